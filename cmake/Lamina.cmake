@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# How lamina's targets are declared. One folder is one static library with
+# declared dependencies; tools/check_layers.py holds the #include lines against
+# those declarations.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(LAMINA_GENERATED ${CMAKE_BINARY_DIR}/generated)
+
+add_library(lamina_flags INTERFACE)
+target_compile_options(lamina_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wimplicit-fallthrough -Werror
+  # GCC 12 warns about std::string in optimised code where nothing is wrong
+  # (GCC bugs 105329, 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_include_directories(lamina_flags INTERFACE
+  ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include ${LAMINA_GENERATED})
+
+# A library of Debian that ships no CMake package, as the target lib::NAME.
+function(lamina_system_library name)
+  cmake_parse_arguments(ARG "" "HEADER;LIBRARY" "" ${ARGN})
+  find_path(LAMINA_${name}_INCLUDE ${ARG_HEADER} REQUIRED)
+  add_library(lib_${name} INTERFACE)
+  target_include_directories(lib_${name} SYSTEM INTERFACE
+    ${LAMINA_${name}_INCLUDE})
+  if(ARG_LIBRARY)
+    find_library(LAMINA_${name}_LIBRARY ${ARG_LIBRARY} REQUIRED)
+    target_link_libraries(lib_${name} INTERFACE ${LAMINA_${name}_LIBRARY})
+  endif()
+  add_library(lib::${name} ALIAS lib_${name})
+endfunction()
+
+# lamina_library(NAME DEPS other folders... LIBS third party...)
+#
+# Builds every *.cc of the current folder (and of those sub-folders that have
+# no CMakeLists.txt) into lamina_NAME, and every *_test.cc into NAME_test.
+function(lamina_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  file(GLOB_RECURSE lists CONFIGURE_DEPENDS
+    ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(list ${lists})
+    get_filename_component(folder ${list} DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(TRANSFORM ARG_DEPS PREPEND lamina_)
+  if(sources)
+    add_library(lamina_${name} STATIC ${sources})
+    target_link_libraries(lamina_${name}
+      PUBLIC lamina_flags ${ARG_DEPS} ${ARG_LIBS})
+  else()
+    add_library(lamina_${name} INTERFACE)
+    target_link_libraries(lamina_${name}
+      INTERFACE lamina_flags ${ARG_DEPS} ${ARG_LIBS})
+  endif()
+  if(tests)
+    lamina_test(${name}_test SOURCES ${tests} DEPS lamina_${name})
+  endif()
+endfunction()
+
+# A GoogleTest program; each of its cases is a test of its own in CTest.
+function(lamina_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest_main
+    GTest::gmock)
+  target_compile_definitions(${name} PRIVATE
+    LAMINA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300)
+endfunction()
+
+# lamina_registry(FILE MACRO folders...): writes a list with one
+# MACRO(folder) line per sub-folder of the current folder, so that a new
+# format or analysis is a new folder and nothing else.
+function(lamina_registry file macro)
+  set(text "")
+  foreach(folder ${ARGN})
+    string(APPEND text "${macro}(${folder})\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${LAMINA_GENERATED}/${file} CONTENT "${text}")
+endfunction()
+
+# The sub-folders of the current folder that hold a CMakeLists.txt, sorted.
+function(lamina_subfolders out)
+  file(GLOB lists RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
+    ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  set(folders "")
+  foreach(list ${lists})
+    get_filename_component(folder ${list} DIRECTORY)
+    list(APPEND folders ${folder})
+  endforeach()
+  list(SORT folders)
+  set(${out} ${folders} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One door for output: standard output, a file, a gzip file, memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace lamina {
+
+// Buffered writing. An error (full disk, closed pipe) is kept and returned by
+// Close(); writing after it does nothing, so callers need no check per write.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  ByteSink(const ByteSink&) = delete;
+  ByteSink& operator=(const ByteSink&) = delete;
+
+  void Write(std::string_view bytes) {
+    if (bytes.size() > kBuffer - buffer_.size()) Flush();
+    if (bytes.size() >= kBuffer) {
+      Send(bytes);
+    } else {
+      buffer_.append(bytes);
+    }
+  }
+  // Writes what is buffered, finishes the format and, for files, puts the
+  // finished file in place under its name.
+  Status Close();
+
+ protected:
+  ByteSink() { buffer_.reserve(kBuffer); }
+  virtual Status DoWrite(std::string_view bytes) = 0;
+  virtual Status DoClose() = 0;
+
+ private:
+  static constexpr size_t kBuffer = size_t{256} << 10;
+  void Flush();
+  void Send(std::string_view bytes);
+
+  std::string buffer_;
+  Status status_;
+  bool closed_ = false;
+};
+
+// "-" is standard output. A file is written beside its place and renamed by
+// Close(), so a failed run leaves no half file. Names that end in .gz are
+// compressed with gzip.
+Result<std::unique_ptr<ByteSink>> CreateFileSink(const std::string& path);
+
+// Appends to `*out`, which must outlive the sink.
+std::unique_ptr<ByteSink> CreateStringSink(std::string* out);
+
+// Writes a whole file.
+Status WriteFile(const std::string& path, std::string_view bytes);
+
+// Creates a directory and its parents; fine when it exists.
+Status MakeDirectory(const std::string& path);
+
+}  // namespace lamina

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One door for bytes: a plain file, gzip, zstd, a zip with one member, or
+// standard input, all read front to back through ByteSource. The kind is
+// found from the first bytes, never from the name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace lamina {
+
+// Something wrong inside the bytes that does not stop what came before from
+// being used: a truncated gzip member, a bad checksum.
+struct SourceDamage {
+  uint64_t offset = 0;  // in the file as stored (compressed)
+  std::string what;
+};
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // Fills up to `size` bytes and returns how many; 0 at the end. Damage ends
+  // the data early: Read() returns 0 and damage() says why. An error is
+  // returned only for a failing device.
+  virtual Result<size_t> Read(char* to, size_t size) = 0;
+
+  virtual std::optional<SourceDamage> damage() const { return std::nullopt; }
+
+  // Bytes of the stored file, 0 when unknown (a pipe).
+  virtual uint64_t stored_size() const { return 0; }
+  // Bytes of the stored file consumed so far, for progress.
+  virtual uint64_t stored_position() const = 0;
+  // True when the stored bytes are the data, so that an offset in the data is
+  // an offset in the file.
+  virtual bool plain() const { return true; }
+
+  const std::string& name() const { return name_; }
+
+ protected:
+  explicit ByteSource(std::string name) : name_(std::move(name)) {}
+
+ private:
+  std::string name_;
+};
+
+// How the bytes of a file are packed.
+enum class Packing { kPlain, kGzip, kZstd, kZip };
+
+// Opens `path` ("-" is standard input) and unpacks it. Errors: a missing or
+// unreadable file, a directory, an empty file.
+Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
+
+// Bytes in memory, for tests, fuzzers and embedded samples. Unpacks like a
+// file. `name` appears in messages.
+Result<std::unique_ptr<ByteSource>> OpenMemory(std::string name,
+                                               std::string_view bytes);
+
+// The first `size` bytes of a file after unpacking; shorter at the end.
+Result<std::string> ReadHead(const std::string& path, size_t size);
+
+// A whole file after unpacking, for small files; fails above `limit` bytes.
+Result<std::string> ReadAll(const std::string& path, size_t limit);
+
+Packing DetectPacking(std::string_view head);
+
+}  // namespace lamina

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json/scan.h"
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "base/escape.h"
+
+namespace lamina::json {
+namespace {
+
+using Kind = ScanResult::Kind;
+
+bool IsSpace(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// One past the closing quote of the string whose opening quote is at `pos`,
+// npos when the text ends before it.
+size_t StringEnd(std::string_view text, size_t pos) {
+  for (size_t i = pos + 1; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      return i + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+ScanResult Incomplete(std::string_view text) {
+  return {Kind::kIncomplete, text.size(), ""};
+}
+
+// Literals and numbers. A number at the very end may go on: the caller treats
+// the end of the text as an end only when it is the end of the input.
+ScanResult ScanScalar(std::string_view text, size_t pos) {
+  constexpr std::array<std::string_view, 9> kWords = {
+      "true", "false", "null", "NaN", "nan", "Infinity", "inf", "-inf",
+      "-Infinity"};
+  for (const std::string_view word : kWords) {
+    if (text.substr(pos, word.size()) == word)
+      return {Kind::kOk, pos + word.size(), ""};
+    // A word cut by the end of the text.
+    if (text.size() - pos < word.size() && text.size() > pos &&
+        word.starts_with(text.substr(pos)) && !IsDigit(text[pos]) &&
+        text.substr(pos) != "-")
+      return Incomplete(text);
+  }
+  size_t i = pos;
+  if (i < text.size() && text[i] == '-') ++i;
+  const size_t digits = i;
+  while (i < text.size() && IsDigit(text[i])) ++i;
+  if (i == digits) {
+    if (i == text.size()) return Incomplete(text);
+    return {Kind::kError, i, "a value"};
+  }
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    while (i < text.size() && IsDigit(text[i])) ++i;
+  }
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
+    while (i < text.size() && IsDigit(text[i])) ++i;
+  }
+  if (i == text.size()) return {Kind::kOk, i, ""};
+  return {Kind::kOk, i, ""};
+}
+
+}  // namespace
+
+size_t SkipSpace(std::string_view text, size_t pos) {
+  while (pos < text.size() && IsSpace(text[pos])) ++pos;
+  return pos;
+}
+
+ScanResult ScanValue(std::string_view text, size_t pos) {
+  // What may come next inside the innermost container.
+  enum class Want { kValue, kValueOrEnd, kKeyOrEnd, kKey, kColon, kComma };
+  std::vector<char> open;  // '{' or '[' of the containers we are in
+  Want want = Want::kValue;
+  size_t i = pos;
+  while (true) {
+    i = SkipSpace(text, i);
+    if (i >= text.size()) return Incomplete(text);
+    const char c = text[i];
+    switch (want) {
+      case Want::kColon:
+        if (c != ':') return {Kind::kError, i, "':'"};
+        ++i;
+        want = Want::kValue;
+        continue;
+      case Want::kComma: {
+        const char close = open.back() == '{' ? '}' : ']';
+        if (c == ',') {
+          ++i;
+          want = open.back() == '{' ? Want::kKey : Want::kValue;
+          continue;
+        }
+        if (c != close)
+          return {Kind::kError, i, close == '}' ? "',' or '}'" : "',' or ']'"};
+        ++i;
+        open.pop_back();
+        break;
+      }
+      case Want::kKeyOrEnd:
+        if (c == '}') {
+          ++i;
+          open.pop_back();
+          break;
+        }
+        [[fallthrough]];
+      case Want::kKey: {
+        if (c != '"') return {Kind::kError, i, "a key in quotes"};
+        i = StringEnd(text, i);
+        if (i == std::string_view::npos) return Incomplete(text);
+        want = Want::kColon;
+        continue;
+      }
+      case Want::kValueOrEnd:
+        if (c == ']') {
+          ++i;
+          open.pop_back();
+          break;
+        }
+        [[fallthrough]];
+      case Want::kValue:
+        if (c == '{' || c == '[') {
+          if (open.size() >= static_cast<size_t>(kMaxDepth))
+            return {Kind::kError, i, "less nesting"};
+          open.push_back(c);
+          want = c == '{' ? Want::kKeyOrEnd : Want::kValueOrEnd;
+          ++i;
+          continue;
+        }
+        if (c == '"') {
+          i = StringEnd(text, i);
+          if (i == std::string_view::npos) return Incomplete(text);
+        } else {
+          const ScanResult scalar = ScanScalar(text, i);
+          if (scalar.kind != Kind::kOk) return scalar;
+          i = scalar.end;
+        }
+        break;
+    }
+    // A value is complete.
+    if (open.empty()) return {Kind::kOk, i, ""};
+    want = Want::kComma;
+  }
+}
+
+size_t FindRecordStart(std::string_view text, size_t pos) {
+  for (; pos < text.size(); ++pos) {
+    const void* found =
+        std::memchr(text.data() + pos, '{', text.size() - pos);
+    if (found == nullptr) return std::string_view::npos;
+    pos = static_cast<size_t>(static_cast<const char*>(found) - text.data());
+    size_t before = pos;
+    bool line_start = false;
+    while (before > 0 && IsSpace(text[before - 1])) {
+      line_start = line_start || text[before - 1] == '\n';
+      --before;
+    }
+    if (before > 0 && !line_start && text[before - 1] != ',' &&
+        text[before - 1] != '[')
+      continue;
+    const size_t key = SkipSpace(text, pos + 1);
+    if (key >= text.size() || text[key] != '"') continue;
+    const size_t end = StringEnd(text.substr(0, key + 80), key);
+    if (end == std::string_view::npos) continue;
+    const size_t colon = SkipSpace(text, end);
+    if (colon < text.size() && text[colon] == ':') return pos;
+  }
+  return std::string_view::npos;
+}
+
+std::string DecodeString(std::string_view raw) {
+  const auto hex4 = [&](size_t at) -> int {
+    if (at + 4 > raw.size()) return -1;
+    int value = 0;
+    for (size_t i = at; i < at + 4; ++i) {
+      const char c = raw[i];
+      int digit;
+      if (IsDigit(c)) {
+        digit = c - '0';
+      } else if (c >= 'a' && c <= 'f') {
+        digit = c - 'a' + 10;
+      } else if (c >= 'A' && c <= 'F') {
+        digit = c - 'A' + 10;
+      } else {
+        return -1;
+      }
+      value = value * 16 + digit;
+    }
+    return value;
+  };
+  std::string out;
+  out.reserve(raw.size());
+  for (size_t i = 0; i < raw.size(); ++i) {
+    if (raw[i] != '\\' || i + 1 == raw.size()) {
+      out += raw[i];
+      continue;
+    }
+    const char c = raw[++i];
+    switch (c) {
+      case 'n':
+        out += '\n';
+        break;
+      case 't':
+        out += '\t';
+        break;
+      case 'r':
+        out += '\r';
+        break;
+      case 'b':
+        out += '\b';
+        break;
+      case 'f':
+        out += '\f';
+        break;
+      case '"':
+      case '\\':
+      case '/':
+        out += c;
+        break;
+      case 'u': {
+        const int first = hex4(i + 1);
+        if (first < 0) {
+          out += "\\u";
+          break;
+        }
+        i += 4;
+        char32_t code = static_cast<char32_t>(first);
+        if (code >= 0xD800 && code < 0xDC00 && i + 2 < raw.size() &&
+            raw[i + 1] == '\\' && raw[i + 2] == 'u') {
+          const int second = hex4(i + 3);
+          if (second >= 0xDC00 && second < 0xE000) {
+            code = 0x10000 + ((code - 0xD800) << 10) +
+                   (static_cast<char32_t>(second) - 0xDC00);
+            i += 6;
+          }
+        }
+        if (code >= 0xD800 && code < 0xE000) code = 0xFFFD;
+        AppendUtf8(out, code);
+        break;
+      }
+      default:
+        out += '\\';
+        out += c;
+    }
+  }
+  if (!IsValidUtf8(out)) out = RepairUtf8(out);
+  return out;
+}
+
+std::string Sanitize(std::string_view value) {
+  const std::string repaired = RepairUtf8(value);
+  std::string out;
+  out.reserve(repaired.size() + 16);
+  bool in_string = false;
+  constexpr char kHex[] = "0123456789abcdef";
+  for (size_t i = 0; i < repaired.size(); ++i) {
+    const char c = repaired[i];
+    if (in_string && static_cast<unsigned char>(c) < 0x20) {
+      out += "\\u00";
+      out += kHex[static_cast<unsigned char>(c) >> 4];
+      out += kHex[static_cast<unsigned char>(c) & 15];
+      continue;
+    }
+    out += c;
+    if (c == '"') {
+      in_string = !in_string;
+    } else if (c == '\\' && in_string && i + 1 < repaired.size()) {
+      const char next = repaired[++i];
+      if (static_cast<unsigned char>(next) < 0x20) {
+        // A raw control character behind a lone backslash.
+        out += '\\';
+        --i;
+      } else {
+        out += next;
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace lamina::json

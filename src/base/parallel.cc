@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace lamina {
+
+int DefaultThreads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int count = 0;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
+  if (count <= 0) count = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(count, 1, 256);
+}
+
+void RunWorkers(int threads, const std::function<void(int)>& work) {
+  std::vector<std::thread> others;
+  for (int worker = 1; worker < threads; ++worker)
+    others.emplace_back([&work, worker] { work(worker); });
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+void ParallelFor(int threads, size_t count,
+                 const std::function<void(size_t)>& work) {
+  threads = static_cast<int>(
+      std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), count));
+  if (threads <= 1) {
+    for (size_t i = 0; i < count; ++i) work(i);
+    return;
+  }
+  std::atomic<size_t> next{0};
+  RunWorkers(threads, [&](int) {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  });
+}
+
+void ParallelRanges(int threads, size_t count, size_t grain,
+                    const std::function<void(size_t, size_t, size_t)>& work) {
+  if (count == 0) return;
+  const size_t parts = (count + grain - 1) / grain;
+  ParallelFor(threads, parts, [&](size_t part) {
+    const size_t begin = part * grain;
+    work(begin, std::min(count, begin + grain), part);
+  });
+}
+
+}  // namespace lamina

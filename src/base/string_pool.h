@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Interned strings: each distinct text is kept once and named by a small id.
+// A trace of millions of events has thousands of names, so analyses work on
+// ids and classify each text once.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace lamina {
+
+struct StringTag;
+using StringId = Id<StringTag>;
+
+// Bytes that live as long as the arena and never move.
+class Arena {
+ public:
+  std::string_view Copy(std::string_view text);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kBlock = size_t{64} << 10;
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* free_ = nullptr;
+  size_t left_ = 0;
+  size_t bytes_ = 0;
+};
+
+// Ids count up from 0 in order of first Intern(); id 0 is the empty string.
+// Not synchronised: one pool per thread while loading, read-only afterwards.
+class StringPool {
+ public:
+  static constexpr StringId kEmpty{0};
+
+  StringPool();
+  StringId Intern(std::string_view text);
+  // The id of a text that is present, else an invalid id.
+  StringId Find(std::string_view text) const;
+  std::string_view operator[](StringId id) const {
+    return id.valid() ? texts_[id.value] : std::string_view();
+  }
+  size_t size() const { return texts_.size(); }
+  size_t bytes() const;
+
+ private:
+  Arena arena_;
+  std::vector<std::string_view> texts_;
+  absl::flat_hash_map<std::string_view, uint32_t> ids_;
+};
+
+}  // namespace lamina

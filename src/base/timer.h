@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stage times for --timing, and the peak memory of the process.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lamina {
+
+class StageTimes {
+ public:
+  struct Stage {
+    std::string name;
+    double seconds = 0;
+  };
+  void Add(std::string name, double seconds);
+  std::vector<Stage> stages() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Stage> stages_;
+};
+
+// Adds the time of its own lifetime to `times` (which may be null).
+class ScopedStage {
+ public:
+  ScopedStage(StageTimes* times, std::string name);
+  ~ScopedStage();
+  ScopedStage(const ScopedStage&) = delete;
+  ScopedStage& operator=(const ScopedStage&) = delete;
+
+ private:
+  StageTimes* times_;
+  std::string name_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// Largest resident set of the process so far, in bytes.
+uint64_t PeakMemoryBytes();
+
+}  // namespace lamina

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One JSON object:
+//   {"lamina": {"version", "command", "inputs"},
+//    "tables": {"NAME": [{column: value, ...}, ...]},
+//    "notes": [{"severity", "id", "text", ...}]}
+// Times are numbers in microseconds with three decimals (columns *_us), exact.
+#include <cmath>
+
+#include "base/byte_sink.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "report/writer.h"
+
+namespace lamina::report::json {
+namespace {
+
+void AppendCell(std::string& out, const Table& table, size_t row, size_t c) {
+  const Value value = table.At(row, c);
+  if (value.null()) {
+    out += "null";
+    return;
+  }
+  switch (table.schema().columns[c].type) {
+    case ColumnType::kText:
+      AppendJsonQuoted(out, value.text());
+      return;
+    case ColumnType::kBool:
+      out += value.boolean() ? "true" : "false";
+      return;
+    case ColumnType::kReal:
+      if (!std::isfinite(value.real())) {
+        out += "null";
+      } else {
+        AppendNumber(out, value.real());
+      }
+      return;
+    case ColumnType::kInt:
+      AppendInt(out, value.integer());
+      return;
+    case ColumnType::kTime:
+      AppendMicroseconds(out, value.integer());
+      return;
+  }
+}
+
+void WriteTable(const Table& table, ByteSink& sink) {
+  std::vector<std::string> keys;
+  for (const Column& column : table.schema().columns)
+    keys.push_back(JsonQuote(column.name) + ": ");
+  std::string line;
+  for (size_t row = 0; row < table.rows(); ++row) {
+    line = row == 0 ? "\n      {" : ",\n      {";
+    for (size_t c = 0; c < table.columns(); ++c) {
+      if (c > 0) line += ", ";
+      line += keys[c];
+      AppendCell(line, table, row, c);
+    }
+    line += '}';
+    sink.Write(line);
+  }
+}
+
+void WriteNote(const Note& note, ByteSink& sink) {
+  std::string line = "{\"severity\": ";
+  AppendJsonQuoted(line, SeverityName(note.severity));
+  line += ", \"id\": ";
+  AppendJsonQuoted(line, note.id);
+  line += ", \"text\": ";
+  AppendJsonQuoted(line, note.text);
+  if (note.worth_ns) {
+    line += ", \"worth_us\": ";
+    AppendMicroseconds(line, *note.worth_ns);
+  }
+  if (!note.claim.empty()) {
+    line += ", \"claim\": ";
+    AppendJsonQuoted(line, note.claim);
+  }
+  if (!note.evidence.empty()) {
+    line += ", \"evidence\": [";
+    for (size_t i = 0; i < note.evidence.size(); ++i) {
+      const Evidence& evidence = note.evidence[i];
+      line += i > 0 ? ", {" : "{";
+      line += "\"table\": ";
+      AppendJsonQuoted(line, evidence.table);
+      if (!evidence.column.empty()) {
+        line += ", \"column\": ";
+        AppendJsonQuoted(line, evidence.column);
+        line += ", \"value\": ";
+        AppendJsonQuoted(line, evidence.value);
+      }
+      if (!evidence.events.empty()) {
+        line += ", \"events\": [";
+        for (size_t k = 0; k < evidence.events.size(); ++k) {
+          if (k > 0) line += ", ";
+          AppendInt(line, evidence.events[k]);
+        }
+        line += ']';
+      }
+      line += '}';
+    }
+    line += ']';
+  }
+  line += '}';
+  sink.Write(line);
+}
+
+Status Write(const Document& document, const WriteOptions& options) {
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
+  std::string head = "{\n  \"lamina\": {\"version\": ";
+  AppendJsonQuoted(head, Version());
+  head += ", \"command\": ";
+  AppendJsonQuoted(head, document.command);
+  head += ", \"inputs\": [";
+  for (size_t i = 0; i < document.inputs.size(); ++i) {
+    if (i > 0) head += ", ";
+    AppendJsonQuoted(head, document.inputs[i]);
+  }
+  head += "]},\n  \"tables\": {";
+  sink->Write(head);
+  const auto& tables = document.result.tables;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    sink->Write(i > 0 ? ",\n    " : "\n    ");
+    sink->Write(JsonQuote(tables[i].name()) + ": [");
+    WriteTable(tables[i], *sink);
+    sink->Write("]");
+  }
+  sink->Write("\n  },\n  \"notes\": [");
+  const auto& notes = document.result.notes;
+  for (size_t i = 0; i < notes.size(); ++i) {
+    sink->Write(i > 0 ? ",\n    " : "\n    ");
+    WriteNote(notes[i], *sink);
+  }
+  sink->Write("\n  ]\n}\n");
+  return sink->Close();
+}
+
+}  // namespace
+
+WriterInfo Info() {
+  return {"json", "one JSON object with all tables and notes", &Write};
+}
+
+}  // namespace lamina::report::json

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A writer turns a Document into bytes. Each lives in a folder of its own and
+// is listed by the build; a writer knows tables and notes, never traces.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "result/result.h"
+
+namespace lamina::report {
+
+struct WriteOptions {
+  std::string output = "-";  // "-" or a path
+  int width = 100;           // terminal columns
+  bool color = false;        // ANSI styles
+  size_t top = 0;            // rows per table on a terminal; 0: writer's choice
+};
+
+struct WriterInfo {
+  std::string_view name;  // as given to --format
+  std::string_view doc;
+  Status (*write)(const Document& document, const WriteOptions& options);
+};
+
+// All writers, sorted by name.
+std::span<const WriterInfo> Writers();
+const WriterInfo* FindWriter(std::string_view name);
+
+// Version of the program, for the head of JSON documents.
+std::string_view Version();
+
+}  // namespace lamina::report

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/table.h"
+
+#include "base/decimal.h"
+#include "base/status.h"
+
+namespace lamina {
+
+std::optional<size_t> Schema::Find(std::string_view column) const {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == column) return i;
+  }
+  return std::nullopt;
+}
+
+size_t Schema::IndexOf(std::string_view column) const {
+  const auto index = Find(column);
+  LAMINA_CHECK(index.has_value());
+  return *index;
+}
+
+Table::Table(Schema schema)
+    : schema_(std::move(schema)), data_(schema_.columns.size()) {}
+
+void Table::AddRow(const Value* values, size_t count) {
+  LAMINA_CHECK(count == schema_.columns.size());
+  for (size_t c = 0; c < count; ++c) {
+    const Value& value = values[c];
+    ColumnData& data = data_[c];
+    if (value.null()) {
+      if (data.present.empty()) data.present.assign(rows_, true);
+      data.present.push_back(false);
+    } else if (!data.present.empty()) {
+      data.present.push_back(true);
+    }
+    switch (schema_.columns[c].type) {
+      case ColumnType::kText:
+        LAMINA_CHECK(value.null() || value.kind() == Value::Kind::kText);
+        data.texts.push_back(strings_.Intern(value.text()).value);
+        break;
+      case ColumnType::kReal:
+        LAMINA_CHECK(value.kind() != Value::Kind::kText);
+        data.reals.push_back(value.null() ? 0 : value.real());
+        break;
+      case ColumnType::kBool:
+        LAMINA_CHECK(value.null() || value.kind() == Value::Kind::kBool);
+        data.ints.push_back(value.integer());
+        break;
+      case ColumnType::kInt:
+      case ColumnType::kTime:
+        LAMINA_CHECK(value.null() || value.kind() == Value::Kind::kInt);
+        data.ints.push_back(value.null() ? 0 : value.integer());
+        break;
+    }
+  }
+  ++rows_;
+}
+
+Value Table::At(size_t row, size_t column) const {
+  if (IsNull(row, column)) return {};
+  const ColumnData& data = data_[column];
+  switch (schema_.columns[column].type) {
+    case ColumnType::kText:
+      return strings_[StringId(data.texts[row])];
+    case ColumnType::kReal:
+      return data.reals[row];
+    case ColumnType::kBool:
+      return data.ints[row] != 0;
+    case ColumnType::kInt:
+    case ColumnType::kTime:
+      return data.ints[row];
+  }
+  return {};
+}
+
+int64_t Table::Sum(std::string_view column) const {
+  const size_t c = schema_.IndexOf(column);
+  int64_t sum = 0;
+  for (size_t row = 0; row < rows_; ++row) {
+    if (!IsNull(row, c)) sum += data_[c].ints[row];
+  }
+  return sum;
+}
+
+void Table::Truncate(size_t rows) {
+  if (rows >= rows_) return;
+  for (ColumnData& data : data_) {
+    if (!data.ints.empty()) data.ints.resize(rows);
+    if (!data.reals.empty()) data.reals.resize(rows);
+    if (!data.texts.empty()) data.texts.resize(rows);
+    if (!data.present.empty()) data.present.resize(rows);
+  }
+  rows_ = rows;
+}
+
+std::string CellText(const Table& table, size_t row, size_t column) {
+  const Value value = table.At(row, column);
+  if (value.null()) return {};
+  std::string out;
+  switch (table.schema().columns[column].type) {
+    case ColumnType::kText:
+      out = value.text();
+      break;
+    case ColumnType::kInt:
+      AppendInt(out, value.integer());
+      break;
+    case ColumnType::kReal:
+      AppendNumber(out, value.real());
+      break;
+    case ColumnType::kBool:
+      out = value.boolean() ? "True" : "False";
+      break;
+    case ColumnType::kTime:
+      AppendMicroseconds(out, value.integer());
+      break;
+  }
+  return out;
+}
+
+}  // namespace lamina
