@@ -6,8 +6,11 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/hash/hash.h>
+#include <absl/strings/string_view.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +22,17 @@ namespace lamina {
 
 struct StringTag;
 using StringId = Id<StringTag>;
+
+// Hash of text for absl maps, usable with std::string and std::string_view
+// alike (Debian's absl has a string_view type of its own).
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const {
+    return absl::HashOf(absl::string_view(text.data(), text.size()));
+  }
+};
+template <class V>
+using TextMap = absl::flat_hash_map<std::string, V, TextHash, std::equal_to<>>;
 
 // Bytes that live as long as the arena and never move.
 class Arena {
@@ -53,7 +67,8 @@ class StringPool {
  private:
   Arena arena_;
   std::vector<std::string_view> texts_;
-  absl::flat_hash_map<std::string_view, uint32_t> ids_;
+  absl::flat_hash_map<std::string_view, uint32_t, TextHash, std::equal_to<>>
+      ids_;
 };
 
 }  // namespace lamina

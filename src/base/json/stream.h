@@ -79,6 +79,8 @@ class JsonStream {
   Result<bool> Next(Chunk& chunk);
 
   const ByteSource& source() const { return *source_; }
+  // Bytes of the unpacked input used so far.
+  uint64_t offset() const { return offset_; }
 
  private:
   enum class Where { kStart, kDocument, kRecords, kDone };

@@ -90,14 +90,13 @@ class Tokens {
     return {text_ + begin, end - begin};
   }
 
-  // The token behind the value that starts at `token`, or `count()` when a
+  // The token behind the value that starts at `token`; count() + 1 when a
   // container is not closed.
   size_t Skip(size_t token) const {
     const char kind = Kind(token);
     if (kind != '{' && kind != '[') return token + 1;
     size_t depth = 1;
-    size_t i = token + 1;
-    for (; i < count_; ++i) {
+    for (size_t i = token + 1; i < count_; ++i) {
       const char c = text_[at_[i]] | 0x20;
       if (c == '{') {
         ++depth;
@@ -105,7 +104,7 @@ class Tokens {
         return i + 1;
       }
     }
-    return count_;
+    return count_ + 1;
   }
 
   // Raw text of the container between `token` and `behind` = Skip(token).

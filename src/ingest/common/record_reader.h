@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Drives the parallel reading of record arrays: one thread at a time cuts the
+// next chunk, all threads parse, and finished segments are joined in input
+// order.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/json/stream.h"
+#include "base/status.h"
+#include "trace/builder.h"
+
+namespace lamina::ingest {
+
+// Parses chunks on one thread. Made once per worker.
+class RecordParser {
+ public:
+  virtual ~RecordParser() = default;
+  // Fills `segment` (empty, bound to names()) with the records of `chunk`.
+  virtual void Parse(const json::Chunk& chunk, trace::Segment& segment) = 0;
+
+  trace::LocalNames* names() { return &names_; }
+
+ private:
+  trace::LocalNames names_;
+};
+
+Status ReadRecords(
+    json::JsonStream& stream, int threads, trace::TraceBuilder& builder,
+    const std::function<std::unique_ptr<RecordParser>()>& make_parser,
+    const std::function<void(uint64_t done, uint64_t total)>& progress);
+
+}  // namespace lamina::ingest

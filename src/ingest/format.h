@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A trace format: how to recognise it and how to read it into the common
+// model. Each lives in a folder of its own that defines
+// `lamina::ingest::<folder>::Format()`; the build makes the list.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "base/timer.h"
+#include "trace/trace.h"
+
+namespace lamina::ingest {
+
+// What is known of an input before a reader is chosen.
+struct Probe {
+  std::string path;
+  bool directory = false;
+  std::string head;  // first bytes after unpacking, up to kHeadBytes
+};
+inline constexpr size_t kHeadBytes = size_t{64} << 10;
+
+struct ReadOptions {
+  int threads = 1;
+  StageTimes* times = nullptr;
+  // Called now and then with the bytes read and the size of the file (0 when
+  // unknown); on one thread at a time.
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+struct FormatInfo {
+  std::string_view name;
+  std::string_view doc;    // one sentence
+  std::string_view gives;  // what the model gets from it
+  // How well the input fits: 0 not at all, 100 beyond doubt. Looks at the
+  // content, never at the name alone.
+  int (*sniff)(const Probe& probe);
+  Result<trace::Trace> (*read)(const std::string& path,
+                               const ReadOptions& options);
+};
+
+std::span<const FormatInfo> Formats();
+
+// Finds the format by content and reads the file.
+Result<trace::Trace> ReadTrace(const std::string& path,
+                               const ReadOptions& options);
+
+}  // namespace lamina::ingest

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The argument names of Kineto traces that have a place in the model: one row
+// per name says it all. Every other argument stays reachable through the
+// offset of its event.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lamina::ingest::kineto {
+
+// X(enumerator, text in the trace)
+#define LAMINA_KINETO_ARGS(X)                               \
+  X(kInputDims, "Input Dims")                               \
+  X(kInputTypes, "Input type")                              \
+  X(kInputStrides, "Input Strides")                         \
+  X(kConcreteInputs, "Concrete Inputs")                     \
+  X(kExternalId, "External id")                             \
+  X(kExternalIdOld, "external id")                          \
+  X(kSequence, "Sequence number")                           \
+  X(kFwdThread, "Fwd thread id")                            \
+  X(kCorrelation, "correlation")                            \
+  X(kDevice, "device")                                      \
+  X(kContext, "context")                                    \
+  X(kStream, "stream")                                      \
+  X(kQueue, "queue")                                        \
+  X(kBytes, "bytes")                                        \
+  X(kGrid, "grid")                                          \
+  X(kBlock, "block")                                        \
+  X(kSharedMemory, "shared memory")                         \
+  X(kRegisters, "registers per thread")                     \
+  X(kOccupancy, "est. achieved occupancy %")                \
+  X(kKernel, "kernel")                                      \
+  X(kGraphId, "graph id")                                   \
+  X(kGraphNodeId, "graph node id")                          \
+  X(kPythonId, "Python id")                                 \
+  X(kPythonParentId, "Python parent id")                    \
+  X(kPythonModuleId, "Python module id")                    \
+  X(kCollectiveName, "Collective name")                     \
+  X(kGroupName, "Process Group Name")                       \
+  X(kGroupDescription, "Process Group Description")         \
+  X(kGroupRanks, "Process Group Ranks")                     \
+  X(kGroupSize, "Group size")                               \
+  X(kDtype, "dtype")                                        \
+  X(kInElements, "In msg nelems")                           \
+  X(kOutElements, "Out msg nelems")                         \
+  X(kInSplit, "In split size")                              \
+  X(kOutSplit, "Out split size")                            \
+  X(kSeq, "Seq")                                            \
+  X(kSrcRank, "Src Rank")                                   \
+  X(kDstRank, "Dst Rank")                                   \
+  X(kCommsId, "Comms Id")                                   \
+  X(kMemoryBytes, "Bytes")                                  \
+  X(kAddress, "Addr")                                       \
+  X(kTotalAllocated, "Total Allocated")                     \
+  X(kTotalReserved, "Total Reserved")                       \
+  X(kDeviceId, "Device Id")                                 \
+  X(kDeviceType, "Device Type")                             \
+  X(kName, "name")                                          \
+  X(kLabels, "labels")                                      \
+  X(kSortIndex, "sort_index")
+
+enum class ArgKey : uint8_t {
+#define LAMINA_ARG_ENUM(id, text) id,
+  LAMINA_KINETO_ARGS(LAMINA_ARG_ENUM)
+#undef LAMINA_ARG_ENUM
+      kCount,
+};
+inline constexpr size_t kArgKeys = static_cast<size_t>(ArgKey::kCount);
+static_assert(kArgKeys <= 64, "ArgValues keeps a bit per key");
+
+inline constexpr std::array<std::string_view, kArgKeys> kArgTexts = {
+#define LAMINA_ARG_TEXT(id, text) text,
+    LAMINA_KINETO_ARGS(LAMINA_ARG_TEXT)
+#undef LAMINA_ARG_TEXT
+};
+
+// Perfect hash over length and three characters. The table is made and
+// checked for collisions at compile time.
+class ArgIndex {
+ public:
+  constexpr ArgIndex() {
+    for (auto& slot : slots_) slot = kNoKey;
+    for (size_t i = 0; i < kArgKeys; ++i) {
+      uint8_t& slot = slots_[Hash(kArgTexts[i])];
+      if (slot != kNoKey) collision_ = true;
+      slot = static_cast<uint8_t>(i);
+    }
+  }
+  constexpr bool collision() const { return collision_; }
+
+  // ArgKey::kCount when the text is no key of the model.
+  ArgKey Find(std::string_view text) const {
+    if (text.size() < 3) return ArgKey::kCount;
+    const uint8_t key = slots_[Hash(text)];
+    return key != kNoKey && kArgTexts[key] == text ? static_cast<ArgKey>(key)
+                                                   : ArgKey::kCount;
+  }
+
+ private:
+  static constexpr uint8_t kNoKey = 255;
+  static constexpr size_t kSlots = 1024;
+  static constexpr size_t Hash(std::string_view text) {
+    const auto byte = [&](size_t i) {
+      return static_cast<unsigned char>(text[i]);
+    };
+    return (text.size() * 131 + byte(0) + byte(text.size() / 2) * 29 +
+            byte(text.size() - 1) * 101) %
+           kSlots;
+  }
+
+  std::array<uint8_t, kSlots> slots_{};
+  bool collision_ = false;
+};
+
+inline constexpr ArgIndex kArgIndex;
+static_assert(!kArgIndex.collision(), "choose other factors in Hash");
+
+}  // namespace lamina::ingest::kineto

@@ -1,0 +1,823 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The hot loop of loading. One event costs about 100 ns: a walk over its
+// tokens that remembers where the values stand, one look-up per key, and one
+// hash of its name. Values are parsed only when the kind of the event has a
+// place for them; lists such as "Input Dims" are never parsed here but
+// interned as text, since a trace repeats the same few thousand of them.
+//
+// Keys may come in any order ("args" before "ph"), and a repeated key means
+// the last one, as in Python's json.
+#include "ingest/kineto/event_parser.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/decimal.h"
+#include "base/json/scan.h"
+#include "base/json/tokens.h"
+#include "ingest/kineto/arg_keys.h"
+
+namespace lamina::ingest::kineto {
+namespace {
+
+using json::Tokens;
+using trace::Effect;
+using trace::kNoInt;
+using trace::kNoRow;
+using trace::Kind;
+using trace::TrackId;
+
+// The text of a value and the character it starts with: '"' (text without the
+// quotes), '{', '[' or the first byte of a scalar; 0 when absent.
+struct Raw {
+  std::string_view text;
+  char kind = '\0';
+  bool present() const { return kind != '\0'; }
+};
+
+struct ArgValues {
+  uint64_t present = 0;
+  std::array<Raw, kArgKeys> values;
+
+  bool Has(ArgKey key) const {
+    return (present >> static_cast<unsigned>(key)) & 1;
+  }
+  const Raw& operator[](ArgKey key) const {
+    return values[static_cast<size_t>(key)];
+  }
+  int64_t Int(ArgKey key) const {
+    if (!Has(key)) return kNoInt;
+    return ParseInt((*this)[key].text).value_or(kNoInt);
+  }
+};
+
+struct Event {
+  Raw ph, cat, name, pid, tid, ts, dur, id;
+  size_t args_token = 0;  // 0: none
+  ArgValues args;
+
+  void Reset() {
+    ph = cat = name = pid = tid = ts = dur = id = Raw{};
+    args_token = 0;
+    args.present = 0;
+  }
+};
+
+trace::FlowKind FlowKindOf(std::string_view category) {
+  if (category == "ac2g" || category == "async_gpu" ||
+      category == "async_cpu_to_gpu")
+    return trace::FlowKind::kLaunch;
+  if (category == "fwdbwd" || category == "forward_backward")
+    return trace::FlowKind::kForwardBackward;
+  return trace::FlowKind::kOther;
+}
+
+// "[8, 1, 1]" -> {8, 1, 1}; also "8,1,1".
+std::array<uint32_t, 3> ParseTriple(std::string_view text) {
+  std::array<uint32_t, 3> out{};
+  size_t index = 0;
+  size_t pos = 0;
+  while (pos < text.size() && index < 3) {
+    if (text[pos] < '0' || text[pos] > '9') {
+      ++pos;
+      continue;
+    }
+    uint64_t value = 0;
+    while (pos < text.size() && text[pos] >= '0' && text[pos] <= '9')
+      value = std::min<uint64_t>(value * 10 + static_cast<uint64_t>(
+                                                  text[pos++] - '0'),
+                                 0xFFFFFFFF);
+    out[index++] = static_cast<uint32_t>(value);
+  }
+  return out;
+}
+
+// Text ids of flows as numbers below zero, outside the range of correlation
+// ids (FNV-1a).
+int64_t TextFlowId(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return -1 - static_cast<int64_t>(hash >> 2);
+}
+
+class EventParser final : public RecordParser {
+ public:
+  void Parse(const json::Chunk& chunk, trace::Segment& segment) override {
+    segment_ = &segment;
+    const size_t done =
+        chunk.suspect ? 0 : ParseFast(chunk.text, chunk.offset);
+    if (done < chunk.text.size())
+      ParseCarefully(chunk.text.substr(done), chunk.offset + done);
+  }
+
+ private:
+  struct KnownCategory {
+    std::string raw;
+    Kind kind;
+    trace::FlowKind flow;
+    uint8_t index;
+  };
+  struct KnownTrack {
+    std::string pid;
+    std::string tid;
+    TrackId track;
+  };
+
+  size_t ParseFast(std::string_view text, uint64_t offset);
+  void ParseCarefully(std::string_view text, uint64_t offset);
+  bool ParseEvent(const Tokens& tokens, size_t& token);
+  bool ParseArgs(const Tokens& tokens, size_t& token);
+  static bool ReadValue(const Tokens& tokens, size_t& token, Raw& value);
+
+  void Emit(const Tokens& tokens, uint64_t offset);
+  void EmitSpan(const Tokens& tokens, int64_t start_ns, uint64_t offset);
+  void EmitFlow(int64_t time_ns, char phase);
+  void EmitInstant(int64_t time_ns);
+  void EmitCounter(const Tokens& tokens, int64_t time_ns);
+  void EmitFact();
+  uint32_t MakeDetail(Kind kind);
+  uint32_t MakeConfig();
+  uint32_t MakeCollective();
+
+  StringId InternText(const Raw& raw);
+  StringId InternOptional(ArgKey key);
+  StringId InternList(ArgKey key);
+  const KnownCategory& Category();
+  TrackId Track();
+  void Lost(std::string_view reason, std::string_view text, uint64_t offset) {
+    segment_->diagnostics.Add(Effect::kLost, reason, text, offset);
+  }
+
+  trace::Segment* segment_ = nullptr;
+  json::TokenIndex index_;
+  json::TokenIndex record_index_;
+  Event event_;
+  std::vector<KnownCategory> categories_;
+  std::vector<KnownTrack> tracks_ = std::vector<KnownTrack>(256);
+  TextMap<StringId> escaped_;
+  TextMap<StringId> lists_;
+  std::string padded_;
+};
+
+// Parses records until one does not fit the grammar; returns where that one
+// begins, or the size of the text.
+size_t EventParser::ParseFast(std::string_view text, uint64_t offset) {
+  if (text.empty()) return 0;
+  if (index_.Build(text) != json::TokenIndex::Outcome::kOk) return 0;
+  const Tokens tokens(text, index_);
+  size_t token = 0;
+  while (token < tokens.count()) {
+    if (tokens.Kind(token) == ',') {
+      ++token;
+      continue;
+    }
+    const size_t begin = tokens.Position(token);
+    if (tokens.Kind(token) != '{') {
+      // Something that is no object stands where an event should.
+      ++segment_->next_uid;
+      Lost("not_an_event", "A record is no JSON object.", offset + begin);
+      token = tokens.Skip(token);
+      continue;
+    }
+    event_.Reset();
+    if (!ParseEvent(tokens, token)) return begin;
+    Emit(tokens, offset + begin);
+    ++segment_->next_uid;
+  }
+  return text.size();
+}
+
+// Record by record, with the grammar checked and what can be repaired
+// repaired.
+void EventParser::ParseCarefully(std::string_view text, uint64_t offset) {
+  size_t pos = 0;
+  while (true) {
+    pos = json::SkipSpace(text, pos);
+    while (pos < text.size() && text[pos] == ',')
+      pos = json::SkipSpace(text, pos + 1);
+    if (pos >= text.size()) return;
+    const json::ScanResult scan = json::ScanValue(text, pos);
+    if (scan.kind != json::ScanResult::Kind::kOk) {
+      ++segment_->next_uid;
+      const size_t next = json::FindRecordStart(text, pos + 1);
+      Lost("broken_record",
+           "A record breaks the grammar of JSON and is skipped.",
+           offset + pos);
+      if (next == std::string_view::npos) return;
+      pos = next;
+      continue;
+    }
+    padded_.assign(text.substr(pos, scan.end - pos));
+    size_t length = padded_.size();
+    padded_.append(json::kPadding, ' ');
+    bool usable = record_index_.Build({padded_.data(), length}) ==
+                  json::TokenIndex::Outcome::kOk;
+    if (!usable) {
+      padded_ = json::Sanitize(text.substr(pos, scan.end - pos));
+      length = padded_.size();
+      padded_.append(json::kPadding, ' ');
+      usable = record_index_.Build({padded_.data(), length}) ==
+               json::TokenIndex::Outcome::kOk;
+      if (usable) {
+        segment_->diagnostics.Add(
+            Effect::kRepaired, "text_repaired",
+            "A record holds broken UTF-8 or raw control characters in a "
+            "string; they are replaced.",
+            offset + pos);
+      }
+    }
+    if (usable) {
+      const Tokens tokens({padded_.data(), length}, record_index_);
+      size_t token = 0;
+      event_.Reset();
+      usable = tokens.Kind(0) == '{' && ParseEvent(tokens, token);
+      if (usable) Emit(tokens, offset + pos);
+    }
+    if (!usable)
+      Lost("not_an_event", "A record is no JSON object.", offset + pos);
+    ++segment_->next_uid;
+    pos = scan.end;
+  }
+}
+
+// The value at `token`; moves behind it.
+bool EventParser::ReadValue(const Tokens& tokens, size_t& token, Raw& value) {
+  const char kind = tokens.Kind(token);
+  value.kind = kind;
+  switch (kind) {
+    case '"': {
+      const Tokens::Text text = tokens.String(token);
+      if (!text.ok) return false;
+      value.text = text.raw;
+      ++token;
+      return true;
+    }
+    case '{':
+    case '[': {
+      const size_t behind = tokens.Skip(token);
+      if (behind > tokens.count()) return false;
+      value.text = tokens.Raw(token, behind);
+      token = behind;
+      return true;
+    }
+    case '}':
+    case ']':
+    case ':':
+    case ',':
+    case '\0':
+      return false;
+    default:
+      value.text = tokens.Scalar(token);
+      ++token;
+      return true;
+  }
+}
+
+bool EventParser::ParseArgs(const Tokens& tokens, size_t& token) {
+  ++token;  // '{'
+  if (tokens.Kind(token) == '}') {
+    ++token;
+    return true;
+  }
+  while (true) {
+    if (tokens.Kind(token) != '"' || tokens.Kind(token + 1) != ':')
+      return false;
+    const Tokens::Text key = tokens.String(token);
+    if (!key.ok) return false;
+    token += 2;
+    const ArgKey known = kArgIndex.Find(key.raw);
+    if (known == ArgKey::kCount) {
+      const char kind = tokens.Kind(token);
+      if (kind == '{' || kind == '[') {
+        token = tokens.Skip(token);
+      } else if (kind == '}' || kind == ']' || kind == ',' || kind == ':' ||
+                 kind == '\0') {
+        return false;
+      } else {
+        ++token;
+      }
+    } else {
+      Raw& value = event_.args.values[static_cast<size_t>(known)];
+      if (!ReadValue(tokens, token, value)) return false;
+      event_.args.present |= uint64_t{1} << static_cast<unsigned>(known);
+    }
+    const char next = tokens.Kind(token);
+    ++token;
+    if (next == '}') return true;
+    if (next != ',') return false;
+  }
+}
+
+// The object at `token` into event_; moves behind it.
+bool EventParser::ParseEvent(const Tokens& tokens, size_t& token) {
+  ++token;  // '{'
+  if (tokens.Kind(token) == '}') {
+    ++token;
+    return true;
+  }
+  while (true) {
+    if (tokens.Kind(token) != '"' || tokens.Kind(token + 1) != ':')
+      return false;
+    const Tokens::Text key = tokens.String(token);
+    if (!key.ok) return false;
+    token += 2;
+    Raw* to = nullptr;
+    switch (key.raw.size()) {
+      case 2:
+        if (key.raw == "ph") {
+          to = &event_.ph;
+        } else if (key.raw == "ts") {
+          to = &event_.ts;
+        } else if (key.raw == "id") {
+          to = &event_.id;
+        }
+        break;
+      case 3:
+        if (key.raw == "cat") {
+          to = &event_.cat;
+        } else if (key.raw == "pid") {
+          to = &event_.pid;
+        } else if (key.raw == "tid") {
+          to = &event_.tid;
+        } else if (key.raw == "dur") {
+          to = &event_.dur;
+        }
+        break;
+      case 4:
+        if (key.raw == "name") {
+          to = &event_.name;
+        } else if (key.raw == "args" && tokens.Kind(token) == '{') {
+          event_.args_token = token;
+          if (!ParseArgs(tokens, token)) return false;
+          const char next = tokens.Kind(token);
+          ++token;
+          if (next == '}') return true;
+          if (next != ',') return false;
+          continue;
+        }
+        break;
+      default:
+        break;
+    }
+    Raw unused;
+    if (!ReadValue(tokens, token, to != nullptr ? *to : unused)) return false;
+    const char next = tokens.Kind(token);
+    ++token;
+    if (next == '}') return true;
+    if (next != ',') return false;
+  }
+}
+
+// --------------------------------------------------------------------------
+// Names
+
+StringId EventParser::InternText(const Raw& raw) {
+  trace::LocalNames& names = *segment_->names;
+  if (std::memchr(raw.text.data(), '\\', raw.text.size()) == nullptr ||
+      raw.kind != '"')
+    return names.Intern(raw.text);
+  const auto it = escaped_.find(raw.text);
+  if (it != escaped_.end()) return it->second;
+  const StringId id = names.Intern(json::DecodeString(raw.text));
+  escaped_.emplace(raw.text, id);
+  return id;
+}
+
+StringId EventParser::InternOptional(ArgKey key) {
+  return event_.args.Has(key) ? InternText(event_.args[key]) : StringId();
+}
+
+StringId EventParser::InternList(ArgKey key) {
+  if (!event_.args.Has(key)) return {};
+  const Raw& raw = event_.args[key];
+  if (raw.kind != '[') return {};  // null, or text of an unknown form
+  const auto it = lists_.find(raw.text);
+  if (it != lists_.end()) return it->second;
+  const StringId id = segment_->names->Intern(CanonicalJson(raw.text));
+  lists_.emplace(raw.text, id);
+  return id;
+}
+
+const EventParser::KnownCategory& EventParser::Category() {
+  const std::string_view raw = event_.cat.text;
+  for (const KnownCategory& known : categories_) {
+    if (known.raw == raw) return known;
+  }
+  const StringId id = InternText(event_.cat);
+  // A hostile file may name many: the list stays short, the rest is looked up
+  // each time.
+  if (categories_.size() >= 64) categories_.pop_back();
+  categories_.push_back({std::string(raw), KindOfCategory(raw),
+                         FlowKindOf(raw),
+                         segment_->names->InternCategory(id)});
+  return categories_.back();
+}
+
+TrackId EventParser::Track() {
+  const std::string_view pid = event_.pid.text;
+  const std::string_view tid = event_.tid.text;
+  size_t hash = pid.size() * 7 + tid.size();
+  for (const char c : pid) hash = hash * 31 + static_cast<unsigned char>(c);
+  for (const char c : tid) hash = hash * 31 + static_cast<unsigned char>(c);
+  KnownTrack& known = tracks_[hash % tracks_.size()];
+  if (known.track.valid() && known.pid == pid && known.tid == tid)
+    return known.track;
+  const StringId pid_id = InternText(event_.pid);
+  const StringId tid_id = InternText(event_.tid);
+  known.track = segment_->names->InternTrack(pid_id, tid_id);
+  known.pid = pid;
+  known.tid = tid;
+  return known.track;
+}
+
+// --------------------------------------------------------------------------
+// Rows
+
+void EventParser::Emit(const Tokens& tokens, uint64_t offset) {
+  const Event& e = event_;
+  if (!e.ph.present() || e.ph.kind != '"' || e.ph.text.size() != 1) {
+    Lost("not_an_event", "A record has no phase (\"ph\").", offset);
+    return;
+  }
+  const char phase = e.ph.text[0];
+  if (phase == 'M') {
+    EmitFact();
+    return;
+  }
+  if (!e.ts.present()) {
+    Lost("event_without_time", "An event has no time (\"ts\").", offset);
+    return;
+  }
+  const auto time = ParseMicroseconds(e.ts.text);
+  if (!time) {
+    Lost("time_out_of_range",
+         "The time of an event is no number, or out of the range of 64 bit "
+         "nanoseconds.",
+         offset);
+    return;
+  }
+  if (!time->exact) {
+    segment_->diagnostics.Add(
+        Effect::kInfo, "sub_nanosecond_input",
+        "Times have digits below a nanosecond; they are rounded half to even.",
+        offset);
+  }
+  switch (phase) {
+    case 'X':
+    case 'B':
+    case 'E':
+      EmitSpan(tokens, time->ns, offset);
+      return;
+    case 's':
+    case 't':
+    case 'f':
+      EmitFlow(time->ns, phase);
+      return;
+    case 'i':
+    case 'I':
+    case 'R':
+      EmitInstant(time->ns);
+      return;
+    case 'C':
+      EmitCounter(tokens, time->ns);
+      return;
+    default:
+      segment_->diagnostics.Add(
+          Effect::kInfo, "unused_phase",
+          "Events of phases that no analysis uses (async, object, context).",
+          offset);
+  }
+}
+
+void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
+  const Event& e = event_;
+  const char phase = e.ph.text[0];
+  int64_t dur_ns = 0;
+  if (phase == 'X' && e.dur.present()) {
+    const auto dur = ParseMicroseconds(e.dur.text);
+    if (!dur) {
+      Lost("duration_out_of_range",
+           "The duration of an event is no number, or out of the range of 64 "
+           "bit nanoseconds.",
+           offset);
+      return;
+    }
+    if (dur->ns < 0) {
+      Lost("negative_duration",
+           "An event ends before it begins; it is in no sum.", offset);
+      return;
+    }
+    if (!dur->exact) {
+      segment_->diagnostics.Add(
+          Effect::kInfo, "sub_nanosecond_input",
+          "Times have digits below a nanosecond; they are rounded half to "
+          "even.",
+          offset);
+    }
+    dur_ns = dur->ns;
+    int64_t end_ns = 0;
+    if (__builtin_add_overflow(start_ns, dur_ns, &end_ns)) {
+      Lost("duration_out_of_range",
+           "The duration of an event is no number, or out of the range of 64 "
+           "bit nanoseconds.",
+           offset);
+      return;
+    }
+  }
+  const KnownCategory& category = Category();
+  const StringId name = InternText(e.name);
+  const TrackId track = Track();
+  if (phase == 'X') {
+    const uint32_t detail = MakeDetail(category.kind);
+    segment_->AddSlice(start_ns, dur_ns, name, category.kind, category.index,
+                       track, offset, detail);
+    return;
+  }
+  trace::HalfSlice half;
+  half.time_ns = start_ns;
+  half.offset = offset;
+  half.name = name;
+  half.track = track;
+  half.uid = segment_->next_uid;
+  half.kind = category.kind;
+  half.category = category.index;
+  half.begin = phase == 'B';
+  if (half.begin) half.detail = MakeDetail(category.kind);
+  segment_->halves.push_back(half);
+}
+
+uint32_t EventParser::MakeDetail(Kind kind) {
+  const ArgValues& args = event_.args;
+  const auto external_id = [&] {
+    return args.Has(ArgKey::kExternalId) ? args.Int(ArgKey::kExternalId)
+                                         : args.Int(ArgKey::kExternalIdOld);
+  };
+  switch (kind) {
+    case Kind::kPython: {
+      const auto small = [&](ArgKey key) {
+        const int64_t value = args.Int(key);
+        return value >= 0 && value <= 0x7FFFFFFF ? static_cast<int32_t>(value)
+                                                 : -1;
+      };
+      return segment_->AddPython({small(ArgKey::kPythonId),
+                                  small(ArgKey::kPythonParentId),
+                                  small(ArgKey::kPythonModuleId)});
+    }
+    case Kind::kOp:
+    case Kind::kAnnotation:
+    case Kind::kGpuAnnotation: {
+      trace::OpArgs op;
+      op.dims = InternList(ArgKey::kInputDims);
+      op.types = InternList(ArgKey::kInputTypes);
+      op.strides = InternList(ArgKey::kInputStrides);
+      op.concrete = InternList(ArgKey::kConcreteInputs);
+      op.external_id = external_id();
+      op.sequence = args.Int(ArgKey::kSequence);
+      op.fwd_thread = args.Int(ArgKey::kFwdThread);
+      op.collective = MakeCollective();
+      return segment_->AddOp(op);
+    }
+    case Kind::kRuntime:
+    case Kind::kDriver: {
+      trace::ApiArgs api;
+      api.correlation = args.Int(ArgKey::kCorrelation);
+      api.external_id = external_id();
+      api.kernel = InternOptional(ArgKey::kKernel);
+      api.config = MakeConfig();
+      api.stream = args.Int(ArgKey::kStream);
+      return segment_->AddApi(api);
+    }
+    case Kind::kKernel:
+    case Kind::kMemcpy:
+    case Kind::kMemset:
+    case Kind::kGraph: {
+      trace::DeviceArgs device;
+      device.correlation = args.Int(ArgKey::kCorrelation);
+      device.external_id = external_id();
+      device.device = args.Int(ArgKey::kDevice);
+      device.context = args.Int(ArgKey::kContext);
+      device.stream = args.Int(ArgKey::kStream);
+      device.queue = args.Int(ArgKey::kQueue);
+      device.bytes = args.Int(ArgKey::kBytes);
+      device.graph_id = args.Int(ArgKey::kGraphId);
+      device.graph_node_id = args.Int(ArgKey::kGraphNodeId);
+      device.config = MakeConfig();
+      device.collective = MakeCollective();
+      return segment_->AddDevice(device);
+    }
+    default:
+      return kNoRow;
+  }
+}
+
+uint32_t EventParser::MakeConfig() {
+  const ArgValues& args = event_.args;
+  if (!args.Has(ArgKey::kGrid) && !args.Has(ArgKey::kBlock)) return kNoRow;
+  trace::LaunchConfig config;
+  config.grid = ParseTriple(args[ArgKey::kGrid].text);
+  config.block = ParseTriple(args[ArgKey::kBlock].text);
+  if (!args.Has(ArgKey::kGrid)) config.grid = {};
+  if (!args.Has(ArgKey::kBlock)) config.block = {};
+  config.shared_memory_bytes = args.Int(ArgKey::kSharedMemory);
+  config.registers_per_thread = args.Int(ArgKey::kRegisters);
+  if (args.Has(ArgKey::kOccupancy)) {
+    const auto value = ParseDouble(args[ArgKey::kOccupancy].text);
+    if (value && *value >= 0 && *value <= 1e6) config.occupancy_pct = *value;
+  }
+  return segment_->names->InternConfig(config);
+}
+
+uint32_t EventParser::MakeCollective() {
+  constexpr auto bit = [](ArgKey key) {
+    return uint64_t{1} << static_cast<unsigned>(key);
+  };
+  constexpr uint64_t kAny =
+      bit(ArgKey::kCollectiveName) | bit(ArgKey::kGroupName) |
+      bit(ArgKey::kGroupRanks) | bit(ArgKey::kInElements) |
+      bit(ArgKey::kOutElements) | bit(ArgKey::kSeq);
+  const ArgValues& args = event_.args;
+  if ((args.present & kAny) == 0) return kNoRow;
+  trace::CollectiveArgs row;
+  row.name = InternOptional(ArgKey::kCollectiveName);
+  row.group = InternOptional(ArgKey::kGroupName);
+  row.group_desc = InternOptional(ArgKey::kGroupDescription);
+  row.group_ranks = InternOptional(ArgKey::kGroupRanks);
+  row.dtype = InternOptional(ArgKey::kDtype);
+  row.in_split = InternOptional(ArgKey::kInSplit);
+  row.out_split = InternOptional(ArgKey::kOutSplit);
+  row.group_size = args.Int(ArgKey::kGroupSize);
+  row.in_elements = args.Int(ArgKey::kInElements);
+  row.out_elements = args.Int(ArgKey::kOutElements);
+  row.sequence = args.Int(ArgKey::kSeq);
+  row.src_rank = args.Int(ArgKey::kSrcRank);
+  row.dst_rank = args.Int(ArgKey::kDstRank);
+  row.comms_id = args.Int(ArgKey::kCommsId);
+  return segment_->AddCollective(row);
+}
+
+void EventParser::EmitFlow(int64_t time_ns, char phase) {
+  const Event& e = event_;
+  int64_t id = kNoInt;
+  if (e.id.present()) {
+    const auto number = ParseInt(e.id.text);
+    id = number ? *number : TextFlowId(e.id.text);
+  }
+  trace::Flows& flows = segment_->flows;
+  flows.time_ns.push_back(time_ns);
+  flows.id.push_back(id);
+  flows.track.push_back(Track());
+  flows.phase.push_back(phase == 's'   ? trace::FlowPhase::kStart
+                        : phase == 't' ? trace::FlowPhase::kStep
+                                       : trace::FlowPhase::kFinish);
+  flows.kind.push_back(Category().flow);
+  flows.uid.push_back(segment_->next_uid);
+}
+
+void EventParser::EmitInstant(int64_t time_ns) {
+  const ArgValues& args = event_.args;
+  trace::Instants& instants = segment_->instants;
+  instants.time_ns.push_back(time_ns);
+  instants.name.push_back(InternText(event_.name));
+  instants.track.push_back(Track());
+  instants.uid.push_back(segment_->next_uid);
+  uint32_t row = kNoRow;
+  if (args.Has(ArgKey::kMemoryBytes)) {
+    trace::MemoryArgs memory;
+    memory.bytes = args.Int(ArgKey::kMemoryBytes);
+    memory.total_allocated = args.Int(ArgKey::kTotalAllocated);
+    memory.total_reserved = args.Int(ArgKey::kTotalReserved);
+    memory.address = args.Int(ArgKey::kAddress);
+    const auto small = [&](ArgKey key) {
+      const int64_t value = args.Int(key);
+      return value >= -1 && value < 1 << 20 ? static_cast<int32_t>(value) : -1;
+    };
+    memory.device_type = small(ArgKey::kDeviceType);
+    memory.device_id = small(ArgKey::kDeviceId);
+    row = segment_->AddMemory(memory);
+  }
+  instants.memory.push_back(row);
+}
+
+// Every numeric argument of a counter event is a series of its own.
+void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
+  size_t token = event_.args_token;
+  if (token == 0) return;
+  ++token;
+  const StringId name = InternText(event_.name);
+  const TrackId track = Track();
+  while (tokens.Kind(token) == '"') {
+    const Tokens::Text key = tokens.String(token);
+    token += 2;
+    Raw value;
+    if (!ReadValue(tokens, token, value)) return;
+    const auto number = ParseDouble(value.text);
+    if (number) {
+      trace::Counters& counters = segment_->counters;
+      counters.time_ns.push_back(time_ns);
+      counters.name.push_back(name);
+      counters.series.push_back(InternText({key.raw, '"'}));
+      counters.track.push_back(track);
+      counters.value.push_back(*number);
+      counters.uid.push_back(segment_->next_uid);
+    }
+    if (tokens.Kind(token) != ',') return;
+    ++token;
+  }
+}
+
+void EventParser::EmitFact() {
+  using What = trace::TrackFact::What;
+  const std::string_view name = event_.name.text;
+  trace::TrackFact fact;
+  ArgKey source = ArgKey::kName;
+  if (name == "process_name") {
+    fact.what = What::kProcessName;
+  } else if (name == "process_labels") {
+    fact.what = What::kProcessLabels;
+    source = ArgKey::kLabels;
+  } else if (name == "process_sort_index") {
+    fact.what = What::kProcessSort;
+    source = ArgKey::kSortIndex;
+  } else if (name == "thread_name") {
+    fact.what = What::kThreadName;
+  } else if (name == "thread_sort_index") {
+    fact.what = What::kThreadSort;
+    source = ArgKey::kSortIndex;
+  } else {
+    return;
+  }
+  if (!event_.args.Has(source)) return;
+  if (!event_.tid.present()) event_.tid = {"0", '0'};
+  fact.track = Track();
+  fact.text = InternText(event_.args[source]);
+  fact.number = event_.args.Int(source);
+  segment_->facts.push_back(fact);
+}
+
+}  // namespace
+
+std::unique_ptr<RecordParser> MakeEventParser() {
+  return std::make_unique<EventParser>();
+}
+
+Kind KindOfCategory(std::string_view category) {
+  struct Row {
+    std::string_view category;
+    Kind kind;
+  };
+  static constexpr std::array<Row, 21> kRows = {{
+      {"cpu_op", Kind::kOp},
+      {"Operator", Kind::kOp},
+      {"operator", Kind::kOp},
+      {"cuda_runtime", Kind::kRuntime},
+      {"Runtime", Kind::kRuntime},
+      {"hip_runtime", Kind::kRuntime},
+      {"privateuse1_runtime", Kind::kRuntime},
+      {"xpu_runtime", Kind::kRuntime},
+      {"cuda_driver", Kind::kDriver},
+      {"privateuse1_driver", Kind::kDriver},
+      {"kernel", Kind::kKernel},
+      {"Kernel", Kind::kKernel},
+      {"gpu_memcpy", Kind::kMemcpy},
+      {"Memcpy", Kind::kMemcpy},
+      {"gpu_memset", Kind::kMemset},
+      {"Memset", Kind::kMemset},
+      {"python_function", Kind::kPython},
+      {"user_annotation", Kind::kAnnotation},
+      {"gpu_user_annotation", Kind::kGpuAnnotation},
+      {"overhead", Kind::kOverhead},
+      {"Trace", Kind::kProfiler},
+  }};
+  for (const Row& row : kRows) {
+    if (row.category == category) return row.kind;
+  }
+  return Kind::kOther;
+}
+
+std::string CanonicalJson(std::string_view raw) {
+  std::string out;
+  out.reserve(raw.size());
+  bool in_string = false;
+  for (size_t i = 0; i < raw.size(); ++i) {
+    const char c = raw[i];
+    if (in_string) {
+      out += c;
+      if (c == '\\' && i + 1 < raw.size()) {
+        out += raw[++i];
+      } else if (c == '"') {
+        in_string = false;
+      }
+      continue;
+    }
+    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') continue;
+    in_string = c == '"';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace lamina::ingest::kineto

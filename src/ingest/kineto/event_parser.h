@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns the events of a chunk of a Kineto trace into rows of a Segment.
+#pragma once
+
+#include <memory>
+
+#include "ingest/common/record_reader.h"
+
+namespace lamina::ingest::kineto {
+
+std::unique_ptr<RecordParser> MakeEventParser();
+
+// What a category ("cpu_op", "kernel" ...) means for the model.
+trace::Kind KindOfCategory(std::string_view category);
+
+// A JSON list ("Input Dims" ...) without white space, so that equal lists have
+// equal text.
+std::string CanonicalJson(std::string_view raw);
+
+}  // namespace lamina::ingest::kineto

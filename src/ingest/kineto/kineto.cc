@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reader of the JSON that torch.profiler (Kineto) writes, and of Chrome traces
+// in general. See README.md in this folder for the format.
+#include <fmt/core.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/json/scan.h"
+#include "base/json/stream.h"
+#include "ingest/common/record_reader.h"
+#include "ingest/format.h"
+#include "ingest/kineto/event_parser.h"
+#include "trace/builder.h"
+
+namespace lamina::ingest::kineto {
+namespace {
+
+// Longer values outside the events are facts about the user's machine that no
+// analysis reads.
+constexpr size_t kMaxProperty = 4096;
+
+std::optional<int64_t> IntOf(simdjson::dom::element element) {
+  int64_t value = 0;
+  if (element.get_int64().get(value) == simdjson::SUCCESS) return value;
+  double real = 0;
+  if (element.get_double().get(real) == simdjson::SUCCESS &&
+      real >= -9e15 && real <= 9e15)
+    return static_cast<int64_t>(real);
+  return std::nullopt;
+}
+
+// Members of the document around the events.
+class DocumentRouter final : public json::Router {
+ public:
+  explicit DocumentRouter(trace::TraceBuilder* builder) : builder_(builder) {}
+
+  json::Action Route(json::Path path, char first) override {
+    if (path.empty()) {
+      return first == '[' ? Records() : json::Action::kDescend;
+    }
+    if (path.size() > 1) return json::Action::kSkip;
+    if (path[0] == "traceEvents" && first == '[') return Records();
+    if (path[0] == "metadata") return json::Action::kSkip;
+    return json::Action::kCapture;
+  }
+
+  void Captured(json::Path path, std::string_view raw,
+                uint64_t offset) override {
+    if (path.size() != 1) return;
+    const std::string& key = path[0];
+    trace::Info& info = builder_->info();
+    if (key == "deviceProperties") {
+      ReadDevices(raw, offset);
+    } else if (key == "distributedInfo") {
+      ReadDistributed(raw, offset);
+    } else if (key == "baseTimeNanoseconds") {
+      info.base_time_ns = ParseInt(raw);
+    } else if (key == "displayTimeUnit" && raw.size() >= 2) {
+      info.display_time_unit =
+          json::DecodeString(raw.substr(1, raw.size() - 2));
+    } else if (raw.size() <= kMaxProperty) {
+      info.properties.emplace_back(key, std::string(raw));
+    }
+  }
+
+  void Lost(std::string_view reason, uint64_t offset,
+            uint64_t bytes) override {
+    std::string id = "input_" + std::string(reason);
+    std::replace_if(
+        id.begin(), id.end(),
+        [](char c) { return !((c >= 'a' && c <= 'z') || c == '_'); }, '_');
+    std::string text = std::string(reason) + ".";
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    builder_->diagnostics().Add(trace::Effect::kLost, id, text, offset, 1,
+                                bytes);
+  }
+
+  std::string_view recovery_key() const override {
+    return "\"traceEvents\"";
+  }
+
+  bool any_records() const { return any_records_; }
+
+ private:
+  json::Action Records() {
+    any_records_ = true;
+    return json::Action::kRecords;
+  }
+
+  void BadProperty(std::string_view key, uint64_t offset) {
+    builder_->diagnostics().Add(
+        trace::Effect::kOddity, "property_not_understood",
+        "A value outside the events has an unknown form: " +
+            std::string(key) + ".",
+        offset);
+  }
+
+  void ReadDevices(std::string_view raw, uint64_t offset) {
+    simdjson::dom::element root;
+    simdjson::dom::array list;
+    if (parser_.parse(raw.data(), raw.size()).get(root) !=
+            simdjson::SUCCESS ||
+        root.get_array().get(list) != simdjson::SUCCESS) {
+      BadProperty("deviceProperties", offset);
+      return;
+    }
+    for (const simdjson::dom::element element : list) {
+      simdjson::dom::object object;
+      if (element.get_object().get(object) != simdjson::SUCCESS) continue;
+      trace::DeviceInfo device;
+      for (const auto [key, value] : object) {
+        const auto number = IntOf(value);
+        std::string_view text;
+        if (key == "name" && value.get_string().get(text) ==
+                                 simdjson::SUCCESS) {
+          device.name = text;
+        } else if (!number) {
+          continue;
+        } else if (key == "id") {
+          device.id = *number;
+        } else if (key == "totalGlobalMem") {
+          device.memory_bytes = *number;
+        } else if (key == "computeMajor") {
+          device.compute_major = *number;
+        } else if (key == "computeMinor") {
+          device.compute_minor = *number;
+        } else if (key == "numSms") {
+          device.sm_count = *number;
+        } else if (key == "clockRate") {
+          device.clock_khz = *number;
+        }
+      }
+      builder_->info().devices.push_back(std::move(device));
+    }
+  }
+
+  void ReadDistributed(std::string_view raw, uint64_t offset) {
+    simdjson::dom::element root;
+    simdjson::dom::object object;
+    if (parser_.parse(raw.data(), raw.size()).get(root) !=
+            simdjson::SUCCESS ||
+        root.get_object().get(object) != simdjson::SUCCESS) {
+      BadProperty("distributedInfo", offset);
+      return;
+    }
+    trace::Info& info = builder_->info();
+    for (const auto [key, value] : object) {
+      std::string_view text;
+      if (key == "rank") {
+        info.rank = IntOf(value);
+      } else if (key == "world_size") {
+        info.world_size = IntOf(value);
+      } else if (key == "backend" &&
+                 value.get_string().get(text) == simdjson::SUCCESS) {
+        info.backend = text;
+      } else if (key == "pg_config") {
+        info.process_groups = simdjson::minify(value);
+      }
+    }
+  }
+
+  trace::TraceBuilder* builder_;
+  simdjson::dom::parser parser_;
+  bool any_records_ = false;
+};
+
+// {"traceEvents": ... or [{"ph": ...: enough of an event must be in sight.
+int Sniff(const Probe& probe) {
+  if (probe.directory) return 0;
+  const std::string& head = probe.head;
+  size_t first = head.find_first_not_of(" \t\r\n");
+  if (head.starts_with("\xEF\xBB\xBF"))
+    first = head.find_first_not_of(" \t\r\n", 3);
+  if (first == std::string::npos) return 0;
+  if (head[first] != '{' && head[first] != '[') return 0;
+  if (head.find("\"traceEvents\"") != std::string::npos) return 90;
+  if (head.find("\"ph\"") != std::string::npos) return 80;
+  if (head.find("\"schemaVersion\"") != std::string::npos ||
+      head.find("\"deviceProperties\"") != std::string::npos)
+    return 70;
+  // Some other JSON: the reader says what is missing.
+  return 5;
+}
+
+Result<trace::Trace> Read(const std::string& path,
+                          const ReadOptions& options) {
+  LAMINA_ASSIGN(auto source, OpenByteSource(path));
+  trace::TraceBuilder builder;
+  builder.info().format = "kineto";
+  builder.info().file = path;
+  builder.info().file_bytes = source->stored_size();
+  builder.info().plain = source->plain();
+  DocumentRouter router(&builder);
+  json::JsonStream stream(std::move(source), &router,
+                          json::JsonStream::Options{});
+  {
+    const ScopedStage stage(options.times, "read");
+    LAMINA_TRY(ReadRecords(stream, options.threads, builder, &MakeEventParser,
+                           options.progress));
+  }
+  builder.info().input_bytes = stream.offset();
+  const ScopedStage stage(options.times, "index");
+  trace::Trace trace = builder.Finish(options.threads);
+  if (!router.any_records()) {
+    return Fail(InputError(path, "the JSON document has no list of events "
+                                 "(\"traceEvents\")",
+                           "give a trace of torch.profiler or another Chrome "
+                           "trace"));
+  }
+  const bool nothing = trace.slices.size() == 0 && trace.flows.size() == 0 &&
+                       trace.instants.size() == 0 &&
+                       trace.counters.size() == 0;
+  if (nothing) {
+    std::string why = "the list of events is empty";
+    if (trace.info.events > 0) {
+      why = fmt::format("none of the {} records is a usable event",
+                        trace.info.events);
+    }
+    uint64_t offset = 0;
+    for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
+      if (d.effect != trace::Effect::kLost) continue;
+      why += "; " + d.text;
+      if (why.ends_with('.')) why.pop_back();
+      if (!d.first_offsets.empty()) offset = d.first_offsets[0];
+      break;
+    }
+    return Fail(InputErrorAt(path, offset, why,
+                             "record the trace again and let the profiler "
+                             "finish writing"));
+  }
+  return trace;
+}
+
+}  // namespace
+
+FormatInfo Format() {
+  return {"kineto",
+          "PyTorch profiler (Kineto) and other Chrome JSON, plain, gzip, zstd "
+          "or zip",
+          "ops with shapes, Python frames, modules, launches, kernels, "
+          "collectives, steps, memory",
+          &Sniff, &Read};
+}
+
+}  // namespace lamina::ingest::kineto

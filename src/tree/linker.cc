@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From device work to its launch. The key is the correlation id; files that
+// have none use the External id. One call may own many device slices: a graph
+// launch replays hundreds of kernels under its own correlation.
+#include "tree/linker.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace lamina::tree {
+
+using trace::DeviceArgs;
+using trace::FlowKind;
+using trace::FlowPhase;
+using trace::kNoInt;
+using trace::kNoRow;
+
+namespace {
+
+bool ContainsIgnoringCase(std::string_view text, std::string_view word) {
+  return std::search(text.begin(), text.end(), word.begin(), word.end(),
+                     [](char a, char b) {
+                       return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b;
+                     }) != text.end();
+}
+
+bool IsGraphLaunch(std::string_view name) {
+  return name == "cudaGraphLaunch" || name == "hipGraphLaunch";
+}
+
+}  // namespace
+
+void Linker::Run() {
+  tree_.launch_of_.assign(trace_.device.size(), NodeId());
+  tree_.unlinked_.assign(trace_.device.size(), Unlinked::kNoHost);
+  if (tree_.size() > 0) {
+    ChooseKey();
+    if (tree_.options_.link == LinkMode::kFlow) {
+      LinkByFlow();
+    } else {
+      LinkAuto();
+    }
+  }
+  Arrange();
+}
+
+// The first launch of the file decides which id the file uses.
+void Linker::ChooseKey() {
+  uint32_t first_uid = kNoRow;
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    const SliceId s = tree_.slice(NodeId(n));
+    const trace::ApiArgs* api = trace_.Api(s);
+    if (api == nullptr || trace_.Uid(s) > first_uid) continue;
+    if (!ContainsIgnoringCase(trace_.Name(s), "launch")) continue;
+    first_uid = trace_.Uid(s);
+    by_correlation_ =
+        api->correlation != kNoInt || api->external_id == kNoInt;
+  }
+}
+
+void Linker::LinkAuto() {
+  // The call of each key. Several calls with one key are rare: then the one
+  // that the flow starts at, else the first.
+  absl::flat_hash_map<int64_t, NodeId> calls;
+  std::vector<int64_t> shared;
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    const NodeId node(n);
+    const trace::ApiArgs* api = trace_.Api(tree_.slice(node));
+    if (api == nullptr) continue;
+    const int64_t key = KeyOf(*api);
+    if (key == kNoInt || key == 0) continue;
+    const auto [it, is_new] = calls.try_emplace(key, node);
+    if (is_new) continue;
+    shared.push_back(key);
+    const SliceId known = tree_.slice(it->second);
+    const SliceId other = tree_.slice(node);
+    if (std::pair(trace_.Start(other), trace_.Uid(other)) <
+        std::pair(trace_.Start(known), trace_.Uid(known)))
+      it->second = node;
+  }
+  if (!shared.empty()) {
+    std::sort(shared.begin(), shared.end());
+    const trace::Flows& flows = trace_.flows;
+    absl::flat_hash_map<int64_t, size_t> starts;
+    for (size_t f = 0; f < flows.size(); ++f) {
+      if (flows.kind[f] == FlowKind::kLaunch &&
+          flows.phase[f] == FlowPhase::kStart &&
+          std::binary_search(shared.begin(), shared.end(), flows.id[f]))
+        starts[flows.id[f]] = f;
+    }
+    for (uint32_t n = 0; n < tree_.size(); ++n) {
+      const SliceId s = tree_.slice(NodeId(n));
+      const trace::ApiArgs* api = trace_.Api(s);
+      if (api == nullptr) continue;
+      const auto it = starts.find(KeyOf(*api));
+      if (it != starts.end() &&
+          flows.track[it->second] == trace_.slices.track[s.value] &&
+          flows.time_ns[it->second] >= trace_.Start(s) &&
+          flows.time_ns[it->second] <= trace_.End(s))
+        calls[it->first] = NodeId(n);
+    }
+  }
+  // Innermost op of each External id, for device work without a key.
+  absl::flat_hash_map<int64_t, NodeId> ops;
+  const auto op_of = [&](int64_t external_id) {
+    if (ops.empty()) {
+      for (uint32_t n = 0; n < tree_.size(); ++n) {
+        const trace::OpArgs* op = trace_.Op(tree_.slice(NodeId(n)));
+        // Preorder: a later node with the same id lies inside or behind.
+        if (op != nullptr && op->external_id != kNoInt)
+          ops[op->external_id] = NodeId(n);
+      }
+      ops.try_emplace(kNoInt, NodeId());
+    }
+    const auto it = ops.find(external_id);
+    return it == ops.end() ? NodeId() : it->second;
+  };
+  for (size_t row = 0; row < trace_.device.size(); ++row) {
+    const DeviceArgs& device = trace_.device[row];
+    const int64_t key = KeyOf(device);
+    NodeId node;
+    if (key != kNoInt && key != 0) {
+      const auto it = calls.find(key);
+      if (it != calls.end()) node = it->second;
+      tree_.unlinked_[row] = Unlinked::kLaunchNotInFile;
+    } else {
+      if (device.external_id != kNoInt && device.external_id != 0)
+        node = op_of(device.external_id);
+      tree_.unlinked_[row] = Unlinked::kNoKey;
+    }
+    if (node.valid()) {
+      tree_.launch_of_[row] = node;
+      tree_.unlinked_[row] = Unlinked::kLinked;
+    }
+  }
+}
+
+void Linker::LinkByFlow() {
+  const trace::Flows& flows = trace_.flows;
+  absl::flat_hash_map<int64_t, size_t> starts;
+  absl::flat_hash_map<int64_t, size_t> finishes;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    if (flows.kind[f] != FlowKind::kLaunch) continue;
+    if (flows.phase[f] == FlowPhase::kStart) starts[flows.id[f]] = f;
+    if (flows.phase[f] == FlowPhase::kFinish) finishes[flows.id[f]] = f;
+  }
+  absl::flat_hash_map<int64_t, std::vector<SliceId>> by_key;
+  for (const SliceId s : trace_.device_slices()) {
+    const int64_t key = KeyOf(*trace_.Device(s));
+    const uint32_t row = trace_.slices.detail[s.value];
+    tree_.unlinked_[row] =
+        key == kNoInt ? Unlinked::kNoKey : Unlinked::kNoFlow;
+    if (key != kNoInt) by_key[key].push_back(s);
+  }
+  std::vector<NodeId> calls;
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    if (trace::IsApiCall(tree_.kind(NodeId(n)))) calls.push_back(NodeId(n));
+  }
+  std::sort(calls.begin(), calls.end(), [&](NodeId a, NodeId b) {
+    return trace_.Uid(tree_.slice(a)) < trace_.Uid(tree_.slice(b));
+  });
+  const auto link = [&](SliceId s, NodeId call) {
+    const uint32_t row = trace_.slices.detail[s.value];
+    tree_.launch_of_[row] = call;
+    tree_.unlinked_[row] = Unlinked::kLinked;
+  };
+  for (const NodeId call : calls) {
+    const trace::ApiArgs* api = trace_.Api(tree_.slice(call));
+    if (api == nullptr || KeyOf(*api) == kNoInt) continue;
+    const auto work = by_key.find(KeyOf(*api));
+    if (work == by_key.end()) continue;
+    if (IsGraphLaunch(tree_.name(call))) {
+      for (const SliceId s : work->second) link(s, call);
+      continue;
+    }
+    if (!starts.contains(KeyOf(*api))) continue;
+    const auto finish = finishes.find(KeyOf(*api));
+    if (finish == finishes.end()) continue;
+    for (const SliceId s : work->second) {
+      if (trace_.slices.track[s.value] == flows.track[finish->second]) {
+        link(s, call);
+        break;
+      }
+    }
+  }
+}
+
+// Sorts the linked work by launch and makes the ranges and prefix sums.
+void Linker::Arrange() {
+  const size_t nodes = tree_.size();
+  tree_.device_begin_.resize(nodes + 1, 0);
+  // Counting sort by node keeps the order of device_slices(): start, uid.
+  for (const NodeId node : tree_.launch_of_) {
+    if (node.valid()) ++tree_.device_begin_[node.value + 1];
+  }
+  for (size_t n = 0; n < nodes; ++n)
+    tree_.device_begin_[n + 1] += tree_.device_begin_[n];
+  std::vector<uint32_t> next(tree_.device_begin_.begin(),
+                             tree_.device_begin_.end());
+  tree_.launched_.resize(tree_.device_begin_[nodes]);
+  for (const SliceId s : trace_.device_slices()) {
+    const NodeId node = tree_.launch(s);
+    if (node.valid()) tree_.launched_[next[node.value]++] = s;
+  }
+  tree_.launched_time_.resize(tree_.launched_.size() + 1);
+  tree_.launched_time_[0] = 0;
+  for (size_t i = 0; i < tree_.launched_.size(); ++i) {
+    tree_.launched_time_[i + 1] =
+        tree_.launched_time_[i] + trace_.Duration(tree_.launched_[i]);
+  }
+}
+
+}  // namespace lamina::tree

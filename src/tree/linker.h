@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tree/tree.h"
+
+namespace lamina::tree {
+
+// Joins device slices to the calls that launched them; used by Tree::Build.
+class Linker {
+ public:
+  explicit Linker(Tree& tree) : tree_(tree), trace_(*tree.trace_) {}
+  void Run();
+
+ private:
+  int64_t KeyOf(const trace::ApiArgs& api) const {
+    return by_correlation_ ? api.correlation : api.external_id;
+  }
+  int64_t KeyOf(const trace::DeviceArgs& device) const {
+    return by_correlation_ ? device.correlation : device.external_id;
+  }
+  void ChooseKey();
+  void LinkAuto();
+  void LinkByFlow();
+  void Arrange();
+
+  Tree& tree_;
+  const Trace& trace_;
+  bool by_correlation_ = true;
+};
+
+}  // namespace lamina::tree

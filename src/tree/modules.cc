@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tree/modules.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+
+#include "base/run_sort.h"
+
+namespace lamina::tree {
+namespace {
+
+struct Frame {
+  uint32_t track;
+  int64_t start_ns;
+  uint32_t uid;
+  SliceId slice;
+};
+
+}  // namespace
+
+Modules Modules::Build(const Tree& tree) {
+  const Trace& trace = tree.trace();
+  Modules modules;
+  modules.tree_ = &tree;
+  modules.of_node_.resize(tree.size());
+
+  // Which names are modules is asked once per distinct name.
+  std::vector<int8_t> is_module(trace.strings.size(), -1);
+  std::vector<Frame> frames;
+  const trace::Slices& slices = trace.slices;
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    if (slices.kind[i] != trace::Kind::kPython) continue;
+    int8_t& known = is_module[slices.name[i].value];
+    if (known < 0)
+      known = trace.strings[slices.name[i]].starts_with(kModulePrefix);
+    if (known > 0)
+      frames.push_back({slices.track[i].value, slices.start_ns[i],
+                        slices.uid[i], SliceId(i)});
+  }
+  if (frames.empty()) return modules;
+  RunSort(frames, tree.options().threads, [](const Frame& a, const Frame& b) {
+    if (a.track != b.track) return a.track < b.track;
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    return a.uid < b.uid;
+  });
+
+  // Nodes of a thread are in order of start, so one sweep per thread over
+  // both lists keeps the stack of open modules.
+  absl::flat_hash_map<std::pair<uint32_t, StringId>, uint32_t> path_ids;
+  std::vector<ModuleCallId> stack;
+  size_t f = 0;
+  const auto enter = [&](const Frame& frame) {
+    const ModuleCallId parent = stack.empty() ? ModuleCallId() : stack.back();
+    const ModulePathId parent_path =
+        parent.valid() ? modules.calls_[parent.value].path : ModulePathId();
+    const StringId name = slices.name[frame.slice.value];
+    const auto [it, is_new] = path_ids.try_emplace(
+        std::pair(parent_path.value, name),
+        static_cast<uint32_t>(modules.paths_.size()));
+    if (is_new) {
+      const uint32_t depth =
+          parent_path.valid() ? modules.path(parent_path).depth + 1 : 0;
+      modules.paths_.push_back({name, parent_path, depth, 0});
+    }
+    ++modules.paths_[it->second].calls;
+    modules.calls_.push_back({frame.slice, parent, ModulePathId(it->second)});
+    stack.push_back(
+        ModuleCallId(static_cast<uint32_t>(modules.calls_.size() - 1)));
+  };
+  const auto leave_until = [&](int64_t time_ns) {
+    while (!stack.empty() &&
+           time_ns >= trace.End(modules.calls_[stack.back().value].slice))
+      stack.pop_back();
+  };
+  uint32_t n = 0;
+  const auto track_of_node = [&](uint32_t node) {
+    return slices.track[tree.slice(NodeId(node)).value].value;
+  };
+  std::vector<uint32_t> tracks;
+  for (const Frame& frame : frames) {
+    if (tracks.empty() || tracks.back() != frame.track)
+      tracks.push_back(frame.track);
+  }
+  // First node of each track.
+  absl::flat_hash_map<uint32_t, uint32_t> first_node;
+  for (uint32_t i = 0; i < tree.size(); ++i)
+    first_node.try_emplace(track_of_node(i), i);
+  for (const uint32_t track : tracks) {
+    stack.clear();
+    const auto it = first_node.find(track);
+    n = it == first_node.end() ? static_cast<uint32_t>(tree.size())
+                               : it->second;
+    while (true) {
+      const bool has_frame = f < frames.size() && frames[f].track == track;
+      const bool has_node = n < tree.size() && track_of_node(n) == track;
+      if (!has_frame && !has_node) break;
+      const int64_t node_start =
+          has_node ? trace.Start(tree.slice(NodeId(n))) : 0;
+      if (has_frame && (!has_node || frames[f].start_ns <= node_start)) {
+        leave_until(frames[f].start_ns);
+        enter(frames[f]);
+        ++f;
+      } else {
+        leave_until(node_start);
+        if (!stack.empty()) modules.of_node_[n] = stack.back();
+        ++n;
+      }
+    }
+  }
+  return modules;
+}
+
+Modules::Owner Modules::OwnerOf(NodeId node) const {
+  if (empty()) return {};
+  const ModuleCallId call = of_node_[node.value];
+  if (call.valid()) return {calls_[call.value].path, false};
+  for (NodeId n = node; n.valid(); n = tree_->parent(n)) {
+    const NodeId forward = tree_->forward(n);
+    if (!forward.valid()) continue;
+    const ModuleCallId owner = of_node_[forward.value];
+    if (owner.valid()) return {calls_[owner.value].path, true};
+  }
+  return {};
+}
+
+std::string_view Modules::ShortName(std::string_view recorded) {
+  if (recorded.starts_with(kModulePrefix))
+    recorded.remove_prefix(kModulePrefix.size());
+  return recorded;
+}
+
+std::string_view Modules::ClassName(std::string_view recorded) {
+  std::string_view name = ShortName(recorded);
+  const size_t last = name.find_last_not_of("0123456789");
+  if (last != std::string_view::npos && last + 1 < name.size() &&
+      name[last] == '_')
+    name = name.substr(0, last);
+  return name;
+}
+
+std::string Modules::PathText(ModulePathId id) const {
+  std::vector<std::string_view> names;
+  for (; id.valid(); id = paths_[id.value].parent)
+    names.push_back(ShortName(tree_->trace().Text(paths_[id.value].name)));
+  std::string out;
+  for (auto it = names.rbegin(); it != names.rend(); ++it) {
+    if (!out.empty()) out += '/';
+    out += *it;
+  }
+  return out;
+}
+
+}  // namespace lamina::tree
