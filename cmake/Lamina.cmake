@@ -39,13 +39,16 @@ endfunction()
 # Builds every *.cc of the current folder (and of those sub-folders that have
 # no CMakeLists.txt) into lamina_NAME, and every *_test.cc into NAME_test.
 function(lamina_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(GLOB_RECURSE lists CONFIGURE_DEPENDS
     ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
   foreach(list ${lists})
     get_filename_component(folder ${list} DIRECTORY)
     list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
+  foreach(file ${ARG_EXCLUDE})
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file})
   endforeach()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

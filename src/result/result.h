@@ -59,6 +59,8 @@ struct ResultSet {
 struct Document {
   std::string command;  // "report"
   std::vector<std::string> inputs;
+  // On a terminal: the short form of a report instead of every table in full.
+  bool summary = false;
   ResultSet result;
 };
 

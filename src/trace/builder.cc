@@ -534,6 +534,9 @@ Trace TraceBuilder::Finish(int threads) {
   state.PairHalves();
   state.ApplyFacts();
   state.MakeStreams(threads);
+  const auto& starts = state.trace.slices.start_ns;
+  if (!starts.empty())
+    state.trace.first_ns = *std::min_element(starts.begin(), starts.end());
   return std::move(state.trace);
 }
 

@@ -302,6 +302,8 @@ struct Trace {
 
   // Device slices by (start, uid); filled when loading ends.
   std::vector<SliceId> device_order;
+  // Start of the earliest slice: the zero of every relative time in tables.
+  int64_t first_ns = 0;
 
   // Memory of the columns in bytes.
   uint64_t bytes() const;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Times in which no device worked, and what the host did meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/timeline.h"
+
+namespace lamina::analysis {
+
+enum class GapCause : uint8_t {
+  kUnknown,
+  kHostBusy,      // the launching thread ran something else
+  kHostBlocked,   // it sat in a call that waits for a device or copies
+                  // pageable memory; the device may run work that is not in
+                  // the file, so this is no proof against the host
+  kLaunchLatency,  // the work was launched before the gap began
+};
+std::string_view GapCauseName(GapCause cause);
+
+struct Gap {
+  Interval interval;
+  GapCause cause = GapCause::kUnknown;
+  NodeId host;     // host event that covers at least half of the gap
+  SliceId next;    // the work that ended it
+};
+
+// The `limit` longest gaps of `busy`, longest first.
+std::vector<Gap> LongestGaps(const tree::Tree& tree, const IntervalSet& busy,
+                             size_t limit);
+
+}  // namespace lamina::analysis

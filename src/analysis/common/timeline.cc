@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/common/timeline.h"
+
+#include <algorithm>
+
+namespace lamina::analysis {
+
+Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
+                      const std::function<Bucket(SliceId)>& bucket,
+                      std::optional<int64_t> micro_idle_ns) {
+  Timeline t;
+  t.slices = slices.size();
+  if (slices.empty()) return t;
+  const int64_t first = trace.Start(slices.front());
+  int64_t last = first;
+  for (const SliceId s : slices) {
+    const Interval interval{trace.Start(s), trace.End(s)};
+    last = std::max(last, interval.end_ns);
+    t.kernel_time_ns += interval.length_ns();
+    switch (bucket(s)) {
+      case Bucket::kCompute:
+        t.computation.AppendSorted(interval);
+        break;
+      case Bucket::kCommunication:
+        t.communication.AppendSorted(interval);
+        break;
+      case Bucket::kMemcpy:
+        t.copies.AppendSorted(interval);
+        break;
+    }
+  }
+  const IntervalSet work = t.computation.Union(t.communication);
+  t.busy = work.Union(t.copies);
+  t.computation_ns = t.computation.length_ns();
+  t.exposed_communication_ns =
+      t.communication.Minus(t.computation).length_ns();
+  t.exposed_copies_ns = t.copies.Minus(work).length_ns();
+  t.busy_ns = t.busy.length_ns();
+  t.total_ns = last - first;
+  t.idle_ns = t.total_ns - t.busy_ns;
+  if (micro_idle_ns) {
+    int64_t at = first;
+    for (const Interval& interval : t.busy.intervals()) {
+      const int64_t gap = interval.start_ns - at;
+      if (gap < *micro_idle_ns) t.micro_idle_ns += gap;
+      at = interval.end_ns;
+    }
+    if (last - at < *micro_idle_ns) t.micro_idle_ns += last - at;
+  }
+  return t;
+}
+
+}  // namespace lamina::analysis

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first answer: one or two sentences with the numbers that decided them,
+// and the opportunities with their worth. Every writer prints these notes; no
+// writer makes its own.
+//
+// Honesty rules. An opportunity is "at most": what would be won if the whole
+// cause went away; opportunities overlap. A gap during which the host sits in
+// a blocking call is not called host bound: the device may run work that is
+// not in the file.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "analysis/common/gaps.h"
+#include "analysis/common/timeline.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+
+namespace lamina::analysis::overview {
+namespace {
+
+// Shares of the window above which a cause is the verdict.
+constexpr double kIdleShare = 0.20;
+constexpr double kExposedCommunicationShare = 0.10;
+constexpr double kExposedCopyShare = 0.10;
+constexpr double kShortKernelShare = 0.30;
+// Opportunities below this share of the window are not worth a line.
+constexpr double kMinOpportunity = 0.01;
+constexpr size_t kMaxOpportunities = 6;
+// A gap shorter than this is a hole between two launches, not a wait.
+constexpr int64_t kSmallGapNs = 100000;
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole)
+                   : 0.0;
+}
+
+std::string Percent(int64_t part, int64_t whole) {
+  return fmt::format("{:.0f} %", 100.0 * Ratio(part, whole));
+}
+
+class Overview {
+ public:
+  explicit Overview(const Context& context)
+      : context_(context), trace_(context.trace) {}
+
+  std::vector<Note> Make() {
+    const auto slices = trace_.device_slices();
+    if (slices.empty()) {
+      Note note;
+      note.severity = Severity::kVerdict;
+      note.id = "no_device_work";
+      note.text =
+          "No GPU events in this trace: record device activity "
+          "(ProfilerActivity.CUDA). The host tables are complete.";
+      note.evidence.push_back({"trace_health", "check", "device_work", {}});
+      notes_.push_back(std::move(note));
+      return std::move(notes_);
+    }
+    timeline_ = MakeTimeline(trace_, slices, [&](SliceId s) {
+      return context_.device.bucket(s);
+    });
+    Families();
+    Verdict();
+    Opportunities();
+    Warnings();
+    return std::move(notes_);
+  }
+
+ private:
+  void Families() {
+    std::vector<int64_t> sums(context_.catalog.families().size(), 0);
+    for (const SliceId s : trace_.device_slices())
+      sums[context_.device.family(s)] += trace_.Duration(s);
+    largest_family_ = static_cast<size_t>(
+        std::max_element(sums.begin(), sums.end()) - sums.begin());
+    largest_family_ns_ = sums[largest_family_];
+    for (const int64_t sum : sums) all_families_ns_ += sum;
+  }
+
+  // "62 % of the kernel time is matrix products"
+  std::string LargestFamily() const {
+    std::string title = context_.catalog.family(largest_family_).title;
+    title[0] = static_cast<char>(std::tolower(title[0]));
+    return fmt::format("{} of the kernel time is {}",
+                       Percent(largest_family_ns_, all_families_ns_), title);
+  }
+
+  void Verdict() {
+    const Timeline& t = timeline_;
+    Note note;
+    note.severity = Severity::kVerdict;
+    std::string text = fmt::format(
+        "The GPU is busy {} of {}", Percent(t.busy_ns, t.total_ns),
+        HumanTime(t.total_ns));
+    note.evidence.push_back({"gpu_timeline", "type", "busy_time", {}});
+    if (Ratio(t.idle_ns, t.total_ns) >= kIdleShare) {
+      IdleVerdict(note, text);
+    } else if (Ratio(t.exposed_communication_ns, t.total_ns) >=
+               kExposedCommunicationShare) {
+      note.id = "exposed_communication";
+      text += fmt::format(
+          "; {} ({}) of the time it only communicates. {}.",
+          Percent(t.exposed_communication_ns, t.total_ns),
+          HumanTime(t.exposed_communication_ns), Capital(LargestFamily()));
+      note.evidence.push_back(
+          {"gpu_timeline", "type", "exposed_comm_time", {}});
+    } else if (Ratio(t.exposed_copies_ns, t.total_ns) >= kExposedCopyShare) {
+      note.id = "exposed_copies";
+      text += fmt::format("; {} ({}) of the time it only copies. {}.",
+                          Percent(t.exposed_copies_ns, t.total_ns),
+                          HumanTime(t.exposed_copies_ns),
+                          Capital(LargestFamily()));
+      note.evidence.push_back(
+          {"gpu_timeline", "type", "exposed_memcpy_time", {}});
+    } else {
+      note.id = "busy";
+      text += "; " + LargestFamily() + ".";
+      note.evidence.push_back(
+          {"op_categories", "category",
+           context_.catalog.family(largest_family_).name, {}});
+    }
+    note.text = std::move(text);
+    notes_.push_back(std::move(note));
+  }
+
+  void IdleVerdict(Note& note, std::string& text) {
+    const Timeline& t = timeline_;
+    int64_t small = 0;
+    size_t small_count = 0;
+    int64_t large = 0;
+    for (const Interval& gap : t.busy.Gaps()) {
+      if (gap.length_ns() < kSmallGapNs) {
+        small += gap.length_ns();
+        ++small_count;
+      } else {
+        large += gap.length_ns();
+      }
+    }
+    note.evidence.push_back({"gpu_timeline", "type", "idle_time", {}});
+    text += fmt::format("; {} ({}) it is idle",
+                        Percent(t.idle_ns, t.total_ns), HumanTime(t.idle_ns));
+    if (small > large) {
+      note.id = "launch_bound";
+      text += fmt::format(
+          ", most of it in {} gaps under 100 us between kernels: the host "
+          "launches too slowly. {}.",
+          GroupDigits(static_cast<int64_t>(small_count)),
+          Capital(LargestFamily()));
+      return;
+    }
+    const auto gaps = LongestGaps(context_.tree, t.busy, 1);
+    const Gap& longest = gaps[0];
+    note.evidence.push_back(
+        {"gaps", "start_us",
+         FormatMicroseconds(longest.interval.start_ns - trace_.first_ns),
+         longest.next.valid()
+             ? std::vector<uint32_t>{trace_.Uid(longest.next)}
+             : std::vector<uint32_t>{}});
+    const std::string host =
+        longest.host.valid()
+            ? Shorten(context_.tree.name(longest.host), 80)
+            : std::string();
+    text += fmt::format(". The longest gap is {}",
+                        HumanTime(longest.interval.length_ns()));
+    switch (longest.cause) {
+      case GapCause::kHostBusy:
+        note.id = "waits_on_host";
+        text += host.empty() ? ", while the host ran many small events"
+                             : ", while the host ran " + host;
+        break;
+      case GapCause::kHostBlocked:
+        note.id = "idle_host_blocked";
+        text += ", while the host sat in " + host +
+                " (work outside this trace may have run)";
+        break;
+      case GapCause::kLaunchLatency:
+        note.id = "idle_after_launch";
+        text += ", although its work was launched before";
+        break;
+      case GapCause::kUnknown:
+        note.id = "idle";
+        text += "; the trace does not show its launch";
+        break;
+    }
+    text += ". " + Capital(LargestFamily()) + ".";
+  }
+
+  void AddOpportunity(std::string id, int64_t worth, std::string claim,
+                      std::string text, Evidence evidence) {
+    if (Ratio(worth, timeline_.total_ns) < kMinOpportunity) return;
+    Note note;
+    note.severity = Severity::kOpportunity;
+    note.id = std::move(id);
+    note.worth_ns = worth;
+    note.claim = std::move(claim);
+    note.text = std::move(text);
+    note.evidence.push_back(std::move(evidence));
+    opportunities_.push_back(std::move(note));
+  }
+
+  void Opportunities() {
+    const Timeline& t = timeline_;
+    AddOpportunity("device_idle", t.idle_ns, "measured",
+                   fmt::format("no device works in {} gaps.",
+                               GroupDigits(static_cast<int64_t>(
+                                   t.busy.Gaps().size()))),
+                   {"gaps", "", "", {}});
+    AddOpportunity("exposed_communication", t.exposed_communication_ns,
+                   "measured", "collectives that nothing hides.",
+                   {"collectives", "", "", {}});
+    AddOpportunity("exposed_copies", t.exposed_copies_ns, "measured",
+                   "copies that nothing hides.",
+                   {"kernels", "kind", "memcpy", {}});
+    size_t count = 0;
+    size_t kernels = 0;
+    int64_t time = 0;
+    for (const SliceId s : trace_.device_slices()) {
+      if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
+      ++kernels;
+      if (trace_.Duration(s) >= context_.settings.short_kernel_ns) continue;
+      ++count;
+      time += trace_.Duration(s);
+    }
+    if (Ratio(static_cast<int64_t>(count), static_cast<int64_t>(kernels)) >=
+        kShortKernelShare) {
+      AddOpportunity(
+          "short_kernels", time, "bound",
+          fmt::format("{} of {} kernels are shorter than {}: fuse them or "
+                      "replay them in a graph.",
+                      GroupDigits(static_cast<int64_t>(count)),
+                      GroupDigits(static_cast<int64_t>(kernels)),
+                      HumanTime(context_.settings.short_kernel_ns)),
+          {"short_kernels", "", "", {}});
+    }
+    std::stable_sort(opportunities_.begin(), opportunities_.end(),
+                     [](const Note& a, const Note& b) {
+                       return *a.worth_ns > *b.worth_ns;
+                     });
+    if (opportunities_.size() > kMaxOpportunities)
+      opportunities_.resize(kMaxOpportunities);
+    for (Note& note : opportunities_) notes_.push_back(std::move(note));
+  }
+
+  void Warnings() {
+    int64_t unlinked = 0;
+    int64_t all = 0;
+    for (const SliceId s : trace_.device_slices()) {
+      all += trace_.Duration(s);
+      if (!context_.tree.launch(s).valid()) unlinked += trace_.Duration(s);
+    }
+    if (Ratio(unlinked, all) >= 0.005) {
+      Note note;
+      note.severity = Severity::kWarning;
+      note.id = "unlinked_device_work";
+      note.text = fmt::format(
+          "{} of the kernel time ({}) has no launch in this trace; op tables "
+          "show it as \"unlinked\".",
+          Percent(unlinked, all), HumanTime(unlinked));
+      note.evidence.push_back({"op_categories", "kind", "unlinked", {}});
+      notes_.push_back(std::move(note));
+    }
+    const uint64_t lost = trace_.diagnostics.lost();
+    if (lost > 0) {
+      Note note;
+      note.severity = Severity::kWarning;
+      note.id = "lost_records";
+      note.text = fmt::format(
+          "{} records of the input could not be used; see trace_health.",
+          GroupDigits(static_cast<int64_t>(lost)));
+      note.evidence.push_back({"trace_health", "status", "lost", {}});
+      notes_.push_back(std::move(note));
+    }
+  }
+
+  static std::string Capital(std::string text) {
+    if (!text.empty())
+      text[0] = static_cast<char>(std::toupper(text[0]));
+    return text;
+  }
+
+  const Context& context_;
+  const Trace& trace_;
+  Timeline timeline_;
+  size_t largest_family_ = 0;
+  int64_t largest_family_ns_ = 0;
+  int64_t all_families_ns_ = 0;
+  std::vector<Note> notes_;
+  std::vector<Note> opportunities_;
+};
+
+Result<ResultSet> Run(const Context& context) {
+  ResultSet result;
+  result.notes = Overview(context).Make();
+  return result;
+}
+
+}  // namespace
+
+AnalysisInfo Info() {
+  return {"overview", "The verdict and the opportunities, as notes.",
+          [] { return std::vector<Schema>{}; }, &Run};
+}
+
+}  // namespace lamina::analysis::overview

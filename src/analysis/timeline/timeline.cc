@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gpu_timeline: where the time of the devices went, over all of them and per
+// device, because a union over devices hides that one of them was idle.
+// gaps: the longest times without device work and what the host did in them.
+#include <algorithm>
+#include <string>
+
+#include "analysis/common/context.h"
+#include "analysis/common/gaps.h"
+#include "analysis/common/timeline.h"
+
+namespace lamina::analysis::timeline {
+namespace {
+
+constexpr size_t kMaxGaps = 100;
+
+Schema TimelineSchema() {
+  return {"gpu_timeline",
+          "Time of the devices: computation + exposed communication + exposed "
+          "copies + idle = total.",
+          {{"device", ColumnType::kText,
+            "\"all\" for the union over devices, else process:device."},
+           {"type", ColumnType::kText, "What the time was."},
+           {"time_us", ColumnType::kTime, "Length of the union of intervals."},
+           {"percent", ColumnType::kReal, "Share of total_time.",
+            Shown::kBar}}};
+}
+
+Schema GapsSchema() {
+  return {"gaps",
+          "Longest times in which no device worked.",
+          {{"start_us", ColumnType::kTime,
+            "Begin, from the first event of the trace."},
+           {"dur_us", ColumnType::kTime, "Length."},
+           {"percent", ColumnType::kReal, "Share of the window.",
+            Shown::kPercent},
+           {"cause", ColumnType::kText,
+            "host_busy: the host ran something else; host_blocked: it sat in "
+            "a blocking call; launch_latency: work was launched and had not "
+            "begun; unknown."},
+           {"host_event", ColumnType::kText,
+            "Longest host event inside the gap on the thread that launches "
+            "next."},
+           {"next_kernel", ColumnType::kText, "The work that ended the gap."},
+           {"uid", ColumnType::kInt, "Event number of that work.",
+            Shown::kHidden}}};
+}
+
+void AddRows(Table& table, const std::string& device, const Timeline& t,
+             std::optional<int64_t> micro_idle_ns) {
+  const auto add = [&](std::string_view type, int64_t ns) {
+    std::optional<double> percent;
+    if (t.total_ns > 0) {
+      percent = 100.0 * static_cast<double>(ns) /
+                static_cast<double>(t.total_ns);
+    }
+    table.Add(device, type, ns, percent);
+  };
+  add("computation_time", t.computation_ns);
+  add("exposed_comm_time", t.exposed_communication_ns);
+  add("exposed_memcpy_time", t.exposed_copies_ns);
+  add("busy_time", t.busy_ns);
+  if (micro_idle_ns) {
+    add("micro_idle_time", t.micro_idle_ns);
+    add("macro_idle_time", t.idle_ns - t.micro_idle_ns);
+  } else {
+    add("idle_time", t.idle_ns);
+  }
+  add("total_time", t.total_ns);
+  add("total_comm_time", t.communication.length_ns());
+  add("total_memcpy_time", t.copies.length_ns());
+}
+
+Table MakeGaps(const Context& context, const Timeline& all) {
+  const Trace& trace = context.trace;
+  Table table(GapsSchema());
+  for (const Gap& gap : LongestGaps(context.tree, all.busy, kMaxGaps)) {
+    const int64_t length = gap.interval.length_ns();
+    const double percent = all.total_ns > 0
+                               ? 100.0 * static_cast<double>(length) /
+                                     static_cast<double>(all.total_ns)
+                               : 0.0;
+    table.Add(gap.interval.start_ns - trace.first_ns, length, percent,
+              GapCauseName(gap.cause),
+              gap.host.valid() ? Value(context.tree.name(gap.host)) : Value(),
+              gap.next.valid() ? Value(trace.Name(gap.next)) : Value(),
+              gap.next.valid() ? Value(trace.Uid(gap.next)) : Value());
+  }
+  return table;
+}
+
+Result<ResultSet> Run(const Context& context) {
+  const Trace& trace = context.trace;
+  const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
+  Table table(TimelineSchema());
+  const Timeline all = MakeTimeline(trace, trace.device_slices(), bucket,
+                                    context.settings.micro_idle_ns);
+  AddRows(table, "all", all, context.settings.micro_idle_ns);
+
+  // Per process and device, in the order of the streams.
+  std::vector<std::pair<std::string, std::vector<SliceId>>> devices;
+  for (const trace::Stream& stream : trace.streams) {
+    std::string name =
+        stream.device == trace::kNoInt ? "?" : std::to_string(stream.device);
+    const std::string_view pid = trace.Text(stream.pid);
+    if (pid != name) name = std::string(pid) + ":" + name;
+    if (devices.empty() || devices.back().first != name)
+      devices.push_back({name, {}});
+    auto& slices = devices.back().second;
+    slices.insert(slices.end(), stream.slices.begin(), stream.slices.end());
+  }
+  if (devices.size() > 1) {
+    for (auto& [name, slices] : devices) {
+      std::sort(slices.begin(), slices.end(), [&](SliceId a, SliceId b) {
+        return std::pair(trace.Start(a), trace.Uid(a)) <
+               std::pair(trace.Start(b), trace.Uid(b));
+      });
+      AddRows(table, name,
+              MakeTimeline(trace, slices, bucket,
+                           context.settings.micro_idle_ns),
+              context.settings.micro_idle_ns);
+    }
+  }
+  ResultSet result;
+  result.tables.push_back(std::move(table));
+  result.tables.push_back(MakeGaps(context, all));
+  return result;
+}
+
+}  // namespace
+
+AnalysisInfo Info() {
+  return {"timeline", "Busy, exposed and idle time of the devices.",
+          [] { return std::vector<Schema>{TimelineSchema(), GapsSchema()}; },
+          &Run};
+}
+
+}  // namespace lamina::analysis::timeline

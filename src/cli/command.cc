@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/parallel.h"
+#include "report/writer.h"
+
+namespace lamina::cli {
+
+void Common::AddTo(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const report::WriterInfo& writer : report::Writers())
+    names.emplace_back(writer.name);
+  app.add_option("--format", format, "Output format")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  app.add_option("-o,--output", output,
+                 "File, or directory for csv (default: standard output)");
+  app.add_option("--top", top, "Rows per table");
+  app.add_option("--threads", threads, "Threads (default: all cores)")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--rules", rules_dir,
+                 "Folder with data files that extend or replace the built-in "
+                 "ones");
+  app.add_flag("--timing", timing,
+               "Print the time of each stage and the peak memory to stderr");
+}
+
+int Common::ThreadCount() const {
+  return threads > 0 ? threads : DefaultThreads();
+}
+
+engine::OpenOptions Common::Open() {
+  engine::OpenOptions options;
+  options.threads = ThreadCount();
+  options.rules_dir = rules_dir;
+  options.times = &times;
+  options.progress = MakeProgress("reading");
+  return options;
+}
+
+int OutputWidth() {
+  struct winsize size {};
+  if (isatty(STDOUT_FILENO) &&
+      ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
+    return size.ws_col;
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const auto width = ParseInt(columns);
+    if (width && *width > 20 && *width < 1000)
+      return static_cast<int>(*width);
+  }
+  return 100;
+}
+
+bool OutputColor() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr &&
+         term != nullptr && std::string_view(term) != "dumb";
+}
+
+Status Write(const Document& document, const Common& common) {
+  const report::WriterInfo* writer = report::FindWriter(common.format);
+  LAMINA_CHECK(writer != nullptr);
+  report::WriteOptions options;
+  options.output = common.output;
+  options.width = OutputWidth();
+  options.color = common.output == "-" && OutputColor();
+  options.top = common.top;
+  return writer->write(document, options);
+}
+
+std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
+  if (!isatty(STDERR_FILENO)) return {};
+  using Clock = std::chrono::steady_clock;
+  struct State {
+    Clock::time_point start = Clock::now();
+    Clock::time_point last = Clock::now();
+    bool shown = false;
+    ~State() {
+      if (shown) std::fprintf(stderr, "\r\x1b[K");
+    }
+  };
+  auto state = std::make_shared<State>();
+  return [state, what](uint64_t done, uint64_t total) {
+    const auto now = Clock::now();
+    // Nothing for work that is over in a moment.
+    if (now - state->start < std::chrono::milliseconds(500) ||
+        now - state->last < std::chrono::milliseconds(100))
+      return;
+    state->last = now;
+    state->shown = true;
+    if (total > 0) {
+      std::fprintf(stderr, "\r\x1b[K%s %3.0f %% of %s", what.c_str(),
+                   100.0 * static_cast<double>(done) /
+                       static_cast<double>(total),
+                   HumanBytes(static_cast<double>(total)).c_str());
+    } else {
+      std::fprintf(stderr, "\r\x1b[K%s %s", what.c_str(),
+                   HumanBytes(static_cast<double>(done)).c_str());
+    }
+    std::fflush(stderr);
+  };
+}
+
+int ExitStatusOf(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kUsage:
+      return kUsage;
+    case ErrorKind::kInput:
+      return kBadInput;
+    case ErrorKind::kCheck:
+      return kCheckFailed;
+  }
+  return kBadInput;
+}
+
+void PrintError(const Error& error) {
+  std::fprintf(stderr, "lamina: error: %s\n", error.ToString().c_str());
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every command has: the common options, a way to say errors and to
+// write results, and its place in the list.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/timer.h"
+#include "engine/session.h"
+#include "result/result.h"
+
+namespace lamina::cli {
+
+// Exit status; no command has another one.
+enum ExitStatus : int {
+  kFine = 0,
+  kCheckFailed = 1,
+  kUsage = 2,
+  kBadInput = 3,
+};
+
+// Options of every command.
+struct Common {
+  std::string format = "table";
+  std::string output = "-";
+  int threads = 0;  // 0: all cores
+  std::string rules_dir;
+  bool timing = false;
+  size_t top = 0;
+
+  StageTimes times;
+
+  // Adds the options to a command.
+  void AddTo(CLI::App& app);
+  int ThreadCount() const;
+  engine::OpenOptions Open() ;
+};
+
+// A command registers its options on `app` and returns what runs it.
+using Run = std::function<Result<int>()>;
+
+struct CommandInfo {
+  const char* name;
+  const char* summary;
+  // Shown at the end of --help.
+  const char* example;
+  Run (*add)(CLI::App& app, Common& common);
+};
+
+// Writes a document as --format and -o say.
+Status Write(const Document& document, const Common& common);
+
+// A line on a terminal that follows the reading of an input; nothing in a
+// pipe.
+std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what);
+
+// Width of the terminal on stdout, or 100 in a pipe; true if styles may be
+// used there.
+int OutputWidth();
+bool OutputColor();
+
+int ExitStatusOf(const Error& error);
+void PrintError(const Error& error);
+
+}  // namespace lamina::cli

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/command.h"
+
+namespace lamina::cli {
+
+CommandInfo ReportCommand();
+CommandInfo TreeCommand();
+CommandInfo ListCommand();
+
+}  // namespace lamina::cli

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina list: what the program knows.
+#include "analysis/analyses.h"
+#include "cli/commands.h"
+#include "ingest/format.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string what;
+};
+
+Table Formats() {
+  Table table({"formats",
+               "Trace formats that are read.",
+               {{"format", ColumnType::kText, "Name."},
+                {"files", ColumnType::kText, "What the files are."},
+                {"gives", ColumnType::kText, "What a report gets from it."}}});
+  for (const ingest::FormatInfo& format : ingest::Formats())
+    table.Add(format.name, format.doc, format.gives);
+  return table;
+}
+
+Table Analyses() {
+  Table table({"analyses",
+               "Tables of a report, with what they mean.",
+               {{"analysis", ColumnType::kText, "Name."},
+                {"table", ColumnType::kText, "Table it makes."},
+                {"column", ColumnType::kText, "Column."},
+                {"meaning", ColumnType::kText, "One sentence."}}});
+  for (const analysis::AnalysisInfo& info : analysis::Analyses()) {
+    for (const Schema& schema : info.schemas()) {
+      table.Add(info.name, schema.name, "", schema.doc);
+      for (const Column& column : schema.columns)
+        table.Add(info.name, schema.name, column.name, column.doc);
+    }
+  }
+  return table;
+}
+
+Result<Table> Rules(const Common& common) {
+  const rules::DataSet data(common.rules_dir);
+  LAMINA_ASSIGN(const auto catalog, rules::Catalog::Load(data));
+  Table table({"rules",
+               "Name patterns in the order in which they are tried.",
+               {{"table", ColumnType::kText, "Rule table."},
+                {"rule", ColumnType::kText, "Id of the rule."},
+                {"value", ColumnType::kText, "What a match means."},
+                {"match", ColumnType::kText, "RE2 pattern."},
+                {"file", ColumnType::kText, "File and line."}}});
+  const auto add = [&](std::string_view name,
+                       const rules::PatternTable& patterns) {
+    for (const rules::PatternRule& rule : patterns.rules()) {
+      table.Add(name, rule.id, rule.value, rule.match,
+                rule.file + ":" + std::to_string(rule.line));
+    }
+  };
+  add("kernel_family", catalog->kernel_table());
+  add("op_family", catalog->op_table());
+  return table;
+}
+
+Result<int> RunList(const Options& options, Common& common) {
+  Document document;
+  document.command = "list";
+  if (options.what == "formats") {
+    document.result.tables.push_back(Formats());
+  } else if (options.what == "analyses") {
+    document.result.tables.push_back(Analyses());
+  } else {
+    LAMINA_ASSIGN(Table table, Rules(common));
+    document.result.tables.push_back(std::move(table));
+  }
+  if (common.top == 0) common.top = 100000;
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("what", options->what, "formats, analyses or rules")
+      ->required()
+      ->check(CLI::IsMember({"formats", "analyses", "rules"}));
+  common.AddTo(app);
+  return [options, &common] { return RunList(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo ListCommand() {
+  return {"list", "Formats, analyses and rules that lamina knows",
+          "lamina list formats", &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "report/writer.h"
+#include "rules/document.h"
+
+namespace lamina::cli {
+namespace {
+
+// Every command, in the order of --help.
+const CommandInfo kCommands[] = {
+    ReportCommand(),
+    TreeCommand(),
+    ListCommand(),
+};
+
+void PrintTiming(const Common& common) {
+  for (const StageTimes::Stage& stage : common.times.stages()) {
+    std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(),
+                 stage.seconds);
+  }
+  std::fprintf(
+      stderr, "%-12s %s\n", "peak memory",
+      HumanBytes(static_cast<double>(PeakMemoryBytes())).c_str());
+}
+
+// An unknown command: names the nearest one.
+int UnknownCommand(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const CommandInfo& command : kCommands) names.push_back(command.name);
+  std::string message =
+      "unknown command '" + EscapeTerminal(word) + "'";
+  const std::string_view near = rules::Nearest(word, names);
+  if (!near.empty()) message += "; did you mean '" + std::string(near) + "'?";
+  std::fprintf(stderr, "lamina: error: %s\n", message.c_str());
+  return kUsage;
+}
+
+bool IsCommand(std::string_view word) {
+  for (const CommandInfo& command : kCommands) {
+    if (word == command.name) return true;
+  }
+  return false;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Where did my GPU time go, and what do I change next?",
+               "lamina");
+  app.set_version_flag("--version", std::string(report::Version()));
+  app.require_subcommand(0, 1);
+  Common common;
+  Run run;
+  for (const CommandInfo& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    sub->footer(std::string("Example:\n  ") + command.example);
+    auto body = std::make_shared<Run>(command.add(*sub, common));
+    sub->callback([&run, body] { run = *body; });
+  }
+  if (argc > 1 && argv[1][0] != '-' && !IsCommand(argv[1]))
+    return UnknownCommand(argv[1]);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    std::fprintf(stderr, "lamina: error: %s; see lamina%s%s --help\n",
+                 EscapeTerminal(e.what()).c_str(), argc > 1 ? " " : "",
+                 argc > 1 ? EscapeTerminal(argv[1]).c_str() : "");
+    return kUsage;
+  }
+  if (!run) {
+    std::fputs(app.help().c_str(), stdout);
+    return kFine;
+  }
+  const Result<int> status = run();
+  if (common.timing) PrintTiming(common);
+  if (status) return *status;
+  PrintError(status.error());
+  return ExitStatusOf(status.error());
+}
+
+}  // namespace
+}  // namespace lamina::cli
+
+int main(int argc, char** argv) {
+  // A reader that closes the pipe early (head) is no error of ours.
+  std::signal(SIGPIPE, SIG_DFL);
+  try {
+    const int status = lamina::cli::Main(argc, argv);
+    // Gigabytes of columns need no orderly release before the end.
+    std::fflush(nullptr);
+    _exit(status);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "lamina: error: out of memory\n");
+    return lamina::cli::kBadInput;
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina tree: the call tree or the module tree with device time.
+#include "analysis/calltree/calltree.h"
+#include "cli/commands.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::string by;
+  size_t depth = 1000;
+  double min_share = 0.1;
+  bool expand = false;
+  bool python_stacks = false;
+};
+
+// The same table with the names drawn as a tree.
+Table Drawn(const Table& table) {
+  Table out(table.schema());
+  const size_t rows = table.rows();
+  std::vector<size_t> depths;
+  for (size_t row = 0; row < rows; ++row)
+    depths.push_back(static_cast<size_t>(table.At(row, "depth").integer()));
+  // Is there a later row of the same depth before the parent ends?
+  std::vector<bool> last(rows, true);
+  std::vector<bool> seen;
+  for (size_t row = rows; row-- > 0;) {
+    const size_t d = depths[row];
+    if (seen.size() <= d) seen.resize(d + 1, false);
+    last[row] = !seen[d];
+    seen[d] = true;
+    for (size_t deeper = d + 1; deeper < seen.size(); ++deeper)
+      seen[deeper] = false;
+  }
+  std::vector<bool> open;  // is the line of this depth still going on?
+  for (size_t row = 0; row < rows; ++row) {
+    const size_t d = depths[row];
+    open.resize(d + 1);
+    std::string name;
+    for (size_t k = 1; k < d; ++k) name += open[k] ? "\u2502  " : "   ";
+    if (d > 0) name += last[row] ? "\u2514\u2500 " : "\u251C\u2500 ";
+    open[d] = !last[row];
+    name += table.At(row, 0).text();
+    std::vector<Value> values = {name};
+    for (size_t c = 1; c < table.columns(); ++c)
+      values.push_back(table.At(row, c));
+    out.AddRow(values);
+  }
+  return out;
+}
+
+Result<int> RunTree(const Options& options, Common& common) {
+  LAMINA_ASSIGN(auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  analysis::Context& context = session->ContextFor(
+      tree::LinkMode::kAuto, options.python_stacks, settings);
+  analysis::calltree::TreeOptions tree_options;
+  tree_options.max_depth = options.depth;
+  tree_options.min_percent = options.min_share;
+  tree_options.merge = !options.expand;
+  const bool by_module =
+      options.by == "module" ||
+      (options.by.empty() && !context.modules.empty());
+  Document document;
+  document.command = "tree";
+  document.inputs = {options.trace};
+  if (by_module && context.modules.empty()) {
+    Note note;
+    note.severity = Severity::kWarning;
+    note.id = "no_modules";
+    note.text =
+        "The trace has no nn.Module calls; record it with with_stack=True "
+        "and with_modules=True, or use --by op.";
+    document.result.notes.push_back(std::move(note));
+  }
+  Table table =
+      by_module
+          ? analysis::calltree::MakeModuleTree(context, tree_options)
+          : analysis::calltree::MakeOpTree(context, tree_options);
+  if (common.format == "table") {
+    table = Drawn(table);
+    if (common.top == 0) common.top = 500;
+  }
+  document.result.tables.push_back(std::move(table));
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("trace", options->trace, "Trace file")->required();
+  app.add_option("--by", options->by,
+                 "module or op (default: module if the trace has modules)")
+      ->check(CLI::IsMember({"op", "module"}));
+  app.add_option("--depth", options->depth, "Levels to show")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--min-share", options->min_share,
+                 "Fold lines below this percentage of the device time")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_flag("--expand", options->expand,
+               "One line per module instead of \"24 x DecoderLayer\"");
+  app.add_flag("--python-stacks", options->python_stacks,
+               "Python frames too (with --by op)");
+  common.AddTo(app);
+  return [options, &common] { return RunTree(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo TreeCommand() {
+  return {"tree", "The call tree or the module tree with GPU time",
+          "lamina tree trace.json.gz --by module --depth 4", &Add};
+}
+
+}  // namespace lamina::cli

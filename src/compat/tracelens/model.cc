@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compat/tracelens/model.h"
+
+#include <algorithm>
+
+#include "analysis/common/timeline.h"
+#include "compat/tracelens/python_text.h"
+
+namespace lamina::compat::tracelens {
+
+using analysis::Bucket;
+using analysis::PeerBucket;
+
+std::optional<double> Percent(double part, double whole) {
+  if (whole == 0) return std::nullopt;
+  return 100.0 * part / whole;
+}
+
+Model::Model(const Context& context, Options options)
+    : context_(context), options_(options) {
+  const Trace& trace = context_.trace;
+  const tree::Tree& tree = context_.tree;
+  if (options_.recompute) FindRecompute();
+  launchers_ = analysis::CollectLaunchers(
+      tree,
+      [&](SliceId s) {
+        return PeerBucket(trace.KindOf(s), trace.Name(s)) !=
+               Bucket::kCommunication;
+      },
+      [&](SliceId s) {
+        return analysis::LauncherOf(tree, tree.launch(s), false);
+      });
+  launches_.reserve(launchers_.list.size());
+  for (const Launcher& launcher : launchers_.list) {
+    const auto work = launchers_.Work(launcher);
+    Launch launch;
+    launch.launcher = &launcher;
+    launch.node = launcher.node;
+    launch.category = Category(tree.name(launcher.node), work);
+    launch.direct_ns = analysis::UnionOf(trace, work);
+    launch.subtree_ns =
+        analysis::UnionOf(trace, tree.DeviceWork(launcher.node));
+    launch.kernels = work.size();
+    launch.recompute = IsRecompute(launcher.node);
+    direct_total_ns_ += launch.direct_ns;
+    launches_.push_back(launch);
+  }
+  int64_t first = 0;
+  int64_t last = 0;
+  bool any = false;
+  for (const SliceId s : tree.launched()) {
+    first = any ? std::min(first, trace.Start(s)) : trace.Start(s);
+    last = any ? std::max(last, trace.End(s)) : trace.End(s);
+    any = true;
+  }
+  total_time_ns_ = last - first;
+}
+
+std::string_view Model::Category(std::string_view name,
+                                 std::span<const SliceId> work) const {
+  if (const rules::OpEntry* entry = context_.catalog.Entry(name);
+      entry != nullptr && !entry->category.empty())
+    return entry->category;
+  if (name.starts_with("triton")) return "triton";
+  if (name.starts_with("record_param_comms")) return "record_param_comms";
+  if (!work.empty()) {
+    const std::string_view kernel = context_.trace.Name(work[0]);
+    if (kernel.starts_with("void at::native")) {
+      for (const std::string_view word :
+           {"elementwise", "reduce", "multi_tensor_apply"}) {
+        if (kernel.find(word) != std::string_view::npos) return word;
+      }
+    }
+  }
+  return "other";
+}
+
+void Model::FindRecompute() {
+  const tree::Tree& tree = context_.tree;
+  const Trace& trace = context_.trace;
+  recompute_.assign(tree.size(), false);
+  std::vector<int8_t> is_frame(trace.strings.size(), -1);
+  for (uint32_t n = 0; n < tree.size(); ++n) {
+    const NodeId node(n);
+    const NodeId parent = tree.parent(node);
+    if (parent.valid() && recompute_[parent.value]) {
+      recompute_[n] = true;
+      continue;
+    }
+    if (tree.kind(node) != trace::Kind::kPython) continue;
+    const StringId name = trace.slices.name[tree.slice(node).value];
+    int8_t& known = is_frame[name.value];
+    if (known < 0) {
+      const std::string_view text = trace.Text(name);
+      known = text.find("torch/utils/checkpoint.py") !=
+                  std::string_view::npos &&
+              text.find("recompute_fn") != std::string_view::npos;
+    }
+    // Events below the frame; the frame itself is marked too, which no table
+    // of device work shows.
+    recompute_[n] = known > 0;
+  }
+}
+
+std::string Model::ProcessName(NodeId node) const {
+  const trace::Track& track = trace().TrackOf(tree().slice(node));
+  return track.process_name.valid()
+             ? std::string(trace().Text(track.process_name))
+             : "Unknown";
+}
+
+std::string Model::ProcessLabel(NodeId node) const {
+  const trace::Track& track = trace().TrackOf(tree().slice(node));
+  return track.process_labels.valid()
+             ? std::string(trace().Text(track.process_labels))
+             : "Unknown";
+}
+
+std::string Model::ThreadName(NodeId node) const {
+  const trace::Track& track = trace().TrackOf(tree().slice(node));
+  return track.thread_name.valid()
+             ? std::string(trace().Text(track.thread_name))
+             : "Unknown";
+}
+
+std::optional<std::string> Model::List(StringId id, Form form) const {
+  if (!id.valid()) return std::nullopt;
+  const std::string_view json = trace().Text(id);
+  return form == Form::kTuple ? PythonTuple(json) : PythonList(json);
+}
+
+std::optional<std::string> Model::Dims(NodeId node, Form form) const {
+  const trace::OpArgs* op = trace().Op(tree().slice(node));
+  return op ? List(op->dims, form) : std::nullopt;
+}
+std::optional<std::string> Model::Types(NodeId node, Form form) const {
+  const trace::OpArgs* op = trace().Op(tree().slice(node));
+  return op ? List(op->types, form) : std::nullopt;
+}
+std::optional<std::string> Model::Strides(NodeId node, Form form) const {
+  const trace::OpArgs* op = trace().Op(tree().slice(node));
+  return op ? List(op->strides, form) : std::nullopt;
+}
+std::optional<std::string> Model::Concrete(NodeId node, Form form) const {
+  const trace::OpArgs* op = trace().Op(tree().slice(node));
+  return op ? List(op->concrete, form) : std::nullopt;
+}
+
+}  // namespace lamina::compat::tracelens

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session.h"
+
+#include <optional>
+
+#include "base/parallel.h"
+#include "ingest/format.h"
+
+namespace lamina::engine {
+
+struct Session::Derived {
+  tree::LinkMode link;
+  bool python_stacks;
+  tree::Tree tree;
+  tree::Modules modules;
+  tree::Steps steps;
+  analysis::DeviceView device;
+  std::optional<analysis::Context> context;
+};
+
+Session::Session(trace::Trace trace, const OpenOptions& options)
+    : trace_(std::move(trace)), options_(options), data_(options.rules_dir) {}
+
+Session::~Session() = default;
+
+Status Session::LoadData() {
+  const ScopedStage stage(options_.times, "rules");
+  LAMINA_ASSIGN(catalog_, rules::Catalog::Load(data_));
+  return {};
+}
+
+Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
+                                               const OpenOptions& options) {
+  ingest::ReadOptions read;
+  read.threads = options.threads;
+  read.times = options.times;
+  read.progress = options.progress;
+  LAMINA_ASSIGN(trace::Trace trace, ingest::ReadTrace(path, read));
+  return Adopt(std::move(trace), options);
+}
+
+Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
+                                                const OpenOptions& options) {
+  std::unique_ptr<Session> session(new Session(std::move(trace), options));
+  LAMINA_TRY(session->LoadData());
+  return session;
+}
+
+analysis::Context& Session::ContextFor(tree::LinkMode link,
+                                       bool python_stacks,
+                                       const analysis::Settings& settings) {
+  for (const auto& known : derived_) {
+    if (known->link == link && known->python_stacks == python_stacks) {
+      known->context->settings = settings;
+      return *known->context;
+    }
+  }
+  auto derived = std::make_unique<Derived>();
+  derived->link = link;
+  derived->python_stacks = python_stacks;
+  {
+    const ScopedStage stage(options_.times, "tree");
+    tree::Options tree_options;
+    tree_options.link = link;
+    tree_options.python_stacks = python_stacks;
+    tree_options.threads = options_.threads;
+    derived->tree = tree::Tree::Build(trace_, tree_options);
+  }
+  // Independent of each other.
+  const ScopedStage stage(options_.times, "views");
+  ParallelFor(options_.threads, 3, [&](size_t i) {
+    if (i == 0) derived->modules = tree::Modules::Build(derived->tree);
+    if (i == 1) derived->steps = tree::Steps::Build(derived->tree);
+    if (i == 2) {
+      derived->device = analysis::DeviceView::Build(derived->tree, *catalog_,
+                                                    options_.threads);
+    }
+  });
+  derived->context.emplace(
+      analysis::Context{trace_, derived->tree, derived->modules,
+                        derived->steps, *catalog_, derived->device, settings});
+  derived_.push_back(std::move(derived));
+  return *derived_.back()->context;
+}
+
+Result<ResultSet> Session::RunAnalyses(std::span<const std::string_view> names,
+                                       const analysis::Context& context) {
+  const ScopedStage stage(options_.times, "analyses");
+  std::vector<std::optional<Result<ResultSet>>> results(names.size());
+  ParallelFor(options_.threads, names.size(), [&](size_t i) {
+    const analysis::AnalysisInfo* info = analysis::FindAnalysis(names[i]);
+    LAMINA_CHECK(info != nullptr);
+    results[i] = info->run(context);
+  });
+  ResultSet all;
+  for (auto& result : results) {
+    if (!*result) return Fail(result->error());
+    all.Append(std::move(**result));
+  }
+  return all;
+}
+
+}  // namespace lamina::engine

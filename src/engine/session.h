@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One opened trace and everything that was derived from it, made on first use
+// and kept. The only place that sees every layer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/analyses.h"
+#include "base/status.h"
+#include "base/timer.h"
+#include "compat/tracelens/sheets.h"
+#include "result/result.h"
+#include "rules/catalog.h"
+#include "trace/trace.h"
+#include "tree/modules.h"
+#include "tree/steps.h"
+#include "tree/tree.h"
+
+namespace lamina::engine {
+
+struct OpenOptions {
+  int threads = 1;
+  std::string rules_dir;  // overlay of data/, may be empty
+  StageTimes* times = nullptr;
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+class Session {
+ public:
+  // Reads a trace of any known format. Errors: unusable input.
+  static Result<std::unique_ptr<Session>> Open(const std::string& path,
+                                               const OpenOptions& options);
+  // For readers of their own and tests.
+  static Result<std::unique_ptr<Session>> Adopt(trace::Trace trace,
+                                                const OpenOptions& options);
+
+  const trace::Trace& trace() const { return trace_; }
+  const rules::Catalog& catalog() const { return *catalog_; }
+  const rules::DataSet& data() const { return data_; }
+
+  // What analyses need, for one way of building the tree. Settings may change
+  // from call to call; the rest is kept.
+  analysis::Context& ContextFor(tree::LinkMode link, bool python_stacks,
+                                const analysis::Settings& settings);
+
+  // Runs analyses in parallel and joins their results in the order given.
+  Result<ResultSet> RunAnalyses(std::span<const std::string_view> names,
+                                const analysis::Context& context);
+
+ private:
+  struct Derived;
+
+  Session(trace::Trace trace, const OpenOptions& options);
+  Status LoadData();
+
+  trace::Trace trace_;
+  OpenOptions options_;
+  rules::DataSet data_;
+  std::shared_ptr<const rules::Catalog> catalog_;
+  std::vector<std::unique_ptr<Derived>> derived_;
+
+ public:
+  ~Session();
+};
+
+}  // namespace lamina::engine

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rules/document.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/byte_source.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "rules/embedded.h"
+
+namespace lamina::rules {
+namespace {
+
+constexpr size_t kMaxDataFile = size_t{16} << 20;
+constexpr int kMaxYamlDepth = 64;
+
+std::string_view LineOf(std::string_view text, uint32_t line) {
+  for (uint32_t i = 1; i < line; ++i) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+std::string Excerpt(std::string_view text, uint32_t line, uint32_t column) {
+  const std::string_view source = LineOf(text, line);
+  if (source.empty()) return {};
+  const size_t at = std::min<size_t>(column - 1, source.size());
+  // A window of the line, so that long lines stay readable.
+  const size_t begin = at > 80 ? at - 80 : 0;
+  const std::string before =
+      EscapeTerminal(source.substr(begin, at - begin));
+  const std::string after = EscapeTerminal(
+      source.substr(at, std::min<size_t>(source.size() - at, 80)));
+  return "  " + before + after + "\n  " +
+         std::string(DisplayWidth(before), ' ') + "^";
+}
+
+Result<Node> Convert(const std::string& name, const std::string& text,
+                     const YAML::Node& from, int depth) {
+  Node node;
+  if (from.Mark().line >= 0) {
+    node.line = static_cast<uint32_t>(from.Mark().line) + 1;
+    node.column = static_cast<uint32_t>(from.Mark().column) + 1;
+  }
+  if (depth > kMaxYamlDepth) {
+    DataFile file{name, text, {}};
+    return Fail(file.ErrorAt(node, "nested too deeply"));
+  }
+  switch (from.Type()) {
+    case YAML::NodeType::Null:
+    case YAML::NodeType::Undefined:
+      break;
+    case YAML::NodeType::Scalar:
+      node.kind = Node::Kind::kScalar;
+      node.text = from.Scalar();
+      break;
+    case YAML::NodeType::Sequence:
+      node.kind = Node::Kind::kList;
+      for (const YAML::Node& item : from) {
+        LAMINA_ASSIGN(Node child, Convert(name, text, item, depth + 1));
+        node.items.push_back(std::move(child));
+      }
+      break;
+    case YAML::NodeType::Map:
+      node.kind = Node::Kind::kMap;
+      for (const auto& member : from) {
+        LAMINA_ASSIGN(Node key, Convert(name, text, member.first, depth + 1));
+        LAMINA_ASSIGN(Node value,
+                      Convert(name, text, member.second, depth + 1));
+        if (node.Find(key.text) != nullptr) {
+          DataFile file{name, text, {}};
+          return Fail(file.ErrorAt(key, "the key '" + key.text +
+                                            "' occurs twice"));
+        }
+        node.keys.push_back(std::move(key));
+        node.items.push_back(std::move(value));
+      }
+      break;
+  }
+  return node;
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+const Node* Node::Find(std::string_view key) const {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].text == key) return &items[i];
+  }
+  return nullptr;
+}
+
+Error DataFile::ErrorAt(const Node& node, std::string what,
+                        std::string hint) const {
+  Error error = InputError(name, std::move(what), std::move(hint));
+  error.line = node.line;
+  error.column = node.column;
+  if (!text.empty() && node.line > 0)
+    error.excerpt = Excerpt(text, node.line, node.column);
+  return error;
+}
+
+Result<DataFile> ParseYaml(std::string name, std::string text) {
+  DataFile file;
+  file.name = std::move(name);
+  file.text = std::move(text);
+  // yaml-cpp throws; nothing of that leaves this function.
+  try {
+    const YAML::Node root = YAML::Load(file.text);
+    LAMINA_ASSIGN(file.root, Convert(file.name, file.text, root, 0));
+  } catch (const YAML::Exception& e) {
+    Node place;
+    if (e.mark.line >= 0) {
+      place.line = static_cast<uint32_t>(e.mark.line) + 1;
+      place.column = static_cast<uint32_t>(e.mark.column) + 1;
+    }
+    return Fail(file.ErrorAt(place, "not valid YAML: " + e.msg));
+  }
+  return file;
+}
+
+std::string_view Nearest(std::string_view word,
+                         std::span<const std::string_view> names) {
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string_view name : names) {
+    const size_t distance = EditDistance(word, name);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+Result<Members> Members::Of(const DataFile& file, const Node& node,
+                            std::span<const std::string_view> allowed) {
+  if (!node.IsMap())
+    return Fail(file.ErrorAt(node, "expected keys and values"));
+  for (const Node& key : node.keys) {
+    if (std::find(allowed.begin(), allowed.end(), key.text) != allowed.end())
+      continue;
+    const std::string_view near = Nearest(key.text, allowed);
+    std::string hint;
+    if (!near.empty()) hint = "did you mean '" + std::string(near) + "'?";
+    return Fail(file.ErrorAt(key, "unknown key '" + key.text + "'", hint));
+  }
+  return Members(file, node);
+}
+
+Result<std::string> Members::Text(std::string_view key) const {
+  const Node* value = node_->Find(key);
+  if (value == nullptr) {
+    return Fail(file_->ErrorAt(*node_,
+                               "the key '" + std::string(key) +
+                                   "' is missing"));
+  }
+  if (!value->IsScalar())
+    return Fail(file_->ErrorAt(*value, "expected text"));
+  return value->text;
+}
+
+std::string Members::TextOr(std::string_view key,
+                            std::string_view missing) const {
+  const Node* value = node_->Find(key);
+  return value != nullptr && value->IsScalar() ? value->text
+                                               : std::string(missing);
+}
+
+Result<double> Members::Number(std::string_view key) const {
+  LAMINA_ASSIGN(const std::string text, Text(key));
+  const auto number = ParseDouble(text);
+  if (!number) {
+    return Fail(file_->ErrorAt(*node_->Find(key),
+                               "expected a number, found '" + text + "'"));
+  }
+  return *number;
+}
+
+Result<std::optional<double>> Members::OptionalNumber(
+    std::string_view key) const {
+  if (node_->Find(key) == nullptr) return std::optional<double>();
+  LAMINA_ASSIGN(const double number, Number(key));
+  return std::optional<double>(number);
+}
+
+Result<bool> Members::BoolOr(std::string_view key, bool missing) const {
+  const Node* value = node_->Find(key);
+  if (value == nullptr) return missing;
+  if (value->text == "true") return true;
+  if (value->text == "false") return false;
+  return Fail(file_->ErrorAt(*value, "expected true or false"));
+}
+
+Result<std::vector<std::string>> Members::Texts(std::string_view key) const {
+  std::vector<std::string> out;
+  const Node* value = node_->Find(key);
+  if (value == nullptr || value->kind == Node::Kind::kNull) return out;
+  if (value->IsScalar()) {
+    out.push_back(value->text);
+    return out;
+  }
+  if (!value->IsList())
+    return Fail(file_->ErrorAt(*value, "expected a list"));
+  for (const Node& item : value->items) {
+    if (!item.IsScalar())
+      return Fail(file_->ErrorAt(item, "expected text"));
+    out.push_back(item.text);
+  }
+  return out;
+}
+
+Result<std::vector<std::shared_ptr<const DataFile>>> DataSet::Load(
+    std::string_view folder) const {
+  namespace fs = std::filesystem;
+  std::vector<std::pair<std::string, std::string>> overlays;  // name, path
+  if (!overlay_.empty()) {
+    std::error_code error;
+    if (!fs::is_directory(overlay_, error)) {
+      return Fail(UsageError("--rules: '" + overlay_ + "' is no directory",
+                             "give a folder laid out like data/"));
+    }
+    const fs::path directory = fs::path(overlay_) / folder;
+    if (fs::is_directory(directory, error)) {
+      for (const auto& entry : fs::directory_iterator(directory, error)) {
+        const std::string name = entry.path().filename().string();
+        if (name.ends_with(".yaml"))
+          overlays.emplace_back(name, entry.path().string());
+      }
+      std::sort(overlays.begin(), overlays.end());
+    }
+  }
+  std::vector<std::shared_ptr<const DataFile>> files;
+  const std::string prefix = std::string(folder) + "/";
+  // A user's file comes first: in ordered tables its rules win.
+  for (const auto& [name, path] : overlays) {
+    LAMINA_ASSIGN(std::string text, ReadAll(path, kMaxDataFile));
+    LAMINA_ASSIGN(DataFile file, ParseYaml(path, std::move(text)));
+    files.push_back(std::make_shared<const DataFile>(std::move(file)));
+  }
+  for (const std::string& name : EmbeddedNames()) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string file_name = name.substr(prefix.size());
+    const bool replaced = std::any_of(
+        overlays.begin(), overlays.end(),
+        [&](const auto& overlay) { return overlay.first == file_name; });
+    if (!replaced) files.push_back(LoadEmbedded(name));
+  }
+  return files;
+}
+
+}  // namespace lamina::rules

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Build tool: packs the files of data/ for embedding. An error in a data file
+// stops the build with its place.
+//   lamina_pack_data DATA_DIR OUT FILE...    (files relative to DATA_DIR)
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/byte_sink.h"
+#include "base/byte_source.h"
+#include "rules/document.h"
+#include "rules/embedded.h"
+
+int main(int argc, char** argv) {
+  using namespace lamina;
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: lamina_pack_data DATA_DIR OUT FILE...\n");
+    return 2;
+  }
+  const std::filesystem::path directory(argv[1]);
+  std::vector<std::string> names(argv + 3, argv + argc);
+  std::sort(names.begin(), names.end());
+  std::string pack;
+  rules::AppendU32(pack, static_cast<uint32_t>(names.size()));
+  for (const std::string& name : names) {
+    const std::string path = (directory / name).string();
+    auto text = ReadAll(path, size_t{64} << 20);
+    if (!text) {
+      std::fprintf(stderr, "%s\n", text.error().ToString().c_str());
+      return 1;
+    }
+    std::string content;
+    if (name.ends_with(".yaml")) {
+      const auto file = rules::ParseYaml(path, std::move(*text));
+      if (!file) {
+        std::fprintf(stderr, "%s\n", file.error().ToString().c_str());
+        return 1;
+      }
+      rules::AppendNode(content, file->root);
+    } else {
+      content = std::move(*text);
+    }
+    rules::AppendText(pack, name);
+    rules::AppendText(pack, content);
+  }
+  if (const Status written = WriteFile(argv[2], pack); !written) {
+    std::fprintf(stderr, "%s\n", written.error().ToString().c_str());
+    return 1;
+  }
+  return 0;
+}
