@@ -12,7 +12,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/parallel.h"
-#include "report/writer.h"
+#include "report/writers.h"
 
 namespace lamina::cli {
 

@@ -3,7 +3,7 @@
 // lamina list: what the program knows.
 #include "analysis/analyses.h"
 #include "cli/commands.h"
-#include "ingest/format.h"
+#include "ingest/ingest.h"
 
 namespace lamina::cli {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/version.h"
 #include "cli/commands.h"
-#include "report/writer.h"
 #include "rules/document.h"
 
 namespace lamina::cli {
@@ -54,7 +54,7 @@ bool IsCommand(std::string_view word) {
 int Main(int argc, char** argv) {
   CLI::App app("Where did my GPU time go, and what do I change next?",
                "lamina");
-  app.set_version_flag("--version", std::string(report::Version()));
+  app.set_version_flag("--version", std::string(Version()));
   app.require_subcommand(0, 1);
   Common common;
   Run run;

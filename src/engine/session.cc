@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/parallel.h"
-#include "ingest/format.h"
+#include "ingest/ingest.h"
 
 namespace lamina::engine {
 

@@ -13,7 +13,7 @@
 #include "base/json/scan.h"
 #include "base/json/stream.h"
 #include "ingest/common/record_reader.h"
-#include "ingest/format.h"
+#include "ingest/common/format.h"
 #include "ingest/kineto/event_parser.h"
 #include "trace/builder.h"
 

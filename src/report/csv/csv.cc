@@ -7,7 +7,7 @@
 
 #include "base/byte_sink.h"
 #include "base/escape.h"
-#include "report/writer.h"
+#include "report/common/writer.h"
 
 namespace lamina::report::csv {
 namespace {

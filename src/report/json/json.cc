@@ -10,7 +10,8 @@
 #include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "report/writer.h"
+#include "base/version.h"
+#include "report/common/writer.h"
 
 namespace lamina::report::json {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/escape.h"
 #include "report/table/grid.h"
 #include "report/table/notes.h"
-#include "report/writer.h"
+#include "report/common/writer.h"
 
 namespace lamina::report::table {
 namespace {

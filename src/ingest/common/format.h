@@ -6,7 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,11 +41,5 @@ struct FormatInfo {
   Result<trace::Trace> (*read)(const std::string& path,
                                const ReadOptions& options);
 };
-
-std::span<const FormatInfo> Formats();
-
-// Finds the format by content and reads the file.
-Result<trace::Trace> ReadTrace(const std::string& path,
-                               const ReadOptions& options);
 
 }  // namespace lamina::ingest

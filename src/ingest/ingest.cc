@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ingest/format.h"
+#include "ingest/ingest.h"
 
 #include <filesystem>
 #include <vector>

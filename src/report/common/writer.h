@@ -26,11 +26,4 @@ struct WriterInfo {
   Status (*write)(const Document& document, const WriteOptions& options);
 };
 
-// All writers, sorted by name.
-std::span<const WriterInfo> Writers();
-const WriterInfo* FindWriter(std::string_view name);
-
-// Version of the program, for the head of JSON documents.
-std::string_view Version();
-
 }  // namespace lamina::report

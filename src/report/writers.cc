@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/writer.h"
+#include "report/writers.h"
 
 #include <vector>
 
@@ -28,7 +28,5 @@ const WriterInfo* FindWriter(std::string_view name) {
   }
   return nullptr;
 }
-
-std::string_view Version() { return LAMINA_VERSION; }
 
 }  // namespace lamina::report

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/version.h"
+
+namespace lamina {
+
+std::string_view Version() { return LAMINA_VERSION; }
+
+}  // namespace lamina
