@@ -75,6 +75,7 @@ Status Write(const Document& document, const Common& common) {
   options.width = OutputWidth();
   options.color = common.output == "-" && OutputColor();
   options.top = common.top;
+  options.threads = common.ThreadCount();
   return writer->write(document, options);
 }
 

@@ -2,6 +2,7 @@
 #include "engine/session.h"
 
 #include <optional>
+#include <thread>
 
 #include "base/parallel.h"
 #include "ingest/ingest.h"
@@ -18,8 +19,8 @@ struct Session::Derived {
   std::optional<analysis::Context> context;
 };
 
-Session::Session(trace::Trace trace, const OpenOptions& options)
-    : trace_(std::move(trace)), options_(options), data_(options.rules_dir) {}
+Session::Session(const OpenOptions& options)
+    : options_(options), data_(options.rules_dir) {}
 
 Session::~Session() = default;
 
@@ -35,14 +36,24 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   read.threads = options.threads;
   read.times = options.times;
   read.progress = options.progress;
-  LAMINA_ASSIGN(trace::Trace trace, ingest::ReadTrace(path, read));
-  return Adopt(std::move(trace), options);
+  // The data files load while the trace is read: for a small trace they take
+  // as long as the reading itself.
+  std::unique_ptr<Session> session(new Session(options));
+  Status loaded;
+  std::thread loader([&] { loaded = session->LoadData(); });
+  auto trace = ingest::ReadTrace(path, read);
+  loader.join();
+  LAMINA_TRY(std::move(loaded));
+  if (!trace) return Fail(std::move(trace).error());
+  session->trace_ = std::move(*trace);
+  return session;
 }
 
 Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
                                                 const OpenOptions& options) {
-  std::unique_ptr<Session> session(new Session(std::move(trace), options));
+  std::unique_ptr<Session> session(new Session(options));
   LAMINA_TRY(session->LoadData());
+  session->trace_ = std::move(trace);
   return session;
 }
 

@@ -55,7 +55,7 @@ class Session {
  private:
   struct Derived;
 
-  Session(trace::Trace trace, const OpenOptions& options);
+  explicit Session(const OpenOptions& options);
   Status LoadData();
 
   trace::Trace trace_;

@@ -93,13 +93,13 @@ void Table::Truncate(size_t rows) {
   rows_ = rows;
 }
 
-std::string CellText(const Table& table, size_t row, size_t column) {
+void AppendCellText(std::string& out, const Table& table, size_t row,
+                    size_t column) {
   const Value value = table.At(row, column);
-  if (value.null()) return {};
-  std::string out;
+  if (value.null()) return;
   switch (table.schema().columns[column].type) {
     case ColumnType::kText:
-      out = value.text();
+      out += value.text();
       break;
     case ColumnType::kInt:
       AppendInt(out, value.integer());
@@ -108,12 +108,17 @@ std::string CellText(const Table& table, size_t row, size_t column) {
       AppendNumber(out, value.real());
       break;
     case ColumnType::kBool:
-      out = value.boolean() ? "True" : "False";
+      out += value.boolean() ? "True" : "False";
       break;
     case ColumnType::kTime:
       AppendMicroseconds(out, value.integer());
       break;
   }
+}
+
+std::string CellText(const Table& table, size_t row, size_t column) {
+  std::string out;
+  AppendCellText(out, table, row, column);
   return out;
 }
 

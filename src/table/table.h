@@ -147,5 +147,7 @@ class Table {
 
 // The cell as it stands in a CSV file: exact, without quoting. Null is empty.
 std::string CellText(const Table& table, size_t row, size_t column);
+void AppendCellText(std::string& out, const Table& table, size_t row,
+                    size_t column);
 
 }  // namespace lamina

@@ -50,11 +50,14 @@ void Linker::Run() {
 // The first launch of the file decides which id the file uses.
 void Linker::ChooseKey() {
   uint32_t first_uid = kNoRow;
+  std::vector<int8_t> is_launch(trace_.strings.size(), -1);
   for (uint32_t n = 0; n < tree_.size(); ++n) {
     const SliceId s = tree_.slice(NodeId(n));
     const trace::ApiArgs* api = trace_.Api(s);
     if (api == nullptr || trace_.Uid(s) > first_uid) continue;
-    if (!ContainsIgnoringCase(trace_.Name(s), "launch")) continue;
+    int8_t& known = is_launch[trace_.slices.name[s.value].value];
+    if (known < 0) known = ContainsIgnoringCase(trace_.Name(s), "launch");
+    if (known == 0) continue;
     first_uid = trace_.Uid(s);
     by_correlation_ =
         api->correlation != kNoInt || api->external_id == kNoInt;

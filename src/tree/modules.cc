@@ -84,8 +84,8 @@ Modules Modules::Build(const Tree& tree) {
   }
   // First node of each track.
   absl::flat_hash_map<uint32_t, uint32_t> first_node;
-  for (uint32_t i = 0; i < tree.size(); ++i)
-    first_node.try_emplace(track_of_node(i), i);
+  for (const NodeId root : tree.roots())
+    first_node.try_emplace(track_of_node(root.value), root.value);
   for (const uint32_t track : tracks) {
     stack.clear();
     const auto it = first_node.find(track);

@@ -77,12 +77,16 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
     if (used[i]) names.push_back(StringId(i));
   }
   view.kernel_family_.assign(strings, 0);
+  std::vector<Bucket> name_bucket(strings, Bucket::kCompute);
   ParallelRanges(threads, names.size(), 64,
                  [&](size_t begin, size_t end, size_t) {
                    for (size_t i = begin; i < end; ++i) {
+                     const std::string_view name = trace.strings[names[i]];
                      view.kernel_family_[names[i].value] =
-                         static_cast<uint8_t>(catalog.FamilyIndex(
-                             catalog.KernelFamily(trace.strings[names[i]])));
+                         static_cast<uint8_t>(
+                             catalog.FamilyIndex(catalog.KernelFamily(name)));
+                     name_bucket[names[i].value] =
+                         PeerBucket(trace::Kind::kKernel, name);
                    }
                  });
   constexpr uint8_t kUnknown = 255;
@@ -108,7 +112,9 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
     const uint32_t row = view.Row(s);
     const trace::Kind kind = trace.KindOf(s);
     const size_t by_name = view.kernel_family(s);
-    Bucket bucket = PeerBucket(kind, trace.Name(s));
+    Bucket bucket = kind == trace::Kind::kMemcpy
+                        ? Bucket::kMemcpy
+                        : name_bucket[trace.slices.name[s.value].value];
     if (bucket == Bucket::kCompute && kind == trace::Kind::kKernel &&
         by_name == communication)
       bucket = Bucket::kCommunication;

@@ -14,30 +14,52 @@ bool IsBlocking(std::string_view name) {
          ((has("Memcpy") || has("Memset")) && !has("Async"));
 }
 
-// The host event that covers most of a gap on the thread of `launch`, looking
-// back from it. The walk is bounded: a gap with thousands of small events in
-// it has no single cause.
-NodeId HostEventIn(const tree::Tree& tree, NodeId launch, Interval gap) {
-  constexpr int kMaxWalk = 4096;
+// For each gap the innermost host event on the thread of its launch that
+// covers at least half of it, Python frames too. Such an event covers the
+// middle of the gap, so one pass over all slices with a look-up among the
+// middles finds them all.
+void FindHostEvents(const tree::Tree& tree, std::vector<Gap>& gaps) {
   const Trace& trace = tree.trace();
-  const auto track = trace.slices.track[tree.slice(launch).value];
-  int64_t best = 0;
-  NodeId found;
-  int steps = 0;
-  for (uint32_t n = launch.value; n-- > 0 && steps < kMaxWalk; ++steps) {
-    const SliceId s = tree.slice(NodeId(n));
-    if (trace.slices.track[s.value] != track) break;
-    const int64_t overlap = std::min(trace.End(s), gap.end_ns) -
-                            std::max(trace.Start(s), gap.start_ns);
-    // An outer event covers at least as much as what is in it; the innermost
-    // of those that cover the same is the cause, and it comes first here.
-    if (overlap > best) {
-      best = overlap;
-      found = NodeId(n);
-    }
-    if (!tree.parent(NodeId(n)).valid() && trace.End(s) <= gap.start_ns) break;
+  struct Middle {
+    int64_t time_ns;
+    size_t gap;
+    trace::TrackId track;
+  };
+  std::vector<Middle> middles;
+  int64_t shortest = 0;
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    if (gaps[i].cause != GapCause::kHostBusy) continue;
+    const Interval& g = gaps[i].interval;
+    const NodeId launch = tree.launch(gaps[i].next);
+    middles.push_back({g.start_ns + g.length_ns() / 2, i,
+                       trace.slices.track[tree.slice(launch).value]});
+    if (shortest == 0 || g.length_ns() < shortest) shortest = g.length_ns();
   }
-  return best * 2 >= gap.length_ns() ? found : NodeId();
+  if (middles.empty()) return;
+  std::sort(middles.begin(), middles.end(),
+            [](const Middle& a, const Middle& b) {
+              return a.time_ns < b.time_ns;
+            });
+  const trace::Slices& slices = trace.slices;
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    if (slices.dur_ns[i] * 2 < shortest) continue;
+    if (!trace::IsHostTree(slices.kind[i])) continue;
+    const int64_t start = slices.start_ns[i];
+    const int64_t end = start + slices.dur_ns[i];
+    auto it = std::lower_bound(
+        middles.begin(), middles.end(), start,
+        [](const Middle& m, int64_t time) { return m.time_ns < time; });
+    for (; it != middles.end() && it->time_ns <= end; ++it) {
+      if (it->track != slices.track[i]) continue;
+      Gap& gap = gaps[it->gap];
+      const int64_t overlap = std::min(end, gap.interval.end_ns) -
+                              std::max(start, gap.interval.start_ns);
+      if (overlap * 2 < gap.interval.length_ns()) continue;
+      if (!gap.host.valid() ||
+          slices.dur_ns[i] < slices.dur_ns[gap.host.value])
+        gap.host = SliceId(i);
+    }
+  }
 }
 
 }  // namespace
@@ -83,15 +105,18 @@ std::vector<Gap> LongestGaps(const tree::Tree& tree, const IntervalSet& busy,
     if (launch.valid()) {
       if (trace.End(tree.slice(launch)) <= interval.start_ns) {
         gap.cause = GapCause::kLaunchLatency;
-        gap.host = launch;
+        gap.host = tree.slice(launch);
       } else {
         gap.cause = GapCause::kHostBusy;
-        gap.host = HostEventIn(tree, launch, interval);
-        if (gap.host.valid() && IsBlocking(tree.name(gap.host)))
-          gap.cause = GapCause::kHostBlocked;
       }
     }
     out.push_back(gap);
+  }
+  FindHostEvents(tree, out);
+  for (Gap& gap : out) {
+    if (gap.cause == GapCause::kHostBusy && gap.host.valid() &&
+        IsBlocking(trace.Name(gap.host)))
+      gap.cause = GapCause::kHostBlocked;
   }
   return out;
 }

@@ -24,8 +24,8 @@ std::string_view GapCauseName(GapCause cause);
 struct Gap {
   Interval interval;
   GapCause cause = GapCause::kUnknown;
-  NodeId host;     // host event that covers at least half of the gap
-  SliceId next;    // the work that ended it
+  SliceId host;  // innermost host event that covers at least half of it
+  SliceId next;  // the work that ended it
 };
 
 // The `limit` longest gaps of `busy`, longest first.

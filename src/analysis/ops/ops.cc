@@ -51,7 +51,8 @@ Schema OpsSchema() {
           {{"op", ColumnType::kText,
             "Op that launched the work, or the API call without one."},
            {"kernel", ColumnType::kText,
-            "Kernel, where no op is known: unrelated kernels share no row."},
+            "Kernel of a call without an op, so that unrelated kernels share no "
+            "row; empty for ops and graph launches."},
            {"family", ColumnType::kText, "Family with most of the time."},
            {"count", ColumnType::kInt, "Calls."},
            {"kernels", ColumnType::kInt, "Device slices they launched."},
@@ -204,8 +205,10 @@ class OpTables {
       const int64_t sum = SumOf(trace_, work);
       const int64_t busy = UnionOf(trace_, work);
       const bool is_op = tree_.IsOp(launcher.node);
-      const StringId kernel =
-          is_op ? StringId() : trace_.slices.name[work[0].value];
+      // One kernel without an op is named; a graph launch of hundreds is not.
+      const StringId kernel = is_op || work.size() > 1
+                                  ? StringId()
+                                  : trace_.slices.name[work[0].value];
       const StringId name = trace_.slices.name[slice.value];
       const trace::OpArgs* args = trace_.Op(slice);
       const ShapeKey shape_key(name, kernel,

@@ -164,7 +164,7 @@ class Overview {
              : std::vector<uint32_t>{}});
     const std::string host =
         longest.host.valid()
-            ? Shorten(context_.tree.name(longest.host), 80)
+            ? Shorten(trace_.Name(longest.host), 80)
             : std::string();
     text += fmt::format(". The longest gap is {}",
                         HumanTime(longest.interval.length_ns()));

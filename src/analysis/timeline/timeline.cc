@@ -40,8 +40,8 @@ Schema GapsSchema() {
             "a blocking call; launch_latency: work was launched and had not "
             "begun; unknown."},
            {"host_event", ColumnType::kText,
-            "Longest host event inside the gap on the thread that launches "
-            "next."},
+            "Innermost host event that covers at least half of the gap, on the "
+            "thread that launches next."},
            {"next_kernel", ColumnType::kText, "The work that ended the gap."},
            {"uid", ColumnType::kInt, "Event number of that work.",
             Shown::kHidden}}};
@@ -83,7 +83,7 @@ Table MakeGaps(const Context& context, const Timeline& all) {
                                : 0.0;
     table.Add(gap.interval.start_ns - trace.first_ns, length, percent,
               GapCauseName(gap.cause),
-              gap.host.valid() ? Value(context.tree.name(gap.host)) : Value(),
+              gap.host.valid() ? Value(trace.Name(gap.host)) : Value(),
               gap.next.valid() ? Value(trace.Name(gap.next)) : Value(),
               gap.next.valid() ? Value(trace.Uid(gap.next)) : Value());
   }

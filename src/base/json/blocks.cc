@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/blocks.h"
 
-#include <array>
-#include <bit>
 #include <cstring>
 #include <vector>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
+#ifdef __x86_64__
+#include <immintrin.h>
 #endif
 
 namespace lamina::json {
@@ -18,17 +16,68 @@ constexpr size_t kBlock = 64;
 // chunk is found by reading a few kB again instead of testing every block.
 constexpr size_t kCheckpoint = 4096;
 
+struct Checkpoint {
+  size_t pos;
+  ScanState state;
+};
+using Checkpoints = std::vector<Checkpoint>;
+
+// One bit per byte of a block.
 struct RawMasks {
   uint64_t quote = 0;
   uint64_t backslash = 0;
-  uint64_t open = 0;
-  uint64_t close = 0;
+  uint64_t open = 0;   // { and [
+  uint64_t close = 0;  // } and ]
   uint64_t control = 0;
 };
+struct Masks {
+  uint64_t open = 0;  // outside strings
+  uint64_t close = 0;
+  uint64_t bad = 0;  // control characters inside strings
+};
 
-// '{' is '[' + 0x20 and '}' is ']' + 0x20: one comparison finds both.
-#ifdef __SSE2__
-RawMasks Load(const char* block) {
+// '{' is '[' + 0x20 and '}' is ']' + 0x20: with that bit set one comparison
+// finds both.
+#ifdef __x86_64__
+
+namespace avx2 {
+#define LAMINA_TARGET __attribute__((target("avx2,popcnt,bmi")))
+LAMINA_TARGET inline RawMasks Load(const char* block) {
+  RawMasks m;
+  const __m256i quote = _mm256_set1_epi8('"');
+  const __m256i backslash = _mm256_set1_epi8('\\');
+  const __m256i open = _mm256_set1_epi8('{');
+  const __m256i close = _mm256_set1_epi8('}');
+  const __m256i case_bit = _mm256_set1_epi8(0x20);
+  const __m256i largest_control = _mm256_set1_epi8(0x1F);
+  for (int i = 0; i < 2; ++i) {
+    const __m256i bytes = _mm256_loadu_si256(
+        reinterpret_cast<const __m256i*>(block + 32 * i));
+    const __m256i folded = _mm256_or_si256(bytes, case_bit);
+    const auto put = [i](uint64_t& mask, __m256i equal) LAMINA_TARGET {
+      mask |= static_cast<uint64_t>(
+                  static_cast<uint32_t>(_mm256_movemask_epi8(equal)))
+              << (32 * i);
+    };
+    put(m.quote, _mm256_cmpeq_epi8(bytes, quote));
+    put(m.backslash, _mm256_cmpeq_epi8(bytes, backslash));
+    put(m.open, _mm256_cmpeq_epi8(folded, open));
+    put(m.close, _mm256_cmpeq_epi8(folded, close));
+    put(m.control,
+        _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, largest_control), bytes));
+  }
+  return m;
+}
+#include "base/json/block_kernel.inc"
+#undef LAMINA_TARGET
+}  // namespace avx2
+
+#endif
+
+namespace generic {
+#define LAMINA_TARGET
+#ifdef __x86_64__
+inline RawMasks Load(const char* block) {  // SSE2, in every x86-64
   RawMasks m;
   const __m128i quote = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
@@ -40,22 +89,22 @@ RawMasks Load(const char* block) {
     const __m128i bytes = _mm_loadu_si128(
         reinterpret_cast<const __m128i*>(block + 16 * i));
     const __m128i folded = _mm_or_si128(bytes, case_bit);
-    const auto mask = [i](__m128i equal) {
-      return static_cast<uint64_t>(
-                 static_cast<uint32_t>(_mm_movemask_epi8(equal)))
-             << (16 * i);
+    const auto put = [i](uint64_t& mask, __m128i equal) {
+      mask |= static_cast<uint64_t>(
+                  static_cast<uint32_t>(_mm_movemask_epi8(equal)))
+              << (16 * i);
     };
-    m.quote |= mask(_mm_cmpeq_epi8(bytes, quote));
-    m.backslash |= mask(_mm_cmpeq_epi8(bytes, backslash));
-    m.open |= mask(_mm_cmpeq_epi8(folded, open));
-    m.close |= mask(_mm_cmpeq_epi8(folded, close));
-    m.control |= mask(
+    put(m.quote, _mm_cmpeq_epi8(bytes, quote));
+    put(m.backslash, _mm_cmpeq_epi8(bytes, backslash));
+    put(m.open, _mm_cmpeq_epi8(folded, open));
+    put(m.close, _mm_cmpeq_epi8(folded, close));
+    put(m.control,
         _mm_cmpeq_epi8(_mm_min_epu8(bytes, largest_control), bytes));
   }
   return m;
 }
 #else
-RawMasks Load(const char* block) {
+inline RawMasks Load(const char* block) {
   RawMasks m;
   for (size_t i = 0; i < kBlock; ++i) {
     const auto c = static_cast<unsigned char>(block[i]);
@@ -69,160 +118,69 @@ RawMasks Load(const char* block) {
   return m;
 }
 #endif
+#include "base/json/block_kernel.inc"
+#undef LAMINA_TARGET
+}  // namespace generic
 
-// Bit i of the result is the xor of bits 0..i.
-uint64_t PrefixXor(uint64_t bits) {
-  for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
-  return bits;
+struct Kernel {
+  size_t (*scan_blocks)(std::string_view, size_t, ScanState&, Checkpoints&,
+                        RecordScanner::Result&);
+  size_t (*last_end_in)(std::string_view, size_t, size_t, ScanState);
+};
+
+// The best one for this machine.
+const Kernel& BestKernel() {
+#ifdef __x86_64__
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") &&
+                               __builtin_cpu_supports("popcnt") &&
+                               __builtin_cpu_supports("bmi");
+  static const Kernel fast{&avx2::ScanBlocks, &avx2::LastEndIn};
+  if (has_avx2) return fast;
+#endif
+  static const Kernel plain{&generic::ScanBlocks, &generic::LastEndIn};
+  return plain;
 }
 
 }  // namespace
 
-RecordScanner::Masks RecordScanner::Classify(const char* block,
-                                             State& state) {
-  const RawMasks raw = Load(block);
-  uint64_t quote = raw.quote;
-  if (raw.backslash != 0 || state.escaped) [[unlikely]] {
-    uint64_t escaped = 0;
-    bool next_escaped = state.escaped;
-    for (int i = 0; i < 64; ++i) {
-      const uint64_t bit = uint64_t{1} << i;
-      if (next_escaped) {
-        escaped |= bit;
-        next_escaped = false;
-      } else {
-        next_escaped = (raw.backslash & bit) != 0;
-      }
-    }
-    state.escaped = next_escaped;
-    quote &= ~escaped;
-  }
-  const uint64_t inside = PrefixXor(quote) ^ state.in_string;
-  state.in_string = static_cast<uint64_t>(static_cast<int64_t>(inside) >> 63);
-  Masks masks;
-  masks.open = raw.open & ~inside;
-  masks.close = raw.close & ~inside;
-  masks.bad = raw.control & inside;
-  return masks;
-}
-
-// The last position in [from, to) behind a bracket that closes a record.
-size_t RecordScanner::LastEndIn(std::string_view text, size_t from, size_t to,
-                                State state) {
-  size_t last = 0;
-  std::array<char, kBlock> padded;
-  for (size_t pos = from; pos < to; pos += kBlock) {
-    const char* block = text.data() + pos;
-    if (pos + kBlock > to) {
-      padded.fill(' ');
-      std::memcpy(padded.data(), block, to - pos);
-      block = padded.data();
-    }
-    const Masks masks = Classify(block, state);
-    uint64_t both = masks.open | masks.close;
-    while (both != 0) {
-      const int bit = std::countr_zero(both);
-      both &= both - 1;
-      if ((masks.open >> bit) & 1) {
-        ++state.depth;
-      } else if (--state.depth == 0) {
-        last = pos + static_cast<size_t>(bit) + 1;
-      }
-    }
-  }
-  return last;
-}
-
 RecordScanner::Result RecordScanner::Scan(std::string_view text,
                                           size_t from) {
-  struct Checkpoint {
-    size_t pos;
-    State state;
-  };
-  std::vector<Checkpoint> checkpoints;
+  Checkpoints checkpoints;
   Result result;
   result.at = text.size();
-  std::array<char, kBlock> padded;
-  size_t pos = from;
-  size_t next_checkpoint = from;
-  for (; pos < text.size(); pos += kBlock) {
-    if (pos >= next_checkpoint) {
-      checkpoints.push_back({pos, state_});
-      next_checkpoint = pos + kCheckpoint;
-    }
-    const char* block = text.data() + pos;
-    if (pos + kBlock > text.size()) {
-      // The rest of the block comes with the next call: the state behind the
-      // padding must be that behind the text, and spaces change no state
-      // except a pending escape.
-      padded.fill(' ');
-      std::memcpy(padded.data(), block, text.size() - pos);
-      State after = state_;
-      const size_t length = text.size() - pos;
-      const Masks masks = Classify(padded.data(), after);
-      if (masks.bad != 0) {
-        result.stop = Stop::kSuspicious;
-        result.at = pos + static_cast<size_t>(std::countr_zero(masks.bad));
-        break;
-      }
-      // Recompute the pending escape for the true end.
-      bool escaped = state_.escaped;
-      for (size_t i = 0; i < length; ++i)
-        escaped = !escaped && block[i] == '\\';
-      after.escaped = escaped;
-      uint64_t both = masks.open | masks.close;
-      bool ended = false;
-      while (both != 0) {
-        const int bit = std::countr_zero(both);
-        both &= both - 1;
-        after.depth += (masks.open >> bit) & 1 ? 1 : -1;
-        if (after.depth < 0) {
-          result.stop = Stop::kArrayEnd;
-          result.at = pos + static_cast<size_t>(bit);
-          ended = true;
-          break;
-        }
-      }
-      if (!ended) state_ = after;
-      break;
-    }
-    const State before = state_;
-    const Masks masks = Classify(block, state_);
-    if (masks.bad != 0) [[unlikely]] {
+  const Kernel& kernel = BestKernel();
+  const size_t pos =
+      kernel.scan_blocks(text, from, state_, checkpoints, result);
+  if (result.stop == Stop::kEnd && pos < text.size()) {
+    // The rest of this block comes with the next call. Spaces in its place
+    // change no state but a pending escape, which is followed by hand.
+    char padded[kBlock];
+    std::memset(padded, ' ', kBlock);
+    std::memcpy(padded, text.data() + pos, text.size() - pos);
+    ScanState after = state_;
+    const Masks masks = generic::Classify(padded, after);
+    after.escaped = state_.escaped;
+    for (size_t i = pos; i < text.size(); ++i)
+      after.escaped = !after.escaped && text[i] == '\\';
+    if (masks.bad != 0) {
       result.stop = Stop::kSuspicious;
-      result.at = pos + static_cast<size_t>(std::countr_zero(masks.bad));
-      state_ = before;
-      break;
-    }
-    const int closes = std::popcount(masks.close);
-    if (state_.depth < closes) [[unlikely]] {
-      // The array may end in this block.
-      int64_t depth = state_.depth;
-      uint64_t both = masks.open | masks.close;
-      while (both != 0) {
-        const int bit = std::countr_zero(both);
-        both &= both - 1;
-        depth += (masks.open >> bit) & 1 ? 1 : -1;
-        if (depth < 0) {
-          result.stop = Stop::kArrayEnd;
-          result.at = pos + static_cast<size_t>(bit);
-          break;
-        }
-      }
-      if (result.stop == Stop::kArrayEnd) {
-        state_ = before;
-        break;
+      result.at = pos + static_cast<size_t>(__builtin_ctzll(masks.bad));
+    } else {
+      const int bit = generic::WalkBrackets(masks, after.depth);
+      if (bit >= 0) {
+        result.stop = Stop::kArrayEnd;
+        result.at = pos + static_cast<size_t>(bit);
+      } else {
+        state_ = after;
       }
     }
-    state_.depth += std::popcount(masks.open) - closes;
   }
-  const size_t limit = result.at;
+  size_t to = result.at;
   for (auto it = checkpoints.rbegin(); it != checkpoints.rend(); ++it) {
-    const size_t to =
-        it == checkpoints.rbegin() ? limit : std::prev(it)->pos;
-    if (to <= it->pos) continue;
-    result.last_end = LastEndIn(text, it->pos, to, it->state);
+    if (to > it->pos)
+      result.last_end = kernel.last_end_in(text, it->pos, to, it->state);
     if (result.last_end != 0) break;
+    to = it->pos;
   }
   return result;
 }

@@ -5,7 +5,7 @@
 // To cut a file into chunks that threads can parse, one thread must know, at
 // some byte near the end of each chunk, that it stands between two records.
 // That needs the state of every quote and bracket before it, so this scan is
-// the only sequential work per byte and has to be cheap: four comparisons and
+// the only sequential work per byte and has to be cheap: a few comparisons and
 // a prefix-xor per block. It trusts the grammar; a string that holds a raw
 // control character is reported as suspicious and handed to scan.h, because
 // the usual cause is an unescaped quote that turned the text inside out.
@@ -17,17 +17,25 @@
 
 namespace lamina::json {
 
+// What the scan knows at one byte.
+struct ScanState {
+  uint64_t in_string = 0;  // all ones inside a string
+  bool escaped = false;    // the next byte is escaped
+  int64_t depth = 0;       // open brackets since the record boundary
+};
+
 class RecordScanner {
  public:
   enum class Stop {
     kEnd,         // all of the text was read
     kArrayEnd,    // the array closed; `at` is the position of its ']'
-    kSuspicious,  // `at` is near a control character inside a string
+    kSuspicious,  // `at` is a control character inside a string
   };
   struct Result {
     Stop stop = Stop::kEnd;
     size_t at = 0;
-    // One past the last complete record, relative to the text; 0 if none.
+    // One past the last complete record that ends in the part scanned by this
+    // call, relative to the text; 0 if none.
     size_t last_end = 0;
   };
 
@@ -36,24 +44,10 @@ class RecordScanner {
   Result Scan(std::string_view text, size_t from);
 
   // Forgets the state: the next byte stands between two records.
-  void Reset() { state_ = State{}; }
+  void Reset() { state_ = ScanState{}; }
 
  private:
-  struct State {
-    uint64_t in_string = 0;  // all ones inside a string
-    bool escaped = false;    // the next byte is escaped
-    int64_t depth = 0;       // open brackets since the record boundary
-  };
-  struct Masks {
-    uint64_t open = 0;
-    uint64_t close = 0;
-    uint64_t bad = 0;
-  };
-  static Masks Classify(const char* block, State& state);
-  static size_t LastEndIn(std::string_view text, size_t from, size_t to,
-                          State state);
-
-  State state_;
+  ScanState state_;
 };
 
 }  // namespace lamina::json

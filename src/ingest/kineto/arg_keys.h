@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -88,20 +89,44 @@ class ArgIndex {
       uint8_t& slot = slots_[Hash(kArgTexts[i])];
       if (slot != kNoKey) collision_ = true;
       slot = static_cast<uint8_t>(i);
+      if (kArgTexts[i].size() > kLongest) collision_ = true;
+      for (size_t k = 0; k < kArgTexts[i].size(); ++k)
+        padded_[i][k] = kArgTexts[i][k];
     }
   }
   constexpr bool collision() const { return collision_; }
 
-  // ArgKey::kCount when the text is no key of the model.
+  // ArgKey::kCount when the text is no key of the model. At least 32 bytes
+  // behind the start of the text must be readable (json::kPadding).
   ArgKey Find(std::string_view text) const {
-    if (text.size() < 3) return ArgKey::kCount;
+    if (text.size() < 3 || text.size() > kLongest) return ArgKey::kCount;
     const uint8_t key = slots_[Hash(text)];
-    return key != kNoKey && kArgTexts[key] == text ? static_cast<ArgKey>(key)
-                                                   : ArgKey::kCount;
+    return key != kNoKey && kArgTexts[key].size() == text.size() &&
+                   SameBytes(text.data(), padded_[key].data(), text.size())
+               ? static_cast<ArgKey>(key)
+               : ArgKey::kCount;
   }
 
  private:
   static constexpr uint8_t kNoKey = 255;
+  static constexpr size_t kLongest = 32;
+
+  // Comparison by words of eight bytes; both sides are padded.
+  static bool SameBytes(const char* a, const char* b, size_t size) {
+    uint64_t difference = 0;
+    size_t i = 0;
+    for (; i + 8 <= size; i += 8) difference |= Word(a + i) ^ Word(b + i);
+    if (i < size) {
+      const auto unused = static_cast<unsigned>(8 * (8 - (size - i)));
+      difference |= (Word(a + i) ^ Word(b + i)) << unused;
+    }
+    return difference == 0;
+  }
+  static uint64_t Word(const char* at) {
+    uint64_t word;
+    __builtin_memcpy(&word, at, sizeof(word));
+    return word;
+  }
   static constexpr size_t kSlots = 1024;
   static constexpr size_t Hash(std::string_view text) {
     const auto byte = [&](size_t i) {
@@ -113,10 +138,14 @@ class ArgIndex {
   }
 
   std::array<uint8_t, kSlots> slots_{};
+  std::array<std::array<char, kLongest + 8>, kArgKeys> padded_{};
   bool collision_ = false;
 };
 
 inline constexpr ArgIndex kArgIndex;
-static_assert(!kArgIndex.collision(), "choose other factors in Hash");
+static_assert(!kArgIndex.collision(),
+              "choose other factors in Hash, or a larger kLongest");
+static_assert(std::endian::native == std::endian::little,
+              "SameBytes drops the high bytes of the last word");
 
 }  // namespace lamina::ingest::kineto

@@ -17,7 +17,8 @@ struct WriteOptions {
   std::string output = "-";  // "-" or a path
   int width = 100;           // terminal columns
   bool color = false;        // ANSI styles
-  size_t top = 0;            // rows per table on a terminal; 0: writer's choice
+  size_t top = 0;  // rows per table on a terminal; 0: the writer's choice
+  int threads = 1;
 };
 
 struct WriterInfo {

@@ -145,6 +145,11 @@ std::string FormatGrid(const lamina::Table& table,
       shape.cells.push_back(HumanCell(table, row, c));
       shape.width = std::max(shape.width, DisplayWidth(shape.cells.back()));
     }
+    // A text column with nothing in it tells nothing.
+    if (IsText(columns[c]) && rows > 0 &&
+        std::all_of(shape.cells.begin(), shape.cells.end(),
+                    [](const std::string& cell) { return cell.empty(); }))
+      continue;
     if (IsText(columns[c])) shape.width = std::min(shape.width, kMaxText);
     shapes.push_back(std::move(shape));
   }
@@ -201,7 +206,7 @@ std::string FormatGrid(const lamina::Table& table,
   if (table.rows() == 0) more = "(no rows)";
   if (table.rows() > rows)
     more = fmt::format("... {} more rows", table.rows() - rows);
-  if (hidden > 0) {
+  if (hidden > 0 && options.count_hidden) {
     more += fmt::format("{}{} more columns in csv and json",
                         more.empty() ? "... " : ", ", hidden);
   }

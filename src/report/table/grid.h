@@ -14,6 +14,8 @@ struct GridOptions {
   bool color = false;
   size_t max_rows = 20;  // more are counted in a last line
   bool title = true;
+  // Says how many columns are left out.
+  bool count_hidden = true;
 };
 
 // Numbers are right-aligned in human units ("1.23 ms"), text is left-aligned

@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "report/table/grid.h"
 #include "report/table/notes.h"
+#include "report/table/summary.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::table {
@@ -14,6 +15,11 @@ constexpr size_t kDefaultRows = 20;
 
 Status Write(const Document& document, const WriteOptions& options) {
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
+  if (document.summary) {
+    sink->Write(FormatSummary(document.result, options.width, options.color,
+                              options.top));
+    return sink->Close();
+  }
   sink->Write(FormatNotes(document.result.notes, options.width,
                           options.color));
   bool first = document.result.notes.empty();

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/table/summary.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "report/table/grid.h"
+#include "report/table/notes.h"
+
+namespace lamina::report::table {
+namespace {
+
+constexpr int kBarCells = 40;
+constexpr size_t kTopRows = 8;
+
+// The columns of `table` that are named, in that order.
+lamina::Table Select(const lamina::Table& table,
+                     std::initializer_list<std::string_view> columns) {
+  Schema schema{table.schema().name, table.schema().doc, {}};
+  std::vector<size_t> from;
+  for (const std::string_view name : columns) {
+    const auto index = table.schema().Find(name);
+    if (!index) continue;
+    schema.columns.push_back(table.schema().columns[*index]);
+    from.push_back(*index);
+  }
+  lamina::Table out(std::move(schema));
+  std::vector<Value> row(from.size());
+  for (size_t r = 0; r < table.rows(); ++r) {
+    for (size_t c = 0; c < from.size(); ++c) row[c] = table.At(r, from[c]);
+    out.AddRow(row);
+  }
+  return out;
+}
+
+void AddTimeline(std::string& out, const lamina::Table& table,
+                 const Style& style) {
+  struct Part {
+    std::string_view type;
+    std::string_view title;
+  };
+  static constexpr Part kParts[] = {
+      {"computation_time", "computing"},
+      {"exposed_comm_time", "only communicating"},
+      {"exposed_memcpy_time", "only copying"},
+      {"idle_time", "idle"},
+      {"micro_idle_time", "idle, short gaps"},
+      {"macro_idle_time", "idle, long gaps"}};
+  int64_t total = 0;
+  for (size_t row = 0; row < table.rows(); ++row) {
+    if (table.At(row, "device").text() == "all" &&
+        table.At(row, "type").text() == "total_time")
+      total = table.At(row, "time_us").integer();
+  }
+  if (total == 0) return;
+  out += fmt::format("\n{}timeline{}  {}window of {}{}\n", style.bold,
+                     style.reset, style.dim, HumanTime(total), style.reset);
+  for (const Part& part : kParts) {
+    for (size_t row = 0; row < table.rows(); ++row) {
+      if (table.At(row, "device").text() != "all" ||
+          table.At(row, "type").text() != part.type)
+        continue;
+      const int64_t ns = table.At(row, "time_us").integer();
+      const double share =
+          static_cast<double>(ns) / static_cast<double>(total);
+      if (ns == 0 && part.type != "computation_time") continue;
+      out += fmt::format("{:<18}  {:>8}  {:>5.1f} %  {}\n", part.title,
+                         HumanTime(ns), 100.0 * share,
+                         Bar(share, kBarCells));
+      while (out.ends_with(" \n")) out.erase(out.size() - 2, 1);
+    }
+  }
+}
+
+void AddGrid(std::string& out, const lamina::Table* table,
+             std::initializer_list<std::string_view> columns, int width,
+             bool color, size_t rows) {
+  if (table == nullptr || table->rows() == 0) return;
+  GridOptions grid;
+  grid.width = width;
+  grid.color = color;
+  grid.max_rows = rows;
+  grid.count_hidden = false;
+  out += "\n" + FormatGrid(Select(*table, columns), grid);
+}
+
+void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
+  const lamina::Table* table = result.Find("step_summary");
+  if (table == nullptr || table->rows() == 0) return;
+  std::string line;
+  for (size_t row = 0; row < table->rows(); ++row) {
+    const std::string_view metric = table->At(row, "metric").text();
+    if (metric != "device_us" && metric != "exposed_comm_us") continue;
+    const int64_t mean = table->At(row, "mean_us").integer();
+    if (metric == "exposed_comm_us") {
+      if (mean > 0)
+        line += fmt::format("; exposed communication {}", HumanTime(mean));
+      continue;
+    }
+    const int64_t steps = table->At(row, "steps").integer();
+    line = fmt::format("{} {}, {} on the device", steps,
+                       steps == 1 ? "step" : "steps", HumanTime(mean));
+    if (steps > 1) {
+      line += fmt::format(
+          " in the mean, {} p50, {} p99",
+          HumanTime(table->At(row, "p50_us").integer()),
+          HumanTime(table->At(row, "p99_us").integer()));
+    }
+  }
+  out += fmt::format("\n{}steps{}  {}\n", style.bold, style.reset, line);
+}
+
+void AddHealth(std::string& out, const lamina::Table* table,
+               const Style& style, int width) {
+  if (table == nullptr) return;
+  std::string lines;
+  size_t ok = 0;
+  for (size_t row = 0; row < table->rows(); ++row) {
+    const std::string_view status = table->At(row, "status").text();
+    if (status == "ok") ++ok;
+    if (status != "warn" && status != "lost") continue;
+    const std::string head =
+        fmt::format("  {} {}: {}", status == "lost" ? "lost" : "warn",
+                    table->At(row, "check").text(),
+                    EscapeTerminal(table->At(row, "value").text()));
+    lines += std::string(status == "lost" ? style.red : style.yellow) + head +
+             std::string(style.reset) + "\n       " +
+             Wrap(table->At(row, "meaning").text(), width - 7, 7) + "\n";
+  }
+  out += fmt::format("\n{}trace health{}  {} checks ok{}\n", style.bold,
+                     style.reset, ok, lines.empty() ? "" : ", but:");
+  out += lines;
+}
+
+}  // namespace
+
+std::string FormatSummary(const ResultSet& result, int width, bool color,
+                          size_t top) {
+  const Style style(color);
+  const size_t rows = top > 0 ? top : kTopRows;
+  std::string out = FormatNotes(result.notes, width, color);
+  if (const lamina::Table* timeline = result.Find("gpu_timeline"))
+    AddTimeline(out, *timeline, style);
+  AddGrid(out, result.Find("op_categories"),
+          {"category", "kernels", "kernel_time_us", "percent"}, width, color,
+          rows);
+  AddGrid(out, result.Find("ops"),
+          {"op", "kernel", "family", "count", "kernel_time_us", "percent"},
+          width, color, rows);
+  AddGrid(out, result.Find("collectives"),
+          {"collective", "group", "group_size", "dtype", "in_bytes", "count",
+           "kernel_time_us", "exposed_us"},
+          width, color, rows);
+  AddSteps(out, result, style);
+  AddHealth(out, result.Find("trace_health"), style, width);
+  std::string names;
+  for (const lamina::Table& table : result.tables)
+    names += (names.empty() ? "" : ", ") + table.name();
+  out += fmt::format("\n{}{}{}\n", style.dim,
+                     Wrap("one table in full: --only NAME (" + names +
+                              "); all of them: --format csv -o DIR",
+                          width, 0),
+                     style.reset);
+  return out;
+}
+
+}  // namespace lamina::report::table
