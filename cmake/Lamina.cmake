@@ -34,12 +34,13 @@ function(lamina_system_library name)
   add_library(lib::${name} ALIAS lib_${name})
 endfunction()
 
-# lamina_library(NAME DEPS other folders... LIBS third party...)
+# lamina_library(NAME DEPS other folders... LIBS third party...
+#                TEST_LIBS what only its tests need... EXCLUDE files...)
 #
 # Builds every *.cc of the current folder (and of those sub-folders that have
 # no CMakeLists.txt) into lamina_NAME, and every *_test.cc into NAME_test.
 function(lamina_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;EXCLUDE;TEST_LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(GLOB_RECURSE lists CONFIGURE_DEPENDS
     ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
@@ -64,7 +65,8 @@ function(lamina_library name)
       INTERFACE lamina_flags ${ARG_DEPS} ${ARG_LIBS})
   endif()
   if(tests)
-    lamina_test(${name}_test SOURCES ${tests} DEPS lamina_${name})
+    lamina_test(${name}_test SOURCES ${tests}
+      DEPS lamina_${name} ${ARG_TEST_LIBS})
   endif()
 endfunction()
 

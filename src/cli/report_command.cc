@@ -77,8 +77,10 @@ Result<int> RunReport(const Options& options, Common& common) {
     const bool python = options.python_stacks || options.recompute;
     analysis::Context& context =
         session->ContextFor(link, python, settings);
-    LAMINA_ASSIGN(document.result,
-                  session->RunAnalyses(kReportAnalyses, context));
+    std::vector<std::string_view> names(std::begin(kReportAnalyses),
+                                        std::end(kReportAnalyses));
+    if (options.recompute) names.push_back("recompute");
+    LAMINA_ASSIGN(document.result, session->RunAnalyses(names, context));
     document.summary = options.only.empty();
   } else {
     compat::tracelens::Options layout;

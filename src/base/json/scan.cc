@@ -178,6 +178,27 @@ size_t FindRecordStart(std::string_view text, size_t pos) {
   return std::string_view::npos;
 }
 
+size_t ResumeFrom(size_t begin, size_t error) {
+  constexpr size_t kLookBack = 4096;
+  return error > begin + kLookBack ? error - kLookBack : begin + 1;
+}
+
+bool NextRecord(std::string_view text, size_t& pos, RecordSpan& record) {
+  pos = SkipSpace(text, pos);
+  while (pos < text.size() && text[pos] == ',') pos = SkipSpace(text, pos + 1);
+  if (pos >= text.size()) return false;
+  const ScanResult scan = ScanValue(text, pos);
+  record.begin = pos;
+  record.broken = scan.kind != ScanResult::Kind::kOk;
+  record.end = scan.end;
+  if (record.broken) {
+    record.end = FindRecordStart(text, ResumeFrom(pos, scan.end));
+    if (record.end == std::string_view::npos) record.end = text.size();
+  }
+  pos = record.end;
+  return true;
+}
+
 std::string DecodeString(std::string_view raw) {
   const auto hex4 = [&](size_t at) -> int {
     if (at + 4 > raw.size()) return -1;

@@ -40,6 +40,21 @@ size_t SkipSpace(std::string_view text, size_t pos);
 // space between it and a comma, bracket or line end in front. npos if none.
 size_t FindRecordStart(std::string_view text, size_t pos);
 
+// One record of a chunk (values separated by commas and space), or a stretch
+// that cannot be read.
+struct RecordSpan {
+  size_t begin = 0;
+  size_t end = 0;
+  bool broken = false;
+};
+// The next record at or after `pos`; moves `pos` behind it. False at the end.
+bool NextRecord(std::string_view text, size_t& pos, RecordSpan& record);
+
+// Where to look for the next record after one that began at `begin` broke at
+// `error`: a little before that byte, since an unescaped quote is noticed one
+// string late, but never far back, so that hostile input stays linear.
+size_t ResumeFrom(size_t begin, size_t error);
+
 // The text between the quotes of a JSON string, decoded. Unknown escapes stay
 // as they are, lone surrogates and broken UTF-8 become U+FFFD.
 std::string DecodeString(std::string_view raw);

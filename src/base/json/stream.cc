@@ -15,10 +15,8 @@ constexpr size_t kDocumentBlock = size_t{256} << 10;
 constexpr size_t kMaxCapture = size_t{64} << 20;
 // The careful scan hands back to the fast one after this many good records.
 constexpr int kGoodRecordsToTrust = 64;
-// A broken record is searched for the next one from a little before the byte
-// that could not stand: an unescaped quote is noticed one string late. A short
-// look back keeps hostile input linear.
-constexpr size_t kLookBack = 4096;
+// Kept of a window that was searched in vain for the start of a record.
+constexpr size_t kOverlap = 4096;
 // Reading stops after this many broken records without a good one between.
 constexpr int kMaxBrokenInRow = 100000;
 
@@ -548,13 +546,11 @@ Result<bool> JsonStream::NextCareful(Chunk& chunk) {
       where_ = Where::kDone;
       return false;
     }
-    size_t search_from = pos + 1;
-    if (!cut && scan.end > kLookBack)
-      search_from = std::max(search_from, scan.end - kLookBack);
+    size_t search_from = cut ? pos + 1 : ResumeFrom(pos, scan.end);
     size_t next = FindRecordStart(text(), search_from);
     while (next == std::string_view::npos && !at_end_) {
-      if (text().size() > kLookBack)
-        search_from = std::max(search_from, text().size() - kLookBack);
+      if (text().size() > kOverlap)
+        search_from = std::max(search_from, text().size() - kOverlap);
       const size_t before = text().size();
       LAMINA_ASSIGN(const bool more, Fill(want));
       if (!more || text().size() == before) break;
@@ -562,7 +558,7 @@ Result<bool> JsonStream::NextCareful(Chunk& chunk) {
       if (next == std::string_view::npos &&
           text().size() > options_.max_record_bytes) {
         // Drop what was searched, keeping the window small.
-        const size_t drop = text().size() - kLookBack;
+        const size_t drop = text().size() - kOverlap;
         router_->Lost("a record cannot be read", offset_ + pos, drop - pos);
         Consume(drop);
         pos = 0;

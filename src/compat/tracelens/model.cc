@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/common/recompute.h"
 #include "analysis/common/timeline.h"
 #include "compat/tracelens/python_text.h"
 
@@ -20,7 +21,7 @@ Model::Model(const Context& context, Options options)
     : context_(context), options_(options) {
   const Trace& trace = context_.trace;
   const tree::Tree& tree = context_.tree;
-  if (options_.recompute) FindRecompute();
+  if (options_.recompute) recompute_ = analysis::FindRecompute(tree);
   launchers_ = analysis::CollectLaunchers(
       tree,
       [&](SliceId s) {
@@ -73,33 +74,6 @@ std::string_view Model::Category(std::string_view name,
     }
   }
   return "other";
-}
-
-void Model::FindRecompute() {
-  const tree::Tree& tree = context_.tree;
-  const Trace& trace = context_.trace;
-  recompute_.assign(tree.size(), false);
-  std::vector<int8_t> is_frame(trace.strings.size(), -1);
-  for (uint32_t n = 0; n < tree.size(); ++n) {
-    const NodeId node(n);
-    const NodeId parent = tree.parent(node);
-    if (parent.valid() && recompute_[parent.value]) {
-      recompute_[n] = true;
-      continue;
-    }
-    if (tree.kind(node) != trace::Kind::kPython) continue;
-    const StringId name = trace.slices.name[tree.slice(node).value];
-    int8_t& known = is_frame[name.value];
-    if (known < 0) {
-      const std::string_view text = trace.Text(name);
-      known = text.find("torch/utils/checkpoint.py") !=
-                  std::string_view::npos &&
-              text.find("recompute_fn") != std::string_view::npos;
-    }
-    // Events below the frame; the frame itself is marked too, which no table
-    // of device work shows.
-    recompute_[n] = known > 0;
-  }
 }
 
 std::string Model::ProcessName(NodeId node) const {

@@ -78,7 +78,6 @@ class Model {
 
  private:
   std::optional<std::string> List(StringId id, Form form) const;
-  void FindRecompute();
 
   const Context& context_;
   Options options_;

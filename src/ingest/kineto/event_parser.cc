@@ -195,29 +195,26 @@ size_t EventParser::ParseFast(std::string_view text, uint64_t offset) {
 // repaired.
 void EventParser::ParseCarefully(std::string_view text, uint64_t offset) {
   size_t pos = 0;
-  while (true) {
-    pos = json::SkipSpace(text, pos);
-    while (pos < text.size() && text[pos] == ',')
-      pos = json::SkipSpace(text, pos + 1);
-    if (pos >= text.size()) return;
-    const json::ScanResult scan = json::ScanValue(text, pos);
-    if (scan.kind != json::ScanResult::Kind::kOk) {
+  json::RecordSpan record;
+  while (json::NextRecord(text, pos, record)) {
+    const uint64_t at = offset + record.begin;
+    if (record.broken) {
       ++segment_->next_uid;
-      const size_t next = json::FindRecordStart(text, pos + 1);
-      Lost("broken_record",
-           "A record breaks the grammar of JSON and is skipped.",
-           offset + pos);
-      if (next == std::string_view::npos) return;
-      pos = next;
+      segment_->diagnostics.Add(
+          Effect::kLost, "broken_record",
+          "A record breaks the grammar of JSON and is skipped.", at, 1,
+          record.end - record.begin);
       continue;
     }
-    padded_.assign(text.substr(pos, scan.end - pos));
+    const std::string_view raw =
+        text.substr(record.begin, record.end - record.begin);
+    padded_.assign(raw);
     size_t length = padded_.size();
     padded_.append(json::kPadding, ' ');
     bool usable = record_index_.Build({padded_.data(), length}) ==
                   json::TokenIndex::Outcome::kOk;
     if (!usable) {
-      padded_ = json::Sanitize(text.substr(pos, scan.end - pos));
+      padded_ = json::Sanitize(raw);
       length = padded_.size();
       padded_.append(json::kPadding, ' ');
       usable = record_index_.Build({padded_.data(), length}) ==
@@ -227,7 +224,7 @@ void EventParser::ParseCarefully(std::string_view text, uint64_t offset) {
             Effect::kRepaired, "text_repaired",
             "A record holds broken UTF-8 or raw control characters in a "
             "string; they are replaced.",
-            offset + pos);
+            at);
       }
     }
     if (usable) {
@@ -235,12 +232,11 @@ void EventParser::ParseCarefully(std::string_view text, uint64_t offset) {
       size_t token = 0;
       event_.Reset();
       usable = tokens.Kind(0) == '{' && ParseEvent(tokens, token);
-      if (usable) Emit(tokens, offset + pos);
+      if (usable) Emit(tokens, at);
     }
     if (!usable)
-      Lost("not_an_event", "A record is no JSON object.", offset + pos);
+      Lost("not_an_event", "A record is no JSON object.", at);
     ++segment_->next_uid;
-    pos = scan.end;
   }
 }
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What activation checkpointing costs: device time that computes again what
+// the forward pass had computed.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "analysis/common/recompute.h"
+#include "analysis/common/timeline.h"
+#include "base/decimal.h"
+
+namespace lamina::analysis::recompute {
+namespace {
+
+Schema TimelineSchema() {
+  return {"recompute_timeline",
+          "The GPU timeline of recomputed work and of all other work, each "
+          "from its own device events.",
+          {{"is_recompute", ColumnType::kBool, "Half of the split."},
+           {"type", ColumnType::kText, "What the time was."},
+           {"time_us", ColumnType::kTime, "Length of the union."},
+           {"percent", ColumnType::kReal, "Share of total_time of the half.",
+            Shown::kPercent}}};
+}
+
+Schema OpsSchema() {
+  return {"recompute_ops",
+          "Linked device time by op, recomputed or not.",
+          {{"op", ColumnType::kText, "Op that launched the work."},
+           {"is_recompute", ColumnType::kBool, "Recomputed."},
+           {"kernels", ColumnType::kInt, "Device slices."},
+           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
+           {"percent", ColumnType::kReal, "Share of linked device time.",
+            Shown::kBar}}};
+}
+
+Result<ResultSet> Run(const Context& context) {
+  const Trace& trace = context.trace;
+  const tree::Tree& tree = context.tree;
+  const std::vector<bool> recompute = FindRecompute(tree);
+  const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
+  Table timeline(TimelineSchema());
+  int64_t all = 0;
+  int64_t again = 0;
+  for (const bool half : {false, true}) {
+    std::vector<SliceId> slices;
+    for (const SliceId s : trace.device_slices()) {
+      const NodeId launch = tree.launch(s);
+      if (!launch.valid() || recompute[launch.value] != half) continue;
+      slices.push_back(s);
+    }
+    const Timeline t = MakeTimeline(trace, slices, bucket);
+    all += t.kernel_time_ns;
+    if (half) again = t.kernel_time_ns;
+    const std::pair<std::string_view, int64_t> rows[] = {
+        {"computation_time", t.computation_ns},
+        {"exposed_comm_time", t.exposed_communication_ns},
+        {"exposed_memcpy_time", t.exposed_copies_ns},
+        {"busy_time", t.busy_ns},
+        {"idle_time", t.idle_ns},
+        {"total_time", t.total_ns},
+        {"total_comm_time", t.communication.length_ns()},
+        {"total_memcpy_time", t.copies.length_ns()}};
+    for (const auto& [type, ns] : rows) {
+      timeline.Add(half, type, ns,
+                   t.total_ns > 0
+                       ? Value(100.0 * static_cast<double>(ns) /
+                               static_cast<double>(t.total_ns))
+                       : Value());
+    }
+  }
+  struct Sum {
+    size_t kernels = 0;
+    int64_t ns = 0;
+  };
+  std::map<std::pair<std::string_view, bool>, Sum> sums;
+  for (const SliceId s : tree.launched()) {
+    Sum& sum = sums[{tree.name(context.device.launcher(s)),
+                     recompute[tree.launch(s).value]}];
+    ++sum.kernels;
+    sum.ns += trace.Duration(s);
+  }
+  std::vector<std::pair<std::pair<std::string_view, bool>, Sum>> order(
+      sums.begin(), sums.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) {
+                     return a.second.ns > b.second.ns;
+                   });
+  Table ops(OpsSchema());
+  for (const auto& [key, sum] : order) {
+    ops.Add(key.first, key.second, sum.kernels, sum.ns,
+            all > 0 ? Value(100.0 * static_cast<double>(sum.ns) /
+                            static_cast<double>(all))
+                    : Value());
+  }
+  ResultSet result;
+  Note note;
+  note.id = "recomputation";
+  if (again > 0) {
+    note.severity = Severity::kOpportunity;
+    note.worth_ns = again;
+    note.claim = "measured";
+    note.text = fmt::format(
+        "activation checkpointing computes {:.1f} % of the linked device time "
+        "a second time.",
+        100.0 * static_cast<double>(again) / static_cast<double>(all));
+  } else {
+    note.severity = Severity::kInfo;
+    note.text =
+        "No recomputation found: the trace has no Python frame of "
+        "torch/utils/checkpoint.py (record with with_stack=True).";
+  }
+  note.evidence.push_back({"recompute_ops", "is_recompute", "True", {}});
+  result.notes.push_back(std::move(note));
+  result.tables.push_back(std::move(timeline));
+  result.tables.push_back(std::move(ops));
+  return result;
+}
+
+}  // namespace
+
+AnalysisInfo Info() {
+  return {"recompute", "What activation checkpointing computes again.",
+          [] { return std::vector<Schema>{TimelineSchema(), OpsSchema()}; },
+          &Run};
+}
+
+}  // namespace lamina::analysis::recompute

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the checks share: the program, the reference data, and results."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAMINA = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "lamina"
+SAMPLES = ROOT / "samples"
+
+
+def shared():
+    """The folder of reference traces; the check is skipped without it."""
+    folder = pathlib.Path(os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
+    if not (folder / "traces").is_dir():
+        print(f"skipped: no reference traces in {folder} "
+              "(set LAMINA_SHARED)")
+        sys.exit(77)
+    return folder
+
+
+def traces(folder):
+    """All Kineto traces below a folder, sorted."""
+    return sorted(p for p in folder.rglob("*.json.gz")
+                  if "rocprof" not in p.name)
+
+
+def lamina(*args, status=0, **kwargs):
+    r = subprocess.run([LAMINA, *map(str, args)], capture_output=True,
+                       text=True, timeout=600, **kwargs)
+    if status is not None and r.returncode != status:
+        raise AssertionError(f"lamina {' '.join(map(str, args))}: status "
+                             f"{r.returncode}, expected {status}\n{r.stderr}")
+    return r
+
+
+def report(trace, *args):
+    """Tables of a native report, times as integers of nanoseconds."""
+    document = json.loads(lamina("report", trace, "--format", "json",
+                                 *args).stdout, parse_float=Exact)
+    return document["tables"], document["notes"]
+
+
+class Exact(float):
+    """A JSON number that remembers its decimal text."""
+
+    def __new__(cls, text):
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    @property
+    def ns(self):
+        """Microseconds with three decimals as nanoseconds, exactly."""
+        whole, _, fraction = self.text.partition(".")
+        assert len(fraction) == 3, self.text
+        sign = -1 if whole.startswith("-") else 1
+        return int(whole) * 1000 + sign * int(fraction)
+
+
+class Checks:
+    """Collects failures; the check ends with the number of each."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failures = []
+
+    def equal(self, what, found, expected):
+        if found == expected:
+            self.passed += 1
+        else:
+            self.failures.append(f"{what}: found {found!r}, expected "
+                                 f"{expected!r}")
+
+    def true(self, what, condition):
+        self.equal(what, bool(condition), True)
+
+    def finish(self):
+        for failure in self.failures[:50]:
+            print("FAILED", failure)
+        print(f"{self.passed} held, {len(self.failures)} did not")
+        sys.exit(1 if self.failures or not self.passed else 0)
+
+
+def temporary():
+    return tempfile.TemporaryDirectory(prefix="lamina_check_")
