@@ -314,6 +314,20 @@ Result<std::unique_ptr<ByteSource>> Unpack(
   return stored;
 }
 
+// Reads past `size` bytes; false when there are fewer.
+Result<bool> Skip(ByteSource& source, uint64_t size) {
+  std::vector<char> block(kStoredBlock);
+  while (size > 0) {
+    LAMINA_ASSIGN(const size_t got,
+                  source.Read(block.data(),
+                              static_cast<size_t>(
+                                  std::min<uint64_t>(size, block.size()))));
+    if (got == 0) return false;
+    size -= got;
+  }
+  return true;
+}
+
 }  // namespace
 
 Packing DetectPacking(std::string_view head) {
@@ -351,6 +365,14 @@ Result<std::unique_ptr<ByteSource>> OpenMemory(std::string name,
 
 Result<std::string> ReadHead(const std::string& path, size_t size) {
   LAMINA_ASSIGN(const auto source, OpenByteSource(path));
+  return Take(*source, size);
+}
+
+Result<std::string> ReadRange(const std::string& path, uint64_t offset,
+                              size_t size) {
+  LAMINA_ASSIGN(const auto source, OpenByteSource(path));
+  LAMINA_ASSIGN(const bool there, Skip(*source, offset));
+  if (!there) return std::string();
   return Take(*source, size);
 }
 

@@ -69,6 +69,11 @@ Result<std::string> ReadHead(const std::string& path, size_t size);
 // A whole file after unpacking, for small files; fails above `limit` bytes.
 Result<std::string> ReadAll(const std::string& path, size_t limit);
 
+// Bytes [offset, offset + size) of the unpacked data of a file; shorter at the
+// end. A packed file is unpacked up to there.
+Result<std::string> ReadRange(const std::string& path, uint64_t offset,
+                              size_t size);
+
 Packing DetectPacking(std::string_view head);
 
 }  // namespace lamina

@@ -79,11 +79,11 @@ IntervalSet IntervalSet::Intersect(const IntervalSet& other) const {
   return out;
 }
 
-std::vector<Interval> IntervalSet::Gaps() const {
-  std::vector<Interval> gaps;
-  for (size_t i = 1; i < intervals_.size(); ++i)
-    gaps.push_back({intervals_[i - 1].end_ns, intervals_[i].start_ns});
-  return gaps;
+std::vector<Interval> IntervalSet::Gaps(Interval window) const {
+  IntervalSet whole;
+  whole.AppendSorted(window);
+  const IntervalSet gaps = whole.Minus(*this);
+  return {gaps.intervals_.begin(), gaps.intervals_.end()};
 }
 
 }  // namespace lamina

@@ -38,8 +38,8 @@ class IntervalSet {
   IntervalSet Union(const IntervalSet& other) const;
   IntervalSet Minus(const IntervalSet& other) const;
   IntervalSet Intersect(const IntervalSet& other) const;
-  // The gaps between the first and the last interval.
-  std::vector<Interval> Gaps() const;
+  // The parts of `window` outside the set, in order.
+  std::vector<Interval> Gaps(Interval window) const;
 
   friend bool operator==(const IntervalSet&, const IntervalSet&) = default;
 

@@ -55,13 +55,10 @@ TEST(IntervalSet, MatchesPointSets) {
     const auto intervals = a.intervals();
     for (size_t i = 1; i < intervals.size(); ++i)
       ASSERT_GT(intervals[i].start_ns, intervals[i - 1].end_ns);
-    // Intervals and gaps fill the span.
-    int64_t gaps = 0;
-    for (const Interval& gap : a.Gaps()) gaps += gap.length_ns();
-    if (!a.empty()) {
-      ASSERT_EQ(gaps + a.length_ns(),
-                intervals.back().end_ns - intervals.front().start_ns);
-    }
+    // Gaps are what is left of a window.
+    std::set<int64_t> rest = Points({{5, 25}});
+    for (const int64_t t : p) rest.erase(t);
+    ASSERT_EQ(Points(a.Gaps({5, 25})), rest);
   }
 }
 

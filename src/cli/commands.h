@@ -7,6 +7,7 @@ namespace lamina::cli {
 
 CommandInfo ReportCommand();
 CommandInfo TreeCommand();
+CommandInfo EventCommand();
 CommandInfo ListCommand();
 
 }  // namespace lamina::cli

@@ -19,6 +19,7 @@ namespace {
 const CommandInfo kCommands[] = {
     ReportCommand(),
     TreeCommand(),
+    EventCommand(),
     ListCommand(),
 };
 

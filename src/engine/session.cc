@@ -25,6 +25,10 @@ Session::Session(const OpenOptions& options)
 Session::~Session() = default;
 
 Status Session::LoadData() {
+  if (options_.catalog != nullptr) {
+    catalog_ = options_.catalog;
+    return {};
+  }
   const ScopedStage stage(options_.times, "rules");
   LAMINA_ASSIGN(catalog_, rules::Catalog::Load(data_));
   return {};

@@ -28,6 +28,8 @@ struct OpenOptions {
   std::string rules_dir;  // overlay of data/, may be empty
   StageTimes* times = nullptr;
   std::function<void(uint64_t done, uint64_t total)> progress;
+  // Loaded before, to open many traces with the same data files.
+  std::shared_ptr<const rules::Catalog> catalog;
 };
 
 class Session {

@@ -380,6 +380,14 @@ void TraceBuilder::State::PairHalves() {
     to.offset.push_back(begin.offset);
     to.detail.push_back(begin.detail);
   };
+  const auto too_long = [&](const HalfSlice& begin, int64_t end_ns) {
+    if (end_ns - begin.time_ns <= kMaxDurationNs) return false;
+    trace.diagnostics.Add(Effect::kLost, "duration_out_of_range",
+                          "The duration of an event is no number, or longer "
+                          "than 13 days.",
+                          begin.offset);
+    return true;
+  };
   std::vector<const HalfSlice*> open;
   for (size_t i = 0; i < halves.size(); ++i) {
     const HalfSlice& half = halves[i];
@@ -390,7 +398,8 @@ void TraceBuilder::State::PairHalves() {
                             "An end event (ph E) has no begin event.",
                             half.offset);
     } else {
-      add(*open.back(), half.time_ns);
+      if (!too_long(*open.back(), half.time_ns))
+        add(*open.back(), half.time_ns);
       open.pop_back();
     }
     const bool last =
@@ -402,7 +411,7 @@ void TraceBuilder::State::PairHalves() {
           "A begin event (ph B) has no end event; it is taken to last to the "
           "last event of its track.",
           begin->offset);
-      add(*begin, half.time_ns);
+      if (!too_long(*begin, half.time_ns)) add(*begin, half.time_ns);
     }
     open.clear();
   }

@@ -39,6 +39,15 @@ using StreamId = Id<StreamTag>;
 inline constexpr int64_t kNoInt = std::numeric_limits<int64_t>::min();
 inline constexpr uint32_t kNoRow = 0xFFFFFFFF;
 
+// Times that a reader accepts. Differences of times and sums of durations then
+// stay within int64: 2^61 ns is 73 years, more than any clock since 1970 shows;
+// 2^50 ns is 13 days, longer than any span of a recording.
+inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
+inline constexpr int64_t kMaxDurationNs = int64_t{1} << 50;
+constexpr bool IsUsableTime(int64_t ns) {
+  return ns >= -kMaxTimeNs && ns <= kMaxTimeNs;
+}
+
 // Arguments of framework ops and of host ranges. The four lists are the raw
 // JSON text of the trace, interned; an invalid id means the profiler recorded
 // none, which differs from an empty list.

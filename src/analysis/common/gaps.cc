@@ -78,10 +78,10 @@ std::string_view GapCauseName(GapCause cause) {
   return "unknown";
 }
 
-std::vector<Gap> LongestGaps(const tree::Tree& tree, const IntervalSet& busy,
+std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
                              size_t limit) {
   const Trace& trace = tree.trace();
-  std::vector<Interval> gaps = busy.Gaps();
+  std::vector<Interval> gaps = timeline.Gaps();
   const auto longer = [](const Interval& a, const Interval& b) {
     if (a.length_ns() != b.length_ns()) return a.length_ns() > b.length_ns();
     return a.start_ns < b.start_ns;

@@ -28,8 +28,8 @@ struct Gap {
   SliceId next;  // the work that ended it
 };
 
-// The `limit` longest gaps of `busy`, longest first.
-std::vector<Gap> LongestGaps(const tree::Tree& tree, const IntervalSet& busy,
+// The `limit` longest gaps of a timeline, longest first.
+std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
                              size_t limit);
 
 }  // namespace lamina::analysis

@@ -36,16 +36,14 @@ Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
       t.communication.Minus(t.computation).length_ns();
   t.exposed_copies_ns = t.copies.Minus(work).length_ns();
   t.busy_ns = t.busy.length_ns();
+  t.window = {first, last};
   t.total_ns = last - first;
   t.idle_ns = t.total_ns - t.busy_ns;
   if (micro_idle_ns) {
-    int64_t at = first;
-    for (const Interval& interval : t.busy.intervals()) {
-      const int64_t gap = interval.start_ns - at;
-      if (gap < *micro_idle_ns) t.micro_idle_ns += gap;
-      at = interval.end_ns;
+    for (const Interval& gap : t.Gaps()) {
+      if (gap.length_ns() < *micro_idle_ns)
+        t.micro_idle_ns += gap.length_ns();
     }
-    if (last - at < *micro_idle_ns) t.micro_idle_ns += last - at;
   }
   return t;
 }

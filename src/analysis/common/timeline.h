@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "analysis/common/device_view.h"
 #include "base/interval_set.h"
@@ -15,6 +16,7 @@
 namespace lamina::analysis {
 
 struct Timeline {
+  Interval window;  // first start to last end
   IntervalSet computation;
   IntervalSet communication;
   IntervalSet copies;
@@ -24,10 +26,13 @@ struct Timeline {
   int64_t exposed_copies_ns = 0;  // copies \ computation \ communication
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
-  int64_t total_ns = 0;  // first start to last end
+  int64_t total_ns = 0;  // length of the window
   int64_t micro_idle_ns = 0;  // gaps below the threshold, when one is given
   int64_t kernel_time_ns = 0;  // sum of all durations
   size_t slices = 0;
+
+  // Times in which nothing ran; they add up to idle_ns.
+  std::vector<Interval> Gaps() const { return busy.Gaps(window); }
 };
 
 // `slices` by start. The window is from the first start to the last end.

@@ -134,7 +134,7 @@ class Overview {
     int64_t small = 0;
     size_t small_count = 0;
     int64_t large = 0;
-    for (const Interval& gap : t.busy.Gaps()) {
+    for (const Interval& gap : t.Gaps()) {
       if (gap.length_ns() < kSmallGapNs) {
         small += gap.length_ns();
         ++small_count;
@@ -154,7 +154,7 @@ class Overview {
           Capital(LargestFamily()));
       return;
     }
-    const auto gaps = LongestGaps(context_.tree, t.busy, 1);
+    const auto gaps = LongestGaps(context_.tree, t, 1);
     const Gap& longest = gaps[0];
     note.evidence.push_back(
         {"gaps", "start_us",
@@ -209,7 +209,7 @@ class Overview {
     AddOpportunity("device_idle", t.idle_ns, "measured",
                    fmt::format("no device works in {} gaps.",
                                GroupDigits(static_cast<int64_t>(
-                                   t.busy.Gaps().size()))),
+                                   t.Gaps().size()))),
                    {"gaps", "", "", {}});
     AddOpportunity("exposed_communication", t.exposed_communication_ns,
                    "measured", "collectives that nothing hides.",

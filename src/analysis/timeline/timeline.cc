@@ -75,7 +75,7 @@ void AddRows(Table& table, const std::string& device, const Timeline& t,
 Table MakeGaps(const Context& context, const Timeline& all) {
   const Trace& trace = context.trace;
   Table table(GapsSchema());
-  for (const Gap& gap : LongestGaps(context.tree, all.busy, kMaxGaps)) {
+  for (const Gap& gap : LongestGaps(context.tree, all, kMaxGaps)) {
     const int64_t length = gap.interval.length_ns();
     const double percent = all.total_ns > 0
                                ? 100.0 * static_cast<double>(length) /

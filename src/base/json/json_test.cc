@@ -72,6 +72,11 @@ TEST(Scan, DecodesStrings) {
   EXPECT_EQ(DecodeString("\\u12"), "\\u12");
 }
 
+TEST(Scan, CanonicalText) {
+  EXPECT_EQ(Canonical("[ [1,  2],\n[] , \"a, b\\\" c\"]"),
+            "[[1,2],[],\"a, b\\\" c\"]");
+}
+
 TEST(Tokens, RawValues) {
   std::string text = "{\"k\" : \"v w\" , \"n\":-1.5 ,\"a\":[1,[2] ]}";
   const size_t size = text.size();

@@ -278,6 +278,28 @@ std::string DecodeString(std::string_view raw) {
   return out;
 }
 
+std::string Canonical(std::string_view value) {
+  std::string out;
+  out.reserve(value.size());
+  bool in_string = false;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (in_string) {
+      out += c;
+      if (c == '\\' && i + 1 < value.size()) {
+        out += value[++i];
+      } else if (c == '"') {
+        in_string = false;
+      }
+      continue;
+    }
+    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') continue;
+    in_string = c == '"';
+    out += c;
+  }
+  return out;
+}
+
 std::string Sanitize(std::string_view value) {
   const std::string repaired = RepairUtf8(value);
   std::string out;

@@ -59,6 +59,10 @@ size_t ResumeFrom(size_t begin, size_t error);
 // as they are, lone surrogates and broken UTF-8 become U+FFFD.
 std::string DecodeString(std::string_view raw);
 
+// A value without white space between its tokens, so that equal values have
+// equal text.
+std::string Canonical(std::string_view value);
+
 // A copy of one value in which stage 1 of simdjson finds nothing wrong:
 // broken UTF-8 becomes U+FFFD, raw control characters in strings become
 // escapes.

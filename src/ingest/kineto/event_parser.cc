@@ -11,7 +11,6 @@
 #include "ingest/kineto/event_parser.h"
 
 #include <array>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -373,8 +372,7 @@ bool EventParser::ParseEvent(const Tokens& tokens, size_t& token) {
 
 StringId EventParser::InternText(const Raw& raw) {
   trace::LocalNames& names = *segment_->names;
-  if (std::memchr(raw.text.data(), '\\', raw.text.size()) == nullptr ||
-      raw.kind != '"')
+  if (raw.kind != '"' || raw.text.find('\\') == std::string_view::npos)
     return names.Intern(raw.text);
   const auto it = escaped_.find(raw.text);
   if (it != escaped_.end()) return it->second;
@@ -393,7 +391,7 @@ StringId EventParser::InternList(ArgKey key) {
   if (raw.kind != '[') return {};  // null, or text of an unknown form
   const auto it = lists_.find(raw.text);
   if (it != lists_.end()) return it->second;
-  const StringId id = segment_->names->Intern(CanonicalJson(raw.text));
+  const StringId id = segment_->names->Intern(json::Canonical(raw.text));
   lists_.emplace(raw.text, id);
   return id;
 }
@@ -449,10 +447,10 @@ void EventParser::Emit(const Tokens& tokens, uint64_t offset) {
     return;
   }
   const auto time = ParseMicroseconds(e.ts.text);
-  if (!time) {
+  if (!time || !trace::IsUsableTime(time->ns)) {
     Lost("time_out_of_range",
-         "The time of an event is no number, or out of the range of 64 bit "
-         "nanoseconds.",
+         "The time of an event is no number, or more than 73 years from the "
+         "zero of the clock.",
          offset);
     return;
   }
@@ -495,10 +493,9 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
   int64_t dur_ns = 0;
   if (phase == 'X' && e.dur.present()) {
     const auto dur = ParseMicroseconds(e.dur.text);
-    if (!dur) {
+    if (!dur || dur->ns > trace::kMaxDurationNs) {
       Lost("duration_out_of_range",
-           "The duration of an event is no number, or out of the range of 64 "
-           "bit nanoseconds.",
+           "The duration of an event is no number, or longer than 13 days.",
            offset);
       return;
     }
@@ -515,14 +512,6 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
           offset);
     }
     dur_ns = dur->ns;
-    int64_t end_ns = 0;
-    if (__builtin_add_overflow(start_ns, dur_ns, &end_ns)) {
-      Lost("duration_out_of_range",
-           "The duration of an event is no number, or out of the range of 64 "
-           "bit nanoseconds.",
-           offset);
-      return;
-    }
   }
   const KnownCategory& category = Category();
   const StringId name = InternText(e.name);
@@ -792,28 +781,6 @@ Kind KindOfCategory(std::string_view category) {
     if (row.category == category) return row.kind;
   }
   return Kind::kOther;
-}
-
-std::string CanonicalJson(std::string_view raw) {
-  std::string out;
-  out.reserve(raw.size());
-  bool in_string = false;
-  for (size_t i = 0; i < raw.size(); ++i) {
-    const char c = raw[i];
-    if (in_string) {
-      out += c;
-      if (c == '\\' && i + 1 < raw.size()) {
-        out += raw[++i];
-      } else if (c == '"') {
-        in_string = false;
-      }
-      continue;
-    }
-    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') continue;
-    in_string = c == '"';
-    out += c;
-  }
-  return out;
 }
 
 }  // namespace lamina::ingest::kineto

@@ -14,8 +14,4 @@ std::unique_ptr<RecordParser> MakeEventParser();
 // What a category ("cpu_op", "kernel" ...) means for the model.
 trace::Kind KindOfCategory(std::string_view category);
 
-// A JSON list ("Input Dims" ...) without white space, so that equal lists have
-// equal text.
-std::string CanonicalJson(std::string_view raw);
-
 }  // namespace lamina::ingest::kineto

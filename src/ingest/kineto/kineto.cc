@@ -15,6 +15,7 @@
 #include "ingest/common/record_reader.h"
 #include "ingest/common/format.h"
 #include "ingest/kineto/event_parser.h"
+#include "ingest/kineto/reader.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::kineto {
@@ -190,6 +191,14 @@ int Sniff(const Probe& probe) {
 Result<trace::Trace> Read(const std::string& path,
                           const ReadOptions& options) {
   LAMINA_ASSIGN(auto source, OpenByteSource(path));
+  return ReadKineto(std::move(source), options);
+}
+
+}  // namespace
+
+Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
+                                const ReadOptions& options) {
+  const std::string path = source->name();
   trace::TraceBuilder builder;
   builder.info().format = "kineto";
   builder.info().file = path;
@@ -235,8 +244,6 @@ Result<trace::Trace> Read(const std::string& path,
   }
   return trace;
 }
-
-}  // namespace
 
 FormatInfo Format() {
   return {"kineto",

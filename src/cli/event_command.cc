@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina event: everything about one event of a trace: the record as it
+// stands in the file with all its arguments, what it was called from, what it
+// launched or was launched by.
+#include <algorithm>
+
+#include "base/byte_source.h"
+#include "base/json/scan.h"
+#include "cli/commands.h"
+
+namespace lamina::cli {
+namespace {
+
+using trace::SliceId;
+using tree::NodeId;
+
+constexpr size_t kMaxRecord = size_t{1} << 20;
+constexpr size_t kMaxLaunched = 1000;
+
+struct Options {
+  std::string trace;
+  uint32_t uid = 0;
+};
+
+Schema RelativesSchema() {
+  return {"event",
+          "The event, what it was called from, and its device work.",
+          {{"relation", ColumnType::kText,
+            "self, caller (outermost first), launch, launched, forward or "
+            "backward."},
+           {"uid", ColumnType::kInt, "Event number."},
+           {"kind", ColumnType::kText, "What it is."},
+           {"name", ColumnType::kText, "Name."},
+           {"start_us", ColumnType::kTime, "From the first event."},
+           {"dur_us", ColumnType::kTime, "Duration."},
+           {"module", ColumnType::kText, "nn.Module path."}}};
+}
+
+Schema ArgumentsSchema() {
+  return {"event_arguments",
+          "The record as it stands in the file.",
+          {{"key", ColumnType::kText, "Key; args.* for arguments."},
+           {"value", ColumnType::kText, "JSON text."}}};
+}
+
+// Members of the JSON object `text`, the nested "args" unfolded.
+void AddMembers(std::string_view text, const std::string& prefix,
+                Table& table) {
+  size_t pos = json::SkipSpace(text, 0) + 1;
+  while (true) {
+    pos = json::SkipSpace(text, pos);
+    if (pos >= text.size() || text[pos] != '"') return;
+    const json::ScanResult key = json::ScanValue(text, pos);
+    if (key.kind != json::ScanResult::Kind::kOk) return;
+    const std::string name =
+        json::DecodeString(text.substr(pos + 1, key.end - pos - 2));
+    pos = json::SkipSpace(text, json::SkipSpace(text, key.end) + 1);
+    const json::ScanResult value = json::ScanValue(text, pos);
+    if (value.kind != json::ScanResult::Kind::kOk) return;
+    const std::string_view raw = text.substr(pos, value.end - pos);
+    if (name == "args" && raw.starts_with("{")) {
+      AddMembers(raw, "args.", table);
+    } else {
+      table.Add(prefix + name, json::Canonical(raw));
+    }
+    pos = json::SkipSpace(text, value.end);
+    if (pos >= text.size() || text[pos] != ',') return;
+    ++pos;
+  }
+}
+
+Result<int> RunEvent(const Options& options, Common& common) {
+  LAMINA_ASSIGN(auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  const analysis::Context& context =
+      session->ContextFor(tree::LinkMode::kAuto, true, settings);
+  const trace::Trace& trace = context.trace;
+  const tree::Tree& tree = context.tree;
+  const auto& uids = trace.slices.uid;
+  const auto* found = std::find(uids.begin(), uids.end(), options.uid);
+  if (found == uids.end()) {
+    return Fail(UsageError(
+        "--uid: event " + std::to_string(options.uid) +
+            " is no span of time of this trace",
+        "take a number from a column first_uid or uid of a report"));
+  }
+  const SliceId self(static_cast<uint32_t>(found - uids.begin()));
+
+  Table relatives(RelativesSchema());
+  const auto add = [&](std::string_view relation, SliceId s) {
+    const NodeId node = tree.node(s);
+    std::string module;
+    if (node.valid()) {
+      const auto owner = context.modules.OwnerOf(node);
+      if (owner.path.valid()) module = context.modules.PathText(owner.path);
+    }
+    relatives.Add(relation, trace.Uid(s), trace::KindName(trace.KindOf(s)),
+                  trace.Name(s), trace.Start(s) - trace.first_ns,
+                  trace.Duration(s), module);
+  };
+  const bool device = trace::IsDevice(trace.KindOf(self));
+  const NodeId launch = device ? tree.launch(self) : NodeId();
+  const NodeId node = device ? launch : tree.node(self);
+  std::vector<NodeId> callers;
+  for (NodeId n = node; n.valid(); n = tree.parent(n)) callers.push_back(n);
+  for (auto it = callers.rbegin(); it != callers.rend(); ++it) {
+    if (tree.slice(*it) != self)
+      add(*it == launch ? "launch" : "caller", tree.slice(*it));
+  }
+  add("self", self);
+  if (!device && node.valid()) {
+    size_t shown = 0;
+    for (const SliceId s : tree.DeviceWork(node)) {
+      if (shown++ < kMaxLaunched) add("launched", s);
+    }
+    if (tree.forward(node).valid())
+      add("forward", tree.slice(tree.forward(node)));
+    if (tree.backward(node).valid())
+      add("backward", tree.slice(tree.backward(node)));
+  }
+
+  Document document;
+  document.command = "event";
+  document.inputs = {options.trace};
+  document.result.tables.push_back(std::move(relatives));
+  if (trace.info.format == "kineto" && options.trace != "-") {
+    Table arguments(ArgumentsSchema());
+    LAMINA_ASSIGN(const std::string text,
+                  ReadRange(options.trace, trace.slices.offset[self.value],
+                            kMaxRecord));
+    AddMembers(text, "", arguments);
+    document.result.tables.push_back(std::move(arguments));
+  }
+  if (common.top == 0) common.top = kMaxLaunched * 2;
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("trace", options->trace, "Trace file")->required();
+  app.add_option("--uid", options->uid,
+                 "Number of the event, from a column first_uid or uid")
+      ->required();
+  common.AddTo(app);
+  return [options, &common] { return RunEvent(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo EventCommand() {
+  return {"event", "Everything about one event: arguments, callers, launches",
+          "lamina event trace.json.gz --uid 4711", &Add};
+}
+
+}  // namespace lamina::cli
