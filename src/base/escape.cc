@@ -191,7 +191,11 @@ void AppendSafeCsvField(std::string& out, std::string_view text) {
   const bool risky =
       !text.empty() && std::string_view("=+-@\t\r").find(text[0]) !=
                            std::string_view::npos;
-  if (!risky) {
+  // "-1" and "+2.5e3" are numbers, and a lone sign is no formula.
+  if (!risky || text.size() == 1 ||
+      ((text[0] == '-' || text[0] == '+') &&
+       text.find_first_not_of("0123456789.eE+-") == std::string_view::npos &&
+       text.find_first_of("+-", 1) == std::string_view::npos)) {
     AppendCsvField(out, text);
     return;
   }

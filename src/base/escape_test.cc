@@ -33,9 +33,17 @@ TEST(Escape, CsvQuotesOnlyWhereNeeded) {
 }
 
 TEST(Escape, SafeCsvStopsFormulas) {
-  std::string out;
-  AppendSafeCsvField(out, "=1+1");
-  EXPECT_EQ(out, "'=1+1");
+  const auto safe = [](std::string_view text) {
+    std::string out;
+    AppendSafeCsvField(out, text);
+    return out;
+  };
+  EXPECT_EQ(safe("=1+1"), "'=1+1");
+  EXPECT_EQ(safe("-1+cmd"), "'-1+cmd");
+  EXPECT_EQ(safe("@x"), "'@x");
+  EXPECT_EQ(safe("-12.5"), "-12.5");
+  EXPECT_EQ(safe("-"), "-");
+  EXPECT_EQ(safe("plain"), "plain");
 }
 
 TEST(Escape, XmlLeavesNoMarkup) {

@@ -27,6 +27,15 @@ struct Options {
   std::string link = "auto";
 };
 
+// A note stays when one of the kept tables proves it.
+void KeepNotes(ResultSet& result) {
+  std::erase_if(result.notes, [&](const Note& note) {
+    return std::none_of(
+        note.evidence.begin(), note.evidence.end(),
+        [&](const Evidence& e) { return result.Find(e.table) != nullptr; });
+  });
+}
+
 // Keeps the tables that --only names; unknown names are an error.
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   if (only.empty()) return {};
@@ -52,7 +61,7 @@ Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
     result.tables.erase(it);
   }
   result.tables = std::move(kept);
-  result.notes.clear();
+  KeepNotes(result);
   return {};
 }
 

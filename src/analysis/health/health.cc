@@ -5,11 +5,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "analysis/common/context.h"
 #include "base/decimal.h"
+#include "base/run_sort.h"
 
 namespace lamina::analysis::health {
 namespace {
@@ -168,13 +170,7 @@ class Health {
             ? "Record with with_stack=True (and with_modules=True) for the "
               "module tree."
             : "nn.Module calls are in the trace.");
-    size_t flows = 0;
-    for (const trace::FlowKind kind : trace_.flows.kind)
-      flows += kind == trace::FlowKind::kLaunch;
-    if (flows == 0 && !trace_.device.empty()) {
-      Add("launch_flows", "info", "none",
-          "No ac2g flow events; launches are found by correlation.");
-    }
+    LaunchFlows();
     Add("steps", context_.steps.steps().empty() ? "info" : "ok",
         context_.steps.steps().empty()
             ? "none"
@@ -182,6 +178,45 @@ class Health {
         context_.steps.steps().empty()
             ? "No step ranges: call profiler.step() for figures per step."
             : "Step ranges are in the trace.");
+  }
+
+  void LaunchFlows() {
+    std::vector<int64_t> starts;
+    std::vector<int64_t> ends;
+    const trace::Flows& flows = trace_.flows;
+    for (size_t f = 0; f < flows.size(); ++f) {
+      if (flows.kind[f] != trace::FlowKind::kLaunch) continue;
+      const bool start = flows.phase[f] == trace::FlowPhase::kStart;
+      (start ? starts : ends).push_back(flows.id[f]);
+    }
+    if (starts.empty() && ends.empty()) {
+      if (trace_.device.empty()) return;
+      Add("launch_flows", "info", "none",
+          "No ac2g flow events; launches are found by correlation.");
+      return;
+    }
+    RunSort(starts, 1, std::less<>());
+    RunSort(ends, 1, std::less<>());
+    Orphans("flows_without_end", starts, ends,
+            "ac2g flows that begin at a launch and end nowhere: the device "
+            "work is not in the trace.");
+    Orphans("flows_without_start", ends, starts,
+            "ac2g flows that end at device work and begin nowhere: the launch "
+            "is not in the trace.");
+  }
+
+  // Counts the values of the sorted `some` that the sorted `others` lack.
+  void Orphans(std::string check, const std::vector<int64_t>& some,
+               const std::vector<int64_t>& others, std::string meaning) {
+    int64_t count = 0;
+    auto other = others.begin();
+    for (const int64_t id : some) {
+      while (other != others.end() && *other < id) ++other;
+      count += other == others.end() || *other != id;
+    }
+    if (count > 0)
+      Add(std::move(check), "info", GroupDigits(count), std::move(meaning),
+          count);
   }
 
   void Launches() {

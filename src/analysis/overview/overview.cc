@@ -59,6 +59,7 @@ class Overview {
           "No GPU events in this trace: record device activity "
           "(ProfilerActivity.CUDA). The host tables are complete.";
       note.evidence.push_back({"trace_health", "check", "device_work", {}});
+      note.evidence.push_back({"gpu_timeline", "type", "busy_time", {}});
       notes_.push_back(std::move(note));
       return std::move(notes_);
     }

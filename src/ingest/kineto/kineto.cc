@@ -225,16 +225,17 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
                        trace.instants.size() == 0 &&
                        trace.counters.size() == 0;
   if (nothing) {
-    std::string why = "the list of events is empty";
+    std::string why = "the list of events has no event";
     if (trace.info.events > 0) {
-      why = fmt::format("none of the {} records is a usable event",
+      why = fmt::format("none of the {} events can be used",
                         trace.info.events);
     }
     uint64_t offset = 0;
     for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
       if (d.effect != trace::Effect::kLost) continue;
-      why += "; " + d.text;
+      why += " (" + d.text;
       if (why.ends_with('.')) why.pop_back();
+      why += ')';
       if (!d.first_offsets.empty()) offset = d.first_offsets[0];
       break;
     }

@@ -192,12 +192,11 @@ TEST(Kineto, UnusableInputSaysWhy) {
     EXPECT_EQ(trace.error().kind, ErrorKind::kInput);
     return trace.error().what;
   };
-  EXPECT_EQ(message("{\"traceEvents\": []}"), "the list of events is empty");
+  EXPECT_EQ(message("{\"traceEvents\": []}"), "the list of events has no event");
   EXPECT_EQ(message("{\"a\": 1}"),
             "the JSON document has no list of events (\"traceEvents\")");
   EXPECT_EQ(message("{\"traceEvents\": [1, 2]}"),
-            "none of the 2 records is a usable event; A record is no JSON "
-            "object");
+            "none of the 2 events can be used (A record is no JSON object)");
 }
 
 // The same trace for any number of threads and any layout of the text.

@@ -16,7 +16,7 @@ namespace {
 
 void AppendCell(std::string& out, const Table& table, size_t row, size_t c) {
   if (table.schema().columns[c].type == ColumnType::kText) {
-    AppendCsvField(out, table.At(row, c).text());
+    AppendSafeCsvField(out, table.At(row, c).text());
   } else {
     AppendCellText(out, table, row, c);
   }
