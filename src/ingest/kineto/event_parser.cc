@@ -603,10 +603,11 @@ uint32_t EventParser::MakeConfig() {
   const ArgValues& args = event_.args;
   if (!args.Has(ArgKey::kGrid) && !args.Has(ArgKey::kBlock)) return kNoRow;
   trace::LaunchConfig config;
-  config.grid = ParseTriple(args[ArgKey::kGrid].text);
-  config.block = ParseTriple(args[ArgKey::kBlock].text);
-  if (!args.Has(ArgKey::kGrid)) config.grid = {};
-  if (!args.Has(ArgKey::kBlock)) config.block = {};
+  // A value that is not there may point into a record that is gone.
+  if (args.Has(ArgKey::kGrid))
+    config.grid = ParseTriple(args[ArgKey::kGrid].text);
+  if (args.Has(ArgKey::kBlock))
+    config.block = ParseTriple(args[ArgKey::kBlock].text);
   config.shared_memory_bytes = args.Int(ArgKey::kSharedMemory);
   config.registers_per_thread = args.Int(ArgKey::kRegisters);
   if (args.Has(ArgKey::kOccupancy)) {
