@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table/table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace lamina {
+namespace {
+
+Table AllTypes() {
+  return Table({"t",
+                "Every type.",
+                {{"text", ColumnType::kText, "A text."},
+                 {"count", ColumnType::kInt, "An integer."},
+                 {"share", ColumnType::kReal, "A real."},
+                 {"flag", ColumnType::kBool, "A flag."},
+                 {"dur_us", ColumnType::kTime, "A time."}}});
+}
+
+TEST(Table, KeepsValuesOfEveryType) {
+  Table table = AllTypes();
+  table.Add("a", 7, 0.5, true, int64_t{1500});
+  table.Add(std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+            std::nullopt);
+  table.Add("a", -1, 2, false, int64_t{-1});
+  ASSERT_EQ(table.rows(), 3U);
+  EXPECT_EQ(table.At(0, "text").text(), "a");
+  EXPECT_EQ(table.At(0, "share").real(), 0.5);
+  EXPECT_TRUE(table.At(0, "flag").boolean());
+  EXPECT_EQ(table.At(2, "share").real(), 2.0);
+  for (size_t c = 0; c < table.columns(); ++c) {
+    EXPECT_FALSE(table.IsNull(0, c));
+    EXPECT_TRUE(table.IsNull(1, c));
+    EXPECT_TRUE(table.At(1, c).null());
+    EXPECT_FALSE(table.IsNull(2, c));
+  }
+  EXPECT_EQ(table.Sum("count"), 6);
+  EXPECT_EQ(table.Sum("dur_us"), 1499);
+}
+
+TEST(Table, NullsBeforeTheFirstValueStayNull) {
+  Table table = AllTypes();
+  table.Add("a", std::nullopt, 1.0, true, int64_t{0});
+  table.Add("b", 2, 1.0, true, int64_t{0});
+  EXPECT_TRUE(table.IsNull(0, 1));
+  EXPECT_EQ(table.Int(1, 1), 2);
+}
+
+TEST(Table, CellsAreExact) {
+  Table table = AllTypes();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  table.Add("x", kMax, 0.1, true, int64_t{-1});
+  table.Add("", std::numeric_limits<int64_t>::min(), 1e300, false, kMax);
+  table.Add("", 0, std::nan(""), false, int64_t{1000});
+  EXPECT_EQ(CellText(table, 0, 1), "9223372036854775807");
+  EXPECT_EQ(CellText(table, 0, 2), "0.1");
+  EXPECT_EQ(CellText(table, 0, 3), "True");
+  EXPECT_EQ(CellText(table, 0, 4), "-0.001");
+  EXPECT_EQ(CellText(table, 1, 1), "-9223372036854775808");
+  EXPECT_EQ(std::stod(CellText(table, 1, 2)), 1e300);
+  EXPECT_EQ(CellText(table, 1, 4), "9223372036854775.807");
+  EXPECT_EQ(CellText(table, 2, 4), "1.000");
+}
+
+TEST(Table, TruncateKeepsTheFirstRows) {
+  Table table = AllTypes();
+  for (int i = 0; i < 5; ++i) table.Add("r", i, 0.0, false, int64_t{i});
+  table.Truncate(9);
+  EXPECT_EQ(table.rows(), 5U);
+  table.Truncate(2);
+  ASSERT_EQ(table.rows(), 2U);
+  EXPECT_EQ(table.Sum("count"), 1);
+  table.Add("new", 10, 0.0, false, int64_t{0});
+  EXPECT_EQ(table.At(2, "text").text(), "new");
+}
+
+TEST(TableDeathTest, ARowOfTheWrongShapeStopsTheProgram) {
+  Table table = AllTypes();
+  EXPECT_DEATH(table.Add("a"), "");
+  EXPECT_DEATH(table.schema().IndexOf("nowhere"), "");
+}
+
+}  // namespace
+}  // namespace lamina
