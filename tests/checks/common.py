@@ -25,7 +25,7 @@ def shared():
 def traces(folder):
     """All Kineto traces below a folder, sorted."""
     return sorted(p for p in folder.rglob("*.json.gz")
-                  if "rocprof" not in p.name)
+                  if "rocprof" not in p.name and ".truth." not in p.name)
 
 
 def lamina(*args, status=0, **kwargs):
