@@ -35,12 +35,13 @@ function(lamina_system_library name)
 endfunction()
 
 # lamina_library(NAME DEPS other folders... LIBS third party...
-#                TEST_LIBS what only its tests need... EXCLUDE files...)
+#                TEST_LIBS what only its tests need... EXCLUDE files...
+#                API public headers of include/ that it implements...)
 #
 # Builds every *.cc of the current folder (and of those sub-folders that have
 # no CMakeLists.txt) into lamina_NAME, and every *_test.cc into NAME_test.
 function(lamina_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;EXCLUDE;TEST_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;EXCLUDE;TEST_LIBS;API" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   file(GLOB_RECURSE lists CONFIGURE_DEPENDS
     ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)

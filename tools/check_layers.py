@@ -6,7 +6,8 @@ usage: check_layers.py [--root DIR] [--print]
 
 Every folder with a CMakeLists.txt declares `lamina_library(NAME DEPS ...)`. A
 file may include headers of its own folder and of folders named in DEPS, and of
-nothing else in src/. The declarations themselves must not form a cycle. With
+nothing else in src/; a public header of include/ belongs to the library that
+names it after API, and includes only public headers. The declarations themselves must not form a cycle. With
 --print the layers are printed, lowest first. Exit status 1 when a rule is
 broken, with one line per offence.
 """
@@ -17,12 +18,13 @@ import sys
 
 DECLARATION = re.compile(r"lamina_library\(\s*(\w+)(.*?)\)", re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-KEYWORDS = {"DEPS", "LIBS", "EXCLUDE"}
+KEYWORDS = {"DEPS", "LIBS", "EXCLUDE", "TEST_LIBS", "API"}
 
 
 def read_libraries(src):
-    """Folder -> (library, declared dependencies)."""
-    libraries = {}
+    """Folder -> (library, declared dependencies), and public header ->
+    folder."""
+    libraries, api = {}, {}
     for cmake in sorted(src.rglob("CMakeLists.txt")):
         text = re.sub(r"#.*", "", cmake.read_text())
         for name, rest in DECLARATION.findall(text):
@@ -32,8 +34,10 @@ def read_libraries(src):
                     section = word
                 elif section == "DEPS":
                     deps.append(word)
+                elif section == "API":
+                    api[word] = cmake.parent.relative_to(src)
             libraries[cmake.parent.relative_to(src)] = (name, deps)
-    return libraries
+    return libraries, api
 
 
 def owner(path, libraries):
@@ -65,7 +69,8 @@ def main():
     ap.add_argument("--print", action="store_true")
     args = ap.parse_args()
     src = args.root / "src"
-    libraries = read_libraries(src)
+    libraries, api = read_libraries(src)
+    public = args.root / "include"
     names = {name for name, _ in libraries.values()}
     problems = []
     for folder, (name, deps) in libraries.items():
@@ -88,9 +93,12 @@ def main():
         name, deps = libraries[folder]
         for include in INCLUDE.findall(path.read_text(errors="replace")):
             target = src / include
-            if not target.exists():
+            if include in api:
+                other = api[include]
+            elif target.exists():
+                other = owner(target.relative_to(src), libraries)
+            else:
                 continue  # generated
-            other = owner(target.relative_to(src), libraries)
             if other is None:
                 problems.append(f"{path}: includes {include}, which belongs "
                                 "to no library")
@@ -99,6 +107,15 @@ def main():
                     f"src/{path.relative_to(src)}: includes {include} of "
                     f"'{libraries[other][0]}', which '{name}' does not "
                     "declare in DEPS")
+    for path in sorted(public.rglob("*.h")):
+        files += 1
+        name = str(path.relative_to(public))
+        if name not in api:
+            problems.append(f"include/{name}: no library names it after API")
+        for include in INCLUDE.findall(path.read_text(errors="replace")):
+            if include not in api:
+                problems.append(f"include/{name}: includes {include}, which "
+                                "is not public")
     if args.print:
         for name in order:
             print(name)

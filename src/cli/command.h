@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "base/timer.h"
 #include "engine/session.h"
-#include "result/result.h"
+#include "lamina/result.h"
 
 namespace lamina::cli {
 

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "base/timer.h"
 #include "compat/tracelens/sheets.h"
-#include "result/result.h"
+#include "lamina/result.h"
 #include "rules/catalog.h"
 #include "trace/trace.h"
 #include "tree/modules.h"

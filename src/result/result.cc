@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "result/result.h"
+#include "lamina/result.h"
 
 #include <iterator>
 

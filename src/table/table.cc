@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "table/table.h"
+#include "lamina/table.h"
 
 #include "base/decimal.h"
 #include "base/status.h"
+#include "base/string_pool.h"
 
 namespace lamina {
 
@@ -20,7 +21,12 @@ size_t Schema::IndexOf(std::string_view column) const {
 }
 
 Table::Table(Schema schema)
-    : schema_(std::move(schema)), data_(schema_.columns.size()) {}
+    : schema_(std::move(schema)), data_(schema_.columns.size()),
+      strings_(std::make_unique<StringPool>()) {}
+
+Table::Table(Table&&) noexcept = default;
+Table& Table::operator=(Table&&) noexcept = default;
+Table::~Table() = default;
 
 void Table::AddRow(const Value* values, size_t count) {
   LAMINA_CHECK(count == schema_.columns.size());
@@ -36,7 +42,7 @@ void Table::AddRow(const Value* values, size_t count) {
     switch (schema_.columns[c].type) {
       case ColumnType::kText:
         LAMINA_CHECK(value.null() || value.kind() == Value::Kind::kText);
-        data.texts.push_back(strings_.Intern(value.text()).value);
+        data.texts.push_back(strings_->Intern(value.text()).value);
         break;
       case ColumnType::kReal:
         LAMINA_CHECK(value.kind() != Value::Kind::kText);
@@ -61,7 +67,7 @@ Value Table::At(size_t row, size_t column) const {
   const ColumnData& data = data_[column];
   switch (schema_.columns[column].type) {
     case ColumnType::kText:
-      return strings_[StringId(data.texts[row])];
+      return (*strings_)[StringId(data.texts[row])];
     case ColumnType::kReal:
       return data.reals[row];
     case ColumnType::kBool:

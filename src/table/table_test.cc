@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "table/table.h"
+#include "lamina/table.h"
 
 #include <gtest/gtest.h>
 

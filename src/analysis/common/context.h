@@ -12,7 +12,7 @@
 
 #include "analysis/common/device_view.h"
 #include "base/status.h"
-#include "result/result.h"
+#include "lamina/result.h"
 #include "rules/catalog.h"
 #include "tree/modules.h"
 #include "tree/steps.h"

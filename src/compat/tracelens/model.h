@@ -12,7 +12,7 @@
 
 #include "analysis/common/context.h"
 #include "analysis/common/launchers.h"
-#include "table/table.h"
+#include "lamina/table.h"
 
 namespace lamina::compat::tracelens {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compat/tracelens/model.h"
-#include "result/result.h"
+#include "lamina/result.h"
 
 namespace lamina::compat::tracelens {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "result/result.h"
+#include "lamina/result.h"
 
 namespace lamina::report {
 

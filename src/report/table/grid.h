@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "table/table.h"
+#include "lamina/table.h"
 
 namespace lamina::report::table {
 

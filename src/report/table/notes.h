@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "result/result.h"
+#include "lamina/result.h"
 
 namespace lamina::report::table {
 

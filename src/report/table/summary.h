@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "result/result.h"
+#include "lamina/result.h"
 
 namespace lamina::report::table {
 

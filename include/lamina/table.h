@@ -6,14 +6,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
-#include "base/string_pool.h"
-
 namespace lamina {
+
+class StringPool;
 
 enum class ColumnType : uint8_t {
   kText,
@@ -93,8 +95,9 @@ class Value {
 class Table {
  public:
   explicit Table(Schema schema);
-  Table(Table&&) noexcept = default;
-  Table& operator=(Table&&) noexcept = default;
+  Table(Table&&) noexcept;
+  Table& operator=(Table&&) noexcept;
+  ~Table();
 
   const Schema& schema() const { return schema_; }
   const std::string& name() const { return schema_.name; }
@@ -141,7 +144,7 @@ class Table {
 
   Schema schema_;
   std::vector<ColumnData> data_;
-  StringPool strings_;
+  std::unique_ptr<StringPool> strings_;  // each distinct text once
   size_t rows_ = 0;
 };
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "table/table.h"
+#include "lamina/table.h"
 
 namespace lamina {
 

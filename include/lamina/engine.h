@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The library in three calls: open a trace and report on it, look at the
+// tables, write them.
+//
+//   auto document = lamina::MakeReport("trace.json.gz", {});
+//   if (!document) return Say(document.error().ToString());
+//   const lamina::Table* kernels = document->result.Find("kernels");
+//   lamina::WriteDocument(*document, "csv", "tables");
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lamina/result.h"
+#include "lamina/status.h"
+
+namespace lamina {
+
+// What `lamina report` does; see its --help.
+struct ReportOptions {
+  std::string layout = "native";  // or "tracelens", "tracelens-inference"
+  std::vector<std::string> only;  // names of tables; empty: all
+  bool recompute = false;         // split by activation recomputation
+  bool python_stacks = false;     // Python frames are in the call tree
+  bool link_by_flows = false;     // launches by ac2g flows only
+  int64_t short_kernel_ns = 10'000;
+  std::optional<int64_t> micro_idle_ns;  // splits idle time at this length
+  int threads = 0;                       // 0: all cores
+  std::string rules_dir;  // data files that extend the built-in ones
+};
+
+// Reads a trace of any known format ("-": standard input) and reports on it.
+// Errors: kUsage for an unknown layout or table, kInput for a file that holds
+// nothing usable. The result does not depend on the number of threads.
+Result<Document> MakeReport(const std::string& trace,
+                            const ReportOptions& options);
+
+// Writes a document as "table", "csv", "json" or "xlsx" to a file, for csv also
+// to a directory; "-" is standard output.
+Status WriteDocument(const Document& document, std::string_view format,
+                     const std::string& output, int threads = 0);
+
+}  // namespace lamina

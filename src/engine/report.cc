@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/report.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/parallel.h"
+#include "report/writers.h"
+#include "rules/document.h"
+
+namespace lamina {
+namespace engine {
+namespace {
+
+// In the order in which the tables are written.
+constexpr std::string_view kReportAnalyses[] = {
+    "overview", "timeline", "ops",   "kernels",
+    "modules",  "comms",    "steps", "health"};
+
+// A note stays when one of the kept tables proves it.
+void KeepNotes(ResultSet& result) {
+  std::erase_if(result.notes, [&](const Note& note) {
+    return std::none_of(
+        note.evidence.begin(), note.evidence.end(),
+        [&](const Evidence& e) { return result.Find(e.table) != nullptr; });
+  });
+}
+
+// Keeps the tables that --only names; unknown names are an error.
+Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
+  if (only.empty()) return {};
+  std::vector<std::string_view> names;
+  for (const Table& table : result.tables) names.push_back(table.name());
+  std::vector<Table> kept;
+  for (const std::string& wanted : only) {
+    const auto it = std::find_if(
+        result.tables.begin(), result.tables.end(),
+        [&](const Table& table) { return table.name() == wanted; });
+    if (it == result.tables.end()) {
+      const std::string_view near = rules::Nearest(wanted, names);
+      std::string list;
+      for (const std::string_view name : names)
+        list += (list.empty() ? "" : ", ") + std::string(name);
+      return Fail(UsageError(
+          "--only: there is no table '" + wanted + "'",
+          near.empty() ? "tables: " + list
+                       : "did you mean '" + std::string(near) + "'?"));
+    }
+    kept.push_back(std::move(*it));
+    // A name given twice finds an empty shell: keep the first only.
+    result.tables.erase(it);
+  }
+  result.tables = std::move(kept);
+  KeepNotes(result);
+  return {};
+}
+
+}  // namespace
+
+Result<Document> MakeReport(Session& session, const ReportOptions& options,
+                            StageTimes* times) {
+  analysis::Settings settings;
+  settings.threads = options.threads;
+  settings.short_kernel_ns = options.short_kernel_ns;
+  settings.micro_idle_ns = options.micro_idle_ns;
+  settings.recompute = options.recompute;
+
+  Document document;
+  document.command = "report";
+  if (options.layout == "native") {
+    const auto link = options.link_by_flows ? tree::LinkMode::kFlow
+                                            : tree::LinkMode::kAuto;
+    analysis::Context& context = session.ContextFor(
+        link, options.python_stacks || options.recompute, settings);
+    std::vector<std::string_view> names(std::begin(kReportAnalyses),
+                                        std::end(kReportAnalyses));
+    if (options.recompute) names.push_back("recompute");
+    LAMINA_ASSIGN(document.result, session.RunAnalyses(names, context));
+    document.summary = options.only.empty();
+  } else {
+    compat::tracelens::Options layout;
+    layout.inference = options.layout == "tracelens-inference";
+    if (!layout.inference && options.layout != "tracelens") {
+      return Fail(UsageError("unknown layout '" + options.layout + "'",
+                             "native, tracelens or tracelens-inference"));
+    }
+    layout.recompute = options.recompute;
+    analysis::Context& context = session.ContextFor(
+        tree::LinkMode::kFlow, layout.inference || layout.recompute, settings);
+    const ScopedStage stage(times, "sheets");
+    LAMINA_ASSIGN(document.result,
+                  compat::tracelens::MakeSheets(context, layout));
+  }
+  LAMINA_TRY(KeepOnly(document.result, options.only));
+  return document;
+}
+
+}  // namespace engine
+
+Result<Document> MakeReport(const std::string& trace,
+                            const ReportOptions& options) {
+  ReportOptions report = options;
+  if (report.threads <= 0) report.threads = DefaultThreads();
+  engine::OpenOptions open;
+  open.threads = report.threads;
+  open.rules_dir = report.rules_dir;
+  LAMINA_ASSIGN(auto session, engine::Session::Open(trace, open));
+  LAMINA_ASSIGN(Document document,
+                engine::MakeReport(*session, report, nullptr));
+  document.inputs = {trace};
+  return document;
+}
+
+Status WriteDocument(const Document& document, std::string_view format,
+                     const std::string& output, int threads) {
+  const report::WriterInfo* writer = report::FindWriter(format);
+  if (writer == nullptr) {
+    return Fail(UsageError("unknown format '" + std::string(format) + "'",
+                           "table, csv, json or xlsx"));
+  }
+  report::WriteOptions options;
+  options.output = output;
+  options.threads = threads > 0 ? threads : DefaultThreads();
+  return writer->write(document, options);
+}
+
+}  // namespace lamina

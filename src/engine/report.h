@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lamina report` as a function of an opened trace.
+#pragma once
+
+#include "engine/session.h"
+#include "lamina/engine.h"
+
+namespace lamina::engine {
+
+// `options.threads` must be set.
+Result<Document> MakeReport(Session& session, const ReportOptions& options,
+                            StageTimes* times);
+
+}  // namespace lamina::engine
