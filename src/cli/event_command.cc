@@ -75,8 +75,10 @@ Result<int> RunEvent(const Options& options, Common& common) {
                 engine::Session::Open(options.trace, common.Open()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  const analysis::Context& context =
-      session->ContextFor(tree::LinkMode::kAuto, true, settings);
+  LAMINA_ASSIGN(
+      const analysis::Context* const derived,
+      session->ContextFor(tree::LinkMode::kAuto, true, settings));
+  const analysis::Context& context = *derived;
   const trace::Trace& trace = context.trace;
   const tree::Tree& tree = context.tree;
   const auto& uids = trace.slices.uid;

@@ -23,8 +23,9 @@ Result<int> RunReport(const Options& options, Common& common) {
       static_cast<int64_t>(options.short_kernel_us * 1000);
   if (options.micro_idle_us > 0)
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  engine::OpenOptions open = common.Open();
+  open.device = report.device;
+  LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
   LAMINA_ASSIGN(Document document,
                 engine::MakeReport(*session, report, &common.times));
   document.inputs = {options.trace};
@@ -56,6 +57,9 @@ Run Add(CLI::App& app, Common& common) {
                  "correlation) or flow (as TraceLens)")
       ->check(CLI::IsMember({"auto", "flow"}))
       ->capture_default_str();
+  app.add_option("--device", options->report.device,
+                 "Device for rooflines: a name (lamina list devices) or a "
+                 "file (default: what the trace says)");
   app.add_option("--short-kernel-us", options->short_kernel_us,
                  "Kernels below this are short")
       ->check(CLI::Range(0.001, 1e9))

@@ -56,8 +56,9 @@ Result<int> RunTree(const Options& options, Common& common) {
                 engine::Session::Open(options.trace, common.Open()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  analysis::Context& context = session->ContextFor(
-      tree::LinkMode::kAuto, options.python_stacks, settings);
+  LAMINA_ASSIGN(analysis::Context* const found, session->ContextFor(
+      tree::LinkMode::kAuto, options.python_stacks, settings));
+  analysis::Context& context = *found;
   analysis::calltree::TreeOptions tree_options;
   tree_options.max_depth = options.depth;
   tree_options.min_percent = options.min_share;

@@ -15,7 +15,7 @@ namespace {
 // In the order in which the tables are written.
 constexpr std::string_view kReportAnalyses[] = {
     "overview", "timeline", "ops",   "kernels",
-    "modules",  "comms",    "steps", "health"};
+    "modules",  "comms",    "steps", "efficiency", "health"};
 
 // A note stays when one of the kept tables proves it.
 void KeepNotes(ResultSet& result) {
@@ -68,14 +68,15 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
   Document document;
   document.command = "report";
   if (options.layout == "native") {
+    settings.costs = true;
     const auto link = options.link_by_flows ? tree::LinkMode::kFlow
                                             : tree::LinkMode::kAuto;
-    analysis::Context& context = session.ContextFor(
-        link, options.python_stacks || options.recompute, settings);
+    LAMINA_ASSIGN(analysis::Context* const context, session.ContextFor(
+        link, options.python_stacks || options.recompute, settings));
     std::vector<std::string_view> names(std::begin(kReportAnalyses),
                                         std::end(kReportAnalyses));
     if (options.recompute) names.push_back("recompute");
-    LAMINA_ASSIGN(document.result, session.RunAnalyses(names, context));
+    LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
     document.summary = options.only.empty();
   } else {
     compat::tracelens::Options layout;
@@ -85,11 +86,11 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
                              "native, tracelens or tracelens-inference"));
     }
     layout.recompute = options.recompute;
-    analysis::Context& context = session.ContextFor(
-        tree::LinkMode::kFlow, layout.inference || layout.recompute, settings);
+    LAMINA_ASSIGN(analysis::Context* const context, session.ContextFor(
+        tree::LinkMode::kFlow, layout.inference || layout.recompute, settings));
     const ScopedStage stage(times, "sheets");
     LAMINA_ASSIGN(document.result,
-                  compat::tracelens::MakeSheets(context, layout));
+                  compat::tracelens::MakeSheets(*context, layout));
   }
   LAMINA_TRY(KeepOnly(document.result, options.only));
   return document;
@@ -104,6 +105,7 @@ Result<Document> MakeReport(const std::string& trace,
   engine::OpenOptions open;
   open.threads = report.threads;
   open.rules_dir = report.rules_dir;
+  open.device = report.device;
   LAMINA_ASSIGN(auto session, engine::Session::Open(trace, open));
   LAMINA_ASSIGN(Document document,
                 engine::MakeReport(*session, report, nullptr));

@@ -16,6 +16,7 @@ struct Session::Derived {
   tree::Modules modules;
   tree::Steps steps;
   analysis::DeviceView device;
+  std::optional<analysis::Efficiency> efficiency;
   std::optional<analysis::Context> context;
 };
 
@@ -61,13 +62,54 @@ Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
   return session;
 }
 
-analysis::Context& Session::ContextFor(tree::LinkMode link,
-                                       bool python_stacks,
-                                       const analysis::Settings& settings) {
+Result<std::shared_ptr<const cost::ModelSet>> Session::CostModels() {
+  if (models_ == nullptr) {
+    LAMINA_ASSIGN(models_, cost::ModelSet::Load(data_));
+  }
+  return models_;
+}
+
+Result<std::optional<cost::Device>> Session::FindDevice() {
+  LAMINA_ASSIGN(const auto devices, cost::DeviceSet::Load(data_));
+  if (!options_.device.empty()) {
+    LAMINA_ASSIGN(cost::Device device, devices->Find(options_.device));
+    return std::optional(std::move(device));
+  }
+  if (trace_.info.devices.empty()) return std::optional<cost::Device>();
+  const trace::DeviceInfo& info = trace_.info.devices[0];
+  cost::DeviceFacts facts;
+  facts.name = info.name;
+  if (info.memory_bytes != trace::kNoInt)
+    facts.memory_bytes = static_cast<double>(info.memory_bytes);
+  if (info.sm_count != trace::kNoInt)
+    facts.multiprocessors = static_cast<double>(info.sm_count);
+  if (info.compute_major != trace::kNoInt) {
+    facts.compute_capability = std::to_string(info.compute_major) + "." +
+                               std::to_string(info.compute_minor);
+  }
+  return devices->Match(facts);
+}
+
+Status Session::AddEfficiency(Derived& derived) {
+  const ScopedStage stage(options_.times, "costs");
+  LAMINA_ASSIGN(auto models, CostModels());
+  analysis::Efficiency& efficiency = derived.efficiency.emplace();
+  LAMINA_ASSIGN(efficiency.device, FindDevice());
+  efficiency.costs = analysis::CostView::Build(derived.tree, derived.device,
+                                               std::move(models));
+  derived.context->efficiency = &efficiency;
+  return {};
+}
+
+Result<analysis::Context*> Session::ContextFor(
+    tree::LinkMode link, bool python_stacks,
+    const analysis::Settings& settings) {
   for (const auto& known : derived_) {
     if (known->link == link && known->python_stacks == python_stacks) {
       known->context->settings = settings;
-      return *known->context;
+      if (settings.costs && !known->efficiency)
+        LAMINA_TRY(AddEfficiency(*known));
+      return &*known->context;
     }
   }
   auto derived = std::make_unique<Derived>();
@@ -94,8 +136,9 @@ analysis::Context& Session::ContextFor(tree::LinkMode link,
   derived->context.emplace(
       analysis::Context{trace_, derived->tree, derived->modules,
                         derived->steps, *catalog_, derived->device, settings});
+  if (settings.costs) LAMINA_TRY(AddEfficiency(*derived));
   derived_.push_back(std::move(derived));
-  return *derived_.back()->context;
+  return &*derived_.back()->context;
 }
 
 Result<ResultSet> Session::RunAnalyses(std::span<const std::string_view> names,

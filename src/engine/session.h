@@ -28,6 +28,8 @@ struct OpenOptions {
   std::string rules_dir;  // overlay of data/, may be empty
   StageTimes* times = nullptr;
   std::function<void(uint64_t done, uint64_t total)> progress;
+  // Name of a device or a file that describes one; empty: what the trace says.
+  std::string device;
   // Loaded before, to open many traces with the same data files.
   std::shared_ptr<const rules::Catalog> catalog;
 };
@@ -45,10 +47,16 @@ class Session {
   const rules::Catalog& catalog() const { return *catalog_; }
   const rules::DataSet& data() const { return data_; }
 
+  // Cost models and devices, read on first use.
+  Result<std::shared_ptr<const cost::ModelSet>> CostModels();
+  // The device that rooflines are for; nothing when it is not known.
+  Result<std::optional<cost::Device>> FindDevice();
+
   // What analyses need, for one way of building the tree. Settings may change
   // from call to call; the rest is kept.
-  analysis::Context& ContextFor(tree::LinkMode link, bool python_stacks,
-                                const analysis::Settings& settings);
+  Result<analysis::Context*> ContextFor(tree::LinkMode link,
+                                        bool python_stacks,
+                                        const analysis::Settings& settings);
 
   // Runs analyses in parallel and joins their results in the order given.
   Result<ResultSet> RunAnalyses(std::span<const std::string_view> names,
@@ -59,11 +67,13 @@ class Session {
 
   explicit Session(const OpenOptions& options);
   Status LoadData();
+  Status AddEfficiency(Derived& derived);
 
   trace::Trace trace_;
   OpenOptions options_;
   rules::DataSet data_;
   std::shared_ptr<const rules::Catalog> catalog_;
+  std::shared_ptr<const cost::ModelSet> models_;
   std::vector<std::unique_ptr<Derived>> derived_;
 
  public:

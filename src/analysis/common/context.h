@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/common/cost_view.h"
 #include "analysis/common/device_view.h"
 #include "base/status.h"
 #include "lamina/result.h"
@@ -27,6 +28,7 @@ struct Settings {
   // Splits idle time into gaps below and above; nothing: no split.
   std::optional<int64_t> micro_idle_ns;
   bool recompute = false;
+  bool costs = false;  // Context::efficiency is wanted
 };
 
 // One loaded trace with what was derived from it. All read-only.
@@ -38,6 +40,7 @@ struct Context {
   const rules::Catalog& catalog;
   const DeviceView& device;
   Settings settings;
+  const Efficiency* efficiency = nullptr;  // null unless asked for
 };
 
 struct AnalysisInfo {

@@ -40,6 +40,7 @@ class Health {
 
   Table Make() {
     Coverage();
+    Costs();
     Recording();
     Launches();
     Structure();
@@ -131,6 +132,51 @@ class Health {
         std::nullopt, known);
   }
 
+  // How much of the linked time, without communication, has a cost model, and
+  // which device the rooflines are for.
+  void Costs() {
+    if (context_.efficiency == nullptr || trace_.device_slices().empty())
+      return;
+    const CostView& view = *context_.efficiency->costs;
+    int64_t all = 0;
+    int64_t costed = 0;
+    int64_t estimated = 0;
+    for (const CostView::Call& call : view.calls()) {
+      const CostView::Group& group = view.groups()[call.group];
+      int64_t sum = 0;
+      for (const SliceId s : view.Work(call)) sum += trace_.Duration(s);
+      all += sum;
+      if (!group.cost) continue;
+      costed += sum;
+      if (group.cost->fidelity == cost::Fidelity::kEstimated) estimated += sum;
+    }
+    if (all == 0) return;
+    const auto share = [&](int64_t part) {
+      return 100.0 * static_cast<double>(part) / static_cast<double>(all);
+    };
+    Add("modelled_device_time", share(costed) >= 90 ? "ok" : "info",
+        fmt::format("{}, {} estimated", PercentText(share(costed)),
+                    PercentText(share(estimated))),
+        "Linked device time without communication whose op has a cost model; "
+        "op_efficiency says why the rest has none.",
+        std::nullopt, share(costed));
+    const auto& device = context_.efficiency->device;
+    if (!device) {
+      const std::string name =
+          trace_.info.devices.empty() ? "" : trace_.info.devices[0].name;
+      Add("roofline_device", "info", name.empty() ? "not recorded" : name,
+          "No rooflines: give the device with --device (lamina list devices).");
+      return;
+    }
+    std::string meaning = "Peaks: " + device->source + ".";
+    if (device->assumed)
+      meaning += " Told by memory and capability: the trace has no name.";
+    if (device->scaled)
+      meaning += " Scaled to the multiprocessors of the trace.";
+    Add("roofline_device", device->assumed ? "info" : "ok", device->title,
+        meaning);
+  }
+
   void Recording() {
     bool shapes = false;
     bool ops = false;
@@ -183,11 +229,18 @@ class Health {
   void LaunchFlows() {
     std::vector<int64_t> starts;
     std::vector<int64_t> ends;
+    // Kineto ends a flow at every API call that launched nothing, too.
+    std::vector<bool> on_device(trace_.tracks.size(), false);
+    for (const SliceId s : trace_.device_slices())
+      on_device[trace_.slices.track[s.value].value] = true;
     const trace::Flows& flows = trace_.flows;
     for (size_t f = 0; f < flows.size(); ++f) {
       if (flows.kind[f] != trace::FlowKind::kLaunch) continue;
-      const bool start = flows.phase[f] == trace::FlowPhase::kStart;
-      (start ? starts : ends).push_back(flows.id[f]);
+      if (flows.phase[f] == trace::FlowPhase::kStart) {
+        starts.push_back(flows.id[f]);
+      } else if (on_device[flows.track[f].value]) {
+        ends.push_back(flows.id[f]);
+      }
     }
     if (starts.empty() && ends.empty()) {
       if (trace_.device.empty()) return;

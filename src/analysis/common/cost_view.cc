@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/common/cost_view.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+
+#include "tree/steps.h"
+
+namespace lamina::analysis {
+
+class CostViewBuilder {
+ public:
+  CostViewBuilder(const tree::Tree& tree, const DeviceView& device,
+                  CostView& view)
+      : tree_(tree), trace_(tree.trace()), device_(device), view_(view) {}
+
+  void Run() {
+    models_by_name_.resize(trace_.strings.size());
+    cover_.resize(tree_.size());
+    // Preorder: a parent is before its children.
+    for (uint32_t n = 0; n < tree_.size(); ++n) {
+      const NodeId node(n);
+      const NodeId parent = tree_.parent(node);
+      cover_[n] = parent.valid() ? cover_[parent.value] : kNone;
+      if (cover_[n] != kNone || !tree_.IsOp(node) ||
+          !tree_.HasDeviceWork(node))
+        continue;
+      const uint32_t group = CostedGroup(node);
+      if (group != kNone) cover_[n] = AddCall(node, group);
+    }
+    Distribute();
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  struct Key {
+    uint32_t shown, name, dims, types, concrete, step, kernel;
+    bool backward;
+    friend bool operator==(const Key&, const Key&) = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Key& k) {
+      return H::combine(std::move(h), k.shown, k.name, k.dims, k.types, k.concrete,
+                        k.step, k.kernel, k.backward);
+    }
+  };
+
+  const cost::OpModel* ModelOf(StringId name) {
+    auto& entry = models_by_name_[name.value];
+    if (!entry) entry = view_.models_->Find(trace_.strings[name]);
+    return *entry;
+  }
+
+  // The name of the serving step around a node; invalid if none.
+  StringId StepOf(NodeId node) const {
+    for (NodeId up = node; up.valid(); up = tree_.parent(up)) {
+      if (tree_.kind(up) == trace::Kind::kAnnotation &&
+          tree::IsEngineStep(tree_.name(up)))
+        return trace_.slices.name[tree_.slice(up).value];
+    }
+    return {};
+  }
+
+  Key KeyOf(NodeId node, bool backward) {
+    const SliceId slice = tree_.slice(node);
+    const trace::OpArgs* args = trace_.Op(slice);
+    const auto work = tree_.DeviceWork(node);
+    Key key{};
+    key.dims = key.types = key.concrete = key.step = StringId().value;
+    key.name = key.shown = trace_.slices.name[slice.value].value;
+    if (args != nullptr) {
+      key.dims = args->dims.value;
+      key.types = args->types.value;
+      key.concrete = args->concrete.value;
+    }
+    const cost::OpModel* model =
+        ModelOf(trace_.slices.name[slice.value]);
+    if (model != nullptr && model->sheet == "InferenceAttention")
+      key.step = StepOf(node).value;
+    // What a kernel's name adds: element size of lists, TF32.
+    key.kernel =
+        work.empty() ? 0 : trace_.slices.name[work[0].value].value;
+    key.backward = backward;
+    return key;
+  }
+
+  // The group of a node whose cost is known; kNone without one.
+  uint32_t CostedGroup(NodeId node) {
+    const StringId name = trace_.slices.name[tree_.slice(node).value];
+    if (ModelOf(name) != nullptr) {
+      const uint32_t group = GroupOf(node, node, false);
+      return view_.groups_[group].cost ? group : kNone;
+    }
+    const NodeId forward = ForwardOf(node);
+    if (!forward.valid() || HasModelBelow(node)) return kNone;
+    const uint32_t group = GroupOf(node, forward, true);
+    return view_.groups_[group].cost ? group : kNone;
+  }
+
+  bool HasModelBelow(NodeId node) {
+    for (uint32_t n = node.value + 1; n < tree_.end(node).value; ++n) {
+      const NodeId below(n);
+      if (tree_.IsOp(below) && tree_.HasDeviceWork(below) &&
+          ModelOf(trace_.slices.name[tree_.slice(below).value]) != nullptr)
+        return true;
+    }
+    return false;
+  }
+
+  // The forward op whose model says what this op of the backward pass costs:
+  // the op must be the only one with device work below its autograd wrapper.
+  NodeId ForwardOf(NodeId node) {
+    NodeId up = tree_.parent(node);
+    for (int level = 0; level < 5 && up.valid();
+         ++level, up = tree_.parent(up)) {
+      const NodeId forward = tree_.forward(up);
+      if (!forward.valid()) continue;
+      if (tree_.DeviceWork(up).size() != tree_.DeviceWork(node).size())
+        return {};
+      const cost::OpModel* model =
+          ModelOf(trace_.slices.name[tree_.slice(forward).value]);
+      return model != nullptr && view_.models_->HasBackward(*model)
+                 ? forward
+                 : NodeId();
+    }
+    return {};
+  }
+
+  // The group of `node`, with the model and the arguments of `source`.
+  uint32_t GroupOf(NodeId node, NodeId source, bool backward) {
+    Key key = KeyOf(source, backward);
+    const StringId name = trace_.slices.name[tree_.slice(node).value];
+    const cost::OpModel* model =
+        ModelOf(trace_.slices.name[tree_.slice(source).value]);
+    key.shown = name.value;
+    const auto [it, is_new] = groups_.try_emplace(
+        key, static_cast<uint32_t>(view_.groups_.size()));
+    if (!is_new) return it->second;
+    CostView::Group group;
+    group.first = node;
+    group.name = name;
+    group.dims = StringId(key.dims);
+    group.types = StringId(key.types);
+    group.concrete = StringId(key.concrete);
+    group.model = model;
+    group.backward = backward;
+    if (model != nullptr) Evaluate(key, node, source, group);
+    view_.groups_.push_back(std::move(group));
+    return it->second;
+  }
+
+  void Evaluate(const Key& key, NodeId node, NodeId source,
+                CostView::Group& group) {
+    const auto text = [&](uint32_t id) {
+      return trace_.strings[StringId(id)];
+    };
+    auto call = cost::ParseCall(
+        trace_.strings[trace_.slices.name[tree_.slice(source).value]],
+        text(key.dims), text(key.types), text(key.concrete));
+    if (!call) {
+      group.missing = cost::Missing::kNoValue;
+      return;
+    }
+    const auto work = tree_.DeviceWork(node);
+    const std::string_view kernel =
+        work.empty() ? std::string_view() : trace_.Name(work[0]);
+    call->kernel_element_bytes = cost::ElementBytesOf(kernel);
+    call->step = cost::ParseStep(text(key.step));
+    auto cost =
+        view_.models_->Evaluate(*group.model, *call, group.backward);
+    if (!cost) {
+      group.missing = cost.error();
+      return;
+    }
+    group.cost = std::move(*cost);
+    group.spec = group.cost->Spec();
+    if (group.spec == "matrix_fp32") {
+      if (IsTf32(kernel)) {
+        group.spec = "matrix_tf32";
+      } else {
+        group.assumed_spec = true;
+      }
+    }
+  }
+
+  // Products of fp32 that run as TF32 say so in the kernel's name only.
+  static bool IsTf32(std::string_view kernel) {
+    const auto has = [&](std::string_view word) {
+      return kernel.find(word) != std::string_view::npos;
+    };
+    if (has("tf32") || has("_s1688gemm_") || has("s16816")) return true;
+    // nvjet_<types>_...: a type letter t.
+    if (!kernel.starts_with("nvjet_")) return false;
+    const std::string_view letters = kernel.substr(6, 4);
+    return letters.substr(0, letters.find('_')).find('t') !=
+           std::string_view::npos;
+  }
+
+  uint32_t AddCall(NodeId node, uint32_t group) {
+    const auto call = static_cast<uint32_t>(view_.calls_.size());
+    view_.calls_.push_back({node, group, 0, 0});
+    view_.groups_[group].calls.push_back(call);
+    return call;
+  }
+
+  // Gives every linked slice that is no communication to its call.
+  void Distribute() {
+    std::vector<std::pair<uint32_t, SliceId>> owned;
+    owned.reserve(tree_.launched().size());
+    absl::flat_hash_map<uint32_t, uint32_t> plain;  // launcher -> call
+    for (const SliceId s : tree_.launched()) {
+      if (device_.communication(s)) continue;
+      const NodeId launch = tree_.launch(s);
+      uint32_t call = cover_[launch.value];
+      if (call == kNone) {
+        const NodeId launcher = device_.launcher(s);
+        const auto [it, is_new] = plain.try_emplace(launcher.value, 0);
+        if (is_new) it->second = AddCall(launcher, PlainGroup(launcher));
+        call = it->second;
+      }
+      owned.emplace_back(call, s);
+    }
+    std::stable_sort(owned.begin(), owned.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.first < b.first;
+                     });
+    view_.work_.reserve(owned.size());
+    for (const auto& [call, s] : owned) {
+      CostView::Call& row = view_.calls_[call];
+      if (row.end == 0) row.begin = static_cast<uint32_t>(view_.work_.size());
+      view_.work_.push_back(s);
+      row.end = static_cast<uint32_t>(view_.work_.size());
+    }
+  }
+
+  // The group of an op or API call without a known cost.
+  uint32_t PlainGroup(NodeId node) {
+    return GroupOf(node, node, false);
+  }
+
+  const tree::Tree& tree_;
+  const Trace& trace_;
+  const DeviceView& device_;
+  CostView& view_;
+  std::vector<std::optional<const cost::OpModel*>> models_by_name_;
+  std::vector<uint32_t> cover_;  // by node: call
+  absl::flat_hash_map<Key, uint32_t> groups_;
+};
+
+std::unique_ptr<CostView> CostView::Build(
+    const tree::Tree& tree, const DeviceView& device,
+    std::shared_ptr<const cost::ModelSet> models) {
+  auto view = std::make_unique<CostView>();
+  view->models_ = std::move(models);
+  CostViewBuilder(tree, device, *view).Run();
+  return view;
+}
+
+}  // namespace lamina::analysis

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/device.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/byte_source.h"
+
+namespace lamina::cost {
+namespace {
+
+using rules::DataFile;
+using rules::Node;
+
+Status ReadRates(const DataFile& file, const Node* map,
+                 std::vector<std::pair<std::string, double>>& out) {
+  if (map == nullptr) return {};
+  for (size_t i = 0; i < map->keys.size(); ++i) {
+    char* end = nullptr;
+    const double value = std::strtod(map->items[i].text.c_str(), &end);
+    if (*end != 0 || !(value > 0) || !std::isfinite(value))
+      return Fail(file.ErrorAt(map->items[i], "expected TFLOPS above 0"));
+    out.emplace_back(map->keys[i].text, value * 1e12);
+  }
+  return {};
+}
+
+Result<Device> ReadDevice(const DataFile& file, const Node& node) {
+  constexpr std::string_view kKeys[] = {
+      "device",          "title",
+      "aliases",         "match",
+      "source",          "note",
+      "memory_gb",       "bandwidth_gbps",
+      "multiprocessors", "compute_capability",
+      "peak_tflops",     "achievable_bandwidth_gbps",
+      "achievable_tflops"};
+  LAMINA_ASSIGN(const auto members, rules::Members::Of(file, node, kKeys));
+  Device device;
+  LAMINA_ASSIGN(device.name, members.Text("device"));
+  device.title = members.TextOr("title", device.name);
+  device.source = members.TextOr("source", "");
+  device.note = members.TextOr("note", "");
+  device.match = members.TextOr("match", "");
+  device.compute_capability = members.TextOr("compute_capability", "");
+  LAMINA_ASSIGN(device.aliases, members.Texts("aliases"));
+  LAMINA_ASSIGN(const auto memory, members.OptionalNumber("memory_gb"));
+  LAMINA_ASSIGN(const double bandwidth, members.Number("bandwidth_gbps"));
+  LAMINA_ASSIGN(const auto sms, members.OptionalNumber("multiprocessors"));
+  LAMINA_ASSIGN(const auto achievable,
+                members.OptionalNumber("achievable_bandwidth_gbps"));
+  device.memory_gb = memory.value_or(0);
+  device.bytes_per_s = bandwidth * 1e9;
+  device.multiprocessors = sms.value_or(0);
+  device.achievable_bytes_per_s = achievable.value_or(0) * 1e9;
+  LAMINA_TRY(ReadRates(file, members.Find("peak_tflops"), device.peaks));
+  LAMINA_TRY(ReadRates(file, members.Find("achievable_tflops"),
+                       device.achievable));
+  if (!device.match.empty() && !RE2(device.match, RE2::Quiet).ok())
+    return Fail(members.ErrorAt("'match' is no regular expression"));
+  if (!(bandwidth > 0))
+    return Fail(members.ErrorAt("'bandwidth_gbps' must be above 0"));
+  return device;
+}
+
+// The JSON form of TraceLens: {name, mem_bw_gbps, max_achievable_tflops}.
+Result<Device> ReadForeign(const DataFile& file, const Node& node) {
+  Device device;
+  const auto text = [&](std::string_view key) {
+    const Node* value = node.Find(key);
+    return value != nullptr ? value->text : std::string();
+  };
+  device.name = device.title = text("name");
+  device.source = file.name;
+  device.note = "measured peaks";
+  device.bytes_per_s = std::strtod(text("mem_bw_gbps").c_str(), nullptr) * 1e9;
+  device.memory_gb = std::strtod(text("memory_gb").c_str(), nullptr);
+  LAMINA_TRY(ReadRates(file, node.Find("max_achievable_tflops"),
+                       device.peaks));
+  if (!(device.bytes_per_s > 0))
+    return Fail(file.ErrorAt(node, "expected 'mem_bw_gbps' above 0"));
+  return device;
+}
+
+}  // namespace
+
+std::optional<double> Device::Peak(std::string_view spec) const {
+  for (const auto& [key, flops_per_s] : peaks) {
+    if (key == spec) return flops_per_s;
+  }
+  return std::nullopt;
+}
+
+Result<std::shared_ptr<const DeviceSet>> DeviceSet::Load(
+    const rules::DataSet& data) {
+  auto set = std::make_shared<DeviceSet>();
+  LAMINA_ASSIGN(const auto files, data.Load("devices"));
+  for (const auto& file : files) {
+    const Node* list = file->root.Find("devices");
+    if (list == nullptr) continue;
+    for (const Node& item : list->items) {
+      LAMINA_ASSIGN(Device device, ReadDevice(*file, item));
+      set->devices_.push_back(std::move(device));
+    }
+  }
+  return std::shared_ptr<const DeviceSet>(std::move(set));
+}
+
+Result<Device> DeviceSet::Find(const std::string& name) const {
+  std::vector<std::string_view> names;
+  for (const Device& device : devices_) {
+    names.push_back(device.name);
+    const auto& aliases = device.aliases;
+    if (device.name == name ||
+        std::find(aliases.begin(), aliases.end(), name) != aliases.end())
+      return device;
+  }
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name, error)) {
+    LAMINA_ASSIGN(std::string text, ReadAll(name, size_t{16} << 20));
+    LAMINA_ASSIGN(const DataFile file,
+                  rules::ParseYaml(name, std::move(text)));
+    const Node* list = file.root.Find("devices");
+    if (list != nullptr && !list->items.empty())
+      return ReadDevice(file, list->items[0]);
+    if (file.root.Find("mem_bw_gbps") != nullptr)
+      return ReadForeign(file, file.root);
+    return ReadDevice(file, file.root);
+  }
+  const std::string_view near = rules::Nearest(name, names);
+  std::string list;
+  for (const std::string_view known : names)
+    list += (list.empty() ? "" : ", ") + std::string(known);
+  return Fail(UsageError("there is no device '" + name + "'",
+                         near.empty() ? "a file, or one of " + list
+                                      : "did you mean '" +
+                                            std::string(near) + "'?"));
+}
+
+std::optional<Device> DeviceSet::Match(const DeviceFacts& facts) const {
+  const Device* found = nullptr;
+  bool assumed = false;
+  for (const Device& device : devices_) {
+    if (facts.name.empty() || device.match.empty()) continue;
+    if (RE2::PartialMatch(facts.name, RE2(device.match, RE2::Quiet))) {
+      found = &device;
+      break;
+    }
+  }
+  // Some profilers leave the name empty: memory and capability tell.
+  for (const Device& device : devices_) {
+    if (found != nullptr || !facts.name.empty() ||
+        device.compute_capability.empty() ||
+        device.compute_capability != facts.compute_capability)
+      continue;
+    const double gb = facts.memory_bytes / 1e9;
+    if (gb > 0.9 * device.memory_gb && gb < 1.15 * device.memory_gb) {
+      found = &device;
+      assumed = true;
+    }
+  }
+  if (found == nullptr) return std::nullopt;
+  Device device = *found;
+  device.assumed = assumed;
+  if (facts.multiprocessors > 0 && device.multiprocessors > 0 &&
+      facts.multiprocessors != device.multiprocessors) {
+    const double scale = facts.multiprocessors / device.multiprocessors;
+    for (auto& [spec, peak] : device.peaks) peak *= scale;
+    device.scaled = true;
+  }
+  return device;
+}
+
+std::optional<Roofline> RooflineOf(const Cost& cost, const Device& device,
+                                   std::string_view spec) {
+  double compute = 0;
+  if (cost.flops > 0) {
+    const auto peak = device.Peak(spec);
+    if (!peak) return std::nullopt;
+    compute = cost.flops / *peak;
+  }
+  const double memory = cost.bytes / device.bytes_per_s;
+  if (compute <= 0 && memory <= 0) return std::nullopt;
+  return Roofline{std::max(compute, memory), compute >= memory};
+}
+
+}  // namespace lamina::cost
