@@ -125,6 +125,36 @@ Value IsInteger(const Scope& scope, const Arguments& a, std::string_view) {
              : 0.0;
 }
 
+// Bytes per element of what two operands are promoted to: the wider, as
+// TraceLens has it, but a Python number (recorded as double or long int without
+// dimensions) gives way to a tensor; a Python float makes integers float32.
+Value Promoted(const Scope& scope, const Arguments& a, std::string_view) {
+  const Argument* x = Find(scope, a[0]);
+  const Argument* y = Find(scope, a[1]);
+  const auto type_of = [](const Argument* argument) {
+    return argument != nullptr && IsTensorType(argument->type)
+               ? FindDType(argument->type)
+               : std::nullopt;
+  };
+  const auto s = type_of(x);
+  const auto t = type_of(y);
+  if (!s || !t) return s ? Value(s->bytes) : t ? Value(t->bytes) : Value();
+  const auto whole = [](const DType& type) {
+    return !type.name.starts_with("fp") && type.name != "bf16" &&
+           !type.name.starts_with("complex");
+  };
+  const auto beside_number = [&](const DType& tensor, const DType& number) {
+    return whole(tensor) && !whole(number) ? 4.0 : tensor.bytes;
+  };
+  const auto is_number = [](const Argument* argument, const DType& type) {
+    return argument->dims.empty() &&
+           (type.name == "fp64" || type.name == "int64");
+  };
+  if (is_number(x, *s) && !y->dims.empty()) return beside_number(*t, *s);
+  if (is_number(y, *t) && !x->dims.empty()) return beside_number(*s, *t);
+  return std::max(s->bytes, t->bytes);
+}
+
 Value ArgumentCount(const Scope& scope, const Arguments&, std::string_view) {
   return static_cast<double>(scope.call->arguments.size());
 }
@@ -394,6 +424,9 @@ const std::vector<Function>& Functions() {
       {"tensor", 1, 1, "1 if argument i is a tensor, else 0.", &IsTensor},
       {"integer", 1, 1, "1 if argument i is a tensor of integers or bools.",
        &IsInteger},
+      {"promoted", 2, 2,
+       "Bytes per element of what arguments i and j are promoted to.",
+       &Promoted},
       {"count", 1, 1, "Tensors in the list that argument i is.", &Count},
       {"value", 1, 1, "Concrete argument i: number, 0 or 1, or list.",
        &Concrete},

@@ -67,29 +67,37 @@ Status ModelSet::ReadGenerated(const rules::DataFile& file) {
   return {};
 }
 
-tl::expected<Cost, Missing> ModelSet::EvaluateGenerated(
-    const OpModel& op, const Call& call) const {
+std::vector<std::string_view> ModelSet::FusedOps(
+    std::string_view kernel) const {
   // Cover the words by names of ops, from the right, longest first.
-  const auto words = FusedWords(call.name);
-  double per_element = 0;
-  bool covered = !words.empty();
+  const auto words = FusedWords(kernel);
+  std::vector<std::string_view> names;
+  bool covered = true;
   for (size_t end = words.size(); covered && end > 0;) {
     covered = false;
     for (const size_t length : generated_lengths_) {
       if (length > end) continue;
-      const char* first = words[end - length].data();
+      const std::string_view& first = words[end - length];
       const std::string_view& last = words[end - 1];
       const std::string_view name(
-          first, static_cast<size_t>(last.data() + last.size() - first));
-      const auto it = generated_.find(name);
-      if (it == generated_.end()) continue;
-      per_element += it->second;
+          first.data(), static_cast<size_t>(last.data() + last.size() -
+                                            first.data()));
+      if (!generated_.contains(name)) continue;
+      names.push_back(name);
       end -= length;
       covered = true;
       break;
     }
   }
-  if (!covered) per_element = 0;
+  if (!covered) names.clear();
+  return names;
+}
+
+tl::expected<Cost, Missing> ModelSet::EvaluateGenerated(
+    const OpModel& op, const Call& call) const {
+  double per_element = 0;
+  for (const std::string_view name : FusedOps(call.name))
+    per_element += generated_.find(name)->second;
 
   std::vector<double> numbers;
   double bytes = 0;

@@ -90,6 +90,10 @@ class ModelSet {
                                        bool backward = false) const;
   bool HasBackward(const OpModel& op) const;
 
+  // The aten ops in the name of a compiled Triton kernel, from the right;
+  // empty when the name holds anything else.
+  std::vector<std::string_view> FusedOps(std::string_view name) const;
+
   const std::vector<std::unique_ptr<Model>>& models() const {
     return models_;
   }

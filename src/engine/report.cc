@@ -64,11 +64,11 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
   settings.short_kernel_ns = options.short_kernel_ns;
   settings.micro_idle_ns = options.micro_idle_ns;
   settings.recompute = options.recompute;
+  settings.costs = true;
 
   Document document;
   document.command = "report";
   if (options.layout == "native") {
-    settings.costs = true;
     const auto link = options.link_by_flows ? tree::LinkMode::kFlow
                                             : tree::LinkMode::kAuto;
     LAMINA_ASSIGN(analysis::Context* const context, session.ContextFor(

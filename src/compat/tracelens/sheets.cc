@@ -8,6 +8,7 @@ Result<ResultSet> MakeSheets(const Context& context, Options options) {
   ResultSet result;
   AddTimelineSheet(model, result);
   AddOpSheets(model, result);
+  AddPerfSheets(model, result);
   AddKernelSheets(model, result);
   if (!options.inference) AddCollectiveSheet(model, result);
   return result;

@@ -10,6 +10,7 @@ namespace lamina::compat::tracelens {
 // TraceLens leaves it out.
 void AddTimelineSheet(const Model& model, ResultSet& result);
 void AddOpSheets(const Model& model, ResultSet& result);
+void AddPerfSheets(const Model& model, ResultSet& result);
 void AddKernelSheets(const Model& model, ResultSet& result);
 void AddCollectiveSheet(const Model& model, ResultSet& result);
 

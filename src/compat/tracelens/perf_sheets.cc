@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// unified_perf_summary and the family sheets.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "analysis/common/stats.h"
+#include "compat/tracelens/perf_params.h"
+#include "compat/tracelens/sheets.h"
+#include "cost/dtype.h"
+#include "tree/steps.h"
+
+namespace lamina::compat::tracelens {
+namespace {
+
+using Form = Model::Form;
+
+Column Text(std::string name) {
+  return {std::move(name), ColumnType::kText, "See docs/tracelens.md."};
+}
+Column Number(std::string name) {
+  return {std::move(name), ColumnType::kReal, "See docs/tracelens.md."};
+}
+Column Count(std::string name) {
+  return {std::move(name), ColumnType::kInt, "See docs/tracelens.md."};
+}
+
+// mean, median, std, min, max of doubles.
+struct Five {
+  std::optional<double> mean, median, std_dev, min, max;
+};
+
+Five Summary(std::vector<double> values) {
+  Five out;
+  if (values.empty()) return out;
+  std::sort(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  double sum = 0;
+  for (const double v : values) sum += v;
+  out.mean = sum / n;
+  out.median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) /
+               2;
+  out.min = values.front();
+  out.max = values.back();
+  if (values.size() > 1) {
+    double squares = 0;
+    for (const double v : values) squares += (v - *out.mean) * (v - *out.mean);
+    out.std_dev = std::sqrt(squares / (n - 1));
+  }
+  return out;
+}
+
+// What one op costs by its model, as the layout shows it.
+struct Priced {
+  const cost::OpModel* model = nullptr;
+  std::optional<cost::Cost> cost;
+  std::vector<Param> params;
+  std::string spec;
+};
+
+class Pricer {
+ public:
+  explicit Pricer(const Model& model)
+      : model_(model), models_(*model.context().efficiency->costs) {}
+
+  const cost::ModelSet& models() const { return models_.models(); }
+
+  // The model that TraceLens has, too; null if none.
+  const cost::OpModel* Find(NodeId node) {
+    const StringId name =
+        model_.trace().slices.name[model_.tree().slice(node).value];
+    const auto [it, is_new] = by_name_.try_emplace(name.value, nullptr);
+    if (is_new) {
+      const cost::OpModel* found =
+          models().Find(model_.trace().strings[name]);
+      if (found != nullptr && !found->native) it->second = found;
+    }
+    return it->second;
+  }
+
+  // Of the call `source`; kernels are those of `node`.
+  const Priced& Price(NodeId node, NodeId source, bool backward) {
+    const Trace& trace = model_.trace();
+    const SliceId slice = model_.tree().slice(source);
+    const trace::OpArgs* op = trace.Op(slice);
+    const auto work = model_.tree().DeviceWork(node);
+    const StringId kernel =
+        work.empty() ? StringId() : trace.slices.name[work[0].value];
+    const StringId step = Step(source);
+    const Key key{trace.slices.name[slice.value].value,
+                  op ? op->dims.value : 0,
+                  op ? op->types.value : 0,
+                  op ? op->strides.value : 0,
+                  op ? op->concrete.value : 0,
+                  kernel.value,
+                  step.value,
+                  backward};
+    const auto [it, is_new] = priced_.try_emplace(key);
+    if (!is_new) return it->second;
+    Priced& priced = it->second;
+    priced.model = Find(source);
+    if (priced.model == nullptr) return priced;
+    const auto text = [&](StringId id) { return trace.strings[id]; };
+    auto call = cost::ParseCall(trace.Name(slice), op ? text(op->dims) : "",
+                                op ? text(op->types) : "",
+                                op ? text(op->concrete) : "");
+    if (!call) return priced;
+    call->step = cost::ParseStep(text(step));
+    CountWeight(*priced.model, *call);
+    auto cost = models().Evaluate(*priced.model, *call, backward);
+    if (cost) priced.cost = std::move(*cost);
+    priced.params = PerfParams(models(), *priced.model, *call,
+                               priced.cost ? &*priced.cost : nullptr,
+                               op ? text(op->strides) : "", text(kernel));
+    if (priced.cost) priced.spec = Spec(priced, *call);
+    return priced;
+  }
+
+ private:
+  using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
+                         uint32_t, uint32_t, bool>;
+
+  // TraceLens counts the weight of an RMS norm that has none.
+  static void CountWeight(const cost::OpModel& model, cost::Call& call) {
+    const bool backward = model.model->name == "rms_norm_bwd";
+    if (!backward && model.model->name != "rms_norm") return;
+    const size_t weight = backward ? 4 : 2;
+    if (weight < call.arguments.size() &&
+        call.arguments[weight].type.empty())
+      call.arguments[weight].type = call.arguments[0].type;
+  }
+
+  // Compiled kernels have the plain name of their first sized type.
+  static std::string Spec(const Priced& priced, const cost::Call& call) {
+    if (priced.model->model->name != "triton") return priced.cost->Spec();
+    for (const cost::Argument& argument : call.arguments) {
+      std::string_view type = argument.type;
+      if (!type.starts_with("c10::")) continue;
+      std::string name(type.substr(5));
+      std::transform(name.begin(), name.end(), name.begin(), ::tolower);
+      return "vector_" + name;
+    }
+    return {};
+  }
+
+  StringId Step(NodeId node) const {
+    for (NodeId up = node; up.valid(); up = model_.tree().parent(up)) {
+      if (model_.tree().kind(up) == trace::Kind::kAnnotation &&
+          tree::IsEngineStep(model_.tree().name(up)))
+        return model_.trace().slices.name[model_.tree().slice(up).value];
+    }
+    return {};
+  }
+
+  const Model& model_;
+  const analysis::CostView& models_;
+  std::map<uint32_t, const cost::OpModel*> by_name_;
+  std::map<Key, Priced> priced_;
+};
+
+// One row's worth of an op: the node, what it stands for and its work.
+struct Item {
+  NodeId node;
+  std::string name;
+  std::vector<SliceId> work;
+  const Priced* priced = nullptr;  // null: no model
+};
+
+// The walk of section "unified op table": every device event that is no
+// communication is in one item.
+class Walk {
+ public:
+  Walk(const Model& model, Pricer& pricer)
+      : model_(model), tree_(model.tree()), pricer_(pricer) {}
+
+  std::vector<Item> Run() {
+    covered_.resize(model_.trace().slices.size(), false);
+    const size_t size = tree_.size();
+    FindModels();
+    for (uint32_t n = 0; n < size;) {
+      const NodeId node(n);
+      if (!tree_.HasDeviceWork(node)) {
+        n = tree_.end(node).value;
+        continue;
+      }
+      n = Visit(node) ? tree_.end(node).value : n + 1;
+    }
+    Synthetic();
+    return std::move(items_);
+  }
+
+ private:
+  bool Communication(SliceId s) const {
+    return analysis::PeerBucket(model_.trace().KindOf(s),
+                                model_.trace().Name(s)) ==
+           analysis::Bucket::kCommunication;
+  }
+
+  // Prefix counts of ops with device work and a model, to ask subtrees.
+  void FindModels() {
+    models_before_.resize(tree_.size() + 1, 0);
+    for (uint32_t n = 0; n < tree_.size(); ++n) {
+      const NodeId node(n);
+      const bool has = tree_.IsOp(node) && tree_.HasDeviceWork(node) &&
+                       pricer_.Find(node) != nullptr;
+      models_before_[n + 1] = models_before_[n] + (has ? 1 : 0);
+    }
+  }
+  bool ModelBelow(NodeId node) const {
+    return models_before_[tree_.end(node).value] !=
+           models_before_[node.value + 1];
+  }
+
+  void Take(NodeId node, const Priced* priced) {
+    Item item;
+    item.node = node;
+    item.name = tree_.name(node);
+    item.priced = priced;
+    for (const SliceId s : tree_.DeviceWork(node)) {
+      covered_[s.value] = true;
+      item.work.push_back(s);
+    }
+    items_.push_back(std::move(item));
+  }
+
+  // True when the subtree of the node is done.
+  bool Visit(NodeId node) {
+    if (!tree_.IsOp(node)) return false;
+    if (pricer_.Find(node) != nullptr) {
+      Take(node, &pricer_.Price(node, node, false));
+      return true;
+    }
+    if (!ModelBelow(node)) {
+      const NodeId forward = ForwardOf(node);
+      if (forward.valid()) {
+        Take(node, &pricer_.Price(node, forward, true));
+        return true;
+      }
+    } else {
+      return false;
+    }
+    if (!LaunchesItself(node)) return false;
+    const auto work = tree_.DeviceWork(node);
+    if (std::any_of(work.begin(), work.end(),
+                    [&](SliceId s) { return Communication(s); }))
+      return false;
+    Take(node, nullptr);
+    return true;
+  }
+
+  // The forward op whose model prices this only main op of its wrapper.
+  NodeId ForwardOf(NodeId node) {
+    NodeId up = node;
+    for (int level = 0; level <= 5 && up.valid();
+         ++level, up = tree_.parent(up)) {
+      const NodeId forward = tree_.forward(up);
+      if (!forward.valid()) continue;
+      if (up == node) return {};  // the wrapper itself
+      std::string_view wanted = tree_.name(up);
+      const size_t colon = wanted.find(": ");
+      wanted = colon == std::string_view::npos ? std::string_view()
+                                               : wanted.substr(colon + 2);
+      size_t mains = 0;
+      bool self = false;
+      for (uint32_t n = up.value + 1; n < tree_.end(up).value; ++n) {
+        const NodeId below(n);
+        if (!tree_.IsOp(below) || !tree_.HasDeviceWork(below)) continue;
+        if (!wanted.empty() && tree_.name(below) != wanted) continue;
+        ++mains;
+        self = self || below == node;
+      }
+      const cost::OpModel* model = pricer_.Find(forward);
+      return mains == 1 && self && model != nullptr &&
+                     pricer_.models().HasBackward(*model)
+                 ? forward
+                 : NodeId();
+    }
+    return {};
+  }
+
+  // Through calls and Python frames only.
+  bool LaunchesItself(NodeId node) const {
+    for (uint32_t n = node.value + 1; n < tree_.end(node).value;) {
+      const NodeId below(n);
+      if (tree_.IsOp(below)) {
+        n = tree_.end(below).value;
+        continue;
+      }
+      if (!tree_.OwnDeviceWork(below).empty()) return true;
+      ++n;
+    }
+    return !tree_.OwnDeviceWork(node).empty();
+  }
+
+  void Synthetic() {
+    for (const SliceId s : tree_.launched()) {
+      if (covered_[s.value] || Communication(s)) continue;
+      const NodeId launch = tree_.launch(s);
+      const NodeId op = tree_.EnclosingOp(launch);
+      Item item;
+      item.node = op.valid() ? op : launch;
+      item.name = std::string(tree_.name(item.node)) + "->" +
+                  std::string(model_.trace().Name(s)) + " (Synthetic Op)";
+      item.work = {s};
+      items_.push_back(std::move(item));
+    }
+  }
+
+  const Model& model_;
+  const tree::Tree& tree_;
+  Pricer& pricer_;
+  std::vector<bool> covered_;
+  std::vector<uint32_t> models_before_;
+  std::vector<Item> items_;
+};
+
+// Times and rates over the items of a row.
+struct Measures {
+  std::vector<double> kernel_us, tflops, tbs;
+  int64_t kernel_ns = 0;
+
+  void Add(const Trace& trace, const std::vector<SliceId>& work,
+           const Priced* priced) {
+    const int64_t ns = analysis::UnionOf(trace, work);
+    kernel_ns += ns;
+    kernel_us.push_back(Us(ns));
+    if (priced == nullptr || !priced->cost || ns == 0) return;
+    const double seconds = static_cast<double>(ns) / 1e9;
+    tflops.push_back(priced->cost->flops / seconds / 1e12);
+    tbs.push_back(priced->cost->bytes / seconds / 1e12);
+  }
+};
+
+const char* kStatistics[] = {"mean", "median", "std", "min", "max"};
+
+void AppendFive(std::vector<Value>& row, const Five& five) {
+  for (const auto& value :
+       {five.mean, five.median, five.std_dev, five.min, five.max})
+    row.emplace_back(value);
+}
+
+Value Intensity(const Priced* priced) {
+  if (priced == nullptr || !priced->cost || priced->cost->bytes == 0)
+    return {};
+  return priced->cost->flops / priced->cost->bytes;
+}
+
+void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
+  Schema schema{"unified_perf_summary",
+                "Every device event that is no communication, by op.", {}};
+  schema.columns = {
+      Text("name"),          Text("op category"),
+      Text("process_name"),  Text("process_label"),
+      Text("thread_name"),   Text("Input Dims"),
+      Text("Input type"),    Text("Input Strides"),
+      Text("Concrete Inputs"), Count("ex_UID"),
+      Count("operation_count"), Number("total_duration_us"),
+      Number("mean_duration_us"), Number("std_duration_us"),
+      Number("GFLOPS"),      Number("Data Moved (MB)"),
+      Number("FLOPS/Byte"),  Text("Compute Spec"),
+      Number("TB/s_mean"),   Number("TB/s_std"),
+      Number("TFLOPS/s_mean"), Number("TFLOPS/s_std"),
+      Number("Kernel Time (µs)_mean"), Number("Kernel Time (µs)_std"),
+      Number("Kernel Time (µs)_sum"), Number("duration_us_median"),
+      Number("duration_us_min"), Number("duration_us_max"),
+      Number("TB/s_median"), Number("TB/s_min"), Number("TB/s_max"),
+      Number("TFLOPS/s_median"), Number("TFLOPS/s_min"),
+      Number("TFLOPS/s_max"), Number("Kernel Time (µs)_median"),
+      Number("Kernel Time (µs)_min"), Number("Kernel Time (µs)_max"),
+      Text("perf_params"),
+      {"has_perf_model", ColumnType::kBool, "See docs/tracelens.md."},
+      Number("Percentage (%)"), Number("Cumulative Percentage (%)")};
+  Table table(std::move(schema));
+
+  const Trace& trace = model.trace();
+  const std::vector<Item> items = Walk(model, pricer).Run();
+  struct Row {
+    std::vector<const Item*> items;
+    std::string_view category;
+    Measures measures;
+  };
+  using Key = std::tuple<std::string, std::string_view, std::string,
+                         std::string, std::string, uint32_t, uint32_t,
+                         uint32_t, uint32_t>;
+  std::map<Key, Row> groups;
+  int64_t total_ns = 0;
+  for (const Item& item : items) {
+    const trace::OpArgs* op = trace.Op(model.tree().slice(item.node));
+    std::vector<SliceId> by_start = item.work;
+    std::stable_sort(by_start.begin(), by_start.end(),
+                     [&](SliceId a, SliceId b) {
+                       return trace.Start(a) < trace.Start(b);
+                     });
+    const std::string_view category = model.Category(item.name, by_start);
+    const auto id = [&](StringId trace::OpArgs::*member) {
+      return op != nullptr ? (op->*member).value : UINT32_MAX;
+    };
+    Row& row = groups[Key(item.name, category, model.ProcessName(item.node),
+                          model.ProcessLabel(item.node),
+                          model.ThreadName(item.node),
+                          id(&trace::OpArgs::dims), id(&trace::OpArgs::types),
+                          id(&trace::OpArgs::strides),
+                          id(&trace::OpArgs::concrete))];
+    row.category = category;
+    row.items.push_back(&item);
+    row.measures.Add(trace, item.work, item.priced);
+  }
+  std::vector<const Row*> rows;
+  for (auto& [key, row] : groups) {
+    rows.push_back(&row);
+    total_ns += row.measures.kernel_ns;
+  }
+  const auto uid = [&](const Row& row) {
+    return trace.Uid(model.tree().slice(row.items[0]->node));
+  };
+  std::sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
+    if (a->measures.kernel_ns != b->measures.kernel_ns)
+      return a->measures.kernel_ns > b->measures.kernel_ns;
+    return std::pair(uid(*a), a->items[0]->name) <
+           std::pair(uid(*b), b->items[0]->name);
+  });
+  int64_t running = 0;
+  for (const Row* row : rows) {
+    const Item& first = *row->items[0];
+    const Priced* priced = first.priced;
+    const bool costed = priced != nullptr && priced->cost;
+    const Five kernel = Summary(row->measures.kernel_us);
+    const Five tbs = Summary(row->measures.tbs);
+    const Five tflops = Summary(row->measures.tflops);
+    std::vector<double> durations;
+    double duration_sum = 0;
+    for (const Item* item : row->items) {
+      const double us =
+          Us(trace.Duration(model.tree().slice(item->node)));
+      duration_sum += us;
+      durations.push_back(us);
+    }
+    const Five host = Summary(durations);
+    running += row->measures.kernel_ns;
+    table.AddRow(
+        {first.name, row->category, model.ProcessName(first.node),
+         model.ProcessLabel(first.node), model.ThreadName(first.node),
+         model.Dims(first.node, Form::kTuple),
+         model.Types(first.node, Form::kTuple),
+         model.Strides(first.node, Form::kTuple),
+         model.Concrete(first.node, Form::kTuple), uid(*row),
+         row->items.size(),
+         duration_sum, host.mean,
+         host.std_dev, costed ? Value(priced->cost->flops / 1e9) : Value(),
+         costed ? Value(priced->cost->bytes / 1048576.0) : Value(),
+         Intensity(priced),
+         costed && !priced->spec.empty() ? Value(priced->spec) : Value(),
+         tbs.mean, tbs.std_dev, tflops.mean, tflops.std_dev, kernel.mean,
+         kernel.std_dev, Us(row->measures.kernel_ns), host.median, host.min,
+         host.max, tbs.median, tbs.min, tbs.max, tflops.median, tflops.min,
+         tflops.max, kernel.median, kernel.min, kernel.max,
+         priced != nullptr && !priced->params.empty()
+             ? Value(ParamsDict(priced->params))
+             : Value(),
+         priced != nullptr,
+         Percent(static_cast<double>(row->measures.kernel_ns),
+                 static_cast<double>(total_ns)),
+         Percent(static_cast<double>(running),
+                 static_cast<double>(total_ns))});
+  }
+  if (table.rows() > 0) result.tables.push_back(std::move(table));
+}
+
+// One sheet: rows by name and parameters.
+struct Family {
+  struct Row {
+    std::vector<NodeId> nodes;
+    const Priced* priced = nullptr;
+    Measures measures;
+  };
+  std::vector<std::string> params;  // in order of first use
+  std::map<std::string, size_t> index;
+  std::vector<Row> rows;
+};
+
+void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
+  const Trace& trace = model.trace();
+  const tree::Tree& tree = model.tree();
+  std::map<std::string, Family> sheets;
+  const auto add = [&](const std::string& sheet, NodeId node, NodeId worker,
+                       bool backward) {
+    const Priced& priced = pricer.Price(worker, node, backward);
+    if (!priced.cost) return;
+    Family& family = sheets[sheet];
+    std::string key(tree.name(node));
+    for (const Param& param : priced.params) {
+      if (std::find(family.params.begin(), family.params.end(), param.name) ==
+          family.params.end())
+        family.params.push_back(param.name);
+      key += '\x1f' + param.name + '\x1f' + param.python;
+    }
+    const auto [it, is_new] = family.index.try_emplace(key,
+                                                       family.rows.size());
+    if (is_new) {
+      family.rows.emplace_back();
+      family.rows.back().priced = &priced;
+    }
+    Family::Row& row = family.rows[it->second];
+    row.nodes.push_back(node);
+    const auto work = tree.DeviceWork(worker);
+    row.measures.Add(trace, {work.begin(), work.end()}, &priced);
+  };
+  // In the order of the file.
+  std::vector<NodeId> ops;
+  for (uint32_t n = 0; n < tree.size(); ++n) {
+    const NodeId node(n);
+    if (tree.IsOp(node) && pricer.Find(node) != nullptr) ops.push_back(node);
+  }
+  std::sort(ops.begin(), ops.end(), [&](NodeId a, NodeId b) {
+    return trace.Uid(tree.slice(a)) < trace.Uid(tree.slice(b));
+  });
+  for (const NodeId node : ops) {
+    const cost::OpModel& op = *pricer.Find(node);
+    if (op.sheet.empty()) continue;
+    const bool joint =
+        op.sheet == "GEMM" || op.sheet.ends_with("Elementwise") ||
+        (op.sheet == "Normalization" && !model.options().inference);
+    const bool backward_name =
+        op.sheet != "Normalization" && (op.model->name.ends_with("_bwd"));
+    add(joint ? op.sheet : op.sheet + (backward_name ? "_bwd" : "_fwd"), node,
+        node, false);
+    const NodeId backward = tree.backward(node);
+    if (!backward.valid() || !pricer.models().HasBackward(op)) continue;
+    // Backward norms are in the joint sheet by their own names.
+    if (!joint) add(op.sheet + "_bwd", node, backward, true);
+  }
+  for (auto& [name, family] : sheets) {
+    Schema schema{name, "Ops of one family by their parameters.",
+                  {Text("name")}};
+    for (const std::string& param : family.params)
+      schema.columns.push_back(Text("param: " + param));
+    for (Column& column : std::vector<Column>{
+             Number("GFLOPS_first"), Number("Data Moved (MB)_first"),
+             Number("FLOPS/Byte_first")})
+      schema.columns.push_back(std::move(column));
+    for (const char* rate : {"TB/s", "TFLOPS/s"}) {
+      for (const char* statistic : kStatistics)
+        schema.columns.push_back(
+            Number(std::string(rate) + "_" + statistic));
+    }
+    for (const char* column :
+         {"process_name_first", "process_label_first", "thread_name_first",
+          "Compute Spec", "Input Dims_first", "Input type_first",
+          "Input Strides_first", "Concrete Inputs_first"})
+      schema.columns.push_back(Text(column));
+    for (const char* statistic : kStatistics)
+      schema.columns.push_back(
+          Number(std::string("Kernel Time (µs)_") + statistic));
+    schema.columns.push_back(Number("Kernel Time (µs)_sum"));
+    schema.columns.push_back(Count("name_count"));
+    schema.columns.push_back(Count("UID_first"));
+    Table table(std::move(schema));
+    std::stable_sort(family.rows.begin(), family.rows.end(),
+                     [](const Family::Row& a, const Family::Row& b) {
+                       return a.measures.kernel_ns > b.measures.kernel_ns;
+                     });
+    for (const Family::Row& row : family.rows) {
+      const NodeId first = row.nodes[0];
+      const Priced& priced = *row.priced;
+      std::vector<Value> cells = {tree.name(first)};
+      std::vector<std::optional<std::string>> texts;
+      for (const std::string& param : family.params) {
+        const auto it = std::find_if(
+            priced.params.begin(), priced.params.end(),
+            [&](const Param& p) { return p.name == param; });
+        texts.push_back(it == priced.params.end() ? std::nullopt
+                                                  : it->Cell());
+      }
+      for (const auto& text : texts) cells.emplace_back(text);
+      cells.emplace_back(priced.cost->flops / 1e9);
+      cells.emplace_back(priced.cost->bytes / 1048576.0);
+      cells.push_back(Intensity(&priced));
+      AppendFive(cells, Summary(row.measures.tbs));
+      AppendFive(cells, Summary(row.measures.tflops));
+      const std::string process = model.ProcessName(first);
+      const std::string label = model.ProcessLabel(first);
+      const std::string thread = model.ThreadName(first);
+      const auto dims = model.Dims(first, Form::kList);
+      const auto types = model.Types(first, Form::kList);
+      const auto strides = model.Strides(first, Form::kList);
+      const auto concrete = model.Concrete(first, Form::kList);
+      cells.insert(cells.end(),
+                   {process, label, thread,
+                    priced.spec.empty() ? Value() : Value(priced.spec), dims,
+                    types, strides, concrete});
+      AppendFive(cells, Summary(row.measures.kernel_us));
+      cells.emplace_back(Us(row.measures.kernel_ns));
+      cells.emplace_back(row.nodes.size());
+      cells.emplace_back(trace.Uid(tree.slice(first)));
+      table.AddRow(cells);
+    }
+    result.tables.push_back(std::move(table));
+  }
+}
+
+}  // namespace
+
+void AddPerfSheets(const Model& model, ResultSet& result) {
+  if (model.tree().size() == 0 || model.context().efficiency == nullptr)
+    return;
+  Pricer pricer(model);
+  AddUnified(model, pricer, result);
+  AddFamilies(model, pricer, result);
+}
+
+}  // namespace lamina::compat::tracelens
