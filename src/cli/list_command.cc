@@ -3,6 +3,7 @@
 // lamina list: what the program knows.
 #include "analysis/analyses.h"
 #include "cli/commands.h"
+#include "cost/device.h"
 #include "ingest/ingest.h"
 
 namespace lamina::cli {
@@ -62,6 +63,56 @@ Result<Table> Rules(const Common& common) {
   return table;
 }
 
+Result<Table> Costs(const Common& common) {
+  LAMINA_ASSIGN(const auto models,
+                cost::ModelSet::Load(rules::DataSet(common.rules_dir)));
+  Table table({"costs",
+               "Ops with a cost model.",
+               {{"op", ColumnType::kText, "Exact name."},
+                {"model", ColumnType::kText, "Its model."},
+                {"unit", ColumnType::kText, "matrix, vector or none."},
+                {"sheet", ColumnType::kText,
+                 "Family sheet of the TraceLens layout; empty: lamina's own "
+                 "model."},
+                {"parameters", ColumnType::kText, "What the model shows."}}});
+  for (const std::string_view name : models->Ops()) {
+    const cost::OpModel& op = *models->Find(name);
+    std::string parameters;
+    for (const std::string& parameter : op.model->parameters)
+      parameters += (parameters.empty() ? "" : " ") + parameter;
+    table.Add(name, op.model->name, op.unit, op.sheet, parameters);
+  }
+  return table;
+}
+
+Result<Table> Devices(const Common& common) {
+  LAMINA_ASSIGN(const auto devices,
+                cost::DeviceSet::Load(rules::DataSet(common.rules_dir)));
+  Table table({"devices",
+               "Devices with their peaks.",
+               {{"device", ColumnType::kText, "Name for --device."},
+                {"title", ColumnType::kText, "Full name."},
+                {"memory_gb", ColumnType::kReal, "Memory in GB."},
+                {"bytes_per_s", ColumnType::kReal, "Memory bandwidth.",
+                 Shown::kCount},
+                {"matrix_bf16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+                {"matrix_fp16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+                {"matrix_fp8", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+                {"matrix_tf32", ColumnType::kReal, "FLOP/s.", Shown::kHidden},
+                {"vector_fp32", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+                {"source", ColumnType::kText, "Where the numbers are from.",
+                 Shown::kHidden},
+                {"note", ColumnType::kText, "What to know about them.",
+                 Shown::kHidden}}});
+  for (const cost::Device& d : devices->devices()) {
+    table.Add(d.name, d.title, d.memory_gb, d.bytes_per_s,
+              d.Peak("matrix_bf16"), d.Peak("matrix_fp16"),
+              d.Peak("matrix_fp8"), d.Peak("matrix_tf32"),
+              d.Peak("vector_fp32"), d.source, d.note);
+  }
+  return table;
+}
+
 Result<int> RunList(const Options& options, Common& common) {
   Document document;
   document.command = "list";
@@ -70,7 +121,9 @@ Result<int> RunList(const Options& options, Common& common) {
   } else if (options.what == "analyses") {
     document.result.tables.push_back(Analyses());
   } else {
-    LAMINA_ASSIGN(Table table, Rules(common));
+    LAMINA_ASSIGN(Table table, options.what == "costs"     ? Costs(common)
+                               : options.what == "devices" ? Devices(common)
+                                                           : Rules(common));
     document.result.tables.push_back(std::move(table));
   }
   if (common.top == 0) common.top = 100000;
@@ -80,9 +133,10 @@ Result<int> RunList(const Options& options, Common& common) {
 
 Run Add(CLI::App& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("what", options->what, "formats, analyses or rules")
+  app.add_option("what", options->what, "formats, analyses, rules, costs or devices")
       ->required()
-      ->check(CLI::IsMember({"formats", "analyses", "rules"}));
+      ->check(CLI::IsMember(
+          {"formats", "analyses", "rules", "costs", "devices"}));
   common.AddTo(app);
   return [options, &common] { return RunList(*options, common); };
 }
@@ -90,7 +144,7 @@ Run Add(CLI::App& app, Common& common) {
 }  // namespace
 
 CommandInfo ListCommand() {
-  return {"list", "Formats, analyses and rules that lamina knows",
+  return {"list", "Formats, analyses, rules, costs and devices that lamina knows",
           "lamina list formats", &Add};
 }
 

@@ -2,7 +2,9 @@
 //
 // lamina report: where did the GPU time go?
 #include "cli/commands.h"
+#include "base/byte_sink.h"
 #include "engine/report.h"
+#include "engine/roofline.h"
 
 namespace lamina::cli {
 namespace {
@@ -13,6 +15,7 @@ struct Options {
   double short_kernel_us = 10;
   double micro_idle_us = 0;
   std::string link = "auto";
+  std::string roofline;
 };
 
 Result<int> RunReport(const Options& options, Common& common) {
@@ -29,6 +32,16 @@ Result<int> RunReport(const Options& options, Common& common) {
   LAMINA_ASSIGN(Document document,
                 engine::MakeReport(*session, report, &common.times));
   document.inputs = {options.trace};
+  if (!options.roofline.empty()) {
+    const Table* ops = document.result.Find("op_efficiency");
+    if (ops == nullptr) {
+      return Fail(UsageError("--roofline needs the table op_efficiency",
+                             "leave out --layout, or name it in --only"));
+    }
+    LAMINA_ASSIGN(const std::string svg,
+                  engine::DrawRoofline(*session, *ops));
+    LAMINA_TRY(WriteFile(options.roofline, svg));
+  }
   if (common.top > 0 && common.format != "table") {
     for (Table& table : document.result.tables) table.Truncate(common.top);
   }
@@ -60,6 +73,8 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--device", options->report.device,
                  "Device for rooflines: a name (lamina list devices) or a "
                  "file (default: what the trace says)");
+  app.add_option("--roofline", options->roofline,
+                 "Writes the roofline plot to this SVG file");
   app.add_option("--short-kernel-us", options->short_kernel_us,
                  "Kernels below this are short")
       ->check(CLI::Range(0.001, 1e9))
