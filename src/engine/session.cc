@@ -95,7 +95,8 @@ Status Session::AddEfficiency(Derived& derived) {
   LAMINA_ASSIGN(auto models, CostModels());
   analysis::Efficiency& efficiency = derived.efficiency.emplace();
   LAMINA_ASSIGN(efficiency.device, FindDevice());
-  efficiency.costs = analysis::CostView::Build(derived.tree, derived.device,
+  efficiency.costs = analysis::CostView::Build(derived.tree, derived.steps,
+                                               derived.device,
                                                std::move(models));
   derived.context->efficiency = &efficiency;
   return {};

@@ -103,6 +103,13 @@ Steps Steps::Build(const Tree& tree) {
   return steps;
 }
 
+StringId Steps::NameAt(NodeId node) const {
+  const Trace& trace = tree_->trace();
+  const uint32_t step = StepAt(trace.Start(tree_->slice(node)));
+  if (step == kOutside) return {};
+  return trace.slices.name[steps_[step].slice.value];
+}
+
 uint32_t Steps::StepAt(int64_t time_ns) const {
   const auto after = std::upper_bound(
       steps_.begin(), steps_.end(), time_ns,

@@ -33,6 +33,8 @@ class Steps {
   }
   // The step whose host range holds a time; kOutside if none.
   uint32_t StepAt(int64_t host_time_ns) const;
+  // Name of the step in which a node of the host tree begins; invalid if none.
+  StringId NameAt(NodeId node) const;
 
  private:
   const Tree* tree_ = nullptr;

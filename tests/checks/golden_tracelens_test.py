@@ -9,13 +9,15 @@ from common import Checks, lamina, shared, temporary
 TRAINING = ["h100-bert-small", "h100-falconsai-vit", "h100-owlv2",
             "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "mi300-qwen1.5-0.5b",
             "compile-triton", "normalization"]
+INFERENCE = ["sglang-qwen3-8b-prefilldecode"]
 def main():
     folder = shared()
     checks = Checks()
-    for name in TRAINING:
+    for name in TRAINING + INFERENCE:
         with temporary() as out:
             lamina("report", folder / "traces" / f"{name}.json.gz",
-                   "--layout", "tracelens", "--format", "csv", "-o", out)
+                   "--layout", "tracelens" if name in TRAINING
+                   else "tracelens-inference", "--format", "csv", "-o", out)
             # The list of the reference's defects, and the one beside this file.
             allow = pathlib.Path(out) / "allow.toml"
             allow.write_text(

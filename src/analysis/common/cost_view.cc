@@ -5,15 +5,17 @@
 
 #include <algorithm>
 
-#include "tree/steps.h"
-
 namespace lamina::analysis {
 
 class CostViewBuilder {
  public:
-  CostViewBuilder(const tree::Tree& tree, const DeviceView& device,
-                  CostView& view)
-      : tree_(tree), trace_(tree.trace()), device_(device), view_(view) {}
+  CostViewBuilder(const tree::Tree& tree, const tree::Steps& steps,
+                  const DeviceView& device, CostView& view)
+      : tree_(tree),
+        trace_(tree.trace()),
+        steps_(steps),
+        device_(device),
+        view_(view) {}
 
   void Run() {
     models_by_name_.resize(trace_.strings.size());
@@ -52,16 +54,6 @@ class CostViewBuilder {
     return *entry;
   }
 
-  // The name of the serving step around a node; invalid if none.
-  StringId StepOf(NodeId node) const {
-    for (NodeId up = node; up.valid(); up = tree_.parent(up)) {
-      if (tree_.kind(up) == trace::Kind::kAnnotation &&
-          tree::IsEngineStep(tree_.name(up)))
-        return trace_.slices.name[tree_.slice(up).value];
-    }
-    return {};
-  }
-
   Key KeyOf(NodeId node, bool backward) {
     const SliceId slice = tree_.slice(node);
     const trace::OpArgs* args = trace_.Op(slice);
@@ -77,7 +69,7 @@ class CostViewBuilder {
     const cost::OpModel* model =
         ModelOf(trace_.slices.name[slice.value]);
     if (model != nullptr && model->sheet == "InferenceAttention")
-      key.step = StepOf(node).value;
+      key.step = steps_.NameAt(node).value;
     // What a kernel's name adds: element size of lists, TF32.
     key.kernel =
         work.empty() ? 0 : trace_.slices.name[work[0].value].value;
@@ -241,6 +233,7 @@ class CostViewBuilder {
 
   const tree::Tree& tree_;
   const Trace& trace_;
+  const tree::Steps& steps_;
   const DeviceView& device_;
   CostView& view_;
   std::vector<std::optional<const cost::OpModel*>> models_by_name_;
@@ -249,11 +242,11 @@ class CostViewBuilder {
 };
 
 std::unique_ptr<CostView> CostView::Build(
-    const tree::Tree& tree, const DeviceView& device,
-    std::shared_ptr<const cost::ModelSet> models) {
+    const tree::Tree& tree, const tree::Steps& steps,
+    const DeviceView& device, std::shared_ptr<const cost::ModelSet> models) {
   auto view = std::make_unique<CostView>();
   view->models_ = std::move(models);
-  CostViewBuilder(tree, device, *view).Run();
+  CostViewBuilder(tree, steps, device, *view).Run();
   return view;
 }
 

@@ -15,6 +15,7 @@
 #include "analysis/common/device_view.h"
 #include "cost/device.h"
 #include "cost/models.h"
+#include "tree/steps.h"
 
 namespace lamina::analysis {
 
@@ -39,7 +40,8 @@ class CostView {
   };
 
   static std::unique_ptr<CostView> Build(
-      const tree::Tree& tree, const DeviceView& device,
+      const tree::Tree& tree, const tree::Steps& steps,
+      const DeviceView& device,
       std::shared_ptr<const cost::ModelSet> models);
 
   const std::vector<Group>& groups() const { return groups_; }

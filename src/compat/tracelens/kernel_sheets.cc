@@ -19,15 +19,6 @@ using Form = Model::Form;
 
 constexpr size_t kBins = 100;
 
-Column Text(std::string name) {
-  return {std::move(name), ColumnType::kText, "See docs/tracelens.md."};
-}
-Column Number(std::string name) {
-  return {std::move(name), ColumnType::kReal, "See docs/tracelens.md."};
-}
-Column Count(std::string name) {
-  return {std::move(name), ColumnType::kInt, "See docs/tracelens.md."};
-}
 
 bool HasGraphWord(std::string_view name) {
   std::string lower(name);

@@ -37,7 +37,7 @@ Model::Model(const Context& context, Options options)
     Launch launch;
     launch.launcher = &launcher;
     launch.node = launcher.node;
-    launch.category = Category(tree.name(launcher.node), work);
+    launch.category = Category(Name(launcher.node), work);
     launch.direct_ns = analysis::UnionOf(trace, work);
     launch.subtree_ns =
         analysis::UnionOf(trace, tree.DeviceWork(launcher.node));
@@ -55,6 +55,17 @@ Model::Model(const Context& context, Options options)
     any = true;
   }
   total_time_ns_ = last - first;
+}
+
+std::string Model::Name(NodeId node) const {
+  std::string_view name = tree().name(node);
+  if (!options_.inference || !name.starts_with("sglang_profiler::"))
+    return std::string(name);
+  const size_t end = name.find_last_not_of("0123456789");
+  if (end != std::string_view::npos && end + 1 < name.size() &&
+      name[end] == '_')
+    name = name.substr(0, end);
+  return std::string(name);
 }
 
 std::string_view Model::Category(std::string_view name,

@@ -53,6 +53,10 @@ class Model {
   // total_time of gpu_timeline: linked work only.
   int64_t total_time_ns() const { return total_time_ns_; }
 
+  // Name of an op or call; the inference layout drops the number that SGLang's
+  // profiler appends to its ops.
+  std::string Name(NodeId node) const;
+
   // Category of an op or call: registry, prefixes, else the first of `work`
   // (its own kernels by start).
   std::string_view Category(std::string_view name,

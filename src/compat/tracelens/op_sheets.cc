@@ -11,6 +11,7 @@
 #include "analysis/common/stats.h"
 #include "base/escape.h"
 #include "compat/tracelens/sheets.h"
+#include "compat/tracelens/stacks.h"
 
 namespace lamina::compat::tracelens {
 namespace {
@@ -25,9 +26,6 @@ struct Rows {
   int64_t subtree_ns = 0;
 };
 
-Column Text(std::string name) { return {std::move(name), ColumnType::kText, "See docs/tracelens.md."}; }
-Column Number(std::string name) { return {std::move(name), ColumnType::kReal, "See docs/tracelens.md."}; }
-Column Count(std::string name) { return {std::move(name), ColumnType::kInt, "See docs/tracelens.md."}; }
 
 uint32_t FirstUid(const Model& model, const Rows& rows) {
   return model.trace().Uid(model.tree().slice(rows.launches[0]->node));
@@ -68,26 +66,43 @@ class Shares {
   int64_t running_ = 0;
 };
 
+// The inference layout groups by the module around the launcher, too.
+std::string ModuleKey(const Model& model, const Launch& launch) {
+  return model.options().inference ? ParentModule(model, launch.node)
+                                   : std::string();
+}
+
 void AddByCategory(const Model& model, ResultSet& result) {
   const bool split = model.options().recompute;
+  const bool inference = model.options().inference;
   Schema schema{"ops_summary_by_category", "Launchers by category.", {}};
   schema.columns = {Text("op category")};
+  if (inference) schema.columns.push_back(Text("parent_module"));
   if (split)
     schema.columns.push_back({"is_recompute", ColumnType::kBool, "Half."});
+  schema.columns.push_back(Count("Count"));
+  if (inference) schema.columns.push_back(Text("call_stack_first"));
   for (const Column& column :
-       {Count("Count"), Number("total_direct_kernel_time_ms"),
-        Number("Percentage (%)"), Number("Cumulative Percentage (%)")})
+       {Number("total_direct_kernel_time_ms"), Number("Percentage (%)"),
+        Number("Cumulative Percentage (%)")})
     schema.columns.push_back(column);
   Table table(std::move(schema));
   Shares shares(model);
-  using Key = std::pair<std::string_view, bool>;
+  using Key = std::tuple<std::string_view, std::string, bool>;
   for (const auto& [key, rows] :
-       GroupBy<Key>(model, [](const Launch& launch) {
-         return Key(launch.category, launch.recompute);
+       GroupBy<Key>(model, [&](const Launch& launch) {
+         return Key(launch.category, ModuleKey(model, launch),
+                    launch.recompute);
        })) {
-    std::vector<Value> row = {key.first};
-    if (split) row.emplace_back(key.second);
+    std::vector<Value> row = {std::get<0>(key)};
+    if (inference) row.emplace_back(std::get<1>(key));
+    if (split) row.emplace_back(std::get<2>(key));
     row.emplace_back(rows.launches.size());
+    std::string stack;
+    if (inference) {
+      stack = CallStack(model, rows.launches[0]->node);
+      row.emplace_back(stack);
+    }
     row.emplace_back(Ms(rows.direct_ns));
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
@@ -97,24 +112,31 @@ void AddByCategory(const Model& model, ResultSet& result) {
 
 void AddSummary(const Model& model, ResultSet& result) {
   const bool split = model.options().recompute;
+  const bool inference = model.options().inference;
   Schema schema{"ops_summary", "Launchers by name.", {}};
   schema.columns = {Text("name")};
+  if (inference) schema.columns.push_back(Text("parent_module"));
   if (split)
     schema.columns.push_back({"is_recompute", ColumnType::kBool, "Half."});
-  for (const Column& column :
-       {Number("total_direct_kernel_time_sum"),
-        Number("total_subtree_kernel_time_sum"),
-        Number("total_direct_kernel_time_ms"),
-        Number("total_subtree_kernel_time_ms"), Count("Count"),
-        Text("Categories"), Number("Percentage (%)"),
-        Number("Cumulative Percentage (%)")})
-    schema.columns.push_back(column);
+  schema.columns.push_back(Number("total_direct_kernel_time_sum"));
+  schema.columns.push_back(Number("total_subtree_kernel_time_sum"));
+  if (inference)
+    schema.columns.push_back(Count("total_subtree_kernel_time_count"));
+  schema.columns.push_back(Number("total_direct_kernel_time_ms"));
+  if (!inference)
+    schema.columns.push_back(Number("total_subtree_kernel_time_ms"));
+  schema.columns.push_back(Count("Count"));
+  schema.columns.push_back(Text("Categories"));
+  if (inference) schema.columns.push_back(Text("call_stack_first"));
+  schema.columns.push_back(Number("Percentage (%)"));
+  schema.columns.push_back(Number("Cumulative Percentage (%)"));
   Table table(std::move(schema));
   Shares shares(model);
-  using Key = std::pair<std::string_view, bool>;
+  using Key = std::tuple<std::string, std::string, bool>;
   for (const auto& [key, rows] :
        GroupBy<Key>(model, [&](const Launch& launch) {
-         return Key(model.tree().name(launch.node), launch.recompute);
+         return Key(model.Name(launch.node), ModuleKey(model, launch),
+                    launch.recompute);
        })) {
     std::set<std::string_view> categories;
     for (const Launch* launch : rows.launches)
@@ -125,14 +147,21 @@ void AddSummary(const Model& model, ResultSet& result) {
       AppendPythonQuoted(list, category);
     }
     list += "]";
-    std::vector<Value> row = {key.first};
-    if (split) row.emplace_back(key.second);
+    std::vector<Value> row = {std::get<0>(key)};
+    if (inference) row.emplace_back(std::get<1>(key));
+    if (split) row.emplace_back(std::get<2>(key));
     row.emplace_back(Us(rows.direct_ns));
     row.emplace_back(Us(rows.subtree_ns));
+    if (inference) row.emplace_back(rows.launches.size());
     row.emplace_back(Ms(rows.direct_ns));
-    row.emplace_back(Ms(rows.subtree_ns));
+    if (!inference) row.emplace_back(Ms(rows.subtree_ns));
     row.emplace_back(rows.launches.size());
     row.emplace_back(list);
+    std::string stack;
+    if (inference) {
+      stack = CallStack(model, rows.launches[0]->node);
+      row.emplace_back(stack);
+    }
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
   }
@@ -141,12 +170,15 @@ void AddSummary(const Model& model, ResultSet& result) {
 
 void AddUniqueArgs(const Model& model, ResultSet& result) {
   const bool split = model.options().recompute;
+  const bool inference = model.options().inference;
   Schema schema{"ops_unique_args", "Launchers by name and arguments.", {}};
-  schema.columns = {Text("name"),         Text("op category"),
-                    Text("process_name"), Text("process_label"),
-                    Text("thread_name"),  Text("Input Dims"),
-                    Text("Input type"),   Text("Input Strides"),
-                    Text("Concrete Inputs")};
+  schema.columns = {Text("name"), Text("op category")};
+  if (inference) schema.columns.push_back(Text("parent_module"));
+  for (const char* name :
+       {"process_name", "process_label", "thread_name", "Input Dims",
+        "Input type", "Input Strides", "Concrete Inputs"})
+    schema.columns.push_back(Text(name));
+  if (inference) schema.columns.push_back(Count("num_kernels"));
   if (split)
     schema.columns.push_back({"is_recompute", ColumnType::kBool, "Half."});
   schema.columns.push_back(Count("operation_count"));
@@ -158,22 +190,24 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
         Number(std::string("total_subtree_kernel_time_") + statistic));
   }
   schema.columns.push_back(Count("ex_UID"));
+  if (inference) schema.columns.push_back(Text("call_stack"));
   schema.columns.push_back(Number("Percentage (%)"));
   schema.columns.push_back(Number("Cumulative Percentage (%)"));
   Table table(std::move(schema));
 
   const Trace& trace = model.trace();
-  using Key = std::tuple<StringId, std::string_view, std::string, std::string,
-                         std::string, StringId, StringId, StringId, StringId,
-                         bool>;
+  using Key = std::tuple<std::string, std::string_view, std::string,
+                         std::string, std::string, StringId, StringId,
+                         StringId, StringId, bool, std::string, size_t>;
   const auto key_of = [&](const Launch& launch) {
     const SliceId slice = model.tree().slice(launch.node);
     const trace::OpArgs* op = trace.Op(slice);
-    return Key(trace.slices.name[slice.value], launch.category,
+    return Key(model.Name(launch.node), launch.category,
                model.ProcessName(launch.node), model.ProcessLabel(launch.node),
                model.ThreadName(launch.node), op ? op->dims : StringId(),
                op ? op->types : StringId(), op ? op->strides : StringId(),
-               op ? op->concrete : StringId(), launch.recompute);
+               op ? op->concrete : StringId(), launch.recompute,
+               ModuleKey(model, launch), inference ? launch.kernels : 0);
   };
   Shares shares(model);
   for (const auto& [key, rows] : GroupBy<Key>(model, key_of)) {
@@ -190,15 +224,14 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
     const auto types = model.Types(first, Form::kTuple);
     const auto strides = model.Strides(first, Form::kTuple);
     const auto concrete = model.Concrete(first, Form::kTuple);
-    std::vector<Value> row = {trace.Text(std::get<0>(key)),
-                              std::get<1>(key),
-                              std::get<2>(key),
-                              std::get<3>(key),
-                              std::get<4>(key),
-                              dims,
-                              types,
-                              strides,
-                              concrete};
+    std::vector<Value> row = {std::get<0>(key), std::get<1>(key)};
+    if (inference) row.emplace_back(std::get<10>(key));
+    for (const Value& value :
+         {Value(std::get<2>(key)), Value(std::get<3>(key)),
+          Value(std::get<4>(key)), Value(dims), Value(types), Value(strides),
+          Value(concrete)})
+      row.push_back(value);
+    if (inference) row.emplace_back(std::get<11>(key));
     if (split) row.emplace_back(std::get<9>(key));
     row.emplace_back(rows.launches.size());
     const auto micro = [](const std::optional<double>& ns) {
@@ -215,6 +248,11 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
       row.push_back(y);
     }
     row.emplace_back(FirstUid(model, rows));
+    std::string stack;
+    if (inference) {
+      stack = CallStack(model, first);
+      row.emplace_back(stack);
+    }
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
   }

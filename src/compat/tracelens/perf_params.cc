@@ -240,6 +240,14 @@ class Builder {
   }
 
   void Serving() {
+    if (model_.model->name == "store_cache") {
+      double elements = 1;
+      for (const double d : Dims(0)) elements *= d;
+      Add("op_shape", Tuple(Dims(0)));
+      Add("nelems", Whole(elements));
+      Add("dtype", Type(0));
+      return;
+    }
     const bool paged = model_.model->name == "infer_attn_paged";
     const size_t q = paged ? 2 : 0;
     const size_t k = q + 1;

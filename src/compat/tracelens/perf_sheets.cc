@@ -11,23 +11,14 @@
 #include "analysis/common/stats.h"
 #include "compat/tracelens/perf_params.h"
 #include "compat/tracelens/sheets.h"
+#include "compat/tracelens/stacks.h"
 #include "cost/dtype.h"
-#include "tree/steps.h"
 
 namespace lamina::compat::tracelens {
 namespace {
 
 using Form = Model::Form;
 
-Column Text(std::string name) {
-  return {std::move(name), ColumnType::kText, "See docs/tracelens.md."};
-}
-Column Number(std::string name) {
-  return {std::move(name), ColumnType::kReal, "See docs/tracelens.md."};
-}
-Column Count(std::string name) {
-  return {std::move(name), ColumnType::kInt, "See docs/tracelens.md."};
-}
 
 // mean, median, std, min, max of doubles.
 struct Five {
@@ -75,8 +66,7 @@ class Pricer {
         model_.trace().slices.name[model_.tree().slice(node).value];
     const auto [it, is_new] = by_name_.try_emplace(name.value, nullptr);
     if (is_new) {
-      const cost::OpModel* found =
-          models().Find(model_.trace().strings[name]);
+      const cost::OpModel* found = models().Find(model_.Name(node));
       if (found != nullptr && !found->native) it->second = found;
     }
     return it->second;
@@ -90,7 +80,7 @@ class Pricer {
     const auto work = model_.tree().DeviceWork(node);
     const StringId kernel =
         work.empty() ? StringId() : trace.slices.name[work[0].value];
-    const StringId step = Step(source);
+    const StringId step = model_.context().steps.NameAt(source);
     const Key key{trace.slices.name[slice.value].value,
                   op ? op->dims.value : 0,
                   op ? op->types.value : 0,
@@ -105,7 +95,8 @@ class Pricer {
     priced.model = Find(source);
     if (priced.model == nullptr) return priced;
     const auto text = [&](StringId id) { return trace.strings[id]; };
-    auto call = cost::ParseCall(trace.Name(slice), op ? text(op->dims) : "",
+    const std::string name = model_.Name(source);
+    auto call = cost::ParseCall(name, op ? text(op->dims) : "",
                                 op ? text(op->types) : "",
                                 op ? text(op->concrete) : "");
     if (!call) return priced;
@@ -147,15 +138,6 @@ class Pricer {
     return {};
   }
 
-  StringId Step(NodeId node) const {
-    for (NodeId up = node; up.valid(); up = model_.tree().parent(up)) {
-      if (model_.tree().kind(up) == trace::Kind::kAnnotation &&
-          tree::IsEngineStep(model_.tree().name(up)))
-        return model_.trace().slices.name[model_.tree().slice(up).value];
-    }
-    return {};
-  }
-
   const Model& model_;
   const analysis::CostView& models_;
   std::map<uint32_t, const cost::OpModel*> by_name_;
@@ -168,6 +150,7 @@ struct Item {
   std::string name;
   std::vector<SliceId> work;
   const Priced* priced = nullptr;  // null: no model
+  bool synthetic = false;
 };
 
 // The walk of section "unified op table": every device event that is no
@@ -218,7 +201,7 @@ class Walk {
   void Take(NodeId node, const Priced* priced) {
     Item item;
     item.node = node;
-    item.name = tree_.name(node);
+    item.name = model_.Name(node);
     item.priced = priced;
     for (const SliceId s : tree_.DeviceWork(node)) {
       covered_[s.value] = true;
@@ -303,9 +286,10 @@ class Walk {
       const NodeId op = tree_.EnclosingOp(launch);
       Item item;
       item.node = op.valid() ? op : launch;
-      item.name = std::string(tree_.name(item.node)) + "->" +
+      item.name = model_.Name(item.node) + "->" +
                   std::string(model_.trace().Name(s)) + " (Synthetic Op)";
       item.work = {s};
+      item.synthetic = true;
       items_.push_back(std::move(item));
     }
   }
@@ -350,6 +334,7 @@ Value Intensity(const Priced* priced) {
 }
 
 void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
+  const bool inference = model.options().inference;
   Schema schema{"unified_perf_summary",
                 "Every device event that is no communication, by op.", {}};
   schema.columns = {
@@ -372,8 +357,13 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
       Number("TFLOPS/s_max"), Number("Kernel Time (µs)_median"),
       Number("Kernel Time (µs)_min"), Number("Kernel Time (µs)_max"),
       Text("perf_params"),
-      {"has_perf_model", ColumnType::kBool, "See docs/tracelens.md."},
-      Number("Percentage (%)"), Number("Cumulative Percentage (%)")};
+      {"has_perf_model", ColumnType::kBool, "See docs/tracelens.md."}};
+  if (inference) {
+    schema.columns.push_back(Text("entry_point"));
+    schema.columns.push_back(Text("call_stack_full"));
+  }
+  schema.columns.push_back(Number("Percentage (%)"));
+  schema.columns.push_back(Number("Cumulative Percentage (%)"));
   Table table(std::move(schema));
 
   const Trace& trace = model.trace();
@@ -441,13 +431,18 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
     }
     const Five host = Summary(durations);
     running += row->measures.kernel_ns;
-    table.AddRow(
-        {first.name, row->category, model.ProcessName(first.node),
-         model.ProcessLabel(first.node), model.ThreadName(first.node),
-         model.Dims(first.node, Form::kTuple),
-         model.Types(first.node, Form::kTuple),
-         model.Strides(first.node, Form::kTuple),
-         model.Concrete(first.node, Form::kTuple), uid(*row),
+    const std::string process = model.ProcessName(first.node);
+    const std::string label = model.ProcessLabel(first.node);
+    const std::string thread = model.ThreadName(first.node);
+    const auto dims = model.Dims(first.node, Form::kTuple);
+    const auto types = model.Types(first.node, Form::kTuple);
+    const auto strides = model.Strides(first.node, Form::kTuple);
+    const auto concrete = model.Concrete(first.node, Form::kTuple);
+    const std::string params =
+        priced != nullptr ? ParamsDict(priced->params) : std::string();
+    std::vector<Value> cells =
+        {first.name, row->category, process, label, thread, dims, types,
+         strides, concrete, uid(*row),
          row->items.size(),
          duration_sum, host.mean,
          host.std_dev, costed ? Value(priced->cost->flops / 1e9) : Value(),
@@ -459,13 +454,24 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
          host.max, tbs.median, tbs.min, tbs.max, tflops.median, tflops.min,
          tflops.max, kernel.median, kernel.min, kernel.max,
          priced != nullptr && !priced->params.empty()
-             ? Value(ParamsDict(priced->params))
+             ? Value(params)
              : Value(),
-         priced != nullptr,
-         Percent(static_cast<double>(row->measures.kernel_ns),
-                 static_cast<double>(total_ns)),
-         Percent(static_cast<double>(running),
-                 static_cast<double>(total_ns))});
+         priced != nullptr};
+    std::string entry;
+    std::string stack;
+    if (inference) {
+      // A synthetic op stands for one kernel and has no place of its own.
+      entry = first.synthetic ? "Not found" : EntryPoint(model, first.node);
+      stack = first.synthetic ? KernelList(model, first.work)
+                              : CallStackFull(model, first.work);
+      cells.emplace_back(entry);
+      cells.emplace_back(stack);
+    }
+    cells.emplace_back(Percent(static_cast<double>(row->measures.kernel_ns),
+                               static_cast<double>(total_ns)));
+    cells.emplace_back(
+        Percent(static_cast<double>(running), static_cast<double>(total_ns)));
+    table.AddRow(cells);
   }
   if (table.rows() > 0) result.tables.push_back(std::move(table));
 }
@@ -474,6 +480,7 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
 struct Family {
   struct Row {
     std::vector<NodeId> nodes;
+    size_t kernels = 0;  // below each
     const Priced* priced = nullptr;
     Measures measures;
   };
@@ -491,7 +498,9 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
     const Priced& priced = pricer.Price(worker, node, backward);
     if (!priced.cost) return;
     Family& family = sheets[sheet];
-    std::string key(tree.name(node));
+    std::string key = model.Name(node);
+    const size_t kernels = tree.DeviceWork(worker).size();
+    if (model.options().inference) key += '\x1f' + std::to_string(kernels);
     for (const Param& param : priced.params) {
       if (std::find(family.params.begin(), family.params.end(), param.name) ==
           family.params.end())
@@ -503,6 +512,7 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
     if (is_new) {
       family.rows.emplace_back();
       family.rows.back().priced = &priced;
+      family.rows.back().kernels = kernels;
     }
     Family::Row& row = family.rows[it->second];
     row.nodes.push_back(node);
@@ -538,6 +548,8 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
                   {Text("name")}};
     for (const std::string& param : family.params)
       schema.columns.push_back(Text("param: " + param));
+    if (model.options().inference)
+      schema.columns.push_back(Count("num_kernels"));
     for (Column& column : std::vector<Column>{
              Number("GFLOPS_first"), Number("Data Moved (MB)_first"),
              Number("FLOPS/Byte_first")})
@@ -566,7 +578,8 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
     for (const Family::Row& row : family.rows) {
       const NodeId first = row.nodes[0];
       const Priced& priced = *row.priced;
-      std::vector<Value> cells = {tree.name(first)};
+      const std::string op = model.Name(first);
+      std::vector<Value> cells = {op};
       std::vector<std::optional<std::string>> texts;
       for (const std::string& param : family.params) {
         const auto it = std::find_if(
@@ -576,6 +589,7 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
                                                   : it->Cell());
       }
       for (const auto& text : texts) cells.emplace_back(text);
+      if (model.options().inference) cells.emplace_back(row.kernels);
       cells.emplace_back(priced.cost->flops / 1e9);
       cells.emplace_back(priced.cost->bytes / 1048576.0);
       cells.push_back(Intensity(&priced));

@@ -6,6 +6,11 @@
 
 namespace lamina::compat::tracelens {
 
+// Columns of the sheets; their meanings are in docs/tracelens.md.
+Column Text(std::string name);
+Column Number(std::string name);
+Column Count(std::string name);
+
 // One function per group of sheets; a sheet without rows is left out where
 // TraceLens leaves it out.
 void AddTimelineSheet(const Model& model, ResultSet& result);
