@@ -109,6 +109,21 @@ Result<std::shared_ptr<const DeviceSet>> DeviceSet::Load(
 }
 
 Result<Device> DeviceSet::Find(const std::string& name) const {
+  constexpr std::string_view kAchievable = ":achievable";
+  if (name.ends_with(kAchievable)) {
+    LAMINA_ASSIGN(Device device,
+                  Find(name.substr(0, name.size() - kAchievable.size())));
+    if (device.achievable.empty()) {
+      return Fail(UsageError("no measured peaks are known of '" +
+                                 device.name + "'",
+                             "leave out ':achievable'"));
+    }
+    device.title += " (achievable)";
+    device.source = "measured on long products";
+    device.peaks = device.achievable;
+    device.bytes_per_s = device.achievable_bytes_per_s;
+    return device;
+  }
   std::vector<std::string_view> names;
   for (const Device& device : devices_) {
     names.push_back(device.name);
