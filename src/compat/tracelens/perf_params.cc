@@ -4,6 +4,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -88,6 +89,8 @@ class Builder {
       Reduce();
     } else if (sheet == "Normalization" || sheet == "RMSNorm") {
       Norm();
+    } else if (name == "moe_up_router" || name == "moe_down_router") {
+      Experts();
     } else if (sheet == "RoPE") {
       Add("num_elements", Number("elements"));
     } else {
@@ -195,7 +198,9 @@ class Builder {
       Add("stride_B", Stride(b));
       Add("dtype_A_B", Join({Type(a), Type(b)}));
     } else {
-      const std::string out = bias && Tensor(2) ? Type(2) : Type(b);
+      // An absent bias is recorded with an empty type.
+      const bool last = model == "rocm_gemm" || (bias && Tensor(2));
+      const std::string out = last ? Type(2) : Type(b);
       Add("dtype_A_B", Join({Type(a), Type(b), out}));
     }
     if (aten && !batched) Add("B", "1");
@@ -278,10 +283,62 @@ class Builder {
     Add("dtype_KV", Type(k));
   }
 
+  // A mixture of experts of which the router alone is recorded.
+  void Experts() {
+    Add("num_tokens", Number("M"));
+    Add("hidden_dim", Number("K"));
+    Add("inter_dim", Number("K"));
+    Add("num_experts", Number("E"));
+    Add("topk", Number("k"));
+    Add("gated", Bool(Text(3) == "1"));
+    Add("input_dtype", Type(0));
+    const std::string& weight = Arg(4).type;
+    Add("weight_dtype", weight == "fp4"   ? "'FP4'"
+                        : weight == "fp8" ? "'FP8'"
+                                          : Type(0));
+  }
+
+  // Padding is given from the last dimension backwards, front and back.
+  List Padded() const {
+    List shape = Dims(0);
+    const List padding = ListOf(1);
+    for (size_t i = 0; i + 1 < padding.size(); i += 2) {
+      if (i / 2 >= shape.size()) return {};
+      shape[shape.size() - 1 - i / 2] += padding[i] + padding[i + 1];
+    }
+    return shape;
+  }
+
+  // To a size or by factors; empty when neither was recorded.
+  List Upsampled() const {
+    List shape = Dims(0);
+    if (shape.size() < 3) return {};
+    const List size = ListOf(1);
+    const List factors = ListOf(2);
+    for (size_t i = 2; i < shape.size(); ++i) {
+      if (i - 2 < size.size()) {
+        shape[i] = size[i - 2];
+      } else if (i - 2 < factors.size()) {
+        shape[i] = std::floor(shape[i] * factors[i - 2]);
+      } else {
+        return {};
+      }
+    }
+    return shape;
+  }
+
   void Unary() {
     const std::string& model = model_.model->name;
     if (model == "pad" || model == "upsample") {
+      const List output = model == "pad" ? Padded() : Upsampled();
+      const std::string shape = output.empty() ? "None" : Tuple(output);
+      Add("op_shape", shape);
+      Add("dtype_in_out", Join({Type(0), Type(0)}));
+      Add("stride_input", Stride(0));
+      Add("stride_output", "None");
       Add("input_shape", Tuple(Dims(0)));
+      Add("output_shape", shape);
+      if (model == "pad") Add("padding", Tuple(ListOf(1)));
       return;
     }
     // A gated activation names its result first. A second operand without

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "analysis/common/stats.h"
+#include "base/decimal.h"
 #include "compat/tracelens/perf_params.h"
+#include "compat/tracelens/pseudo_ops.h"
 #include "compat/tracelens/sheets.h"
 #include "compat/tracelens/stacks.h"
 #include "cost/dtype.h"
@@ -111,9 +113,57 @@ class Pricer {
     return priced;
   }
 
+  // Null when no model knows the pseudo-op.
+  const Priced* Price(const PseudoOp& pseudo) {
+    const Trace& trace = model_.trace();
+    const cost::OpModel* found = models().Find(pseudo.name);
+    const trace::OpArgs* op = trace.Op(model_.tree().slice(pseudo.donor));
+    if (found == nullptr || op == nullptr) return nullptr;
+    const StringId kernel = trace.slices.name[pseudo.work[0].value];
+    const StringId step = model_.context().steps.NameAt(pseudo.donor);
+    const auto [it, is_new] = pseudo_.try_emplace(
+        std::tuple(pseudo.name, op->dims.value, op->types.value,
+                   op->concrete.value, kernel.value, step.value,
+                   pseudo.top_k.value_or(0)));
+    Priced& priced = it->second;
+    if (!is_new) return &priced;
+    priced.model = found;
+    const auto text = [&](StringId id) { return trace.strings[id]; };
+    auto call = cost::ParseCall(pseudo.name, text(op->dims), text(op->types),
+                                text(op->concrete));
+    if (!call) return &priced;
+    call->step = cost::ParseStep(text(step));
+    if (pseudo.top_k) AddRouting(pseudo, text(kernel), *call);
+    if (auto cost = models().Evaluate(*found, *call, false))
+      priced.cost = std::move(*cost);
+    priced.params = PerfParams(models(), *found, *call,
+                               priced.cost ? &*priced.cost : nullptr,
+                               text(op->strides), text(kernel));
+    if (priced.cost) priced.spec = priced.cost->Spec();
+    return &priced;
+  }
+
  private:
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
                          uint32_t, uint32_t, bool>;
+
+  // What the models of a router read behind its two tensors: the number of
+  // experts of a token, gating, and the weights' type, which only the name of
+  // the kernel holds.
+  static void AddRouting(const PseudoOp& pseudo, std::string_view kernel,
+                         cost::Call& call) {
+    call.arguments.resize(5);
+    call.arguments[2].concrete = FormatDouble(*pseudo.top_k);
+    call.arguments[3].concrete = pseudo.gated.value_or(false) ? "1" : "0";
+    cost::Argument& weight = call.arguments[4];
+    if (kernel.find("fp4") != std::string_view::npos) {
+      weight.type = "fp4";
+      weight.concrete = "0.5";
+    } else if (kernel.find("fp8") != std::string_view::npos) {
+      weight.type = "fp8";
+      weight.concrete = "1";
+    }
+  }
 
   // TraceLens counts the weight of an RMS norm that has none.
   static void CountWeight(const cost::OpModel& model, cost::Call& call) {
@@ -142,6 +192,10 @@ class Pricer {
   const analysis::CostView& models_;
   std::map<uint32_t, const cost::OpModel*> by_name_;
   std::map<Key, Priced> priced_;
+  std::map<std::tuple<std::string_view, uint32_t, uint32_t, uint32_t, uint32_t,
+                      uint32_t, double>,
+           Priced>
+      pseudo_;
 };
 
 // One row's worth of an op: the node, what it stands for and its work.
@@ -151,14 +205,19 @@ struct Item {
   std::vector<SliceId> work;
   const Priced* priced = nullptr;  // null: no model
   bool synthetic = false;
+  const PseudoOp* pseudo = nullptr;
 };
 
 // The walk of section "unified op table": every device event that is no
 // communication is in one item.
 class Walk {
  public:
-  Walk(const Model& model, Pricer& pricer)
-      : model_(model), tree_(model.tree()), pricer_(pricer) {}
+  Walk(const Model& model, Pricer& pricer,
+       const std::vector<PseudoOp>& pseudo_ops)
+      : model_(model),
+        tree_(model.tree()),
+        pricer_(pricer),
+        pseudo_ops_(pseudo_ops) {}
 
   std::vector<Item> Run() {
     covered_.resize(model_.trace().slices.size(), false);
@@ -172,6 +231,7 @@ class Walk {
       }
       n = Visit(node) ? tree_.end(node).value : n + 1;
     }
+    Pseudo();
     Synthetic();
     return std::move(items_);
   }
@@ -186,10 +246,16 @@ class Walk {
   // Prefix counts of ops with device work and a model, to ask subtrees.
   void FindModels() {
     models_before_.resize(tree_.size() + 1, 0);
+    std::vector<bool> pseudo(tree_.size());
+    for (const PseudoOp& op : pseudo_ops_) {
+      if (pricer_.Price(op) == nullptr) continue;
+      for (const SliceId s : op.work) pseudo[tree_.launch(s).value] = true;
+    }
     for (uint32_t n = 0; n < tree_.size(); ++n) {
       const NodeId node(n);
-      const bool has = tree_.IsOp(node) && tree_.HasDeviceWork(node) &&
-                       pricer_.Find(node) != nullptr;
+      const bool has =
+          pseudo[n] || (tree_.IsOp(node) && tree_.HasDeviceWork(node) &&
+                        pricer_.Find(node) != nullptr);
       models_before_[n + 1] = models_before_[n] + (has ? 1 : 0);
     }
   }
@@ -279,6 +345,23 @@ class Walk {
     return !tree_.OwnDeviceWork(node).empty();
   }
 
+  // Those whose work no op with a model has taken.
+  void Pseudo() {
+    for (const PseudoOp& pseudo : pseudo_ops_) {
+      if (std::any_of(pseudo.work.begin(), pseudo.work.end(),
+                      [&](SliceId s) { return covered_[s.value]; }))
+        continue;
+      Item item;
+      item.node = pseudo.donor;
+      item.name = pseudo.name;
+      item.work = pseudo.work;
+      item.priced = pricer_.Price(pseudo);
+      item.pseudo = &pseudo;
+      for (const SliceId s : pseudo.work) covered_[s.value] = true;
+      items_.push_back(std::move(item));
+    }
+  }
+
   void Synthetic() {
     for (const SliceId s : tree_.launched()) {
       if (covered_[s.value] || Communication(s)) continue;
@@ -297,6 +380,7 @@ class Walk {
   const Model& model_;
   const tree::Tree& tree_;
   Pricer& pricer_;
+  const std::vector<PseudoOp>& pseudo_ops_;
   std::vector<bool> covered_;
   std::vector<uint32_t> models_before_;
   std::vector<Item> items_;
@@ -333,7 +417,39 @@ Value Intensity(const Priced* priced) {
   return priced->cost->flops / priced->cost->bytes;
 }
 
-void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
+// Work of the first item, ascending by the time that its place takes in all
+// items.
+std::vector<SliceId> ByTotal(const Model& model,
+                             const std::vector<const Item*>& items) {
+  const Trace& trace = model.trace();
+  struct Place {
+    SliceId slice;
+    int64_t total_ns = 0;
+  };
+  std::vector<Place> places;
+  for (const Item* item : items) {
+    std::vector<SliceId> work = item->work;
+    std::stable_sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
+      return trace.Start(a) < trace.Start(b);
+    });
+    if (places.empty()) {
+      for (const SliceId s : work) places.push_back({s});
+    }
+    for (size_t i = 0; i < std::min(places.size(), work.size()); ++i)
+      places[i].total_ns += trace.Duration(work[i]);
+  }
+  std::stable_sort(places.begin(), places.end(),
+                   [&](const Place& a, const Place& b) {
+                     return std::pair(a.total_ns, trace.Name(a.slice)) <
+                            std::pair(b.total_ns, trace.Name(b.slice));
+                   });
+  std::vector<SliceId> out;
+  for (const Place& place : places) out.push_back(place.slice);
+  return out;
+}
+
+void AddUnified(const Model& model, Pricer& pricer,
+                const std::vector<PseudoOp>& pseudo_ops, ResultSet& result) {
   const bool inference = model.options().inference;
   Schema schema{"unified_perf_summary",
                 "Every device event that is no communication, by op.", {}};
@@ -367,7 +483,7 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
   Table table(std::move(schema));
 
   const Trace& trace = model.trace();
-  const std::vector<Item> items = Walk(model, pricer).Run();
+  const std::vector<Item> items = Walk(model, pricer, pseudo_ops).Run();
   struct Row {
     std::vector<const Item*> items;
     std::string_view category;
@@ -405,7 +521,9 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
     total_ns += row.measures.kernel_ns;
   }
   const auto uid = [&](const Row& row) {
-    return trace.Uid(model.tree().slice(row.items[0]->node));
+    const Item& item = *row.items[0];
+    return item.pseudo != nullptr ? item.pseudo->uid
+                                  : trace.Uid(model.tree().slice(item.node));
   };
   std::sort(rows.begin(), rows.end(), [&](const Row* a, const Row* b) {
     if (a->measures.kernel_ns != b->measures.kernel_ns)
@@ -424,6 +542,7 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
     std::vector<double> durations;
     double duration_sum = 0;
     for (const Item* item : row->items) {
+      if (item->pseudo != nullptr) continue;  // not in the time of the host
       const double us =
           Us(trace.Duration(model.tree().slice(item->node)));
       duration_sum += us;
@@ -461,9 +580,13 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
     std::string stack;
     if (inference) {
       // A synthetic op stands for one kernel and has no place of its own.
-      entry = first.synthetic ? "Not found" : EntryPoint(model, first.node);
-      stack = first.synthetic ? KernelList(model, first.work)
-                              : CallStackFull(model, first.work);
+      const NodeId place = first.pseudo != nullptr
+                               ? model.tree().launch(first.work[0])
+                               : first.node;
+      entry = first.synthetic ? "Not found" : EntryPoint(model, place);
+      const std::vector<SliceId> work = ByTotal(model, row->items);
+      stack = first.synthetic ? KernelList(model, work)
+                              : CallStackFull(model, work);
       cells.emplace_back(entry);
       cells.emplace_back(stack);
     }
@@ -479,6 +602,8 @@ void AddUnified(const Model& model, Pricer& pricer, ResultSet& result) {
 // One sheet: rows by name and parameters.
 struct Family {
   struct Row {
+    std::string name;
+    uint32_t uid = 0;
     std::vector<NodeId> nodes;
     size_t kernels = 0;  // below each
     const Priced* priced = nullptr;
@@ -489,17 +614,17 @@ struct Family {
   std::vector<Row> rows;
 };
 
-void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
+void AddFamilies(const Model& model, Pricer& pricer,
+                 const std::vector<PseudoOp>& pseudo_ops, ResultSet& result) {
   const Trace& trace = model.trace();
   const tree::Tree& tree = model.tree();
   std::map<std::string, Family> sheets;
-  const auto add = [&](const std::string& sheet, NodeId node, NodeId worker,
-                       bool backward) {
-    const Priced& priced = pricer.Price(worker, node, backward);
-    if (!priced.cost) return;
+  const auto add_row = [&](const std::string& sheet, const std::string& name,
+                           NodeId node, uint32_t uid, const Priced& priced,
+                           const std::vector<SliceId>& work) {
     Family& family = sheets[sheet];
-    std::string key = model.Name(node);
-    const size_t kernels = tree.DeviceWork(worker).size();
+    std::string key = name;
+    const size_t kernels = work.size();
     if (model.options().inference) key += '\x1f' + std::to_string(kernels);
     for (const Param& param : priced.params) {
       if (std::find(family.params.begin(), family.params.end(), param.name) ==
@@ -513,11 +638,20 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
       family.rows.emplace_back();
       family.rows.back().priced = &priced;
       family.rows.back().kernels = kernels;
+      family.rows.back().name = name;
+      family.rows.back().uid = uid;
     }
     Family::Row& row = family.rows[it->second];
     row.nodes.push_back(node);
+    row.measures.Add(trace, work, &priced);
+  };
+  const auto add = [&](const std::string& sheet, NodeId node, NodeId worker,
+                       bool backward) {
+    const Priced& priced = pricer.Price(worker, node, backward);
+    if (!priced.cost) return;
     const auto work = tree.DeviceWork(worker);
-    row.measures.Add(trace, {work.begin(), work.end()}, &priced);
+    add_row(sheet, model.Name(node), node, trace.Uid(tree.slice(node)), priced,
+            {work.begin(), work.end()});
   };
   // In the order of the file.
   std::vector<NodeId> ops;
@@ -542,6 +676,12 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
     if (!backward.valid() || !pricer.models().HasBackward(op)) continue;
     // Backward norms are in the joint sheet by their own names.
     if (!joint) add(op.sheet + "_bwd", node, backward, true);
+  }
+  for (const PseudoOp& pseudo : pseudo_ops) {
+    const Priced* priced = pricer.Price(pseudo);
+    if (priced == nullptr || !priced->cost) continue;
+    add_row(priced->model->sheet + "_fwd", std::string(pseudo.name),
+            pseudo.donor, pseudo.uid, *priced, pseudo.work);
   }
   for (auto& [name, family] : sheets) {
     Schema schema{name, "Ops of one family by their parameters.",
@@ -578,8 +718,7 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
     for (const Family::Row& row : family.rows) {
       const NodeId first = row.nodes[0];
       const Priced& priced = *row.priced;
-      const std::string op = model.Name(first);
-      std::vector<Value> cells = {op};
+      std::vector<Value> cells = {row.name};
       std::vector<std::optional<std::string>> texts;
       for (const std::string& param : family.params) {
         const auto it = std::find_if(
@@ -609,7 +748,7 @@ void AddFamilies(const Model& model, Pricer& pricer, ResultSet& result) {
       AppendFive(cells, Summary(row.measures.kernel_us));
       cells.emplace_back(Us(row.measures.kernel_ns));
       cells.emplace_back(row.nodes.size());
-      cells.emplace_back(trace.Uid(tree.slice(first)));
+      cells.emplace_back(row.uid);
       table.AddRow(cells);
     }
     result.tables.push_back(std::move(table));
@@ -622,8 +761,9 @@ void AddPerfSheets(const Model& model, ResultSet& result) {
   if (model.tree().size() == 0 || model.context().efficiency == nullptr)
     return;
   Pricer pricer(model);
-  AddUnified(model, pricer, result);
-  AddFamilies(model, pricer, result);
+  const std::vector<PseudoOp> pseudo_ops = FindPseudoOps(model);
+  AddUnified(model, pricer, pseudo_ops, result);
+  AddFamilies(model, pricer, pseudo_ops, result);
 }
 
 }  // namespace lamina::compat::tracelens

@@ -115,10 +115,10 @@ std::string CallStackFull(const Model& model, std::span<const SliceId> work) {
       if (IsModule(model, up)) {
         stack.push_back(WithoutNumbers(name));
       } else if (model.tree().IsOp(up)) {
-        stack.push_back(model.Name(up));
+        stack.push_back(WithoutNumbers(model.Name(up)));
       } else if (model.tree().kind(up) == trace::Kind::kPython &&
                  (Contains(name, "::") || Contains(name, "/"))) {
-        stack.emplace_back(name);
+        stack.push_back(WithoutNumbers(name));
       }
     }
     std::reverse(stack.begin(), stack.end());
@@ -126,10 +126,6 @@ std::string CallStackFull(const Model& model, std::span<const SliceId> work) {
       stacks.push_back(std::move(stack));
   }
   if (stacks.empty()) return "[]";
-  // Kernels of the op itself come before those of ops below it.
-  std::stable_sort(
-      stacks.begin(), stacks.end(),
-      [](const auto& a, const auto& b) { return a.size() < b.size(); });
   if (stacks.size() == 1) return ListOf(stacks[0]);
   size_t common = 0;
   while (std::all_of(stacks.begin(), stacks.end(), [&](const auto& stack) {

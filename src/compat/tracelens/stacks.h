@@ -24,7 +24,8 @@ std::string ParentModule(const Model& model, NodeId node);
 std::string CallStack(const Model& model, NodeId node);
 
 // From the root to the kernels: modules, ops and frames with "::" or "/".
-// Kernels with different stacks: the common part, then a list per tail.
+// Kernels with different stacks: the common part, then a list per tail, in
+// the order of `work`.
 std::string CallStackFull(const Model& model, std::span<const SliceId> work);
 
 // The names of the kernels alone.
