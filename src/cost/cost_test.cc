@@ -203,6 +203,18 @@ TEST(Models, BackwardOfAForwardOp) {
   EXPECT_EQ(cost->Spec(), "matrix_fp16");
 }
 
+TEST(Models, WrappersOfProfilersHaveNumbers) {
+  EXPECT_EQ(WithoutInstance("sglang_profiler::attention_7"),
+            "sglang_profiler::attention");
+  EXPECT_EQ(WithoutInstance("sglang_profiler::rmsnorm2d"),
+            "sglang_profiler::rmsnorm2d");
+  EXPECT_EQ(WithoutInstance("aten::add_7"), "aten::add_7");
+  const auto set = Models();
+  ASSERT_NE(set, nullptr);
+  EXPECT_NE(set->Find("sglang_profiler::attention_paged_attention_ragged_12"),
+            nullptr);
+}
+
 TEST(Models, CompiledTritonKernels) {
   const auto set = Models();
   ASSERT_NE(set, nullptr);
@@ -218,6 +230,22 @@ TEST(Models, CompiledTritonKernels) {
   EXPECT_EQ(cost->flops, 2359296);
   EXPECT_EQ(cost->bytes, 18432 * 128 * 2 + 18432 * 4);
   EXPECT_EQ(set->Find("triton_tem_fused_mm_1"), nullptr);
+}
+
+TEST(Formula, LongChainsAreRefused) {
+  std::string sum = "1";
+  std::string index = "[1]";
+  for (int i = 0; i < 100000; ++i) {
+    sum += "+1";
+    index += "[0]";
+  }
+  for (const std::string& text : {sum, index}) {
+    const auto formula = Formula::Compile(text, {});
+    ASSERT_FALSE(formula);
+    EXPECT_EQ(formula.error().what, "a formula has at most 4096 characters");
+  }
+  // The longest chain that is taken can be evaluated.
+  EXPECT_EQ(Number(sum.substr(0, 4095)), 2048);
 }
 
 TEST(Models, AnErrorInAFileNamesItsPlace) {

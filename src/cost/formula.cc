@@ -12,6 +12,8 @@ namespace {
 
 // Deeper nesting than any formula needs; bounds the recursion.
 constexpr int kMaxDepth = 64;
+// Chains such as 1 + 1 + 1 nest without parentheses, as deep as they are long.
+constexpr size_t kMaxLength = 4096;
 
 bool IsNameStart(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -290,6 +292,12 @@ class Parser {
 
 tl::expected<Formula, Formula::SyntaxError> Formula::Compile(
     std::string_view text, const std::vector<std::string>& names) {
+  if (text.size() > kMaxLength) {
+    return tl::make_unexpected(SyntaxError{
+        kMaxLength,
+        "a formula has at most " + std::to_string(kMaxLength) + " characters",
+        "name its parts under 'let'"});
+  }
   Formula formula;
   Parser parser(text, names, formula);
   if (!parser.Run()) return tl::make_unexpected(parser.error());

@@ -211,8 +211,14 @@ Status ModelSet::ReadOps(const DataFile& file, const Node& list, bool native) {
   return {};
 }
 
+std::string_view WithoutInstance(std::string_view op) {
+  if (!op.starts_with("sglang_profiler::")) return op;
+  const size_t end = op.find_last_not_of("0123456789");
+  return end + 1 < op.size() && op[end] == '_' ? op.substr(0, end) : op;
+}
+
 const OpModel* ModelSet::Find(std::string_view op) const {
-  const auto it = ops_.find(op);
+  const auto it = ops_.find(WithoutInstance(op));
   if (it != ops_.end()) return &it->second;
   if (op.starts_with("triton_poi_") || op.starts_with("triton_red_") ||
       op.starts_with("triton_per_"))

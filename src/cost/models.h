@@ -65,6 +65,10 @@ struct Model {
   std::optional<Formula> backward_flops, backward_bytes;
 };
 
+// "sglang_profiler::attention_7" without the number that the profiler wrapper
+// of SGLang adds; other names as they are.
+std::string_view WithoutInstance(std::string_view op);
+
 // One op and its model.
 struct OpModel {
   const Model* model = nullptr;

@@ -2,7 +2,6 @@
 #include "tree/steps.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 
 #include "base/decimal.h"
@@ -43,11 +42,19 @@ Steps Steps::Build(const Tree& tree) {
       engine.push_back(SliceId(i));
     }
   }
-  std::vector<SliceId>& found = profiler.empty() ? engine : profiler;
-  std::sort(found.begin(), found.end(), [&](SliceId a, SliceId b) {
+  const auto by_start = [&](SliceId a, SliceId b) {
     return std::pair(trace.Start(a), trace.Uid(a)) <
            std::pair(trace.Start(b), trace.Uid(b));
-  });
+  };
+  std::sort(engine.begin(), engine.end(), by_start);
+  std::sort(profiler.begin(), profiler.end(), by_start);
+  for (const SliceId s : engine) {
+    if (!trace.Name(s).starts_with("execute_")) continue;
+    if (steps.requests_.empty() ||
+        trace.Start(s) >= trace.End(steps.requests_.back()))
+      steps.requests_.push_back(s);
+  }
+  const std::vector<SliceId>& found = profiler.empty() ? engine : profiler;
   for (const SliceId s : found) {
     // The same step marked twice (both engine forms, several threads).
     if (!steps.steps_.empty() &&
@@ -91,11 +98,11 @@ Steps Steps::Build(const Tree& tree) {
       step = steps.StepAt(trace.Start(tree.slice(launch)));
       continue;
     }
-    const auto after = std::upper_bound(
-        on_device.begin(), on_device.end(), trace.Start(s),
-        [](int64_t time, const auto& range) {
-          return time < range.first.start_ns;
-        });
+    const auto after =
+        std::upper_bound(on_device.begin(), on_device.end(), trace.Start(s),
+                         [](int64_t time, const auto& range) {
+                           return time < range.first.start_ns;
+                         });
     if (after == on_device.begin()) continue;
     const auto& [interval, index] = *std::prev(after);
     if (trace.Start(s) < interval.end_ns) step = index;
@@ -103,11 +110,15 @@ Steps Steps::Build(const Tree& tree) {
   return steps;
 }
 
-StringId Steps::NameAt(NodeId node) const {
+StringId Steps::RequestsAt(NodeId node) const {
   const Trace& trace = tree_->trace();
-  const uint32_t step = StepAt(trace.Start(tree_->slice(node)));
-  if (step == kOutside) return {};
-  return trace.slices.name[steps_[step].slice.value];
+  const int64_t start = trace.Start(tree_->slice(node));
+  const auto after = std::upper_bound(
+      requests_.begin(), requests_.end(), start,
+      [&](int64_t ns, SliceId s) { return ns < trace.Start(s); });
+  if (after == requests_.begin()) return {};
+  const SliceId step = *std::prev(after);
+  return start < trace.End(step) ? trace.slices.name[step.value] : StringId();
 }
 
 uint32_t Steps::StepAt(int64_t time_ns) const {

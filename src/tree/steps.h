@@ -13,8 +13,8 @@
 namespace lamina::tree {
 
 struct Step {
-  SliceId slice;      // the host range
-  Interval host;      // of the range
+  SliceId slice;       // the host range
+  Interval host;       // of the range
   int64_t number = 0;  // N of ProfilerStep#N, else the position
 };
 
@@ -33,12 +33,15 @@ class Steps {
   }
   // The step whose host range holds a time; kOutside if none.
   uint32_t StepAt(int64_t host_time_ns) const;
-  // Name of the step in which a node of the host tree begins; invalid if none.
-  StringId NameAt(NodeId node) const;
+  // Name of the step that counts the tokens of its requests ("execute_...") and
+  // in which a node of the host tree begins; invalid if none. It need not be
+  // one of steps(): a trace may mark steps in several ways.
+  StringId RequestsAt(NodeId node) const;
 
  private:
   const Tree* tree_ = nullptr;
   std::vector<Step> steps_;
+  std::vector<SliceId> requests_;  // by start; none begins within another
   std::vector<uint32_t> of_device_;
 };
 

@@ -293,6 +293,27 @@ TEST(Steps, WorkBelongsToTheStepThatLaunchedIt) {
   EXPECT_EQ(steps.StepOf(nowhere), Steps::kOutside);
 }
 
+TEST(Steps, RequestsAreFoundBesideOtherMarks) {
+  Maker maker;
+  const SliceId early = maker.Op("early", 0, 5);
+  maker.Add(Kind::kAnnotation, "ProfilerStep#1", 6, 300);
+  // It cuts through the frame that it begins in.
+  maker.Add(Kind::kPython, "frame", 8, 20);
+  maker.Add(Kind::kAnnotation, "step[EXTEND bs=1 toks=4]", 9, 80);
+  maker.Add(Kind::kAnnotation, "execute_4_context_1(sq4)_generation_0", 10, 90);
+  const SliceId inside = maker.Op("inside", 50, 10);
+  const SliceId late = maker.Op("late", 100, 10);
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  const Steps steps = Steps::Build(tree);
+  ASSERT_EQ(steps.steps().size(), 1u);
+  EXPECT_FALSE(steps.RequestsAt(tree.node(early)).valid());
+  ASSERT_TRUE(steps.RequestsAt(tree.node(inside)).valid());
+  EXPECT_EQ(trace.strings[steps.RequestsAt(tree.node(inside))],
+            "execute_4_context_1(sq4)_generation_0");
+  EXPECT_FALSE(steps.RequestsAt(tree.node(late)).valid());
+}
+
 TEST(Steps, EngineRanges) {
   EXPECT_TRUE(IsEngineStep("execute_context_0(0)_generation_32(32)"));
   EXPECT_TRUE(IsEngineStep("execute_32_context_0(sq0sk0)_generation_1(sq1)"));

@@ -69,7 +69,7 @@ class CostViewBuilder {
     const cost::OpModel* model =
         ModelOf(trace_.slices.name[slice.value]);
     if (model != nullptr && model->sheet == "InferenceAttention")
-      key.step = steps_.NameAt(node).value;
+      key.step = steps_.RequestsAt(node).value;
     // What a kernel's name adds: element size of lists, TF32.
     key.kernel =
         work.empty() ? 0 : trace_.slices.name[work[0].value].value;

@@ -82,7 +82,7 @@ class Pricer {
     const auto work = model_.tree().DeviceWork(node);
     const StringId kernel =
         work.empty() ? StringId() : trace.slices.name[work[0].value];
-    const StringId step = model_.context().steps.NameAt(source);
+    const StringId step = model_.context().steps.RequestsAt(source);
     const Key key{trace.slices.name[slice.value].value,
                   op ? op->dims.value : 0,
                   op ? op->types.value : 0,
@@ -120,7 +120,7 @@ class Pricer {
     const trace::OpArgs* op = trace.Op(model_.tree().slice(pseudo.donor));
     if (found == nullptr || op == nullptr) return nullptr;
     const StringId kernel = trace.slices.name[pseudo.work[0].value];
-    const StringId step = model_.context().steps.NameAt(pseudo.donor);
+    const StringId step = model_.context().steps.RequestsAt(pseudo.donor);
     const auto [it, is_new] = pseudo_.try_emplace(
         std::tuple(pseudo.name, op->dims.value, op->types.value,
                    op->concrete.value, kernel.value, step.value,

@@ -194,9 +194,10 @@ class Drawing {
       Put("<line class=\"roof\" stroke-width=\"1.5\" x1=\"{:.1f}\" "
           "x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
           X(ridge), X(right), Y(roof.flops_per_s), Y(roof.flops_per_s));
+      // At the far end: marks crowd at the ridge.
       Put("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" "
-          "font-size=\"11\">{} {:.4g} T</text>",
-          X(ridge) + 6, Y(roof.flops_per_s) - 5, EscapeXml(roof.label),
+          "text-anchor=\"end\" font-size=\"11\">{} {:.4g} T</text>",
+          X(right) - 4, Y(roof.flops_per_s) - 5, EscapeXml(roof.label),
           roof.flops_per_s / 1e12);
     }
   }
