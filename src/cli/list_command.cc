@@ -2,6 +2,7 @@
 //
 // lamina list: what the program knows.
 #include "analysis/analyses.h"
+#include "analysis/layers/layers.h"
 #include "cli/commands.h"
 #include "cost/device.h"
 #include "ingest/ingest.h"
@@ -60,6 +61,8 @@ Result<Table> Rules(const Common& common) {
   };
   add("kernel_family", catalog->kernel_table());
   add("op_family", catalog->op_table());
+  LAMINA_ASSIGN(const auto layers, analysis::layers::LoadRules(data));
+  for (const auto& [name, patterns] : layers->all()) add(name, *patterns);
   return table;
 }
 

@@ -19,6 +19,7 @@ namespace {
 const CommandInfo kCommands[] = {
     ReportCommand(),
     TreeCommand(),
+    LayersCommand(),
     EventCommand(),
     CostCommand(),
     ListCommand(),

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""lamina layers finds the layers that are there, with modules and without, and
+gives every device event to exactly one layer or orphan row."""
+import gzip
+import json
+import pathlib
+
+from common import SAMPLES, Checks, Exact, lamina, report, shared, \
+    temporary, traces
+
+# Trace, layers of the largest pass, first kernel of the first layer and last
+# kernel of the last among the kernels by start; stages of the passes.
+TRUTH = [
+    ("sglang-qwen3-8b-prefilldecode", 36, 13, 517, {"prefill"}),
+    ("vllm-decode-full/replay", 24, 4, 422, {"decode"}),
+    ("vllm-prefilldecode-piecewise/replay", 24, 4, 411, {"mixed"}),
+    ("h100-qwen1.5-0.5b", 24, 449, None, {"none", "unknown"}),
+    ("mi300-qwen1.5-0.5b", 24, 476, 1507, {"none", "unknown"}),
+    ("h100-bert-small", 4, 8, 55, {"none", "unknown"}),
+    ("h100-falconsai-vit", 12, 7, 150, {"none", "unknown"}),
+    ("mi300-falconsai-vit", 12, 8, 151, {"none", "unknown"}),
+]
+# A model of several stacks: layers of each in one pass.
+DIFFUSION = ("xdit-flux1-sage/replay", {12, 24, 19, 38})
+NO_LAYERS = ["alexnet", "simple-add", "normalization", "compile-triton"]
+PARTS = ["attention_us", "gemm_us", "moe_us", "norm_us", "communication_us",
+         "quantization_us", "other_us"]
+
+
+def layers(trace, *args):
+    document = json.loads(lamina("layers", trace, "--format", "json",
+                                 *args).stdout, parse_float=Exact)
+    return document["tables"]
+
+
+def kernel_order(path):
+    """Event number -> place among the kernels by start."""
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    order = sorted((e["ts"], i) for i, e in enumerate(events)
+                   if e.get("cat") == "kernel" and e.get("ph") == "X")
+    return {uid: place for place, (_, uid) in enumerate(order)}
+
+
+def without_python(path, folder):
+    """The same trace without Python frames, so without modules."""
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    # Removed events leave an instant, so that event numbers stay.
+    document["traceEvents"] = [
+        {"ph": "i", "name": "gone", "pid": 0, "tid": 0, "ts": 0}
+        if e.get("cat") == "python_function" else e
+        for e in document["traceEvents"]]
+    target = pathlib.Path(folder) / path.name
+    target.write_bytes(gzip.compress(json.dumps(document).encode(), 1))
+    return target
+
+
+def check_truth(checks, folder, out, name, count, first, last, stages):
+    path = folder / "traces" / f"{name}.json.gz"
+    order = kernel_order(path)
+    stripped = without_python(path, out)
+    for what, trace, args in [("auto", path, []),
+                              ("repeat", path, ["--detector", "repeat"]),
+                              ("no modules", stripped, [])]:
+        tables = layers(trace, *args)
+        largest = max(tables["passes"], key=lambda p: p["layers"])
+        own = [r for r in tables["layers"] if r["pass"] == largest["pass"]]
+        checks.equal(f"{name}, {what}: layers", len(own), count)
+        begin = order[own[0]["first_uid"]]
+        checks.true(f"{name}, {what}: first kernel {begin}, truth {first}",
+                    abs(begin - first) <= 3)
+        if last is not None:
+            end = order[own[-1]["first_uid"]] + own[-1]["kernels"] - 1
+            checks.true(f"{name}, {what}: last kernel {end}, truth {last}",
+                        abs(end - last) <= 3)
+        checks.true(f"{name}, {what}: stage",
+                    {p["stage"] for p in tables["passes"]} <= stages)
+
+
+def check_conservation(checks, path):
+    tables = layers(path)
+    kernels = report(path, "--only", "kernels")[0]["kernels"]
+    expected = [sum(r["count"] for r in kernels),
+                sum(r["kernel_time_us"].ns for r in kernels)]
+    rows = tables.get("layers", []) + tables.get("orphans", [])
+    checks.equal(f"{path.name}: layers and orphans are all device events",
+                 [sum(r["kernels"] for r in rows),
+                  sum(r["kernel_time_us"].ns for r in rows)], expected)
+    checks.equal(f"{path.name}: stages are all device time",
+                 sum(r["kernel_time_us"].ns
+                     for r in tables.get("stage_kernel_type", [])),
+                 expected[1])
+    for row in tables.get("layers", []):
+        checks.equal(f"{path.name}: parts of a layer",
+                     sum(row[part].ns for part in PARTS),
+                     row["kernel_time_us"].ns)
+
+
+def main():
+    checks = Checks()
+    for path in traces(SAMPLES):
+        check_conservation(checks, path)
+    for name, count in [("serve", 4), ("moe", 4), ("graphs/replay", 4)]:
+        for detector in ("auto", "repeat"):
+            tables = layers(SAMPLES / f"{name}.json.gz", "--detector",
+                            detector)
+            checks.equal(f"{name}, {detector}: layers of every pass",
+                         {p["layers"] for p in tables["passes"]}, {count})
+    folder = shared()
+    for path in traces(folder):
+        check_conservation(checks, path)
+    with temporary() as out:
+        for row in TRUTH:
+            check_truth(checks, folder, out, *row)
+    name, expected = DIFFUSION
+    for args in ([], ["--detector", "repeat"]):
+        stacks = layers(folder / "traces" / f"{name}.json.gz",
+                        *args)["layer_stacks"]
+        found = {int(r["layers_per_pass"]) for r in stacks
+                 if r["layers_per_pass"].isdigit()}
+        checks.true(f"{name} {args}: {found} holds {expected}",
+                    expected <= found)
+    for name in NO_LAYERS:
+        tables = layers(folder / "traces" / f"{name}.json.gz")
+        checks.equal(f"{name}: no layers", tables["layers"], [])
+    checks.finish()
+
+
+main()
