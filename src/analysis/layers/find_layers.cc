@@ -236,6 +236,12 @@ class Finder {
       if (part == Part::kGemm) mark |= kGemmMark;
       marks.push_back(mark);
     }
+    uint32_t step = kNone;
+    for (size_t i = 0; i < marks.size(); ++i) {
+      const uint32_t own = StepOf(lane.kernels[i]);
+      if (i > 0 && own != step) marks[i] |= kCutMark;
+      step = own;
+    }
     // A norm written out in elementwise kernels begins at its square, or at
     // the cast before that.
     for (size_t i = 0; i < marks.size(); ++i) {
@@ -594,7 +600,19 @@ class Finder {
       }
       if (begins[p] - reached > longest) cuts[p] = begins[p];
     }
+    std::map<uint32_t, size_t> pass_of_step;
+    for (size_t p = 0; p < count; ++p) {
+      const Pass& pass = model_.passes[first_pass + p];
+      const uint32_t step =
+          StepOf(model_.layers[pass.layers.front()].work[0]);
+      if (step != tree::Steps::kOutside) pass_of_step.try_emplace(step, p);
+    }
     for (const SliceId s : rest) {
+      const auto known = pass_of_step.find(StepOf(s));
+      if (known != pass_of_step.end()) {
+        model_.passes[first_pass + known->second].outside.push_back(s);
+        continue;
+      }
       const auto it =
           std::upper_bound(cuts.begin() + 1, cuts.end(), trace_.Start(s));
       const auto p = static_cast<size_t>(it - cuts.begin()) - 1;

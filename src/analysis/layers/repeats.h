@@ -60,6 +60,7 @@ enum Mark : uint8_t {
   kAttentionMark = 2,
   kGemmMark = 4,
   kMaybeNormMark = 8,  // a norm that may stand inside a layer, too
+  kCutMark = 16,       // a step begins here: no layer goes across
 };
 
 // The layer stacks of a sequence by begin. Boundaries are rotated onto the norm

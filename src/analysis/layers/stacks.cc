@@ -150,7 +150,11 @@ class Builder {
  public:
   Builder(Ids ids, std::span<const uint8_t> marks,
           const StackOptions& options)
-      : ids_(ids), marks_(marks), options_(options) {}
+      : ids_(ids), marks_(marks), options_(options) {
+    for (uint32_t i = 0; i < marks_.size(); ++i) {
+      if ((marks_[i] & kCutMark) != 0) cuts_.push_back(i);
+    }
+  }
 
   std::vector<Stack> Run() {
     std::vector<Region> regions = FindRegions(ids_);
@@ -256,6 +260,17 @@ class Builder {
     stack.pieces.push_back({end - left, end + right, 0, false});
   }
 
+  // The first cut at or behind a position; the end without one.
+  uint32_t CutFrom(uint32_t at) const {
+    const auto it = std::lower_bound(cuts_.begin(), cuts_.end(), at);
+    return it == cuts_.end() ? static_cast<uint32_t>(ids_.size()) : *it;
+  }
+  // The last cut at or before a position; 0 without one.
+  uint32_t CutUpTo(uint32_t at) const {
+    const auto it = std::upper_bound(cuts_.begin(), cuts_.end(), at);
+    return it == cuts_.begin() ? 0 : *(it - 1);
+  }
+
   // The window at `from` that is nearest to `unit`: its end, or `from` when
   // none is near enough.
   uint32_t Nearest(Ids unit, uint32_t from, uint32_t limit_end,
@@ -292,7 +307,8 @@ class Builder {
       const size_t i = stack.pieces.size() % lengths.size();
       const uint32_t from = stack.pieces.back().end;
       const Ids unit = Unit(stack.pieces[i]);
-      const uint32_t length = Nearest(unit, from, after, false);
+      const uint32_t length =
+          Nearest(unit, from, std::min(after, CutFrom(from)), false);
       if (length == 0) return;
       stack.pieces.push_back({from, from + length, 0, false});
     }
@@ -307,8 +323,8 @@ class Builder {
           front.empty() ? stack.pieces.front().begin : front.back().begin;
       const size_t i = (k - step % k) % k;
       if (i >= stack.pieces.size()) return Prepend(stack, front);
-      const uint32_t length =
-          Nearest(Unit(stack.pieces[i]), to, before, true);
+      const uint32_t length = Nearest(Unit(stack.pieces[i]), to,
+                                      std::max(before, CutUpTo(to)), true);
       if (length == 0) return Prepend(stack, front);
       front.push_back({to - length, to, 0, false});
     }
@@ -341,7 +357,8 @@ class Builder {
           Limit(kTolerance, std::max(a.period, b.period) /
                                 std::max(1U, a.per_unit));
       const uint32_t between = b.begin() > a.end() ? b.begin() - a.end() : 0;
-      if (b.begin() >= a.end() && between <= limit && Similar(a, b)) {
+      if (b.begin() >= a.end() && between <= limit &&
+          CutFrom(a.end()) > b.begin() && Similar(a, b)) {
         a.pieces.back().end = b.begin();
         a.pieces.insert(a.pieces.end(), b.pieces.begin(), b.pieces.end());
         Variants(a);
@@ -481,6 +498,7 @@ class Builder {
   StackOptions options_;
   std::vector<Stack> stacks_;
   std::vector<std::vector<uint32_t>> known_units_;
+  std::vector<uint32_t> cuts_;
 };
 
 }  // namespace
