@@ -6,11 +6,13 @@
 #include "analysis/layers/layers.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "emit/chrome/copy.h"
 
 namespace lamina::cli {
 namespace {
 
 using analysis::layers::Detector;
+using trace::SliceId;
 
 struct Options {
   std::string trace;
@@ -18,7 +20,87 @@ struct Options {
   std::string layer;
   uint32_t min_layers = 3;
   std::string explain;
+  std::string perfetto;
 };
+
+// Tracks for passes, layers and the parts of layers above the device's own, as
+// records to stand in front of the first event.
+std::string Tracks(const analysis::Context& context,
+                   const analysis::layers::LayerModel& model) {
+  const trace::Trace& trace = context.trace;
+  std::string out;
+  // A process of its own, with a number that no profiler gives.
+  constexpr int64_t kProcess = 2000000000;
+  const auto span = [&](std::string_view name, int64_t device, int64_t tid,
+                        int64_t start, int64_t end) {
+    emit::AppendSpan(out, name, "lamina", kProcess + device, tid, start,
+                     end - start, "");
+  };
+  for (const analysis::layers::Pass& pass : model.passes) {
+    if (pass.layers.empty()) continue;
+    const int64_t first =
+        trace.Start(model.layers[pass.layers.front()].work[0]);
+    int64_t last = first;
+    for (const uint32_t l : pass.layers) {
+      const analysis::layers::Layer& layer = model.layers[l];
+      int64_t end = 0;
+      for (const SliceId s : layer.work) end = std::max(end, trace.End(s));
+      last = std::max(last, end);
+      span(model.stacks[layer.stack].name + " " + std::to_string(layer.index),
+           pass.device, 2, trace.Start(layer.work[0]), end);
+      // One span per run of kernels that do the same part.
+      for (size_t i = 0; i < layer.work.size();) {
+        const auto part = analysis::layers::PartOf(
+            context.catalog.family(context.device.family(layer.work[i]))
+                .name);
+        size_t j = i;
+        int64_t reached = 0;
+        while (j < layer.work.size() &&
+               analysis::layers::PartOf(
+                   context.catalog
+                       .family(context.device.family(layer.work[j]))
+                       .name) == part) {
+          reached = std::max(reached, trace.End(layer.work[j]));
+          ++j;
+        }
+        if (j < layer.work.size())
+          reached = std::min(reached, trace.Start(layer.work[j]));
+        if (reached > trace.Start(layer.work[i]))
+          span(analysis::layers::PartName(part), pass.device, 3,
+               trace.Start(layer.work[i]), reached);
+        i = j;
+      }
+    }
+    const size_t number = static_cast<size_t>(&pass - model.passes.data());
+    span("pass " + std::to_string(number) + " " + pass.stage, pass.device, 1,
+         first, last);
+    for (const auto& [tid, name] :
+         {std::pair{1, "pass"}, std::pair{2, "layer"}, std::pair{3, "part"}})
+      emit::AppendName(out, "thread_name", kProcess + pass.device, tid, name);
+    emit::AppendName(out, "process_name", kProcess + pass.device, 0,
+                     "lamina: device " + std::to_string(pass.device));
+  }
+  return out;
+}
+
+// A copy of the trace with the tracks.
+Status WritePerfetto(const std::string& input, const std::string& output,
+                     const analysis::Context& context,
+                     const analysis::layers::LayerModel& model) {
+  const auto& offsets = context.trace.slices.offset;
+  if (offsets.size() == 0) return {};
+  emit::Addition addition;
+  addition.offset = *std::min_element(offsets.begin(), offsets.end());
+  addition.before = Tracks(context, model);
+  if (input == "-") {
+    return Fail(UsageError("--perfetto needs a file to copy",
+                           "give the trace by its name, not as -"));
+  }
+  LAMINA_ASSIGN(const auto source, OpenByteSource(input));
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+  LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {&addition, 1}));
+  return sink->Close();
+}
 
 // Which rule of every table a kernel name meets.
 Table Explain(const rules::Catalog& catalog,
@@ -101,9 +183,14 @@ Result<int> RunLayers(const Options& options, Common& common) {
   document.inputs = {options.trace};
   {
     const ScopedStage stage(&common.times, "layers");
-    document.result = analysis::layers::LayerTables(
-        *context, *rules,
-        analysis::layers::FindLayers(*context, *rules, layers), layers);
+    const analysis::layers::LayerModel model =
+        analysis::layers::FindLayers(*context, *rules, layers);
+    document.result = analysis::layers::LayerTables(*context, *rules, model,
+                                                    layers);
+    if (!options.perfetto.empty()) {
+      LAMINA_TRY(WritePerfetto(options.trace, options.perfetto, *context,
+                               model));
+    }
   }
   // On a terminal every layer one by one is too much unless asked for.
   if (common.format == "table" && common.top == 0) {
@@ -132,6 +219,9 @@ Run Add(CLI::App& app, Common& common) {
                  "Fewer copies are no layers")
       ->check(CLI::Range(2, 100000))
       ->capture_default_str();
+  app.add_option("--perfetto", options->perfetto,
+                 "Write the trace with tracks for passes, layers and parts "
+                 "to this file (.json or .json.gz)");
   common.AddTo(app);
   return [options, &common] { return RunLayers(*options, common); };
 }

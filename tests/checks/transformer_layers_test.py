@@ -96,8 +96,29 @@ def check_conservation(checks, path):
                      row["kernel_time_us"].ns)
 
 
+def check_tracks(checks, path):
+    """--perfetto changes no event and adds tracks that hold the layers."""
+    with temporary() as out:
+        target = pathlib.Path(out) / "tracks.json.gz"
+        lamina("layers", path, "--perfetto", target)
+        before = json.loads(gzip.decompress(path.read_bytes()))
+        after = json.loads(gzip.decompress(target.read_bytes()))
+    own = [e for e in after["traceEvents"]
+           if isinstance(e["pid"], int) and e["pid"] >= 2_000_000_000]
+    after["traceEvents"] = [e for e in after["traceEvents"] if e not in own]
+    checks.true(f"{path.name}: all else is as it was", before == after)
+    tracks = {e["args"]["name"]: e["tid"] for e in own
+              if e["name"] == "thread_name"}
+    count = len(layers(path)["layers"])
+    checks.equal(f"{path.name}: layers on the track",
+                 sum(e["ph"] == "X" and e["tid"] == tracks["layer"]
+                     for e in own), count)
+
+
 def main():
     checks = Checks()
+    check_tracks(checks, SAMPLES / "serve.json.gz")
+    check_tracks(checks, SAMPLES / "graphs/replay.json.gz")
     for path in traces(SAMPLES):
         check_conservation(checks, path)
     for name, count in [("serve", 4), ("moe", 4), ("graphs/replay", 4)]:

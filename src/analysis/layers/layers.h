@@ -104,6 +104,7 @@ ResultSet LayerTables(const Context& context, const Rules& rules,
 
 // The part of a layer that a family of kernels is.
 Part PartOf(std::string_view family);
+std::string_view PartName(Part part);
 
 AnalysisInfo Info();
 

@@ -619,6 +619,10 @@ Result<ResultSet> Run(const Context& context) {
 
 }  // namespace
 
+std::string_view PartName(Part part) {
+  return kPartNames[static_cast<size_t>(part)];
+}
+
 Part PartOf(std::string_view family) {
   if (family == "attention" || family == "ssm") return Part::kAttention;
   if (family == "gemm") return Part::kGemm;
