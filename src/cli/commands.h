@@ -9,6 +9,7 @@ CommandInfo ReportCommand();
 CommandInfo TreeCommand();
 CommandInfo EventCommand();
 CommandInfo LayersCommand();
+CommandInfo AnnotateCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

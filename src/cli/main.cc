@@ -20,6 +20,7 @@ const CommandInfo kCommands[] = {
     ReportCommand(),
     TreeCommand(),
     LayersCommand(),
+    AnnotateCommand(),
     EventCommand(),
     CostCommand(),
     ListCommand(),

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/cudagraph/align.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+
+namespace lamina::cudagraph {
+namespace {
+
+using Tokens = std::span<const uint32_t>;
+
+// Tables above this size (cells) are not filled; the order inside names is
+// taken instead and called likely only.
+constexpr uint64_t kMaxCells = uint64_t{400} << 20;
+// How far from its expected place a launch may fill a gap.
+constexpr int64_t kGapReach = 4;
+
+bool SameMultiset(Tokens a, Tokens b) {
+  if (a.size() != b.size()) return false;
+  std::vector<uint32_t> x(a.begin(), a.end());
+  std::vector<uint32_t> y(b.begin(), b.end());
+  std::sort(x.begin(), x.end());
+  std::sort(y.begin(), y.end());
+  return x == y;
+}
+
+// i-th occurrence of a token to its i-th occurrence.
+void ByOrder(const Sequence& capture, const Sequence& replay,
+             std::vector<Match>& matches, Level level) {
+  absl::flat_hash_map<uint32_t, std::vector<uint32_t>> places;
+  for (uint32_t i = 0; i < capture.tokens.size(); ++i)
+    places[capture.tokens[i]].push_back(i);
+  absl::flat_hash_map<uint32_t, uint32_t> next;
+  absl::flat_hash_map<uint32_t, uint32_t> stream_of;
+  absl::flat_hash_map<uint32_t, bool> spread;  // runs on several streams
+  for (uint32_t j = 0; j < replay.streams.size(); ++j) {
+    const auto [it, is_new] =
+        stream_of.try_emplace(replay.tokens[j], replay.streams[j]);
+    if (!is_new && it->second != replay.streams[j])
+      spread[replay.tokens[j]] = true;
+  }
+  for (uint32_t j = 0; j < replay.tokens.size(); ++j) {
+    const uint32_t token = replay.tokens[j];
+    const auto it = places.find(token);
+    const uint32_t k = next[token]++;
+    if (it == places.end() || k >= it->second.size()) continue;
+    Match& match = matches[j];
+    match.partner = it->second[k];
+    // One launch of its name has no order that could be wrong.
+    const bool single = it->second.size() == 1;
+    match.level = spread.contains(token) && !single ? Level::kLcs : level;
+    match.alternatives = match.level == Level::kLcs
+                             ? static_cast<uint32_t>(it->second.size())
+                             : 1;
+  }
+}
+
+// Longest common subsequence; a replayed element whose partner is the same on
+// every optimal alignment is sure.
+class Lcs {
+ public:
+  Lcs(Tokens a, Tokens b) : a_(a), b_(b), width_(b.size() + 1) {}
+
+  void Run(std::vector<Match>& matches) {
+    const size_t n = a_.size();
+    const size_t m = b_.size();
+    forward_.assign((n + 1) * width_, 0);
+    backward_.assign((n + 1) * width_, 0);
+    for (size_t i = 1; i <= n; ++i) {
+      for (size_t j = 1; j <= m; ++j) {
+        At(forward_, i, j) =
+            a_[i - 1] == b_[j - 1]
+                ? static_cast<uint16_t>(At(forward_, i - 1, j - 1) + 1)
+                : std::max(At(forward_, i - 1, j), At(forward_, i, j - 1));
+      }
+    }
+    for (size_t i = n; i-- > 0;) {
+      for (size_t j = m; j-- > 0;) {
+        At(backward_, i, j) =
+            a_[i] == b_[j]
+                ? static_cast<uint16_t>(At(backward_, i + 1, j + 1) + 1)
+                : std::max(At(backward_, i + 1, j), At(backward_, i, j + 1));
+      }
+    }
+    const uint16_t length = At(forward_, n, m);
+    // Whether an element is unmatched on some optimal alignment, too, does not
+    // matter: the question is which launch it comes from.
+    for (size_t j = 0; j < m; ++j) {
+      uint32_t partners = 0;
+      uint32_t first = Match::kNoPartner;
+      for (size_t i = 0; i < n; ++i) {
+        if (a_[i] != b_[j] ||
+            At(forward_, i, j) + 1 + At(backward_, i + 1, j + 1) != length)
+          continue;
+        if (partners++ == 0) first = static_cast<uint32_t>(i);
+      }
+      if (partners == 0) continue;
+      matches[j].alternatives = partners;
+      if (partners == 1) {
+        matches[j].partner = first;
+        matches[j].level = Level::kSure;
+      } else {
+        matches[j].level = Level::kLcs;
+      }
+    }
+    // The earliest alignment decides ties.
+    size_t i = 0;
+    size_t j = 0;
+    while (i < n && j < m) {
+      if (a_[i] == b_[j] &&
+          At(backward_, i, j) == At(backward_, i + 1, j + 1) + 1) {
+        if (matches[j].partner == Match::kNoPartner)
+          matches[j].partner = static_cast<uint32_t>(i);
+        ++i;
+        ++j;
+      } else if (At(backward_, i + 1, j) >= At(backward_, i, j + 1)) {
+        ++i;
+      } else {
+        ++j;
+      }
+    }
+    // On some optimal alignment, but not on the earliest.
+    for (size_t k = 0; k < m; ++k) {
+      if (matches[k].partner == Match::kNoPartner) matches[k] = Match();
+    }
+  }
+
+ private:
+  uint16_t& At(std::vector<uint16_t>& table, size_t i, size_t j) const {
+    return table[i * width_ + j];
+  }
+
+  Tokens a_;
+  Tokens b_;
+  size_t width_;
+  std::vector<uint16_t> forward_;
+  std::vector<uint16_t> backward_;
+};
+
+// Elements without a partner, between the partners of their neighbours.
+void FillGaps(const Sequence& capture, const Sequence& replay,
+              std::vector<Match>& matches) {
+  const auto n = static_cast<int64_t>(capture.tokens.size());
+  std::vector<bool> used(capture.tokens.size(), false);
+  for (const Match& match : matches) {
+    if (match.partner != Match::kNoPartner) used[match.partner] = true;
+  }
+  for (size_t j = 0; j < matches.size();) {
+    if (matches[j].partner != Match::kNoPartner) {
+      ++j;
+      continue;
+    }
+    size_t end = j;
+    while (end < matches.size() &&
+           matches[end].partner == Match::kNoPartner)
+      ++end;
+    const int64_t before =
+        j > 0 ? static_cast<int64_t>(matches[j - 1].partner) : -1;
+    const int64_t after =
+        end < matches.size() ? static_cast<int64_t>(matches[end].partner) : n;
+    for (size_t k = j; k < end; ++k) {
+      const int64_t expected = before + 1 + static_cast<int64_t>(k - j);
+      Match& match = matches[k];
+      for (const bool by_name : {true, false}) {
+        for (int64_t away = 0;
+             away <= kGapReach && match.partner == Match::kNoPartner;
+             ++away) {
+          for (const int64_t i : {expected - away, expected + away}) {
+            if (i <= before || i >= after || i < 0 || i >= n) continue;
+            const auto at = static_cast<size_t>(i);
+            const bool fits =
+                by_name ? capture.tokens[at] == replay.tokens[k]
+                        : !capture.families.empty() &&
+                              capture.families[at] == replay.families[k];
+            if (used[at] || !fits) continue;
+            match.partner = static_cast<uint32_t>(i);
+            match.level = by_name ? Level::kGapFifo : Level::kFamily;
+            used[at] = true;
+            break;
+          }
+        }
+      }
+      if (match.partner != Match::kNoPartner) continue;
+      if (before >= 0 && after < n) {
+        match.level = Level::kScope;
+        match.before = static_cast<uint32_t>(before);
+        match.after = static_cast<uint32_t>(after);
+      }
+    }
+    j = end;
+  }
+}
+
+}  // namespace
+
+std::string_view LevelName(Level level) {
+  static constexpr std::string_view kNames[kLevels] = {
+      "exact", "fifo", "sure", "gap-fifo", "family", "lcs", "scope", "none"};
+  return kNames[static_cast<size_t>(level)];
+}
+
+std::string_view ConfidenceOf(Level level) {
+  switch (level) {
+    case Level::kExact:
+    case Level::kFifo:
+    case Level::kSure:
+      return "fact";
+    case Level::kGapFifo:
+    case Level::kFamily:
+    case Level::kLcs:
+      return "likely";
+    case Level::kScope:
+      return "partial";
+    case Level::kNone:
+      return "none";
+  }
+  return "none";
+}
+
+std::vector<Match> Align(const Sequence& capture, const Sequence& replay) {
+  std::vector<Match> matches(replay.tokens.size());
+  if (std::ranges::equal(capture.tokens, replay.tokens)) {
+    for (uint32_t j = 0; j < matches.size(); ++j)
+      matches[j] = {j, Level::kExact};
+    return matches;
+  }
+  if (SameMultiset(capture.tokens, replay.tokens)) {
+    ByOrder(capture, replay, matches, Level::kFifo);
+    return matches;
+  }
+  const uint64_t cells = (uint64_t{capture.tokens.size()} + 1) *
+                         (uint64_t{replay.tokens.size()} + 1);
+  if (cells > kMaxCells || capture.tokens.size() > 65000 ||
+      replay.tokens.size() > 65000) {
+    ByOrder(capture, replay, matches, Level::kLcs);
+  } else {
+    Lcs(capture.tokens, replay.tokens).Run(matches);
+  }
+  FillGaps(capture, replay, matches);
+  return matches;
+}
+
+}  // namespace lamina::cudagraph
