@@ -4,12 +4,11 @@
 // the events of a trace and the fields of each, chunk by chunk of 256 KiB on
 // one thread, without looking at a value.
 //   simdjson_iterate FILE.json
+#include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <simdjson.h>
 #include <unistd.h>
-
-#include <cstdio>
-#include <cstring>
 #include <vector>
 
 int main(int argc, char** argv) {
@@ -47,8 +46,8 @@ int main(int argc, char** argv) {
       --end;
     if (end <= begin + 3) break;
     text[end - 2] = ']';
-    auto document = parser.iterate(text + begin, end - 1 - begin,
-                                   buffer.size() - begin);
+    auto document =
+        parser.iterate(text + begin, end - 1 - begin, buffer.size() - begin);
     for (auto event : document.get_array()) {
       ++events;
       for (auto field : event.get_object()) {

@@ -29,8 +29,8 @@ struct ReportOptions {
   bool link_by_flows = false;     // launches by ac2g flows only
   int64_t short_kernel_ns = 10'000;
   std::optional<int64_t> micro_idle_ns;  // splits idle time at this length
-  std::string device;  // name or file; empty: what the trace says
-  int threads = 0;     // 0: all cores
+  std::string device;     // name or file; empty: what the trace says
+  int threads = 0;        // 0: all cores
   std::string rules_dir;  // data files that extend the built-in ones
 };
 

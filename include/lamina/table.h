@@ -30,8 +30,8 @@ enum class Shown : uint8_t {
   kPlain,
   kPercent,  // 0..100
   kBytes,
-  kCount,  // scaled by 1000: FLOPs
-  kBar,    // kPercent with a bar beside it
+  kCount,   // scaled by 1000: FLOPs
+  kBar,     // kPercent with a bar beside it
   kHidden,  // in files only
 };
 
@@ -66,8 +66,7 @@ class Value {
   Value(bool value) : kind_(Kind::kBool), int_(value) {}        // NOLINT
   Value(double value) : kind_(Kind::kReal), real_(value) {}     // NOLINT
   template <class T>
-    requires std::is_integral_v<T>
-  Value(T value)  // NOLINT
+  requires std::is_integral_v<T> Value(T value)  // NOLINT
       : kind_(Kind::kInt), int_(static_cast<int64_t>(value)) {}
   template <class T>
   Value(const std::optional<T>& value) {  // NOLINT
@@ -121,8 +120,7 @@ class Table {
     return At(row, schema_.IndexOf(column));
   }
   bool IsNull(size_t row, size_t column) const {
-    return data_[column].present.size() > row &&
-           !data_[column].present[row];
+    return data_[column].present.size() > row && !data_[column].present[row];
   }
   int64_t Int(size_t row, size_t column) const {
     return data_[column].ints[row];
@@ -136,10 +134,10 @@ class Table {
 
  private:
   struct ColumnData {
-    std::vector<int64_t> ints;      // kInt, kBool, kTime
-    std::vector<double> reals;      // kReal
-    std::vector<uint32_t> texts;    // kText: StringId values
-    std::vector<bool> present;      // empty: no null so far
+    std::vector<int64_t> ints;    // kInt, kBool, kTime
+    std::vector<double> reals;    // kReal
+    std::vector<uint32_t> texts;  // kText: StringId values
+    std::vector<bool> present;    // empty: no null so far
   };
 
   Schema schema_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/analyses.h"
 
-#define LAMINA_ANALYSIS(name)         \
-  namespace lamina::analysis::name {  \
-  AnalysisInfo Info();                \
+#define LAMINA_ANALYSIS(name)        \
+  namespace lamina::analysis::name { \
+  AnalysisInfo Info();               \
   }
 #include "analyses.inc"
 #undef LAMINA_ANALYSIS

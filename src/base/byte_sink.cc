@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/byte_sink.h"
 
-#include <fcntl.h>
-#include <isa-l/igzip_lib.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <isa-l/igzip_lib.h>
+#include <unistd.h>
 #include <vector>
 
 namespace lamina {
@@ -160,14 +159,13 @@ Result<std::unique_ptr<ByteSink>> CreateFileSink(const std::string& path) {
                          !std::filesystem::is_regular_file(place, ignored);
     const std::string target =
         special ? path : path + ".part" + std::to_string(::getpid());
-    const int fd = ::open(target.c_str(),
-                          O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int fd =
+        ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return Fail(OutputError(path, errno));
     sink = std::make_unique<FdSink>(fd, path, special ? "" : target,
                                     special ? "" : path);
   }
-  if (path.ends_with(".gz"))
-    sink = std::make_unique<GzipSink>(std::move(sink));
+  if (path.ends_with(".gz")) sink = std::make_unique<GzipSink>(std::move(sink));
   return sink;
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/byte_source.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <vector>
+#include <zstd.h>
 
 namespace lamina {
 namespace {
@@ -125,8 +124,8 @@ class UnpackingSource : public ByteSource {
     return *got > 0;
   }
   void Damaged(uint64_t unread, std::string what) {
-    damage_ = SourceDamage{stored_->stored_position() - unread,
-                           std::move(what)};
+    damage_ =
+        SourceDamage{stored_->stored_position() - unread, std::move(what)};
   }
 
   std::unique_ptr<ByteSource> stored_;
@@ -145,8 +144,8 @@ class InflateSource final : public UnpackingSource {
   Result<size_t> Read(char* to, size_t size) override {
     if (done_) return size_t{0};
     state_.next_out = reinterpret_cast<uint8_t*>(to);
-    state_.avail_out = static_cast<uint32_t>(
-        std::min<size_t>(size, size_t{1} << 30));
+    state_.avail_out =
+        static_cast<uint32_t>(std::min<size_t>(size, size_t{1} << 30));
     const uint32_t wanted = state_.avail_out;
     while (state_.avail_out == wanted) {
       if (state_.avail_in == 0) {
@@ -185,10 +184,9 @@ class InflateSource final : public UnpackingSource {
       if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT &&
           code != ISAL_OUT_OVERFLOW) {
         done_ = true;
-        Damaged(state_.avail_in,
-                code == ISAL_INCORRECT_CHECKSUM
-                    ? "the gzip checksum does not match"
-                    : "the compressed data is corrupt");
+        Damaged(state_.avail_in, code == ISAL_INCORRECT_CHECKSUM
+                                     ? "the gzip checksum does not match"
+                                     : "the compressed data is corrupt");
         break;
       }
       if (state_.block_state == ISAL_BLOCK_FINISH) member_finished_ = true;
@@ -280,9 +278,9 @@ Result<std::unique_ptr<ByteSource>> OpenZipMember(
   if (header.size() < 30)
     return Fail(InputError(stored->name(), "the zip header is cut off"));
   const uint16_t method = Little16(header, 8);
-  LAMINA_ASSIGN(const std::string skipped,
-                Take(*stored, size_t{Little16(header, 26)} +
-                                  Little16(header, 28)));
+  LAMINA_ASSIGN(
+      const std::string skipped,
+      Take(*stored, size_t{Little16(header, 26)} + Little16(header, 28)));
   if (method != 8) {
     return Fail(InputError(stored->name(),
                            "the first file of the zip is not deflated",
@@ -291,16 +289,14 @@ Result<std::unique_ptr<ByteSource>> OpenZipMember(
   return std::make_unique<InflateSource>(std::move(stored), false);
 }
 
-Result<std::unique_ptr<ByteSource>> Unpack(
-    std::unique_ptr<ByteSource> stored) {
+Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored) {
   LAMINA_ASSIGN(std::string head, Take(*stored, 4));
   if (head.empty()) {
     return Fail(InputError(stored->name(), "the file is empty",
                            "give a file that the profiler wrote"));
   }
   const Packing packing = DetectPacking(head);
-  stored = std::make_unique<PrefixedSource>(std::move(head),
-                                            std::move(stored));
+  stored = std::make_unique<PrefixedSource>(std::move(head), std::move(stored));
   switch (packing) {
     case Packing::kGzip:
       return std::make_unique<InflateSource>(std::move(stored), true);
@@ -318,10 +314,10 @@ Result<std::unique_ptr<ByteSource>> Unpack(
 Result<bool> Skip(ByteSource& source, uint64_t size) {
   std::vector<char> block(kStoredBlock);
   while (size > 0) {
-    LAMINA_ASSIGN(const size_t got,
-                  source.Read(block.data(),
-                              static_cast<size_t>(
-                                  std::min<uint64_t>(size, block.size()))));
+    LAMINA_ASSIGN(
+        const size_t got,
+        source.Read(block.data(), static_cast<size_t>(
+                                      std::min<uint64_t>(size, block.size()))));
     if (got == 0) return false;
     size -= got;
   }
@@ -380,8 +376,8 @@ Result<std::string> ReadAll(const std::string& path, size_t limit) {
   LAMINA_ASSIGN(const auto source, OpenByteSource(path));
   LAMINA_ASSIGN(std::string out, Take(*source, limit + 1));
   if (out.size() > limit) {
-    return Fail(InputError(path, "the file is larger than " +
-                                     std::to_string(limit) + " bytes"));
+    return Fail(InputError(
+        path, "the file is larger than " + std::to_string(limit) + " bytes"));
   }
   if (const auto damage = source->damage())
     return Fail(InputErrorAt(path, damage->offset, damage->what));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/byte_source.h"
 
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "base/byte_sink.h"
 
@@ -113,8 +112,7 @@ TEST(ByteSource, GarbageBehindGzipIsNamed) {
   EXPECT_EQ(back.text, "text");
   ASSERT_TRUE(back.damage.has_value());
   // Zero padding is common and harmless.
-  EXPECT_FALSE(
-      Drain(Gzip("text") + std::string(512, '\0')).damage.has_value());
+  EXPECT_FALSE(Drain(Gzip("text") + std::string(512, '\0')).damage.has_value());
 }
 
 TEST(ByteSource, ErrorsNameTheFile) {

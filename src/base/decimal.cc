@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/decimal.h"
 
-#include <fmt/core.h>
-
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <fmt/core.h>
 #include <limits>
 
 namespace lamina {
@@ -115,8 +114,9 @@ std::string Scaled(double value, double base,
     ++unit;
   }
   const double size = std::fabs(value);
-  const char* format = size >= 100 ? "{:.0f}{}" : size >= 10 ? "{:.1f}{}"
-                                                            : "{:.2f}{}";
+  const char* format = size >= 100  ? "{:.0f}{}"
+                       : size >= 10 ? "{:.1f}{}"
+                                    : "{:.2f}{}";
   return fmt::format(fmt::runtime(format), value, units[unit]);
 }
 
@@ -172,8 +172,8 @@ std::optional<double> ParseDouble(std::string_view text) {
 }
 
 void AppendMicroseconds(std::string& out, int64_t ns) {
-  uint64_t magnitude = ns < 0 ? 0 - static_cast<uint64_t>(ns)
-                              : static_cast<uint64_t>(ns);
+  uint64_t magnitude =
+      ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
   if (ns < 0) out += '-';
   std::array<char, 24> buffer;
   const auto [end, code] = std::to_chars(

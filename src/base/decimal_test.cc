@@ -2,7 +2,6 @@
 #include "base/decimal.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 namespace lamina {
@@ -74,9 +73,9 @@ TEST(Decimal, MatchesSlowTwin) {
       // fraction / scale microseconds = fraction * 1000 / scale ns.
       const uint64_t ns = fraction * 1000 / scale;
       const uint64_t rest = fraction * 1000 % scale;
-      const bool up = rest * 2 > scale ||
-                      (rest * 2 == scale &&
-                       (static_cast<uint64_t>(scaled) + ns) % 2 == 1);
+      const bool up =
+          rest * 2 > scale ||
+          (rest * 2 == scale && (static_cast<uint64_t>(scaled) + ns) % 2 == 1);
       scaled += static_cast<int64_t>(ns + (up ? 1 : 0));
     }
     ASSERT_EQ(Ns(text), scaled) << text;
@@ -88,8 +87,8 @@ TEST(Decimal, FormatIsTheInverse) {
   EXPECT_EQ(FormatMicroseconds(-5), "-0.005");
   EXPECT_EQ(FormatMicroseconds(0), "0.000");
   EXPECT_EQ(FormatMicroseconds(INT64_MIN), "-9223372036854775.808");
-  for (const int64_t ns : {int64_t{1}, int64_t{999}, int64_t{1000},
-                           int64_t{1712106710123456789}})
+  for (const int64_t ns :
+       {int64_t{1}, int64_t{999}, int64_t{1000}, int64_t{1712106710123456789}})
     EXPECT_EQ(Ns(FormatMicroseconds(ns)), ns);
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
 
-#include <simdjson.h>
-
 #include <array>
 #include <cctype>
+#include <simdjson.h>
 
 namespace lamina {
 namespace {
@@ -189,8 +188,8 @@ void AppendCsvField(std::string& out, std::string_view text) {
 
 void AppendSafeCsvField(std::string& out, std::string_view text) {
   const bool risky =
-      !text.empty() && std::string_view("=+-@\t\r").find(text[0]) !=
-                           std::string_view::npos;
+      !text.empty() &&
+      std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos;
   // "-1" and "+2.5e3" are numbers, and a lone sign is no formula.
   if (!risky || text.size() == 1 ||
       ((text[0] == '-' || text[0] == '+') &&

@@ -12,7 +12,9 @@ TEST(Escape, TerminalHidesControlAndDirectionCharacters) {
   EXPECT_EQ(EscapeTerminal("a\nb\tc"), "a\\nb\\tc");
   EXPECT_EQ(EscapeTerminal("gr\xC3\xBC\xC3\x9F"), "gr\xC3\xBC\xC3\x9F");
   // U+202E reverses the text behind it.
-  EXPECT_EQ(EscapeTerminal("a\xE2\x80\xAE" "b"), "a\\u202eb");
+  EXPECT_EQ(EscapeTerminal("a\xE2\x80\xAE"
+                           "b"),
+            "a\\u202eb");
   // C1 controls and broken UTF-8.
   EXPECT_EQ(EscapeTerminal("\xC2\x9B"), "\\x9b");
   EXPECT_EQ(EscapeTerminal("\xFF\xC3"), "\\xff\\xc3");
@@ -65,13 +67,16 @@ TEST(Escape, PythonLikeRepr) {
 TEST(Escape, ShortenKeepsCharactersWhole) {
   EXPECT_EQ(Shorten("abcdef", 10), "abcdef");
   EXPECT_EQ(Shorten("abcdef", 3), "abc...");
-  EXPECT_EQ(Shorten("a\xC3\xBC" "b", 2), "a...");
+  EXPECT_EQ(Shorten("a\xC3\xBC"
+                    "b",
+                    2),
+            "a...");
 }
 
 TEST(Escape, DisplayWidthCountsCells) {
   EXPECT_EQ(DisplayWidth("abc"), 3u);
-  EXPECT_EQ(DisplayWidth("\xE6\xBC\xA2"), 2u);       // a wide character
-  EXPECT_EQ(DisplayWidth("e\xCC\x81"), 1u);          // with a combining mark
+  EXPECT_EQ(DisplayWidth("\xE6\xBC\xA2"), 2u);  // a wide character
+  EXPECT_EQ(DisplayWidth("e\xCC\x81"), 1u);     // with a combining mark
   EXPECT_EQ(DisplayPrefix("ab\xE6\xBC\xA2", 3), "ab");
 }
 
@@ -85,9 +90,8 @@ TEST(Escape, Utf8RoundTrip) {
     ASSERT_EQ(DecodeUtf8(text, pos), c);
     ASSERT_EQ(pos, text.size());
   }
-  for (const std::string_view bad :
-       {"\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
-        "\x80", "\xE2\x82"}) {
+  for (const std::string_view bad : {"\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80",
+                                     "\xF4\x90\x80\x80", "\x80", "\xE2\x82"}) {
     size_t pos = 0;
     EXPECT_EQ(DecodeUtf8(bad, pos), 0xFFFFFFFF);
     EXPECT_EQ(pos, 1u);

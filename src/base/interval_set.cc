@@ -39,9 +39,8 @@ IntervalSet IntervalSet::Union(const IntervalSet& other) const {
   auto a = intervals_.begin();
   auto b = other.intervals_.begin();
   while (a != intervals_.end() || b != other.intervals_.end()) {
-    const bool take_a =
-        b == other.intervals_.end() ||
-        (a != intervals_.end() && a->start_ns <= b->start_ns);
+    const bool take_a = b == other.intervals_.end() ||
+                        (a != intervals_.end() && a->start_ns <= b->start_ns);
     out.AppendSorted(take_a ? *a++ : *b++);
   }
   return out;
@@ -68,8 +67,8 @@ IntervalSet IntervalSet::Intersect(const IntervalSet& other) const {
   auto a = intervals_.begin();
   auto b = other.intervals_.begin();
   while (a != intervals_.end() && b != other.intervals_.end()) {
-    out.AppendSorted({std::max(a->start_ns, b->start_ns),
-                      std::min(a->end_ns, b->end_ns)});
+    out.AppendSorted(
+        {std::max(a->start_ns, b->start_ns), std::min(a->end_ns, b->end_ns)});
     if (a->end_ns < b->end_ns) {
       ++a;
     } else {

@@ -2,7 +2,6 @@
 #include "base/interval_set.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 #include <set>
 
@@ -27,7 +26,8 @@ std::vector<Interval> RandomIntervals(std::mt19937& random) {
   for (Interval& interval : out) {
     interval.start_ns = static_cast<int64_t>(random() % 30);
     // Also empty and negative ones.
-    interval.end_ns = interval.start_ns + static_cast<int64_t>(random() % 9) - 2;
+    interval.end_ns =
+        interval.start_ns + static_cast<int64_t>(random() % 9) - 2;
   }
   return out;
 }

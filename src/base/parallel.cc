@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
+#include <sched.h>
 #include <thread>
 #include <vector>
 

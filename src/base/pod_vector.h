@@ -99,12 +99,11 @@ class PodVector {
   size_t capacity_bytes() const { return capacity_ * sizeof(T); }
 
  private:
-
   void Grow(size_t needed) {
     // Doubling while small; 1/4 when large, since moving pages is cheap and
     // the spare room counts as memory once touched.
-    const size_t step = capacity_ < (size_t{1} << 16) ? capacity_
-                                                      : capacity_ / 4;
+    const size_t step =
+        capacity_ < (size_t{1} << 16) ? capacity_ : capacity_ / 4;
     size_t capacity = capacity_ + step;
     if (capacity < 16) capacity = 16;
     if (capacity < needed) capacity = needed;
@@ -115,8 +114,8 @@ class PodVector {
       std::free(data_);
       data_ = nullptr;
     } else {
-      void* data = std::realloc(static_cast<void*>(data_),
-                                capacity * sizeof(T));
+      void* data =
+          std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
       if (data == nullptr) throw std::bad_alloc();
       data_ = static_cast<T*>(data);
     }

@@ -32,9 +32,8 @@ void RunSort(std::vector<T>& values, int threads, Less less) {
     for (size_t b = 0; b < blocks; ++b) starts.push_back(b * kBlock);
     ParallelFor(threads, blocks, [&](size_t b) {
       const auto begin = values.begin() + static_cast<ptrdiff_t>(b * kBlock);
-      const auto end =
-          values.begin() +
-          static_cast<ptrdiff_t>(std::min(values.size(), (b + 1) * kBlock));
+      const auto end = values.begin() + static_cast<ptrdiff_t>(std::min(
+                                            values.size(), (b + 1) * kBlock));
       std::stable_sort(begin, end, less);
     });
   }
@@ -46,8 +45,8 @@ void RunSort(std::vector<T>& values, int threads, Less less) {
     ParallelFor(threads, pairs, [&](size_t p) {
       const size_t begin = starts[2 * p];
       const size_t middle = starts[2 * p + 1];
-      const size_t end = 2 * p + 2 < starts.size() ? starts[2 * p + 2]
-                                                   : values.size();
+      const size_t end =
+          2 * p + 2 < starts.size() ? starts[2 * p + 2] : values.size();
       const auto at = [&](size_t i) {
         return values.begin() + static_cast<ptrdiff_t>(i);
       };
@@ -63,8 +62,7 @@ void RunSort(std::vector<T>& values, int threads, Less less) {
       }
     });
     std::vector<size_t> next;
-    for (size_t i = 0; i + 1 < starts.size(); i += 2)
-      next.push_back(starts[i]);
+    for (size_t i = 0; i + 1 < starts.size(); i += 2) next.push_back(starts[i]);
     next.push_back(values.size());
     starts = std::move(next);
     values.swap(other);

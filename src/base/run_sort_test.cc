@@ -2,7 +2,6 @@
 #include "base/run_sort.h"
 
 #include <gtest/gtest.h>
-
 #include <random>
 
 namespace lamina {
@@ -48,8 +47,7 @@ TEST(RunSort, IsAStableSort) {
   std::vector<Item> items(20000);
   for (Item& item : items) item.key = static_cast<int>(random() % 1000);
   Check(items);
-  for (size_t i = 0; i < items.size(); ++i)
-    items[i].key = -static_cast<int>(i);
+  for (size_t i = 0; i < items.size(); ++i) items[i].key = -static_cast<int>(i);
   Check(items);
 }
 

@@ -31,29 +31,29 @@ Error InputErrorAt(std::string file, uint64_t offset, std::string what,
 
 // Stops the program when an invariant of our own is broken. Never for anything
 // that an input can cause.
-#define LAMINA_CHECK(condition)                                     \
-  do {                                                              \
-    if (!(condition)) [[unlikely]]                                  \
-      ::lamina::CheckFailed(#condition, __FILE__, __LINE__);        \
+#define LAMINA_CHECK(condition)                              \
+  do {                                                       \
+    if (!(condition)) [[unlikely]]                           \
+      ::lamina::CheckFailed(#condition, __FILE__, __LINE__); \
   } while (false)
 
 #define LAMINA_CONCAT_INNER(a, b) a##b
 #define LAMINA_CONCAT(a, b) LAMINA_CONCAT_INNER(a, b)
 
 // `LAMINA_TRY(expression)` returns the error of a failed Status.
-#define LAMINA_TRY(expression)                                     \
-  do {                                                             \
-    auto lamina_status = (expression);                             \
-    if (!lamina_status)                                            \
-      return ::lamina::Fail(std::move(lamina_status).error());     \
+#define LAMINA_TRY(expression)                                 \
+  do {                                                         \
+    auto lamina_status = (expression);                         \
+    if (!lamina_status)                                        \
+      return ::lamina::Fail(std::move(lamina_status).error()); \
   } while (false)
 
 // `LAMINA_ASSIGN(auto x, expression)` declares x from a Result or returns its
 // error.
-#define LAMINA_ASSIGN(declaration, expression) \
+#define LAMINA_ASSIGN(declaration, expression)                              \
   LAMINA_ASSIGN_INNER(LAMINA_CONCAT(lamina_result_, __LINE__), declaration, \
                       expression)
-#define LAMINA_ASSIGN_INNER(result, declaration, expression)          \
-  auto result = (expression);                                         \
-  if (!result) return ::lamina::Fail(std::move(result).error());      \
+#define LAMINA_ASSIGN_INNER(result, declaration, expression)     \
+  auto result = (expression);                                    \
+  if (!result) return ::lamina::Fail(std::move(result).error()); \
   declaration = std::move(result).value()

@@ -8,7 +8,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/hash/hash.h>
 #include <absl/strings/string_view.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>

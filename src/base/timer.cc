@@ -2,7 +2,6 @@
 #include "base/timer.h"
 
 #include <sys/resource.h>
-
 #include <utility>
 
 namespace lamina {

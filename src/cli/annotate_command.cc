@@ -71,13 +71,12 @@ std::string Arguments(const cudagraph::Annotation& annotation,
     AppendMember(out, "lamina_layer", std::to_string(tags.layer), false);
   AppendMember(out, "lamina_input_dims", tags.dims, false);
   AppendMember(out, "lamina_input_type", tags.types, false);
-  AppendMember(out, "lamina_evidence", cudagraph::LevelName(match.level),
+  AppendMember(out, "lamina_evidence", cudagraph::LevelName(match.level), true);
+  AppendMember(out, "lamina_confidence", cudagraph::ConfidenceOf(match.level),
                true);
-  AppendMember(out, "lamina_confidence",
-               cudagraph::ConfidenceOf(match.level), true);
   if (match.alternatives > 1)
-    AppendMember(out, "lamina_alternatives",
-                 std::to_string(match.alternatives), false);
+    AppendMember(out, "lamina_alternatives", std::to_string(match.alternatives),
+                 false);
   if (match.partner != cudagraph::Match::kNoPartner) {
     const auto& segment =
         annotation.segments[static_cast<size_t>(replay.segment)];
@@ -124,8 +123,8 @@ Result<int> RunAnnotate(Options options, Common& common) {
     if (text.ends_with('%')) text.pop_back();
     required = ParseDouble(text);
     if (!required || *required < 0 || *required > 100) {
-      return Fail(UsageError("--require: expected a percentage",
-                             "for example 90%"));
+      return Fail(
+          UsageError("--require: expected a percentage", "for example 90%"));
     }
   }
   if (options.replay == "-" && !options.trace_out.empty()) {
@@ -141,27 +140,24 @@ Result<int> RunAnnotate(Options options, Common& common) {
   }
   std::vector<cudagraph::Segment> segments;
   for (uint32_t i = 0; i < files.size(); ++i) {
-    LAMINA_ASSIGN(auto session,
-                  engine::Session::Open(files[i], common.Open()));
-    LAMINA_ASSIGN(
-        const analysis::Context* const context,
-        session->ContextFor(tree::LinkMode::kAuto, true, settings));
-    LAMINA_ASSIGN(auto own, cudagraph::CollectSegments(*context, i,
-                                                       options.tags));
+    LAMINA_ASSIGN(auto session, engine::Session::Open(files[i], common.Open()));
+    LAMINA_ASSIGN(const analysis::Context* const context,
+                  session->ContextFor(tree::LinkMode::kAuto, true, settings));
+    LAMINA_ASSIGN(auto own,
+                  cudagraph::CollectSegments(*context, i, options.tags));
     for (cudagraph::Segment& segment : own)
       segments.push_back(std::move(segment));
   }
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.replay, common.Open()));
-  LAMINA_ASSIGN(
-      const analysis::Context* const context,
-      session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
   const cudagraph::Annotation annotation =
       cudagraph::Annotate(*context, std::move(segments));
   if (!options.trace_out.empty()) {
     const ScopedStage stage(&common.times, "copy");
-    LAMINA_TRY(WriteTrace(options.replay, options.trace_out,
-                          session->trace(), annotation));
+    LAMINA_TRY(WriteTrace(options.replay, options.trace_out, session->trace(),
+                          annotation));
   }
   Document document;
   document.command = "annotate";
@@ -190,8 +186,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--trace", options->trace_out,
                  "Write the replay with the tags in the arguments of its "
                  "kernels to this file; -o FILE.json.gz does the same");
-  app.add_option("--tags", options->tags,
-                 "Ranges that count as tags (RE2)")
+  app.add_option("--tags", options->tags, "Ranges that count as tags (RE2)")
       ->capture_default_str();
   app.add_option("--require", options->require,
                  "Exit with 1 when fewer kernels are matched for sure: 90%");

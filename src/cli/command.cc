@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -50,13 +49,12 @@ engine::OpenOptions Common::Open() {
 
 int OutputWidth() {
   struct winsize size {};
-  if (isatty(STDOUT_FILENO) &&
-      ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
+  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
+      size.ws_col > 20)
     return size.ws_col;
   if (const char* columns = std::getenv("COLUMNS")) {
     const auto width = ParseInt(columns);
-    if (width && *width > 20 && *width < 1000)
-      return static_cast<int>(*width);
+    if (width && *width > 20 && *width < 1000) return static_cast<int>(*width);
   }
   return 100;
 }
@@ -100,10 +98,10 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
     state->last = now;
     state->shown = true;
     if (total > 0) {
-      std::fprintf(stderr, "\r\x1b[K%s %3.0f %% of %s", what.c_str(),
-                   100.0 * static_cast<double>(done) /
-                       static_cast<double>(total),
-                   HumanBytes(static_cast<double>(total)).c_str());
+      std::fprintf(
+          stderr, "\r\x1b[K%s %3.0f %% of %s", what.c_str(),
+          100.0 * static_cast<double>(done) / static_cast<double>(total),
+          HumanBytes(static_cast<double>(total)).c_str());
     } else {
       std::fprintf(stderr, "\r\x1b[K%s %s", what.c_str(),
                    HumanBytes(static_cast<double>(done)).c_str());

@@ -39,7 +39,7 @@ struct Common {
   // Adds the options to a command.
   void AddTo(CLI::App& app);
   int ThreadCount() const;
-  engine::OpenOptions Open() ;
+  engine::OpenOptions Open();
 };
 
 // A command registers its options on `app` and returns what runs it.

@@ -32,20 +32,19 @@ Result<const cost::OpModel*> FindOp(const cost::ModelSet& models,
   if (const cost::OpModel* op = models.Find(name)) return op;
   const auto known = models.Ops();
   const std::string_view near = rules::Nearest(name, known);
-  return Fail(UsageError(
-      "'" + name + "' has no cost model",
-      near.empty() ? "lamina list costs shows the ops that have one"
-                   : "did you mean '" + std::string(near) + "'?"));
+  return Fail(UsageError("'" + name + "' has no cost model",
+                         near.empty()
+                             ? "lamina list costs shows the ops that have one"
+                             : "did you mean '" + std::string(near) + "'?"));
 }
 
 // One type for every argument, or one each; JSON.
 std::string TypesFor(const std::vector<std::string>& dtypes, size_t count) {
   std::string out = "[";
   for (size_t i = 0; i < count; ++i) {
-    const std::string& type =
-        dtypes.size() == 1 ? dtypes[0]
-        : i < dtypes.size() ? dtypes[i]
-                            : dtypes.back();
+    const std::string& type = dtypes.size() == 1  ? dtypes[0]
+                              : i < dtypes.size() ? dtypes[i]
+                                                  : dtypes.back();
     out += (i > 0 ? ", \"" : "\"") + type + "\"";
   }
   return out + "]";
@@ -64,9 +63,10 @@ Result<int> RunCost(const Options& options, Common& common) {
   const auto shapes =
       cost::ParseCall(options.op, options.shapes, "", options.concrete);
   if (!shapes) {
-    return Fail(UsageError("--shapes: expected a JSON list with one shape per "
-                           "argument",
-                           "for example '[[128, 64], [64, 256]]'"));
+    return Fail(
+        UsageError("--shapes: expected a JSON list with one shape per "
+                   "argument",
+                   "for example '[[128, 64], [64, 256]]'"));
   }
   auto call = cost::ParseCall(
       options.op, options.shapes,
@@ -119,8 +119,9 @@ Result<int> RunCost(const Options& options, Common& common) {
     Note note;
     note.severity = Severity::kInfo;
     note.id = "estimated";
-    note.text = "An estimate: the model assumes something that the arguments "
-                "do not say.";
+    note.text =
+        "An estimate: the model assumes something that the arguments "
+        "do not say.";
     document.result.notes.push_back(std::move(note));
   }
   LAMINA_TRY(Write(document, common));

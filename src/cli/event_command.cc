@@ -75,19 +75,18 @@ Result<int> RunEvent(const Options& options, Common& common) {
                 engine::Session::Open(options.trace, common.Open()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(
-      const analysis::Context* const derived,
-      session->ContextFor(tree::LinkMode::kAuto, true, settings));
+  LAMINA_ASSIGN(const analysis::Context* const derived,
+                session->ContextFor(tree::LinkMode::kAuto, true, settings));
   const analysis::Context& context = *derived;
   const trace::Trace& trace = context.trace;
   const tree::Tree& tree = context.tree;
   const auto& uids = trace.slices.uid;
   const auto* found = std::find(uids.begin(), uids.end(), options.uid);
   if (found == uids.end()) {
-    return Fail(UsageError(
-        "--uid: event " + std::to_string(options.uid) +
-            " is no span of time of this trace",
-        "take a number from a column first_uid or uid of a report"));
+    return Fail(
+        UsageError("--uid: event " + std::to_string(options.uid) +
+                       " is no span of time of this trace",
+                   "take a number from a column first_uid or uid of a report"));
   }
   const SliceId self(static_cast<uint32_t>(found - uids.begin()));
 
@@ -130,9 +129,9 @@ Result<int> RunEvent(const Options& options, Common& common) {
   document.result.tables.push_back(std::move(relatives));
   if (trace.info.format == "kineto" && options.trace != "-") {
     Table arguments(ArgumentsSchema());
-    LAMINA_ASSIGN(const std::string text,
-                  ReadRange(options.trace, trace.slices.offset[self.value],
-                            kMaxRecord));
+    LAMINA_ASSIGN(
+        const std::string text,
+        ReadRange(options.trace, trace.slices.offset[self.value], kMaxRecord));
     AddMembers(text, "", arguments);
     document.result.tables.push_back(std::move(arguments));
   }

@@ -51,14 +51,12 @@ std::string Tracks(const analysis::Context& context,
       // One span per run of kernels that do the same part.
       for (size_t i = 0; i < layer.work.size();) {
         const auto part = analysis::layers::PartOf(
-            context.catalog.family(context.device.family(layer.work[i]))
-                .name);
+            context.catalog.family(context.device.family(layer.work[i])).name);
         size_t j = i;
         int64_t reached = 0;
         while (j < layer.work.size() &&
                analysis::layers::PartOf(
-                   context.catalog
-                       .family(context.device.family(layer.work[j]))
+                   context.catalog.family(context.device.family(layer.work[j]))
                        .name) == part) {
           reached = std::max(reached, trace.End(layer.work[j]));
           ++j;
@@ -140,9 +138,8 @@ Result<std::vector<uint32_t>> ParseLayers(const std::string& text) {
     const std::string part = text.substr(pos, end - pos);
     const size_t dash = part.find('-');
     const auto first = ParseInt(part.substr(0, dash));
-    const auto last = dash == std::string::npos
-                          ? first
-                          : ParseInt(part.substr(dash + 1));
+    const auto last =
+        dash == std::string::npos ? first : ParseInt(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first || *last > 100000)
       return wrong();
     for (int64_t i = *first; i <= *last; ++i)
@@ -162,8 +159,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
                                                    : Detector::kAuto;
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.trace, common.Open()));
-  LAMINA_ASSIGN(const auto rules,
-                analysis::layers::LoadRules(session->data()));
+  LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
   if (!options.explain.empty()) {
     Document document;
     document.command = "layers";
@@ -175,9 +171,8 @@ Result<int> RunLayers(const Options& options, Common& common) {
   }
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(
-      const analysis::Context* const context,
-      session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
   Document document;
   document.command = "layers";
   document.inputs = {options.trace};
@@ -185,11 +180,11 @@ Result<int> RunLayers(const Options& options, Common& common) {
     const ScopedStage stage(&common.times, "layers");
     const analysis::layers::LayerModel model =
         analysis::layers::FindLayers(*context, *rules, layers);
-    document.result = analysis::layers::LayerTables(*context, *rules, model,
-                                                    layers);
+    document.result =
+        analysis::layers::LayerTables(*context, *rules, model, layers);
     if (!options.perfetto.empty()) {
-      LAMINA_TRY(WritePerfetto(options.trace, options.perfetto, *context,
-                               model));
+      LAMINA_TRY(
+          WritePerfetto(options.trace, options.perfetto, *context, model));
     }
   }
   // On a terminal every layer one by one is too much unless asked for.

@@ -91,22 +91,22 @@ Result<Table> Costs(const Common& common) {
 Result<Table> Devices(const Common& common) {
   LAMINA_ASSIGN(const auto devices,
                 cost::DeviceSet::Load(rules::DataSet(common.rules_dir)));
-  Table table({"devices",
-               "Devices with their peaks.",
-               {{"device", ColumnType::kText, "Name for --device."},
-                {"title", ColumnType::kText, "Full name."},
-                {"memory_gb", ColumnType::kReal, "Memory in GB."},
-                {"bytes_per_s", ColumnType::kReal, "Memory bandwidth.",
-                 Shown::kCount},
-                {"matrix_bf16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-                {"matrix_fp16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-                {"matrix_fp8", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-                {"matrix_tf32", ColumnType::kReal, "FLOP/s.", Shown::kHidden},
-                {"vector_fp32", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-                {"source", ColumnType::kText, "Where the numbers are from.",
-                 Shown::kHidden},
-                {"note", ColumnType::kText, "What to know about them.",
-                 Shown::kHidden}}});
+  Table table(
+      {"devices",
+       "Devices with their peaks.",
+       {{"device", ColumnType::kText, "Name for --device."},
+        {"title", ColumnType::kText, "Full name."},
+        {"memory_gb", ColumnType::kReal, "Memory in GB."},
+        {"bytes_per_s", ColumnType::kReal, "Memory bandwidth.", Shown::kCount},
+        {"matrix_bf16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+        {"matrix_fp16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+        {"matrix_fp8", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+        {"matrix_tf32", ColumnType::kReal, "FLOP/s.", Shown::kHidden},
+        {"vector_fp32", ColumnType::kReal, "FLOP/s.", Shown::kCount},
+        {"source", ColumnType::kText, "Where the numbers are from.",
+         Shown::kHidden},
+        {"note", ColumnType::kText, "What to know about them.",
+         Shown::kHidden}}});
   for (const cost::Device& d : devices->devices()) {
     table.Add(d.name, d.title, d.memory_gb, d.bytes_per_s,
               d.Peak("matrix_bf16"), d.Peak("matrix_fp16"),
@@ -136,10 +136,11 @@ Result<int> RunList(const Options& options, Common& common) {
 
 Run Add(CLI::App& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("what", options->what, "formats, analyses, rules, costs or devices")
+  app.add_option("what", options->what,
+                 "formats, analyses, rules, costs or devices")
       ->required()
-      ->check(CLI::IsMember(
-          {"formats", "analyses", "rules", "costs", "devices"}));
+      ->check(
+          CLI::IsMember({"formats", "analyses", "rules", "costs", "devices"}));
   common.AddTo(app);
   return [options, &common] { return RunList(*options, common); };
 }
@@ -147,7 +148,8 @@ Run Add(CLI::App& app, Common& common) {
 }  // namespace
 
 CommandInfo ListCommand() {
-  return {"list", "Formats, analyses, rules, costs and devices that lamina knows",
+  return {"list",
+          "Formats, analyses, rules, costs and devices that lamina knows",
           "lamina list formats", &Add};
 }
 

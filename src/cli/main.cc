@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <unistd.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -17,31 +16,23 @@ namespace {
 
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
-    ReportCommand(),
-    TreeCommand(),
-    LayersCommand(),
-    AnnotateCommand(),
-    EventCommand(),
-    CostCommand(),
-    ListCommand(),
+    ReportCommand(), TreeCommand(), LayersCommand(), AnnotateCommand(),
+    EventCommand(),  CostCommand(), ListCommand(),
 };
 
 void PrintTiming(const Common& common) {
   for (const StageTimes::Stage& stage : common.times.stages()) {
-    std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(),
-                 stage.seconds);
+    std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
   }
-  std::fprintf(
-      stderr, "%-12s %s\n", "peak memory",
-      HumanBytes(static_cast<double>(PeakMemoryBytes())).c_str());
+  std::fprintf(stderr, "%-12s %s\n", "peak memory",
+               HumanBytes(static_cast<double>(PeakMemoryBytes())).c_str());
 }
 
 // An unknown command: names the nearest one.
 int UnknownCommand(const std::string& word) {
   std::vector<std::string_view> names;
   for (const CommandInfo& command : kCommands) names.push_back(command.name);
-  std::string message =
-      "unknown command '" + EscapeTerminal(word) + "'";
+  std::string message = "unknown command '" + EscapeTerminal(word) + "'";
   const std::string_view near = rules::Nearest(word, names);
   if (!near.empty()) message += "; did you mean '" + std::string(near) + "'?";
   std::fprintf(stderr, "lamina: error: %s\n", message.c_str());

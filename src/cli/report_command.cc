@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina report: where did the GPU time go?
-#include "cli/commands.h"
 #include "base/byte_sink.h"
+#include "cli/commands.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
 
@@ -22,8 +22,7 @@ Result<int> RunReport(const Options& options, Common& common) {
   ReportOptions report = options.report;
   report.threads = common.ThreadCount();
   report.link_by_flows = options.link == "flow";
-  report.short_kernel_ns =
-      static_cast<int64_t>(options.short_kernel_us * 1000);
+  report.short_kernel_ns = static_cast<int64_t>(options.short_kernel_us * 1000);
   if (options.micro_idle_us > 0)
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
   engine::OpenOptions open = common.Open();
@@ -38,8 +37,7 @@ Result<int> RunReport(const Options& options, Common& common) {
       return Fail(UsageError("--roofline needs the table op_efficiency",
                              "leave out --layout, or name it in --only"));
     }
-    LAMINA_ASSIGN(const std::string svg,
-                  engine::DrawRoofline(*session, *ops));
+    LAMINA_ASSIGN(const std::string svg, engine::DrawRoofline(*session, *ops));
     LAMINA_TRY(WriteFile(options.roofline, svg));
   }
   if (common.top > 0 && common.format != "table") {

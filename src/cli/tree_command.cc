@@ -56,16 +56,16 @@ Result<int> RunTree(const Options& options, Common& common) {
                 engine::Session::Open(options.trace, common.Open()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(analysis::Context* const found, session->ContextFor(
-      tree::LinkMode::kAuto, options.python_stacks, settings));
+  LAMINA_ASSIGN(analysis::Context* const found,
+                session->ContextFor(tree::LinkMode::kAuto,
+                                    options.python_stacks, settings));
   analysis::Context& context = *found;
   analysis::calltree::TreeOptions tree_options;
   tree_options.max_depth = options.depth;
   tree_options.min_percent = options.min_share;
   tree_options.merge = !options.expand;
-  const bool by_module =
-      options.by == "module" ||
-      (options.by.empty() && !context.modules.empty());
+  const bool by_module = options.by == "module" ||
+                         (options.by.empty() && !context.modules.empty());
   Document document;
   document.command = "tree";
   document.inputs = {options.trace};
@@ -78,10 +78,9 @@ Result<int> RunTree(const Options& options, Common& common) {
         "and with_modules=True, or use --by op.";
     document.result.notes.push_back(std::move(note));
   }
-  Table table =
-      by_module
-          ? analysis::calltree::MakeModuleTree(context, tree_options)
-          : analysis::calltree::MakeOpTree(context, tree_options);
+  Table table = by_module
+                    ? analysis::calltree::MakeModuleTree(context, tree_options)
+                    : analysis::calltree::MakeOpTree(context, tree_options);
   if (common.format == "table") {
     table = Drawn(table);
     if (common.top == 0) common.top = 500;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/arguments.h"
 
-#include <re2/re2.h>
-
 #include <nlohmann/json.hpp>
+#include <re2/re2.h>
 
 namespace lamina::cost {
 namespace {
@@ -47,8 +46,8 @@ std::optional<Call> ParseCall(std::string_view name, std::string_view dims,
   Call call;
   call.name = name;
   call.has_shapes = !dims.empty();
-  const size_t count = std::max(
-      {dims_list->size(), types_list->size(), concrete_list->size()});
+  const size_t count =
+      std::max({dims_list->size(), types_list->size(), concrete_list->size()});
   call.arguments.resize(count);
   for (size_t i = 0; i < dims_list->size(); ++i) {
     const Json& item = (*dims_list)[i];
@@ -83,11 +82,11 @@ std::optional<StepFacts> ParseStep(std::string_view annotation) {
   StepFacts f;
   double context = 0;
   double generation = 0;
-  if (!RE2::PartialMatch(
-          re2::StringPiece(annotation.data(), annotation.size()), kForm,
-          &context, &f.context_sq, &f.context_sk, &f.context_sqsq,
-          &f.context_sqsk, &generation, &f.generation_sq, &f.generation_sk,
-          &f.generation_sqsq, &f.generation_sqsk)) {
+  if (!RE2::PartialMatch(re2::StringPiece(annotation.data(), annotation.size()),
+                         kForm, &context, &f.context_sq, &f.context_sk,
+                         &f.context_sqsq, &f.context_sqsk, &generation,
+                         &f.generation_sq, &f.generation_sk, &f.generation_sqsq,
+                         &f.generation_sqsk)) {
     return std::nullopt;
   }
   f.requests = context + generation;
@@ -98,8 +97,8 @@ double ElementBytesOf(std::string_view kernel) {
   const size_t at = kernel.find("OpaqueType<");
   if (at != std::string_view::npos) {
     double size = 0;
-    for (size_t i = at + 11; i < kernel.size() && kernel[i] >= '0' &&
-                             kernel[i] <= '9' && size < 64;
+    for (size_t i = at + 11;
+         i < kernel.size() && kernel[i] >= '0' && kernel[i] <= '9' && size < 64;
          ++i)
       size = size * 10 + (kernel[i] - '0');
     return size <= 16 ? size : 0;
@@ -108,9 +107,9 @@ double ElementBytesOf(std::string_view kernel) {
     std::string_view text;
     double bytes;
   };
-  for (const Word word : {Word{"BFloat16", 2}, Word{"Half", 2},
-                          Word{"<float", 4}, Word{"<double", 8},
-                          Word{"<long", 8}, Word{"<int", 4}}) {
+  for (const Word word :
+       {Word{"BFloat16", 2}, Word{"Half", 2}, Word{"<float", 4},
+        Word{"<double", 8}, Word{"<long", 8}, Word{"<int", 4}}) {
     if (kernel.find(word.text) != std::string_view::npos) return word.bytes;
   }
   return 0;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <set>
 
 #include "cost/dtype.h"
@@ -184,8 +183,7 @@ TEST(Models, Examples) {
 TEST(Models, BackwardOfAForwardOp) {
   const auto set = Models();
   ASSERT_NE(set, nullptr);
-  const OpModel* op =
-      set->Find("aten::_scaled_dot_product_flash_attention");
+  const OpModel* op = set->Find("aten::_scaled_dot_product_flash_attention");
   ASSERT_NE(op, nullptr);
   ASSERT_TRUE(set->HasBackward(*op));
   const auto call = ParseCall(
@@ -197,8 +195,7 @@ TEST(Models, BackwardOfAForwardOp) {
   ASSERT_TRUE(cost);
   const double pairs = 128 * 128 / 2.0;
   // Four products of forward size and one of QK^T, and the sum over groups.
-  EXPECT_EQ(cost->flops,
-            8 * pairs * (4 * 128 + 2 * 64) + 128 * 128 * (4 - 1));
+  EXPECT_EQ(cost->flops, 8 * pairs * (4 * 128 + 2 * 64) + 128 * 128 * (4 - 1));
   EXPECT_EQ(cost->bytes, 2 * 2 * (128 * 8 * 128 + 128 * 2 * 128));
   EXPECT_EQ(cost->Spec(), "matrix_fp16");
 }
@@ -221,10 +218,10 @@ TEST(Models, CompiledTritonKernels) {
   const std::string name = "triton_red_fused_abs_amax_transpose_view_32";
   const OpModel* op = set->Find(name);
   ASSERT_NE(op, nullptr);
-  const auto call = ParseCall(
-      name, "[[18432, 128], [18432], [], []]",
-      "[\"c10::BFloat16\", \"float\", \"Scalar\", \"Scalar\"]",
-      "[\"\", \"\", \"18432\", \"128\"]");
+  const auto call =
+      ParseCall(name, "[[18432, 128], [18432], [], []]",
+                "[\"c10::BFloat16\", \"float\", \"Scalar\", \"Scalar\"]",
+                "[\"\", \"\", \"18432\", \"128\"]");
   const auto cost = set->Evaluate(*op, *call);
   ASSERT_TRUE(cost);
   EXPECT_EQ(cost->flops, 2359296);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/device.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <re2/re2.h>
 
 #include "base/byte_source.h"
 
@@ -30,12 +29,12 @@ Status ReadRates(const DataFile& file, const Node* map,
 
 Result<Device> ReadDevice(const DataFile& file, const Node& node) {
   constexpr std::string_view kKeys[] = {
-      "device",          "title",
-      "aliases",         "match",
-      "source",          "note",
-      "memory_gb",       "bandwidth_gbps",
-      "multiprocessors", "compute_capability",
-      "peak_tflops",     "achievable_bandwidth_gbps",
+      "device",           "title",
+      "aliases",          "match",
+      "source",           "note",
+      "memory_gb",        "bandwidth_gbps",
+      "multiprocessors",  "compute_capability",
+      "peak_tflops",      "achievable_bandwidth_gbps",
       "achievable_tflops"};
   LAMINA_ASSIGN(const auto members, rules::Members::Of(file, node, kKeys));
   Device device;
@@ -56,8 +55,8 @@ Result<Device> ReadDevice(const DataFile& file, const Node& node) {
   device.multiprocessors = sms.value_or(0);
   device.achievable_bytes_per_s = achievable.value_or(0) * 1e9;
   LAMINA_TRY(ReadRates(file, members.Find("peak_tflops"), device.peaks));
-  LAMINA_TRY(ReadRates(file, members.Find("achievable_tflops"),
-                       device.achievable));
+  LAMINA_TRY(
+      ReadRates(file, members.Find("achievable_tflops"), device.achievable));
   if (!device.match.empty() && !RE2(device.match, RE2::Quiet).ok())
     return Fail(members.ErrorAt("'match' is no regular expression"));
   if (!(bandwidth > 0))
@@ -77,8 +76,7 @@ Result<Device> ReadForeign(const DataFile& file, const Node& node) {
   device.note = "measured peaks";
   device.bytes_per_s = std::strtod(text("mem_bw_gbps").c_str(), nullptr) * 1e9;
   device.memory_gb = std::strtod(text("memory_gb").c_str(), nullptr);
-  LAMINA_TRY(ReadRates(file, node.Find("max_achievable_tflops"),
-                       device.peaks));
+  LAMINA_TRY(ReadRates(file, node.Find("max_achievable_tflops"), device.peaks));
   if (!(device.bytes_per_s > 0))
     return Fail(file.ErrorAt(node, "expected 'mem_bw_gbps' above 0"));
   return device;
@@ -114,9 +112,9 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
     LAMINA_ASSIGN(Device device,
                   Find(name.substr(0, name.size() - kAchievable.size())));
     if (device.achievable.empty()) {
-      return Fail(UsageError("no measured peaks are known of '" +
-                                 device.name + "'",
-                             "leave out ':achievable'"));
+      return Fail(
+          UsageError("no measured peaks are known of '" + device.name + "'",
+                     "leave out ':achievable'"));
     }
     device.title += " (achievable)";
     device.source = "measured on long products";
@@ -135,8 +133,7 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
   std::error_code error;
   if (std::filesystem::is_regular_file(name, error)) {
     LAMINA_ASSIGN(std::string text, ReadAll(name, size_t{16} << 20));
-    LAMINA_ASSIGN(const DataFile file,
-                  rules::ParseYaml(name, std::move(text)));
+    LAMINA_ASSIGN(const DataFile file, rules::ParseYaml(name, std::move(text)));
     const Node* list = file.root.Find("devices");
     if (list != nullptr && !list->items.empty())
       return ReadDevice(file, list->items[0]);
@@ -149,9 +146,9 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
   for (const std::string_view known : names)
     list += (list.empty() ? "" : ", ") + std::string(known);
   return Fail(UsageError("there is no device '" + name + "'",
-                         near.empty() ? "a file, or one of " + list
-                                      : "did you mean '" +
-                                            std::string(near) + "'?"));
+                         near.empty()
+                             ? "a file, or one of " + list
+                             : "did you mean '" + std::string(near) + "'?"));
 }
 
 std::optional<Device> DeviceSet::Match(const DeviceFacts& facts) const {

@@ -53,9 +53,10 @@ class DeviceSet {
       const rules::DataSet& data);
 
   const std::vector<Device>& devices() const { return devices_; }
-  // By name or alias (with ":achievable" the measured peaks), or the first device of a YAML or JSON file (lamina's
-  // form, or {name, mem_bw_gbps, max_achievable_tflops}). Errors: kUsage with
-  // the names there are; the file's own.
+  // By name or alias (with ":achievable" the measured peaks), or the first
+  // device of a YAML or JSON file (lamina's form, or {name, mem_bw_gbps,
+  // max_achievable_tflops}). Errors: kUsage with the names there are; the
+  // file's own.
   Result<Device> Find(const std::string& name_or_file) const;
   // The device a trace was recorded on; nothing if unknown. With another number
   // of multiprocessors the compute peaks scale.

@@ -208,8 +208,8 @@ class Parser {
   bool Name(uint32_t& out) {
     const size_t begin = pos_;
     size_t end = pos_;
-    while (end < text_.size() && (IsNameStart(text_[end]) ||
-                                  IsDigit(text_[end])))
+    while (end < text_.size() &&
+           (IsNameStart(text_[end]) || IsDigit(text_[end])))
       ++end;
     const std::string_view name = text_.substr(begin, end - begin);
     pos_ = end;
@@ -219,9 +219,9 @@ class Parser {
       std::vector<std::string_view> known(names_.begin(), names_.end());
       const std::string_view near = rules::Nearest(name, known);
       pos_ = begin;
-      return Fail("'" + std::string(name) + "' is not defined before this",
-                  near.empty() ? "" : "did you mean '" + std::string(near) +
-                                          "'?");
+      return Fail(
+          "'" + std::string(name) + "' is not defined before this",
+          near.empty() ? "" : "did you mean '" + std::string(near) + "'?");
     }
     out = Add(Op::kVariable, {});
     formula_.nodes_[out].index = static_cast<uint32_t>(it - names_.begin());
@@ -237,9 +237,9 @@ class Parser {
       for (const Function& f : functions) known.push_back(f.name);
       const std::string_view near = rules::Nearest(name, known);
       pos_ = begin;
-      return Fail("there is no function '" + std::string(name) + "'",
-                  near.empty() ? "" : "did you mean '" + std::string(near) +
-                                          "'?");
+      return Fail(
+          "there is no function '" + std::string(name) + "'",
+          near.empty() ? "" : "did you mean '" + std::string(near) + "'?");
     }
     std::vector<uint32_t> arguments;
     std::string text;
@@ -265,8 +265,7 @@ class Parser {
                   " arguments, not " + std::to_string(count));
     }
     out = Add(Op::kCall, std::move(arguments));
-    formula_.nodes_[out].index =
-        static_cast<uint32_t>(it - functions.begin());
+    formula_.nodes_[out].index = static_cast<uint32_t>(it - functions.begin());
     formula_.nodes_[out].text = std::move(text);
     return true;
   }
@@ -278,8 +277,7 @@ class Parser {
       out.push_back(argument);
     } while (Take(","));
     --depth_;
-    return Take(close) ||
-           Fail("expected ',' or '" + std::string(close) + "'");
+    return Take(close) || Fail("expected ',' or '" + std::string(close) + "'");
   }
 
   std::string_view text_;
@@ -363,9 +361,8 @@ Value Formula::Run(uint32_t index, const Scope& scope) const {
       }
       const auto begin = list.list().begin();
       if (from >= to) return Value(std::vector<double>());
-      return Value(std::vector<double>(
-          begin + static_cast<ptrdiff_t>(from),
-          begin + static_cast<ptrdiff_t>(to)));
+      return Value(std::vector<double>(begin + static_cast<ptrdiff_t>(from),
+                                       begin + static_cast<ptrdiff_t>(to)));
     }
     case Op::kCall: {
       const Function& function = Functions()[node.index];

@@ -74,15 +74,31 @@ class Formula {
  private:
   friend class Parser;
   enum class Op : uint8_t {
-    kNumber, kVariable, kAdd, kSubtract, kMultiply, kDivide, kModulo, kNegate,
-    kNot, kAnd, kOr, kEqual, kUnequal, kLess, kLessEqual, kIndex, kSlice,
-    kCall, kList
+    kNumber,
+    kVariable,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kModulo,
+    kNegate,
+    kNot,
+    kAnd,
+    kOr,
+    kEqual,
+    kUnequal,
+    kLess,
+    kLessEqual,
+    kIndex,
+    kSlice,
+    kCall,
+    kList
   };
   struct Node {
     Op op = Op::kNumber;
-    double number = 0;     // kNumber
-    uint32_t index = 0;    // kVariable: slot; kCall: number of the function
-    std::string text;      // kCall: the type or op name in quotes, if any
+    double number = 0;   // kNumber
+    uint32_t index = 0;  // kVariable: slot; kCall: number of the function
+    std::string text;    // kCall: the type or op name in quotes, if any
     std::vector<uint32_t> children;  // kSlice: list, from, to (kNone: open)
   };
   static constexpr uint32_t kNone = UINT32_MAX;

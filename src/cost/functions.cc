@@ -252,8 +252,7 @@ Value Broadcast(const Scope&, const Arguments& a, std::string_view) {
 std::optional<std::vector<double>> Spread(const Value& value, size_t n) {
   if (value.is_number()) return std::vector<double>(n, value.number());
   if (!value.is_list() || value.list().empty()) return std::nullopt;
-  if (value.list().size() == 1)
-    return std::vector<double>(n, value.list()[0]);
+  if (value.list().size() == 1) return std::vector<double>(n, value.list()[0]);
   if (value.list().size() != n) return std::nullopt;
   return value.list();
 }
@@ -274,18 +273,16 @@ Value ConvolutionShape(const Scope&, const Arguments& a, std::string_view) {
       !a[5].is_number() || !a[7].is_number())
     return {};
   const bool transposed = a[5].number() != 0;
-  std::vector<double> out = {x[0],
-                             transposed ? w[1] * a[7].number() : w[0]};
+  std::vector<double> out = {x[0], transposed ? w[1] * a[7].number() : w[0]};
   for (size_t i = 0; i < n; ++i) {
     const double reach = (*dilation)[i] * (w[i + 2] - 1);
     const double s = (*stride)[i];
     if (s <= 0) return {};
     const double size =
-        transposed ? (x[i + 2] - 1) * s - 2 * (*padding)[i] + reach +
-                         (*output_padding)[i] + 1
-                   : std::floor((x[i + 2] + 2 * (*padding)[i] - reach - 1) /
-                                s) +
-                         1;
+        transposed
+            ? (x[i + 2] - 1) * s - 2 * (*padding)[i] + reach +
+                  (*output_padding)[i] + 1
+            : std::floor((x[i + 2] + 2 * (*padding)[i] - reach - 1) / s) + 1;
     if (size < 0) return {};
     out.push_back(size);
   }
@@ -318,8 +315,8 @@ Value Reduced(const Scope&, const Arguments& a, std::string_view) {
   if (!a[0].is_list()) return {};
   const auto& shape = a[0].list();
   if (!a[1].known() || (a[1].is_list() && a[1].list().empty())) return 1.0;
-  std::vector<double> dims = a[1].is_list() ? a[1].list()
-                                            : std::vector{a[1].number()};
+  std::vector<double> dims =
+      a[1].is_list() ? a[1].list() : std::vector{a[1].number()};
   const double rank = static_cast<double>(shape.size());
   std::vector<bool> gone(shape.size(), false);
   for (double d : dims) {
@@ -340,15 +337,13 @@ Value Reduced(const Scope&, const Arguments& a, std::string_view) {
 Value FirstDims(const Scope& scope, const Arguments& a, std::string_view t) {
   if (!a[0].is_number()) return {};
   const auto& arguments = scope.call->arguments;
-  for (auto i = static_cast<size_t>(a[0].number()); i < arguments.size();
-       ++i) {
+  for (auto i = static_cast<size_t>(a[0].number()); i < arguments.size(); ++i) {
     const std::string& text = arguments[i].concrete;
     if (text.empty() || text == "True" || text == "False") continue;
-    const Value value =
-        Concrete(scope, {Value(static_cast<double>(i))}, t);
-    if (value.is_list() || (value.is_number() &&
-                            value.number() == std::floor(value.number()) &&
-                            text.find('.') == std::string::npos))
+    const Value value = Concrete(scope, {Value(static_cast<double>(i))}, t);
+    if (value.is_list() ||
+        (value.is_number() && value.number() == std::floor(value.number()) &&
+         text.find('.') == std::string::npos))
       return value;
   }
   return {};
@@ -432,11 +427,9 @@ const std::vector<Function>& Functions() {
        &Concrete},
       {"given", 1, 1, "1 if the value is known, else 0.", &Given},
       {"arguments", 0, 0, "Number of arguments.", &ArgumentCount},
-      {"in_place", 0, 0, "1 if the op's name ends in an underscore.",
-       &InPlace},
+      {"in_place", 0, 0, "1 if the op's name ends in an underscore.", &InPlace},
       {"named", 1, 1, "1 if the op has this name.", &Named, true},
-      {"name_has", 1, 1, "1 if the op's name holds this text.", &NameHas,
-       true},
+      {"name_has", 1, 1, "1 if the op's name holds this text.", &NameHas, true},
       {"kernel_element_bytes", 0, 0,
        "Element size that the kernel's name tells.", &KernelElementBytes},
       {"tensor_bytes", 0, 2, "Bytes of all tensors among arguments a to b-1.",
@@ -444,12 +437,10 @@ const std::vector<Function>& Functions() {
       {"nth_tensor", 2, 2,
        "Position of the k-th tensor argument with at least r dimensions.",
        &NthTensor},
-      {"max_elements", 0, 0, "Elements of the largest argument.",
-       &MaxElements},
+      {"max_elements", 0, 0, "Elements of the largest argument.", &MaxElements},
       {"if", 3, 3, "if(condition, then, else).", &Unused},
       {"first", 1, 16, "The first of its arguments that is known.", &Unused},
-      {"unknown", 0, 0, "What is never known: the call has no cost.",
-       &Unused},
+      {"unknown", 0, 0, "What is never known: the call has no cost.", &Unused},
       {"prod", 1, 1, "Product of a list.", &Prod},
       {"sum", 1, 1, "Sum of a list.", &Sum},
       {"len", 1, 1, "Length of a list.", &Len},
@@ -485,8 +476,7 @@ const std::vector<Function>& Functions() {
        &Fact<&StepFacts::generation_sk>},
       {"generation_sqsk", 0, 0, "Sum of query x key lengths of the decodes.",
        &Fact<&StepFacts::generation_sqsk>},
-      {"requests", 0, 0, "Requests of the step.",
-       &Fact<&StepFacts::requests>},
+      {"requests", 0, 0, "Requests of the step.", &Fact<&StepFacts::requests>},
   };
   return kFunctions;
 }

@@ -26,8 +26,7 @@ std::vector<std::string_view> FusedWords(std::string_view name) {
   constexpr std::string_view kMark = "_fused_";
   const size_t mark = name.find(kMark);
   if (mark == std::string_view::npos) return {};
-  std::vector<std::string_view> words =
-      Split(name.substr(mark + kMark.size()));
+  std::vector<std::string_view> words = Split(name.substr(mark + kMark.size()));
   const auto number = [](std::string_view word) {
     return !word.empty() &&
            word.find_first_not_of("0123456789") == std::string_view::npos;
@@ -80,8 +79,8 @@ std::vector<std::string_view> ModelSet::FusedOps(
       const std::string_view& first = words[end - length];
       const std::string_view& last = words[end - 1];
       const std::string_view name(
-          first.data(), static_cast<size_t>(last.data() + last.size() -
-                                            first.data()));
+          first.data(),
+          static_cast<size_t>(last.data() + last.size() - first.data()));
       if (!generated_.contains(name)) continue;
       names.push_back(name);
       end -= length;

@@ -16,22 +16,19 @@ using rules::Node;
 constexpr double kMaxCost = 1e24;
 
 bool Usable(const Value& value) {
-  return value.is_number() && value.number() >= 0 &&
-         value.number() <= kMaxCost;
+  return value.is_number() && value.number() >= 0 && value.number() <= kMaxCost;
 }
 
 Result<Formula> CompileAt(const DataFile& file, const Node& node,
                           const std::vector<std::string>& names) {
-  if (!node.IsScalar())
-    return Fail(file.ErrorAt(node, "expected a formula"));
+  if (!node.IsScalar()) return Fail(file.ErrorAt(node, "expected a formula"));
   auto formula = Formula::Compile(node.text, names);
   if (formula) return std::move(*formula);
   // The place inside the text; a quoted scalar begins one column later, which
   // the caret shows near enough.
   Node place = node;
   place.column += static_cast<uint32_t>(formula.error().offset);
-  return Fail(file.ErrorAt(place, formula.error().what,
-                           formula.error().hint));
+  return Fail(file.ErrorAt(place, formula.error().what, formula.error().hint));
 }
 
 }  // namespace
@@ -83,12 +80,12 @@ const Model* ModelSet::FindModel(std::string_view name) const {
 
 Status ModelSet::ReadFormulas(const DataFile& file, const Node& list) {
   constexpr std::string_view kKeys[] = {
-      "model",          "arguments", "let",           "parameters",
-      "flops",          "bytes",     "backward_flops", "backward_bytes",
-      "type",           "estimate",  "examples"};
+      "model",          "arguments",      "let",
+      "parameters",     "flops",          "bytes",
+      "backward_flops", "backward_bytes", "type",
+      "estimate",       "examples"};
   for (const Node& item : list.items) {
-    LAMINA_ASSIGN(const auto members,
-                  rules::Members::Of(file, item, kKeys));
+    LAMINA_ASSIGN(const auto members, rules::Members::Of(file, item, kKeys));
     auto model = std::make_unique<Model>();
     LAMINA_ASSIGN(model->name, members.Text("model"));
     if (const Node* arguments = members.Find("arguments")) {
@@ -123,8 +120,7 @@ Status ModelSet::ReadFormulas(const DataFile& file, const Node& list) {
       return Fail(members.ErrorAt("a model needs 'flops' and 'bytes'"));
     LAMINA_ASSIGN(model->parameters, members.Texts("parameters"));
     for (const std::string& name : model->parameters) {
-      const auto it =
-          std::find(model->slots.begin(), model->slots.end(), name);
+      const auto it = std::find(model->slots.begin(), model->slots.end(), name);
       if (it == model->slots.end()) {
         return Fail(members.ErrorAt("parameter '" + name +
                                     "' is no variable of the model"));
@@ -133,9 +129,9 @@ Status ModelSet::ReadFormulas(const DataFile& file, const Node& list) {
           static_cast<size_t>(it - model->slots.begin()));
     }
     if (const Node* examples = members.Find("examples")) {
-      constexpr std::string_view kExampleKeys[] = {
-          "op", "dims", "types", "concrete", "step", "kernel", "flops",
-          "bytes"};
+      constexpr std::string_view kExampleKeys[] = {"op",       "dims", "types",
+                                                   "concrete", "step", "kernel",
+                                                   "flops",    "bytes"};
       for (const Node& node : examples->items) {
         LAMINA_ASSIGN(const auto fields,
                       rules::Members::Of(file, node, kExampleKeys));
@@ -250,8 +246,7 @@ tl::expected<Cost, Missing> ModelSet::Evaluate(const OpModel& op,
     scope.variables.emplace_back(position);
   for (const Formula& variable : model.variables)
     scope.variables.push_back(variable.Evaluate(scope));
-  const Formula& flops_of =
-      backward ? *model.backward_flops : *model.flops;
+  const Formula& flops_of = backward ? *model.backward_flops : *model.flops;
   const Formula& bytes_of =
       backward && model.backward_bytes ? *model.backward_bytes : *model.bytes;
   const Value flops = flops_of.Evaluate(scope);

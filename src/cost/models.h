@@ -73,8 +73,8 @@ std::string_view WithoutInstance(std::string_view op);
 struct OpModel {
   const Model* model = nullptr;
   std::string unit;
-  std::string sheet;     // family sheet of the TraceLens layout, may be empty
-  bool native = false;   // unknown to TraceLens: in lamina's tables only
+  std::string sheet;    // family sheet of the TraceLens layout, may be empty
+  bool native = false;  // unknown to TraceLens: in lamina's tables only
   std::vector<double> positions;  // of arguments, by slot
 };
 
@@ -98,9 +98,7 @@ class ModelSet {
   // empty when the name holds anything else.
   std::vector<std::string_view> FusedOps(std::string_view name) const;
 
-  const std::vector<std::unique_ptr<Model>>& models() const {
-    return models_;
-  }
+  const std::vector<std::unique_ptr<Model>>& models() const { return models_; }
   // Names of all ops with a model, sorted.
   std::vector<std::string_view> Ops() const;
 

@@ -14,8 +14,8 @@ namespace {
 
 // In the order in which the tables are written.
 constexpr std::string_view kReportAnalyses[] = {
-    "overview", "timeline", "ops",   "kernels",
-    "modules",  "comms",    "steps", "efficiency", "health"};
+    "overview", "timeline", "ops",        "kernels", "modules",
+    "comms",    "steps",    "efficiency", "health"};
 
 // A note stays when one of the kept tables proves it.
 void KeepNotes(ResultSet& result) {
@@ -69,10 +69,12 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
   Document document;
   document.command = "report";
   if (options.layout == "native") {
-    const auto link = options.link_by_flows ? tree::LinkMode::kFlow
-                                            : tree::LinkMode::kAuto;
-    LAMINA_ASSIGN(analysis::Context* const context, session.ContextFor(
-        link, options.python_stacks || options.recompute, settings));
+    const auto link =
+        options.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+    LAMINA_ASSIGN(
+        analysis::Context* const context,
+        session.ContextFor(link, options.python_stacks || options.recompute,
+                           settings));
     std::vector<std::string_view> names(std::begin(kReportAnalyses),
                                         std::end(kReportAnalyses));
     if (options.recompute) names.push_back("recompute");
@@ -86,8 +88,10 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
                              "native, tracelens or tracelens-inference"));
     }
     layout.recompute = options.recompute;
-    LAMINA_ASSIGN(analysis::Context* const context, session.ContextFor(
-        tree::LinkMode::kFlow, layout.inference || layout.recompute, settings));
+    LAMINA_ASSIGN(
+        analysis::Context* const context,
+        session.ContextFor(tree::LinkMode::kFlow,
+                           layout.inference || layout.recompute, settings));
     const ScopedStage stage(times, "sheets");
     LAMINA_ASSIGN(document.result,
                   compat::tracelens::MakeSheets(*context, layout));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/roofline.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "render/roofline/roofline.h"
@@ -13,9 +12,10 @@ namespace lamina::engine {
 Result<std::string> DrawRoofline(Session& session, const Table& ops) {
   LAMINA_ASSIGN(const auto device, session.FindDevice());
   if (!device) {
-    return Fail(UsageError("the trace does not say on which device it was "
-                           "recorded, or lamina does not know it",
-                           "give it with --device (lamina list devices)"));
+    return Fail(
+        UsageError("the trace does not say on which device it was "
+                   "recorded, or lamina does not know it",
+                   "give it with --device (lamina list devices)"));
   }
   render::RooflinePlot plot;
   plot.title = device->title;
@@ -26,8 +26,7 @@ Result<std::string> DrawRoofline(Session& session, const Table& ops) {
     if (list == nullptr) continue;
     for (const rules::Node& item : list->items) {
       const std::string_view keys[] = {"group", "light", "dark"};
-      LAMINA_ASSIGN(const auto members,
-                    rules::Members::Of(*file, item, keys));
+      LAMINA_ASSIGN(const auto members, rules::Members::Of(*file, item, keys));
       render::RooflineStyle style;
       LAMINA_ASSIGN(style.group, members.Text("group"));
       LAMINA_ASSIGN(style.light, members.Text("light"));
@@ -50,10 +49,8 @@ Result<std::string> DrawRoofline(Session& session, const Table& ops) {
     }
     render::RooflineMark mark;
     mark.label = std::string(ops.At(row, "op").text());
-    mark.group = catalog
-                     .family(catalog.FamilyIndex(
-                         ops.At(row, "family").text()))
-                     .group;
+    mark.group =
+        catalog.family(catalog.FamilyIndex(ops.At(row, "family").text())).group;
     mark.flops_per_byte = intensity.real();
     mark.flops_per_s = flops.real();
     mark.time_ns = time_ns;

@@ -95,9 +95,8 @@ Status Session::AddEfficiency(Derived& derived) {
   LAMINA_ASSIGN(auto models, CostModels());
   analysis::Efficiency& efficiency = derived.efficiency.emplace();
   LAMINA_ASSIGN(efficiency.device, FindDevice());
-  efficiency.costs = analysis::CostView::Build(derived.tree, derived.steps,
-                                               derived.device,
-                                               std::move(models));
+  efficiency.costs = analysis::CostView::Build(
+      derived.tree, derived.steps, derived.device, std::move(models));
   derived.context->efficiency = &efficiency;
   return {};
 }
@@ -135,8 +134,8 @@ Result<analysis::Context*> Session::ContextFor(
     }
   });
   derived->context.emplace(
-      analysis::Context{trace_, derived->tree, derived->modules,
-                        derived->steps, *catalog_, derived->device, settings});
+      analysis::Context{trace_, derived->tree, derived->modules, derived->steps,
+                        *catalog_, derived->device, settings});
   if (settings.costs) LAMINA_TRY(AddEfficiency(*derived));
   derived_.push_back(std::move(derived));
   return &*derived_.back()->context;

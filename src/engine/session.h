@@ -54,8 +54,7 @@ class Session {
 
   // What analyses need, for one way of building the tree. Settings may change
   // from call to call; the rest is kept.
-  Result<analysis::Context*> ContextFor(tree::LinkMode link,
-                                        bool python_stacks,
+  Result<analysis::Context*> ContextFor(tree::LinkMode link, bool python_stacks,
                                         const analysis::Settings& settings);
 
   // Runs analyses in parallel and joins their results in the order given.

@@ -6,9 +6,9 @@
 
 #include "base/byte_source.h"
 
-#define LAMINA_FORMAT(name)          \
-  namespace lamina::ingest::name {   \
-  FormatInfo Format();               \
+#define LAMINA_FORMAT(name)        \
+  namespace lamina::ingest::name { \
+  FormatInfo Format();             \
   }
 #include "formats.inc"
 #undef LAMINA_FORMAT
@@ -38,8 +38,8 @@ Result<trace::Trace> ReadTrace(const std::string& path,
   const FormatInfo* best = nullptr;
   int best_score = 0;
   for (const FormatInfo& format : Formats()) {
-    const int score = piped ? (format.name == "kineto" ? 1 : 0)
-                            : format.sniff(probe);
+    const int score =
+        piped ? (format.name == "kineto" ? 1 : 0) : format.sniff(probe);
     if (score > best_score) {
       best = &format;
       best_score = score;
@@ -53,9 +53,9 @@ Result<trace::Trace> ReadTrace(const std::string& path,
       return Fail(InputError(path, "is a directory, expected a trace file",
                              "name one file inside it"));
     }
-    Error error = InputErrorAt(
-        path, 0, "is no trace that lamina knows (" + names + ")",
-        "give the file that the profiler wrote");
+    Error error =
+        InputErrorAt(path, 0, "is no trace that lamina knows (" + names + ")",
+                     "give the file that the profiler wrote");
     const size_t first = probe.head.find_first_not_of(" \t\r\n");
     if (first != std::string::npos && probe.head[first] == '<')
       error.hint = "this looks like HTML: download the trace file itself";

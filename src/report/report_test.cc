@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every writer on one document with hostile text, read back.
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <unistd.h>
 
 #include "report/writers.h"
 
@@ -124,8 +123,8 @@ TEST_F(Report, CsvReadsBack) {
   Written("csv", "tables");
   const auto rows = ParseCsv(Read(folder_ / "tables" / "names.csv"));
   ASSERT_EQ(rows.size(), std::size(kHostile) + 2);
-  EXPECT_EQ(rows[0], (std::vector<std::string>{"name", "count", "time_us",
-                                               "share"}));
+  EXPECT_EQ(rows[0],
+            (std::vector<std::string>{"name", "count", "time_us", "share"}));
   for (size_t i = 0; i < std::size(kHostile); ++i) {
     const std::string guard = kHostile[i].starts_with('=') ? "'" : "";
     EXPECT_EQ(rows[i + 1][0], guard + std::string(kHostile[i]));

@@ -4,9 +4,9 @@
 #include <vector>
 
 // One `WriterInfo Info()` per folder, declared here and nowhere else.
-#define LAMINA_WRITER(name)    \
+#define LAMINA_WRITER(name)        \
   namespace lamina::report::name { \
-  WriterInfo Info();           \
+  WriterInfo Info();               \
   }
 #include "writers.inc"
 #undef LAMINA_WRITER

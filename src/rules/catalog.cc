@@ -24,8 +24,8 @@ std::string_view GeneratedFamily(std::string_view kernel) {
   if (kind != "poi_" && kind != "red_" && kind != "per_" && kind != "for_")
     return {};
   const std::string_view ops = kernel.substr(11);
-  if (ContainsAny(ops, {"layer_norm", "rsqrt", "rms_norm", "group_norm",
-                        "batch_norm"}))
+  if (ContainsAny(
+          ops, {"layer_norm", "rsqrt", "rms_norm", "group_norm", "batch_norm"}))
     return "norm";
   if (ContainsAny(ops, {"softmax"})) return "softmax";
   if (ContainsAny(ops, {"gelu", "silu", "sigmoid", "tanh", "relu"}))
@@ -35,9 +35,10 @@ std::string_view GeneratedFamily(std::string_view kernel) {
   if (kind == "for_") return "optimizer";
   // Only data movement in the name: words left after those of copies.
   constexpr std::string_view kMoves[] = {
-      "fused", "cat", "clone", "transpose", "to", "copy", "view", "permute",
-      "contiguous", "unsafe", "expand", "reshape", "slice", "split",
-      "unsqueeze", "squeeze", "with", "sizes", "t", "select", "stack", ""};
+      "fused", "cat",     "clone",      "transpose", "to",     "copy",
+      "view",  "permute", "contiguous", "unsafe",    "expand", "reshape",
+      "slice", "split",   "unsqueeze",  "squeeze",   "with",   "sizes",
+      "t",     "select",  "stack",      ""};
   bool only_moves = true;
   size_t pos = 0;
   while (pos <= ops.size() && only_moves) {
@@ -91,10 +92,10 @@ Status Catalog::CheckFamily(const DataFile& file, const Node& node,
     names.push_back(family.name);
   }
   const std::string_view near = Nearest(name, names);
-  return Fail(file.ErrorAt(
-      node, "unknown family '" + std::string(name) + "'",
-      near.empty() ? "add it to a file in labels/"
-                   : "did you mean '" + std::string(near) + "'?"));
+  return Fail(file.ErrorAt(node, "unknown family '" + std::string(name) + "'",
+                           near.empty()
+                               ? "add it to a file in labels/"
+                               : "did you mean '" + std::string(near) + "'?"));
 }
 
 Status Catalog::LoadOps(const DataSet& data) {
@@ -110,9 +111,12 @@ Status Catalog::LoadOps(const DataSet& data) {
         return value != nullptr && value->IsScalar() ? value->text
                                                      : std::string();
       };
-      OpEntry entry{text("family"),   text("model"),
-                    text("sheet"),    text("category"),
-                    text("backward_category"), text("unit")};
+      OpEntry entry{text("family"),
+                    text("model"),
+                    text("sheet"),
+                    text("category"),
+                    text("backward_category"),
+                    text("unit")};
       LAMINA_TRY(CheckFamily(*file, item, entry.family));
       const Node* ops = item.Find("ops");
       if (ops == nullptr || !ops->IsList()) continue;
@@ -145,8 +149,7 @@ Status Catalog::LoadOps(const DataSet& data) {
       const Node* rules = members.Find("match");
       if (rules == nullptr) continue;
       for (const Node& rule_node : rules->items) {
-        const std::string_view rule_keys[] = {"rule", "examples", "not",
-                                              "why"};
+        const std::string_view rule_keys[] = {"rule", "examples", "not", "why"};
         LAMINA_ASSIGN(const Members rule_members,
                       Members::Of(*file, rule_node, rule_keys));
         PatternRule rule;

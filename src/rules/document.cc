@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules/document.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <yaml-cpp/yaml.h>
 
 #include "base/byte_source.h"
 #include "base/decimal.h"
@@ -32,8 +31,7 @@ std::string Excerpt(std::string_view text, uint32_t line, uint32_t column) {
   const size_t at = std::min<size_t>(column - 1, source.size());
   // A window of the line, so that long lines stay readable.
   const size_t begin = at > 80 ? at - 80 : 0;
-  const std::string before =
-      EscapeTerminal(source.substr(begin, at - begin));
+  const std::string before = EscapeTerminal(source.substr(begin, at - begin));
   const std::string after = EscapeTerminal(
       source.substr(at, std::min<size_t>(source.size() - at, 80)));
   return "  " + before + after + "\n  " +
@@ -74,8 +72,8 @@ Result<Node> Convert(const std::string& name, const std::string& text,
                       Convert(name, text, member.second, depth + 1));
         if (node.Find(key.text) != nullptr) {
           DataFile file{name, text, {}};
-          return Fail(file.ErrorAt(key, "the key '" + key.text +
-                                            "' occurs twice"));
+          return Fail(
+              file.ErrorAt(key, "the key '" + key.text + "' occurs twice"));
         }
         node.keys.push_back(std::move(key));
         node.items.push_back(std::move(value));
@@ -170,12 +168,10 @@ Result<Members> Members::Of(const DataFile& file, const Node& node,
 Result<std::string> Members::Text(std::string_view key) const {
   const Node* value = node_->Find(key);
   if (value == nullptr) {
-    return Fail(file_->ErrorAt(*node_,
-                               "the key '" + std::string(key) +
-                                   "' is missing"));
+    return Fail(file_->ErrorAt(
+        *node_, "the key '" + std::string(key) + "' is missing"));
   }
-  if (!value->IsScalar())
-    return Fail(file_->ErrorAt(*value, "expected text"));
+  if (!value->IsScalar()) return Fail(file_->ErrorAt(*value, "expected text"));
   return value->text;
 }
 
@@ -219,11 +215,9 @@ Result<std::vector<std::string>> Members::Texts(std::string_view key) const {
     out.push_back(value->text);
     return out;
   }
-  if (!value->IsList())
-    return Fail(file_->ErrorAt(*value, "expected a list"));
+  if (!value->IsList()) return Fail(file_->ErrorAt(*value, "expected a list"));
   for (const Node& item : value->items) {
-    if (!item.IsScalar())
-      return Fail(file_->ErrorAt(item, "expected text"));
+    if (!item.IsScalar()) return Fail(file_->ErrorAt(item, "expected text"));
     out.push_back(item.text);
   }
   return out;

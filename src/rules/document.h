@@ -22,11 +22,11 @@ class Node {
   enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  uint32_t line = 0;    // 1-based
-  uint32_t column = 0;  // 1-based
-  std::string text;     // kScalar
-  std::vector<Node> items;   // kList; kMap: values
-  std::vector<Node> keys;    // kMap: keys, parallel to items
+  uint32_t line = 0;        // 1-based
+  uint32_t column = 0;      // 1-based
+  std::string text;         // kScalar
+  std::vector<Node> items;  // kList; kMap: values
+  std::vector<Node> keys;   // kMap: keys, parallel to items
 
   bool IsMap() const { return kind == Kind::kMap; }
   bool IsList() const { return kind == Kind::kList; }

@@ -11,7 +11,8 @@ asm(".section .rodata\n"
     ".global lamina_data_end\n"
     ".balign 16\n"
     "lamina_data_begin:\n"
-    ".incbin \"" LAMINA_DATA_PACK "\"\n"
+    ".incbin \"" LAMINA_DATA_PACK
+    "\"\n"
     "lamina_data_end:\n"
     ".byte 0\n"
     ".previous\n");

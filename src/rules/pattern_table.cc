@@ -6,14 +6,13 @@
 // automaton is made when that many names have been asked for.
 #include "rules/pattern_table.h"
 
-#include <cxxabi.h>
-#include <re2/re2.h>
-#include <re2/set.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cxxabi.h>
 #include <mutex>
+#include <re2/re2.h>
+#include <re2/set.h>
 #include <vector>
 
 #include "base/parallel.h"
@@ -110,13 +109,12 @@ int PatternTable::Find(std::string_view name) const {
   return demangled == name ? kNone : impl_->FindRaw(demangled);
 }
 
-std::vector<int> PatternTable::FindAll(
-    std::span<const std::string_view> names, int threads) const {
+std::vector<int> PatternTable::FindAll(std::span<const std::string_view> names,
+                                       int threads) const {
   std::vector<int> out(names.size(), kNone);
   ParallelRanges(threads, names.size(), 256,
                  [&](size_t begin, size_t end, size_t) {
-                   for (size_t i = begin; i < end; ++i)
-                     out[i] = Find(names[i]);
+                   for (size_t i = begin; i < end; ++i) out[i] = Find(names[i]);
                  });
   return out;
 }
@@ -124,10 +122,9 @@ std::vector<int> PatternTable::FindAll(
 Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
                                                   const Node& list,
                                                   std::string_view value_key) {
-  const std::string_view keys[] = {"id",   "match",    "ignore_case",
-                                   value_key, "part",  "also",
-                                   "strength", "why",  "examples",
-                                   "not",  "origin"};
+  const std::string_view keys[] = {
+      "id",       "match", "ignore_case", value_key, "part",  "also",
+      "strength", "why",   "examples",    "not",     "origin"};
   if (!list.IsList())
     return Fail(file.ErrorAt(list, "expected a list of rules"));
   std::vector<PatternRule> rules;
@@ -148,9 +145,9 @@ Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
     rule.line = item.line;
     const RE2 pattern(PatternOf(rule), Quiet());
     if (!pattern.ok()) {
-      return Fail(file.ErrorAt(
-          *item.Find("match"),
-          "bad pattern: " + pattern.error(), "write it in RE2 syntax"));
+      return Fail(file.ErrorAt(*item.Find("match"),
+                               "bad pattern: " + pattern.error(),
+                               "write it in RE2 syntax"));
     }
     rules.push_back(std::move(rule));
   }
@@ -187,8 +184,7 @@ std::string Demangle(std::string_view name) {
   if (const size_t suffix = symbol.find(".kd"); suffix != std::string::npos)
     symbol.resize(suffix);
   int status = 0;
-  char* text =
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
   if (status != 0 || text == nullptr) return std::string(name);
   std::string out(text);
   std::free(text);

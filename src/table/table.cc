@@ -21,7 +21,8 @@ size_t Schema::IndexOf(std::string_view column) const {
 }
 
 Table::Table(Schema schema)
-    : schema_(std::move(schema)), data_(schema_.columns.size()),
+    : schema_(std::move(schema)),
+      data_(schema_.columns.size()),
       strings_(std::make_unique<StringPool>()) {}
 
 Table::Table(Table&&) noexcept = default;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lamina/table.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <limits>
 
 namespace lamina {

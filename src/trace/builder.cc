@@ -2,7 +2,6 @@
 #include "trace/builder.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -41,8 +40,8 @@ TrackId LocalNames::InternTrack(StringId pid, StringId tid) {
 }
 
 uint32_t LocalNames::InternConfig(const LaunchConfig& config) {
-  const auto [it, is_new] = config_ids_.try_emplace(
-      config, static_cast<uint32_t>(configs_.size()));
+  const auto [it, is_new] =
+      config_ids_.try_emplace(config, static_cast<uint32_t>(configs_.size()));
   if (is_new) configs_.push_back(config);
   return it->second;
 }
@@ -154,8 +153,7 @@ struct TraceBuilder::State {
     uint8_t MapCategory(uint8_t local) {
       if (local >= names.category_ids.size()) return state.NoCategory();
       int& global = names.category_ids[local];
-      if (global < 0)
-        global = state.NewCategory(Map(names.categories[local]));
+      if (global < 0) global = state.NewCategory(Map(names.categories[local]));
       return static_cast<uint8_t>(global);
     }
   };
@@ -163,8 +161,8 @@ struct TraceBuilder::State {
   TrackId NewTrack(Mapper& mapper, TrackId local) {
     const auto [pid, tid] = mapper.names.tracks[local.value];
     const std::pair key(mapper.Map(pid), mapper.Map(tid));
-    const auto [it, is_new] = track_ids.try_emplace(
-        key, static_cast<uint32_t>(trace.tracks.size()));
+    const auto [it, is_new] =
+        track_ids.try_emplace(key, static_cast<uint32_t>(trace.tracks.size()));
     if (is_new) {
       Track track;
       track.pid = key.first;
@@ -212,22 +210,19 @@ TraceBuilder::TraceBuilder() : state_(std::make_unique<State>()) {}
 TraceBuilder::~TraceBuilder() = default;
 
 Info& TraceBuilder::info() { return state_->trace.info; }
-Diagnostics& TraceBuilder::diagnostics() {
-  return state_->trace.diagnostics;
-}
+Diagnostics& TraceBuilder::diagnostics() { return state_->trace.diagnostics; }
 
 void TraceBuilder::State::AppendSlices(const Segment& s, Mapper& map,
                                        uint32_t uid_base) {
   // Rows of each argument table begin here.
   std::array<uint32_t, kKinds> base{};
   base.fill(0);
-  const uint32_t collective_base =
-      AppendRows(trace.collectives, s.collectives);
+  const uint32_t collective_base = AppendRows(trace.collectives, s.collectives);
   for (size_t i = collective_base; i < trace.collectives.size(); ++i) {
     CollectiveArgs& row = trace.collectives[i];
-    for (StringId* id : {&row.name, &row.group, &row.group_desc,
-                         &row.group_ranks, &row.dtype, &row.in_split,
-                         &row.out_split})
+    for (StringId* id :
+         {&row.name, &row.group, &row.group_desc, &row.group_ranks, &row.dtype,
+          &row.in_split, &row.out_split})
       *id = map.Map(*id);
   }
   const auto move_collective = [&](uint32_t& row) {
@@ -283,8 +278,7 @@ void TraceBuilder::State::AppendSlices(const Segment& s, Mapper& map,
     uid[i] = s.slices.uid[i] + uid_base;
     const uint32_t row = s.slices.detail[i];
     detail[i] =
-        row == kNoRow ? row
-                      : row + base[static_cast<size_t>(s.slices.kind[i])];
+        row == kNoRow ? row : row + base[static_cast<size_t>(s.slices.kind[i])];
   }
 
   for (HalfSlice half : s.halves) {

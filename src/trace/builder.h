@@ -9,7 +9,6 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -22,9 +22,9 @@ std::string_view EffectName(Effect effect) {
 void Diagnostics::Add(Effect effect, std::string_view reason,
                       std::string_view text, uint64_t offset, uint64_t count,
                       uint64_t bytes) {
-  auto it = std::find_if(
-      entries_.begin(), entries_.end(),
-      [&](const Diagnostic& d) { return d.reason == reason; });
+  auto it =
+      std::find_if(entries_.begin(), entries_.end(),
+                   [&](const Diagnostic& d) { return d.reason == reason; });
   if (it == entries_.end()) {
     entries_.push_back(
         {std::string(reason), effect, std::string(text), 0, 0, {}});

@@ -26,7 +26,7 @@ struct Diagnostic {
   Effect effect = Effect::kInfo;
   std::string text;  // one sentence: what it means, what to do
   uint64_t count = 0;
-  uint64_t bytes = 0;                 // of input, where it is known
+  uint64_t bytes = 0;                   // of input, where it is known
   std::vector<uint64_t> first_offsets;  // at most kMaxOffsets
 };
 
@@ -36,8 +36,7 @@ class Diagnostics {
   static constexpr uint64_t kNoOffset = ~uint64_t{0};
 
   void Add(Effect effect, std::string_view reason, std::string_view text,
-           uint64_t offset = kNoOffset, uint64_t count = 1,
-           uint64_t bytes = 0);
+           uint64_t offset = kNoOffset, uint64_t count = 1, uint64_t bytes = 0);
   // Adds what `other` counted; first offsets keep the smallest.
   void Merge(const Diagnostics& other);
 

@@ -57,16 +57,16 @@ struct OpArgs {
   StringId strides;   // "Input Strides"
   StringId concrete;  // "Concrete Inputs"
   int64_t external_id = kNoInt;
-  int64_t sequence = kNoInt;    // "Sequence number" of autograd
-  int64_t fwd_thread = kNoInt;  // "Fwd thread id"
+  int64_t sequence = kNoInt;     // "Sequence number" of autograd
+  int64_t fwd_thread = kNoInt;   // "Fwd thread id"
   uint32_t collective = kNoRow;  // row of collectives
 };
 
 struct ApiArgs {
   int64_t correlation = kNoInt;
   int64_t external_id = kNoInt;
-  StringId kernel;             // ROCm: name of the kernel it launches
-  uint32_t config = kNoRow;    // row of configs
+  StringId kernel;           // ROCm: name of the kernel it launches
+  uint32_t config = kNoRow;  // row of configs
   int64_t stream = kNoInt;
 };
 
@@ -191,7 +191,7 @@ struct Counters {
 struct Track {
   StringId pid;
   StringId tid;
-  StringId process_name;    // invalid: not given
+  StringId process_name;  // invalid: not given
   StringId process_labels;
   StringId thread_name;
   std::optional<int64_t> process_sort;
@@ -230,7 +230,7 @@ struct Info {
   std::optional<int64_t> rank;
   std::optional<int64_t> world_size;
   std::string backend;
-  std::string process_groups;  // raw text of pg_config
+  std::string process_groups;           // raw text of pg_config
   std::optional<int64_t> base_time_ns;  // wall clock of time 0
   std::string display_time_unit;
   bool plain = true;  // offsets are offsets in the file
@@ -248,10 +248,10 @@ struct Trace {
   Slices slices;
   std::vector<Stream> streams;
 
-  PodVector<OpArgs> ops;          // kOp, kAnnotation, kGpuAnnotation
-  PodVector<ApiArgs> api_calls;   // kRuntime, kDriver
-  PodVector<DeviceArgs> device;   // kKernel, kMemcpy, kMemset, kGraph
-  PodVector<PythonArgs> python;   // kPython
+  PodVector<OpArgs> ops;         // kOp, kAnnotation, kGpuAnnotation
+  PodVector<ApiArgs> api_calls;  // kRuntime, kDriver
+  PodVector<DeviceArgs> device;  // kKernel, kMemcpy, kMemset, kGraph
+  PodVector<PythonArgs> python;  // kPython
   PodVector<LaunchConfig> configs;
   PodVector<CollectiveArgs> collectives;
   PodVector<MemoryArgs> memory;
@@ -296,8 +296,7 @@ struct Trace {
   }
   const PythonArgs* Python(SliceId s) const {
     const uint32_t row = slices.detail[s.value];
-    return KindOf(s) == Kind::kPython && row != kNoRow ? &python[row]
-                                                       : nullptr;
+    return KindOf(s) == Kind::kPython && row != kNoRow ? &python[row] : nullptr;
   }
   const LaunchConfig* Config(uint32_t row) const {
     return row == kNoRow ? nullptr : &configs[row];

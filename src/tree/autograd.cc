@@ -6,7 +6,6 @@
 // id"), so for each such number the forward thread is the one that knows most
 // of the sequence numbers.
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <map>
 

@@ -6,7 +6,6 @@
 #include "tree/linker.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -59,8 +58,7 @@ void Linker::ChooseKey() {
     if (known < 0) known = ContainsIgnoringCase(trace_.Name(s), "launch");
     if (known == 0) continue;
     first_uid = trace_.Uid(s);
-    by_correlation_ =
-        api->correlation != kNoInt || api->external_id == kNoInt;
+    by_correlation_ = api->correlation != kNoInt || api->external_id == kNoInt;
   }
 }
 
@@ -154,8 +152,7 @@ void Linker::LinkByFlow() {
   for (const SliceId s : trace_.device_slices()) {
     const int64_t key = KeyOf(*trace_.Device(s));
     const uint32_t row = trace_.slices.detail[s.value];
-    tree_.unlinked_[row] =
-        key == kNoInt ? Unlinked::kNoKey : Unlinked::kNoFlow;
+    tree_.unlinked_[row] = key == kNoInt ? Unlinked::kNoKey : Unlinked::kNoFlow;
     if (key != kNoInt) by_key[key].push_back(s);
   }
   std::vector<NodeId> calls;

@@ -2,7 +2,6 @@
 #include "tree/modules.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 
 #include "base/run_sort.h"
@@ -55,9 +54,9 @@ Modules Modules::Build(const Tree& tree) {
     const ModulePathId parent_path =
         parent.valid() ? modules.calls_[parent.value].path : ModulePathId();
     const StringId name = slices.name[frame.slice.value];
-    const auto [it, is_new] = path_ids.try_emplace(
-        std::pair(parent_path.value, name),
-        static_cast<uint32_t>(modules.paths_.size()));
+    const auto [it, is_new] =
+        path_ids.try_emplace(std::pair(parent_path.value, name),
+                             static_cast<uint32_t>(modules.paths_.size()));
     if (is_new) {
       const uint32_t depth =
           parent_path.valid() ? modules.path(parent_path).depth + 1 : 0;

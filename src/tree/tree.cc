@@ -72,8 +72,7 @@ void Nest(const Trace& trace, ThreadTree& thread) {
     }
     const auto node = static_cast<uint32_t>(thread.slices.size());
     thread.slices.push_back(event.slice);
-    thread.parents.push_back(stack.empty() ? NodeId::kNone
-                                           : stack.back().node);
+    thread.parents.push_back(stack.empty() ? NodeId::kNone : stack.back().node);
     thread.ends.push_back(node + 1);
     stack.push_back({node, end});
   }

@@ -42,10 +42,10 @@ struct Options {
 // Why a device slice has no launch.
 enum class Unlinked : uint8_t {
   kLinked,
-  kNoKey,           // it carries neither correlation nor External id
+  kNoKey,            // it carries neither correlation nor External id
   kLaunchNotInFile,  // launched before the recording began, or call not traced
-  kNoFlow,          // flow mode: the flow is missing
-  kNoHost,          // the file has no host events at all
+  kNoFlow,           // flow mode: the flow is missing
+  kNoHost,           // the file has no host events at all
 };
 inline constexpr int kUnlinkedReasons = 5;
 std::string_view UnlinkedName(Unlinked reason);

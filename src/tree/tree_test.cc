@@ -2,7 +2,6 @@
 #include "tree/tree.h"
 
 #include <gtest/gtest.h>
-
 #include <map>
 #include <random>
 
@@ -144,9 +143,9 @@ TEST(Tree, NestsLikeTheSlowTwin) {
       const NodeId node = tree.node(SliceId(slice));
       ASSERT_TRUE(node.valid());
       const NodeId found = tree.parent(node);
-      ASSERT_EQ(found.valid() ? static_cast<int64_t>(tree.slice(found).value)
-                              : -1,
-                parent);
+      ASSERT_EQ(
+          found.valid() ? static_cast<int64_t>(tree.slice(found).value) : -1,
+          parent);
     }
     // Preorder: a subtree is a range, parents stand before children.
     for (uint32_t n = 0; n < tree.size(); ++n) {
@@ -193,8 +192,8 @@ TEST(Tree, LinksByCorrelationAndSumsSubtrees) {
 
 TEST(Tree, FallsBackToTheExternalId) {
   Maker maker;
-  const SliceId op = maker.Op("aten::mm", 0, 10, "1", trace::kNoInt,
-                              trace::kNoInt, 42);
+  const SliceId op =
+      maker.Op("aten::mm", 0, 10, "1", trace::kNoInt, trace::kNoInt, 42);
   const SliceId kernel = maker.Kernel("k", 20, 5, trace::kNoInt, 7, 42);
   const Trace trace = maker.Finish();
   const Tree tree = Tree::Build(trace, {});
@@ -231,9 +230,8 @@ TEST(Tree, AutogradByForwardThread) {
     if (i > 0) forward_b.push_back(maker.Op("f", i * 10 + 1, 5, "2", i, 0));
   }
   for (int64_t i = 2; i >= 0; --i) {
-    backward_a.push_back(
-        maker.Op("autograd::engine::evaluate_function: F",
-                 100 + (2 - i) * 10, 5, "3", i, 1));
+    backward_a.push_back(maker.Op("autograd::engine::evaluate_function: F",
+                                  100 + (2 - i) * 10, 5, "3", i, 1));
     maker.Op("F", 101 + (2 - i) * 10, 2, "3", i, 1);
   }
   const Trace trace = maker.Finish();
@@ -253,8 +251,8 @@ TEST(Modules, EnclosingCallsAndBackwardWork) {
   const SliceId op = maker.Op("aten::linear", 20, 10, "1", 8, 0);
   const SliceId call = maker.Call("cudaLaunchKernel", 22, 2, 1);
   const SliceId outside = maker.Op("aten::sum", 60, 5);
-  maker.Op("autograd::engine::evaluate_function: LinearBackward", 300, 20,
-           "2", 8, 1);
+  maker.Op("autograd::engine::evaluate_function: LinearBackward", 300, 20, "2",
+           8, 1);
   const SliceId back = maker.Call("cudaLaunchKernel", 305, 2, 2, "2");
   const Trace trace = maker.Finish();
   const Tree tree = Tree::Build(trace, {});

@@ -2,17 +2,15 @@
 //
 // The library as a program outside the project uses it: nothing but the
 // headers of include/lamina/ is on the include path.
-#include <gtest/gtest.h>
-#include <lamina/engine.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
+#include <lamina/engine.h>
 #include <sstream>
 
 namespace {
 
-const std::string kSample =
-    LAMINA_SOURCE_DIR "/samples/train_step.json.gz";
+const std::string kSample = LAMINA_SOURCE_DIR "/samples/train_step.json.gz";
 
 TEST(Api, ReportsAndWrites) {
   lamina::ReportOptions options;

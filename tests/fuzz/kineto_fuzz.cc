@@ -39,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Table& categories = *result->Find("op_categories");
   uint64_t sum = 0;
   for (size_t row = 0; row < categories.rows(); ++row)
-    sum += static_cast<uint64_t>(
-        categories.At(row, "kernel_time_us").integer());
+    sum +=
+        static_cast<uint64_t>(categories.At(row, "kernel_time_us").integer());
   if (sum != total) std::abort();
   analysis::Context& flow =
       (*session)->ContextFor(tree::LinkMode::kFlow, true, settings);

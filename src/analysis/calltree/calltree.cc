@@ -2,7 +2,6 @@
 #include "analysis/calltree/calltree.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -28,15 +27,15 @@ Schema TreeSchema(std::string name, std::string doc) {
           std::move(doc),
           {{"name", ColumnType::kText, "What was called."},
            {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
-           {"kind", ColumnType::kText, "op, call or module; \"folded\" for "
-                                       "lines under the threshold.",
+           {"kind", ColumnType::kText,
+            "op, call or module; \"folded\" for "
+            "lines under the threshold.",
             Shown::kHidden},
            {"instances", ColumnType::kInt,
             "Equal siblings that are added up here.", Shown::kHidden},
            {"calls", ColumnType::kInt, "Times it was called."},
            {"kernels", ColumnType::kInt, "Device slices inside."},
-           {"kernel_time_us", ColumnType::kTime,
-            "Sum of durations inside."},
+           {"kernel_time_us", ColumnType::kTime, "Sum of durations inside."},
            {"percent", ColumnType::kReal, "Share of linked device time.",
             Shown::kBar},
            {"self_kernel_time_us", ColumnType::kTime,
@@ -77,9 +76,9 @@ class Printer {
 
  private:
   double Share(int64_t ns) const {
-    return all_ > 0 ? 100.0 * static_cast<double>(ns) /
-                          static_cast<double>(all_)
-                    : 0.0;
+    return all_ > 0
+               ? 100.0 * static_cast<double>(ns) / static_cast<double>(all_)
+               : 0.0;
   }
 
   template <class Stack>
@@ -96,8 +95,7 @@ class Printer {
     std::vector<uint32_t> kept;
     for (const uint32_t child : children) {
       const Line& line = lines_[child];
-      if (line.total_ns > 0 &&
-          Share(line.total_ns) >= options_.min_percent) {
+      if (line.total_ns > 0 && Share(line.total_ns) >= options_.min_percent) {
         kept.push_back(child);
         continue;
       }
@@ -119,8 +117,8 @@ class Printer {
 
   void Row(const Line& line, size_t depth) {
     table_.Add(line.name, depth, line.kind, line.instances, line.calls,
-               line.kernels, line.total_ns, Share(line.total_ns),
-               line.self_ns, line.host_ns);
+               line.kernels, line.total_ns, Share(line.total_ns), line.self_ns,
+               line.host_ns);
   }
 
   const std::vector<Line>& lines_;
@@ -276,8 +274,7 @@ Table MakeModuleTree(const Context& context, const TreeOptions& options) {
       if (lines[i].instances > 1) {
         lines[i].name =
             std::to_string(lines[i].instances) + " x " +
-            std::string(
-                tree::Modules::ClassName(trace.Text(paths[i].name)));
+            std::string(tree::Modules::ClassName(trace.Text(paths[i].name)));
       }
     }
   }

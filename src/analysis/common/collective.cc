@@ -69,12 +69,14 @@ std::optional<int64_t> CollectiveElementBytes(std::string_view dtype) {
     int64_t bytes;
   };
   static constexpr std::array<Row, 22> kRows = {{
-      {"double", 8}, {"float64", 8}, {"long", 8},    {"int64", 8},
-      {"uint64", 8}, {"float", 4},   {"float32", 4}, {"int", 4},
-      {"int32", 4},  {"uint32", 4},  {"half", 2},    {"float16", 2},
-      {"bfloat16", 2}, {"short", 2}, {"int16", 2},   {"bool", 1},
-      {"byte", 1},   {"char", 1},    {"int8", 1},    {"uint8", 1},
-      {"complexfloat", 8}, {"complexdouble", 16},
+      {"double", 8},         {"float64", 8}, {"long", 8},
+      {"int64", 8},          {"uint64", 8},  {"float", 4},
+      {"float32", 4},        {"int", 4},     {"int32", 4},
+      {"uint32", 4},         {"half", 2},    {"float16", 2},
+      {"bfloat16", 2},       {"short", 2},   {"int16", 2},
+      {"bool", 1},           {"byte", 1},    {"char", 1},
+      {"int8", 1},           {"uint8", 1},   {"complexfloat", 8},
+      {"complexdouble", 16},
   }};
   for (const Row& row : kRows) {
     if (row.name == name) return row.bytes;

@@ -2,9 +2,8 @@
 //
 // The timeline against a twin that looks at every nanosecond, statistics
 // against their definitions.
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <numeric>
 #include <random>
 
@@ -52,9 +51,9 @@ TEST(Timeline, IsRightForEveryNanosecond) {
     }
     const trace::Trace trace = MakeTrace(works);
     // Slices keep the order in which they were added.
-    const Timeline timeline =
-        MakeTimeline(trace, trace.device_slices(),
-                     [&](SliceId s) { return works[s.value].bucket; }, 5);
+    const Timeline timeline = MakeTimeline(
+        trace, trace.device_slices(),
+        [&](SliceId s) { return works[s.value].bucket; }, 5);
 
     int64_t first = works[0].start;
     int64_t last = 0;
@@ -108,12 +107,10 @@ TEST(Stats, FollowTheirDefinitions) {
   std::mt19937 random(11);
   for (int round = 0; round < 100; ++round) {
     std::vector<int64_t> values(1 + random() % 40);
-    for (int64_t& value : values)
-      value = static_cast<int64_t>(random() % 1000);
+    for (int64_t& value : values) value = static_cast<int64_t>(random() % 1000);
     const std::vector<int64_t> given = values;
     const Stats stats = Summarize(values);
-    const int64_t sum = std::accumulate(given.begin(), given.end(),
-                                        int64_t{0});
+    const int64_t sum = std::accumulate(given.begin(), given.end(), int64_t{0});
     EXPECT_EQ(stats.count, given.size());
     EXPECT_EQ(stats.sum, sum);
     EXPECT_EQ(stats.min, *std::min_element(given.begin(), given.end()));
@@ -126,9 +123,9 @@ TEST(Stats, FollowTheirDefinitions) {
     while (100 * (rank + 1) < 99 * values.size()) ++rank;
     EXPECT_EQ(stats.p99, values[rank]);
     const size_t n = values.size();
-    EXPECT_DOUBLE_EQ(stats.median,
-                     static_cast<double>(values[(n - 1) / 2] + values[n / 2]) /
-                         2);
+    EXPECT_DOUBLE_EQ(
+        stats.median,
+        static_cast<double>(values[(n - 1) / 2] + values[n / 2]) / 2);
     ASSERT_EQ(stats.std_dev.has_value(), n > 1);
     if (n > 1) {
       double squares = 0;

@@ -2,7 +2,6 @@
 #include "analysis/common/cost_view.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 
 namespace lamina::analysis {
@@ -25,8 +24,7 @@ class CostViewBuilder {
       const NodeId node(n);
       const NodeId parent = tree_.parent(node);
       cover_[n] = parent.valid() ? cover_[parent.value] : kNone;
-      if (cover_[n] != kNone || !tree_.IsOp(node) ||
-          !tree_.HasDeviceWork(node))
+      if (cover_[n] != kNone || !tree_.IsOp(node) || !tree_.HasDeviceWork(node))
         continue;
       const uint32_t group = CostedGroup(node);
       if (group != kNone) cover_[n] = AddCall(node, group);
@@ -43,8 +41,8 @@ class CostViewBuilder {
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& k) {
-      return H::combine(std::move(h), k.shown, k.name, k.dims, k.types, k.concrete,
-                        k.step, k.kernel, k.backward);
+      return H::combine(std::move(h), k.shown, k.name, k.dims, k.types,
+                        k.concrete, k.step, k.kernel, k.backward);
     }
   };
 
@@ -66,13 +64,11 @@ class CostViewBuilder {
       key.types = args->types.value;
       key.concrete = args->concrete.value;
     }
-    const cost::OpModel* model =
-        ModelOf(trace_.slices.name[slice.value]);
+    const cost::OpModel* model = ModelOf(trace_.slices.name[slice.value]);
     if (model != nullptr && model->sheet == "InferenceAttention")
       key.step = steps_.RequestsAt(node).value;
     // What a kernel's name adds: element size of lists, TF32.
-    key.kernel =
-        work.empty() ? 0 : trace_.slices.name[work[0].value].value;
+    key.kernel = work.empty() ? 0 : trace_.slices.name[work[0].value].value;
     key.backward = backward;
     return key;
   }
@@ -112,9 +108,8 @@ class CostViewBuilder {
         return {};
       const cost::OpModel* model =
           ModelOf(trace_.slices.name[tree_.slice(forward).value]);
-      return model != nullptr && view_.models_->HasBackward(*model)
-                 ? forward
-                 : NodeId();
+      return model != nullptr && view_.models_->HasBackward(*model) ? forward
+                                                                    : NodeId();
     }
     return {};
   }
@@ -126,8 +121,8 @@ class CostViewBuilder {
     const cost::OpModel* model =
         ModelOf(trace_.slices.name[tree_.slice(source).value]);
     key.shown = name.value;
-    const auto [it, is_new] = groups_.try_emplace(
-        key, static_cast<uint32_t>(view_.groups_.size()));
+    const auto [it, is_new] =
+        groups_.try_emplace(key, static_cast<uint32_t>(view_.groups_.size()));
     if (!is_new) return it->second;
     CostView::Group group;
     group.first = node;
@@ -144,9 +139,7 @@ class CostViewBuilder {
 
   void Evaluate(const Key& key, NodeId node, NodeId source,
                 CostView::Group& group) {
-    const auto text = [&](uint32_t id) {
-      return trace_.strings[StringId(id)];
-    };
+    const auto text = [&](uint32_t id) { return trace_.strings[StringId(id)]; };
     auto call = cost::ParseCall(
         trace_.strings[trace_.slices.name[tree_.slice(source).value]],
         text(key.dims), text(key.types), text(key.concrete));
@@ -159,8 +152,7 @@ class CostViewBuilder {
         work.empty() ? std::string_view() : trace_.Name(work[0]);
     call->kernel_element_bytes = cost::ElementBytesOf(kernel);
     call->step = cost::ParseStep(text(key.step));
-    auto cost =
-        view_.models_->Evaluate(*group.model, *call, group.backward);
+    auto cost = view_.models_->Evaluate(*group.model, *call, group.backward);
     if (!cost) {
       group.missing = cost.error();
       return;
@@ -213,10 +205,9 @@ class CostViewBuilder {
       }
       owned.emplace_back(call, s);
     }
-    std::stable_sort(owned.begin(), owned.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.first < b.first;
-                     });
+    std::stable_sort(
+        owned.begin(), owned.end(),
+        [](const auto& a, const auto& b) { return a.first < b.first; });
     view_.work_.reserve(owned.size());
     for (const auto& [call, s] : owned) {
       CostView::Call& row = view_.calls_[call];
@@ -227,9 +218,7 @@ class CostViewBuilder {
   }
 
   // The group of an op or API call without a known cost.
-  uint32_t PlainGroup(NodeId node) {
-    return GroupOf(node, node, false);
-  }
+  uint32_t PlainGroup(NodeId node) { return GroupOf(node, node, false); }
 
   const tree::Tree& tree_;
   const Trace& trace_;
@@ -242,8 +231,8 @@ class CostViewBuilder {
 };
 
 std::unique_ptr<CostView> CostView::Build(
-    const tree::Tree& tree, const tree::Steps& steps,
-    const DeviceView& device, std::shared_ptr<const cost::ModelSet> models) {
+    const tree::Tree& tree, const tree::Steps& steps, const DeviceView& device,
+    std::shared_ptr<const cost::ModelSet> models) {
   auto view = std::make_unique<CostView>();
   view->models_ = std::move(models);
   CostViewBuilder(tree, steps, device, *view).Run();

@@ -28,8 +28,8 @@ class CostView {
     const cost::OpModel* model = nullptr;  // null: none is known
     std::optional<cost::Cost> cost;
     cost::Missing missing = cost::Missing::kNoModel;
-    bool backward = false;  // costed as the backward of its forward op
-    std::string spec;       // "matrix_bf16", "matrix_tf32"; may be empty
+    bool backward = false;      // costed as the backward of its forward op
+    std::string spec;           // "matrix_bf16", "matrix_tf32"; may be empty
     bool assumed_spec = false;  // fp32 product without a word on TF32
     std::vector<uint32_t> calls;
   };
@@ -41,8 +41,7 @@ class CostView {
 
   static std::unique_ptr<CostView> Build(
       const tree::Tree& tree, const tree::Steps& steps,
-      const DeviceView& device,
-      std::shared_ptr<const cost::ModelSet> models);
+      const DeviceView& device, std::shared_ptr<const cost::ModelSet> models);
 
   const std::vector<Group>& groups() const { return groups_; }
   const std::vector<Call>& calls() const { return calls_; }

@@ -78,17 +78,15 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
   }
   view.kernel_family_.assign(strings, 0);
   std::vector<Bucket> name_bucket(strings, Bucket::kCompute);
-  ParallelRanges(threads, names.size(), 64,
-                 [&](size_t begin, size_t end, size_t) {
-                   for (size_t i = begin; i < end; ++i) {
-                     const std::string_view name = trace.strings[names[i]];
-                     view.kernel_family_[names[i].value] =
-                         static_cast<uint8_t>(
-                             catalog.FamilyIndex(catalog.KernelFamily(name)));
-                     name_bucket[names[i].value] =
-                         PeerBucket(trace::Kind::kKernel, name);
-                   }
-                 });
+  ParallelRanges(
+      threads, names.size(), 64, [&](size_t begin, size_t end, size_t) {
+        for (size_t i = begin; i < end; ++i) {
+          const std::string_view name = trace.strings[names[i]];
+          view.kernel_family_[names[i].value] = static_cast<uint8_t>(
+              catalog.FamilyIndex(catalog.KernelFamily(name)));
+          name_bucket[names[i].value] = PeerBucket(trace::Kind::kKernel, name);
+        }
+      });
   constexpr uint8_t kUnknown = 255;
   constexpr uint8_t kNotAsked = 254;
   std::vector<uint8_t> op_family(strings, kNotAsked);
@@ -97,9 +95,8 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
     uint8_t& family = op_family[name.value];
     if (family == kNotAsked) {
       const std::string_view text = catalog.OpFamily(trace.strings[name]);
-      family = text.empty()
-                   ? kUnknown
-                   : static_cast<uint8_t>(catalog.FamilyIndex(text));
+      family = text.empty() ? kUnknown
+                            : static_cast<uint8_t>(catalog.FamilyIndex(text));
     }
     return family;
   };
@@ -121,8 +118,7 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
     view.bucket_[row] = bucket;
 
     const NodeId launch = tree.launch(s);
-    if (launch.valid())
-      view.launcher_[row] = LauncherOf(tree, launch, true);
+    if (launch.valid()) view.launcher_[row] = LauncherOf(tree, launch, true);
     size_t family = other;
     if (bucket == Bucket::kCommunication) {
       family = communication;
@@ -139,8 +135,7 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
       }
       if (found != kUnknown) {
         family = found;
-      } else if (kind == trace::Kind::kMemcpy ||
-                 kind == trace::Kind::kMemset) {
+      } else if (kind == trace::Kind::kMemcpy || kind == trace::Kind::kMemset) {
         family = memory;
       } else {
         family = by_name;

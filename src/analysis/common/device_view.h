@@ -24,8 +24,8 @@ Bucket PeerBucket(trace::Kind kind, std::string_view name);
 
 class DeviceView {
  public:
-  static DeviceView Build(const tree::Tree& tree,
-                          const rules::Catalog& catalog, int threads);
+  static DeviceView Build(const tree::Tree& tree, const rules::Catalog& catalog,
+                          int threads);
 
   // Bucket by the words of TraceLens or by the kernel table, which knows more
   // collectives than NCCL's.

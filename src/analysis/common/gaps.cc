@@ -36,10 +36,9 @@ void FindHostEvents(const tree::Tree& tree, std::vector<Gap>& gaps) {
     if (shortest == 0 || g.length_ns() < shortest) shortest = g.length_ns();
   }
   if (middles.empty()) return;
-  std::sort(middles.begin(), middles.end(),
-            [](const Middle& a, const Middle& b) {
-              return a.time_ns < b.time_ns;
-            });
+  std::sort(
+      middles.begin(), middles.end(),
+      [](const Middle& a, const Middle& b) { return a.time_ns < b.time_ns; });
   const trace::Slices& slices = trace.slices;
   for (uint32_t i = 0; i < slices.size(); ++i) {
     if (slices.dur_ns[i] * 2 < shortest) continue;
@@ -55,8 +54,7 @@ void FindHostEvents(const tree::Tree& tree, std::vector<Gap>& gaps) {
       const int64_t overlap = std::min(end, gap.interval.end_ns) -
                               std::max(start, gap.interval.start_ns);
       if (overlap * 2 < gap.interval.length_ns()) continue;
-      if (!gap.host.valid() ||
-          slices.dur_ns[i] < slices.dur_ns[gap.host.value])
+      if (!gap.host.valid() || slices.dur_ns[i] < slices.dur_ns[gap.host.value])
         gap.host = SliceId(i);
     }
   }
@@ -87,9 +85,8 @@ std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
     return a.start_ns < b.start_ns;
   };
   const size_t keep = std::min(limit, gaps.size());
-  std::partial_sort(gaps.begin(),
-                    gaps.begin() + static_cast<ptrdiff_t>(keep), gaps.end(),
-                    longer);
+  std::partial_sort(gaps.begin(), gaps.begin() + static_cast<ptrdiff_t>(keep),
+                    gaps.end(), longer);
   gaps.resize(keep);
   std::vector<Gap> out;
   const auto slices = trace.device_slices();
@@ -100,8 +97,7 @@ std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
         slices.begin(), slices.end(), interval.end_ns,
         [&](SliceId s, int64_t time) { return trace.Start(s) < time; });
     if (next != slices.end()) gap.next = *next;
-    const NodeId launch =
-        gap.next.valid() ? tree.launch(gap.next) : NodeId();
+    const NodeId launch = gap.next.valid() ? tree.launch(gap.next) : NodeId();
     if (launch.valid()) {
       if (trace.End(tree.slice(launch)) <= interval.start_ns) {
         gap.cause = GapCause::kLaunchLatency;

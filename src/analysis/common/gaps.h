@@ -13,10 +13,10 @@ namespace lamina::analysis {
 
 enum class GapCause : uint8_t {
   kUnknown,
-  kHostBusy,      // the launching thread ran something else
-  kHostBlocked,   // it sat in a call that waits for a device or copies
-                  // pageable memory; the device may run work that is not in
-                  // the file, so this is no proof against the host
+  kHostBusy,       // the launching thread ran something else
+  kHostBlocked,    // it sat in a call that waits for a device or copies
+                   // pageable memory; the device may run work that is not in
+                   // the file, so this is no proof against the host
   kLaunchLatency,  // the work was launched before the gap began
 };
 std::string_view GapCauseName(GapCause cause);

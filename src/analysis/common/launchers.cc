@@ -7,9 +7,9 @@
 
 namespace lamina::analysis {
 
-Launchers CollectLaunchers(
-    const tree::Tree& tree, const std::function<bool(SliceId)>& keep,
-    const std::function<NodeId(SliceId)>& launcher_of) {
+Launchers CollectLaunchers(const tree::Tree& tree,
+                           const std::function<bool(SliceId)>& keep,
+                           const std::function<NodeId(SliceId)>& launcher_of) {
   const Trace& trace = tree.trace();
   struct Item {
     NodeId launcher;
@@ -29,14 +29,12 @@ Launchers CollectLaunchers(
   Launchers launchers;
   launchers.work.reserve(items.size());
   for (const Item& item : items) {
-    if (launchers.list.empty() ||
-        launchers.list.back().node != item.launcher) {
+    if (launchers.list.empty() || launchers.list.back().node != item.launcher) {
       const auto at = static_cast<uint32_t>(launchers.work.size());
       launchers.list.push_back({item.launcher, at, at});
     }
     launchers.work.push_back(item.slice);
-    launchers.list.back().end =
-        static_cast<uint32_t>(launchers.work.size());
+    launchers.list.back().end = static_cast<uint32_t>(launchers.work.size());
   }
   std::sort(launchers.list.begin(), launchers.list.end(),
             [&](const Launcher& a, const Launcher& b) {

@@ -29,9 +29,9 @@ struct Launchers {
 };
 
 // Linked device slices for which `keep` holds, by `launcher_of`.
-Launchers CollectLaunchers(
-    const tree::Tree& tree, const std::function<bool(SliceId)>& keep,
-    const std::function<NodeId(SliceId)>& launcher_of);
+Launchers CollectLaunchers(const tree::Tree& tree,
+                           const std::function<bool(SliceId)>& keep,
+                           const std::function<NodeId(SliceId)>& launcher_of);
 
 // Sum of durations, and length of the union, of slices in any order.
 int64_t SumOf(const Trace& trace, std::span<const SliceId> slices);

@@ -32,8 +32,7 @@ Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
   const IntervalSet work = t.computation.Union(t.communication);
   t.busy = work.Union(t.copies);
   t.computation_ns = t.computation.length_ns();
-  t.exposed_communication_ns =
-      t.communication.Minus(t.computation).length_ns();
+  t.exposed_communication_ns = t.communication.Minus(t.computation).length_ns();
   t.exposed_copies_ns = t.copies.Minus(work).length_ns();
   t.busy_ns = t.busy.length_ns();
   t.window = {first, last};
@@ -41,8 +40,7 @@ Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
   t.idle_ns = t.total_ns - t.busy_ns;
   if (micro_idle_ns) {
     for (const Interval& gap : t.Gaps()) {
-      if (gap.length_ns() < *micro_idle_ns)
-        t.micro_idle_ns += gap.length_ns();
+      if (gap.length_ns() < *micro_idle_ns) t.micro_idle_ns += gap.length_ns();
     }
   }
   return t;

@@ -23,11 +23,11 @@ struct Timeline {
   IntervalSet busy;
   int64_t computation_ns = 0;
   int64_t exposed_communication_ns = 0;  // communication \ computation
-  int64_t exposed_copies_ns = 0;  // copies \ computation \ communication
+  int64_t exposed_copies_ns = 0;         // copies \ computation \ communication
   int64_t busy_ns = 0;
   int64_t idle_ns = 0;
-  int64_t total_ns = 0;  // length of the window
-  int64_t micro_idle_ns = 0;  // gaps below the threshold, when one is given
+  int64_t total_ns = 0;        // length of the window
+  int64_t micro_idle_ns = 0;   // gaps below the threshold, when one is given
   int64_t kernel_time_ns = 0;  // sum of all durations
   size_t slices = 0;
 

@@ -2,7 +2,6 @@
 //
 // Collectives of this rank, grouped by what they move and with whom.
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -67,9 +66,8 @@ Result<ResultSet> Run(const Context& context) {
         compute.AppendSorted({trace.Start(s), trace.End(s)});
     }
   }
-  using Key = std::tuple<CollectiveKind, StringId, StringId, StringId,
-                         StringId, StringId, int64_t, int64_t, int64_t,
-                         uint32_t>;
+  using Key = std::tuple<CollectiveKind, StringId, StringId, StringId, StringId,
+                         StringId, int64_t, int64_t, int64_t, uint32_t>;
   absl::flat_hash_map<Key, size_t> ids;
   std::vector<Group> groups;
   static const trace::CollectiveArgs kNothing;

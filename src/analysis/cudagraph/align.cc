@@ -2,7 +2,6 @@
 #include "analysis/cudagraph/align.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 
 namespace lamina::cudagraph {
@@ -152,8 +151,7 @@ void FillGaps(const Sequence& capture, const Sequence& replay,
       continue;
     }
     size_t end = j;
-    while (end < matches.size() &&
-           matches[end].partner == Match::kNoPartner)
+    while (end < matches.size() && matches[end].partner == Match::kNoPartner)
       ++end;
     const int64_t before =
         j > 0 ? static_cast<int64_t>(matches[j - 1].partner) : -1;
@@ -164,8 +162,7 @@ void FillGaps(const Sequence& capture, const Sequence& replay,
       Match& match = matches[k];
       for (const bool by_name : {true, false}) {
         for (int64_t away = 0;
-             away <= kGapReach && match.partner == Match::kNoPartner;
-             ++away) {
+             away <= kGapReach && match.partner == Match::kNoPartner; ++away) {
           for (const int64_t i : {expected - away, expected + away}) {
             if (i <= before || i >= after || i < 0 || i >= n) continue;
             const auto at = static_cast<size_t>(i);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/cudagraph/align.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <random>
 #include <set>
 
@@ -13,7 +12,7 @@ namespace {
 using Ids = std::vector<uint32_t>;
 
 std::vector<Match> Matches(const Ids& capture, const Ids& replay,
-                       const std::vector<uint32_t>& streams = {}) {
+                           const std::vector<uint32_t>& streams = {}) {
   std::vector<uint8_t> a(capture.size());
   std::vector<uint8_t> b(replay.size());
   for (size_t i = 0; i < a.size(); ++i)
@@ -141,8 +140,7 @@ TEST(Align, FactsAreRightUnderNoise) {
 
 TEST(Align, UnrelatedSequencesMatchNothing) {
   const auto matches = Matches({1, 6, 11, 16}, {2, 7, 3, 8, 4});
-  for (const Match& match : matches)
-    EXPECT_EQ(match.level, Level::kNone);
+  for (const Match& match : matches) EXPECT_EQ(match.level, Level::kNone);
 }
 
 TEST(Align, EmptySequencesAreFine) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/cudagraph/annotate.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <map>
+#include <re2/re2.h>
 
 #include "base/string_pool.h"
 #include "rules/pattern_table.h"
@@ -32,10 +31,8 @@ bool IsGraphLaunch(std::string_view name) {
 
 // A kernel name as both sides write it.
 std::string TokenOf(std::string_view name) {
-  if (Contains(name, "fillBuffer") || Contains(name, "Memset"))
-    return "(fill)";
-  if (Contains(name, "copyBuffer") || Contains(name, "Memcpy"))
-    return "(copy)";
+  if (Contains(name, "fillBuffer") || Contains(name, "Memset")) return "(fill)";
+  if (Contains(name, "copyBuffer") || Contains(name, "Memcpy")) return "(copy)";
   if (name.ends_with(".kd")) name.remove_suffix(3);
   std::string plain = rules::Demangle(name);
   const size_t clone = plain.find(" [clone");
@@ -171,10 +168,9 @@ class Collector {
       steps[context_.steps.StepAt(at)].emplace_back(at, node);
     }
     for (auto& [step, launches] : steps) {
-      std::stable_sort(launches.begin(), launches.end(),
-                       [](const auto& a, const auto& b) {
-                         return a.first < b.first;
-                       });
+      std::stable_sort(
+          launches.begin(), launches.end(),
+          [](const auto& a, const auto& b) { return a.first < b.first; });
       Segment* segment = Add(launches[0].second);
       for (const auto& [at, node] : launches) {
         for (const SliceId s : tree_.OwnDeviceWork(node)) {
@@ -221,13 +217,12 @@ class Collector {
                              ? tree::ModuleCallId()
                              : context_.modules.Enclosing(node);
     if (call_id.valid()) {
-      tags.module = context_.modules.PathText(
-          context_.modules.call(call_id).path);
+      tags.module =
+          context_.modules.PathText(context_.modules.call(call_id).path);
       tags.layer = LayerOf(tags.module);
     }
     ForRanges(node, [&](std::string_view name) {
-      if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()),
-                             tags_))
+      if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), tags_))
         return;
       if (!tags.ranges.empty()) tags.ranges += ", ";
       tags.ranges += name;
@@ -302,8 +297,8 @@ class Annotator {
       if (is_new) {
         Replay replay;
         replay.launch = context_.tree.slice(launch);
-        replay.batch = BatchOf(trace_.strings[context_.steps.RequestsAt(
-            launch)]);
+        replay.batch =
+            BatchOf(trace_.strings[context_.steps.RequestsAt(launch)]);
         out_.replays.push_back(std::move(replay));
       }
       out_.replays[it->second].work.push_back(s);
@@ -371,14 +366,13 @@ class Annotator {
     std::vector<uint32_t> streams;
     for (const SliceId s : replay.work) {
       const trace::Kind kind = trace_.KindOf(s);
-      tokens.push_back(
-          pool_.Intern(kind == trace::Kind::kMemcpy   ? "(copy)"
-                       : kind == trace::Kind::kMemset ? "(fill)"
-                                                      : Token(s))
-              .value);
-      families.push_back(static_cast<uint8_t>(
-          context_.catalog.FamilyIndex(context_.catalog.KernelFamily(
-              trace_.Name(s)))));
+      tokens.push_back(pool_
+                           .Intern(kind == trace::Kind::kMemcpy   ? "(copy)"
+                                   : kind == trace::Kind::kMemset ? "(fill)"
+                                                                  : Token(s))
+                           .value);
+      families.push_back(static_cast<uint8_t>(context_.catalog.FamilyIndex(
+          context_.catalog.KernelFamily(trace_.Name(s)))));
       const trace::DeviceArgs* args = trace_.Device(s);
       streams.push_back(args != nullptr ? args->lane.value : 0);
     }
@@ -390,9 +384,9 @@ class Annotator {
     const uint32_t turn = eligible[replay.in_step % eligible.size()];
     uint32_t best = turn;
     if (!Equal(turn, tokens)) {
-      const auto it = std::find_if(
-          eligible.begin(), eligible.end(),
-          [&](uint32_t i) { return Equal(i, tokens); });
+      const auto it =
+          std::find_if(eligible.begin(), eligible.end(),
+                       [&](uint32_t i) { return Equal(i, tokens); });
       if (it != eligible.end()) {
         best = *it;
       } else {
@@ -424,14 +418,15 @@ class Annotator {
     size_t odd = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
       const uint8_t expected = families_[segment][i];
-      odd += Telling(expected) && Telling(families[i]) &&
-             expected != families[i];
+      odd +=
+          Telling(expected) && Telling(families[i]) && expected != families[i];
     }
     const bool several =
         std::any_of(streams.begin(), streams.end(),
                     [&](uint32_t s) { return s != streams[0]; });
     if (odd * 20 > tokens.size() && (by_node_ || !several)) return matches;
-    if (several && !by_node_) return ByStream(segment, tokens, families, streams);
+    if (several && !by_node_)
+      return ByStream(segment, tokens, families, streams);
     for (uint32_t i = 0; i < matches.size(); ++i)
       matches[i] = {i, Level::kExact};
     return matches;
@@ -446,8 +441,7 @@ class Annotator {
 
   // Without names and with several streams only the kinds of work can tell
   // which launch went where.
-  std::vector<Match> ByStream(uint32_t segment,
-                              const std::vector<uint32_t>&,
+  std::vector<Match> ByStream(uint32_t segment, const std::vector<uint32_t>&,
                               const std::vector<uint8_t>& families,
                               const std::vector<uint32_t>& streams) {
     std::vector<uint32_t> a(families_[segment].begin(),
@@ -480,8 +474,8 @@ class Annotator {
       std::vector<uint32_t> other = tokens_[i];
       std::sort(other.begin(), other.end());
       std::vector<uint32_t> both;
-      std::set_intersection(own.begin(), own.end(), other.begin(),
-                            other.end(), std::back_inserter(both));
+      std::set_intersection(own.begin(), own.end(), other.begin(), other.end(),
+                            std::back_inserter(both));
       if (both.size() > most) {
         most = both.size();
         best = i;
@@ -522,8 +516,7 @@ Annotation Annotate(const Context& replay, std::vector<Segment> segments) {
 Tags Annotation::TagsOf(const Replay& replay, size_t position) const {
   const Match& match = replay.matches[position];
   if (replay.segment < 0) return {};
-  const auto& launches =
-      segments[static_cast<size_t>(replay.segment)].launches;
+  const auto& launches = segments[static_cast<size_t>(replay.segment)].launches;
   if (match.partner != Match::kNoPartner) return launches[match.partner];
   if (match.level != Level::kScope) return {};
   const Tags& before = launches[match.before];

@@ -23,33 +23,34 @@ struct Tags {
   std::string line;     // innermost frame that is not of a framework
   std::string ranges;   // record_function ranges that the tag pattern matches
   std::string dims, types;  // of the op, JSON
-  std::string name;     // token as text
-  int64_t layer = -1;   // last number in the module path
+  std::string name;         // token as text
+  int64_t layer = -1;       // last number in the module path
 };
 
 // Launches in program order that one graph may hold.
 struct Segment {
-  uint32_t file = 0;     // index of the trace
-  uint32_t number = 0;   // in the file
-  int64_t batch = -1;    // from the annotation around it; -1: not known
-  bool names = true;     // launches have kernel names
+  uint32_t file = 0;    // index of the trace
+  uint32_t number = 0;  // in the file
+  int64_t batch = -1;   // from the annotation around it; -1: not known
+  bool names = true;    // launches have kernel names
   std::vector<Tags> launches;
 };
 
 // Segments of a capture trace (between *StreamBeginCapture and
 // *StreamEndCapture of a thread) or, when it has none, the launches of every
 // step of an eager trace. `context` must hold Python frames. `tags` is RE2.
-Result<std::vector<Segment>> CollectSegments(
-    const analysis::Context& context, uint32_t file, const std::string& tags);
+Result<std::vector<Segment>> CollectSegments(const analysis::Context& context,
+                                             uint32_t file,
+                                             const std::string& tags);
 
 // One launch of a graph.
 struct Replay {
   uint32_t number = 0;
-  trace::SliceId launch;   // host event, invalid when not in the trace
+  trace::SliceId launch;  // host event, invalid when not in the trace
   std::vector<trace::SliceId> work;  // by start
   int64_t batch = -1;
-  uint32_t in_step = 0;    // which launch of its step
-  int32_t segment = -1;    // that was chosen; -1: none
+  uint32_t in_step = 0;  // which launch of its step
+  int32_t segment = -1;  // that was chosen; -1: none
   std::vector<Match> matches;
 };
 

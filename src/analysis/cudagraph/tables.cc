@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <map>
 
 #include "analysis/cudagraph/annotate.h"
@@ -15,20 +14,20 @@ double Percent(double part, double whole) {
 }
 
 Schema ReplaySchema() {
-  Schema schema{"annotate_replays",
-                "One row per graph launch.",
-                {{"replay", ColumnType::kInt, "From 0, by launch."},
-                 {"kernels", ColumnType::kInt, "Device events."},
-                 {"file", ColumnType::kInt,
-                  "Index of the trace it comes from; empty: none fits."},
-                 {"segment", ColumnType::kInt, "Captured graph in that file."},
-                 {"batch", ColumnType::kInt,
-                  "Batch that the graph was captured for."}}};
+  Schema schema{
+      "annotate_replays",
+      "One row per graph launch.",
+      {{"replay", ColumnType::kInt, "From 0, by launch."},
+       {"kernels", ColumnType::kInt, "Device events."},
+       {"file", ColumnType::kInt,
+        "Index of the trace it comes from; empty: none fits."},
+       {"segment", ColumnType::kInt, "Captured graph in that file."},
+       {"batch", ColumnType::kInt, "Batch that the graph was captured for."}}};
   for (int level = 0; level < kLevels; ++level) {
     std::string name(LevelName(static_cast<Level>(level)));
     std::replace(name.begin(), name.end(), '-', '_');
-    schema.columns.push_back({name, ColumnType::kInt,
-                              "Kernels at this level of evidence."});
+    schema.columns.push_back(
+        {name, ColumnType::kInt, "Kernels at this level of evidence."});
   }
   schema.columns.push_back({"unmatched_capture", ColumnType::kInt,
                             "Captured launches that no kernel comes from."});
@@ -39,8 +38,7 @@ Schema LevelSchema() {
   return {"annotate_levels",
           "Replayed kernels by evidence.",
           {{"level", ColumnType::kText, "Level of evidence."},
-           {"confidence", ColumnType::kText,
-            "fact, likely, partial or none."},
+           {"confidence", ColumnType::kText, "fact, likely, partial or none."},
            {"kernels", ColumnType::kInt, "Device events."},
            {"percent", ColumnType::kReal, "Share of them.", Shown::kBar},
            {"time_us", ColumnType::kTime, "Sum of durations."},
@@ -114,8 +112,8 @@ ResultSet AnnotationTables(const analysis::Context& context,
       if (match.partner != Match::kNoPartner) used[match.partner] = true;
       const std::string_view confidence = ConfidenceOf(match.level);
       for (auto& [key, map] :
-           {std::pair<const std::string&, std::map<std::string, Sum>&>(
-                tags.op, ops),
+           {std::pair<const std::string&, std::map<std::string, Sum>&>(tags.op,
+                                                                       ops),
             std::pair<const std::string&, std::map<std::string, Sum>&>(
                 tags.module, modules)}) {
         Sum& sum = map[key];
@@ -125,9 +123,9 @@ ResultSet AnnotationTables(const analysis::Context& context,
         if (!key.empty() && confidence == "likely") sum.likely_ns += dur;
       }
       rows.Add(replay.number, i, trace.Name(replay.work[i]),
-               LevelName(match.level), match.alternatives, tags.op,
-               tags.module, tags.layer >= 0 ? Value(tags.layer) : Value(),
-               tags.line, dur, trace.Uid(replay.work[i]));
+               LevelName(match.level), match.alternatives, tags.op, tags.module,
+               tags.layer >= 0 ? Value(tags.layer) : Value(), tags.line, dur,
+               trace.Uid(replay.work[i]));
     }
     std::vector<Value> cells = {replay.number, replay.work.size()};
     if (replay.segment >= 0) {
@@ -160,21 +158,19 @@ ResultSet AnnotationTables(const analysis::Context& context,
        {std::pair(KeySchema("annotate_ops", "op",
                             "Replayed time by the op it was captured from."),
                   &ops),
-        std::pair(KeySchema("annotate_modules", "module",
-                            "Replayed time by module."),
-                  &modules)}) {
+        std::pair(
+            KeySchema("annotate_modules", "module", "Replayed time by module."),
+            &modules)}) {
     Table table(schema);
     std::vector<std::pair<std::string, Sum>> sorted(map->begin(), map->end());
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.second.ns > b.second.ns;
-                     });
+    std::stable_sort(
+        sorted.begin(), sorted.end(),
+        [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
     for (const auto& [key, sum] : sorted) {
-      table.Add(key, sum.kernels, sum.ns,
-                Percent(static_cast<double>(sum.ns),
-                        static_cast<double>(time_ns)),
-                sum.fact_ns, sum.likely_ns,
-                sum.ns - sum.fact_ns - sum.likely_ns);
+      table.Add(
+          key, sum.kernels, sum.ns,
+          Percent(static_cast<double>(sum.ns), static_cast<double>(time_ns)),
+          sum.fact_ns, sum.likely_ns, sum.ns - sum.fact_ns - sum.likely_ns);
     }
     result.tables.push_back(std::move(table));
   }
@@ -191,8 +187,8 @@ ResultSet AnnotationTables(const analysis::Context& context,
         "({:.1f} %); {} alignments.",
         GroupDigits(static_cast<int64_t>(
             annotation.FactShare() * static_cast<double>(kernels) + 0.5)),
-        GroupDigits(kernels), GroupDigits(static_cast<int64_t>(
-                                  annotation.replays.size())),
+        GroupDigits(kernels),
+        GroupDigits(static_cast<int64_t>(annotation.replays.size())),
         100.0 * annotation.FactShare(), annotation.templates);
     note.evidence.push_back({"annotate_levels", "", "", {}});
   }

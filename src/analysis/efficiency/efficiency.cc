@@ -4,9 +4,8 @@
 // ranked by the time above their roofline. One table per family shows the
 // parameters of its models.
 #include <absl/container/flat_hash_map.h>
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <map>
 #include <string>
 
@@ -20,60 +19,60 @@ namespace lamina::analysis::efficiency {
 namespace {
 
 Schema OpSchema() {
-  return {"op_efficiency",
-          "What each op needed, what it reached and what bound it. Every "
-          "linked device event that is no communication is in one row.",
-          {{"op", ColumnType::kText,
-            "The outermost op with a known cost, else the launcher."},
-           {"family", ColumnType::kText, "Family.", Shown::kHidden},
-           {"model", ColumnType::kText, "Cost model; empty: none.",
-            Shown::kHidden},
-           {"fidelity", ColumnType::kText,
-            "exact, estimated (the model assumes something), or why there is "
-            "no cost: no_model, no_shapes, unusable_arguments.",
-            Shown::kHidden},
-           {"input_dims", ColumnType::kText, "Shapes, JSON."},
-           {"input_types", ColumnType::kText, "Element types, JSON.",
-            Shown::kHidden},
-           {"concrete_inputs", ColumnType::kText, "Scalar arguments, JSON.",
-            Shown::kHidden},
-           {"count", ColumnType::kInt, "Calls."},
-           {"kernels", ColumnType::kInt, "Device events.", Shown::kHidden},
-           {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
-           {"percent", ColumnType::kReal,
-            "Share of the time of all rows.", Shown::kBar},
-           {"busy_us", ColumnType::kTime,
-            "Sum over calls of the time in which at least one ran.",
-            Shown::kHidden},
-           {"mean_us", ColumnType::kTime, "Mean busy time of a call.",
-            Shown::kHidden},
-           {"median_us", ColumnType::kTime, "Median.", Shown::kHidden},
-           {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
-           {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
-           {"flops", ColumnType::kReal, "FLOPs of one call.", Shown::kCount},
-           {"bytes", ColumnType::kReal,
-            "Bytes of one call: operands read once, results written once.",
-            Shown::kHidden},
-           {"flops_per_byte", ColumnType::kReal, "Arithmetic intensity.",
-            Shown::kHidden},
-           {"compute_spec", ColumnType::kText,
-            "Unit and precision that the peak is for; '?' when it is assumed."},
-           {"flops_per_s", ColumnType::kReal, "Reached over busy time.",
-            Shown::kCount},
-           {"bytes_per_s", ColumnType::kReal, "Reached over busy time.",
-            Shown::kBytes},
-           {"bound", ColumnType::kText,
-            "compute or memory: what the roofline is made of."},
-           {"roofline_us", ColumnType::kTime,
-            "Least time of one call on this device.", Shown::kHidden},
-           {"percent_of_roofline", ColumnType::kReal,
-            "Least time by busy time; above 100: data stayed in caches.",
-            Shown::kPercent},
-           {"above_roofline_us", ColumnType::kTime,
-            "Busy time above the least, over all calls; calls below count 0.",
-            Shown::kHidden},
-           {"first_uid", ColumnType::kInt, "Event number of the first call.",
-            Shown::kHidden}}};
+  return {
+      "op_efficiency",
+      "What each op needed, what it reached and what bound it. Every "
+      "linked device event that is no communication is in one row.",
+      {{"op", ColumnType::kText,
+        "The outermost op with a known cost, else the launcher."},
+       {"family", ColumnType::kText, "Family.", Shown::kHidden},
+       {"model", ColumnType::kText, "Cost model; empty: none.", Shown::kHidden},
+       {"fidelity", ColumnType::kText,
+        "exact, estimated (the model assumes something), or why there is "
+        "no cost: no_model, no_shapes, unusable_arguments.",
+        Shown::kHidden},
+       {"input_dims", ColumnType::kText, "Shapes, JSON."},
+       {"input_types", ColumnType::kText, "Element types, JSON.",
+        Shown::kHidden},
+       {"concrete_inputs", ColumnType::kText, "Scalar arguments, JSON.",
+        Shown::kHidden},
+       {"count", ColumnType::kInt, "Calls."},
+       {"kernels", ColumnType::kInt, "Device events.", Shown::kHidden},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
+       {"percent", ColumnType::kReal, "Share of the time of all rows.",
+        Shown::kBar},
+       {"busy_us", ColumnType::kTime,
+        "Sum over calls of the time in which at least one ran.",
+        Shown::kHidden},
+       {"mean_us", ColumnType::kTime, "Mean busy time of a call.",
+        Shown::kHidden},
+       {"median_us", ColumnType::kTime, "Median.", Shown::kHidden},
+       {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
+       {"flops", ColumnType::kReal, "FLOPs of one call.", Shown::kCount},
+       {"bytes", ColumnType::kReal,
+        "Bytes of one call: operands read once, results written once.",
+        Shown::kHidden},
+       {"flops_per_byte", ColumnType::kReal, "Arithmetic intensity.",
+        Shown::kHidden},
+       {"compute_spec", ColumnType::kText,
+        "Unit and precision that the peak is for; '?' when it is assumed."},
+       {"flops_per_s", ColumnType::kReal, "Reached over busy time.",
+        Shown::kCount},
+       {"bytes_per_s", ColumnType::kReal, "Reached over busy time.",
+        Shown::kBytes},
+       {"bound", ColumnType::kText,
+        "compute or memory: what the roofline is made of."},
+       {"roofline_us", ColumnType::kTime,
+        "Least time of one call on this device.", Shown::kHidden},
+       {"percent_of_roofline", ColumnType::kReal,
+        "Least time by busy time; above 100: data stayed in caches.",
+        Shown::kPercent},
+       {"above_roofline_us", ColumnType::kTime,
+        "Busy time above the least, over all calls; calls below count 0.",
+        Shown::kHidden},
+       {"first_uid", ColumnType::kInt, "Event number of the first call.",
+        Shown::kHidden}}};
 }
 
 Schema OpportunitySchema() {
@@ -89,8 +88,7 @@ Schema OpportunitySchema() {
            {"above_roofline_us", ColumnType::kTime,
             "Time that a perfect kernel would win."},
            {"cumulative_percent", ColumnType::kReal,
-            "Running share of the busy time of the device.",
-            Shown::kPercent}}};
+            "Running share of the busy time of the device.", Shown::kPercent}}};
 }
 
 struct Row {
@@ -147,9 +145,8 @@ class Analysis {
       }
       row.family = context_.catalog.family(best).name;
       if (groups[g].cost && context_.efficiency->device) {
-        row.roofline =
-            cost::RooflineOf(*groups[g].cost, *context_.efficiency->device,
-                             groups[g].spec);
+        row.roofline = cost::RooflineOf(
+            *groups[g].cost, *context_.efficiency->device, groups[g].spec);
       }
       if (row.roofline) {
         row.roofline_ns = RoundNs(row.roofline->seconds * 1e9);
@@ -281,13 +278,12 @@ class Analysis {
     int64_t running = 0;
     for (const Sum& sum : sums) {
       running += sum.above_ns;
-      table.Add(context_.trace.strings[sum.name], sum.family, sum.count,
-                sum.busy_ns, RoundNs(sum.roofline_s * 1e9),
-                Percent(sum.roofline_s * 1e9,
-                        static_cast<double>(sum.busy_ns)),
-                sum.above_ns,
-                Percent(static_cast<double>(running),
-                        static_cast<double>(busy_ns)));
+      table.Add(
+          context_.trace.strings[sum.name], sum.family, sum.count, sum.busy_ns,
+          RoundNs(sum.roofline_s * 1e9),
+          Percent(sum.roofline_s * 1e9, static_cast<double>(sum.busy_ns)),
+          sum.above_ns,
+          Percent(static_cast<double>(running), static_cast<double>(busy_ns)));
     }
     for (size_t i = 0; i < std::min<size_t>(sums.size(), 3); ++i) {
       const Sum& sum = sums[i];
@@ -304,12 +300,14 @@ class Analysis {
           context_.efficiency->device->title);
       note.worth_ns = sum.above_ns;
       note.claim = "bound";
-      note.evidence.push_back(
-          {"opportunities", "op",
-           std::string(context_.trace.strings[sum.name]), {}});
-      note.evidence.push_back(
-          {"op_efficiency", "op",
-           std::string(context_.trace.strings[sum.name]), {}});
+      note.evidence.push_back({"opportunities",
+                               "op",
+                               std::string(context_.trace.strings[sum.name]),
+                               {}});
+      note.evidence.push_back({"op_efficiency",
+                               "op",
+                               std::string(context_.trace.strings[sum.name]),
+                               {}});
       notes_.push_back(std::move(note));
     }
     return table;
@@ -324,8 +322,7 @@ class Analysis {
     for (const auto& [family, rows] : families) {
       std::vector<std::string> names;
       for (const Row* row : rows) {
-        for (const std::string& name :
-             GroupOf(*row).model->model->parameters) {
+        for (const std::string& name : GroupOf(*row).model->model->parameters) {
           if (std::find(names.begin(), names.end(), name) == names.end())
             names.push_back(name);
         }
@@ -397,7 +394,9 @@ Result<ResultSet> Run(const Context& context) {
 AnalysisInfo Info() {
   return {"efficiency",
           "FLOPs, bytes and rooflines of ops, and what could be won.",
-          [] { return std::vector<Schema>{OpSchema(), OpportunitySchema()}; },
+          [] {
+            return std::vector<Schema>{OpSchema(), OpportunitySchema()};
+          },
           &Run};
 }
 

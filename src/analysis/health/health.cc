@@ -2,9 +2,8 @@
 //
 // May I believe this report? Coverage, what was lost, what looks impossible,
 // what the recording lacks.
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,20 +16,20 @@ namespace lamina::analysis::health {
 namespace {
 
 Schema HealthSchema() {
-  return {"trace_health",
-          "How far the numbers can be trusted.",
-          {{"check", ColumnType::kText, "Stable name of the check."},
-           {"status", ColumnType::kText,
-            "ok, info, warn, or lost (something is in no number)."},
-           {"value", ColumnType::kText, "What was found."},
-           {"meaning", ColumnType::kText,
-            "What it means for the other tables and what to do."},
-           {"count", ColumnType::kInt, "Events concerned.", Shown::kHidden},
-           {"percent", ColumnType::kReal, "Share, where it is one.",
-            Shown::kHidden},
-           {"first_offset", ColumnType::kInt,
-            "Byte in the unpacked input of the first of them.",
-            Shown::kHidden}}};
+  return {
+      "trace_health",
+      "How far the numbers can be trusted.",
+      {{"check", ColumnType::kText, "Stable name of the check."},
+       {"status", ColumnType::kText,
+        "ok, info, warn, or lost (something is in no number)."},
+       {"value", ColumnType::kText, "What was found."},
+       {"meaning", ColumnType::kText,
+        "What it means for the other tables and what to do."},
+       {"count", ColumnType::kInt, "Events concerned.", Shown::kHidden},
+       {"percent", ColumnType::kReal, "Share, where it is one.",
+        Shown::kHidden},
+       {"first_offset", ColumnType::kInt,
+        "Byte in the unpacked input of the first of them.", Shown::kHidden}}};
 }
 
 class Health {
@@ -72,8 +71,7 @@ class Health {
     for (const SliceId s : trace_.device_slices()) {
       const int64_t dur = trace_.Duration(s);
       all += dur;
-      const auto reason =
-          static_cast<size_t>(context_.tree.unlinked(s));
+      const auto reason = static_cast<size_t>(context_.tree.unlinked(s));
       by_reason[reason] += dur;
       ++count_by_reason[reason];
       if (context_.tree.launch(s).valid()) {
@@ -92,9 +90,9 @@ class Health {
       return;
     }
     const auto share = [&](int64_t part) {
-      return all > 0 ? 100.0 * static_cast<double>(part) /
-                           static_cast<double>(all)
-                     : 100.0;
+      return all > 0
+                 ? 100.0 * static_cast<double>(part) / static_cast<double>(all)
+                 : 100.0;
     };
     const double linked_share = share(linked);
     Add("linked_device_time", linked_share >= 99.5 ? "ok" : "warn",
@@ -108,8 +106,7 @@ class Health {
       const auto i = static_cast<size_t>(r);
       if (count_by_reason[i] == 0) continue;
       static constexpr std::string_view kMeanings[] = {
-          "",
-          "Device events carry neither correlation nor External id.",
+          "", "Device events carry neither correlation nor External id.",
           "Launched before the recording began, or by a call that was not "
           "traced.",
           "The flow event between call and work is missing.",
@@ -117,8 +114,8 @@ class Health {
       Add("unlinked_" +
               std::string(UnlinkedName(static_cast<tree::Unlinked>(r))),
           "info",
-          fmt::format("{} events, {}", GroupDigits(static_cast<int64_t>(
-                                           count_by_reason[i])),
+          fmt::format("{} events, {}",
+                      GroupDigits(static_cast<int64_t>(count_by_reason[i])),
                       HumanTime(by_reason[i])),
           kMeanings[r], static_cast<int64_t>(count_by_reason[i]),
           share(by_reason[i]));
@@ -207,11 +204,10 @@ class Health {
                    : "Record with with_stack=True for source lines and "
                      "modules.");
     Add("modules", context_.modules.empty() ? "info" : "ok",
-        context_.modules.empty()
-            ? "none"
-            : fmt::format("{} calls of {} modules",
-                          context_.modules.calls().size(),
-                          context_.modules.paths().size()),
+        context_.modules.empty() ? "none"
+                                 : fmt::format("{} calls of {} modules",
+                                               context_.modules.calls().size(),
+                                               context_.modules.paths().size()),
         context_.modules.empty()
             ? "Record with with_stack=True (and with_modules=True) for the "
               "module tree."
@@ -356,8 +352,7 @@ class Health {
     if (long_ones > 0) {
       Add("suspicious_kernels", "warn",
           GroupDigits(static_cast<int64_t>(long_ones)),
-          "Device events longer than a day.",
-          static_cast<int64_t>(long_ones));
+          "Device events longer than a day.", static_cast<int64_t>(long_ones));
     }
   }
 
@@ -369,8 +364,7 @@ class Health {
           d.effect == trace::Effect::kRepaired)
         status = "warn";
       std::string value = GroupDigits(static_cast<int64_t>(d.count));
-      if (d.bytes > 0)
-        value += ", " + HumanBytes(static_cast<double>(d.bytes));
+      if (d.bytes > 0) value += ", " + HumanBytes(static_cast<double>(d.bytes));
       if (!d.first_offsets.empty())
         value += fmt::format(", first at byte {}", d.first_offsets[0]);
       Add(d.reason, status, value, d.text, static_cast<int64_t>(d.count),
@@ -379,8 +373,7 @@ class Health {
               ? std::nullopt
               : std::optional(static_cast<int64_t>(d.first_offsets[0])));
     }
-    Add("events", "info",
-        GroupDigits(static_cast<int64_t>(trace_.info.events)),
+    Add("events", "info", GroupDigits(static_cast<int64_t>(trace_.info.events)),
         "Records of all phases in the input.",
         static_cast<int64_t>(trace_.info.events));
   }

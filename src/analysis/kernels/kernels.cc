@@ -4,7 +4,6 @@
 // launch to start. short_kernels: kernels so short that launching them costs
 // as much as running them.
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -19,37 +18,37 @@ namespace {
 constexpr size_t kBins = 100;
 
 Schema KernelsSchema() {
-  return {"kernels",
-          "Device time by kernel, copies and fills too.",
-          {{"kernel", ColumnType::kText, "Name as recorded."},
-           {"op", ColumnType::kText,
-            "Nearest op above the launch, else the API call; empty when "
-            "unlinked."},
-           {"family", ColumnType::kText, "Family."},
-           {"kind", ColumnType::kText, "kernel, memcpy, memset or graph.",
-            Shown::kHidden},
-           {"device", ColumnType::kInt, "Device.", Shown::kHidden},
-           {"stream", ColumnType::kInt, "Stream."},
-           {"count", ColumnType::kInt, "Times it ran."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent", ColumnType::kReal, "Share of all device time.",
-            Shown::kBar},
-           {"mean_us", ColumnType::kTime, "Mean duration."},
-           {"p50_us", ColumnType::kTime, "Median.", Shown::kHidden},
-           {"p99_us", ColumnType::kTime, "99th percentile, nearest rank.",
-            Shown::kHidden},
-           {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
-           {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
-           {"launch_latency_us", ColumnType::kTime,
-            "Mean time from the start of the launch call to the start of the "
-            "work; empty when unlinked.",
-            Shown::kHidden},
-           {"queue_us", ColumnType::kTime,
-            "Mean part of that during which the stream was busy with earlier "
-            "work.",
-            Shown::kHidden},
-           {"first_uid", ColumnType::kInt, "Event number of the first.",
-            Shown::kHidden}}};
+  return {
+      "kernels",
+      "Device time by kernel, copies and fills too.",
+      {{"kernel", ColumnType::kText, "Name as recorded."},
+       {"op", ColumnType::kText,
+        "Nearest op above the launch, else the API call; empty when "
+        "unlinked."},
+       {"family", ColumnType::kText, "Family."},
+       {"kind", ColumnType::kText, "kernel, memcpy, memset or graph.",
+        Shown::kHidden},
+       {"device", ColumnType::kInt, "Device.", Shown::kHidden},
+       {"stream", ColumnType::kInt, "Stream."},
+       {"count", ColumnType::kInt, "Times it ran."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
+       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
+       {"mean_us", ColumnType::kTime, "Mean duration."},
+       {"p50_us", ColumnType::kTime, "Median.", Shown::kHidden},
+       {"p99_us", ColumnType::kTime, "99th percentile, nearest rank.",
+        Shown::kHidden},
+       {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
+       {"launch_latency_us", ColumnType::kTime,
+        "Mean time from the start of the launch call to the start of the "
+        "work; empty when unlinked.",
+        Shown::kHidden},
+       {"queue_us", ColumnType::kTime,
+        "Mean part of that during which the stream was busy with earlier "
+        "work.",
+        Shown::kHidden},
+       {"first_uid", ColumnType::kInt, "Event number of the first.",
+        Shown::kHidden}}};
 }
 
 Schema ShortSchema() {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <map>
+#include <re2/re2.h>
 #include <set>
 
 #include "analysis/layers/layers.h"
@@ -61,8 +60,7 @@ class Finder {
       if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
       const trace::DeviceArgs* args = trace_.Device(s);
       const int64_t device = args != nullptr ? args->device : 0;
-      Lane& lane =
-          lanes[{device, args != nullptr ? args->lane.value : 0}];
+      Lane& lane = lanes[{device, args != nullptr ? args->lane.value : 0}];
       lane.device = device;
       lane.kernels.push_back(s);
     }
@@ -129,17 +127,17 @@ class Finder {
         calls += modules.paths()[m].calls;
       }
       // A few kernels are a part of a layer, not one.
-      if (candidate.time > 0 && count >= kMinKernels * calls) candidates.push_back(candidate);
+      if (candidate.time > 0 && count >= kMinKernels * calls)
+        candidates.push_back(candidate);
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) {
-                       return a.time > b.time;
-                     });
+    std::stable_sort(
+        candidates.begin(), candidates.end(),
+        [](const Candidate& a, const Candidate& b) { return a.time > b.time; });
     std::map<uint32_t, uint32_t> stack_of;  // path -> stack
     for (const Candidate& candidate : candidates) {
-      const bool free = std::none_of(
-          candidate.members->begin(), candidate.members->end(),
-          [&](uint32_t m) { return Related(m, stack_of); });
+      const bool free =
+          std::none_of(candidate.members->begin(), candidate.members->end(),
+                       [&](uint32_t m) { return Related(m, stack_of); });
       if (!free) continue;
       const auto stack = static_cast<uint32_t>(model_.stacks.size());
       StackInfo info;
@@ -170,15 +168,14 @@ class Finder {
 
   void ModuleLayers(const std::map<uint32_t, uint32_t>& stack_of) {
     const tree::Modules& modules = context_.modules;
-    std::map<uint32_t, uint32_t> layer_of_call;   // call -> layer
-    std::map<uint32_t, uint32_t> last_of_path;    // path -> layer
+    std::map<uint32_t, uint32_t> layer_of_call;  // call -> layer
+    std::map<uint32_t, uint32_t> last_of_path;   // path -> layer
     std::vector<SliceId> backward;
     for (const SliceId s : trace_.device_slices()) {
       const NodeId launch = context_.tree.launch(s);
       if (!launch.valid()) continue;
       ModuleCallId call = modules.Enclosing(launch);
-      while (call.valid() &&
-             !stack_of.contains(modules.call(call).path.value))
+      while (call.valid() && !stack_of.contains(modules.call(call).path.value))
         call = modules.call(call).parent;
       if (!call.valid()) {
         if (modules.OwnerOf(launch).backward) backward.push_back(s);
@@ -199,8 +196,7 @@ class Finder {
     }
     // The backward pass of a layer belongs to it.
     for (const SliceId s : backward) {
-      ModulePathId path =
-          modules.OwnerOf(context_.tree.launch(s)).path;
+      ModulePathId path = modules.OwnerOf(context_.tree.launch(s)).path;
       while (path.valid() && !last_of_path.contains(path.value))
         path = modules.path(path).parent;
       if (path.valid()) Give(s, last_of_path.at(path.value));
@@ -217,9 +213,8 @@ class Finder {
   bool IsStart(StringId name) {
     const auto [it, is_new] = starts_.try_emplace(name.value, false);
     if (is_new)
-      it->second =
-          rules_.layer_start.Find(trace_.strings[name]) !=
-          rules::PatternTable::kNone;
+      it->second = rules_.layer_start.Find(trace_.strings[name]) !=
+                   rules::PatternTable::kNone;
     return it->second;
   }
 
@@ -227,8 +222,8 @@ class Finder {
   std::vector<uint8_t> MarksOf(const Lane& lane) {
     std::vector<uint8_t> marks;
     for (const SliceId s : lane.kernels) {
-      const Part part = PartOf(
-          context_.catalog.family(context_.device.family(s)).name);
+      const Part part =
+          PartOf(context_.catalog.family(context_.device.family(s)).name);
       uint8_t mark = kNoMark;
       if (IsStart(trace_.slices.name[s.value])) mark |= kNormMark;
       if (part == Part::kNorm) mark |= kMaybeNormMark;
@@ -338,8 +333,7 @@ class Finder {
         return true;
       inside += dur;
     }
-    return static_cast<double>(inside) >=
-           kLoopShare * static_cast<double>(all);
+    return static_cast<double>(inside) >= kLoopShare * static_cast<double>(all);
   }
 
   // Copies that are steps of their own are iterations, not layers.
@@ -363,14 +357,12 @@ class Finder {
   // Whether a layer of the modules begins at or near a boundary.
   void Compare(const Lane& lane, uint32_t at, size_t& equal, size_t& near) {
     const auto begins = [&](int64_t i) {
-      if (i < 0 || i >= static_cast<int64_t>(lane.kernels.size()))
-        return false;
+      if (i < 0 || i >= static_cast<int64_t>(lane.kernels.size())) return false;
       const uint32_t own =
           layer_of_[lane.kernels[static_cast<size_t>(i)].value];
       return own != kNone &&
              (i == 0 ||
-              layer_of_[lane.kernels[static_cast<size_t>(i - 1)].value] !=
-                  own);
+              layer_of_[lane.kernels[static_cast<size_t>(i - 1)].value] != own);
     };
     if (begins(at)) ++equal;
     for (int64_t away = -2; away <= 2; ++away) {
@@ -428,18 +420,16 @@ class Finder {
       for (const SliceId s : layer.work) end = std::max(end, trace_.End(s));
       spans.push_back({DeviceOf(layer.work[0]), FirstStart(layer), end, i});
     }
-    std::stable_sort(spans.begin(), spans.end(),
-                     [](const Span& a, const Span& b) {
-                       return std::pair(a.device, a.start) <
-                              std::pair(b.device, b.start);
-                     });
+    std::stable_sort(
+        spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+          return std::pair(a.device, a.start) < std::pair(b.device, b.start);
+        });
     std::vector<std::pair<SliceId, uint32_t>> joined;
     for (const SliceId s : trace_.device_slices()) {
       if (layer_of_[s.value] != kNone) continue;
       const std::pair key(DeviceOf(s), trace_.Start(s));
       auto it = std::upper_bound(
-          spans.begin(), spans.end(), key,
-          [](const auto& k, const Span& span) {
+          spans.begin(), spans.end(), key, [](const auto& k, const Span& span) {
             return k < std::pair(span.device, span.start);
           });
       if (it == spans.begin()) continue;
@@ -484,8 +474,8 @@ class Finder {
 
   void DevicePasses(int64_t device, const std::vector<uint32_t>& layers) {
     const size_t first_pass = model_.passes.size();
-    std::set<uint32_t> closed;   // stacks of this pass that have ended
-    uint32_t current = kNone;    // stack that is running
+    std::set<uint32_t> closed;  // stacks of this pass that have ended
+    uint32_t current = kNone;   // stack that is running
     uint32_t step = kNone;
     std::set<std::string> modules;
     for (const uint32_t l : layers) {
@@ -499,8 +489,7 @@ class Finder {
         Pass pass;
         pass.device = device;
         if (own_step != tree::Steps::kOutside)
-          pass.annotation =
-              trace_.Name(context_.steps.steps()[own_step].slice);
+          pass.annotation = trace_.Name(context_.steps.steps()[own_step].slice);
         model_.passes.push_back(std::move(pass));
         closed.clear();
         modules.clear();
@@ -603,8 +592,7 @@ class Finder {
     std::map<uint32_t, size_t> pass_of_step;
     for (size_t p = 0; p < count; ++p) {
       const Pass& pass = model_.passes[first_pass + p];
-      const uint32_t step =
-          StepOf(model_.layers[pass.layers.front()].work[0]);
+      const uint32_t step = StepOf(model_.layers[pass.layers.front()].work[0]);
       if (step != tree::Steps::kOutside) pass_of_step.try_emplace(step, p);
     }
     for (const SliceId s : rest) {
@@ -629,12 +617,11 @@ class Finder {
           names.push_back(trace_.slices.name[s.value].value);
       }
       auto& variants = known[layer.stack];
-      const auto [it, is_new] = variants.try_emplace(
-          names, static_cast<uint32_t>(variants.size()));
+      const auto [it, is_new] =
+          variants.try_emplace(names, static_cast<uint32_t>(variants.size()));
       layer.variant = it->second;
       StackInfo& info = model_.stacks[layer.stack];
-      if (info.period == 0)
-        info.period = static_cast<uint32_t>(names.size());
+      if (info.period == 0) info.period = static_cast<uint32_t>(names.size());
     }
   }
 
@@ -660,8 +647,7 @@ class Finder {
       }
     }
     if (prefill || decode) {
-      pass.stage = prefill && decode ? "mixed" : prefill ? "prefill"
-                                                         : "decode";
+      pass.stage = prefill && decode ? "mixed" : prefill ? "prefill" : "decode";
       pass.evidence = "attention";
     } else if (attention) {
       pass.stage = "unknown";
@@ -719,7 +705,7 @@ class Finder {
   const Options& options_;
   LayerModel model_;
   std::vector<Lane> lanes_;
-  std::vector<uint32_t> layer_of_;  // by slice
+  std::vector<uint32_t> layer_of_;   // by slice
   std::map<uint32_t, bool> starts_;  // by name
   uint32_t previous_ = 0;
 };

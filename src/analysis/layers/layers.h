@@ -25,8 +25,10 @@ struct Rules {
   // Every table with its name.
   std::vector<std::pair<std::string_view, const rules::PatternTable*>> all()
       const {
-    return {{"stage", &stage},        {"layer_start", &layer_start},
-            {"marker_moe", &moe},     {"marker_mla", &mla},
+    return {{"stage", &stage},
+            {"layer_start", &layer_start},
+            {"marker_moe", &moe},
+            {"marker_mla", &mla},
             {"marker_gdn", &gdn}};
   }
 };
@@ -43,32 +45,38 @@ struct Options {
 
 // What a kernel does for its layer.
 enum class Part : uint8_t {
-  kAttention, kGemm, kMoe, kNorm, kCommunication, kQuantization, kOther
+  kAttention,
+  kGemm,
+  kMoe,
+  kNorm,
+  kCommunication,
+  kQuantization,
+  kOther
 };
 inline constexpr int kParts = 7;
 
 struct Layer {
-  uint32_t stack = 0;    // of LayerModel::stacks
+  uint32_t stack = 0;  // of LayerModel::stacks
   uint32_t pass = 0;
-  uint32_t index = 0;    // inside (pass, stack)
+  uint32_t index = 0;  // inside (pass, stack)
   uint32_t variant = 0;
   bool exact = false;
   bool partial = false;
-  std::string module;    // path, empty unless known
+  std::string module;         // path, empty unless known
   std::vector<SliceId> work;  // by start
 };
 
 struct StackInfo {
-  std::string name;       // class of the module, else stack0 ...
-  std::string boundary;   // module, norm or none
-  uint32_t period = 0;    // kernels of a typical unit
+  std::string name;      // class of the module, else stack0 ...
+  std::string boundary;  // module, norm or none
+  uint32_t period = 0;   // kernels of a typical unit
   uint32_t per_unit = 1;
 };
 
 struct Pass {
   int64_t device = 0;
-  std::string stage;      // prefill, decode, mixed, none, unknown
-  std::string evidence;   // annotation, attention or -
+  std::string stage;     // prefill, decode, mixed, none, unknown
+  std::string evidence;  // annotation, attention or -
   std::string annotation;
   std::optional<int64_t> batch, tokens;
   std::vector<uint32_t> layers;
@@ -88,8 +96,8 @@ struct LayerModel {
     std::string name;
     size_t by_module = 0;
     size_t by_repeat = 0;
-    size_t equal = 0;    // boundaries at the same kernel
-    size_t near = 0;     // within two kernels
+    size_t equal = 0;  // boundaries at the same kernel
+    size_t near = 0;   // within two kernels
   };
   std::vector<Check> checks;
 };

@@ -2,7 +2,6 @@
 #include "analysis/layers/repeats.h"
 
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -60,8 +59,7 @@ std::vector<Candidate> Candidates(Ids window) {
   std::partial_sort(periods.begin(),
                     periods.begin() + static_cast<ptrdiff_t>(keep),
                     periods.end(), [&](uint32_t a, uint32_t b) {
-                      return votes[a] != votes[b] ? votes[a] > votes[b]
-                                                  : a < b;
+                      return votes[a] != votes[b] ? votes[a] > votes[b] : a < b;
                     });
   std::vector<Candidate> out;
   for (size_t i = 0; i < keep; ++i) {
@@ -75,9 +73,8 @@ std::vector<Candidate> Candidates(Ids window) {
 bool EnoughDistinct(Ids unit) {
   std::vector<uint32_t> sorted(unit.begin(), unit.end());
   std::sort(sorted.begin(), sorted.end());
-  return static_cast<size_t>(
-             std::unique(sorted.begin(), sorted.end()) - sorted.begin()) >=
-         kMinDistinct;
+  return static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) -
+                             sorted.begin()) >= kMinDistinct;
 }
 
 // Maximal runs of s[i] == s[i + p] that begin in [from, to).
@@ -109,15 +106,13 @@ void Runs(Ids ids, const Candidate& candidate, uint32_t from, uint32_t to,
 
 // Drops regions that a region with a period dividing theirs covers.
 void KeepFundamental(std::vector<Region>& regions) {
-  std::sort(regions.begin(), regions.end(),
-            [](const Region& a, const Region& b) {
-              return a.period != b.period ? a.period < b.period
-                                          : a.begin < b.begin;
-            });
+  std::sort(
+      regions.begin(), regions.end(), [](const Region& a, const Region& b) {
+        return a.period != b.period ? a.period < b.period : a.begin < b.begin;
+      });
   regions.erase(std::unique(regions.begin(), regions.end(),
                             [](const Region& a, const Region& b) {
-                              return a.period == b.period &&
-                                     a.begin == b.begin;
+                              return a.period == b.period && a.begin == b.begin;
                             }),
                 regions.end());
   std::vector<Region> kept;
@@ -154,8 +149,7 @@ std::vector<Region> FindRegions(std::span<const uint32_t> ids) {
   const auto n = static_cast<uint32_t>(ids.size());
   for (uint32_t from = 0; from < n;) {
     const uint32_t to = std::min(n, from + kWindow);
-    for (const Candidate& candidate :
-         Candidates(ids.subspan(from, to - from)))
+    for (const Candidate& candidate : Candidates(ids.subspan(from, to - from)))
       Runs(ids, candidate, from, to, regions);
     if (to == n) break;
     from += kWindow / 2;
@@ -168,8 +162,8 @@ std::vector<Region> FindRegions(std::span<const uint32_t> ids) {
   return regions;
 }
 
-uint32_t EditDistance(std::span<const uint32_t> a,
-                      std::span<const uint32_t> b, uint32_t limit) {
+uint32_t EditDistance(std::span<const uint32_t> a, std::span<const uint32_t> b,
+                      uint32_t limit) {
   const auto n = static_cast<int64_t>(a.size());
   const auto m = static_cast<int64_t>(b.size());
   const auto band = static_cast<int64_t>(limit);

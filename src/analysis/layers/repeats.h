@@ -36,10 +36,10 @@ struct Piece {
 
 // One occurrence of a stack of layers.
 struct Stack {
-  uint32_t kind = 0;    // equal for occurrences of the same stack
-  uint32_t period = 0;  // elements of the repeated unit
+  uint32_t kind = 0;      // equal for occurrences of the same stack
+  uint32_t period = 0;    // elements of the repeated unit
   uint32_t per_unit = 1;  // layers in the unit
-  bool at_norm = false;  // layers begin at a norm
+  bool at_norm = false;   // layers begin at a norm
   std::vector<Piece> pieces;
 
   uint32_t begin() const { return pieces.front().begin; }
@@ -72,7 +72,7 @@ std::vector<Stack> FindStacks(std::span<const uint32_t> ids,
 
 // Edits that turn one sequence into the other, or `limit` + 1 when there are
 // more: a dynamic program over a band of that width.
-uint32_t EditDistance(std::span<const uint32_t> a,
-                      std::span<const uint32_t> b, uint32_t limit);
+uint32_t EditDistance(std::span<const uint32_t> a, std::span<const uint32_t> b,
+                      uint32_t limit);
 
 }  // namespace lamina::analysis::layers

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/layers/repeats.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 #include <random>
 #include <set>
 
@@ -80,16 +79,14 @@ TEST(Regions, AreRightAndFindWhatIsPlanted) {
     const auto slow = SlowRegions(ids);
     bool planted = false;
     for (const Region& r : FindRegions(ids)) {
-      EXPECT_TRUE(std::any_of(slow.begin(), slow.end(),
-                              [&](const Region& s) {
-                                return s.begin == r.begin && s.end == r.end &&
-                                       s.period == r.period;
-                              }));
+      EXPECT_TRUE(std::any_of(slow.begin(), slow.end(), [&](const Region& s) {
+        return s.begin == r.begin && s.end == r.end && s.period == r.period;
+      }));
       planted = planted || (r.begin <= begin && r.end >= end &&
                             unit.size() % r.period == 0);
     }
-    EXPECT_TRUE(planted || std::set<uint32_t>(unit.begin(), unit.end()).size()
-                               < 3)
+    EXPECT_TRUE(planted ||
+                std::set<uint32_t>(unit.begin(), unit.end()).size() < 3)
         << "round " << round;
   }
 }
@@ -211,8 +208,7 @@ TEST(Stacks, LayersBeginAtTheNormBeforeAttention) {
   }
   const auto stacks = FindStacks(ids, marks, {});
   ASSERT_EQ(stacks.size(), 1U);
-  for (const Piece& piece : stacks[0].pieces)
-    EXPECT_EQ(ids[piece.begin], 4U);
+  for (const Piece& piece : stacks[0].pieces) EXPECT_EQ(ids[piece.begin], 4U);
 }
 
 }  // namespace

@@ -30,17 +30,15 @@ uint32_t Limit(double share, size_t length) {
 // is a pass, and its children are looked at instead.
 class Levels {
  public:
-  explicit Levels(std::vector<Region> regions)
-      : regions_(std::move(regions)) {}
+  explicit Levels(std::vector<Region> regions) : regions_(std::move(regions)) {}
 
   std::vector<Region> Run() {
     std::vector<size_t> all(regions_.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
     Choose(all, 0);
-    std::sort(stacks_.begin(), stacks_.end(),
-              [](const Region& a, const Region& b) {
-                return a.begin < b.begin;
-              });
+    std::sort(
+        stacks_.begin(), stacks_.end(),
+        [](const Region& a, const Region& b) { return a.begin < b.begin; });
     return std::move(stacks_);
   }
 
@@ -62,8 +60,8 @@ class Levels {
     std::vector<size_t> chosen;
     for (const size_t m : members) {
       const Region& r = regions_[m];
-      const bool free = std::all_of(
-          chosen.begin(), chosen.end(), [&](size_t other) {
+      const bool free =
+          std::all_of(chosen.begin(), chosen.end(), [&](size_t other) {
             const Region& o = regions_[other];
             return 2 * Overlap(r, o) <= std::min(r.period, o.period);
           });
@@ -72,8 +70,8 @@ class Levels {
       std::vector<size_t> inside;
       for (const size_t other : members) {
         const Region& o = regions_[other];
-        if (other != m && o.period < r.period && o.begin + o.period >= r.begin &&
-            o.end <= r.end + o.period)
+        if (other != m && o.period < r.period &&
+            o.begin + o.period >= r.begin && o.end <= r.end + o.period)
           inside.push_back(other);
       }
       if (depth < 8 && IsGroup(r, inside)) {
@@ -124,15 +122,14 @@ std::vector<uint32_t> SplitUnit(Ids unit) {
       uint32_t from = c;
       double worst = 0;
       for (uint32_t i = 1; i < k; ++i) {
-        const uint32_t to =
-            i + 1 == k ? p : c + (p - c) * i / (k - 1);
+        const uint32_t to = i + 1 == k ? p : c + (p - c) * i / (k - 1);
         const Ids piece = unit.subspan(from, to - from);
         const Ids first = unit.subspan(0, c);
         const size_t longer = std::max(piece.size(), first.size());
         const uint32_t limit = Limit(kPieceTolerance, longer);
         const uint32_t edits = EditDistance(first, piece, limit);
-        worst = std::max(worst, static_cast<double>(edits) /
-                                    static_cast<double>(longer));
+        worst = std::max(
+            worst, static_cast<double>(edits) / static_cast<double>(longer));
         lengths.push_back(to - from);
         from = to;
       }
@@ -148,8 +145,7 @@ std::vector<uint32_t> SplitUnit(Ids unit) {
 
 class Builder {
  public:
-  Builder(Ids ids, std::span<const uint8_t> marks,
-          const StackOptions& options)
+  Builder(Ids ids, std::span<const uint8_t> marks, const StackOptions& options)
       : ids_(ids), marks_(marks), options_(options) {
     for (uint32_t i = 0; i < marks_.size(); ++i) {
       if ((marks_[i] & kCutMark) != 0) cuts_.push_back(i);
@@ -159,13 +155,13 @@ class Builder {
   std::vector<Stack> Run() {
     std::vector<Region> regions = FindRegions(ids_);
     if (regions.size() > kMaxRegions) {
-      std::nth_element(
-          regions.begin(),
-          regions.begin() + static_cast<ptrdiff_t>(kMaxRegions),
-          regions.end(), [](const Region& a, const Region& b) {
-            return a.length() != b.length() ? a.length() > b.length()
-                                            : a.begin < b.begin;
-          });
+      std::nth_element(regions.begin(),
+                       regions.begin() + static_cast<ptrdiff_t>(kMaxRegions),
+                       regions.end(), [](const Region& a, const Region& b) {
+                         return a.length() != b.length()
+                                    ? a.length() > b.length()
+                                    : a.begin < b.begin;
+                       });
       regions.resize(kMaxRegions);
     }
     regions = Levels(std::move(regions)).Run();
@@ -213,9 +209,8 @@ class Builder {
       const uint32_t length = lengths[i % lengths.size()];
       // The last copy may lack one element.
       if (at + length > r.end + 1 || at + length > ids_.size()) break;
-      stack.pieces.push_back({at, at + length,
-                              static_cast<uint32_t>(i % lengths.size()),
-                              true});
+      stack.pieces.push_back(
+          {at, at + length, static_cast<uint32_t>(i % lengths.size()), true});
       at += length;
     }
     if (stack.pieces.empty()) {
@@ -238,8 +233,8 @@ class Builder {
     const uint32_t room = std::min(p - 1, stack.begin() - before);
     for (uint32_t l = room; l > 0 && left == 0; --l) {
       const uint32_t limit = Limit(kTolerance, l);
-      if (EditDistance(unit.subspan(p - l),
-                       ids_.subspan(stack.begin() - l, l), limit) <= limit)
+      if (EditDistance(unit.subspan(p - l), ids_.subspan(stack.begin() - l, l),
+                       limit) <= limit)
         left = l;
     }
     uint32_t right = 0;
@@ -353,9 +348,8 @@ class Builder {
     for (size_t i = 0; i + 1 < stacks_.size();) {
       Stack& a = stacks_[i];
       Stack& b = stacks_[i + 1];
-      const uint32_t limit =
-          Limit(kTolerance, std::max(a.period, b.period) /
-                                std::max(1U, a.per_unit));
+      const uint32_t limit = Limit(
+          kTolerance, std::max(a.period, b.period) / std::max(1U, a.per_unit));
       const uint32_t between = b.begin() > a.end() ? b.begin() - a.end() : 0;
       if (b.begin() >= a.end() && between <= limit &&
           CutFrom(a.end()) > b.begin() && Similar(a, b)) {
@@ -380,8 +374,7 @@ class Builder {
   bool Similar(const Stack& a, const Stack& b) const {
     const Ids x = Unit(Typical(a));
     const Ids y = Unit(Typical(b));
-    const uint32_t limit =
-        Limit(kTolerance, std::max(x.size(), y.size()));
+    const uint32_t limit = Limit(kTolerance, std::max(x.size(), y.size()));
     if (EditDistance(x, y, limit) <= limit) return true;
     std::vector<uint32_t> turned(y.begin(), y.end());
     for (size_t turn = 1; turn < y.size(); ++turn) {
@@ -403,9 +396,7 @@ class Builder {
 
   uint32_t Anchor(const Piece& layer, Mark norm) const {
     const uint32_t p = layer.end - layer.begin;
-    const auto mark = [&](uint32_t i) {
-      return marks_[layer.begin + i % p];
-    };
+    const auto mark = [&](uint32_t i) { return marks_[layer.begin + i % p]; };
     uint32_t best = p;
     uint32_t best_distance = 2 * p;
     uint32_t first = p;
@@ -470,10 +461,10 @@ class Builder {
     const size_t k = stack.per_unit;
     const size_t count = starts.size();
     // The layer after the last boundary is as long as the one a unit before.
-    uint32_t last = starts.back() + (stack.pieces.back().end -
-                                     stack.pieces.back().begin);
-    if (count > k) last = starts.back() + starts[count - k] -
-                          starts[count - k - 1];
+    uint32_t last =
+        starts.back() + (stack.pieces.back().end - stack.pieces.back().begin);
+    if (count > k)
+      last = starts.back() + starts[count - k] - starts[count - k - 1];
     if (last <= r.end) starts.push_back(last);
     if (starts.size() < 2) return;
     stack.pieces.clear();
@@ -484,10 +475,9 @@ class Builder {
   void Kinds() {
     std::vector<size_t> firsts;
     for (size_t i = 0; i < stacks_.size(); ++i) {
-      const auto it =
-          std::find_if(firsts.begin(), firsts.end(), [&](size_t first) {
-            return Similar(stacks_[first], stacks_[i]);
-          });
+      const auto it = std::find_if(
+          firsts.begin(), firsts.end(),
+          [&](size_t first) { return Similar(stacks_[first], stacks_[i]); });
       stacks_[i].kind = static_cast<uint32_t>(it - firsts.begin());
       if (it == firsts.end()) firsts.push_back(i);
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <map>
 #include <tuple>
 
@@ -39,23 +38,23 @@ Schema PassSchema() {
 }
 
 Schema LayerSchema() {
-  Schema schema{"layers",
-                "One row per layer; kernels outside layers are in orphans.",
-                {{"pass", ColumnType::kInt, "Pass."},
-                 {"stack", ColumnType::kText, "Stack of layers."},
-                 {"layer", ColumnType::kInt, "From 0 in (pass, stack)."},
-                 {"variant", ColumnType::kText,
-                  "Layers with the same kernels share a letter."},
-                 {"type", ColumnType::kText,
-                  "MHA, MLA or GDN attention, with MOE or FC; BLOCK: neither."},
-                 {"stage", ColumnType::kText, "Of the pass.", Shown::kHidden},
-                 {"start_us", ColumnType::kTime,
-                  "Since the first device event."},
-                 {"wall_us", ColumnType::kTime, "First start to last end."},
-                 {"kernel_time_us", ColumnType::kTime, "Sum of durations."}}};
+  Schema schema{
+      "layers",
+      "One row per layer; kernels outside layers are in orphans.",
+      {{"pass", ColumnType::kInt, "Pass."},
+       {"stack", ColumnType::kText, "Stack of layers."},
+       {"layer", ColumnType::kInt, "From 0 in (pass, stack)."},
+       {"variant", ColumnType::kText,
+        "Layers with the same kernels share a letter."},
+       {"type", ColumnType::kText,
+        "MHA, MLA or GDN attention, with MOE or FC; BLOCK: neither."},
+       {"stage", ColumnType::kText, "Of the pass.", Shown::kHidden},
+       {"start_us", ColumnType::kTime, "Since the first device event."},
+       {"wall_us", ColumnType::kTime, "First start to last end."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations."}}};
   for (const char* part : kPartColumns) {
-    schema.columns.push_back({part, ColumnType::kTime,
-                              "Part of kernel_time_us; the parts add up."});
+    schema.columns.push_back(
+        {part, ColumnType::kTime, "Part of kernel_time_us; the parts add up."});
   }
   for (Column column :
        {Column{"gap_us", ColumnType::kTime, "Wall time without work."},
@@ -75,48 +74,46 @@ Schema LayerSchema() {
 }
 
 Schema TypeSchema() {
-  return {"layer_types",
-          "Layers with the same kernels in the same stage.",
-          {{"stack", ColumnType::kText, "Stack."},
-           {"variant", ColumnType::kText, "Letter."},
-           {"type", ColumnType::kText, "Type."},
-           {"stage", ColumnType::kText, "Stage."},
-           {"layers", ColumnType::kInt, "How many."},
-           {"kernel_time_us", ColumnType::kTime, "Sum over all of them."},
-           {"percent", ColumnType::kReal, "Share of all device time.",
-            Shown::kBar},
-           {"mean_us", ColumnType::kTime, "Mean kernel time."},
-           {"p50_us", ColumnType::kTime, "Median kernel time."},
-           {"p99_us", ColumnType::kTime, "99th percentile, nearest rank."},
-           {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
-           {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
-           {"mean_wall_us", ColumnType::kTime, "Mean wall time."},
-           {"kernels", ColumnType::kInt, "Device events of the first."},
-           {"outliers", ColumnType::kInt,
-            "Layers above 1.5 times the median."}}};
+  return {
+      "layer_types",
+      "Layers with the same kernels in the same stage.",
+      {{"stack", ColumnType::kText, "Stack."},
+       {"variant", ColumnType::kText, "Letter."},
+       {"type", ColumnType::kText, "Type."},
+       {"stage", ColumnType::kText, "Stage."},
+       {"layers", ColumnType::kInt, "How many."},
+       {"kernel_time_us", ColumnType::kTime, "Sum over all of them."},
+       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
+       {"mean_us", ColumnType::kTime, "Mean kernel time."},
+       {"p50_us", ColumnType::kTime, "Median kernel time."},
+       {"p99_us", ColumnType::kTime, "99th percentile, nearest rank."},
+       {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
+       {"mean_wall_us", ColumnType::kTime, "Mean wall time."},
+       {"kernels", ColumnType::kInt, "Device events of the first."},
+       {"outliers", ColumnType::kInt, "Layers above 1.5 times the median."}}};
 }
 
 Schema StackSchema() {
-  return {"layer_stacks",
-          "Stacks of layers.",
-          {{"stack", ColumnType::kText, "Class of the module, else a number."},
-           {"period", ColumnType::kInt, "Kernels of the repeated unit."},
-           {"layers_per_unit", ColumnType::kInt, "Layers in the unit.",
-            Shown::kHidden},
-           {"pattern", ColumnType::kText,
-            "Variants of the first pass in order: A3 B58."},
-           {"layers_per_pass", ColumnType::kText,
-            "Layers of a pass; several numbers when passes differ."},
-           {"passes", ColumnType::kInt, "Passes that have it."},
-           {"layers", ColumnType::kInt, "Layers in all."},
-           {"percent", ColumnType::kReal, "Share of all device time.",
-            Shown::kBar},
-           {"exact_percent", ColumnType::kReal,
-            "Share of layers that are exact.", Shown::kPercent},
-           {"boundary", ColumnType::kText,
-            "What says where layers begin."},
-           {"confidence", ColumnType::kText,
-            "certain (modules), high, medium or low."}}};
+  return {
+      "layer_stacks",
+      "Stacks of layers.",
+      {{"stack", ColumnType::kText, "Class of the module, else a number."},
+       {"period", ColumnType::kInt, "Kernels of the repeated unit."},
+       {"layers_per_unit", ColumnType::kInt, "Layers in the unit.",
+        Shown::kHidden},
+       {"pattern", ColumnType::kText,
+        "Variants of the first pass in order: A3 B58."},
+       {"layers_per_pass", ColumnType::kText,
+        "Layers of a pass; several numbers when passes differ."},
+       {"passes", ColumnType::kInt, "Passes that have it."},
+       {"layers", ColumnType::kInt, "Layers in all."},
+       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
+       {"exact_percent", ColumnType::kReal, "Share of layers that are exact.",
+        Shown::kPercent},
+       {"boundary", ColumnType::kText, "What says where layers begin."},
+       {"confidence", ColumnType::kText,
+        "certain (modules), high, medium or low."}}};
 }
 
 Schema KernelSchema() {
@@ -144,8 +141,7 @@ Schema StageSchema() {
            {"part", ColumnType::kText, "Part."},
            {"kernels", ColumnType::kInt, "Device events."},
            {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent_of_stage", ColumnType::kReal, "Share.",
-            Shown::kPercent},
+           {"percent_of_stage", ColumnType::kReal, "Share.", Shown::kPercent},
            {"percent", ColumnType::kReal, "Share of all device time.",
             Shown::kBar}}};
 }
@@ -170,8 +166,7 @@ Schema CheckSchema() {
            {"layers_module", ColumnType::kInt, "By modules."},
            {"layers_repeat", ColumnType::kInt, "By repeats."},
            {"boundaries_equal", ColumnType::kInt, "At the same kernel."},
-           {"boundaries_within_2", ColumnType::kInt,
-            "Within two kernels."}}};
+           {"boundaries_within_2", ColumnType::kInt, "Within two kernels."}}};
 }
 
 std::string Letter(uint32_t variant) {
@@ -184,8 +179,8 @@ std::string Letter(uint32_t variant) {
 }
 
 constexpr const char* kPartNames[kParts] = {
-    "attention", "gemm", "moe", "norm", "communication", "quantization",
-    "other"};
+    "attention",     "gemm",         "moe",  "norm",
+    "communication", "quantization", "other"};
 
 class Tables {
  public:
@@ -257,8 +252,8 @@ class Tables {
       has[part] = true;
     }
     const bool attention = has[static_cast<size_t>(Part::kAttention)];
-    const bool moe = has[static_cast<size_t>(Part::kMoe)] ||
-                     Marked(rules_.moe, layer);
+    const bool moe =
+        has[static_cast<size_t>(Part::kMoe)] || Marked(rules_.moe, layer);
     const bool gemm = has[static_cast<size_t>(Part::kGemm)];
     const char* kind = Marked(rules_.mla, layer)   ? "MLA"
                        : Marked(rules_.gdn, layer) ? "GDN"
@@ -274,9 +269,9 @@ class Tables {
   }
 
   double Percent(int64_t part, int64_t whole) const {
-    return whole > 0 ? 100.0 * static_cast<double>(part) /
-                           static_cast<double>(whole)
-                     : 0.0;
+    return whole > 0
+               ? 100.0 * static_cast<double>(part) / static_cast<double>(whole)
+               : 0.0;
   }
 
   Table Passes() const {
@@ -294,8 +289,8 @@ class Tables {
       });
       table.Add(number++, pass.device, trace_.Start(work[0]) - zero_ns_,
                 WallOf(work), SumOf(trace_, work), UnionOf(trace_, work),
-                work.size(), pass.stage, pass.evidence, pass.batch,
-                pass.tokens, pass.layers.size(), pass.annotation);
+                work.size(), pass.stage, pass.evidence, pass.batch, pass.tokens,
+                pass.layers.size(), pass.annotation);
     }
     return table;
   }
@@ -307,15 +302,19 @@ class Tables {
       const Sum& sum = sums_[i];
       const StackInfo& stack = model_.stacks[layer.stack];
       const std::string letter = Letter(layer.variant);
-      std::vector<Value> cells = {
-          layer.pass, stack.name, layer.index, letter, sum.type,
-          model_.passes[layer.pass].stage,
-          trace_.Start(layer.work[0]) - zero_ns_, sum.wall_ns, sum.kernel_ns};
+      std::vector<Value> cells = {layer.pass,
+                                  stack.name,
+                                  layer.index,
+                                  letter,
+                                  sum.type,
+                                  model_.passes[layer.pass].stage,
+                                  trace_.Start(layer.work[0]) - zero_ns_,
+                                  sum.wall_ns,
+                                  sum.kernel_ns};
       for (const int64_t part : sum.parts) cells.emplace_back(part);
-      cells.insert(cells.end(),
-                   {sum.wall_ns - sum.busy_ns, layer.work.size(),
-                    trace_.Uid(layer.work[0]), layer.module, stack.boundary,
-                    layer.exact});
+      cells.insert(cells.end(), {sum.wall_ns - sum.busy_ns, layer.work.size(),
+                                 trace_.Uid(layer.work[0]), layer.module,
+                                 stack.boundary, layer.exact});
       table.AddRow(cells);
     }
     return table;
@@ -359,8 +358,8 @@ class Tables {
         }
       }
       const std::string letter = Letter(std::get<1>(key));
-      table.Add(model_.stacks[std::get<0>(key)].name, letter,
-                std::get<2>(key), std::get<3>(key), members.size(), k.sum,
+      table.Add(model_.stacks[std::get<0>(key)].name, letter, std::get<2>(key),
+                std::get<3>(key), members.size(), k.sum,
                 Percent(k.sum, total_ns_), RoundNs(k.mean), RoundNs(k.median),
                 k.p99, k.min, k.max, RoundNs(w.mean),
                 model_.layers[members[0]].work.size(), outliers);
@@ -418,8 +417,8 @@ class Tables {
           static_cast<double>(exact) / static_cast<double>(count);
       const bool even = sizes.front() - sizes.back() == 0;
       const char* confidence =
-          stack.boundary == "module" ? "certain"
-          : exactness >= 0.9 && even ? "high"
+          stack.boundary == "module"                              ? "certain"
+          : exactness >= 0.9 && even                              ? "high"
           : exactness >= 0.5 || sizes.front() - sizes.back() <= 1 ? "medium"
                                                                   : "low";
       table.Add(stack.name, stack.period, stack.per_unit, pattern, counts,
@@ -434,22 +433,21 @@ class Tables {
     for (size_t l = 0; l < model_.layers.size(); ++l) {
       const Layer& layer = model_.layers[l];
       if (layer.pass != 0 ||
-          std::find(options_.list.begin(), options_.list.end(),
-                    layer.index) == options_.list.end())
+          std::find(options_.list.begin(), options_.list.end(), layer.index) ==
+              options_.list.end())
         continue;
       int64_t position = 0;
       int64_t reached = trace_.Start(layer.work[0]);
       for (const SliceId s : layer.work) {
         const NodeId launcher = context_.device.launcher(s);
-        table.Add(layer.pass, model_.stacks[layer.stack].name, layer.index,
-                  position++, trace_.Name(s),
-                  kPartNames[static_cast<size_t>(PartFor(s))],
-                  launcher.valid() ? context_.tree.name(launcher)
-                                   : std::string_view(),
-                  trace_.Duration(s),
-                  Percent(trace_.Duration(s), sums_[l].kernel_ns),
-                  std::max<int64_t>(0, trace_.Start(s) - reached),
-                  trace_.Uid(s));
+        table.Add(
+            layer.pass, model_.stacks[layer.stack].name, layer.index,
+            position++, trace_.Name(s),
+            kPartNames[static_cast<size_t>(PartFor(s))],
+            launcher.valid() ? context_.tree.name(launcher)
+                             : std::string_view(),
+            trace_.Duration(s), Percent(trace_.Duration(s), sums_[l].kernel_ns),
+            std::max<int64_t>(0, trace_.Start(s) - reached), trace_.Uid(s));
         reached = std::max(reached, trace_.End(s));
       }
     }
@@ -510,12 +508,11 @@ class Tables {
       }
     }
     for (const SliceId s : model_.no_pass) add("no_pass", s);
-    std::vector<std::pair<std::pair<std::string, std::string_view>, Cell>>
-        rows(cells.begin(), cells.end());
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.second.ns > b.second.ns;
-                     });
+    std::vector<std::pair<std::pair<std::string, std::string_view>, Cell>> rows(
+        cells.begin(), cells.end());
+    std::stable_sort(
+        rows.begin(), rows.end(),
+        [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
     for (const auto& [key, cell] : rows) {
       table.Add(key.first, key.second, cell.kernels, cell.ns,
                 Percent(cell.ns, total_ns_));
@@ -570,17 +567,17 @@ class Tables {
     Note slow;
     slow.severity = Severity::kInfo;
     slow.id = "slow_layers";
-    slow.text = fmt::format("{} layers take more than 1.5 times the median "
-                            "of their kind:",
-                            outliers_.size());
+    slow.text = fmt::format(
+        "{} layers take more than 1.5 times the median "
+        "of their kind:",
+        outliers_.size());
     for (size_t i = 0; i < std::min<size_t>(outliers_.size(), 5); ++i) {
       const Layer& layer = model_.layers[outliers_[i]];
-      slow.text += fmt::format(" pass {} layer {} ({})", layer.pass,
-                               layer.index,
-                               HumanTime(sums_[outliers_[i]].kernel_ns));
+      slow.text +=
+          fmt::format(" pass {} layer {} ({})", layer.pass, layer.index,
+                      HumanTime(sums_[outliers_[i]].kernel_ns));
       slow.text += i + 1 < std::min<size_t>(outliers_.size(), 5) ? "," : ".";
-      slow.evidence.push_back({"layers", "", "",
-                               {trace_.Uid(layer.work[0])}});
+      slow.evidence.push_back({"layers", "", "", {trace_.Uid(layer.work[0])}});
     }
     notes_.push_back(std::move(slow));
   }
@@ -653,9 +650,8 @@ AnalysisInfo Info() {
   return {"layers", "Forward passes and the layers in them.",
           [] {
             return std::vector<Schema>{
-                PassSchema(),   StackSchema(), TypeSchema(),
-                KernelSchema(), LayerSchema(), StageSchema(),
-                OrphanSchema(), CheckSchema()};
+                PassSchema(),  StackSchema(), TypeSchema(),   KernelSchema(),
+                LayerSchema(), StageSchema(), OrphanSchema(), CheckSchema()};
           },
           &Run};
 }

@@ -18,10 +18,8 @@ Schema ModulesSchema() {
           "Device time by nn.Module, in order of the hierarchy.",
           {{"module", ColumnType::kText,
             "Path from the root; \"(outside)\" for work in no module."},
-           {"class", ColumnType::kText, "Class of the module.",
-            Shown::kHidden},
-           {"parent", ColumnType::kText, "Path of the parent.",
-            Shown::kHidden},
+           {"class", ColumnType::kText, "Class of the module.", Shown::kHidden},
+           {"parent", ColumnType::kText, "Path of the parent.", Shown::kHidden},
            {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
            {"calls", ColumnType::kInt, "Times it was called."},
            {"kernels", ColumnType::kInt, "Device slices inside, all levels."},
@@ -104,9 +102,9 @@ Result<ResultSet> Run(const Context& context) {
     const std::string parent =
         paths[i].parent.valid() ? modules.PathText(paths[i].parent) : "";
     table.Add(path, tree::Modules::ClassName(recorded),
-              paths[i].parent.valid() ? Value(parent) : Value(),
-              paths[i].depth, paths[i].calls, s.kernels, s.total,
-              percent(s.total), s.self, s.backward, s.host);
+              paths[i].parent.valid() ? Value(parent) : Value(), paths[i].depth,
+              paths[i].calls, s.kernels, s.total, percent(s.total), s.self,
+              s.backward, s.host);
     stack.insert(stack.end(), children[i].rbegin(), children[i].rend());
   }
   table.Add("(outside)", "", std::nullopt, 0, std::nullopt, outside.kernels,

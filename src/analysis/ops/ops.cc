@@ -9,7 +9,6 @@
 // holds to the nanosecond. `busy_us` is the length of the union: it answers
 // "how long", and does not add up where kernels of one launcher overlap.
 #include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -46,66 +45,65 @@ Schema CategoriesSchema() {
 }
 
 Schema OpsSchema() {
-  return {"ops",
-          "Device time by op, without collectives.",
-          {{"op", ColumnType::kText,
-            "Op that launched the work, or the API call without one."},
-           {"kernel", ColumnType::kText,
-            "Kernel of a call without an op, so that unrelated kernels share no "
-            "row; empty for ops and graph launches."},
-           {"family", ColumnType::kText, "Family with most of the time."},
-           {"count", ColumnType::kInt, "Calls."},
-           {"kernels", ColumnType::kInt, "Device slices they launched."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent", ColumnType::kReal,
-            "Share of all device time, collectives and unlinked work too.",
-            Shown::kBar},
-           {"busy_us", ColumnType::kTime, "Sum over calls of the union.",
-            Shown::kHidden},
-           {"subtree_time_us", ColumnType::kTime,
-            "Sum of durations of everything below the calls.",
-            Shown::kHidden},
-           {"host_us", ColumnType::kTime, "Host time of the calls.",
-            Shown::kHidden},
-           {"cumulative_percent", ColumnType::kReal, "Running share.",
-            Shown::kHidden},
-           {"first_uid", ColumnType::kInt, "Event number of the first call.",
-            Shown::kHidden}}};
+  return {
+      "ops",
+      "Device time by op, without collectives.",
+      {{"op", ColumnType::kText,
+        "Op that launched the work, or the API call without one."},
+       {"kernel", ColumnType::kText,
+        "Kernel of a call without an op, so that unrelated kernels share no "
+        "row; empty for ops and graph launches."},
+       {"family", ColumnType::kText, "Family with most of the time."},
+       {"count", ColumnType::kInt, "Calls."},
+       {"kernels", ColumnType::kInt, "Device slices they launched."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
+       {"percent", ColumnType::kReal,
+        "Share of all device time, collectives and unlinked work too.",
+        Shown::kBar},
+       {"busy_us", ColumnType::kTime, "Sum over calls of the union.",
+        Shown::kHidden},
+       {"subtree_time_us", ColumnType::kTime,
+        "Sum of durations of everything below the calls.", Shown::kHidden},
+       {"host_us", ColumnType::kTime, "Host time of the calls.",
+        Shown::kHidden},
+       {"cumulative_percent", ColumnType::kReal, "Running share.",
+        Shown::kHidden},
+       {"first_uid", ColumnType::kInt, "Event number of the first call.",
+        Shown::kHidden}}};
 }
 
 Schema ShapesSchema() {
-  return {"op_shapes",
-          "Ops by their arguments.",
-          {{"op", ColumnType::kText, "Op, or API call without one."},
-           {"input_dims", ColumnType::kText, "Shapes by argument, JSON."},
-           {"kernel", ColumnType::kText,
-            "Kernels of the first call, at most four names."},
-           {"family", ColumnType::kText, "Family with most of the time."},
-           {"count", ColumnType::kInt, "Calls."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent", ColumnType::kReal, "Share of all device time.",
-            Shown::kPercent},
-           {"mean_us", ColumnType::kTime, "Mean device time of a call."},
-           {"p50_us", ColumnType::kTime, "Median.", Shown::kHidden},
-           {"std_us", ColumnType::kTime, "Standard deviation (n - 1).",
-            Shown::kHidden},
-           {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
-           {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
-           {"busy_us", ColumnType::kTime, "Sum over calls of the union.",
-            Shown::kHidden},
-           {"kernels", ColumnType::kInt, "Device slices in all.",
-            Shown::kHidden},
-           {"varying_kernels", ColumnType::kInt,
-            "Calls with another number of kernels than the first.",
-            Shown::kHidden},
-           {"input_types", ColumnType::kText, "Types by argument, JSON.",
-            Shown::kHidden},
-           {"input_strides", ColumnType::kText, "Strides by argument, JSON.",
-            Shown::kHidden},
-           {"concrete_inputs", ColumnType::kText,
-            "Scalar arguments as text, JSON.", Shown::kHidden},
-           {"first_uid", ColumnType::kInt, "Event number of the first call.",
-            Shown::kHidden}}};
+  return {
+      "op_shapes",
+      "Ops by their arguments.",
+      {{"op", ColumnType::kText, "Op, or API call without one."},
+       {"input_dims", ColumnType::kText, "Shapes by argument, JSON."},
+       {"kernel", ColumnType::kText,
+        "Kernels of the first call, at most four names."},
+       {"family", ColumnType::kText, "Family with most of the time."},
+       {"count", ColumnType::kInt, "Calls."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
+       {"percent", ColumnType::kReal, "Share of all device time.",
+        Shown::kPercent},
+       {"mean_us", ColumnType::kTime, "Mean device time of a call."},
+       {"p50_us", ColumnType::kTime, "Median.", Shown::kHidden},
+       {"std_us", ColumnType::kTime, "Standard deviation (n - 1).",
+        Shown::kHidden},
+       {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
+       {"busy_us", ColumnType::kTime, "Sum over calls of the union.",
+        Shown::kHidden},
+       {"kernels", ColumnType::kInt, "Device slices in all.", Shown::kHidden},
+       {"varying_kernels", ColumnType::kInt,
+        "Calls with another number of kernels than the first.", Shown::kHidden},
+       {"input_types", ColumnType::kText, "Types by argument, JSON.",
+        Shown::kHidden},
+       {"input_strides", ColumnType::kText, "Strides by argument, JSON.",
+        Shown::kHidden},
+       {"concrete_inputs", ColumnType::kText, "Scalar arguments as text, JSON.",
+        Shown::kHidden},
+       {"first_uid", ColumnType::kInt, "Event number of the first call.",
+        Shown::kHidden}}};
 }
 
 Schema LaunchersSchema() {
@@ -168,8 +166,8 @@ struct Group {
 };
 
 using OpKey = std::pair<StringId, StringId>;
-using ShapeKey = std::tuple<StringId, StringId, StringId, StringId, StringId,
-                            StringId>;
+using ShapeKey =
+    std::tuple<StringId, StringId, StringId, StringId, StringId, StringId>;
 
 class OpTables {
  public:
@@ -177,8 +175,7 @@ class OpTables {
       : context_(context), trace_(context.trace), tree_(context.tree) {}
 
   ResultSet Make() {
-    for (const SliceId s : trace_.device_slices())
-      total_ += trace_.Duration(s);
+    for (const SliceId s : trace_.device_slices()) total_ += trace_.Duration(s);
     launchers_ = CollectLaunchers(
         tree_, [&](SliceId s) { return !context_.device.communication(s); },
         [&](SliceId s) { return context_.device.launcher(s); });
@@ -211,8 +208,7 @@ class OpTables {
                                   : trace_.slices.name[work[0].value];
       const StringId name = trace_.slices.name[slice.value];
       const trace::OpArgs* args = trace_.Op(slice);
-      const ShapeKey shape_key(name, kernel,
-                               args ? args->dims : StringId(),
+      const ShapeKey shape_key(name, kernel, args ? args->dims : StringId(),
                                args ? args->types : StringId(),
                                args ? args->strides : StringId(),
                                args ? args->concrete : StringId());
@@ -305,7 +301,8 @@ class OpTables {
     };
     std::vector<Sum> sums;
     for (const Row& row : rows) {
-      if (!row.slices.empty()) sums.push_back({&row, SumOf(trace_, row.slices)});
+      if (!row.slices.empty())
+        sums.push_back({&row, SumOf(trace_, row.slices)});
     }
     std::sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) {
       if (a.ns != b.ns) return a.ns > b.ns;
@@ -329,9 +326,9 @@ class OpTables {
       running += group->kernel_time;
       table.Add(tree_.name(group->first), trace_.Text(group->kernel),
                 FamilyName(group->families.Largest()), group->times.size(),
-                group->kernels, group->kernel_time,
-                Percent(group->kernel_time), group->busy, group->subtree,
-                group->host, Percent(running), Uid(*group));
+                group->kernels, group->kernel_time, Percent(group->kernel_time),
+                group->busy, group->subtree, group->host, Percent(running),
+                Uid(*group));
     }
     return table;
   }
@@ -343,8 +340,7 @@ class OpTables {
     size_t more = 0;
     for (const SliceId s : launchers_.Work(launchers_.list[it->second])) {
       const std::string_view name = trace_.Name(s);
-      if (std::find(names.begin(), names.end(), name) != names.end())
-        continue;
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       if (names.size() == kMaxKernelNames) {
         ++more;
         continue;
@@ -379,11 +375,10 @@ class OpTables {
                 KernelNames(group->first),
                 FamilyName(group->families.Largest()), group->times.size(),
                 group->kernel_time, Percent(group->kernel_time),
-                RoundNs(stats.mean), RoundNs(stats.median), std_dev,
-                stats.min, stats.max, group->busy, group->kernels,
-                group->varying, list(&trace::OpArgs::types),
-                list(&trace::OpArgs::strides), list(&trace::OpArgs::concrete),
-                Uid(*group));
+                RoundNs(stats.mean), RoundNs(stats.median), std_dev, stats.min,
+                stats.max, group->busy, group->kernels, group->varying,
+                list(&trace::OpArgs::types), list(&trace::OpArgs::strides),
+                list(&trace::OpArgs::concrete), Uid(*group));
     }
     return table;
   }
@@ -403,10 +398,9 @@ class OpTables {
       const uint32_t step = context_.steps.StepOf(work[0]);
       table.Add(
           trace_.Uid(slice), tree_.name(launcher.node),
-          owner.path.valid() ? Value(module_texts[owner.path.value])
-                             : Value(),
-          trace_.Start(slice) - trace_.first_ns, trace_.Duration(slice), work.size(),
-          SumOf(trace_, work), UnionOf(trace_, work), latency,
+          owner.path.valid() ? Value(module_texts[owner.path.value]) : Value(),
+          trace_.Start(slice) - trace_.first_ns, trace_.Duration(slice),
+          work.size(), SumOf(trace_, work), UnionOf(trace_, work), latency,
           step == tree::Steps::kOutside
               ? Value()
               : Value(context_.steps.steps()[step].number));

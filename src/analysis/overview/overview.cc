@@ -8,9 +8,8 @@
 // cause went away; opportunities overlap. A gap during which the host sits in
 // a blocking call is not called host bound: the device may run work that is
 // not in the file.
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <map>
 #include <string>
 #include <vector>
@@ -63,9 +62,8 @@ class Overview {
       notes_.push_back(std::move(note));
       return std::move(notes_);
     }
-    timeline_ = MakeTimeline(trace_, slices, [&](SliceId s) {
-      return context_.device.bucket(s);
-    });
+    timeline_ = MakeTimeline(
+        trace_, slices, [&](SliceId s) { return context_.device.bucket(s); });
     Families();
     Verdict();
     Opportunities();
@@ -96,35 +94,36 @@ class Overview {
     const Timeline& t = timeline_;
     Note note;
     note.severity = Severity::kVerdict;
-    std::string text = fmt::format(
-        "The GPU is busy {} of {}", Percent(t.busy_ns, t.total_ns),
-        HumanTime(t.total_ns));
+    std::string text =
+        fmt::format("The GPU is busy {} of {}", Percent(t.busy_ns, t.total_ns),
+                    HumanTime(t.total_ns));
     note.evidence.push_back({"gpu_timeline", "type", "busy_time", {}});
     if (Ratio(t.idle_ns, t.total_ns) >= kIdleShare) {
       IdleVerdict(note, text);
     } else if (Ratio(t.exposed_communication_ns, t.total_ns) >=
                kExposedCommunicationShare) {
       note.id = "exposed_communication";
-      text += fmt::format(
-          "; {} ({}) of the time it only communicates. {}.",
-          Percent(t.exposed_communication_ns, t.total_ns),
-          HumanTime(t.exposed_communication_ns), Capital(LargestFamily()));
+      text += fmt::format("; {} ({}) of the time it only communicates. {}.",
+                          Percent(t.exposed_communication_ns, t.total_ns),
+                          HumanTime(t.exposed_communication_ns),
+                          Capital(LargestFamily()));
       note.evidence.push_back(
           {"gpu_timeline", "type", "exposed_comm_time", {}});
     } else if (Ratio(t.exposed_copies_ns, t.total_ns) >= kExposedCopyShare) {
       note.id = "exposed_copies";
-      text += fmt::format("; {} ({}) of the time it only copies. {}.",
-                          Percent(t.exposed_copies_ns, t.total_ns),
-                          HumanTime(t.exposed_copies_ns),
-                          Capital(LargestFamily()));
+      text +=
+          fmt::format("; {} ({}) of the time it only copies. {}.",
+                      Percent(t.exposed_copies_ns, t.total_ns),
+                      HumanTime(t.exposed_copies_ns), Capital(LargestFamily()));
       note.evidence.push_back(
           {"gpu_timeline", "type", "exposed_memcpy_time", {}});
     } else {
       note.id = "busy";
       text += "; " + LargestFamily() + ".";
-      note.evidence.push_back(
-          {"op_categories", "category",
-           context_.catalog.family(largest_family_).name, {}});
+      note.evidence.push_back({"op_categories",
+                               "category",
+                               context_.catalog.family(largest_family_).name,
+                               {}});
     }
     note.text = std::move(text);
     notes_.push_back(std::move(note));
@@ -144,8 +143,8 @@ class Overview {
       }
     }
     note.evidence.push_back({"gpu_timeline", "type", "idle_time", {}});
-    text += fmt::format("; {} ({}) it is idle",
-                        Percent(t.idle_ns, t.total_ns), HumanTime(t.idle_ns));
+    text += fmt::format("; {} ({}) it is idle", Percent(t.idle_ns, t.total_ns),
+                        HumanTime(t.idle_ns));
     if (small > large) {
       note.id = "launch_bound";
       text += fmt::format(
@@ -160,13 +159,11 @@ class Overview {
     note.evidence.push_back(
         {"gaps", "start_us",
          FormatMicroseconds(longest.interval.start_ns - trace_.first_ns),
-         longest.next.valid()
-             ? std::vector<uint32_t>{trace_.Uid(longest.next)}
-             : std::vector<uint32_t>{}});
-    const std::string host =
-        longest.host.valid()
-            ? Shorten(trace_.Name(longest.host), 80)
-            : std::string();
+         longest.next.valid() ? std::vector<uint32_t>{trace_.Uid(longest.next)}
+                              : std::vector<uint32_t>{}});
+    const std::string host = longest.host.valid()
+                                 ? Shorten(trace_.Name(longest.host), 80)
+                                 : std::string();
     text += fmt::format(". The longest gap is {}",
                         HumanTime(longest.interval.length_ns()));
     switch (longest.cause) {
@@ -207,11 +204,11 @@ class Overview {
 
   void Opportunities() {
     const Timeline& t = timeline_;
-    AddOpportunity("device_idle", t.idle_ns, "measured",
-                   fmt::format("no device works in {} gaps.",
-                               GroupDigits(static_cast<int64_t>(
-                                   t.Gaps().size()))),
-                   {"gaps", "", "", {}});
+    AddOpportunity(
+        "device_idle", t.idle_ns, "measured",
+        fmt::format("no device works in {} gaps.",
+                    GroupDigits(static_cast<int64_t>(t.Gaps().size()))),
+        {"gaps", "", "", {}});
     AddOpportunity("exposed_communication", t.exposed_communication_ns,
                    "measured", "collectives that nothing hides.",
                    {"collectives", "", "", {}});
@@ -239,10 +236,9 @@ class Overview {
                       HumanTime(context_.settings.short_kernel_ns)),
           {"short_kernels", "", "", {}});
     }
-    std::stable_sort(opportunities_.begin(), opportunities_.end(),
-                     [](const Note& a, const Note& b) {
-                       return *a.worth_ns > *b.worth_ns;
-                     });
+    std::stable_sort(
+        opportunities_.begin(), opportunities_.end(),
+        [](const Note& a, const Note& b) { return *a.worth_ns > *b.worth_ns; });
     if (opportunities_.size() > kMaxOpportunities)
       opportunities_.resize(kMaxOpportunities);
     for (Note& note : opportunities_) notes_.push_back(std::move(note));
@@ -280,8 +276,7 @@ class Overview {
   }
 
   static std::string Capital(std::string text) {
-    if (!text.empty())
-      text[0] = static_cast<char>(std::toupper(text[0]));
+    if (!text.empty()) text[0] = static_cast<char>(std::toupper(text[0]));
     return text;
   }
 

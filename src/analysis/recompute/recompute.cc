@@ -2,15 +2,15 @@
 //
 // What activation checkpointing costs: device time that computes again what
 // the forward pass had computed.
-#include <fmt/core.h>
+#include "analysis/common/recompute.h"
 
 #include <algorithm>
+#include <fmt/core.h>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "analysis/common/context.h"
-#include "analysis/common/recompute.h"
 #include "analysis/common/timeline.h"
 #include "base/decimal.h"
 
@@ -68,10 +68,9 @@ Result<ResultSet> Run(const Context& context) {
         {"total_memcpy_time", t.copies.length_ns()}};
     for (const auto& [type, ns] : rows) {
       timeline.Add(half, type, ns,
-                   t.total_ns > 0
-                       ? Value(100.0 * static_cast<double>(ns) /
-                               static_cast<double>(t.total_ns))
-                       : Value());
+                   t.total_ns > 0 ? Value(100.0 * static_cast<double>(ns) /
+                                          static_cast<double>(t.total_ns))
+                                  : Value());
     }
   }
   struct Sum {
@@ -87,10 +86,9 @@ Result<ResultSet> Run(const Context& context) {
   }
   std::vector<std::pair<std::pair<std::string_view, bool>, Sum>> order(
       sums.begin(), sums.end());
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) {
-                     return a.second.ns > b.second.ns;
-                   });
+  std::stable_sort(
+      order.begin(), order.end(),
+      [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
   Table ops(OpsSchema());
   for (const auto& [key, sum] : order) {
     ops.Add(key.first, key.second, sum.kernels, sum.ns,
@@ -126,7 +124,9 @@ Result<ResultSet> Run(const Context& context) {
 
 AnalysisInfo Info() {
   return {"recompute", "What activation checkpointing computes again.",
-          [] { return std::vector<Schema>{TimelineSchema(), OpsSchema()}; },
+          [] {
+            return std::vector<Schema>{TimelineSchema(), OpsSchema()};
+          },
           &Run};
 }
 

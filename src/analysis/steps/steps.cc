@@ -30,8 +30,7 @@ Schema StepsSchema() {
            {"exposed_comm_us", ColumnType::kTime,
             "Communication outside computation."},
            {"exposed_memcpy_us", ColumnType::kTime,
-            "Copies outside computation and communication.",
-            Shown::kHidden},
+            "Copies outside computation and communication.", Shown::kHidden},
            {"kernels", ColumnType::kInt, "Device slices."}}};
 }
 
@@ -64,9 +63,9 @@ Result<ResultSet> Run(const Context& context) {
     const char* name;
     std::vector<int64_t> values;
   };
-  std::vector<Metric> metrics = {{"host_us", {}},    {"device_us", {}},
-                                 {"busy_us", {}},    {"idle_us", {}},
-                                 {"comm_us", {}},    {"exposed_comm_us", {}},
+  std::vector<Metric> metrics = {{"host_us", {}},       {"device_us", {}},
+                                 {"busy_us", {}},       {"idle_us", {}},
+                                 {"comm_us", {}},       {"exposed_comm_us", {}},
                                  {"kernel_time_us", {}}};
   for (size_t i = 0; i <= steps.size() && !steps.empty(); ++i) {
     const Timeline t = MakeTimeline(trace, work[i], bucket);
@@ -85,9 +84,13 @@ Result<ResultSet> Run(const Context& context) {
               t.communication.length_ns(), t.exposed_communication_ns,
               t.exposed_copies_ns, t.slices);
     if (t.slices == 0) continue;
-    const int64_t values[] = {step.host.length_ns(), t.total_ns, t.busy_ns,
-                              t.idle_ns, t.communication.length_ns(),
-                              t.exposed_communication_ns, t.kernel_time_ns};
+    const int64_t values[] = {step.host.length_ns(),
+                              t.total_ns,
+                              t.busy_ns,
+                              t.idle_ns,
+                              t.communication.length_ns(),
+                              t.exposed_communication_ns,
+                              t.kernel_time_ns};
     for (size_t m = 0; m < metrics.size(); ++m)
       metrics[m].values.push_back(values[m]);
   }

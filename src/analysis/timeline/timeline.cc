@@ -3,12 +3,13 @@
 // gpu_timeline: where the time of the devices went, over all of them and per
 // device, because a union over devices hides that one of them was idle.
 // gaps: the longest times without device work and what the host did in them.
+#include "analysis/common/timeline.h"
+
 #include <algorithm>
 #include <string>
 
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
-#include "analysis/common/timeline.h"
 
 namespace lamina::analysis::timeline {
 namespace {
@@ -16,35 +17,35 @@ namespace {
 constexpr size_t kMaxGaps = 100;
 
 Schema TimelineSchema() {
-  return {"gpu_timeline",
-          "Time of the devices: computation + exposed communication + exposed "
-          "copies + idle = total.",
-          {{"device", ColumnType::kText,
-            "\"all\" for the union over devices, else process:device."},
-           {"type", ColumnType::kText, "What the time was."},
-           {"time_us", ColumnType::kTime, "Length of the union of intervals."},
-           {"percent", ColumnType::kReal, "Share of total_time.",
-            Shown::kBar}}};
+  return {
+      "gpu_timeline",
+      "Time of the devices: computation + exposed communication + exposed "
+      "copies + idle = total.",
+      {{"device", ColumnType::kText,
+        "\"all\" for the union over devices, else process:device."},
+       {"type", ColumnType::kText, "What the time was."},
+       {"time_us", ColumnType::kTime, "Length of the union of intervals."},
+       {"percent", ColumnType::kReal, "Share of total_time.", Shown::kBar}}};
 }
 
 Schema GapsSchema() {
-  return {"gaps",
-          "Longest times in which no device worked.",
-          {{"start_us", ColumnType::kTime,
-            "Begin, from the first event of the trace."},
-           {"dur_us", ColumnType::kTime, "Length."},
-           {"percent", ColumnType::kReal, "Share of the window.",
-            Shown::kPercent},
-           {"cause", ColumnType::kText,
-            "host_busy: the host ran something else; host_blocked: it sat in "
-            "a blocking call; launch_latency: work was launched and had not "
-            "begun; unknown."},
-           {"host_event", ColumnType::kText,
-            "Innermost host event that covers at least half of the gap, on the "
-            "thread that launches next."},
-           {"next_kernel", ColumnType::kText, "The work that ended the gap."},
-           {"uid", ColumnType::kInt, "Event number of that work.",
-            Shown::kHidden}}};
+  return {
+      "gaps",
+      "Longest times in which no device worked.",
+      {{"start_us", ColumnType::kTime,
+        "Begin, from the first event of the trace."},
+       {"dur_us", ColumnType::kTime, "Length."},
+       {"percent", ColumnType::kReal, "Share of the window.", Shown::kPercent},
+       {"cause", ColumnType::kText,
+        "host_busy: the host ran something else; host_blocked: it sat in "
+        "a blocking call; launch_latency: work was launched and had not "
+        "begun; unknown."},
+       {"host_event", ColumnType::kText,
+        "Innermost host event that covers at least half of the gap, on the "
+        "thread that launches next."},
+       {"next_kernel", ColumnType::kText, "The work that ended the gap."},
+       {"uid", ColumnType::kInt, "Event number of that work.",
+        Shown::kHidden}}};
 }
 
 void AddRows(Table& table, const std::string& device, const Timeline& t,
@@ -52,8 +53,8 @@ void AddRows(Table& table, const std::string& device, const Timeline& t,
   const auto add = [&](std::string_view type, int64_t ns) {
     std::optional<double> percent;
     if (t.total_ns > 0) {
-      percent = 100.0 * static_cast<double>(ns) /
-                static_cast<double>(t.total_ns);
+      percent =
+          100.0 * static_cast<double>(ns) / static_cast<double>(t.total_ns);
     }
     table.Add(device, type, ns, percent);
   };
@@ -116,10 +117,10 @@ Result<ResultSet> Run(const Context& context) {
         return std::pair(trace.Start(a), trace.Uid(a)) <
                std::pair(trace.Start(b), trace.Uid(b));
       });
-      AddRows(table, name,
-              MakeTimeline(trace, slices, bucket,
-                           context.settings.micro_idle_ns),
-              context.settings.micro_idle_ns);
+      AddRows(
+          table, name,
+          MakeTimeline(trace, slices, bucket, context.settings.micro_idle_ns),
+          context.settings.micro_idle_ns);
     }
   }
   ResultSet result;
@@ -132,7 +133,9 @@ Result<ResultSet> Run(const Context& context) {
 
 AnalysisInfo Info() {
   return {"timeline", "Busy, exposed and idle time of the devices.",
-          [] { return std::vector<Schema>{TimelineSchema(), GapsSchema()}; },
+          [] {
+            return std::vector<Schema>{TimelineSchema(), GapsSchema()};
+          },
           &Run};
 }
 

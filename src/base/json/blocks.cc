@@ -51,8 +51,8 @@ LAMINA_TARGET inline RawMasks Load(const char* block) {
   const __m256i case_bit = _mm256_set1_epi8(0x20);
   const __m256i largest_control = _mm256_set1_epi8(0x1F);
   for (int i = 0; i < 2; ++i) {
-    const __m256i bytes = _mm256_loadu_si256(
-        reinterpret_cast<const __m256i*>(block + 32 * i));
+    const __m256i bytes =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block + 32 * i));
     const __m256i folded = _mm256_or_si256(bytes, case_bit);
     const auto put = [i](uint64_t& mask, __m256i equal) LAMINA_TARGET {
       mask |= static_cast<uint64_t>(
@@ -86,20 +86,19 @@ inline RawMasks Load(const char* block) {  // SSE2, in every x86-64
   const __m128i case_bit = _mm_set1_epi8(0x20);
   const __m128i largest_control = _mm_set1_epi8(0x1F);
   for (int i = 0; i < 4; ++i) {
-    const __m128i bytes = _mm_loadu_si128(
-        reinterpret_cast<const __m128i*>(block + 16 * i));
+    const __m128i bytes =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 16 * i));
     const __m128i folded = _mm_or_si128(bytes, case_bit);
     const auto put = [i](uint64_t& mask, __m128i equal) {
-      mask |= static_cast<uint64_t>(
-                  static_cast<uint32_t>(_mm_movemask_epi8(equal)))
-              << (16 * i);
+      mask |=
+          static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(equal)))
+          << (16 * i);
     };
     put(m.quote, _mm_cmpeq_epi8(bytes, quote));
     put(m.backslash, _mm_cmpeq_epi8(bytes, backslash));
     put(m.open, _mm_cmpeq_epi8(folded, open));
     put(m.close, _mm_cmpeq_epi8(folded, close));
-    put(m.control,
-        _mm_cmpeq_epi8(_mm_min_epu8(bytes, largest_control), bytes));
+    put(m.control, _mm_cmpeq_epi8(_mm_min_epu8(bytes, largest_control), bytes));
   }
   return m;
 }
@@ -143,8 +142,7 @@ const Kernel& BestKernel() {
 
 }  // namespace
 
-RecordScanner::Result RecordScanner::Scan(std::string_view text,
-                                          size_t from) {
+RecordScanner::Result RecordScanner::Scan(std::string_view text, size_t from) {
   Checkpoints checkpoints;
   Result result;
   result.at = text.size();

@@ -2,7 +2,6 @@
 //
 // The streaming JSON reader against documents whose records are known.
 #include <gtest/gtest.h>
-
 #include <random>
 
 #include "base/json/blocks.h"
@@ -35,12 +34,10 @@ TEST(Scan, NamesTheFirstWrongByte) {
     size_t at;
     std::string_view expected;
   };
-  for (const Case& c : {Case{"{\"a\" 1}", 5, "':'"},
-                        Case{"{\"a\":1 \"b\":2}", 7, "',' or '}'"},
-                        Case{"[1 2]", 3, "',' or ']'"},
-                        Case{"{1:2}", 1, "a key in quotes"},
-                        Case{"[1,]", 3, "a value"},
-                        Case{"tru", 3, ""}}) {
+  for (const Case& c :
+       {Case{"{\"a\" 1}", 5, "':'"}, Case{"{\"a\":1 \"b\":2}", 7, "',' or '}'"},
+        Case{"[1 2]", 3, "',' or ']'"}, Case{"{1:2}", 1, "a key in quotes"},
+        Case{"[1,]", 3, "a value"}, Case{"tru", 3, ""}}) {
     const ScanResult r = ScanValue(c.text, 0);
     EXPECT_NE(r.kind, Kind::kOk) << c.text;
     if (!c.expected.empty()) {
@@ -65,8 +62,7 @@ TEST(Scan, DeepNestingIsRefusedWithoutRecursion) {
 
 TEST(Scan, DecodesStrings) {
   EXPECT_EQ(DecodeString("a\\n\\t\\\"\\\\\\/"), "a\n\t\"\\/");
-  EXPECT_EQ(DecodeString("\\u00e9\\ud83d\\ude00"),
-            "\xC3\xA9\xF0\x9F\x98\x80");
+  EXPECT_EQ(DecodeString("\\u00e9\\ud83d\\ude00"), "\xC3\xA9\xF0\x9F\x98\x80");
   EXPECT_EQ(DecodeString("\\ud800x"), "\xEF\xBF\xBDx");
   EXPECT_EQ(DecodeString("C:\\dir\\"), "C:\\dir\\");
   EXPECT_EQ(DecodeString("\\u12"), "\\u12");
@@ -162,8 +158,19 @@ Streamed Stream(const std::string& document, size_t chunk_bytes) {
 
 std::string RandomString(std::mt19937& random) {
   static constexpr std::string_view kParts[] = {
-      "name", " {", "}, {", "[", "],", "\\\"", "\\\\", "\\n", ":", "\xC3\xA9",
-      "\\u0041", "0123456789", "void at::native::kernel<float>(int)"};
+      "name",
+      " {",
+      "}, {",
+      "[",
+      "],",
+      "\\\"",
+      "\\\\",
+      "\\n",
+      ":",
+      "\xC3\xA9",
+      "\\u0041",
+      "0123456789",
+      "void at::native::kernel<float>(int)"};
   std::string out = "\"";
   for (size_t i = random() % 6; i > 0; --i)
     out += kParts[random() % std::size(kParts)];
@@ -197,7 +204,8 @@ TEST(Stream, DeliversEveryRecordForEveryChunkSize) {
   for (int round = 0; round < 60; ++round) {
     const bool pretty = round % 2 == 0;
     std::vector<std::string> records(random() % 40);
-    std::string document = "{\"a\": 1, \"skip\": {\"x\": [\"}\"]}, \"events\": [";
+    std::string document =
+        "{\"a\": 1, \"skip\": {\"x\": [\"}\"]}, \"events\": [";
     for (std::string& record : records) {
       record = RandomRecord(random, pretty);
       if (&record != &records[0]) document += pretty ? ",\n  " : ",";
@@ -252,13 +260,11 @@ TEST(Stream, SalvagesAroundABrokenRecord) {
     ASSERT_TRUE(got.error.empty()) << got.error;
     // Every intact record before the damage is there.
     ASSERT_GE(got.records.size(), victim);
-    for (size_t i = 0; i < victim; ++i)
-      ASSERT_EQ(got.records[i], records[i]);
+    for (size_t i = 0; i < victim; ++i) ASSERT_EQ(got.records[i], records[i]);
     size_t after = 0;
     for (size_t i = victim + 1; i < records.size(); ++i)
       after += std::find(got.records.begin() + static_cast<ptrdiff_t>(victim),
-                         got.records.end(),
-                         records[i]) != got.records.end();
+                         got.records.end(), records[i]) != got.records.end();
     exact += after == records.size() - victim - 1;
   }
   // The strings here are full of brackets: where a quote turns such text
@@ -293,8 +299,9 @@ TEST(Stream, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(Stream("hello", 100).error,
             "doc:0: not a JSON document: expected '{' or '[', found 'h'; give "
             "the JSON file that the profiler wrote");
-  EXPECT_NE(Stream("{\"a\": }", 100).error.find("doc:6: not a JSON document: "
-                                                "expected a value, found '}'"),
+  EXPECT_NE(Stream("{\"a\": }", 100)
+                .error.find("doc:6: not a JSON document: "
+                            "expected a value, found '}'"),
             std::string::npos);
 }
 

@@ -12,9 +12,7 @@ namespace {
 
 using Kind = ScanResult::Kind;
 
-bool IsSpace(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
+bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -39,8 +37,8 @@ ScanResult Incomplete(std::string_view text) {
 // the end of the text as an end only when it is the end of the input.
 ScanResult ScanScalar(std::string_view text, size_t pos) {
   constexpr std::array<std::string_view, 9> kWords = {
-      "true", "false", "null", "NaN", "nan", "Infinity", "inf", "-inf",
-      "-Infinity"};
+      "true",     "false", "null", "NaN",      "nan",
+      "Infinity", "inf",   "-inf", "-Infinity"};
   for (const std::string_view word : kWords) {
     if (text.substr(pos, word.size()) == word)
       return {Kind::kOk, pos + word.size(), ""};
@@ -155,8 +153,7 @@ ScanResult ScanValue(std::string_view text, size_t pos) {
 
 size_t FindRecordStart(std::string_view text, size_t pos) {
   for (; pos < text.size(); ++pos) {
-    const void* found =
-        std::memchr(text.data() + pos, '{', text.size() - pos);
+    const void* found = std::memchr(text.data() + pos, '{', text.size() - pos);
     if (found == nullptr) return std::string_view::npos;
     pos = static_cast<size_t>(static_cast<const char*>(found) - text.data());
     size_t before = pos;

@@ -20,9 +20,7 @@ constexpr size_t kOverlap = 4096;
 // Reading stops after this many broken records without a good one between.
 constexpr int kMaxBrokenInRow = 100000;
 
-bool IsSpace(char c) {
-  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
+bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 std::string Printable(char c) {
   return "'" + EscapeTerminal(std::string_view(&c, 1)) + "'";
@@ -74,8 +72,8 @@ Error JsonStream::NotJson(uint64_t offset, std::string_view expected) const {
   if (offset < 16 && found == "'<'")
     hint = "this looks like HTML: download the trace file itself";
   return InputErrorAt(source_->name(), offset,
-                      "not a JSON document: expected " +
-                          std::string(expected) + ", found " + found,
+                      "not a JSON document: expected " + std::string(expected) +
+                          ", found " + found,
                       hint);
 }
 
@@ -161,9 +159,9 @@ Result<bool> JsonStream::WalkDocument() {
       continue;
     }
     if (!level.first) {
-      LAMINA_ASSIGN(const bool go_on,
-                    Recover(offset_, level.object ? "',' or '}'"
-                                                  : "',' or ']'"));
+      LAMINA_ASSIGN(
+          const bool go_on,
+          Recover(offset_, level.object ? "',' or '}'" : "',' or ']'"));
       if (!go_on) return false;
       continue;
     }
@@ -190,10 +188,8 @@ Result<bool> JsonStream::WalkDocument() {
       want = std::min(want * 2, kDocumentBlock);
       if (!more) break;
     }
-    text = {pending_.data() + pending_begin_,
-            pending_.size() - pending_begin_};
-    const size_t colon =
-        text[0] == '"' ? SkipSpace(text, key.end) : 0;
+    text = {pending_.data() + pending_begin_, pending_.size() - pending_begin_};
+    const size_t colon = text[0] == '"' ? SkipSpace(text, key.end) : 0;
     if (text[0] != '"' || key.kind != ScanResult::Kind::kOk ||
         colon >= text.size() || text[colon] != ':') {
       LAMINA_ASSIGN(const bool go_on,
@@ -284,8 +280,7 @@ Status JsonStream::CaptureValue() {
     LAMINA_ASSIGN(const bool more, Fill(want));
     want *= 2;
     if (!more && scan.kind == ScanResult::Kind::kIncomplete) {
-      router_->Lost("the file ends inside the document", offset_,
-                    text.size());
+      router_->Lost("the file ends inside the document", offset_, text.size());
       Consume(pending_.size() - pending_begin_);
       levels_.clear();
       return {};
@@ -414,15 +409,13 @@ Result<bool> JsonStream::NextFast(Chunk& chunk) {
       if (*got == 0) at_end_ = true;
       size += *got;
     }
-    const RecordScanner::Result scan =
-        scanner_.Scan({data, size}, scanned_);
+    const RecordScanner::Result scan = scanner_.Scan({data, size}, scanned_);
     scanned_ = size;
     const bool array_end = scan.stop == RecordScanner::Stop::kArrayEnd;
     const bool suspicious =
         scan.stop == RecordScanner::Stop::kSuspicious ||
         (!array_end && at_end_) ||
-        (scan.last_end == 0 && !array_end &&
-         size >= options_.chunk_bytes * 4);
+        (scan.last_end == 0 && !array_end && size >= options_.chunk_bytes * 4);
     if (scan.last_end == 0 && !array_end && !suspicious) {
       // A record longer than the block: read on behind it.
       capacity = size * 2;
@@ -494,8 +487,8 @@ Result<bool> JsonStream::NextCareful(Chunk& chunk) {
       }
       LAMINA_ASSIGN(const bool more, Fill(want));
       if (more) continue;
-      router_->Lost("the file ends inside the list of records",
-                    offset_ + pos, 0);
+      router_->Lost("the file ends inside the list of records", offset_ + pos,
+                    0);
       where_ = Where::kDocument;
       const bool any = finish(pos);
       levels_.clear();
@@ -566,9 +559,9 @@ Result<bool> JsonStream::NextCareful(Chunk& chunk) {
       }
     }
     if (next == std::string_view::npos) {
-      router_->Lost(cut ? "the last record is cut off"
-                        : "a record cannot be read",
-                    offset_ + pos, text().size() - pos);
+      router_->Lost(
+          cut ? "the last record is cut off" : "a record cannot be read",
+          offset_ + pos, text().size() - pos);
       Consume(text().size());
       where_ = Where::kDocument;
       levels_.clear();

@@ -94,8 +94,8 @@ class JsonStream {
   Result<bool> Fill(size_t bytes);
   void Consume(size_t bytes);
 
-  Result<bool> WalkDocument();       // true when records follow
-  Result<bool> EnterValue();         // true when records follow
+  Result<bool> WalkDocument();  // true when records follow
+  Result<bool> EnterValue();    // true when records follow
   Status CaptureValue();
   Status SkipValue();
   Result<bool> Recover(uint64_t offset, std::string_view expected);

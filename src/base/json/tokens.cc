@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/tokens.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
+#include <simdjson.h>
 
 namespace lamina::json {
 
@@ -24,18 +23,18 @@ TokenIndex::Outcome TokenIndex::Build(std::string_view text) {
     const size_t capacity = std::max<size_t>(text.size(), size_t{64} << 10);
     simdjson::error_code error = simdjson::SUCCESS;
     if (impl_->parser == nullptr) {
-      error = simdjson::get_active_implementation()
-                  ->create_dom_parser_implementation(capacity, 4,
-                                                     impl_->parser);
+      error =
+          simdjson::get_active_implementation()
+              ->create_dom_parser_implementation(capacity, 4, impl_->parser);
     } else {
       error = impl_->parser->set_capacity(capacity);
     }
     if (error != simdjson::SUCCESS) return Outcome::kBroken;
     impl_->capacity = capacity;
   }
-  const simdjson::error_code error = impl_->parser->stage1(
-      reinterpret_cast<const uint8_t*>(text.data()), text.size(),
-      simdjson::stage1_mode::regular);
+  const simdjson::error_code error =
+      impl_->parser->stage1(reinterpret_cast<const uint8_t*>(text.data()),
+                            text.size(), simdjson::stage1_mode::regular);
   return error == simdjson::SUCCESS ? Outcome::kOk : Outcome::kBroken;
 }
 
@@ -43,8 +42,6 @@ const uint32_t* TokenIndex::data() const {
   return impl_->parser->structural_indexes.get();
 }
 
-size_t TokenIndex::size() const {
-  return impl_->parser->n_structural_indexes;
-}
+size_t TokenIndex::size() const { return impl_->parser->n_structural_indexes; }
 
 }  // namespace lamina::json

@@ -17,8 +17,7 @@ namespace {
 
 constexpr double kMiB = 1024.0 * 1024.0;
 
-std::string_view PeerName(const Trace& trace,
-                          const analysis::Collective& c) {
+std::string_view PeerName(const Trace& trace, const analysis::Collective& c) {
   if (c.args != nullptr && c.args->name.valid())
     return trace.Text(c.args->name);
   switch (c.kind) {
@@ -43,10 +42,9 @@ std::string_view PeerName(const Trace& trace,
 
 void AddCollectiveSheet(const Model& model, ResultSet& result) {
   const Trace& trace = model.trace();
-  using Key = std::tuple<std::string_view, std::string_view,
-                         std::string_view, int64_t, std::string_view, int64_t,
-                         int64_t, std::string_view, std::string_view,
-                         int64_t>;
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view,
+                         int64_t, std::string_view, int64_t, int64_t,
+                         std::string_view, std::string_view, int64_t>;
   std::map<Key, std::vector<int64_t>> groups;
   for (const auto& c :
        analysis::CollectCollectives(model.tree(), model.context().device)) {
@@ -79,17 +77,16 @@ void AddCollectiveSheet(const Model& model, ResultSet& result) {
   const auto count = [](std::string name) {
     return Column{std::move(name), ColumnType::kInt, "See docs/tracelens.md."};
   };
-  Table table({"coll_analysis",
-               "Communication kernels of this rank.",
-               {count("rank"), text("Process Group Name"),
-                text("Process Group Ranks"), text("Collective name"),
-                count("Group size"), text("dtype"), count("In msg nelems"),
-                count("Out msg nelems"), text("In split size"),
-                text("Out split size"), count("stream"),
-                number("In msg size (MB)_first"),
-                number("Out msg size (MB)_first"), number("dur_sum"),
-                number("dur_mean"), number("dur_std"), number("dur_min"),
-                number("dur_max"), count("operation_count")}});
+  Table table(
+      {"coll_analysis",
+       "Communication kernels of this rank.",
+       {count("rank"), text("Process Group Name"), text("Process Group Ranks"),
+        text("Collective name"), count("Group size"), text("dtype"),
+        count("In msg nelems"), count("Out msg nelems"), text("In split size"),
+        text("Out split size"), count("stream"),
+        number("In msg size (MB)_first"), number("Out msg size (MB)_first"),
+        number("dur_sum"), number("dur_mean"), number("dur_std"),
+        number("dur_min"), number("dur_max"), count("operation_count")}});
   const int64_t rank = trace.info.rank.value_or(0);
   struct Row {
     const Key* key;
@@ -103,13 +100,12 @@ void AddCollectiveSheet(const Model& model, ResultSet& result) {
     return *a.key < *b.key;
   });
   for (const Row& row : rows) {
-    const auto& [group, ranks, name, size, dtype, in, out, in_split,
-                 out_split, stream] = *row.key;
+    const auto& [group, ranks, name, size, dtype, in, out, in_split, out_split,
+                 stream] = *row.key;
     const auto bytes = analysis::CollectiveElementBytes(dtype);
     const auto mib = [&](int64_t elements) -> std::optional<double> {
       if (!bytes) return std::nullopt;
-      return static_cast<double>(elements) * static_cast<double>(*bytes) /
-             kMiB;
+      return static_cast<double>(elements) * static_cast<double>(*bytes) / kMiB;
     };
     std::optional<double> std_dev;
     if (row.stats.std_dev) std_dev = *row.stats.std_dev / 1000.0;

@@ -19,7 +19,6 @@ using Form = Model::Form;
 
 constexpr size_t kBins = 100;
 
-
 bool HasGraphWord(std::string_view name) {
   std::string lower(name);
   for (char& c : lower) {
@@ -83,19 +82,18 @@ class KernelSheets {
     } else {
       schema.columns = {Text("Parent op category")};
     }
-    for (const Column& column :
-         {Text("Kernel name"), Text("Kernel stream"),
-          Number("Kernel duration (µs)_sum"),
-          Count("Kernel duration (µs)_count"),
-          Number("Kernel duration (µs)_mean"),
-          Number("Kernel duration (µs)_min"),
-          Number("Kernel duration (µs)_max"),
-          Number("Percent of kernels time (%)"),
-          Number("Percent of total time (%)")})
+    for (const Column& column : {Text("Kernel name"), Text("Kernel stream"),
+                                 Number("Kernel duration (µs)_sum"),
+                                 Count("Kernel duration (µs)_count"),
+                                 Number("Kernel duration (µs)_mean"),
+                                 Number("Kernel duration (µs)_min"),
+                                 Number("Kernel duration (µs)_max"),
+                                 Number("Percent of kernels time (%)"),
+                                 Number("Percent of total time (%)")})
       schema.columns.push_back(column);
     Table table(std::move(schema));
-    using Key = std::tuple<std::string_view, std::string_view,
-                           std::string_view, int64_t>;
+    using Key = std::tuple<std::string_view, std::string_view, std::string_view,
+                           int64_t>;
     struct Row {
       std::vector<int64_t> times;
       int64_t sum = 0;

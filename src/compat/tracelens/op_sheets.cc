@@ -26,7 +26,6 @@ struct Rows {
   int64_t subtree_ns = 0;
 };
 
-
 uint32_t FirstUid(const Model& model, const Rows& rows) {
   return model.trace().Uid(model.tree().slice(rows.launches[0]->node));
 }
@@ -55,10 +54,10 @@ class Shares {
   explicit Shares(const Model& model) : total_(model.direct_total_ns()) {}
   void Append(std::vector<Value>& row, int64_t direct_ns) {
     running_ += direct_ns;
-    row.emplace_back(Percent(static_cast<double>(direct_ns),
-                             static_cast<double>(total_)));
-    row.emplace_back(Percent(static_cast<double>(running_),
-                             static_cast<double>(total_)));
+    row.emplace_back(
+        Percent(static_cast<double>(direct_ns), static_cast<double>(total_)));
+    row.emplace_back(
+        Percent(static_cast<double>(running_), static_cast<double>(total_)));
   }
 
  private:
@@ -89,8 +88,7 @@ void AddByCategory(const Model& model, ResultSet& result) {
   Table table(std::move(schema));
   Shares shares(model);
   using Key = std::tuple<std::string_view, std::string, bool>;
-  for (const auto& [key, rows] :
-       GroupBy<Key>(model, [&](const Launch& launch) {
+  for (const auto& [key, rows] : GroupBy<Key>(model, [&](const Launch& launch) {
          return Key(launch.category, ModuleKey(model, launch),
                     launch.recompute);
        })) {
@@ -133,8 +131,7 @@ void AddSummary(const Model& model, ResultSet& result) {
   Table table(std::move(schema));
   Shares shares(model);
   using Key = std::tuple<std::string, std::string, bool>;
-  for (const auto& [key, rows] :
-       GroupBy<Key>(model, [&](const Launch& launch) {
+  for (const auto& [key, rows] : GroupBy<Key>(model, [&](const Launch& launch) {
          return Key(model.Name(launch.node), ModuleKey(model, launch),
                     launch.recompute);
        })) {
@@ -182,8 +179,7 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
   if (split)
     schema.columns.push_back({"is_recompute", ColumnType::kBool, "Half."});
   schema.columns.push_back(Count("operation_count"));
-  for (const char* statistic :
-       {"mean", "median", "std", "min", "max", "sum"}) {
+  for (const char* statistic : {"mean", "median", "std", "min", "max", "sum"}) {
     schema.columns.push_back(
         Number(std::string("total_direct_kernel_time_") + statistic));
     schema.columns.push_back(
@@ -197,8 +193,8 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
 
   const Trace& trace = model.trace();
   using Key = std::tuple<std::string, std::string_view, std::string,
-                         std::string, std::string, StringId, StringId,
-                         StringId, StringId, bool, std::string, size_t>;
+                         std::string, std::string, StringId, StringId, StringId,
+                         StringId, bool, std::string, size_t>;
   const auto key_of = [&](const Launch& launch) {
     const SliceId slice = model.tree().slice(launch.node);
     const trace::OpArgs* op = trace.Op(slice);
@@ -226,10 +222,9 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
     const auto concrete = model.Concrete(first, Form::kTuple);
     std::vector<Value> row = {std::get<0>(key), std::get<1>(key)};
     if (inference) row.emplace_back(std::get<10>(key));
-    for (const Value& value :
-         {Value(std::get<2>(key)), Value(std::get<3>(key)),
-          Value(std::get<4>(key)), Value(dims), Value(types), Value(strides),
-          Value(concrete)})
+    for (const Value& value : {Value(std::get<2>(key)), Value(std::get<3>(key)),
+                               Value(std::get<4>(key)), Value(dims),
+                               Value(types), Value(strides), Value(concrete)})
       row.push_back(value);
     if (inference) row.emplace_back(std::get<11>(key));
     if (split) row.emplace_back(std::get<9>(key));
@@ -237,13 +232,12 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
     const auto micro = [](const std::optional<double>& ns) {
       return ns ? Value(*ns / 1000.0) : Value();
     };
-    for (const auto& [x, y] :
-         {std::pair(micro(d.mean), micro(s.mean)),
-          std::pair(micro(d.median), micro(s.median)),
-          std::pair(micro(d.std_dev), micro(s.std_dev)),
-          std::pair(Value(Us(d.min)), Value(Us(s.min))),
-          std::pair(Value(Us(d.max)), Value(Us(s.max))),
-          std::pair(Value(Us(d.sum)), Value(Us(s.sum)))}) {
+    for (const auto& [x, y] : {std::pair(micro(d.mean), micro(s.mean)),
+                               std::pair(micro(d.median), micro(s.median)),
+                               std::pair(micro(d.std_dev), micro(s.std_dev)),
+                               std::pair(Value(Us(d.min)), Value(Us(s.min))),
+                               std::pair(Value(Us(d.max)), Value(Us(s.max))),
+                               std::pair(Value(Us(d.sum)), Value(Us(s.sum)))}) {
       row.push_back(x);
       row.push_back(y);
     }

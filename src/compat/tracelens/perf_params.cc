@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/tracelens/perf_params.h"
 
-#include <re2/re2.h>
-
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <re2/re2.h>
 #include <set>
 
 #include "base/decimal.h"
@@ -49,8 +48,7 @@ std::string Tuple(const List& values) {
 
 // A length-1 list stands for all dimensions.
 std::string Spread(const List& values, size_t rank) {
-  return Tuple(values.size() == 1 && rank > 1 ? List(rank, values[0])
-                                              : values);
+  return Tuple(values.size() == 1 && rank > 1 ? List(rank, values[0]) : values);
 }
 
 class Builder {
@@ -63,8 +61,8 @@ class Builder {
         call_(call),
         kernel_(kernel),
         values_(cost != nullptr ? &cost->parameters : nullptr) {
-    auto json = nlohmann::json::parse(strides.begin(), strides.end(), nullptr,
-                                      false);
+    auto json =
+        nlohmann::json::parse(strides.begin(), strides.end(), nullptr, false);
     if (json.is_array()) strides_ = std::move(json);
   }
 
@@ -177,9 +175,9 @@ class Builder {
 
   void Gemm() {
     const std::string& model = model_.model->name;
-    const bool bias = model == "addmm" || model == "baddbmm" ||
-                      ((model == "rocm_gemm" || model == "a16w16") &&
-                       Tensor(2));
+    const bool bias =
+        model == "addmm" || model == "baddbmm" ||
+        ((model == "rocm_gemm" || model == "a16w16") && Tensor(2));
     size_t a = 0;
     size_t b = 1;
     if (model == "addmm" || model == "baddbmm") {
@@ -230,8 +228,8 @@ class Builder {
   }
 
   void Attention() {
-    for (const char* name : {"B", "N_Q", "H_Q", "N_KV", "H_KV", "d_h_qk",
-                             "d_h_v"})
+    for (const char* name :
+         {"B", "N_Q", "H_Q", "N_KV", "H_KV", "d_h_qk", "d_h_v"})
       Add(name, Number(name));
     const std::string& model = model_.model->name;
     const size_t dropout =
@@ -239,8 +237,7 @@ class Builder {
     const auto value = ParseDouble(Text(dropout));
     Add("dropout", value ? FormatDouble(*value) : "0.0");
     Add("causal", Bool(Flag("causal")));
-    Add("flash_impl",
-        Bool(model != "sdpa_efficient" && model != "sdpa_cudnn"));
+    Add("flash_impl", Bool(model != "sdpa_efficient" && model != "sdpa_cudnn"));
     Add("dtype_A_B", Join({Type(0), Type(1)}));
   }
 
@@ -346,13 +343,10 @@ class Builder {
     const bool gated = model.starts_with("gated");
     const bool second = Tensor(1) && !Dims(1).empty();
     Add("op_shape", Tuple(Dims(0)));
-    Add("dtype_in_out",
-        gated ? Join({TypeOrNone(1), TypeOrNone(0)})
-              : Join({Type(0), second ? Type(1) : "None"}));
+    Add("dtype_in_out", gated ? Join({TypeOrNone(1), TypeOrNone(0)})
+                              : Join({Type(0), second ? Type(1) : "None"}));
     Add("stride_input", Stride(gated ? 1 : 0));
-    Add("stride_output", gated    ? Stride(0)
-                         : second ? Stride(1)
-                                  : "None");
+    Add("stride_output", gated ? Stride(0) : second ? Stride(1) : "None");
   }
 
   void Binary() {
@@ -399,8 +393,7 @@ class Builder {
     Add("has_bias", Bool(!rms && !inference && bias));
     Add("is_affine", Bool(weight));
     const bool training =
-        !rms && !inference &&
-        (Find("training") == nullptr || Flag("training"));
+        !rms && !inference && (Find("training") == nullptr || Flag("training"));
     Add("is_training", Bool(training));
     if (!backward) return;
     for (size_t i = call_.arguments.size(); i > 0; --i) {
@@ -416,8 +409,7 @@ class Builder {
   // triton_poi_fused_add_mul_3: the aten ops by name, and the sizes.
   void Generated() {
     std::set<std::string> ops;
-    for (const std::string_view name :
-         models_.FusedOps(call_.name))
+    for (const std::string_view name : models_.FusedOps(call_.name))
       ops.insert("aten." + std::string(name));
     std::string list;
     for (const std::string& op : ops) list += (list.empty() ? "" : ", ") + op;

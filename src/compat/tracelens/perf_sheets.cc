@@ -21,7 +21,6 @@ namespace {
 
 using Form = Model::Form;
 
-
 // mean, median, std, min, max of doubles.
 struct Five {
   std::optional<double> mean, median, std_dev, min, max;
@@ -35,8 +34,8 @@ Five Summary(std::vector<double> values) {
   double sum = 0;
   for (const double v : values) sum += v;
   out.mean = sum / n;
-  out.median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) /
-               2;
+  out.median =
+      (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
   out.min = values.front();
   out.max = values.back();
   if (values.size() > 1) {
@@ -121,10 +120,9 @@ class Pricer {
     if (found == nullptr || op == nullptr) return nullptr;
     const StringId kernel = trace.slices.name[pseudo.work[0].value];
     const StringId step = model_.context().steps.RequestsAt(pseudo.donor);
-    const auto [it, is_new] = pseudo_.try_emplace(
-        std::tuple(pseudo.name, op->dims.value, op->types.value,
-                   op->concrete.value, kernel.value, step.value,
-                   pseudo.top_k.value_or(0)));
+    const auto [it, is_new] = pseudo_.try_emplace(std::tuple(
+        pseudo.name, op->dims.value, op->types.value, op->concrete.value,
+        kernel.value, step.value, pseudo.top_k.value_or(0)));
     Priced& priced = it->second;
     if (!is_new) return &priced;
     priced.model = found;
@@ -170,8 +168,7 @@ class Pricer {
     const bool backward = model.model->name == "rms_norm_bwd";
     if (!backward && model.model->name != "rms_norm") return;
     const size_t weight = backward ? 4 : 2;
-    if (weight < call.arguments.size() &&
-        call.arguments[weight].type.empty())
+    if (weight < call.arguments.size() && call.arguments[weight].type.empty())
       call.arguments[weight].type = call.arguments[0].type;
   }
 
@@ -412,8 +409,7 @@ void AppendFive(std::vector<Value>& row, const Five& five) {
 }
 
 Value Intensity(const Priced* priced) {
-  if (priced == nullptr || !priced->cost || priced->cost->bytes == 0)
-    return {};
+  if (priced == nullptr || !priced->cost || priced->cost->bytes == 0) return {};
   return priced->cost->flops / priced->cost->bytes;
 }
 
@@ -452,26 +448,46 @@ void AddUnified(const Model& model, Pricer& pricer,
                 const std::vector<PseudoOp>& pseudo_ops, ResultSet& result) {
   const bool inference = model.options().inference;
   Schema schema{"unified_perf_summary",
-                "Every device event that is no communication, by op.", {}};
+                "Every device event that is no communication, by op.",
+                {}};
   schema.columns = {
-      Text("name"),          Text("op category"),
-      Text("process_name"),  Text("process_label"),
-      Text("thread_name"),   Text("Input Dims"),
-      Text("Input type"),    Text("Input Strides"),
-      Text("Concrete Inputs"), Count("ex_UID"),
-      Count("operation_count"), Number("total_duration_us"),
-      Number("mean_duration_us"), Number("std_duration_us"),
-      Number("GFLOPS"),      Number("Data Moved (MB)"),
-      Number("FLOPS/Byte"),  Text("Compute Spec"),
-      Number("TB/s_mean"),   Number("TB/s_std"),
-      Number("TFLOPS/s_mean"), Number("TFLOPS/s_std"),
-      Number("Kernel Time (µs)_mean"), Number("Kernel Time (µs)_std"),
-      Number("Kernel Time (µs)_sum"), Number("duration_us_median"),
-      Number("duration_us_min"), Number("duration_us_max"),
-      Number("TB/s_median"), Number("TB/s_min"), Number("TB/s_max"),
-      Number("TFLOPS/s_median"), Number("TFLOPS/s_min"),
-      Number("TFLOPS/s_max"), Number("Kernel Time (µs)_median"),
-      Number("Kernel Time (µs)_min"), Number("Kernel Time (µs)_max"),
+      Text("name"),
+      Text("op category"),
+      Text("process_name"),
+      Text("process_label"),
+      Text("thread_name"),
+      Text("Input Dims"),
+      Text("Input type"),
+      Text("Input Strides"),
+      Text("Concrete Inputs"),
+      Count("ex_UID"),
+      Count("operation_count"),
+      Number("total_duration_us"),
+      Number("mean_duration_us"),
+      Number("std_duration_us"),
+      Number("GFLOPS"),
+      Number("Data Moved (MB)"),
+      Number("FLOPS/Byte"),
+      Text("Compute Spec"),
+      Number("TB/s_mean"),
+      Number("TB/s_std"),
+      Number("TFLOPS/s_mean"),
+      Number("TFLOPS/s_std"),
+      Number("Kernel Time (µs)_mean"),
+      Number("Kernel Time (µs)_std"),
+      Number("Kernel Time (µs)_sum"),
+      Number("duration_us_median"),
+      Number("duration_us_min"),
+      Number("duration_us_max"),
+      Number("TB/s_median"),
+      Number("TB/s_min"),
+      Number("TB/s_max"),
+      Number("TFLOPS/s_median"),
+      Number("TFLOPS/s_min"),
+      Number("TFLOPS/s_max"),
+      Number("Kernel Time (µs)_median"),
+      Number("Kernel Time (µs)_min"),
+      Number("Kernel Time (µs)_max"),
       Text("perf_params"),
       {"has_perf_model", ColumnType::kBool, "See docs/tracelens.md."}};
   if (inference) {
@@ -489,28 +505,26 @@ void AddUnified(const Model& model, Pricer& pricer,
     std::string_view category;
     Measures measures;
   };
-  using Key = std::tuple<std::string, std::string_view, std::string,
-                         std::string, std::string, uint32_t, uint32_t,
-                         uint32_t, uint32_t>;
+  using Key =
+      std::tuple<std::string, std::string_view, std::string, std::string,
+                 std::string, uint32_t, uint32_t, uint32_t, uint32_t>;
   std::map<Key, Row> groups;
   int64_t total_ns = 0;
   for (const Item& item : items) {
     const trace::OpArgs* op = trace.Op(model.tree().slice(item.node));
     std::vector<SliceId> by_start = item.work;
-    std::stable_sort(by_start.begin(), by_start.end(),
-                     [&](SliceId a, SliceId b) {
-                       return trace.Start(a) < trace.Start(b);
-                     });
+    std::stable_sort(
+        by_start.begin(), by_start.end(),
+        [&](SliceId a, SliceId b) { return trace.Start(a) < trace.Start(b); });
     const std::string_view category = model.Category(item.name, by_start);
     const auto id = [&](StringId trace::OpArgs::*member) {
       return op != nullptr ? (op->*member).value : UINT32_MAX;
     };
-    Row& row = groups[Key(item.name, category, model.ProcessName(item.node),
-                          model.ProcessLabel(item.node),
-                          model.ThreadName(item.node),
-                          id(&trace::OpArgs::dims), id(&trace::OpArgs::types),
-                          id(&trace::OpArgs::strides),
-                          id(&trace::OpArgs::concrete))];
+    Row& row =
+        groups[Key(item.name, category, model.ProcessName(item.node),
+                   model.ProcessLabel(item.node), model.ThreadName(item.node),
+                   id(&trace::OpArgs::dims), id(&trace::OpArgs::types),
+                   id(&trace::OpArgs::strides), id(&trace::OpArgs::concrete))];
     row.category = category;
     row.items.push_back(&item);
     row.measures.Add(trace, item.work, item.priced);
@@ -543,8 +557,7 @@ void AddUnified(const Model& model, Pricer& pricer,
     double duration_sum = 0;
     for (const Item* item : row->items) {
       if (item->pseudo != nullptr) continue;  // not in the time of the host
-      const double us =
-          Us(trace.Duration(model.tree().slice(item->node)));
+      const double us = Us(trace.Duration(model.tree().slice(item->node)));
       duration_sum += us;
       durations.push_back(us);
     }
@@ -559,23 +572,46 @@ void AddUnified(const Model& model, Pricer& pricer,
     const auto concrete = model.Concrete(first.node, Form::kTuple);
     const std::string params =
         priced != nullptr ? ParamsDict(priced->params) : std::string();
-    std::vector<Value> cells =
-        {first.name, row->category, process, label, thread, dims, types,
-         strides, concrete, uid(*row),
-         row->items.size(),
-         duration_sum, host.mean,
-         host.std_dev, costed ? Value(priced->cost->flops / 1e9) : Value(),
-         costed ? Value(priced->cost->bytes / 1048576.0) : Value(),
-         Intensity(priced),
-         costed && !priced->spec.empty() ? Value(priced->spec) : Value(),
-         tbs.mean, tbs.std_dev, tflops.mean, tflops.std_dev, kernel.mean,
-         kernel.std_dev, Us(row->measures.kernel_ns), host.median, host.min,
-         host.max, tbs.median, tbs.min, tbs.max, tflops.median, tflops.min,
-         tflops.max, kernel.median, kernel.min, kernel.max,
-         priced != nullptr && !priced->params.empty()
-             ? Value(params)
-             : Value(),
-         priced != nullptr};
+    std::vector<Value> cells = {
+        first.name,
+        row->category,
+        process,
+        label,
+        thread,
+        dims,
+        types,
+        strides,
+        concrete,
+        uid(*row),
+        row->items.size(),
+        duration_sum,
+        host.mean,
+        host.std_dev,
+        costed ? Value(priced->cost->flops / 1e9) : Value(),
+        costed ? Value(priced->cost->bytes / 1048576.0) : Value(),
+        Intensity(priced),
+        costed && !priced->spec.empty() ? Value(priced->spec) : Value(),
+        tbs.mean,
+        tbs.std_dev,
+        tflops.mean,
+        tflops.std_dev,
+        kernel.mean,
+        kernel.std_dev,
+        Us(row->measures.kernel_ns),
+        host.median,
+        host.min,
+        host.max,
+        tbs.median,
+        tbs.min,
+        tbs.max,
+        tflops.median,
+        tflops.min,
+        tflops.max,
+        kernel.median,
+        kernel.min,
+        kernel.max,
+        priced != nullptr && !priced->params.empty() ? Value(params) : Value(),
+        priced != nullptr};
     std::string entry;
     std::string stack;
     if (inference) {
@@ -632,8 +668,7 @@ void AddFamilies(const Model& model, Pricer& pricer,
         family.params.push_back(param.name);
       key += '\x1f' + param.name + '\x1f' + param.python;
     }
-    const auto [it, is_new] = family.index.try_emplace(key,
-                                                       family.rows.size());
+    const auto [it, is_new] = family.index.try_emplace(key, family.rows.size());
     if (is_new) {
       family.rows.emplace_back();
       family.rows.back().priced = &priced;
@@ -684,20 +719,19 @@ void AddFamilies(const Model& model, Pricer& pricer,
             pseudo.donor, pseudo.uid, *priced, pseudo.work);
   }
   for (auto& [name, family] : sheets) {
-    Schema schema{name, "Ops of one family by their parameters.",
-                  {Text("name")}};
+    Schema schema{
+        name, "Ops of one family by their parameters.", {Text("name")}};
     for (const std::string& param : family.params)
       schema.columns.push_back(Text("param: " + param));
     if (model.options().inference)
       schema.columns.push_back(Count("num_kernels"));
-    for (Column& column : std::vector<Column>{
-             Number("GFLOPS_first"), Number("Data Moved (MB)_first"),
-             Number("FLOPS/Byte_first")})
+    for (Column& column : std::vector<Column>{Number("GFLOPS_first"),
+                                              Number("Data Moved (MB)_first"),
+                                              Number("FLOPS/Byte_first")})
       schema.columns.push_back(std::move(column));
     for (const char* rate : {"TB/s", "TFLOPS/s"}) {
       for (const char* statistic : kStatistics)
-        schema.columns.push_back(
-            Number(std::string(rate) + "_" + statistic));
+        schema.columns.push_back(Number(std::string(rate) + "_" + statistic));
     }
     for (const char* column :
          {"process_name_first", "process_label_first", "thread_name_first",
@@ -721,11 +755,10 @@ void AddFamilies(const Model& model, Pricer& pricer,
       std::vector<Value> cells = {row.name};
       std::vector<std::optional<std::string>> texts;
       for (const std::string& param : family.params) {
-        const auto it = std::find_if(
-            priced.params.begin(), priced.params.end(),
-            [&](const Param& p) { return p.name == param; });
-        texts.push_back(it == priced.params.end() ? std::nullopt
-                                                  : it->Cell());
+        const auto it =
+            std::find_if(priced.params.begin(), priced.params.end(),
+                         [&](const Param& p) { return p.name == param; });
+        texts.push_back(it == priced.params.end() ? std::nullopt : it->Cell());
       }
       for (const auto& text : texts) cells.emplace_back(text);
       if (model.options().inference) cells.emplace_back(row.kernels);
@@ -758,8 +791,7 @@ void AddFamilies(const Model& model, Pricer& pricer,
 }  // namespace
 
 void AddPerfSheets(const Model& model, ResultSet& result) {
-  if (model.tree().size() == 0 || model.context().efficiency == nullptr)
-    return;
+  if (model.tree().size() == 0 || model.context().efficiency == nullptr) return;
   Pricer pricer(model);
   const std::vector<PseudoOp> pseudo_ops = FindPseudoOps(model);
   AddUnified(model, pricer, pseudo_ops, result);

@@ -50,9 +50,10 @@ std::string Convert(std::string_view json, bool tuple) {
              std::string_view(",]}:").find(json[end]) == std::string_view::npos)
         ++end;
       const std::string_view word = json.substr(i, end - i);
-      out += word == "null" ? "None" : word == "true" ? "True"
-                                  : word == "false"  ? "False"
-                                                     : word;
+      out += word == "null"    ? "None"
+             : word == "true"  ? "True"
+             : word == "false" ? "False"
+                               : word;
       i = end;
     }
   }

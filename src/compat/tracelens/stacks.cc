@@ -46,11 +46,16 @@ bool IsWrapper(std::string_view frame) {
   const size_t colon = frame.rfind(": ");
   const std::string_view function =
       colon == std::string_view::npos ? frame : frame.substr(colon + 2);
-  constexpr std::string_view kFunctions[] = {
-      "__torch_function__",   "_call_impl",      "_wrapped_call_impl",
-      "decorate_context",     "dispatch_wrapper", "handle_torch_function",
-      "wrapper",              "custom_wrapper",  "wrapper_custom",
-      "outer_wrapper"};
+  constexpr std::string_view kFunctions[] = {"__torch_function__",
+                                             "_call_impl",
+                                             "_wrapped_call_impl",
+                                             "decorate_context",
+                                             "dispatch_wrapper",
+                                             "handle_torch_function",
+                                             "wrapper",
+                                             "custom_wrapper",
+                                             "wrapper_custom",
+                                             "outer_wrapper"};
   return std::find(std::begin(kFunctions), std::end(kFunctions), function) !=
          std::end(kFunctions);
 }
@@ -93,8 +98,7 @@ std::string CallStack(const Model& model, NodeId node) {
   std::vector<std::string> names = {model.Name(node)};
   for (NodeId up = model.tree().parent(node); up.valid();
        up = model.tree().parent(up)) {
-    if (IsModule(model, up))
-      names.emplace_back(model.tree().name(up));
+    if (IsModule(model, up)) names.emplace_back(model.tree().name(up));
   }
   return ListOf(names);
 }
@@ -139,8 +143,8 @@ std::string CallStackFull(const Model& model, std::span<const SliceId> work) {
   }
   for (size_t i = 0; i < stacks.size(); ++i) {
     if (i > 0) out += ", ";
-    out += ListOf({stacks[i].begin() + static_cast<ptrdiff_t>(common),
-                   stacks[i].end()});
+    out += ListOf(
+        {stacks[i].begin() + static_cast<ptrdiff_t>(common), stacks[i].end()});
   }
   return out + "]";
 }
@@ -153,8 +157,7 @@ std::string EntryPoint(const Model& model, NodeId node) {
   for (uint32_t n = node.value + 1; n < tree.end(node).value; ++n) {
     const NodeId below(n);
     // Only what leads to device work.
-    if (tree.kind(below) != trace::Kind::kPython ||
-        !tree.HasDeviceWork(below))
+    if (tree.kind(below) != trace::Kind::kPython || !tree.HasDeviceWork(below))
       continue;
     const std::string_view frame = tree.name(below);
     const size_t colon = frame.rfind(": ");

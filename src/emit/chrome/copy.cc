@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/chrome/copy.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <optional>
 #include <string_view>
 

@@ -2,7 +2,6 @@
 #include "emit/chrome/copy.h"
 
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -55,8 +54,8 @@ TEST(Copy, MeansTheSame) {
     for (int i = 0; i < count; ++i) {
       if (i > 0) text += random() % 2 ? "," : " ,\n";
       if (random() % 2) {
-        additions.push_back({text.size(), "\"added\":7",
-                             random() % 2 ? "{\"extra\":1}," : ""});
+        additions.push_back(
+            {text.size(), "\"added\":7", random() % 2 ? "{\"extra\":1}," : ""});
       }
       text += "{\"i\":" + std::to_string(i);
       if (random() % 2)

@@ -29,8 +29,7 @@ class Joiner {
            std::unique_ptr<trace::Segment> segment) {
     std::unique_lock lock(mutex_);
     waiting_.emplace(sequence, Entry{worker, std::move(segment)});
-    while (!joining_ && !waiting_.empty() &&
-           waiting_.begin()->first == next_) {
+    while (!joining_ && !waiting_.empty() && waiting_.begin()->first == next_) {
       joining_ = true;
       Entry entry = std::move(waiting_.begin()->second);
       waiting_.erase(waiting_.begin());
@@ -48,8 +47,7 @@ class Joiner {
     changed_.wait(lock, [&] { return waiting_.size() < kMaxWaiting; });
   }
 
-  std::unique_ptr<trace::Segment> Take(int worker,
-                                       trace::LocalNames* names) {
+  std::unique_ptr<trace::Segment> Take(int worker, trace::LocalNames* names) {
     const std::lock_guard lock(mutex_);
     auto& free = free_[worker];
     if (free.empty()) return std::make_unique<trace::Segment>(names);

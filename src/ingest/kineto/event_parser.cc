@@ -24,9 +24,9 @@ namespace {
 
 using json::Tokens;
 using trace::Effect;
+using trace::Kind;
 using trace::kNoInt;
 using trace::kNoRow;
-using trace::Kind;
 using trace::TrackId;
 
 // The text of a value and the character it starts with: '"' (text without the
@@ -86,9 +86,8 @@ std::array<uint32_t, 3> ParseTriple(std::string_view text) {
     }
     uint64_t value = 0;
     while (pos < text.size() && text[pos] >= '0' && text[pos] <= '9')
-      value = std::min<uint64_t>(value * 10 + static_cast<uint64_t>(
-                                                  text[pos++] - '0'),
-                                 0xFFFFFFFF);
+      value = std::min<uint64_t>(
+          value * 10 + static_cast<uint64_t>(text[pos++] - '0'), 0xFFFFFFFF);
     out[index++] = static_cast<uint32_t>(value);
   }
   return out;
@@ -107,8 +106,7 @@ class EventParser final : public RecordParser {
  public:
   void Parse(const json::Chunk& chunk, trace::Segment& segment) override {
     segment_ = &segment;
-    const size_t done =
-        chunk.suspect ? 0 : ParseFast(chunk.text, chunk.offset);
+    const size_t done = chunk.suspect ? 0 : ParseFast(chunk.text, chunk.offset);
     if (done < chunk.text.size())
       ParseCarefully(chunk.text.substr(done), chunk.offset + done);
   }
@@ -233,8 +231,7 @@ void EventParser::ParseCarefully(std::string_view text, uint64_t offset) {
       usable = tokens.Kind(0) == '{' && ParseEvent(tokens, token);
       if (usable) Emit(tokens, at);
     }
-    if (!usable)
-      Lost("not_an_event", "A record is no JSON object.", at);
+    if (!usable) Lost("not_an_event", "A record is no JSON object.", at);
     ++segment_->next_uid;
   }
 }
@@ -405,8 +402,7 @@ const EventParser::KnownCategory& EventParser::Category() {
   // A hostile file may name many: the list stays short, the rest is looked up
   // each time.
   if (categories_.size() >= 64) categories_.pop_back();
-  categories_.push_back({std::string(raw), KindOfCategory(raw),
-                         FlowKindOf(raw),
+  categories_.push_back({std::string(raw), KindOfCategory(raw), FlowKindOf(raw),
                          segment_->names->InternCategory(id)});
   return categories_.back();
 }
@@ -621,10 +617,10 @@ uint32_t EventParser::MakeCollective() {
   constexpr auto bit = [](ArgKey key) {
     return uint64_t{1} << static_cast<unsigned>(key);
   };
-  constexpr uint64_t kAny =
-      bit(ArgKey::kCollectiveName) | bit(ArgKey::kGroupName) |
-      bit(ArgKey::kGroupRanks) | bit(ArgKey::kInElements) |
-      bit(ArgKey::kOutElements) | bit(ArgKey::kSeq);
+  constexpr uint64_t kAny = bit(ArgKey::kCollectiveName) |
+                            bit(ArgKey::kGroupName) | bit(ArgKey::kGroupRanks) |
+                            bit(ArgKey::kInElements) |
+                            bit(ArgKey::kOutElements) | bit(ArgKey::kSeq);
   const ArgValues& args = event_.args;
   if ((args.present & kAny) == 0) return kNoRow;
   trace::CollectiveArgs row;

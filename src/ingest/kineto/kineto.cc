@@ -2,18 +2,17 @@
 //
 // Reader of the JSON that torch.profiler (Kineto) writes, and of Chrome traces
 // in general. See README.md in this folder for the format.
-#include <fmt/core.h>
-#include <simdjson.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 #include <mutex>
+#include <simdjson.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
-#include "ingest/common/record_reader.h"
 #include "ingest/common/format.h"
+#include "ingest/common/record_reader.h"
 #include "ingest/kineto/event_parser.h"
 #include "ingest/kineto/reader.h"
 #include "trace/builder.h"
@@ -29,8 +28,8 @@ std::optional<int64_t> IntOf(simdjson::dom::element element) {
   int64_t value = 0;
   if (element.get_int64().get(value) == simdjson::SUCCESS) return value;
   double real = 0;
-  if (element.get_double().get(real) == simdjson::SUCCESS &&
-      real >= -9e15 && real <= 9e15)
+  if (element.get_double().get(real) == simdjson::SUCCESS && real >= -9e15 &&
+      real <= 9e15)
     return static_cast<int64_t>(real);
   return std::nullopt;
 }
@@ -69,8 +68,7 @@ class DocumentRouter final : public json::Router {
     }
   }
 
-  void Lost(std::string_view reason, uint64_t offset,
-            uint64_t bytes) override {
+  void Lost(std::string_view reason, uint64_t offset, uint64_t bytes) override {
     std::string id = "input_" + std::string(reason);
     std::replace_if(
         id.begin(), id.end(),
@@ -81,9 +79,7 @@ class DocumentRouter final : public json::Router {
                                 bytes);
   }
 
-  std::string_view recovery_key() const override {
-    return "\"traceEvents\"";
-  }
+  std::string_view recovery_key() const override { return "\"traceEvents\""; }
 
   bool any_records() const { return any_records_; }
 
@@ -96,16 +92,15 @@ class DocumentRouter final : public json::Router {
   void BadProperty(std::string_view key, uint64_t offset) {
     builder_->diagnostics().Add(
         trace::Effect::kOddity, "property_not_understood",
-        "A value outside the events has an unknown form: " +
-            std::string(key) + ".",
+        "A value outside the events has an unknown form: " + std::string(key) +
+            ".",
         offset);
   }
 
   void ReadDevices(std::string_view raw, uint64_t offset) {
     simdjson::dom::element root;
     simdjson::dom::array list;
-    if (parser_.parse(raw.data(), raw.size()).get(root) !=
-            simdjson::SUCCESS ||
+    if (parser_.parse(raw.data(), raw.size()).get(root) != simdjson::SUCCESS ||
         root.get_array().get(list) != simdjson::SUCCESS) {
       BadProperty("deviceProperties", offset);
       return;
@@ -117,8 +112,8 @@ class DocumentRouter final : public json::Router {
       for (const auto [key, value] : object) {
         const auto number = IntOf(value);
         std::string_view text;
-        if (key == "name" && value.get_string().get(text) ==
-                                 simdjson::SUCCESS) {
+        if (key == "name" &&
+            value.get_string().get(text) == simdjson::SUCCESS) {
           device.name = text;
         } else if (!number) {
           continue;
@@ -143,8 +138,7 @@ class DocumentRouter final : public json::Router {
   void ReadDistributed(std::string_view raw, uint64_t offset) {
     simdjson::dom::element root;
     simdjson::dom::object object;
-    if (parser_.parse(raw.data(), raw.size()).get(root) !=
-            simdjson::SUCCESS ||
+    if (parser_.parse(raw.data(), raw.size()).get(root) != simdjson::SUCCESS ||
         root.get_object().get(object) != simdjson::SUCCESS) {
       BadProperty("distributedInfo", offset);
       return;
@@ -188,8 +182,7 @@ int Sniff(const Probe& probe) {
   return 5;
 }
 
-Result<trace::Trace> Read(const std::string& path,
-                          const ReadOptions& options) {
+Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
   LAMINA_ASSIGN(auto source, OpenByteSource(path));
   return ReadKineto(std::move(source), options);
 }
@@ -216,19 +209,18 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (!router.any_records()) {
-    return Fail(InputError(path, "the JSON document has no list of events "
-                                 "(\"traceEvents\")",
+    return Fail(InputError(path,
+                           "the JSON document has no list of events "
+                           "(\"traceEvents\")",
                            "give a trace of torch.profiler or another Chrome "
                            "trace"));
   }
   const bool nothing = trace.slices.size() == 0 && trace.flows.size() == 0 &&
-                       trace.instants.size() == 0 &&
-                       trace.counters.size() == 0;
+                       trace.instants.size() == 0 && trace.counters.size() == 0;
   if (nothing) {
     std::string why = "the list of events has no event";
     if (trace.info.events > 0) {
-      why = fmt::format("none of the {} events can be used",
-                        trace.info.events);
+      why = fmt::format("none of the {} events can be used", trace.info.events);
     }
     uint64_t offset = 0;
     for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {

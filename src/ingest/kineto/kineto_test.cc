@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "ingest/common/format.h"
 
@@ -192,7 +191,8 @@ TEST(Kineto, UnusableInputSaysWhy) {
     EXPECT_EQ(trace.error().kind, ErrorKind::kInput);
     return trace.error().what;
   };
-  EXPECT_EQ(message("{\"traceEvents\": []}"), "the list of events has no event");
+  EXPECT_EQ(message("{\"traceEvents\": []}"),
+            "the list of events has no event");
   EXPECT_EQ(message("{\"a\": 1}"),
             "the JSON document has no list of events (\"traceEvents\")");
   EXPECT_EQ(message("{\"traceEvents\": [1, 2]}"),
@@ -207,11 +207,12 @@ TEST(Kineto, IsIndependentOfThreads) {
     events += "{\"ph\": \"X\", \"cat\": \"" +
               std::string(i % 3 == 0 ? "kernel" : "cpu_op") +
               "\", \"name\": \"name" + std::to_string(i * 7919 % 501) +
-              "\", \"pid\": " + std::to_string(i % 2) + ", \"tid\": " +
-              std::to_string(i % 5) + ", \"ts\": " + std::to_string(i) +
+              "\", \"pid\": " + std::to_string(i % 2) +
+              ", \"tid\": " + std::to_string(i % 5) +
+              ", \"ts\": " + std::to_string(i) +
               ", \"dur\": 1, \"args\": {\"Input Dims\": [[" +
-              std::to_string(i % 17) + "]], \"correlation\": " +
-              std::to_string(i) + "}}";
+              std::to_string(i % 17) +
+              "]], \"correlation\": " + std::to_string(i) + "}}";
   }
   const std::string text = "{\"traceEvents\": [" + events + "]}";
   auto one = ReadText(text, 1);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/roofline/roofline.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
+#include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -22,7 +21,7 @@ constexpr size_t kLabels = 8;
 
 // Powers of ten that hold all of `values`.
 struct Axis {
-  double low = 0;   // exponents
+  double low = 0;  // exponents
   double high = 1;
 
   void Fit(double value) {
@@ -48,7 +47,10 @@ std::string Power(double exponent, std::string_view unit) {
   static constexpr const char* kPrefix[] = {"", "k", "M", "G", "T", "P", "E"};
   const int e = static_cast<int>(exponent);
   if (e < 0 || e > 20) return fmt::format("1e{} {}", e, unit);
-  return fmt::format("{} {}{}", e % 3 == 0 ? 1 : e % 3 == 1 ? 10 : 100,
+  return fmt::format("{} {}{}",
+                     e % 3 == 0   ? 1
+                     : e % 3 == 1 ? 10
+                                  : 100,
                      kPrefix[e / 3], unit);
 }
 
@@ -62,10 +64,9 @@ class Drawing {
         marks_.push_back(&mark);
     }
     // Large marks first, so that small ones stay visible on top.
-    std::stable_sort(marks_.begin(), marks_.end(),
-                     [](const auto* a, const auto* b) {
-                       return a->time_ns > b->time_ns;
-                     });
+    std::stable_sort(
+        marks_.begin(), marks_.end(),
+        [](const auto* a, const auto* b) { return a->time_ns > b->time_ns; });
     Axes();
     Head();
     Grid();
@@ -99,8 +100,7 @@ class Drawing {
     }
     for (const RooflineRoof& roof : plot_.roofs) {
       y_.Fit(roof.flops_per_s * 1.5);
-      if (plot_.bytes_per_s > 0)
-        x_.Fit(roof.flops_per_s / plot_.bytes_per_s);
+      if (plot_.bytes_per_s > 0) x_.Fit(roof.flops_per_s / plot_.bytes_per_s);
     }
     if (plot_.bytes_per_s > 0 && x_.set)
       y_.Fit(plot_.bytes_per_s * std::pow(10.0, x_.low));
@@ -114,24 +114,25 @@ class Drawing {
         "font-size=\"12\" role=\"img\">",
         kWidth, kHeight, kWidth, kHeight);
     Put("<title>{}</title>", EscapeXml(plot_.title));
-    out_ += "<style>\n"
-            ".ground{fill:#ffffff}.ink{fill:#1c202a}.soft{fill:#5b616e}\n"
-            ".grid{stroke:#e3e5ea}.roof{stroke:#1c202a;fill:none}\n"
-            ".mark{fill-opacity:.55;stroke-width:1.2}\n";
+    out_ +=
+        "<style>\n"
+        ".ground{fill:#ffffff}.ink{fill:#1c202a}.soft{fill:#5b616e}\n"
+        ".grid{stroke:#e3e5ea}.roof{stroke:#1c202a;fill:none}\n"
+        ".mark{fill-opacity:.55;stroke-width:1.2}\n";
     for (size_t i = 0; i < plot_.styles.size(); ++i) {
       Put(".g{}{{fill:{};stroke:{}}}", i, EscapeXml(plot_.styles[i].light),
           EscapeXml(plot_.styles[i].light));
     }
-    out_ += "@media (prefers-color-scheme:dark){\n"
-            ".ground{fill:#14161b}.ink{fill:#e8eaf0}.soft{fill:#a0a6b4}\n"
-            ".grid{stroke:#2b2f38}.roof{stroke:#e8eaf0}\n";
+    out_ +=
+        "@media (prefers-color-scheme:dark){\n"
+        ".ground{fill:#14161b}.ink{fill:#e8eaf0}.soft{fill:#a0a6b4}\n"
+        ".grid{stroke:#2b2f38}.roof{stroke:#e8eaf0}\n";
     for (size_t i = 0; i < plot_.styles.size(); ++i) {
       Put(".g{}{{fill:{};stroke:{}}}", i, EscapeXml(plot_.styles[i].dark),
           EscapeXml(plot_.styles[i].dark));
     }
     out_ += "}\n</style>\n";
-    Put("<rect class=\"ground\" width=\"{}\" height=\"{}\"/>", kWidth,
-        kHeight);
+    Put("<rect class=\"ground\" width=\"{}\" height=\"{}\"/>", kWidth, kHeight);
     Put("<text class=\"ink\" x=\"{}\" y=\"26\" font-size=\"16\" "
         "font-weight=\"600\">{}</text>",
         kLeft, EscapeXml(plot_.title));
@@ -174,8 +175,7 @@ class Drawing {
     for (const RooflineRoof& roof : plot_.roofs)
       highest = std::max(highest, roof.flops_per_s);
     if (plot_.bytes_per_s > 0 && highest > 0) {
-      const double ridge =
-          std::clamp(highest / plot_.bytes_per_s, left, right);
+      const double ridge = std::clamp(highest / plot_.bytes_per_s, left, right);
       Put("<line class=\"roof\" stroke-width=\"2\" x1=\"{:.1f}\" "
           "y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>",
           X(left), Y(plot_.bytes_per_s * left), X(ridge),
@@ -258,14 +258,14 @@ class Drawing {
 
   double Radius(const RooflineMark& mark) const {
     const auto most = static_cast<double>(marks_[0]->time_ns);
-    return std::max(
-        2.5, 22.0 * std::sqrt(static_cast<double>(mark.time_ns) / most));
+    return std::max(2.5,
+                    22.0 * std::sqrt(static_cast<double>(mark.time_ns) / most));
   }
 
   void Marks() {
     for (const RooflineMark* mark : marks_) {
-      Shape(StyleOf(mark->group), X(mark->flops_per_byte),
-            Y(mark->flops_per_s), Radius(*mark),
+      Shape(StyleOf(mark->group), X(mark->flops_per_byte), Y(mark->flops_per_s),
+            Radius(*mark),
             EscapeXml(fmt::format("{}: {}, {:.3g} FLOPs per byte, {:.3g} "
                                   "TFLOP/s",
                                   mark->label, HumanTime(mark->time_ns),
@@ -291,13 +291,12 @@ class Drawing {
       std::string text = mark.label;
       if (text.size() > 34) text = text.substr(0, 31) + "...";
       Box box{X(mark.flops_per_byte) + Radius(mark) + 4,
-              Y(mark.flops_per_s) + 4,
-              6.4 * static_cast<double>(text.size())};
+              Y(mark.flops_per_s) + 4, 6.4 * static_cast<double>(text.size())};
       if (box.x + box.width > kWidth - kRight - 2)
         box.x = X(mark.flops_per_byte) - Radius(mark) - 4 - box.width;
       for (int tries = 0; tries < 40; ++tries) {
-        const bool free = std::none_of(
-            taken.begin(), taken.end(), [&](const Box& other) {
+        const bool free =
+            std::none_of(taken.begin(), taken.end(), [&](const Box& other) {
               return std::abs(other.y - box.y) < 13 &&
                      box.x < other.x + other.width &&
                      other.x < box.x + box.width;
@@ -321,8 +320,8 @@ class Drawing {
           [&](const auto* mark) { return StyleOf(mark->group) == i; });
       if (!used) continue;
       Shape(i, x, y, 6, EscapeXml(plot_.styles[i].group));
-      Put("<text class=\"ink\" x=\"{}\" y=\"{:.1f}\">{}</text>", x + 14,
-          y + 4, EscapeXml(plot_.styles[i].group));
+      Put("<text class=\"ink\" x=\"{}\" y=\"{:.1f}\">{}</text>", x + 14, y + 4,
+          EscapeXml(plot_.styles[i].group));
       y += 20;
     }
     Put("<text class=\"soft\" x=\"{}\" y=\"{:.1f}\" font-size=\"11\">area: "

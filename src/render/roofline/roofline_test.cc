@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/roofline/roofline.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 
 namespace lamina::render {
 namespace {
@@ -14,8 +13,8 @@ RooflinePlot Sample() {
   plot.footnote = "\"quoted\"";
   plot.bytes_per_s = 1e12;
   plot.roofs = {{"matrix_bf16", 1e14}, {"vector_a", 1e13}, {"vector_b", 1e13}};
-  plot.styles = {{"gemm", "#000001", "#fffff1"}, {"other", "#000002",
-                                                  "#fffff2"}};
+  plot.styles = {{"gemm", "#000001", "#fffff1"},
+                 {"other", "#000002", "#fffff2"}};
   plot.marks = {{"aten::mm<script>", "gemm", 100, 5e13, 1000},
                 {"aten::add", "nowhere", 0.1, 5e10, 500},
                 {"no flops", "gemm", 0, 0, 100},

@@ -57,9 +57,9 @@ void WriteTable(const Table& table, int threads, ByteSink& sink) {
 
 Status Write(const Document& document, const WriteOptions& options) {
   const auto& tables = document.result.tables;
-  const bool one_file =
-      options.output == "-" || options.output.ends_with(".csv") ||
-      options.output.ends_with(".csv.gz");
+  const bool one_file = options.output == "-" ||
+                        options.output.ends_with(".csv") ||
+                        options.output.ends_with(".csv.gz");
   if (one_file) {
     LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
     for (size_t i = 0; i < tables.size(); ++i) {
@@ -84,8 +84,6 @@ Status Write(const Document& document, const WriteOptions& options) {
 
 }  // namespace
 
-WriterInfo Info() {
-  return {"csv", "one CSV file per table", &Write};
-}
+WriterInfo Info() { return {"csv", "one CSV file per table", &Write}; }
 
 }  // namespace lamina::report::csv

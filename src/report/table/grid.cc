@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/table/grid.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/core.h>
 #include <vector>
 
 #include "base/decimal.h"
@@ -120,8 +119,7 @@ std::string HumanCell(const lamina::Table& table, size_t row, size_t column) {
   return {};
 }
 
-std::string FormatGrid(const lamina::Table& table,
-                       const GridOptions& options) {
+std::string FormatGrid(const lamina::Table& table, const GridOptions& options) {
   const Style style(options.color);
   const auto& columns = table.schema().columns;
   const size_t rows = std::min(table.rows(), options.max_rows);
@@ -178,8 +176,7 @@ std::string FormatGrid(const lamina::Table& table,
   std::string out;
   if (options.title) {
     out += fmt::format("{}{}{}  {}{}{}\n", style.bold, table.name(),
-                       style.reset, style.dim, table.schema().doc,
-                       style.reset);
+                       style.reset, style.dim, table.schema().doc, style.reset);
   }
   std::string line;
   for (const Shape& shape : shapes) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/table/notes.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"

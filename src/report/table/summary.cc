@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/table/summary.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -42,13 +41,12 @@ void AddTimeline(std::string& out, const lamina::Table& table,
     std::string_view type;
     std::string_view title;
   };
-  static constexpr Part kParts[] = {
-      {"computation_time", "computing"},
-      {"exposed_comm_time", "only communicating"},
-      {"exposed_memcpy_time", "only copying"},
-      {"idle_time", "idle"},
-      {"micro_idle_time", "idle, short gaps"},
-      {"macro_idle_time", "idle, long gaps"}};
+  static constexpr Part kParts[] = {{"computation_time", "computing"},
+                                    {"exposed_comm_time", "only communicating"},
+                                    {"exposed_memcpy_time", "only copying"},
+                                    {"idle_time", "idle"},
+                                    {"micro_idle_time", "idle, short gaps"},
+                                    {"macro_idle_time", "idle, long gaps"}};
   int64_t total = 0;
   for (size_t row = 0; row < table.rows(); ++row) {
     if (table.At(row, "device").text() == "all" &&
@@ -64,12 +62,10 @@ void AddTimeline(std::string& out, const lamina::Table& table,
           table.At(row, "type").text() != part.type)
         continue;
       const int64_t ns = table.At(row, "time_us").integer();
-      const double share =
-          static_cast<double>(ns) / static_cast<double>(total);
+      const double share = static_cast<double>(ns) / static_cast<double>(total);
       if (ns == 0 && part.type != "computation_time") continue;
       out += fmt::format("{:<18}  {:>8}  {:>5.1f} %  {}\n", part.title,
-                         HumanTime(ns), 100.0 * share,
-                         Bar(share, kBarCells));
+                         HumanTime(ns), 100.0 * share, Bar(share, kBarCells));
       while (out.ends_with(" \n")) out.erase(out.size() - 2, 1);
     }
   }
@@ -104,17 +100,16 @@ void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
     line = fmt::format("{} {}, {} on the device", steps,
                        steps == 1 ? "step" : "steps", HumanTime(mean));
     if (steps > 1) {
-      line += fmt::format(
-          " in the mean, {} p50, {} p99",
-          HumanTime(table->At(row, "p50_us").integer()),
-          HumanTime(table->At(row, "p99_us").integer()));
+      line += fmt::format(" in the mean, {} p50, {} p99",
+                          HumanTime(table->At(row, "p50_us").integer()),
+                          HumanTime(table->At(row, "p99_us").integer()));
     }
   }
   out += fmt::format("\n{}steps{}  {}\n", style.bold, style.reset, line);
 }
 
-void AddHealth(std::string& out, const lamina::Table* table,
-               const Style& style, int width) {
+void AddHealth(std::string& out, const lamina::Table* table, const Style& style,
+               int width) {
   if (table == nullptr) return;
   std::string lines;
   size_t ok = 0;

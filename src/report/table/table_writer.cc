@@ -3,10 +3,10 @@
 // The terminal: notes first, then each table as aligned text.
 #include "base/byte_sink.h"
 #include "base/escape.h"
+#include "report/common/writer.h"
 #include "report/table/grid.h"
 #include "report/table/notes.h"
 #include "report/table/summary.h"
-#include "report/common/writer.h"
 
 namespace lamina::report::table {
 namespace {
@@ -20,8 +20,7 @@ Status Write(const Document& document, const WriteOptions& options) {
                               options.top));
     return sink->Close();
   }
-  sink->Write(FormatNotes(document.result.notes, options.width,
-                          options.color));
+  sink->Write(FormatNotes(document.result.notes, options.width, options.color));
   bool first = document.result.notes.empty();
   for (const lamina::Table& table : document.result.tables) {
     GridOptions grid;
@@ -37,8 +36,6 @@ Status Write(const Document& document, const WriteOptions& options) {
 
 }  // namespace
 
-WriterInfo Info() {
-  return {"table", "aligned text for a terminal", &Write};
-}
+WriterInfo Info() { return {"table", "aligned text for a terminal", &Write}; }
 
 }  // namespace lamina::report::table

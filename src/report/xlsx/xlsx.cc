@@ -3,11 +3,10 @@
 // One workbook, one sheet per table plus a sheet of notes. Numbers are
 // numbers; times are in microseconds as doubles, which is what a spreadsheet
 // can hold (exact up to 2^53 ns, that is 104 days).
-#include <xlsxwriter.h>
-
 #include <cmath>
 #include <cstdio>
 #include <set>
+#include <xlsxwriter.h>
 
 #include "base/byte_sink.h"
 #include "base/escape.h"
@@ -23,9 +22,8 @@ constexpr size_t kMaxCellBytes = 32000;
 std::string SheetName(std::string_view name, std::set<std::string>& used) {
   std::string out;
   for (char c : name)
-    out += std::string_view("[]:*?/\\").find(c) == std::string_view::npos
-               ? c
-               : '_';
+    out += std::string_view("[]:*?/\\").find(c) == std::string_view::npos ? c
+                                                                          : '_';
   out = out.substr(0, 31);
   for (int i = 2; !used.insert(out).second; ++i) {
     const std::string suffix = "_" + std::to_string(i);
@@ -37,8 +35,7 @@ std::string SheetName(std::string_view name, std::set<std::string>& used) {
 std::string CleanText(std::string_view text) {
   std::string out = Shorten(text, kMaxCellBytes);
   for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
-      c = ' ';
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = ' ';
   }
   return IsValidUtf8(out) ? out : RepairUtf8(out);
 }
@@ -51,8 +48,7 @@ void WriteTable(const Table& table, lxw_workbook* book, lxw_format* head,
   for (size_t c = 0; c < table.columns(); ++c) {
     const Column& column = table.schema().columns[c];
     const auto col = static_cast<lxw_col_t>(c);
-    worksheet_write_string(sheet, 0, col, CleanText(column.name).c_str(),
-                           head);
+    worksheet_write_string(sheet, 0, col, CleanText(column.name).c_str(), head);
     worksheet_set_column(sheet, col, col,
                          column.type == ColumnType::kText ? 40 : 14, nullptr);
   }
@@ -67,8 +63,8 @@ void WriteTable(const Table& table, lxw_workbook* book, lxw_format* head,
       switch (table.schema().columns[c].type) {
         case ColumnType::kText:
           // Written as a string whatever it starts with: no formula runs.
-          worksheet_write_string(sheet, r, col,
-                                 CleanText(value.text()).c_str(), nullptr);
+          worksheet_write_string(sheet, r, col, CleanText(value.text()).c_str(),
+                                 nullptr);
           break;
         case ColumnType::kBool:
           worksheet_write_boolean(sheet, r, col, value.boolean(), nullptr);
@@ -79,13 +75,12 @@ void WriteTable(const Table& table, lxw_workbook* book, lxw_format* head,
           break;
         case ColumnType::kInt:
           worksheet_write_number(sheet, r, col,
-                                 static_cast<double>(value.integer()),
-                                 nullptr);
+                                 static_cast<double>(value.integer()), nullptr);
           break;
         case ColumnType::kTime:
-          worksheet_write_number(
-              sheet, r, col, static_cast<double>(value.integer()) / 1000.0,
-              nullptr);
+          worksheet_write_number(sheet, r, col,
+                                 static_cast<double>(value.integer()) / 1000.0,
+                                 nullptr);
           break;
       }
     }
@@ -133,10 +128,10 @@ Status Write(const Document& document, const WriteOptions& options) {
   const lxw_error error = workbook_close(book);
   if (error != LXW_NO_ERROR) {
     std::remove(temporary.c_str());
-    return Fail(InputError(options.output,
-                           std::string("cannot write the workbook: ") +
-                               lxw_strerror(error),
-                           "check the path, its permissions and the space"));
+    return Fail(InputError(
+        options.output,
+        std::string("cannot write the workbook: ") + lxw_strerror(error),
+        "check the path, its permissions and the space"));
   }
   if (std::rename(temporary.c_str(), options.output.c_str()) != 0)
     return Fail(InputError(options.output, "cannot put the workbook there"));
