@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/text.h"
+
 namespace lamina::tree {
 
 using trace::DeviceArgs;
@@ -18,13 +20,6 @@ using trace::kNoInt;
 using trace::kNoRow;
 
 namespace {
-
-bool ContainsIgnoringCase(std::string_view text, std::string_view word) {
-  return std::search(text.begin(), text.end(), word.begin(), word.end(),
-                     [](char a, char b) {
-                       return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b;
-                     }) != text.end();
-}
 
 bool IsGraphLaunch(std::string_view name) {
   return name == "cudaGraphLaunch" || name == "hipGraphLaunch";

@@ -4,16 +4,10 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "base/text.h"
 
 namespace lamina::analysis {
 namespace {
-
-bool ContainsIgnoringCase(std::string_view text, std::string_view word) {
-  return std::search(text.begin(), text.end(), word.begin(), word.end(),
-                     [](char a, char b) {
-                       return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b;
-                     }) != text.end();
-}
 
 bool IsCopyKernel(std::string_view name) {
   for (const std::string_view direction :

@@ -6,6 +6,7 @@
 #include <re2/re2.h>
 
 #include "base/string_pool.h"
+#include "base/text.h"
 #include "rules/pattern_table.h"
 #include "tree/modules.h"
 
@@ -15,10 +16,6 @@ namespace {
 using analysis::Context;
 using trace::SliceId;
 using tree::NodeId;
-
-bool Contains(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
 
 bool IsLaunch(std::string_view name) {
   return Contains(name, "LaunchKernel") ||

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/escape.h"
+#include "base/text.h"
 
 namespace lamina::compat::tracelens {
 namespace {
@@ -23,10 +24,6 @@ std::string ListOf(const std::vector<std::string>& items) {
     AppendPythonQuoted(out, item);
   }
   return out + "]";
-}
-
-bool Contains(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
 }
 
 // Frames between the caller's own code and the op.
