@@ -86,7 +86,7 @@ Status WritePerfetto(const std::string& input, const std::string& output,
                      const analysis::Context& context,
                      const analysis::layers::LayerModel& model) {
   const auto& offsets = context.trace.slices.offset;
-  if (offsets.size() == 0) return {};
+  if (offsets.empty()) return {};
   emit::Addition addition;
   addition.offset = *std::min_element(offsets.begin(), offsets.end());
   addition.before = Tracks(context, model);

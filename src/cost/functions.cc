@@ -340,7 +340,7 @@ Value FirstDims(const Scope& scope, const Arguments& a, std::string_view t) {
   for (auto i = static_cast<size_t>(a[0].number()); i < arguments.size(); ++i) {
     const std::string& text = arguments[i].concrete;
     if (text.empty() || text == "True" || text == "False") continue;
-    const Value value = Concrete(scope, {Value(static_cast<double>(i))}, t);
+    Value value = Concrete(scope, {Value(static_cast<double>(i))}, t);
     if (value.is_list() ||
         (value.is_number() && value.number() == std::floor(value.number()) &&
          text.find('.') == std::string::npos))

@@ -141,9 +141,11 @@ ResultSet AnnotationTables(const analysis::Context& context,
     cells.emplace_back(std::count(used.begin(), used.end(), false));
     replays.AddRow(cells);
   }
+  int64_t facts = 0;
   Table by_level(LevelSchema());
   for (int l = 0; l < kLevels; ++l) {
     const auto level = static_cast<Level>(l);
+    if (ConfidenceOf(level) == "fact") facts += levels[l].kernels;
     by_level.Add(LevelName(level), ConfidenceOf(level), levels[l].kernels,
                  Percent(static_cast<double>(levels[l].kernels),
                          static_cast<double>(kernels)),
@@ -185,9 +187,7 @@ ResultSet AnnotationTables(const analysis::Context& context,
     note.text = fmt::format(
         "{} of {} replayed kernels in {} launches are matched for sure "
         "({:.1f} %); {} alignments.",
-        GroupDigits(static_cast<int64_t>(
-            annotation.FactShare() * static_cast<double>(kernels) + 0.5)),
-        GroupDigits(kernels),
+        GroupDigits(facts), GroupDigits(kernels),
         GroupDigits(static_cast<int64_t>(annotation.replays.size())),
         100.0 * annotation.FactShare(), annotation.templates);
     note.evidence.push_back({"annotate_levels", "", "", {}});

@@ -155,10 +155,10 @@ class Analysis {
       }
       row.stats = Summarize(busy);
     });
-    for (Row& row : rows) {
+    for (const Row& row : rows) {
       if (row.kernels == 0) continue;
       total_ns_ += row.kernel_time_ns;
-      rows_.push_back(std::move(row));
+      rows_.push_back(row);
     }
     std::stable_sort(rows_.begin(), rows_.end(),
                      [&](const Row& a, const Row& b) {

@@ -255,17 +255,15 @@ class Health {
   }
 
   // Counts the values of the sorted `some` that the sorted `others` lack.
-  void Orphans(std::string check, const std::vector<int64_t>& some,
-               const std::vector<int64_t>& others, std::string meaning) {
+  void Orphans(std::string_view check, const std::vector<int64_t>& some,
+               const std::vector<int64_t>& others, std::string_view meaning) {
     int64_t count = 0;
     auto other = others.begin();
     for (const int64_t id : some) {
       while (other != others.end() && *other < id) ++other;
       count += other == others.end() || *other != id;
     }
-    if (count > 0)
-      Add(std::move(check), "info", GroupDigits(count), std::move(meaning),
-          count);
+    if (count > 0) Add(check, "info", GroupDigits(count), meaning, count);
   }
 
   void Launches() {

@@ -105,7 +105,7 @@ Result<ResultSet> Run(const Context& context) {
     std::string name =
         stream.device == trace::kNoInt ? "?" : std::to_string(stream.device);
     const std::string_view pid = trace.Text(stream.pid);
-    if (pid != name) name = std::string(pid) + ":" + name;
+    if (pid != name) name.insert(0, std::string(pid) + ":");
     if (devices.empty() || devices.back().first != name)
       devices.push_back({name, {}});
     auto& slices = devices.back().second;

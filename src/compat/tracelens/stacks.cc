@@ -113,12 +113,11 @@ std::string CallStackFull(const Model& model, std::span<const SliceId> work) {
     for (NodeId up = model.tree().launch(s); up.valid();
          up = model.tree().parent(up)) {
       const std::string_view name = model.tree().name(up);
-      if (IsModule(model, up)) {
-        stack.push_back(WithoutNumbers(name));
-      } else if (model.tree().IsOp(up)) {
+      if (model.tree().IsOp(up)) {
         stack.push_back(WithoutNumbers(model.Name(up)));
-      } else if (model.tree().kind(up) == trace::Kind::kPython &&
-                 (Contains(name, "::") || Contains(name, "/"))) {
+      } else if (IsModule(model, up) ||
+                 (model.tree().kind(up) == trace::Kind::kPython &&
+                  (Contains(name, "::") || Contains(name, "/")))) {
         stack.push_back(WithoutNumbers(name));
       }
     }
