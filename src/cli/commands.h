@@ -10,6 +10,7 @@ CommandInfo TreeCommand();
 CommandInfo EventCommand();
 CommandInfo LayersCommand();
 CommandInfo AnnotateCommand();
+CommandInfo GraphCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

@@ -17,7 +17,7 @@ namespace {
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
     ReportCommand(), TreeCommand(), LayersCommand(), AnnotateCommand(),
-    EventCommand(),  CostCommand(), ListCommand(),
+    GraphCommand(),  EventCommand(), CostCommand(), ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sub-commands of `lamina graph`, one file each; graph_command.cc lists
+// them.
+#pragma once
+
+#include "cli/command.h"
+
+namespace lamina::cli {
+
+CommandInfo GraphPrintCommand();
+CommandInfo GraphPipelineCommand();
+
+}  // namespace lamina::cli

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/graph/graph_input.h"
+
+#include <cstdio>
+
+#include "base/escape.h"
+
+namespace lamina::cli {
+namespace {
+
+void Say(const std::string& text) {
+  std::fprintf(stderr, "lamina: %s\n", text.c_str());
+}
+
+}  // namespace
+
+std::string GraphInput::FileName() const {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Result<graph::Dump> ReadGraphDump(const std::string& path,
+                                  const graph::ParseOptions& options,
+                                  bool quiet, StageTimes* times) {
+  const ScopedStage stage(times, "read");
+  LAMINA_ASSIGN(graph::Dump dump, graph::ReadDump(path, options));
+  if (quiet) return dump;
+  graph::DumpFile file;
+  if (graph::ParseDumpName(path, file)) {
+    const std::string conflict = graph::NameConflict(file, dump.header);
+    if (!conflict.empty()) Say(conflict);
+  }
+  std::fputs(graph::Format(dump.diagnostics, dump.name).c_str(), stderr);
+  return dump;
+}
+
+Result<GraphInput> OpenGraph(const std::string& path,
+                             const std::string& section, StageTimes* times,
+                             const graph::ParseOptions& options) {
+  GraphInput input;
+  LAMINA_ASSIGN(input.path, graph::PickDump(path));
+  if (input.path != path) Say("reading " + EscapeTerminal(input.path));
+  LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options, false, times));
+  LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
+  if (section.empty() && input.dump.graphs.size() > 1) {
+    Say("graph '" + EscapeTerminal(input.graph->name()) + "' of " +
+        std::to_string(input.dump.graphs.size()) +
+        " (--section NAME takes another)");
+  }
+  return input;
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every sub-command of `lamina graph` does with its input: a file or the
+// last dump of a folder, messages about it on stderr, the choice of a graph.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "graph/dump.h"
+#include "graph/folder.h"
+
+namespace lamina::cli {
+
+struct GraphInput {
+  std::string path;     // the file, also when a folder was given
+  graph::Dump dump;
+  const graph::Graph* graph = nullptr;  // the chosen one, of `dump`
+
+  // Name to show and to store: without folder.
+  std::string FileName() const;
+};
+
+// Reads a dump. With `quiet` nothing is said about it on stderr.
+Result<graph::Dump> ReadGraphDump(const std::string& path,
+                                  const graph::ParseOptions& options,
+                                  bool quiet, StageTimes* times);
+
+// Picks the file and the graph (`section`, or the default one), tells on
+// stderr what was chosen where there was a choice, and what is wrong with the
+// file.
+Result<GraphInput> OpenGraph(const std::string& path,
+                             const std::string& section, StageTimes* times,
+                             const graph::ParseOptions& options = {});
+
+}  // namespace lamina::cli

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph print: text to graph to text, and what is wrong with a dump.
+#include <cstdio>
+
+#include "base/byte_sink.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "graph/print.h"
+#include "graph/tables.h"
+#include "graph/verify.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string section;
+  bool normalize = false;
+  bool stats = false;
+  bool strict = false;
+  bool check = false;
+  std::vector<std::string> bind;
+};
+
+// "s72=1" to a binding.
+Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
+  graph::Bindings out;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    const auto value = equals == std::string::npos
+                           ? std::nullopt
+                           : ParseInt(std::string_view(text).substr(equals + 1));
+    if (!value || *value < 0 || equals == 0) {
+      return Fail(UsageError("--bind: expected SYMBOL=NUMBER, found '" +
+                                 EscapeTerminal(text) + "'",
+                             "for example --bind s72=1,s70=128"));
+    }
+    out[text.substr(0, equals)] = *value;
+  }
+  return out;
+}
+
+// Findings of a file, one after the other; the exit status says whether there
+// are any.
+Result<int> Check(const graph::Dump& dump, const Common& common) {
+  std::string out = graph::Format(dump.diagnostics, dump.name);
+  size_t findings = dump.diagnostics.Count(graph::Level::kError) +
+                    dump.diagnostics.Count(graph::Level::kWarning);
+  const std::string printed = graph::Print(dump);
+  if (printed != *dump.text) {
+    size_t at = 0;
+    while (at < printed.size() && at < dump.text->size() &&
+           printed[at] == (*dump.text)[at])
+      ++at;
+    out += EscapeTerminal(dump.name) + ": printing differs from byte " +
+           std::to_string(at) + " on\n";
+    ++findings;
+  }
+  for (const graph::Graph& one : dump.graphs) {
+    size_t shown = 0;
+    for (auto* verify : {&graph::Verify, &graph::VerifyAnnotations}) {
+      for (const graph::Violation& violation : verify(one)) {
+        ++findings;
+        if (++shown > graph::Diagnostics::kKept) continue;
+        out += EscapeTerminal(dump.name) + ":" +
+               std::to_string(one[violation.node].line) + ": " +
+               violation.what + "\n";
+      }
+    }
+    if (shown > graph::Diagnostics::kKept) {
+      out += EscapeTerminal(dump.name) + ": " +
+             std::to_string(shown - graph::Diagnostics::kKept) +
+             " more findings in graph '" + EscapeTerminal(one.name()) + "'\n";
+    }
+  }
+  if (findings == 0) {
+    out = EscapeTerminal(dump.name) + ": fine, " +
+          std::to_string(dump.graphs.size()) +
+          (dump.graphs.size() == 1 ? " graph\n" : " graphs\n");
+  }
+  LAMINA_TRY(WriteFile(common.output, out));
+  return findings == 0 ? kFine : kCheckFailed;
+}
+
+Result<int> RunPrint(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
+  LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
+  if (path != options.path)
+    std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
+  graph::ParseOptions parse;
+  parse.strict = options.strict;
+  LAMINA_ASSIGN(
+      const graph::Dump dump,
+      ReadGraphDump(path, parse, options.check, &common.times));
+  std::vector<const graph::Graph*> graphs;
+  if (options.section.empty()) {
+    for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);
+  } else {
+    LAMINA_ASSIGN(const graph::Graph* const one,
+                  graph::ChooseGraph(dump, options.section));
+    graphs.push_back(one);
+  }
+  if (options.check) return Check(dump, common);
+  if (options.stats || common.format != "table") {
+    Document document;
+    document.command = "graph print";
+    document.inputs = {path};
+    document.result.tables.push_back(graph::SectionTable(graphs));
+    document.result.tables.push_back(graph::OpCountTable(graphs));
+    if (!options.stats) {
+      document.result.tables.push_back(graph::NodeTable(graphs, bindings));
+      document.result.tables.push_back(graph::WeightTable(graphs, bindings));
+      document.result.tables.push_back(graph::EdgeTable(graphs));
+    }
+    LAMINA_TRY(Write(document, common));
+    return kFine;
+  }
+  std::string out;
+  if (options.normalize) {
+    for (const graph::Graph* one : graphs) {
+      if (!out.empty()) out += '\n';
+      graph::AppendNormalized(out, *one);
+    }
+  } else if (options.section.empty()) {
+    out = graph::Print(dump);
+  } else {
+    graph::AppendGraph(out, *graphs[0]);
+  }
+  LAMINA_TRY(WriteFile(common.output, out));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dump", options->path,
+                 "Dump file, or a folder of dumps: the last one")
+      ->required();
+  app.add_option("--section", options->section,
+                 "Only this GraphModule (default: all)");
+  app.add_flag("--normalize", options->normalize,
+               "One name per op, values by position, canonical shapes: for "
+               "comparing, not for reading back");
+  app.add_flag("--stats", options->stats, "Count instead of printing");
+  app.add_flag("--check", options->check,
+               "Print only what is wrong; exit status 1 when anything is");
+  app.add_flag("--strict", options->strict, "Stop at the first bad line");
+  app.add_option("--bind", options->bind,
+                 "Values of symbols for sizes in bytes: s72=1,s70=128")
+      ->delimiter(',');
+  common.AddTo(app);
+  return [options, &common] { return RunPrint(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphPrintCommand() {
+  return {"print", "Read a dump, check it, print it back",
+          "lamina graph print dumps/001_export_export_to_gm.txt --check",
+          &Add};
+}
+
+}  // namespace lamina::cli

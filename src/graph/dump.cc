@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/dump.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/byte_source.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "graph/line_parser.h"
+
+namespace lamina::graph {
+namespace {
+
+constexpr std::string_view kModule = "# GraphModule: ";
+
+// A line and where it stands.
+struct Line {
+  std::string_view text;  // without its end
+  size_t begin = 0;
+  size_t end = 0;  // past the line end
+  uint32_t number = 0;
+  uint8_t line_end = 0;
+};
+
+class Lines {
+ public:
+  explicit Lines(std::string_view text) : text_(text) {}
+
+  bool Next(Line& line) {
+    if (pos_ >= text_.size()) return false;
+    line.begin = pos_;
+    const void* found =
+        std::memchr(text_.data() + pos_, '\n', text_.size() - pos_);
+    size_t stop = text_.size();
+    line.line_end = 0;
+    line.end = stop;
+    if (found != nullptr) {
+      stop = static_cast<size_t>(static_cast<const char*>(found) -
+                                 text_.data());
+      line.end = stop + 1;
+      line.line_end = 1;
+      if (stop > pos_ && text_[stop - 1] == '\r') {
+        --stop;
+        line.line_end = 2;
+      }
+    }
+    line.text = text_.substr(pos_, stop - pos_);
+    line.number = ++number_;
+    pos_ = line.end;
+    return true;
+  }
+  size_t position() const { return pos_; }
+
+ private:
+  std::string_view text_;
+  size_t pos_ = 0;
+  uint32_t number_ = 0;
+};
+
+bool IsRuler(std::string_view line) {
+  return line.size() >= 20 &&
+         line.find_first_not_of('=') == std::string_view::npos;
+}
+
+class Reader {
+ public:
+  Reader(Dump& dump, const ParseOptions& options)
+      : dump_(dump),
+        options_(options),
+        ops_(options.ops ? options.ops : std::make_shared<StringPool>()),
+        text_(*dump.text) {}
+
+  Status Read() {
+    Lines lines(text_);
+    Line line;
+    while (lines.Next(line)) {
+      if (!IsRuler(line.text)) {
+        LAMINA_TRY(ReadLine(line));
+        continue;
+      }
+      // A head is ruler, name, ruler; a ruler alone is a bad line.
+      const Line ruler = line;
+      Lines ahead = lines;
+      Line name;
+      Line second;
+      if (ahead.Next(name) && name.text.starts_with(kModule) &&
+          ahead.Next(second) && IsRuler(second.text)) {
+        lines = ahead;
+        // The empty line behind the head is part of it.
+        if (ahead.Next(second) && second.text.empty()) lines = ahead;
+        Begin(std::string(name.text.substr(kModule.size())), ruler.begin,
+              lines.position());
+      } else {
+        LAMINA_TRY(Bad(ruler, 0,
+                       "expected '# GraphModule: NAME' between two rulers",
+                       {}));
+      }
+    }
+    Finish(text_.size());
+    return CheckCounts();
+  }
+
+ private:
+  Graph* graph() {
+    return dump_.graphs.empty() ? nullptr : &dump_.graphs.back();
+  }
+
+  void Begin(std::string name, size_t head, size_t body) {
+    Finish(head);
+    if (dump_.graphs.empty()) dump_.preamble = text_.substr(0, head);
+    const bool again = dump_.Find(name) != nullptr;
+    dump_.graphs.emplace_back(std::move(name), ops_, dump_.text);
+    graph()->head = text_.substr(head, body - head);
+    free_ = body;
+    if (again) {
+      Warn({}, 0, "a graph of the name '" +
+                      EscapeTerminal(graph()->name()) +
+                      "' stands in the file already");
+    }
+  }
+
+  // What is left up to `end` is the tail of the graph at hand.
+  void Finish(size_t end) {
+    if (graph() != nullptr) graph()->tail = text_.substr(free_, end - free_);
+  }
+
+  Status ReadLine(const Line& line) {
+    if (line.text.empty()) return {};
+    if (graph() == nullptr) {
+      if (ReadHeader(line.text)) return {};
+      // Lines without a section: a fragment.
+      if (!line.text.starts_with('%') && !line.text.starts_with("output"))
+        return Bad(line, 0, "expected '# Transform: NAME' or a ruler of '='",
+                   {});
+      Begin("(root)", line.begin, line.begin);
+    }
+    LineError wrong;
+    if (!ParseLine(line.text, parsed_, wrong))
+      return Bad(line, wrong.column, std::move(wrong.what), wrong.note);
+    if (graph()->output().valid() && parsed_.kind != NodeKind::kOutput)
+      Warn(line, 0, "a line behind the output");
+    Graph::LinePlace place;
+    place.line = line.number;
+    place.gap = static_cast<uint32_t>(line.begin - free_);
+    place.line_end = line.line_end;
+    if (line.line_end == 2) graph()->new_line = "\r\n";
+    Graph::Added added = Graph::Added::kFine;
+    graph()->Append(parsed_, place, &added);
+    free_ = line.end;
+    if (added == Graph::Added::kFine) {
+      if (parsed_.ambiguous)
+        Warn(line, 0, "a string without quotes makes the operands a guess");
+      return {};
+    }
+    const std::string name = "'%" + EscapeTerminal(parsed_.name) + "'";
+    const std::string what = added == Graph::Added::kDuplicate
+                                 ? name + " is defined a second time"
+                                 : name + " is used before this definition";
+    if (options_.strict) return Bad(line, 0, what, {});
+    Warn(line, 0, what);
+    return {};
+  }
+
+  bool ReadHeader(std::string_view line) {
+    const auto value = [&](std::string_view key, std::string& to) {
+      if (!line.starts_with(key)) return false;
+      to = line.substr(key.size());
+      return true;
+    };
+    std::string modules;
+    if (value("# Transform: ", dump_.header.transform) ||
+        value("# Stage: ", dump_.header.stage))
+      return true;
+    if (!value("# GraphModules found: ", modules)) return false;
+    dump_.header.modules = ParseInt(modules);
+    return true;
+  }
+
+  Diagnostic Make(Level level, const Line& line, size_t column,
+                  std::string what) const {
+    Diagnostic out;
+    out.level = level;
+    out.line = line.number;
+    out.column = static_cast<uint32_t>(column + 1);
+    out.what = std::move(what);
+    if (line.number > 0) out.excerpt = Excerpt(line.text, column);
+    return out;
+  }
+
+  Status Bad(const Line& line, size_t column, std::string what,
+             std::string note) {
+    if (graph() != nullptr) graph()->set_incomplete();
+    if (!dump_.diagnostics.Wants(Level::kError)) {
+      dump_.diagnostics.CountOnly(Level::kError);
+      return {};
+    }
+    Diagnostic out = Make(Level::kError, line, column, std::move(what));
+    out.note = std::move(note);
+    if (options_.strict) return Fail(ToError(out, dump_.name));
+    dump_.diagnostics.Add(std::move(out));
+    return {};
+  }
+
+  void Warn(const Line& line, size_t column, std::string what) {
+    if (dump_.diagnostics.Wants(Level::kWarning)) {
+      dump_.diagnostics.Add(
+          Make(Level::kWarning, line, column, std::move(what)));
+    } else {
+      dump_.diagnostics.CountOnly(Level::kWarning);
+    }
+  }
+
+  Status CheckCounts() {
+    if (dump_.graphs.empty()) {
+      if (!dump_.diagnostics.kept().empty())
+        return Fail(ToError(dump_.diagnostics.kept()[0], dump_.name));
+      return Fail(InputError(dump_.name, "no graph in the file",
+                             "a dump holds '# GraphModule: NAME' between two "
+                             "rulers of '='"));
+    }
+    const auto found = static_cast<int64_t>(dump_.graphs.size());
+    if (dump_.header.modules && *dump_.header.modules != found) {
+      Warn({}, 0, "truncated: the header promises " +
+                      std::to_string(*dump_.header.modules) +
+                      " graphs, the file holds " + std::to_string(found));
+    }
+    for (const Graph& one : dump_.graphs) {
+      if (one.output().valid()) continue;
+      Warn({}, 0, "truncated: graph '" + EscapeTerminal(one.name()) +
+                      "' has no output line");
+    }
+    return {};
+  }
+
+  Dump& dump_;
+  const ParseOptions& options_;
+  std::shared_ptr<StringPool> ops_;
+  std::string_view text_;
+  ParsedLine parsed_;
+  size_t free_ = 0;      // end of what belongs to a node or head
+};
+
+// Whether text may be the begin of a dump.
+bool LooksLikeDump(std::string_view head) {
+  Lines lines(head);
+  Line line;
+  for (int i = 0; i < 64 && lines.Next(line); ++i) {
+    if (line.text.starts_with("# Transform: ") ||
+        line.text.starts_with(kModule) || line.text.starts_with("output") ||
+        (line.text.starts_with('%') &&
+         line.text.find(" : ") != std::string_view::npos))
+      return true;
+  }
+  return false;
+}
+
+Error NoDump(const std::string& name) {
+  return InputError(name, "this is no graph dump",
+                    "expected the text that AutoDeploy writes with "
+                    "AD_DUMP_GRAPHS_DIR");
+}
+
+}  // namespace
+
+Graph* Dump::Find(std::string_view graph) {
+  const auto found =
+      std::find_if(graphs.begin(), graphs.end(),
+                   [&](const Graph& one) { return one.name() == graph; });
+  return found == graphs.end() ? nullptr : &*found;
+}
+
+const Graph* Dump::Find(std::string_view graph) const {
+  return const_cast<Dump*>(this)->Find(graph);
+}
+
+Result<Dump> ParseDump(std::string name, std::string text,
+                       const ParseOptions& options) {
+  if (text.size() > kMaxDumpBytes) {
+    return Fail(InputError(std::move(name), "the dump is larger than 1 GiB",
+                           "cut it into its graphs"));
+  }
+  Dump dump;
+  dump.name = std::move(name);
+  dump.text = std::make_shared<const std::string>(std::move(text));
+  LAMINA_TRY(Reader(dump, options).Read());
+  return dump;
+}
+
+Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
+  const std::string name = path == "-" ? "(stdin)" : path;
+  LAMINA_ASSIGN(const auto source, OpenByteSource(path));
+  std::string text;
+  constexpr size_t kHead = size_t{1} << 20;
+  size_t block = kHead;
+  size_t size = 0;
+  bool known = false;
+  for (;;) {
+    text.resize(size + block);
+    LAMINA_ASSIGN(const size_t got, source->Read(text.data() + size, block));
+    size += got;
+    if (!known && (got == 0 || size >= kHead)) {
+      if (!LooksLikeDump(std::string_view(text).substr(0, size)))
+        return Fail(NoDump(name));
+      known = true;
+    }
+    if (got == 0) break;
+    if (size > kMaxDumpBytes) {
+      return Fail(InputError(name, "the dump is larger than 1 GiB",
+                             "cut it into its graphs"));
+    }
+    block = std::max(kHead, std::min(size, size_t{64} << 20));
+  }
+  text.resize(size);
+  LAMINA_ASSIGN(Dump dump, ParseDump(name, std::move(text), options));
+  if (const auto damage = source->damage()) {
+    Diagnostic out;
+    out.what = "the file is damaged at byte " +
+               std::to_string(damage->offset) + ": " + damage->what;
+    dump.diagnostics.Add(std::move(out));
+  }
+  return dump;
+}
+
+const Graph* DefaultGraph(const Dump& dump) {
+  if (const Graph* model = dump.Find("monolithic.model")) return model;
+  const Graph* best = nullptr;
+  size_t most = 0;
+  for (const Graph& graph : dump.graphs) {
+    size_t ops = 0;
+    for (const NodeId id : graph.nodes())
+      ops += graph[id].kind == NodeKind::kOp ? 1 : 0;
+    if (best != nullptr && ops <= most) continue;
+    best = &graph;
+    most = ops;
+  }
+  return best;
+}
+
+Result<const Graph*> ChooseGraph(const Dump& dump, std::string_view name) {
+  const Graph* graph = name.empty() ? DefaultGraph(dump) : dump.Find(name);
+  if (graph != nullptr) return graph;
+  std::string names;
+  for (size_t i = 0; i < std::min<size_t>(dump.graphs.size(), 10); ++i) {
+    if (!names.empty()) names += ", ";
+    names += EscapeTerminal(dump.graphs[i].name());
+  }
+  return Fail(UsageError(EscapeTerminal(dump.name) + ": no graph is called '" +
+                             EscapeTerminal(name) + "'",
+                         "the file has " + names));
+}
+
+}  // namespace lamina::graph

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dump file: its header and its graphs. The format, with its traps, is in
+// docs/dumps.md.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/diagnostics.h"
+#include "graph/graph.h"
+
+namespace lamina::graph {
+
+struct Header {
+  std::string transform;
+  std::string stage;
+  std::optional<int64_t> modules;  // as the file says; not to be trusted
+};
+
+struct Dump {
+  std::string name;  // shown in messages
+  std::shared_ptr<const std::string> text;
+  std::string_view preamble;  // everything in front of the first graph
+  Header header;
+  std::vector<Graph> graphs;
+  Diagnostics diagnostics;
+
+  Graph* Find(std::string_view graph);
+  const Graph* Find(std::string_view graph) const;
+};
+
+struct ParseOptions {
+  // Stop at the first bad line.
+  bool strict = false;
+  // Interned ops to use; a pool of its own when null.
+  std::shared_ptr<StringPool> ops;
+};
+
+// Files beyond this are refused before they are read.
+inline constexpr size_t kMaxDumpBytes = size_t{1} << 30;
+
+// Reads text. Bad lines are skipped and told in `diagnostics`. Errors: nothing
+// of a dump in it; with `strict` the first bad line.
+Result<Dump> ParseDump(std::string name, std::string text,
+                       const ParseOptions& options = {});
+// Reads a file: plain, gzip or zstd; "-" is standard input. A file that does
+// not begin like a dump is refused without reading the rest.
+Result<Dump> ReadDump(const std::string& path,
+                      const ParseOptions& options = {});
+
+// The graph to take when none is named: monolithic.model, else the one with
+// most ops, the first of equals. Null for a dump without graphs.
+const Graph* DefaultGraph(const Dump& dump);
+// The graph of that name, or the default one for "". Errors: no such graph
+// (the hint lists the names), or none at all.
+Result<const Graph*> ChooseGraph(const Dump& dump, std::string_view name);
+
+}  // namespace lamina::graph

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Folders of dumps: one file per transform of a run, named
+// <number>_<stage>_<transform>.txt.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/dump.h"
+
+namespace lamina::graph {
+
+struct DumpFile {
+  std::string path;
+  std::string name;  // without folder
+  std::string stem;  // without folder and .txt, .txt.gz, .txt.zst
+  int64_t number = 0;
+  // As the name says; empty stage when it is none that AutoDeploy has.
+  std::string stage;
+  std::string transform;
+};
+
+// Takes a file name apart. False for what is not named like a dump.
+bool ParseDumpName(std::string_view path, DumpFile& file);
+
+// The dumps of a folder by number (1000 comes behind 999), then by name.
+// Errors: no folder, no dump in it.
+Result<std::vector<DumpFile>> ListDumps(const std::string& folder);
+
+// `path`, or the last dump of it when it is a folder.
+Result<std::string> PickDump(const std::string& path);
+
+// File name without folder and without .txt, .txt.gz, .txt.zst.
+std::string StemOf(std::string_view path);
+
+// A sentence when file name and header disagree; empty when they agree. The
+// header is right then: somebody renamed the file.
+std::string NameConflict(const DumpFile& file, const Header& header);
+
+}  // namespace lamina::graph

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph.h"
+
+#include <absl/container/flat_hash_set.h>
+#include <algorithm>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "graph/target.h"
+
+namespace lamina::graph {
+
+ResultText SplitResult(std::string_view result) {
+  const size_t colon = result.find(" : ");
+  if (colon == std::string_view::npos) return {false, result, {}};
+  ResultText out;
+  out.shape = result.substr(0, colon);
+  out.dtype = result.substr(colon + 3);
+  out.tuple = out.dtype.starts_with('(');
+  return out;
+}
+
+std::vector<std::string_view> SplitTuple(std::string_view text) {
+  std::vector<std::string_view> out;
+  if (text.size() < 2 || text.front() != '(' || text.back() != ')') return out;
+  text = text.substr(1, text.size() - 2);
+  if (text.empty()) return out;
+  int depth = 0;
+  size_t start = 0;
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') --depth;
+    if (text[i] == ',' && text[i + 1] == ' ' && depth == 0) {
+      out.push_back(text.substr(start, i - start));
+      start = i + 2;
+    }
+  }
+  out.push_back(text.substr(start));
+  return out;
+}
+
+Graph::Graph(std::string name, std::shared_ptr<StringPool> ops,
+             std::shared_ptr<const std::string> text)
+    : name_(std::move(name)),
+      ops_(std::move(ops)),
+      text_(std::move(text)),
+      arena_(std::make_unique<Arena>()) {}
+
+NodeId Graph::Find(std::string_view name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? NodeId() : found->second;
+}
+
+std::vector<NodeId> Graph::Weights() const {
+  std::vector<NodeId> out;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].kind == NodeKind::kWeight && nodes_[i].use_count_ > 0)
+      out.emplace_back(i);
+  }
+  return out;
+}
+
+std::vector<uint32_t> Graph::Positions() const {
+  std::vector<uint32_t> out(nodes_.size(), NodeId::kNone);
+  uint32_t position = 0;
+  for (const NodeId id : nodes()) out[id.value] = position++;
+  return out;
+}
+
+std::string_view Graph::Line(NodeId id) const {
+  const Node& node = nodes_[id.value];
+  if (node.changed) return {};
+  return {node.text_, node.text_size_};
+}
+
+std::string_view Graph::Gap(NodeId id) const {
+  const Node& node = nodes_[id.value];
+  return {node.text_ - node.gap_, node.gap_};
+}
+
+std::string_view Graph::LineEnd(NodeId id) const {
+  const Node& node = nodes_[id.value];
+  if (node.line == 0) return new_line;
+  return {node.text_ + node.text_size_, node.line_end};
+}
+
+std::span<const Operand> Graph::Operands(NodeId id) const {
+  const Node& node = nodes_[id.value];
+  return {operands_.data() + node.first_operand_, node.operand_count_};
+}
+
+std::vector<OperandId> Graph::TopOperands(NodeId id) const {
+  std::vector<OperandId> out;
+  const Node& node = nodes_[id.value];
+  for (uint32_t i = 0; i < node.operand_count_; ++i) {
+    out.emplace_back(node.first_operand_ + i);
+    i += operands_[node.first_operand_ + i].extent();
+  }
+  return out;
+}
+
+void Graph::Inputs(NodeId id, std::vector<NodeId>& out) const {
+  out.clear();
+  const std::span<const Operand> operands = Operands(id);
+  for (const Operand& operand : operands) {
+    if (operand.IsValue()) out.push_back(operand.value());
+  }
+  if (out.size() < 2) return;
+  // Short lists are searched, long ones (an MoE of many experts) are not.
+  if (out.size() <= 16) {
+    size_t kept = 0;
+    for (const NodeId value : out) {
+      const auto end = out.begin() + static_cast<ptrdiff_t>(kept);
+      if (std::find(out.begin(), end, value) == end) out[kept++] = value;
+    }
+    out.resize(kept);
+    return;
+  }
+  absl::flat_hash_set<NodeId> seen;
+  std::erase_if(out, [&](NodeId value) { return !seen.insert(value).second; });
+}
+
+std::vector<NodeId> Graph::Inputs(NodeId id) const {
+  std::vector<NodeId> out;
+  Inputs(id, out);
+  return out;
+}
+
+Graph::Element Graph::ElementOf(NodeId id) const {
+  if (op(id) != "builtin.getitem") return {};
+  const std::span<const Operand> operands = Operands(id);
+  if (operands.size() != 2 || !operands[0].IsValue() ||
+      operands[1].kind != OperandKind::kLiteral)
+    return {};
+  const NodeId value = operands[0].value();
+  const auto index = ParseInt(operands[1].text());
+  if (!index || nodes_[value.value].kind != NodeKind::kOp ||
+      !SplitResult(nodes_[value.value].result).tuple)
+    return {};
+  return {value, *index};
+}
+
+std::vector<NodeId> Graph::Users(NodeId id) const {
+  // Uses of one node stand side by side unless they were replaced.
+  std::vector<NodeId> out;
+  ForEachUse(id, [&](OperandId, const Operand& operand) {
+    if (out.empty() || out.back() != operand.owner())
+      out.push_back(operand.owner());
+  });
+  if (out.size() > 1) {
+    absl::flat_hash_set<NodeId> seen;
+    std::erase_if(out, [&](NodeId user) { return !seen.insert(user).second; });
+  }
+  return out;
+}
+
+NodeId Graph::NewNode() {
+  nodes_.emplace_back();
+  return NodeId(static_cast<uint32_t>(nodes_.size() - 1));
+}
+
+void Graph::Link(NodeId id, NodeId before) {
+  Node& node = nodes_[id.value];
+  node.next_ = before;
+  node.previous_ = before.valid() ? nodes_[before.value].previous_ : last_;
+  (node.previous_.valid() ? nodes_[node.previous_.value].next_ : first_) = id;
+  (before.valid() ? nodes_[before.value].previous_ : last_) = id;
+}
+
+void Graph::Unlink(NodeId id) {
+  Node& node = nodes_[id.value];
+  (node.previous_.valid() ? nodes_[node.previous_.value].next_ : first_) =
+      node.next_;
+  (node.next_.valid() ? nodes_[node.next_.value].previous_ : last_) =
+      node.previous_;
+  node.next_ = node.previous_ = NodeId();
+}
+
+void Graph::AppendUse(uint32_t operand, NodeId value) {
+  Operand& use = operands_[operand];
+  Node& node = nodes_[value.value];
+  use.link_ = value.value;
+  use.next_use_ = NodeId::kNone;
+  use.previous_use_ = node.last_use_;
+  (node.last_use_ == NodeId::kNone ? node.first_use_
+                                   : operands_[node.last_use_].next_use_) =
+      operand;
+  node.last_use_ = operand;
+  ++node.use_count_;
+}
+
+void Graph::RemoveUse(uint32_t operand) {
+  const Operand& use = operands_[operand];
+  Node& node = nodes_[use.link_];
+  (use.previous_use_ == NodeId::kNone ? node.first_use_
+                                      : operands_[use.previous_use_].next_use_) =
+      use.next_use_;
+  (use.next_use_ == NodeId::kNone
+       ? node.last_use_
+       : operands_[use.next_use_].previous_use_) = use.previous_use_;
+  --node.use_count_;
+}
+
+void Graph::Fill(NodeId id, const ParsedLine& line) {
+  {
+    Node& node = nodes_[id.value];
+    node.kind = line.kind;
+    node.ambiguous = line.ambiguous;
+    node.call_form = line.call_form;
+    node.name = line.name;
+    node.target = line.target;
+    node.result = line.result;
+    node.text_ = line.text.data();
+    node.text_size_ = static_cast<uint32_t>(line.text.size());
+    if (line.kind == NodeKind::kOp) {
+      node.op = line.target.starts_with('<')
+                    ? ops_->Intern(NormalizeTarget(line.target))
+                    : ops_->Intern(line.target);
+    }
+    node.first_operand_ = static_cast<uint32_t>(operands_.size());
+    node.operand_count_ = static_cast<uint32_t>(line.operands.size());
+  }
+  for (const ParsedOperand& parsed : line.operands) {
+    const auto at = static_cast<uint32_t>(operands_.size());
+    Operand& operand = operands_.emplace_back();
+    operand.kind = parsed.kind;
+    operand.nested = parsed.nested;
+    operand.data_ = parsed.text.data();
+    operand.size_ = static_cast<uint32_t>(parsed.text.size());
+    operand.owner_ = id.value;
+    operand.link_ = parsed.extent;
+    if (parsed.kind != OperandKind::kValue) continue;
+    const auto [found, fresh] = names_.try_emplace(parsed.name);
+    if (fresh) {
+      const NodeId weight = NewNode();
+      found->second = weight;
+      nodes_[weight.value].kind = NodeKind::kWeight;
+      nodes_[weight.value].name = parsed.name;
+    }
+    AppendUse(at, found->second);
+    Node& value = nodes_[found->second.value];
+    if (value.kind == NodeKind::kWeight && value.result.empty())
+      value.result = parsed.annotation;
+  }
+}
+
+NodeId Graph::Append(const ParsedLine& line, const LinePlace& place,
+                     Added* added) {
+  NodeId id;
+  *added = Added::kFine;
+  if (line.kind == NodeKind::kOutput) {
+    id = NewNode();
+    output_ = id;
+  } else {
+    const auto [found, fresh] = names_.try_emplace(line.name);
+    if (!fresh && nodes_[found->second.value].kind == NodeKind::kWeight) {
+      *added = Added::kUsedBefore;
+      id = found->second;
+    } else {
+      if (!fresh) *added = Added::kDuplicate;
+      id = NewNode();
+      found->second = id;
+    }
+  }
+  Node& node = nodes_[id.value];
+  node.line = place.line;
+  node.gap_ = place.gap;
+  node.line_end = place.line_end;
+  Link(id, NodeId());
+  // A line that names itself as an operand finds itself.
+  Fill(id, line);
+  return id;
+}
+
+Result<NodeId> Graph::Insert(NodeId before, std::string_view line) {
+  ParsedLine parsed;
+  LineError wrong;
+  const std::string_view kept = arena_->Copy(line);
+  const auto failed = [&](size_t column, std::string what) {
+    Error error = InputError("", std::move(what));
+    error.line = 1;
+    error.column = static_cast<uint32_t>(column + 1);
+    error.excerpt = EscapeTerminal(line);
+    return Fail(std::move(error));
+  };
+  if (!ParseLine(kept, parsed, wrong)) return failed(wrong.column, wrong.what);
+  const NodeId taken = Find(parsed.name);
+  if (parsed.kind != NodeKind::kOutput && taken.valid() &&
+      nodes_[taken.value].kind != NodeKind::kWeight) {
+    return failed(1, "the name '" + EscapeTerminal(parsed.name) +
+                         "' is taken");
+  }
+  Added added = Added::kFine;
+  const NodeId id = Append(parsed, LinePlace(), &added);
+  if (before.valid()) MoveBefore(id, before);
+  return id;
+}
+
+void Graph::ReplaceUse(OperandId use, NodeId to) {
+  RemoveUse(use.value);
+  AppendUse(use.value, to);
+  Operand& operand = operands_[use.value];
+  operand.replaced = true;
+  nodes_[operand.owner_].changed = true;
+}
+
+void Graph::ReplaceUses(NodeId from, NodeId to) {
+  LAMINA_CHECK(from != to);
+  ForEachUse(from, [&](OperandId id, const Operand& operand) {
+    if (operand.owner() != to) ReplaceUse(id, to);
+  });
+}
+
+void Graph::Erase(NodeId id) {
+  Node& node = nodes_[id.value];
+  LAMINA_CHECK(node.use_count_ == 0 && !node.erased &&
+               node.kind != NodeKind::kWeight);
+  for (uint32_t i = 0; i < node.operand_count_; ++i) {
+    const uint32_t at = node.first_operand_ + i;
+    if (operands_[at].IsValue()) RemoveUse(at);
+  }
+  node.operand_count_ = 0;
+  const auto found = names_.find(node.name);
+  if (found != names_.end() && found->second == id) names_.erase(found);
+  if (output_ == id) output_ = NodeId();
+  Unlink(id);
+  node.erased = true;
+}
+
+void Graph::MoveBefore(NodeId id, NodeId before) {
+  if (id == before) return;
+  Unlink(id);
+  Link(id, before);
+}
+
+void Graph::SetResult(NodeId id, std::string_view result) {
+  Node& node = nodes_[id.value];
+  node.result = arena_->Copy(result);
+  node.changed = true;
+}
+
+std::string Graph::FreshName(std::string_view base) {
+  if (!Find(base).valid()) return std::string(base);
+  uint32_t& number = fresh_[base];
+  for (;;) {
+    std::string name = std::string(base) + "_" + std::to_string(++number);
+    if (!Find(name).valid()) return name;
+  }
+}
+
+size_t Graph::MemoryBytes() const {
+  return nodes_.capacity() * sizeof(Node) +
+         operands_.capacity() * sizeof(Operand) + arena_->bytes() +
+         names_.capacity() * (sizeof(std::string_view) + sizeof(NodeId) + 1);
+}
+
+}  // namespace lamina::graph

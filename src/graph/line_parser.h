@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One line of a dump, taken apart without knowledge of other lines.
+//
+//   %x : 4x8 : torch.float32
+//   %y = aten.cat.default(%x : 4x8 : torch.float32, [x, z], -1) : 8x8 : ...
+//   output %y, None
+//
+// Where the operand list ends is found by bracket depth. Strings stand without
+// quotes among the operands and may hold brackets and commas; when they upset
+// the count, the list must end at the last but one " : ", since the result that
+// follows holds exactly one. No step looks at a byte more than a fixed number
+// of times, and nesting is walked with a stack of its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamina::graph {
+
+enum class NodeKind : uint8_t { kPlaceholder, kOp, kOutput, kWeight };
+
+enum class OperandKind : uint8_t {
+  kValue,    // `%name : shape : dtype`, or a bare name inside brackets
+  kLiteral,  // number, True, None, torch.float16, cuda:0, 'quoted'
+  kText,     // a string without quotes, or what has no other form
+  kList,
+  kTuple,
+  kDict,
+  kCall,  // slice(...), device(...)
+};
+
+inline bool IsContainer(OperandKind kind) { return kind >= OperandKind::kList; }
+
+// An operand entry; containers are followed by what is in them.
+struct ParsedOperand {
+  OperandKind kind = OperandKind::kLiteral;
+  bool nested = false;
+  uint32_t extent = 0;          // entries below a container
+  std::string_view text;        // as written
+  std::string_view name;        // kValue
+  std::string_view annotation;  // "shape : dtype" of kValue; may be empty
+};
+
+struct ParsedLine {
+  NodeKind kind = NodeKind::kOp;
+  bool ambiguous = false;
+  bool call_form = false;
+  std::string_view text;
+  std::string_view name;
+  std::string_view target;
+  std::string_view result;
+  std::vector<ParsedOperand> operands;
+};
+
+struct LineError {
+  size_t column = 0;  // 0-based byte
+  std::string what;
+  std::string note;
+};
+
+// Reads a line without its line end into `out`, whose vector is reused. False:
+// `error` says what was expected where.
+bool ParseLine(std::string_view line, ParsedLine& out, LineError& error);
+
+// Nesting of brackets beyond this is an error.
+inline constexpr size_t kMaxDepth = 10000;
+
+}  // namespace lamina::graph

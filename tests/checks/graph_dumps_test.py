@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and prints every reference dump: byte identity, and the counts of the
+truth file."""
+
+import json
+import subprocess
+import sys
+import tempfile
+
+import common
+
+
+def run(lamina, *args, status=0):
+    done = subprocess.run([lamina, "graph", *args], capture_output=True)
+    if done.returncode != status:
+        raise SystemExit(f"lamina graph {' '.join(args)}: status "
+                         f"{done.returncode}\n{done.stderr.decode()}")
+    return done.stdout
+
+
+def main():
+    lamina = common.LAMINA
+    shared = common.shared()
+    truth = json.load(open(shared / "goldens/dumps_truth.json"))
+    bad = []
+    files = sections = 0
+    for folder, entry in sorted(truth.items()):
+        if folder.startswith("_"):
+            continue
+        for name, want in sorted(entry["files"].items()):
+            path = shared / "dumps" / folder / name
+            text = path.read_bytes()
+            files += 1
+            if run(lamina, "print", path) != text:
+                bad.append(f"{folder}/{name}: prints differently")
+            with tempfile.NamedTemporaryFile(suffix=".txt") as crlf:
+                crlf.write(text.replace(b"\n", b"\r\n"))
+                crlf.flush()
+                if run(lamina, "print", crlf.name) != text.replace(
+                        b"\n", b"\r\n"):
+                    bad.append(f"{folder}/{name}: CRLF prints differently")
+            # Strings without quotes are a finding.
+            run(lamina, "print", path, "--check",
+                status=1 if folder == "edge_cases" else 0)
+            tables = json.loads(run(lamina, "print", path, "--stats", "--format",
+                                    "json"))["tables"]
+            got = {row["section"]: row for row in tables["sections"]}
+            if list(got) != [s["name"] for s in want["sections"]]:
+                bad.append(f"{folder}/{name}: sections {list(got)}")
+                continue
+            for section in want["sections"]:
+                sections += 1
+                row = got[section["name"]]
+                ops = {r["op"]: r["count"] for r in tables["ops"]
+                       if r["section"] == section["name"]}
+                for key, mine in [("placeholders", row["placeholders"]),
+                                  ("ops", row["ops"]),
+                                  ("undefined_names", row["weights"]),
+                                  ("edges", row["edges"]),
+                                  ("edges_hidden_in_lists",
+                                   row["references_in_lists"]),
+                                  ("op_counts", ops)]:
+                    if section[key] != mine:
+                        bad.append(f"{folder}/{name} {section['name']}: {key} "
+                                   f"{mine}, expected {section[key]}")
+    for line in bad[:20]:
+        print(line)
+    print(f"{files} dumps with {sections} graphs, {len(bad)} differences")
+    return 1 if bad or files < 20 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
