@@ -38,8 +38,7 @@ std::string Excerpt(std::string_view line, size_t column) {
     end = std::max(CharacterStart(line, end), column);
   }
   std::string out = begin > 0 ? "  ..." : "  ";
-  const std::string before =
-      EscapeTerminal(line.substr(begin, column - begin));
+  const std::string before = EscapeTerminal(line.substr(begin, column - begin));
   const size_t caret = out.size() + DisplayWidth(before);
   out += before;
   out += EscapeTerminal(line.substr(column, end - column));
@@ -79,8 +78,7 @@ Error ToError(const Diagnostic& diagnostic, std::string_view file) {
   error.line = diagnostic.line;
   error.column = diagnostic.column;
   error.excerpt = diagnostic.excerpt;
-  if (!diagnostic.note.empty())
-    error.excerpt += "\n  note: " + diagnostic.note;
+  if (!diagnostic.note.empty()) error.excerpt += "\n  note: " + diagnostic.note;
   return error;
 }
 

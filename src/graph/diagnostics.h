@@ -34,7 +34,9 @@ class Diagnostics {
   void Add(Diagnostic diagnostic);
   // Whether one more of this level will be kept: saves making its text.
   bool Wants(Level level) const { return Count(level) < kKept; }
-  void CountOnly(Level level) { ++(level == Level::kError ? errors_ : warnings_); }
+  void CountOnly(Level level) {
+    ++(level == Level::kError ? errors_ : warnings_);
+  }
   size_t Count(Level level) const {
     return level == Level::kError ? errors_ : warnings_;
   }

@@ -36,8 +36,8 @@ class Lines {
     line.line_end = 0;
     line.end = stop;
     if (found != nullptr) {
-      stop = static_cast<size_t>(static_cast<const char*>(found) -
-                                 text_.data());
+      stop =
+          static_cast<size_t>(static_cast<const char*>(found) - text_.data());
       line.end = stop + 1;
       line.line_end = 1;
       if (stop > pos_ && text_[stop - 1] == '\r') {
@@ -92,9 +92,8 @@ class Reader {
         Begin(std::string(name.text.substr(kModule.size())), ruler.begin,
               lines.position());
       } else {
-        LAMINA_TRY(Bad(ruler, 0,
-                       "expected '# GraphModule: NAME' between two rulers",
-                       {}));
+        LAMINA_TRY(Bad(
+            ruler, 0, "expected '# GraphModule: NAME' between two rulers", {}));
       }
     }
     Finish(text_.size());
@@ -114,9 +113,9 @@ class Reader {
     graph()->head = text_.substr(head, body - head);
     free_ = body;
     if (again) {
-      Warn({}, 0, "a graph of the name '" +
-                      EscapeTerminal(graph()->name()) +
-                      "' stands in the file already");
+      Warn({}, 0,
+           "a graph of the name '" + EscapeTerminal(graph()->name()) +
+               "' stands in the file already");
     }
   }
 
@@ -146,8 +145,9 @@ class Reader {
     place.line_end = line.line_end;
     if (line.line_end == 2) graph()->new_line = "\r\n";
     Graph::Added added = Graph::Added::kFine;
-    graph()->Append(parsed_, place, &added);
+    const NodeId id = graph()->Append(parsed_, place, &added);
     free_ = line.end;
+    if (parsed_.kind == NodeKind::kOutput) CheckOutput(line, id);
     if (added == Graph::Added::kFine) {
       if (parsed_.ambiguous)
         Warn(line, 0, "a string without quotes makes the operands a guess");
@@ -160,6 +160,22 @@ class Reader {
     if (options_.strict) return Bad(line, 0, what, {});
     Warn(line, 0, what);
     return {};
+  }
+
+  // A file that was cut inside of the output line shows here only.
+  void CheckOutput(const Line& line, NodeId id) {
+    const std::span<const Operand> operands = graph()->Operands(id);
+    if (operands.empty()) Warn(line, 6, "the output names no value");
+    for (const Operand& operand : operands) {
+      if (!operand.IsValue()) continue;
+      const NodeId value = operand.value();
+      if ((*graph())[value].kind != NodeKind::kWeight ||
+          graph()->UseCount(value) > 1)
+        continue;
+      Warn(line, static_cast<size_t>(operand.text().data() - line.text.data()),
+           "the output names '" + EscapeTerminal((*graph())[value].name) +
+               "', which nothing defines or uses");
+    }
   }
 
   bool ReadHeader(std::string_view line) {
@@ -221,14 +237,16 @@ class Reader {
     }
     const auto found = static_cast<int64_t>(dump_.graphs.size());
     if (dump_.header.modules && *dump_.header.modules != found) {
-      Warn({}, 0, "truncated: the header promises " +
-                      std::to_string(*dump_.header.modules) +
-                      " graphs, the file holds " + std::to_string(found));
+      Warn({}, 0,
+           "truncated: the header promises " +
+               std::to_string(*dump_.header.modules) +
+               " graphs, the file holds " + std::to_string(found));
     }
     for (const Graph& one : dump_.graphs) {
       if (one.output().valid()) continue;
-      Warn({}, 0, "truncated: graph '" + EscapeTerminal(one.name()) +
-                      "' has no output line");
+      Warn({}, 0,
+           "truncated: graph '" + EscapeTerminal(one.name()) +
+               "' has no output line");
     }
     return {};
   }
@@ -238,7 +256,7 @@ class Reader {
   std::shared_ptr<StringPool> ops_;
   std::string_view text_;
   ParsedLine parsed_;
-  size_t free_ = 0;      // end of what belongs to a node or head
+  size_t free_ = 0;  // end of what belongs to a node or head
 };
 
 // Whether text may be the begin of a dump.
@@ -315,8 +333,8 @@ Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
   LAMINA_ASSIGN(Dump dump, ParseDump(name, std::move(text), options));
   if (const auto damage = source->damage()) {
     Diagnostic out;
-    out.what = "the file is damaged at byte " +
-               std::to_string(damage->offset) + ": " + damage->what;
+    out.what = "the file is damaged at byte " + std::to_string(damage->offset) +
+               ": " + damage->what;
     dump.diagnostics.Add(std::move(out));
   }
   return dump;

@@ -192,12 +192,12 @@ void Graph::AppendUse(uint32_t operand, NodeId value) {
 void Graph::RemoveUse(uint32_t operand) {
   const Operand& use = operands_[operand];
   Node& node = nodes_[use.link_];
-  (use.previous_use_ == NodeId::kNone ? node.first_use_
-                                      : operands_[use.previous_use_].next_use_) =
-      use.next_use_;
-  (use.next_use_ == NodeId::kNone
-       ? node.last_use_
-       : operands_[use.next_use_].previous_use_) = use.previous_use_;
+  (use.previous_use_ == NodeId::kNone
+       ? node.first_use_
+       : operands_[use.previous_use_].next_use_) = use.next_use_;
+  (use.next_use_ == NodeId::kNone ? node.last_use_
+                                  : operands_[use.next_use_].previous_use_) =
+      use.previous_use_;
   --node.use_count_;
 }
 
@@ -287,8 +287,7 @@ Result<NodeId> Graph::Insert(NodeId before, std::string_view line) {
   const NodeId taken = Find(parsed.name);
   if (parsed.kind != NodeKind::kOutput && taken.valid() &&
       nodes_[taken.value].kind != NodeKind::kWeight) {
-    return failed(1, "the name '" + EscapeTerminal(parsed.name) +
-                         "' is taken");
+    return failed(1, "the name '" + EscapeTerminal(parsed.name) + "' is taken");
   }
   Added added = Added::kFine;
   const NodeId id = Append(parsed, LinePlace(), &added);

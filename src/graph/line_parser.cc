@@ -77,7 +77,8 @@ bool IsKeyword(std::string_view name) {
 }
 
 bool IsNumber(std::string_view text) {
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  if (!text.empty() && (text[0] == '-' || text[0] == '+'))
+    text.remove_prefix(1);
   if (text.empty()) return false;
   if (text == "inf" || text == "nan") return true;
   if (!IsDigit(text[0]) && !(text[0] == '.' && text.size() > 1)) return false;
@@ -116,8 +117,10 @@ class Parser {
     if (nul != kNone) return Fail(nul, "found a NUL byte");
     if (line_.starts_with("output")) return ParseOutput();
     if (!line_.starts_with('%')) {
-      return Fail(0, "expected '%name', 'output' or the head of a section, "
-                     "found " + Shown(line_));
+      return Fail(0,
+                  "expected '%name', 'output' or the head of a section, "
+                  "found " +
+                      Shown(line_));
     }
     size_t pos = 1;
     while (pos < line_.size() && IsValueNameByte(line_[pos])) ++pos;
@@ -129,11 +132,13 @@ class Parser {
       out_.kind = NodeKind::kPlaceholder;
       out_.result = rest.substr(kColon.size());
       if (IsResult(out_.result)) return true;
-      return Fail(pos + kColon.size(), "expected a shape, ' : ' and a dtype, "
-                  "found " + Shown(out_.result));
+      return Fail(pos + kColon.size(),
+                  "expected a shape, ' : ' and a dtype, "
+                  "found " +
+                      Shown(out_.result));
     }
-    return Fail(pos, "expected ' = ' or ' : ' after the name, found " +
-                         Shown(rest));
+    return Fail(pos,
+                "expected ' = ' or ' : ' after the name, found " + Shown(rest));
   }
 
  private:
@@ -153,15 +158,16 @@ class Parser {
       return ParseOperands(7, line_.size() - 1);
     }
     if (rest[0] != ' ')
-      return Fail(6, "expected ' ' or '(' after 'output', found " + Shown(rest));
+      return Fail(6,
+                  "expected ' ' or '(' after 'output', found " + Shown(rest));
     return ParseOperands(7, line_.size());
   }
 
   bool ParseOp(size_t pos) {
     const size_t open = TargetEnd(pos);
     if (open == kNone || open == pos || line_[open] != '(') {
-      return Fail(pos, "expected a target and '(', found " +
-                           Shown(line_.substr(pos)));
+      return Fail(
+          pos, "expected a target and '(', found " + Shown(line_.substr(pos)));
     }
     out_.target = line_.substr(pos, open - pos);
     size_t close = 0;
@@ -217,9 +223,8 @@ class Parser {
     // The result holds exactly one " : ", so the list can only end in front of
     // the last but one.
     const size_t last = line_.rfind(kColon);
-    const size_t before = last == kNone || last == 0
-                              ? kNone
-                              : line_.rfind(kColon, last - 1);
+    const size_t before =
+        last == kNone || last == 0 ? kNone : line_.rfind(kColon, last - 1);
     if (before != kNone && before > open && line_[before - 1] == ')' &&
         ResultFollows(before - 1)) {
       close = before - 1;
@@ -229,8 +234,8 @@ class Parser {
     const std::string note =
         "the operand list opened at column " + std::to_string(open + 1);
     if (!balanced) {
-      return Fail(line_.size(),
-                  "expected ')' at the end of the operand list", note);
+      return Fail(line_.size(), "expected ')' at the end of the operand list",
+                  note);
     }
     return Fail(pos + 1,
                 "expected ' : ' and a result after the operand list, found " +
@@ -285,7 +290,7 @@ class Parser {
     }
     if (IsContainerText(piece)) return ParseNested(begin, end);
     operand.kind = OperandKind::kText;
-    const bool doubtful = piece.find_first_of(" :()[]{}") != kNone;
+    const bool doubtful = piece.find_first_of(" :%,()[]{}") != kNone;
     if (!doubtful) {
       out_.operands.push_back(operand);
       return true;

@@ -216,8 +216,7 @@ class Normalizer {
     size_t done = 0;
     for (uint32_t i = 1; i <= entry->extent(); ++i) {
       if (!entry[i].IsValue()) continue;
-      const auto at =
-          static_cast<size_t>(entry[i].text().data() - text.data());
+      const auto at = static_cast<size_t>(entry[i].text().data() - text.data());
       out_ += text.substr(done, at - done);
       One(&entry[i]);
       done = at + entry[i].text().size();

@@ -59,23 +59,23 @@ std::optional<int64_t> ResultBytes(std::string_view result,
 }
 
 Table SectionTable(Graphs graphs) {
-  Table table({"sections",
-               "The graphs of the dump.",
-               {{"section", ColumnType::kText, "Path of the GraphModule."},
-                {"placeholders", ColumnType::kInt, "Inputs of the graph."},
-                {"ops", ColumnType::kInt, "Operations."},
-                {"weights", ColumnType::kInt,
-                 "Names that are used and never defined: parameters and "
-                 "buffers."},
-                {"edges", ColumnType::kInt,
-                 "Pairs of a value and a node that uses it."},
-                {"references_in_lists", ColumnType::kInt,
-                 "References to values that stand as bare names inside of "
-                 "lists."},
-                {"ambiguous", ColumnType::kInt,
-                 "Lines whose operands are a guess."},
-                {"incomplete", ColumnType::kBool,
-                 "Lines of the section could not be read."}}});
+  Table table(
+      {"sections",
+       "The graphs of the dump.",
+       {{"section", ColumnType::kText, "Path of the GraphModule."},
+        {"placeholders", ColumnType::kInt, "Inputs of the graph."},
+        {"ops", ColumnType::kInt, "Operations."},
+        {"weights", ColumnType::kInt,
+         "Names that are used and never defined: parameters and "
+         "buffers."},
+        {"edges", ColumnType::kInt,
+         "Pairs of a value and a node that uses it."},
+        {"references_in_lists", ColumnType::kInt,
+         "References to values that stand as bare names inside of "
+         "lists."},
+        {"ambiguous", ColumnType::kInt, "Lines whose operands are a guess."},
+        {"incomplete", ColumnType::kBool,
+         "Lines of the section could not be read."}}});
   for (const Graph* graph : graphs) {
     const Counts counts = CountOf(*graph);
     table.Add(graph->name(), counts.placeholders, counts.ops, counts.weights,

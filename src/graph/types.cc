@@ -89,8 +89,8 @@ bool Walk(std::string_view text, Machine& machine) {
   };
   std::vector<Entry> stack;
   const auto reduce = [&](int precedence) {
-    while (!stack.empty() && stack.back().op != "(" &&
-           !stack.back().function && PrecedenceOf(stack.back().op) >= precedence) {
+    while (!stack.empty() && stack.back().op != "(" && !stack.back().function &&
+           PrecedenceOf(stack.back().op) >= precedence) {
       if (stack.back().op == "neg") {
         machine.Negate();
       } else if (!machine.Binary(stack.back().op)) {
@@ -166,8 +166,8 @@ struct Evaluator {
     values.push_back(found == bindings.end() ? 0 : found->second);
   }
   void Negate() {
-    good = good && !__builtin_sub_overflow(int64_t{0}, values.back(),
-                                           &values.back());
+    good = good &&
+           !__builtin_sub_overflow(int64_t{0}, values.back(), &values.back());
   }
   bool Binary(std::string_view op) {
     const int64_t b = values.back();
@@ -230,9 +230,9 @@ struct Canonicalizer {
   }
   static std::string Factor(Item& item) {
     std::string text = Join(item);
-    return item.op == '+' || (item.op == 0 && item.parts.size() == 1 &&
-                              text.find(' ') != std::string::npos &&
-                              text.back() != ')')
+    return item.op == '+' ||
+                   (item.op == 0 && item.parts.size() == 1 &&
+                    text.find(' ') != std::string::npos && text.back() != ')')
                ? "(" + text + ")"
                : text;
   }

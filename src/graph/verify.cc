@@ -53,8 +53,7 @@ std::vector<Violation> Verify(const Graph& graph) {
     if (listed != uses[i] || graph.UseCount(id) != uses[i])
       out.push_back({id, "the list of users of " + Named(graph, id) +
                              " does not agree with the operands"});
-    if (graph[id].kind == NodeKind::kWeight &&
-        names.contains(graph[id].name))
+    if (graph[id].kind == NodeKind::kWeight && names.contains(graph[id].name))
       out.push_back({id, Named(graph, id) + " is both a weight and defined"});
   }
   return out;

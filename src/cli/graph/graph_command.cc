@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina graph: everything about dumps of compiler graphs.
-#include "cli/graph/graph_commands.h"
-
 #include "cli/commands.h"
+#include "cli/graph/graph_commands.h"
 
 namespace lamina::cli {
 namespace {

@@ -13,7 +13,7 @@
 namespace lamina::cli {
 
 struct GraphInput {
-  std::string path;     // the file, also when a folder was given
+  std::string path;  // the file, also when a folder was given
   graph::Dump dump;
   const graph::Graph* graph = nullptr;  // the chosen one, of `dump`
 

@@ -30,9 +30,10 @@ Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
   graph::Bindings out;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    const auto value = equals == std::string::npos
-                           ? std::nullopt
-                           : ParseInt(std::string_view(text).substr(equals + 1));
+    const auto value =
+        equals == std::string::npos
+            ? std::nullopt
+            : ParseInt(std::string_view(text).substr(equals + 1));
     if (!value || *value < 0 || equals == 0) {
       return Fail(UsageError("--bind: expected SYMBOL=NUMBER, found '" +
                                  EscapeTerminal(text) + "'",
@@ -61,14 +62,12 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
   }
   for (const graph::Graph& one : dump.graphs) {
     size_t shown = 0;
-    for (auto* verify : {&graph::Verify, &graph::VerifyAnnotations}) {
-      for (const graph::Violation& violation : verify(one)) {
-        ++findings;
-        if (++shown > graph::Diagnostics::kKept) continue;
-        out += EscapeTerminal(dump.name) + ":" +
-               std::to_string(one[violation.node].line) + ": " +
-               violation.what + "\n";
-      }
+    for (const graph::Violation& violation : graph::VerifyAnnotations(one)) {
+      ++findings;
+      if (++shown > graph::Diagnostics::kKept) continue;
+      out += EscapeTerminal(dump.name) + ":" +
+             std::to_string(one[violation.node].line) + ": " + violation.what +
+             "\n";
     }
     if (shown > graph::Diagnostics::kKept) {
       out += EscapeTerminal(dump.name) + ": " +
@@ -92,9 +91,8 @@ Result<int> RunPrint(const Options& options, Common& common) {
     std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
   graph::ParseOptions parse;
   parse.strict = options.strict;
-  LAMINA_ASSIGN(
-      const graph::Dump dump,
-      ReadGraphDump(path, parse, options.check, &common.times));
+  LAMINA_ASSIGN(const graph::Dump dump,
+                ReadGraphDump(path, parse, options.check, &common.times));
   std::vector<const graph::Graph*> graphs;
   if (options.section.empty()) {
     for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);
@@ -158,8 +156,7 @@ Run Add(CLI::App& app, Common& common) {
 
 CommandInfo GraphPrintCommand() {
   return {"print", "Read a dump, check it, print it back",
-          "lamina graph print dumps/001_export_export_to_gm.txt --check",
-          &Add};
+          "lamina graph print dumps/001_export_export_to_gm.txt --check", &Add};
 }
 
 }  // namespace lamina::cli

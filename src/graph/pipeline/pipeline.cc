@@ -92,8 +92,8 @@ Result<Pipeline> ReadPipeline(const std::vector<DumpFile>& files,
   for (const DumpFile& file : files) {
     Result<Dump> dump = ReadDump(file.path);
     if (!dump) {
-      out.notes.push_back(MakeNote(Severity::kWarning, "unreadable",
-                                   dump.error().ToString()));
+      out.notes.push_back(
+          MakeNote(Severity::kWarning, "unreadable", dump.error().ToString()));
       continue;
     }
     const std::string conflict = NameConflict(file, dump->header);
@@ -149,8 +149,8 @@ ResultSet PipelineTables(const Pipeline& pipeline, bool all, bool all_ops) {
         {"placeholders", ColumnType::kInt, "Inputs of the graph.",
          Shown::kHidden},
         {"weights", ColumnType::kInt, "Parameters and buffers in use."},
-        {"new_ops", ColumnType::kText, "Ops that the graph did not have, with their count.",
-         Shown::kHidden},
+        {"new_ops", ColumnType::kText,
+         "Ops that the graph did not have, with their count.", Shown::kHidden},
         {"vanished_ops", ColumnType::kText,
          "Ops that it has no longer, with their count before.",
          Shown::kHidden}}});
