@@ -290,7 +290,8 @@ class Parser {
     }
     if (IsContainerText(piece)) return ParseNested(begin, end);
     operand.kind = OperandKind::kText;
-    const bool doubtful = piece.find_first_of(" :%,()[]{}") != kNone;
+    const bool doubtful =
+        piece.empty() || piece.find_first_of(" :%,()[]{}") != kNone;
     if (!doubtful) {
       out_.operands.push_back(operand);
       return true;
