@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/escape.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <simdjson.h>
@@ -199,6 +200,35 @@ void AppendSafeCsvField(std::string& out, std::string_view text) {
     return;
   }
   AppendCsvField(out, "'" + std::string(text));
+}
+
+std::string EscapeMarkdown(std::string_view text) {
+  std::string out;
+  for (const char c : EscapeTerminal(text)) {
+    if (std::string_view("\\`*_{}[]<>#|&~").find(c) != std::string_view::npos)
+      out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string MarkdownCode(std::string_view text) {
+  const std::string plain = EscapeTerminal(text);
+  if (plain.empty()) return {};
+  // The fence is longer than any run of backticks inside.
+  size_t longest = 0;
+  size_t run = 0;
+  std::string body;
+  for (const char c : plain) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+    if (c == '|') body += '\\';
+    body += c;
+  }
+  const std::string fence(longest + 1, '`');
+  const bool padded = plain.front() == '`' || plain.back() == '`';
+  const std::string pad(padded ? 1 : 0, ' ');
+  return fence + pad + body + pad + fence;
 }
 
 std::string EscapeXml(std::string_view text) {

@@ -30,6 +30,12 @@ void AppendSafeCsvField(std::string& out, std::string_view text);
 // U+FFFD.
 std::string EscapeXml(std::string_view text);
 
+// Markdown (GitHub's): running text without markup of its own, and a code span
+// that may stand in a cell of a table. Both without control characters, as
+// EscapeTerminal.
+std::string EscapeMarkdown(std::string_view text);
+std::string MarkdownCode(std::string_view text);
+
 // A Python string literal in the form that repr() of Python 3 gives.
 void AppendPythonQuoted(std::string& out, std::string_view text);
 

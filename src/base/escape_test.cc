@@ -48,6 +48,14 @@ TEST(Escape, SafeCsvStopsFormulas) {
   EXPECT_EQ(safe("plain"), "plain");
 }
 
+TEST(Escape, MarkdownLeavesNoMarkup) {
+  EXPECT_EQ(EscapeMarkdown("a_b <c> [d](e) `f` #1\n|"),
+            "a\\_b \\<c\\> \\[d\\](e) \\`f\\` \\#1\\\\n\\|");
+  EXPECT_EQ(MarkdownCode(""), "");
+  EXPECT_EQ(MarkdownCode("a|b<c>"), "`a\\|b<c>`");
+  EXPECT_EQ(MarkdownCode("`x`` y"), "``` `x`` y ```");
+}
+
 TEST(Escape, XmlLeavesNoMarkup) {
   EXPECT_EQ(EscapeXml("<a b='\"&\">\x01"),
             "&lt;a b=&#39;&quot;&amp;&quot;&gt;\xEF\xBF\xBD");

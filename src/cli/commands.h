@@ -11,6 +11,7 @@ CommandInfo EventCommand();
 CommandInfo LayersCommand();
 CommandInfo AnnotateCommand();
 CommandInfo GraphCommand();
+CommandInfo DiffCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

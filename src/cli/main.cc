@@ -16,8 +16,9 @@ namespace {
 
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
-    ReportCommand(), TreeCommand(), LayersCommand(), AnnotateCommand(),
-    GraphCommand(),  EventCommand(), CostCommand(), ListCommand(),
+    ReportCommand(),   TreeCommand(), LayersCommand(),
+    AnnotateCommand(), DiffCommand(), GraphCommand(),
+    EventCommand(),    CostCommand(), ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

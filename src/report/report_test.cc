@@ -165,6 +165,21 @@ TEST_F(Report, TerminalTextHasNoControlCharacters) {
   EXPECT_EQ(text.find('\xff'), std::string::npos);
 }
 
+TEST_F(Report, MarkdownRowsHaveTheCellsOfTheHeading) {
+  std::istringstream text(Written("markdown", "out.md"));
+  size_t rows = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with('|')) continue;
+    ++rows;
+    size_t bars = 0;
+    for (size_t i = 0; i < line.size(); ++i)
+      bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1 : 0;
+    EXPECT_EQ(bars, 5U) << line;
+    EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
+  }
+  EXPECT_EQ(rows, std::size(kHostile) + 3);
+}
+
 TEST_F(Report, XlsxIsAZipWithBothSheets) {
   const std::string bytes = Written("xlsx", "out.xlsx");
   EXPECT_TRUE(bytes.starts_with("PK\x03\x04"));

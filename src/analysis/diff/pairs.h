@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What became of the device work of two matched sides: every linked slice of
+// either side is in exactly one OpRow, every slice in exactly one KernelRow.
+//
+// Work of an unmatched entry below a matched op belongs to that op when the
+// other side has left-over work there as well: the op is done by other kernels.
+// Elsewhere an unmatched entry is work that only one side has.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/diff/match.h"
+#include "analysis/diff/side.h"
+
+namespace lamina::analysis::diff {
+
+enum class Change : uint8_t {
+  kChanged,  // same op, same shapes, same kernels; another time or count
+  kOnlyA,
+  kOnlyB,
+  kOtherKernel,
+  kOtherShape,  // other shapes or types
+};
+std::string_view ChangeName(Change change);
+
+// By side: 0 is A, 1 is B.
+template <class T>
+using PerSide = std::array<T, 2>;
+
+struct OpRow {
+  StringId op, module;
+  PerSide<StringId> dims;  // invalid: not recorded
+  PerSide<StringId> types;
+  Change change = Change::kChanged;
+  PerSide<int64_t> count{};  // calls
+  PerSide<int64_t> time_ns{};
+  PerSide<SliceId> first;  // host slice of the first call
+
+  int64_t delta_ns() const { return time_ns[1] - time_ns[0]; }
+  bool equal() const {
+    return change == Change::kChanged && count[0] == count[1] &&
+           time_ns[0] == time_ns[1];
+  }
+};
+
+struct KernelRow {
+  StringId op;               // empty: unlinked
+  PerSide<StringId> kernel;  // invalid: no counterpart
+  PerSide<int64_t> count{};
+  PerSide<int64_t> time_ns{};
+
+  int64_t delta_ns() const { return time_ns[1] - time_ns[0]; }
+  bool equal() const {
+    return kernel[0] == kernel[1] && count[0] == count[1] &&
+           time_ns[0] == time_ns[1];
+  }
+};
+
+// Both in the order of their first slice.
+struct PairRows {
+  std::vector<OpRow> ops;
+  std::vector<KernelRow> kernels;
+};
+
+PairRows CollectRows(const Side& a, const Side& b, const Matching& matching);
+
+}  // namespace lamina::analysis::diff

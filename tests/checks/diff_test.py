@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""lamina diff: totals that add up, no row for a trace against itself, and
+exactly the known edits of edited copies."""
+import json
+import os
+import pathlib
+
+from common import SAMPLES, Checks, Exact, lamina, report, temporary
+from trace_edits import Editor, load, save
+
+TABLES = ("diff_ops", "diff_kernels", "diff_by", "diff_causes", "diff_calls",
+          "diff_moved")
+
+
+def diff(a, b, *args, status=0):
+    run = lamina("diff", a, b, "--format", "json", *args, status=status)
+    document = json.loads(run.stdout, parse_float=Exact)
+    return document["tables"]
+
+
+def total(rows, column):
+    return sum(row[column].ns for row in rows)
+
+
+def check_sums(checks, what, a, b):
+    tables = diff(a, b)
+    sides = tables["diff_totals"]
+    for side, row, path in zip("ab", sides, (a, b)):
+        listed = total(tables["diff_ops"], f"kernel_time_{side}_us")
+        checks.equal(f"{what}: listed of {side}", row["listed_us"].ns, listed)
+        checks.equal(f"{what}: kernel time of {side}",
+                     row["kernel_time_us"].ns,
+                     listed + row["unchanged_us"].ns + row["unlinked_us"].ns)
+        own, _ = report(path, "--only", "kernels")
+        checks.equal(f"{what}: device events of {side}",
+                     row["kernel_time_us"].ns,
+                     total(own["kernels"], "kernel_time_us"))
+        checks.equal(f"{what}: unlinked of {side}", row["unlinked_us"].ns,
+                     total([r for r in own["kernels"] if not r["op"]],
+                           "kernel_time_us"))
+    for column in ("kernel_time_us", "total_us"):
+        delta = sides[1][column].ns - sides[0][column].ns
+        if column == "total_us":
+            checks.equal(f"{what}: causes", delta,
+                         total(tables["diff_causes"], "delta_us"))
+            continue
+        checks.equal(f"{what}: kernels", delta,
+                     total(tables["diff_kernels"], "delta_us"))
+        for dimension in {r["dimension"] for r in tables["diff_by"]} - {
+                "timeline"}:
+            rows = [r for r in tables["diff_by"]
+                    if r["dimension"] == dimension]
+            checks.equal(f"{what}: {dimension}", delta,
+                         total(rows, "delta_us"))
+    for row in tables["diff_ops"]:
+        checks.equal(f"{what}: delta", row["delta_us"].ns,
+                     row["kernel_time_b_us"].ns - row["kernel_time_a_us"].ns)
+    return tables
+
+
+def check_self(checks, path):
+    tables = diff(path, path, "--fail-above", "0%")
+    for name in TABLES:
+        checks.equal(f"{path.name} against itself: {name}", tables[name], [])
+
+
+def short(rows):
+    return sorted((r["op"], r["module"].split("/")[-1], r["kind"],
+                   r["count_a"], r["count_b"]) for r in rows)
+
+
+def check_edits(checks, path, folder, layer, ops):
+    """`layer`: prefix of the layers' module names; `ops`: one to slow down,
+    one to remove, one to add, each with the layer that it is in and the calls
+    that it shares its row with."""
+    original = load(path)
+    copy_path = folder / "edited.json"
+
+    def find(editor, number, op, _=1):
+        span = next(e for e in editor.events
+                    if e.get("name") == f"nn.Module: {layer}{number}")
+        return next(e for e in editor.inside(span)
+                    if e.get("cat") == "cpu_op" and e["name"] == op)
+
+    def layer_span(editor, number):
+        return next(e for e in editor.events
+                    if e.get("name") == f"nn.Module: {layer}{number}")
+
+    what = path.name
+    slow_op, gone_op, new_op = ops
+    # Each alone.
+    editor = Editor(original)
+    editor.slow(find(editor, *slow_op), 1.2)
+    save(editor.document, copy_path)
+    slow = diff(path, copy_path)
+    checks.equal(f"{what}: one op is slower",
+                 [(r["op"], r["kind"], r["count_a"], r["count_b"])
+                  for r in slow["diff_ops"]], 
+                 [(slow_op[1], "changed", slow_op[2], slow_op[2])])
+    checks.true(f"{what}: by a fifth",
+                abs(slow["diff_ops"][0]["ratio"] - 1 - 0.2 / slow_op[2]) <
+                0.01)
+    checks.equal(f"{what}: nothing moved", slow["diff_moved"], [])
+
+    editor = Editor(original)
+    editor.remove(find(editor, *gone_op))
+    save(editor.document, copy_path)
+    gone = diff(path, copy_path)
+    checks.equal(f"{what}: one op is gone",
+                 [(r["op"], r["kind"], r["count_a"], r["count_b"])
+                  for r in gone["diff_ops"]], [(gone_op[1], "only_a", 1, 0)])
+
+    editor = Editor(original)
+    editor.add(find(editor, *new_op))
+    save(editor.document, copy_path)
+    new = diff(path, copy_path)
+    checks.equal(f"{what}: one op is new",
+                 [(r["op"], r["kind"], r["count_a"], r["count_b"])
+                  for r in new["diff_ops"]], [(new_op[1], "only_b", 0, 1)])
+    check_sums(checks, f"{what} with a new op", path, copy_path)
+
+    editor = Editor(original)
+    editor.swap(layer_span(editor, 1), layer_span(editor, 2))
+    save(editor.document, copy_path)
+    moved = diff(path, copy_path)
+    checks.equal(f"{what}: swapped layers cost nothing",
+                 short(moved["diff_ops"]), [])
+    names = [r["name"] for r in moved["diff_moved"]]
+    checks.true(f"{what}: one of two swapped layers has moved: {names}",
+                names in ([f"nn.Module: {layer}1"], [f"nn.Module: {layer}2"]))
+
+    # All at once.
+    editor = Editor(original)
+    editor.swap(layer_span(editor, 1), layer_span(editor, 2))
+    editor.slow(find(editor, *slow_op), 1.2)
+    editor.remove(find(editor, *gone_op))
+    editor.add(find(editor, *new_op))
+    save(editor.document, copy_path)
+    both = diff(path, copy_path)
+    alone = short(slow["diff_ops"] + gone["diff_ops"] + new["diff_ops"])
+    checks.equal(f"{what}: all edits at once", short(both["diff_ops"]), alone)
+    checks.equal(f"{what}: and the layer", len(both["diff_moved"]), 1)
+    check_sums(checks, f"{what} with all edits", path, copy_path)
+
+    # The check for CI: a slower op is above, the way back is not.
+    slower = Editor(original)
+    for event in slower.events:
+        if event.get("cat") == "kernel":
+            event["dur"] = round(event["dur"] * 1.05, 3)
+    save(slower.document, copy_path)
+    lamina("diff", path, copy_path, "--fail-above", "4%", status=1)
+    lamina("diff", path, copy_path, "--fail-above", "6%", status=0)
+    lamina("diff", copy_path, path, "--fail-above", "0%", status=0)
+
+
+def main():
+    checks = Checks()
+    for name in ("serve", "train_step", "moe"):
+        check_self(checks, SAMPLES / f"{name}.json.gz")
+    check_self(checks, SAMPLES / "graphs" / "replay.json.gz")
+    check_sums(checks, "eager and replay", SAMPLES / "graphs/eager.json.gz",
+               SAMPLES / "graphs/replay.json.gz")
+    check_sums(checks, "ranks", SAMPLES / "ranks/rank0.json.gz",
+               SAMPLES / "ranks/rank2.json.gz")
+    with temporary() as name:
+        folder = pathlib.Path(name)
+        check_edits(checks, SAMPLES / "serve.json.gz", folder, "DecoderLayer_",
+                    ((0, "aten::mm", 2), (3, "vllm::rotary_embedding"),
+                     (3, "vllm::fused_add_rms_norm")))
+        shared = pathlib.Path(os.environ.get(
+            "LAMINA_SHARED", SAMPLES.parent.parent / "shared"))
+        traces = shared / "traces"
+        if traces.is_dir():
+            for model in ("qwen1.5-0.5b", "falconsai-vit"):
+                check_sums(checks, model, traces / f"h100-{model}.json.gz",
+                           traces / f"mi300-{model}.json.gz")
+            for path in sorted(traces.glob("*.json.gz")):
+                if "rocprof" not in path.name:
+                    check_self(checks, path)
+            check_edits(checks, traces / "h100-qwen1.5-0.5b.json.gz", folder,
+                        "Qwen2DecoderLayer_",
+                        ((3, "aten::addmm", 1), (5, "aten::silu"),
+                         (7, "aten::rsqrt")))
+        else:
+            print(f"without reference traces: none in {shared}")
+    checks.finish()
+
+
+main()
