@@ -3,6 +3,7 @@
 // lamina report: where did the GPU time go?
 #include "base/byte_sink.h"
 #include "cli/commands.h"
+#include "engine/page.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
 
@@ -16,7 +17,23 @@ struct Options {
   double micro_idle_us = 0;
   std::string link = "auto";
   std::string roofline;
+  double html_max_mb = 25;
 };
+
+// The page holds the events beside the tables.
+Status WriteReportPage(engine::Session& session, Document document,
+                       const ReportOptions& report, double max_mb,
+                       const Common& common) {
+  engine::PageOptions page;
+  page.output = common.output;
+  page.threads = report.threads;
+  page.max_bytes = static_cast<uint64_t>(max_mb * 1e6);
+  page.link =
+      report.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+  page.python_stacks = report.python_stacks || report.recompute;
+  page.settings = engine::SettingsOf(report);
+  return engine::WritePage(session, std::move(document), page);
+}
 
 Result<int> RunReport(const Options& options, Common& common) {
   ReportOptions report = options.report;
@@ -44,6 +61,12 @@ Result<int> RunReport(const Options& options, Common& common) {
     for (Table& table : document.result.tables) table.Truncate(common.top);
   }
   const ScopedStage stage(&common.times, "write");
+  if (common.format == "html" && report.layout == "native" &&
+      report.only.empty() && common.top == 0) {
+    LAMINA_TRY(WriteReportPage(*session, std::move(document), report,
+                               options.html_max_mb, common));
+    return kFine;
+  }
   LAMINA_TRY(Write(document, common));
   return kFine;
 }
@@ -80,6 +103,10 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--micro-idle-us", options->micro_idle_us,
                  "Split idle time into gaps below and above this")
       ->check(CLI::Range(0.001, 1e9));
+  app.add_option("--html-max-mb", options->html_max_mb,
+                 "Size above which a page leaves out detail, in MB")
+      ->check(CLI::Range(1.0, 2000.0))
+      ->capture_default_str();
   common.AddTo(app);
   return [options, &common] { return RunReport(*options, common); };
 }

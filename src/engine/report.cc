@@ -57,14 +57,19 @@ Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
 
 }  // namespace
 
-Result<Document> MakeReport(Session& session, const ReportOptions& options,
-                            StageTimes* times) {
+analysis::Settings SettingsOf(const ReportOptions& options) {
   analysis::Settings settings;
   settings.threads = options.threads;
   settings.short_kernel_ns = options.short_kernel_ns;
   settings.micro_idle_ns = options.micro_idle_ns;
   settings.recompute = options.recompute;
   settings.costs = true;
+  return settings;
+}
+
+Result<Document> MakeReport(Session& session, const ReportOptions& options,
+                            StageTimes* times) {
+  const analysis::Settings settings = SettingsOf(options);
 
   Document document;
   document.command = "report";
@@ -122,7 +127,7 @@ Status WriteDocument(const Document& document, std::string_view format,
   const report::WriterInfo* writer = report::FindWriter(format);
   if (writer == nullptr) {
     return Fail(UsageError("unknown format '" + std::string(format) + "'",
-                           "table, csv, json or xlsx"));
+                           "table, csv, json, xlsx or html"));
   }
   report::WriteOptions options;
   options.output = output;

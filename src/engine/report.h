@@ -8,6 +8,9 @@
 
 namespace lamina::engine {
 
+// What the analyses of a report are told.
+analysis::Settings SettingsOf(const ReportOptions& options);
+
 // `options.threads` must be set.
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
                             StageTimes* times);

@@ -138,6 +138,29 @@ std::string_view Modules::ClassName(std::string_view recorded) {
   return name;
 }
 
+std::vector<ModulePathId> Modules::Preorder() const {
+  std::vector<std::vector<uint32_t>> children(paths_.size());
+  std::vector<uint32_t> stack;
+  for (uint32_t i = 0; i < paths_.size(); ++i) {
+    if (paths_[i].parent.valid()) {
+      children[paths_[i].parent.value].push_back(i);
+    } else {
+      stack.push_back(i);
+    }
+  }
+  // paths_ is in order of first call, and so are children.
+  std::reverse(stack.begin(), stack.end());
+  std::vector<ModulePathId> order;
+  order.reserve(paths_.size());
+  while (!stack.empty()) {
+    const uint32_t i = stack.back();
+    stack.pop_back();
+    order.emplace_back(i);
+    stack.insert(stack.end(), children[i].rbegin(), children[i].rend());
+  }
+  return order;
+}
+
 std::string Modules::PathText(ModulePathId id) const {
   std::vector<std::string_view> names;
   for (; id.valid(); id = paths_[id.value].parent)

@@ -41,6 +41,9 @@ class Modules {
   // Parents stand before their children.
   const std::vector<Path>& paths() const { return paths_; }
   const Path& path(ModulePathId id) const { return paths_[id.value]; }
+  // All paths in order of the hierarchy: each before what is below it,
+  // siblings by first call. The order of the rows of the table modules.
+  std::vector<ModulePathId> Preorder() const;
   const Call& call(ModuleCallId id) const { return calls_[id.value]; }
 
   // The innermost module call that holds the start of a node on its thread.

@@ -14,6 +14,7 @@
 #include "analysis/common/stats.h"
 #include "base/decimal.h"
 #include "base/parallel.h"
+#include "base/text.h"
 
 namespace lamina::analysis::efficiency {
 namespace {
@@ -91,6 +92,18 @@ Schema OpportunitySchema() {
             "Running share of the busy time of the device.", Shown::kPercent}}};
 }
 
+// True for a copy between host and device: it is bound by the link between
+// them, so the memory of the device says nothing about it.
+bool CrossesHostLink(const trace::Trace& trace, SliceId s) {
+  if (trace.KindOf(s) != trace::Kind::kMemcpy) return false;
+  const std::string_view name = trace.Name(s);
+  for (const std::string_view direction :
+       {"HtoD", "DtoH", "HostToDevice", "DeviceToHost"}) {
+    if (Contains(name, direction)) return true;
+  }
+  return false;
+}
+
 struct Row {
   uint32_t group = 0;
   std::string_view family;
@@ -127,6 +140,7 @@ class Analysis {
       row.group = static_cast<uint32_t>(g);
       std::vector<int64_t> busy;
       std::map<size_t, int64_t> families;
+      bool host_link = false;
       for (const uint32_t c : groups[g].calls) {
         const auto work = view_.Work(view_.calls()[c]);
         if (work.empty()) continue;
@@ -134,8 +148,10 @@ class Analysis {
         row.kernel_time_ns += SumOf(context_.trace, work);
         busy.push_back(UnionOf(context_.trace, work));
         row.busy_ns += busy.back();
-        for (const SliceId s : work)
+        for (const SliceId s : work) {
           families[context_.device.family(s)] += context_.trace.Duration(s);
+          host_link = host_link || CrossesHostLink(context_.trace, s);
+        }
       }
       if (busy.empty()) return;
       // The family that most of the time belongs to.
@@ -144,7 +160,7 @@ class Analysis {
         if (ns > families[best]) best = family;
       }
       row.family = context_.catalog.family(best).name;
-      if (groups[g].cost && context_.efficiency->device) {
+      if (groups[g].cost && context_.efficiency->device && !host_link) {
         row.roofline = cost::RooflineOf(
             *groups[g].cost, *context_.efficiency->device, groups[g].spec);
       }

@@ -69,15 +69,6 @@ Result<ResultSet> Run(const Context& context) {
   for (const tree::Modules::Call& call : modules.calls())
     sums[call.path.value].host += trace.Duration(call.slice);
   // Children stand behind their parents: add up from the end.
-  std::vector<std::vector<uint32_t>> children(paths.size());
-  std::vector<uint32_t> roots;
-  for (uint32_t i = 0; i < paths.size(); ++i) {
-    if (paths[i].parent.valid()) {
-      children[paths[i].parent.value].push_back(i);
-    } else {
-      roots.push_back(i);
-    }
-  }
   for (size_t i = paths.size(); i-- > 0;) {
     if (!paths[i].parent.valid()) continue;
     Sums& parent = sums[paths[i].parent.value];
@@ -90,12 +81,8 @@ Result<ResultSet> Run(const Context& context) {
                            static_cast<double>(all))
                    : Value();
   };
-  // Preorder: paths_ is already in order of first call, and so are children.
-  std::vector<uint32_t> stack(roots.rbegin(), roots.rend());
-  while (!stack.empty()) {
-    const uint32_t i = stack.back();
-    stack.pop_back();
-    const tree::ModulePathId id(i);
+  for (const tree::ModulePathId id : modules.Preorder()) {
+    const uint32_t i = id.value;
     const std::string_view recorded = trace.Text(paths[i].name);
     const Sums& s = sums[i];
     const std::string path = modules.PathText(id);
@@ -105,7 +92,6 @@ Result<ResultSet> Run(const Context& context) {
               paths[i].parent.valid() ? Value(parent) : Value(), paths[i].depth,
               paths[i].calls, s.kernels, s.total, percent(s.total), s.self,
               s.backward, s.host);
-    stack.insert(stack.end(), children[i].rbegin(), children[i].rend());
   }
   table.Add("(outside)", "", std::nullopt, 0, std::nullopt, outside.kernels,
             outside.total, percent(outside.total), outside.self,

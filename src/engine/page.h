@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of a report: its document with the tables of layers, and beside it
+// the events themselves in columns, so that every number on the page leads to
+// the events that it was made of.
+#pragma once
+
+#include <string>
+
+#include "engine/session.h"
+
+namespace lamina::engine {
+
+struct PageOptions {
+  std::string output = "-";
+  int threads = 1;
+  // Detail is left out of a page that would be larger, in a fixed order.
+  uint64_t max_bytes = uint64_t{25} << 20;
+  tree::LinkMode link = tree::LinkMode::kAuto;
+  bool python_stacks = false;
+  analysis::Settings settings;
+};
+
+// `document` is what MakeReport made of this session with the native layout.
+Status WritePage(Session& session, Document document,
+                 const PageOptions& options);
+
+}  // namespace lamina::engine

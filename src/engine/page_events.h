@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Events of a trace as columns of a page.
+//
+// Device events stand lane by lane, by start; host events thread by thread.
+// Every device event names the rows of the tables that count it (kernels,
+// op_efficiency, modules, layers, passes, steps), so the page can add up the
+// events of any row and need not know how the row was made.
+#pragma once
+
+#include "analysis/layers/layers.h"
+#include "lamina/result.h"
+#include "render/html/page.h"
+
+namespace lamina::engine {
+
+// Which host events a page holds; each step keeps less than the one before.
+enum class HostDetail { kAll, kNoDeepCalls, kWithDeviceWork, kRanges, kNone };
+
+// Adds the blocks "device" and "host" and the facts that describe them.
+// `document` is the one of the page.
+void AddEvents(const analysis::Context& context,
+               const analysis::layers::LayerModel& layers,
+               const Document& document, HostDetail detail, render::Page& page);
+
+}  // namespace lamina::engine

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/html/columns.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <zlib.h>
+
+namespace lamina::render {
+namespace {
+
+// Undoes what Block does, by the description of the format.
+std::vector<int64_t> Read(const Block& block, size_t index) {
+  size_t at = 0;
+  for (size_t c = 0; c < index; ++c)
+    at += block.columns()[c].width * block.rows();
+  const PackedColumn& column = block.columns()[index];
+  std::vector<int64_t> out;
+  size_t next = 0;
+  int64_t last = 0;
+  for (size_t i = 0; i < block.rows(); ++i) {
+    uint64_t code = 0;
+    for (int plane = 0; plane < column.width; ++plane) {
+      const auto byte =
+          static_cast<uint8_t>(block.raw()[at + plane * block.rows() + i]);
+      code |= uint64_t{byte} << (8 * plane);
+    }
+    if (next < column.wide.size() && column.wide[next].first == i) {
+      last = column.wide[next++].second;
+    } else if (column.delta) {
+      last += static_cast<int64_t>(code >> 1) ^ -static_cast<int64_t>(code & 1);
+    } else {
+      last = static_cast<int64_t>(code);
+    }
+    out.push_back(last);
+  }
+  EXPECT_EQ(next, column.wide.size());
+  return out;
+}
+
+TEST(BlockTest, ColumnsReadBack) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 200; ++round) {
+    const size_t rows = random() % 60;
+    std::vector<int64_t> rising(rows), small(rows), signs(rows);
+    int64_t t = static_cast<int64_t>(random() % 1000);
+    for (size_t i = 0; i < rows; ++i) {
+      // Now and then a step that 32 bits cannot hold.
+      t += static_cast<int64_t>(random() %
+                                (random() % 9 == 0 ? 1ull << 40 : 5000));
+      rising[i] = t;
+      small[i] = static_cast<int64_t>(random() % (round % 2 ? 200 : 70000));
+      signs[i] = static_cast<int64_t>(random() % 2000) - 1000;
+    }
+    Block block("b", rows);
+    block.Add("rising", rising, true);
+    block.Add("small", small);
+    block.Add("signs", signs, true);
+    ASSERT_EQ(block.columns().size(), 3u);
+    if (block.columns()[0].width != 8) {
+      EXPECT_EQ(Read(block, 0), rising);
+    }
+    EXPECT_EQ(Read(block, 1), small);
+    EXPECT_EQ(Read(block, 2), signs);
+    EXPECT_LE(block.columns()[1].width, round % 2 ? 1 : 4);
+  }
+}
+
+TEST(BlockTest, ManyWideNumbersBecomeDoubles) {
+  std::vector<int64_t> values(100);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = (int64_t{1} << 40) + static_cast<int64_t>(i);
+  Block block("b", values.size());
+  block.Add("v", values);
+  ASSERT_EQ(block.columns()[0].width, 8);
+  for (size_t i = 0; i < values.size(); ++i) {
+    char bytes[8];
+    for (size_t plane = 0; plane < 8; ++plane)
+      bytes[plane] = block.raw()[plane * values.size() + i];
+    double value = 0;
+    std::memcpy(&value, bytes, sizeof value);
+    EXPECT_EQ(static_cast<int64_t>(value), values[i]);
+  }
+}
+
+std::string Inflate(std::string_view bytes, size_t size) {
+  std::string out(size + 1, '\0');
+  z_stream stream{};
+  EXPECT_EQ(inflateInit2(&stream, -15), Z_OK);
+  stream.next_in =
+      reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // NOLINT
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(inflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  inflateEnd(&stream);
+  return out;
+}
+
+TEST(DeflateTest, PartsJoinToOneStream) {
+  std::mt19937 random(1);
+  for (const size_t size : {0u, 1u, 1000u, (1u << 20) + 7u, 3u << 20}) {
+    std::string bytes(size, '\0');
+    for (char& c : bytes) c = static_cast<char>(random() % 7);
+    const std::string packed = Deflate(bytes, 4);
+    EXPECT_EQ(Inflate(packed, size), bytes);
+    EXPECT_EQ(Deflate(bytes, 1), packed);
+  }
+}
+
+TEST(Base64Test, KnownAnswers) {  // RFC 4648, section 10
+  EXPECT_EQ(Base64(""), "");
+  EXPECT_EQ(Base64("f"), "Zg==");
+  EXPECT_EQ(Base64("fo"), "Zm8=");
+  EXPECT_EQ(Base64("foo"), "Zm9v");
+  EXPECT_EQ(Base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(Base64("\xff\xfe"), "//4=");
+}
+
+}  // namespace
+}  // namespace lamina::render

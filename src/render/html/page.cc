@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/html/page.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/version.h"
+
+// The template that web/build.mjs made; empty in a build without node.
+asm(".section .rodata\n"
+    ".global lamina_page_begin\n"
+    ".global lamina_page_end\n"
+    "lamina_page_begin:\n"
+    ".incbin \"" LAMINA_PAGE_TEMPLATE
+    "\"\n"
+    "lamina_page_end:\n"
+    ".byte 0\n"
+    ".previous\n");
+
+extern "C" {
+extern const char lamina_page_begin[];
+extern const char lamina_page_end[];
+}
+
+namespace lamina::render {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+std::string_view Template() {
+  return {lamina_page_begin,
+          static_cast<size_t>(lamina_page_end - lamina_page_begin)};
+}
+
+// JSON inside <script>: no text can close the element or open a comment.
+std::string ForScript(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void AppendJson(std::string& out, std::string_view key, std::string_view text) {
+  AppendJsonQuoted(out, key);
+  out += ':';
+  AppendJsonQuoted(out, text);
+}
+
+std::string_view TypeName(ColumnType type) {
+  switch (type) {
+    case ColumnType::kText:
+      return "text";
+    case ColumnType::kInt:
+      return "int";
+    case ColumnType::kReal:
+      return "real";
+    case ColumnType::kBool:
+      return "bool";
+    case ColumnType::kTime:
+      return "time";
+  }
+  return "";
+}
+
+std::string_view ShownName(Shown shown) {
+  switch (shown) {
+    case Shown::kPlain:
+      return "plain";
+    case Shown::kPercent:
+      return "percent";
+    case Shown::kBytes:
+      return "bytes";
+    case Shown::kCount:
+      return "count";
+    case Shown::kBar:
+      return "bar";
+    case Shown::kHidden:
+      return "hidden";
+  }
+  return "";
+}
+
+// One column of a table: its numbers, and beside them which rows hold none.
+// Integers that a double cannot hold travel as text.
+void AddTableColumn(const Table& table, size_t c, PageStrings& strings,
+                    Block& block, std::string& json) {
+  const size_t rows = table.rows();
+  const Column& column = table.schema().columns[c];
+  bool nulls = false;
+  bool as_text = column.type == ColumnType::kText;
+  for (size_t r = 0; r < rows; ++r) {
+    nulls = nulls || table.IsNull(r, c);
+    if (column.type == ColumnType::kInt || column.type == ColumnType::kTime)
+      as_text = as_text || (!table.IsNull(r, c) && !Exact(table.Int(r, c)));
+  }
+  const std::string name = std::to_string(c);
+  if (column.type == ColumnType::kReal) {
+    std::vector<double> values(rows);
+    for (size_t r = 0; r < rows; ++r)
+      values[r] = table.IsNull(r, c) ? 0.0 : table.At(r, c).real();
+    block.AddReals(name, values);
+  } else {
+    std::vector<int64_t> values(rows);
+    std::string text;
+    for (size_t r = 0; r < rows; ++r) {
+      if (table.IsNull(r, c)) continue;
+      if (!as_text) {
+        values[r] = table.Int(r, c);
+        continue;
+      }
+      text.clear();
+      AppendCellText(text, table, r, c);
+      values[r] = strings.Id(text);
+    }
+    const bool negative = std::any_of(values.begin(), values.end(),
+                                      [](int64_t v) { return v < 0; });
+    block.Add(name, values, negative);
+  }
+  if (nulls) {
+    std::vector<int64_t> missing(rows);
+    for (size_t r = 0; r < rows; ++r) missing[r] = table.IsNull(r, c) ? 1 : 0;
+    block.Add(name + "?", missing);
+  }
+  json += '{';
+  AppendJson(json, "name", column.name);
+  json += ',';
+  AppendJson(json, "type", TypeName(column.type));
+  json += ',';
+  AppendJson(json, "shown", ShownName(column.shown));
+  json += ',';
+  AppendJson(json, "doc", column.doc);
+  json += as_text ? ",\"text\":1" : "";
+  json += nulls ? ",\"nulls\":1}" : "}";
+}
+
+void AppendTables(Page& page, std::string& json) {
+  json += "\"tables\":[";
+  const auto& tables = page.document.result.tables;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const Table& table = tables[t];
+    Block block("t" + std::to_string(t), table.rows());
+    json += t > 0 ? ",{" : "{";
+    AppendJson(json, "name", table.name());
+    json += ',';
+    AppendJson(json, "doc", table.schema().doc);
+    json += ",\"rows\":" + std::to_string(table.rows()) + ",\"columns\":[";
+    for (size_t c = 0; c < table.columns(); ++c) {
+      if (c > 0) json += ',';
+      AddTableColumn(table, c, page.strings, block, json);
+    }
+    json += "]}";
+    page.blocks.push_back(std::move(block));
+  }
+  json += ']';
+}
+
+void AppendNotes(const ResultSet& result, std::string& json) {
+  json += "\"notes\":[";
+  for (size_t i = 0; i < result.notes.size(); ++i) {
+    const Note& note = result.notes[i];
+    json += i > 0 ? ",{" : "{";
+    AppendJson(json, "severity", SeverityName(note.severity));
+    json += ',';
+    AppendJson(json, "id", note.id);
+    json += ',';
+    AppendJson(json, "text", note.text);
+    if (note.worth_ns)
+      json += ",\"worth_ns\":" + std::to_string(*note.worth_ns);
+    json += ',';
+    AppendJson(json, "claim", note.claim);
+    json += ",\"evidence\":[";
+    for (size_t k = 0; k < note.evidence.size(); ++k) {
+      const Evidence& evidence = note.evidence[k];
+      json += k > 0 ? ",{" : "{";
+      AppendJson(json, "table", evidence.table);
+      json += ',';
+      AppendJson(json, "column", evidence.column);
+      json += ',';
+      AppendJson(json, "value", evidence.value);
+      json += ",\"events\":[";
+      for (size_t e = 0; e < evidence.events.size(); ++e)
+        json += (e > 0 ? "," : "") + std::to_string(evidence.events[e]);
+      json += "]}";
+    }
+    json += "]}";
+  }
+  json += ']';
+}
+
+void AppendBlocks(const std::vector<Block>& blocks, std::string& json) {
+  json += "\"blocks\":[";
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const Block& block = blocks[b];
+    json += b > 0 ? ",{" : "{";
+    AppendJson(json, "name", block.name());
+    json += ",\"rows\":" + std::to_string(block.rows()) +
+            ",\"bytes\":" + std::to_string(block.raw().size()) +
+            ",\"columns\":[";
+    for (size_t c = 0; c < block.columns().size(); ++c) {
+      const PackedColumn& column = block.columns()[c];
+      json += c > 0 ? ",{" : "{";
+      AppendJson(json, "name", column.name);
+      json += ",\"width\":" + std::to_string(column.width);
+      if (column.delta) json += ",\"delta\":1";
+      if (!column.wide.empty()) {
+        json += ",\"wide\":[";
+        for (size_t w = 0; w < column.wide.size(); ++w) {
+          json += (w > 0 ? ",[" : "[") + std::to_string(column.wide[w].first) +
+                  "," + std::to_string(column.wide[w].second) + "]";
+        }
+        json += ']';
+      }
+      json += '}';
+    }
+    json += "]}";
+  }
+  json += ']';
+}
+
+std::string Title(const Document& document) {
+  std::string title = "lamina " + document.command;
+  if (!document.inputs.empty()) {
+    const std::string& input = document.inputs[0];
+    title += ": " + input.substr(input.find_last_of('/') + 1);
+  }
+  return EscapeXml(Shorten(title, 200));
+}
+
+// What a reader without script sees: the notes and the first tables.
+std::string Summary(const Document& document) {
+  std::string out = "<h1>" + Title(document) + "</h1>\n";
+  for (const Note& note : document.result.notes) {
+    if (note.severity == Severity::kInfo) continue;
+    out += "<p>" + EscapeXml(Shorten(note.text, 1000));
+    if (note.worth_ns) out += " (" + HumanTime(*note.worth_ns) + ")";
+    out += "</p>\n";
+  }
+  size_t shown = 0;
+  for (const Table& table : document.result.tables) {
+    if (table.rows() == 0) continue;
+    if (++shown > 2) break;
+    out += "<h2>" + EscapeXml(table.name()) + "</h2>\n<table><thead><tr>";
+    for (const Column& column : table.schema().columns)
+      out += "<th scope=\"col\">" + EscapeXml(column.name) + "</th>";
+    out += "</tr></thead><tbody>\n";
+    for (size_t r = 0; r < std::min<size_t>(table.rows(), 20); ++r) {
+      out += "<tr>";
+      for (size_t c = 0; c < table.columns(); ++c) {
+        const Shown as = table.schema().columns[c].shown;
+        std::string text = CellText(table, r, c);
+        if (!table.IsNull(r, c) && (as == Shown::kPercent || as == Shown::kBar))
+          text = std::to_string(std::lround(table.At(r, c).real()));
+        out += "<td>" + EscapeXml(Shorten(text, 200)) + "</td>";
+      }
+      out += "</tr>\n";
+    }
+    out += "</tbody></table>\n";
+  }
+  return out;
+}
+
+// Template text up to a placeholder, which it must hold.
+std::string_view Until(std::string_view& text, std::string_view mark) {
+  const size_t at = text.find(mark);
+  LAMINA_CHECK(at != std::string_view::npos);
+  const std::string_view before = text.substr(0, at);
+  text.remove_prefix(at + mark.size());
+  return before;
+}
+
+}  // namespace
+
+int64_t PageStrings::Id(std::string_view text) {
+  // Names are cut: a page shows at most this much of one.
+  constexpr size_t kMostBytes = 10000;
+  if (text.size() > kMostBytes)
+    return pool_.Intern(Shorten(text, kMostBytes - 4)).value;
+  return pool_.Intern(text).value;
+}
+
+std::vector<Block> PageStrings::Blocks() const {
+  std::vector<int64_t> lengths;
+  std::string bytes;
+  for (uint32_t id = 0; id < pool_.size(); ++id) {
+    const std::string_view text = pool_[StringId(id)];
+    lengths.push_back(static_cast<int64_t>(text.size()));
+    bytes += text;
+  }
+  std::vector<Block> blocks;
+  blocks.emplace_back("string_lengths", lengths.size());
+  blocks.back().Add("length", lengths);
+  blocks.emplace_back("string_bytes", bytes.size());
+  blocks.back().AddBytes("bytes", bytes);
+  return blocks;
+}
+
+bool HasPage() { return !Template().empty(); }
+
+Status WritePage(Page& page, ByteSink& sink, int threads) {
+  if (!HasPage()) {
+    return Fail(UsageError("this build of lamina has no report page",
+                           "build it where node and npm are installed"));
+  }
+  const Document& document = page.document;
+  std::string json = "{\"schema\":" + std::to_string(kSchemaVersion) + ",";
+  AppendJson(json, "version", Version());
+  json += ',';
+  AppendJson(json, "command", document.command);
+  json += ",\"inputs\":[";
+  for (size_t i = 0; i < document.inputs.size(); ++i) {
+    if (i > 0) json += ',';
+    AppendJsonQuoted(json, document.inputs[i]);
+  }
+  json += "],";
+  for (const auto& [key, value] : page.facts)
+    json += JsonQuote(key) + ":" + value + ",";
+  AppendNotes(document.result, json);
+  json += ',';
+  AppendTables(page, json);
+  json += ',';
+  for (Block& block : page.strings.Blocks())
+    page.blocks.push_back(std::move(block));
+  AppendBlocks(page.blocks, json);
+  json += '}';
+
+  std::string_view rest = Template();
+  sink.Write(Until(rest, "{{title}}"));
+  sink.Write(Title(document));
+  sink.Write(Until(rest, "{{summary}}"));
+  sink.Write(Summary(document));
+  sink.Write(Until(rest, "{{data}}"));
+  sink.Write("<script type=\"application/json\" id=\"manifest\">");
+  sink.Write(ForScript(json));
+  sink.Write("</script>\n");
+  for (const Block& block : page.blocks) {
+    sink.Write("<script type=\"application/json\" id=\"block-" + block.name() +
+               "\">\"");
+    sink.Write(Base64(Deflate(block.raw(), threads)));
+    sink.Write("\"</script>\n");
+  }
+  sink.Write(rest);
+  return {};
+}
+
+}  // namespace lamina::render

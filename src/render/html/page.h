@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The report page: one HTML file that holds a document, columns of events if
+// there are any, and the program of web/ that shows them. This writer fills
+// placeholders of a template that the build makes; it never builds script
+// text. See docs/page.md for the file format.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_sink.h"
+#include "base/status.h"
+#include "base/string_pool.h"
+#include "lamina/result.h"
+#include "render/html/columns.h"
+
+namespace lamina::render {
+
+// Each distinct text of a page once; columns hold the positions.
+class PageStrings {
+ public:
+  int64_t Id(std::string_view text);
+  // The texts as blocks of lengths and of UTF-8 bytes.
+  std::vector<Block> Blocks() const;
+
+ private:
+  StringPool pool_;
+};
+
+struct Page {
+  explicit Page(const Document& shown) : document(shown) {}
+
+  const Document& document;
+  PageStrings strings;
+  // Raw JSON values for the manifest, by key.
+  std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<Block> blocks;
+};
+
+// False in a build without node, which has no page.
+bool HasPage();
+
+// Errors: kUsage when the build has no page.
+Status WritePage(Page& page, ByteSink& sink, int threads);
+
+}  // namespace lamina::render

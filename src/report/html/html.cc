@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any document as a page: its notes, its tables, and the views that need no
+// events. The page of a report holds events too and is written by the engine.
+#include "render/html/page.h"
+#include "report/common/writer.h"
+
+namespace lamina::report::html {
+namespace {
+
+Status Write(const Document& document, const WriteOptions& options) {
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
+  render::Page page(document);
+  LAMINA_TRY(render::WritePage(page, *sink, options.threads));
+  return sink->Close();
+}
+
+}  // namespace
+
+WriterInfo Info() {
+  return {"html", "one page to look at, with everything in one file", &Write};
+}
+
+}  // namespace lamina::report::html

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opens pages as users get them: a file made by the program under test, from
+// file://, in a headless Chromium. After every test: no console output, no
+// page error, no dialog, no violation of the policy, and no request but the
+// file itself.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+
+export const lamina = resolve(process.argv[2]);
+export const root = resolve(import.meta.dirname ??
+  dirname(new URL(import.meta.url).pathname), "../..");
+const require = createRequire(join(dirname(lamina), "web", "package.json"));
+const { chromium } = require("playwright-core");
+
+export const folder = mkdtempSync(join(tmpdir(), "lamina_page_"));
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+
+const shared = process.env.LAMINA_SHARED ?? join(root, "..", "shared");
+export const hasShared = existsSync(join(shared, "traces"));
+export const traces = {
+  train: join(root, "samples/train_step.json.gz"),
+  serve: join(root, "samples/serve.json.gz"),
+  moe: join(root, "samples/moe.json.gz"),
+  ...hasShared ? {
+    owlv2: join(shared, "traces/h100-owlv2.json.gz"),
+    sglang: join(shared, "traces/sglang-qwen3-8b-prefilldecode.json.gz"),
+    qwen: join(shared, "traces/mi300-qwen1.5-0.5b.json.gz"),
+  } : {},
+};
+
+export function run(...args) {
+  return execFileSync(lamina, args, { encoding: "utf8",
+                                      maxBuffer: 1 << 30 });
+}
+
+const made = new Map();
+// The page of a trace, made once.
+export function pageOf(trace, ...args) {
+  const key = [trace, ...args].join(" ");
+  if (!made.has(key)) {
+    const out = join(folder, `page${made.size}.html`);
+    run("report", trace, "--format", "html", "-o", out, ...args);
+    made.set(key, out);
+  }
+  return made.get(key);
+}
+
+// Tables of the same run as CSV: {name: [{column: text}]}.
+const read = new Map();
+export function tablesOf(trace) {
+  if (!read.has(trace)) {
+    const out = join(folder, `tables${read.size}`);
+    run("report", trace, "--format", "csv", "-o", out + "/");
+    run("layers", trace, "--format", "csv", "-o", out + "/");
+    const text = (name) => {
+      const path = join(out, name + ".csv");
+      return existsSync(path) ? readFileSync(path, "utf8") : "";
+    };
+    read.set(trace, Object.assign((name) => parseCsv(text(name)), { text }));
+  }
+  return read.get(trace);
+}
+
+export function parseCsv(text) {
+  const rows = [[]];
+  const pattern = /(?:"((?:[^"]|"")*)"|([^",\n]*))(,|\n|$)/gy;
+  for (let match; pattern.lastIndex < text.length &&
+       (match = pattern.exec(text));) {
+    rows.at(-1).push(match[1]?.replace(/""/g, '"') ?? match[2]);
+    if (match[3] === "\n") rows.push([]);
+  }
+  if (rows.at(-1).length === 0) rows.pop();
+  const [head = [], ...body] = rows;
+  return body.map((row) =>
+    Object.fromEntries(head.map((name, i) => [name, row[i]])));
+}
+
+// "12.345" in microseconds as nanoseconds.
+export function ns(text) {
+  const [, sign, whole, part] = /^(-?)(\d+)\.(\d{3})$/.exec(text);
+  return Number(sign + whole + part);
+}
+
+let browser;
+export const problems = [];
+
+export async function open(file, options = {}) {
+  browser ??= await chromium.launch({
+    executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu"] });
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1280, height: options.height ?? 860 },
+    colorScheme: options.theme ?? "light",
+    reducedMotion: options.reducedMotion ?? "no-preference",
+    hasTouch: options.touch ?? false,
+    javaScriptEnabled: options.script ?? true });
+  const page = await context.newPage();
+  const note = (text) => { if (!options.mayFail) problems.push(text); };
+  page.on("console", (m) => note(`console: ${m.text()}`));
+  page.on("pageerror", (e) => note(`page error: ${e.message}`));
+  page.on("dialog", (d) => {
+    note(`dialog: ${d.message()}`);
+    void d.dismiss();
+  });
+  page.on("request", (r) => {
+    const url = r.url();
+    if (!url.startsWith("file://" + file) && !/^(blob|data):/.test(url))
+      note(`request: ${url.slice(0, 200)}`);
+  });
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (e) =>
+      console.error("policy: " + e.violatedDirective + " " + e.blockedURI));
+  });
+  await page.goto("file://" + file + (options.hash ?? ""));
+  if (options.script !== false) await ready(page);
+  return page;
+}
+
+export async function ready(page, view) {
+  await page.waitForFunction((name) => {
+    const now = document.documentElement.dataset.ready;
+    return name ? now === name : now !== undefined;
+  }, view, { timeout: 60_000 });
+}
+
+export async function go(page, hash, view) {
+  await page.evaluate((h) => {
+    delete document.documentElement.dataset.ready;
+    location.hash = h;
+  }, hash);
+  await ready(page, view);
+}
+
+export async function done() { await browser?.close(); }
+
+// --- assertions ---
+
+export class Check {
+  constructor(name) {
+    this.name = name;
+    this.held = 0;
+    this.failures = [];
+  }
+  equal(what, found, expected) {
+    const a = JSON.stringify(found);
+    const b = JSON.stringify(expected);
+    if (a === b) ++this.held;
+    else this.failures.push(`${what}: found ${String(a).slice(0, 300)}, ` +
+                            `expected ${String(b).slice(0, 300)}`);
+  }
+  true(what, condition) { this.equal(what, Boolean(condition), true); }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening: first screen, odd traces, damaged files, no script.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { folder, go, open, pageOf, traces } from "./harness.mjs";
+
+function odd(events) {
+  const traceEvents = events.map((e, i) => ({ ph: "X", cat: "kernel",
+    name: "k" + i, pid: 0, tid: 7, ...e,
+    args: { device: 0, stream: 7, ...e.args } }));
+  return { traceEvents };
+}
+const kOdd = {
+  "host only": odd([{ cat: "cpu_op", name: "aten::mm", ts: 1, dur: 5 }]),
+  "one event": odd([{ ts: 10, dur: 5 }]),
+  "no length": odd([1, 2, 3].map((ts) => ({ ts, dur: 0 }))),
+  copies: odd([{ cat: "gpu_memcpy", name: "Memcpy HtoD (Pageable -> Device)",
+                 ts: 5, dur: 50 }]),
+  "300 streams": odd(Array.from({ length: 300 }, (_, i) =>
+    ({ ts: i, dur: 2, tid: i, args: { stream: i } }))),
+  "large times": odd([{ ts: 1.7e15, dur: 5 }, { ts: 1.7e15 + 9, dur: 5 }]),
+  overlaps: odd([{ ts: 0, dur: 100 }, { ts: 10, dur: 5 }, { ts: 50, dur: 80 }]),
+};
+
+async function viewsOf(page) {
+  return page.evaluate(() => [...document.querySelectorAll("nav a")]
+    .map((a) => new URL(a.href).hash.match(/v=([a-z]+)/)[1]));
+}
+
+const tests = {
+  "first screen": async (check) => {
+    for (const [name, trace] of Object.entries(traces)) {
+      const page = await open(pageOf(trace));
+      check.equal(`${name}: view`, await page.evaluate(() =>
+        document.documentElement.dataset.ready), "overview");
+      check.true(`${name}: verdict`, await page.locator(".verdict").count());
+      check.true(`${name}: cards`, await page.locator(".card").count() >= 4);
+      check.true(`${name}: opportunities`,
+                 await page.locator(".item").count() >= 1);
+      check.true(`${name}: links`,
+                 await page.locator(".verdict a, .card a").count() >= 5);
+      await page.context().close();
+    }
+  },
+
+  "odd traces": async (check) => {
+    for (const [name, trace] of Object.entries(kOdd)) {
+      const file = join(folder, name.replace(/ /g, "_") + ".json");
+      writeFileSync(file, JSON.stringify(trace));
+      const page = await open(pageOf(file));
+      for (const view of await viewsOf(page)) {
+        await go(page, "#v=" + view, view);
+        check.true(`${name}: ${view}`, await page.evaluate(() =>
+          document.querySelector("main").innerText.length > 10));
+      }
+      await page.context().close();
+    }
+  },
+
+  "damaged files": async (check) => {
+    const text = readFileSync(pageOf(traces.serve), "utf8");
+    const damaged = {
+      schema: text.replace('{"schema":1,', '{"schema":99,'),
+      manifest: text.replace('"tables":[', '"tables":'),
+      "short block": text.replace(
+        /(id="block-string_bytes">"[^"]{100})[^"]*/, "$1"),
+      "changed byte": text.replace(/(id="block-string_lengths">".{9})./,
+        (all, before) => before + (all.endsWith("A") ? "B" : "A")),
+      "missing block": text.replace('id="block-string_bytes"', 'id="gone"'),
+      "rows out of range": text.replace(/"name":"device","rows":\d+/,
+                                        '"name":"device","rows":999999'),
+    };
+    for (const [name, content] of Object.entries(damaged)) {
+      check.true(`${name}: changed`, content !== text);
+      const file = join(folder, "damaged.html");
+      writeFileSync(file, content);
+      const page = await open(file, { mayFail: true, hash: "#v=timeline" });
+      const alert = await page.locator("[role=alert]").textContent();
+      check.true(`${name}: ${alert}`,
+                 alert?.startsWith("This report cannot be shown"));
+      await page.context().close();
+    }
+    // A script that is not the one the policy names does not run.
+    const file = join(folder, "other_script.html");
+    writeFileSync(file, text.replace(/script-src 'sha256-.{5}/,
+                                     "script-src 'sha256-AAAAA"));
+    const page = await open(file, { mayFail: true, script: false });
+    check.true("summary stays", await page.locator("#static table").count());
+  },
+
+  "without script": async (check) => {
+    const page = await open(pageOf(traces.train), { script: false });
+    const text = await page.locator("#static").innerText();
+    check.true("names the file", text.includes("train_step.json.gz"));
+    check.true("has a table", text.includes("busy_time"));
+  },
+};
+export default tests;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+//   node run.mjs LAMINA [GROUP...]     runs *.spec.mjs beside this file
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { Check, done, problems } from "./harness.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const wanted = process.argv.slice(3);
+let held = 0;
+let failed = 0;
+for (const file of readdirSync(here).filter((f) => f.endsWith(".spec.mjs"))
+       .sort()) {
+  if (wanted.length > 0 && !wanted.includes(file.replace(".spec.mjs", "")))
+    continue;
+  const { default: tests } = await import(join(here, file));
+  for (const [name, test] of Object.entries(tests)) {
+    const check = new Check(name);
+    problems.length = 0;
+    try {
+      await test(check);
+    } catch (error) {
+      check.failures.push(String(error.stack ?? error).slice(0, 1500));
+    }
+    check.equal("console, errors, dialogs, requests", problems.slice(0, 5), []);
+    held += check.held;
+    failed += check.failures.length;
+    console.log(`${check.failures.length > 0 ? "FAILED" : "ok"} ` +
+                `${file.replace(".spec.mjs", "")}: ${name} (${check.held})`);
+    for (const failure of check.failures.slice(0, 8))
+      console.log("  " + failure);
+  }
+}
+await done();
+console.log(`${held} held, ${failed} did not`);
+process.exit(failed > 0 || held === 0 ? 1 : 0);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bundles web/src to one script and one style and writes the template of the
+// page: everything but title, summary and data. The policy in the head names
+// the two by their hashes, so nothing else on the page can run.
+//   node build.mjs WEB_DIR WORK_DIR OUT
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const [web, work, out] = process.argv.slice(2);
+const require = createRequire(join(work, "package.json"));
+const esbuild = require("esbuild");
+
+const kMaxBytes = 300_000;
+
+async function bundle(entry) {
+  const result = await esbuild.build({
+    entryPoints: [join(web, "src", entry)],
+    bundle: true,
+    minify: true,
+    write: false,
+    charset: "ascii",
+    format: "iife",
+    target: ["chrome103", "firefox113", "safari16.4"],
+    nodePaths: [join(work, "node_modules")],
+    legalComments: "none",
+    logLevel: "warning",
+  });
+  return result.outputFiles[0].text.trimEnd();
+}
+
+function hash(text) {
+  return "sha256-" + createHash("sha256").update(text).digest("base64");
+}
+
+const licences = ["uplot"].map((name) => {
+  const text = readFileSync(join(work, "node_modules", name, "LICENSE"), "utf8");
+  return `${name}\n${text}`.replace(/--/g, "- -");
+}).join("\n");
+
+const script = await bundle("main.ts");
+const style = await bundle("page.css");
+if (/<\/script|<!--/i.test(script) || /<\/style/i.test(style))
+  throw new Error("the bundle holds text that ends its element");
+const policy = [
+  "default-src 'none'",
+  `script-src '${hash(script)}'`,
+  `style-src '${hash(style)}'`,
+  "img-src blob: data:",
+  "worker-src blob:",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+const page = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{title}}</title>
+<style>${style}</style>
+</head>
+<body>
+<div id="static">
+{{summary}}
+</div>
+<div id="app"></div>
+{{data}}
+<script>${script}</script>
+<!--
+${licences}
+-->
+</body>
+</html>
+`;
+for (const mark of ["{{title}}", "{{summary}}", "{{data}}"]) {
+  if (page.split(mark).length !== 2)
+    throw new Error(`the bundle holds the placeholder ${mark}`);
+}
+if (page.length > kMaxBytes)
+  throw new Error(`the page has ${page.length} bytes, more than ${kMaxBytes}`);
+writeFileSync(out, page);
+console.log(`page without data: ${page.length} bytes`);

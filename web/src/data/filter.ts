@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one filter of all views: chips to a byte per device event, and sums of
+// what is left by any column. Sums are of integers of nanoseconds, exact up
+// to 2^53 ns.
+
+import type { Column } from "./decode";
+import type { DeviceEvents, Model } from "./model";
+import { parseBound, parseRange, type Chip } from "./state";
+
+export interface Selection {
+  mask: Uint8Array | null;  // null: everything
+  count: number;
+  time: number;  // ns
+}
+
+export interface Sums {
+  time: Float64Array;
+  count: Uint32Array;
+}
+
+// Every value of a small column that passes.
+function allow(size: number, test: (value: number) => boolean): Uint8Array {
+  const out = new Uint8Array(size);
+  for (let i = 0; i < size; ++i) out[i] = test(i) ? 1 : 0;
+  return out;
+}
+
+// Patterns whose matching could take exponential time are refused: a repeat
+// inside a repeat, or many repeats in a row.
+export function isSafePattern(source: string): boolean {
+  const repeats = source.match(/[*+]|\{\d*,/g)?.length ?? 0;
+  return source.length <= 200 && repeats <= 3 &&
+    !/[*+}?][^()]*\)\s*[*+{]|\|[^()]*\)\s*[*+{]/.test(source) &&
+    !/\)\)\s*[*+{]|\\\d/.test(source);
+}
+
+// Words that must all occur in a name; /x/ is a regular expression, matched
+// against the first 200 characters and for at most 200 ms in all.
+export function textTest(query: string): (text: string) => boolean {
+  const source = /^\/(.+)\/$/.exec(query)?.[1];
+  if (source !== undefined) {
+    if (!isSafePattern(source)) return () => false;
+    let compiled: RegExp;
+    try {
+      compiled = new RegExp(source, "i");
+    } catch {
+      return () => false;
+    }
+    const limit = performance.now() + 200;
+    return (text) =>
+      performance.now() <= limit && compiled.test(text.slice(0, 200));
+  }
+  const words = query.toLowerCase().split(/\s+/).filter((w) => w !== "");
+  return (text) => {
+    const low = text.toLowerCase();
+    return words.every((w) => low.includes(w));
+  };
+}
+
+export class Filter {
+  private readonly masks = new Map<string, Uint8Array>();
+  private key = "";
+  private now: Selection = { mask: null, count: 0, time: 0 };
+  private readonly sums = new Map<string, Sums>();
+
+  constructor(private readonly model: Model) {}
+
+  // What passes all chips. Needs the device events and the row tables.
+  select(chips: Chip[]): Selection {
+    const device = this.model.device;
+    if (!device) return { mask: null, count: 0, time: 0 };
+    const key = JSON.stringify(chips);
+    if (key === this.key) return this.now;
+    this.key = key;
+    this.sums.clear();
+    let mask: Uint8Array | null = null;
+    for (const chip of chips) {
+      const one = this.maskOf(device, chip);
+      if (mask === null) {
+        mask = one.slice();
+      } else {
+        for (let i = 0; i < mask.length; ++i) mask[i]! &= one[i]!;
+      }
+    }
+    let count = 0;
+    let time = 0;
+    for (let i = 0; i < device.count; ++i) {
+      if (mask && !mask[i]) continue;
+      ++count;
+      time += device.dur[i]!;
+    }
+    this.now = { mask, count, time };
+    return this.now;
+  }
+
+  // Kernel time and events by the value of a column, under the last select().
+  by(column: keyof DeviceEvents & ("kernel" | "family" | "op" | "module" |
+     "layer" | "pass" | "step" | "lane"), size: number): Sums {
+    let sums = this.sums.get(column);
+    const device = this.model.device;
+    if (sums) return sums;
+    sums = { time: new Float64Array(size), count: new Uint32Array(size) };
+    if (device) {
+      const values = device[column];
+      const { mask } = this.now;
+      for (let i = 0; i < device.count; ++i) {
+        if (mask && !mask[i]) continue;
+        const value = values[i]!;
+        sums.time[value]! += device.dur[i]!;
+        sums.count[value]!++;
+      }
+    }
+    this.sums.set(column, sums);
+    return sums;
+  }
+
+  private maskOf(device: DeviceEvents, chip: Chip): Uint8Array {
+    const key = JSON.stringify(chip);
+    const known = this.masks.get(key);
+    if (known) return known;
+    const mask = this.plainMask(device, chip);
+    if (chip.not) for (let i = 0; i < mask.length; ++i) mask[i]! ^= 1;
+    if (this.masks.size > 12) this.masks.clear();
+    this.masks.set(key, mask);
+    return mask;
+  }
+
+  private plainMask(device: DeviceEvents, chip: Chip): Uint8Array {
+    const { model } = this;
+    const wanted = new Set(chip.values);
+    const mask = new Uint8Array(device.count);
+    const byColumn = (column: Column, ok: Uint8Array) => {
+      for (let i = 0; i < mask.length; ++i) mask[i] = ok[column[i]!]!;
+      return mask;
+    };
+    // Rows of a table by the text of one of its columns; row + 1 in events.
+    const byRow = (column: Column, table: string,
+                   test: (row: number) => boolean) => {
+      const rows = model.table(table)?.rows ?? 0;
+      return byColumn(column, allow(rows + 1, (v) => v > 0 && test(v - 1)));
+    };
+    const cell = (table: string, name: string) => {
+      const found = model.table(table);
+      return (row: number) => wanted.has(found?.str(row, name) ?? "");
+    };
+    switch (chip.kind) {
+      case "fam":
+        return byColumn(device.family, allow(model.families.length,
+          (f) => wanted.has(model.families[f]!.group)));
+      case "cat":
+        return byColumn(device.family, allow(model.families.length,
+          (f) => wanted.has(model.families[f]!.name)));
+      case "name":
+        return byRow(device.kernel, "kernels", cell("kernels", "kernel"));
+      case "op":
+        return byRow(device.kernel, "kernels", cell("kernels", "op"));
+      case "row": {
+        const none = wanted.has("none") ? 1 : 0;
+        const test = cell("op_efficiency", "first_uid");
+        byRow(device.op, "op_efficiency", test);
+        if (none) {
+          for (let i = 0; i < mask.length; ++i)
+            if (device.op[i] === 0) mask[i] = 1;
+        }
+        return mask;
+      }
+      case "mod": {
+        const test = modulesBelow(model, wanted);
+        return byRow(device.module, "modules", (row) => test[row] === 1);
+      }
+      case "layer":
+        return byRow(device.layer, "layers", cell("layers", "first_uid"));
+      case "pass":
+        return byRow(device.pass, "passes", cell("passes", "pass"));
+      case "stage":
+        return byRow(device.pass, "passes", cell("passes", "stage"));
+      case "step":
+        return byRow(device.step, "steps", cell("steps", "name"));
+      case "lane":
+        return byColumn(device.lane, allow(model.lanes.length,
+          (lane) => wanted.has(laneKey(model, lane))));
+      case "t": {
+        const ranges = chip.values.map(parseRange).filter((r) => r !== null);
+        for (const [from, to] of ranges) {
+          for (let i = 0; i < mask.length; ++i) {
+            if (device.start[i]! < to &&
+                device.start[i]! + device.dur[i]! > from)
+              mask[i] = 1;
+          }
+        }
+        return mask;
+      }
+      case "dur": {
+        for (const value of chip.values) {
+          const bound = parseBound(value);
+          for (let i = 0; bound && i < mask.length; ++i) {
+            if (device.dur[i]! >= bound[0] && device.dur[i]! <= bound[1])
+              mask[i] = 1;
+          }
+        }
+        return mask;
+      }
+      case "uid": {
+        const uids = new Set(chip.values.map(Number));
+        for (let i = 0; i < mask.length; ++i)
+          mask[i] = uids.has(device.uid[i]!) ? 1 : 0;
+        return mask;
+      }
+      case "q": {
+        const tests = chip.values.map(textTest);
+        const hit = (text: string) => tests.some((test) => test(text));
+        const kernels = model.table("kernels");
+        const modules = model.table("modules");
+        const names = allow((kernels?.rows ?? 0) + 1, (v) => v > 0 &&
+          (hit(kernels!.str(v - 1, "kernel")) ||
+           hit(kernels!.str(v - 1, "op"))));
+        const paths = allow((modules?.rows ?? 0) + 1, (v) => v > 0 &&
+          hit(modules!.str(v - 1, "module")));
+        for (let i = 0; i < mask.length; ++i)
+          mask[i] = names[device.kernel[i]!]! | paths[device.module[i]!]!;
+        return mask;
+      }
+    }
+  }
+}
+
+// 1 for each row of modules that is one of `paths` or below one.
+export function modulesBelow(model: Model, paths: Set<string>): Uint8Array {
+  const table = model.table("modules");
+  const out = new Uint8Array(table?.rows ?? 0);
+  if (!table) return out;
+  const depth = table.raw("depth")!;
+  let below = -1;  // depth of the wanted module we are in
+  for (let row = 0; row < table.rows; ++row) {
+    if (below >= 0 && depth[row]! <= below) below = -1;
+    if (below < 0 && paths.has(table.str(row, "module"))) below = depth[row]!;
+    out[row] = below >= 0 ? 1 : 0;
+  }
+  return out;
+}
+
+export function laneKey(model: Model, lane: number): string {
+  const { process, device, stream } = model.lanes[lane]!;
+  const name = `${device ?? "?"}/${stream ?? "?"}`;
+  const twin = model.lanes.some((other, i) => i !== lane &&
+    other.device === device && other.stream === stream);
+  return twin ? `${process}/${name}` : name;
+}
+
+export function laneName(model: Model, lane: number): string {
+  const { process, device, stream } = model.lanes[lane]!;
+  const own = laneKey(model, lane).split("/").length > 2;
+  return (device === null ? "Device" : `GPU ${device}`) +
+    (stream === null ? "" : `, stream ${stream}`) + (own ? ` (${process})` : "");
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernel time by colour group, as the engine's table of categories has it.
+
+import type { Model } from "./model";
+
+export function groupTimes(model: Model): { group: string; time: number }[] {
+  const table = model.table("op_categories");
+  const sums = new Map<string, number>();
+  for (let row = 0; table && row < table.rows; ++row) {
+    const group = table.str(row, "group");
+    sums.set(group, (sums.get(group) ?? 0) + table.num(row, "kernel_time_us"));
+  }
+  return [...sums].map(([group, time]) => ({ group, time }))
+    .filter((g) => g.time > 0).sort((a, b) => b.time - a.time);
+}

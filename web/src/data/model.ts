@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the file holds: notes, tables, and the events with the rows of the
+// tables that count them. Blocks are decoded when a view first needs them.
+
+import { decodeBlock, DamagedFile, type BlockInfo, type Column } from
+  "./decode";
+
+export const kSchema = 1;
+
+export interface Evidence {
+  table: string;
+  column: string;
+  value: string;
+  events: number[];
+}
+
+export interface Note {
+  severity: "verdict" | "opportunity" | "warning" | "info";
+  id: string;
+  text: string;
+  worth_ns?: number;
+  claim: string;
+  evidence: Evidence[];
+}
+
+export interface TableColumn {
+  name: string;
+  type: "text" | "int" | "real" | "bool" | "time";
+  shown: "plain" | "percent" | "bytes" | "count" | "bar" | "hidden";
+  doc: string;
+  text?: 1;   // integers that a double cannot hold
+  nulls?: 1;
+}
+
+interface TableInfo {
+  name: string;
+  doc: string;
+  rows: number;
+  columns: TableColumn[];
+}
+
+export interface Lane {
+  process: string;
+  device: number | null;
+  stream: number | null;
+  begin: number;
+  end: number;
+}
+
+export interface HostTrack {
+  kind: "ranges" | "modules" | "calls";
+  process: string;
+  thread: string;
+  name: string;
+  begin: number;
+  end: number;
+}
+
+export interface Family {
+  name: string;
+  group: string;
+  title: string;
+}
+
+export interface DeviceFacts {
+  title: string;
+  source: string;
+  bytes_per_s: number;
+  peaks: Record<string, number>;
+}
+
+interface TraceFacts {
+  format: string;
+  events: number;
+  bytes: number;
+  host_events: number;
+  left_out: string;
+  short_kernel_ns: number;
+}
+
+interface Manifest {
+  schema: number;
+  version: string;
+  command: string;
+  inputs: string[];
+  notes: Note[];
+  tables: TableInfo[];
+  blocks: BlockInfo[];
+  trace?: TraceFacts;
+  device?: DeviceFacts | null;
+  families?: Family[];
+  lanes?: Lane[];
+  host_tracks?: HostTrack[];
+}
+
+export type Cell = number | string | null;
+
+export class Table {
+  constructor(readonly info: TableInfo, private readonly model: Model,
+              private readonly columns: Map<string, Column>) {}
+
+  get name(): string { return this.info.name; }
+  get rows(): number { return this.info.rows; }
+
+  find(column: string): number {
+    return this.info.columns.findIndex((c) => c.name === column);
+  }
+  has(column: string): boolean { return this.find(column) >= 0; }
+
+  at(row: number, column: string | number): Cell {
+    const c = typeof column === "number" ? column : this.find(column);
+    const info = this.info.columns[c];
+    if (!info) return null;
+    if (info.nulls && this.columns.get(c + "?")![row]) return null;
+    const value = this.columns.get(String(c))![row]!;
+    return info.type === "text" || info.text ? this.model.text(value) : value;
+  }
+  // A number, 0 where the cell is empty.
+  num(row: number, column: string | number): number {
+    const value = this.at(row, column);
+    return typeof value === "number" ? value : Number(value ?? 0);
+  }
+  str(row: number, column: string | number): string {
+    const value = this.at(row, column);
+    return value === null ? "" : String(value);
+  }
+  // The raw numbers: ids of texts for a text column.
+  raw(column: string): Column | undefined {
+    return this.columns.get(String(this.find(column)));
+  }
+  sum(column: string): number {
+    let sum = 0;
+    for (let row = 0; row < this.rows; ++row) sum += this.num(row, column);
+    return sum;
+  }
+  // The first row in which `column` has this value, or -1.
+  rowWhere(column: string, value: Cell): number {
+    for (let row = 0; row < this.rows; ++row)
+      if (this.at(row, column) === value) return row;
+    return -1;
+  }
+}
+
+// Device events: lane by lane, by start. kernel, op, module, layer, pass and
+// step are row + 1 of the table of that name, 0 for none; launch is row + 1
+// of the host events.
+export interface DeviceEvents {
+  count: number;
+  start: Column; dur: Column; kernel: Column; family: Column; op: Column;
+  module: Column; layer: Column; pass: Column; step: Column; uid: Column;
+  launch: Column;
+  lane: Uint16Array | Uint32Array;
+  first: number;  // ns: first start and last end
+  last: number;
+}
+
+export interface HostEvents {
+  count: number;
+  start: Column; dur: Column; name: Column; kind: Column; uid: Column;
+}
+
+const kDeviceColumns = ["start", "dur", "kernel", "family", "op", "module",
+  "layer", "pass", "step", "uid", "launch"] as const;
+// The table that a column of device events counts rows of.
+export const kRowTables = {
+  kernel: "kernels", op: "op_efficiency", module: "modules", layer: "layers",
+  pass: "passes", step: "steps",
+} as const;
+const kHostColumns = ["start", "dur", "name", "kind", "uid"] as const;
+
+export class Model {
+  readonly manifest: Manifest;
+  readonly families: Family[];
+  readonly lanes: Lane[];
+  readonly hostTracks: HostTrack[];
+  device: DeviceEvents | null = null;
+  host: HostEvents | null = null;
+
+  private readonly tables = new Map<string, Table>();
+  private readonly pending = new Map<string, Promise<void>>();
+  private offsets = new Float64Array(1);
+  private bytes: Uint8Array = new Uint8Array(0);
+  private readonly texts: (string | undefined)[] = [];
+  private readonly decoder = new TextDecoder();
+
+  constructor(manifest: Manifest) {
+    this.manifest = manifest;
+    this.families = manifest.families ?? [];
+    this.lanes = manifest.lanes ?? [];
+    this.hostTracks = manifest.host_tracks ?? [];
+  }
+
+  static async load(): Promise<Model> {
+    let manifest: Manifest;
+    try {
+      manifest = JSON.parse(
+        document.getElementById("manifest")?.textContent ?? "") as Manifest;
+    } catch {
+      throw new DamagedFile("the head of the data cannot be read");
+    }
+    if (manifest.schema !== kSchema) {
+      throw new DamagedFile(
+        `the data have version ${String(manifest.schema).slice(0, 20)}, ` +
+        `this page reads version ${kSchema}`);
+    }
+    for (const list of [manifest.notes, manifest.tables, manifest.blocks])
+      if (!Array.isArray(list)) throw new DamagedFile("a list is missing");
+    const model = new Model(manifest);
+    await model.loadStrings();
+    return model;
+  }
+
+  get title(): string {
+    const input = this.manifest.inputs[0] ?? "";
+    return input.slice(input.lastIndexOf("/") + 1);
+  }
+
+  // --- texts ---
+  private async loadStrings(): Promise<void> {
+    const lengths = (await this.block("string_lengths")).get("length")!;
+    const bytes = (await this.block("string_bytes")).get("bytes")!;
+    this.offsets = new Float64Array(lengths.length + 1);
+    for (let i = 0; i < lengths.length; ++i)
+      this.offsets[i + 1] = this.offsets[i]! + lengths[i]!;
+    if (this.offsets[lengths.length] !== bytes.length)
+      throw new DamagedFile("names of wrong length");
+    this.bytes = bytes as Uint8Array;
+  }
+  text(id: number): string {
+    let text = this.texts[id];
+    if (text === undefined) {
+      const from = this.offsets[id];
+      const to = this.offsets[id + 1];
+      if (from === undefined || to === undefined)
+        throw new DamagedFile("a name is missing");
+      text = this.decoder.decode(this.bytes.subarray(from, to));
+      this.texts[id] = text;
+    }
+    return text;
+  }
+
+  // --- blocks ---
+  private block(name: string): Promise<Map<string, Column>> {
+    const info = this.manifest.blocks.find((b) => b.name === name);
+    if (!info) throw new DamagedFile(`block ${name} is missing`);
+    return decodeBlock(info);
+  }
+  hasTable(name: string): boolean {
+    return this.manifest.tables.some((t) => t.name === name && t.rows > 0);
+  }
+  get hasEvents(): boolean {
+    return this.manifest.blocks.some((b) => b.name === "device" && b.rows > 0);
+  }
+  // A table that was required before; null if the file has none.
+  table(name: string): Table | null {
+    return this.tables.get(name) ?? null;
+  }
+
+  // Decodes what is named: tables, "device", "host". Unknown names are fine.
+  async require(names: Iterable<string>): Promise<void> {
+    const waits: Promise<void>[] = [];
+    for (const name of names) {
+      let wait = this.pending.get(name);
+      if (!wait) {
+        wait = name === "device" ? this.loadDevice()
+          : name === "host" ? this.loadHost() : this.loadTable(name);
+        this.pending.set(name, wait);
+      }
+      waits.push(wait);
+    }
+    await Promise.all(waits);
+  }
+  private async loadTable(name: string): Promise<void> {
+    const index = this.manifest.tables.findIndex((t) => t.name === name);
+    if (index < 0) return;
+    const info = this.manifest.tables[index]!;
+    const columns = await this.block("t" + index);
+    for (const [c, column] of info.columns.entries()) {
+      if (columns.get(String(c))?.length !== info.rows ||
+          (column.nulls && columns.get(c + "?")?.length !== info.rows))
+        throw new DamagedFile(`table ${name} has columns of wrong length`);
+    }
+    this.tables.set(name, new Table(info, this, columns));
+  }
+  private async loadDevice(): Promise<void> {
+    if (!this.manifest.blocks.some((b) => b.name === "device")) return;
+    const columns = await this.block("device");
+    const count = columns.get("start")?.length ?? 0;
+    const device = { count, first: Infinity, last: -Infinity } as DeviceEvents;
+    for (const name of kDeviceColumns) {
+      const column = columns.get(name);
+      if (!column) throw new DamagedFile(`column ${name} is missing`);
+      device[name] = column;
+    }
+    const rowsOf = (table: string) =>
+      this.manifest.tables.find((t) => t.name === table)?.rows ?? 0;
+    for (const [name, table] of Object.entries(kRowTables)) {
+      const most = rowsOf(table);
+      const column = device[name as keyof typeof kRowTables];
+      for (let i = 0; i < count; ++i)
+        if (column[i]! > most) throw new DamagedFile(`${name} out of range`);
+    }
+    device.lane = new Uint32Array(count);
+    let at = 0;
+    for (const [index, lane] of this.lanes.entries()) {
+      if (lane.begin !== at || lane.end < at || lane.end > count)
+        throw new DamagedFile("lanes out of range");
+      at = lane.end;
+      device.lane.fill(index, lane.begin, lane.end);
+    }
+    for (let i = 0; i < count; ++i) {
+      if (device.family[i]! >= this.families.length)
+        throw new DamagedFile("family out of range");
+      device.first = Math.min(device.first, device.start[i]!);
+      device.last = Math.max(device.last, device.start[i]! + device.dur[i]!);
+    }
+    this.device = device;
+  }
+  private async loadHost(): Promise<void> {
+    if (!this.manifest.blocks.some((b) => b.name === "host")) return;
+    const columns = await this.block("host");
+    const host = { count: columns.get("start")?.length ?? 0 } as HostEvents;
+    for (const name of kHostColumns) {
+      const column = columns.get(name);
+      if (!column) throw new DamagedFile(`column ${name} is missing`);
+      host[name] = column;
+    }
+    let at = 0;
+    for (const track of this.hostTracks) {
+      if (track.begin !== at || track.end < at || track.end > host.count)
+        throw new DamagedFile("host tracks out of range");
+      at = track.end;
+    }
+    this.host = host;
+  }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the timeline shows, from top to bottom: passes and layers, ranges, the
+// streams of each device, modules, host threads. Built once per filter and
+// width; drawing a window of it reads only what is in the window.
+
+import type { Column } from "../data/decode";
+import { laneKey, laneName, type Selection } from "../data/filter";
+import type { HostTrack, Model } from "../data/model";
+import { buildPyramid, type Level } from "../data/pyramid";
+import { stackTrack } from "../data/tracks";
+import type { App, Patch } from "../ui/app";
+import { kGroups } from "../ui/colors";
+import { clean } from "../ui/format";
+
+export const kRowHeight = 15;
+export const kRulerHeight = 20;
+
+// Boxes of one row; they do not overlap.
+export interface BoxRow {
+  start: ArrayLike<number>;
+  dur: ArrayLike<number>;
+  ids: Uint32Array;          // positions in start and dur, by start
+  name(id: number): string;
+  uid(id: number): number | null;
+  click(id: number): Patch;
+}
+
+export interface LaneTrack {
+  kind: "lane";
+  lane: number;
+  levels: Level[];
+  maxEnd: Column | null;     // running maximum of ends, where events overlap
+  rowOf: Uint8Array | null;  // 1: drawn in the lower half
+}
+export interface BoxTrack {
+  kind: "boxes";
+  color: "host" | "module";
+  rows: BoxRow[];
+}
+export type Track = (LaneTrack | BoxTrack) & {
+  key: string;
+  label: string;
+  y: number;
+  height: number;
+};
+
+export interface Scene {
+  tracks: Track[];
+  hidden: { key: string; label: string }[];
+  all: { key: string; label: string }[];
+  height: number;
+  from: number;
+  to: number;
+  gutter: number;            // width of the names at the left
+}
+
+const kMostLanes = 96;
+const kMostThreads = 6;
+const kLabelHeight = 15;
+const kMostTableRows = 3;
+
+let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
+
+function lanePyramid(app: App, lane: number, from: number, to: number):
+    Level[] {
+  if (cache?.selection !== app.selection)
+    cache = { selection: app.selection, levels: new Map() };
+  let levels = cache.levels.get(lane);
+  if (!levels) {
+    const device = app.model.device!;
+    const { begin, end } = app.model.lanes[lane]!;
+    levels = buildPyramid({ ...device, begin, end }, groupIndex(app.model),
+                          kGroups.length, app.selection.mask, from, to);
+    cache.levels.set(lane, levels);
+  }
+  return levels;
+}
+
+// The colour group of each family.
+export function groupIndex(model: Model): Uint8Array {
+  return Uint8Array.from(model.families, (family) => {
+    const at = (kGroups as readonly string[]).indexOf(family.group);
+    return at < 0 ? kGroups.length - 1 : at;
+  });
+}
+
+// First and last time of anything that is drawn.
+export function extent(model: Model): [number, number] {
+  let from = Infinity;
+  let to = -Infinity;
+  const { device, host } = model;
+  if (device && device.count > 0) {
+    from = device.first;
+    to = device.last;
+  }
+  for (let i = 0; host && i < host.count; ++i) {
+    from = Math.min(from, host.start[i]!);
+    to = Math.max(to, host.start[i]! + host.dur[i]!);
+  }
+  return from < to ? [from, to] : [0, 1000];
+}
+
+interface Overlap { maxEnd: Float64Array | null; rowOf: Uint8Array | null }
+const overlaps = new Map<number, Overlap>();
+
+function overlapOf(model: Model, lane: number): Overlap {
+  const known = overlaps.get(lane);
+  if (known) return known;
+  const device = model.device!;
+  const { begin, end } = model.lanes[lane]!;
+  let most = -Infinity;
+  let found = false;
+  for (let i = begin; i < end && !found; ++i) {
+    found = device.start[i]! < most;
+    most = Math.max(most, device.start[i]! + device.dur[i]!);
+  }
+  const result: Overlap = { maxEnd: null, rowOf: null };
+  if (found) {
+    result.maxEnd = new Float64Array(end - begin);
+    result.rowOf = new Uint8Array(end - begin);
+    most = -Infinity;
+    let upper = -Infinity;
+    for (let i = begin; i < end; ++i) {
+      const start = device.start[i]!;
+      const last = start + device.dur[i]!;
+      if (start < upper) result.rowOf[i - begin] = 1;
+      else upper = last;
+      most = Math.max(most, last);
+      result.maxEnd[i - begin] = most;
+    }
+  }
+  overlaps.set(lane, result);
+  return result;
+}
+
+function laneTracks(app: App, from: number, to: number): Track[] {
+  const { model } = app;
+  const device = model.device;
+  if (!device) return [];
+  let lanes = model.lanes.map((_, i) => i)
+    .filter((i) => model.lanes[i]!.end > model.lanes[i]!.begin);
+  if (lanes.length > kMostLanes) {
+    const count = app.filter.by("lane", model.lanes.length).count;
+    lanes = lanes.filter((i) => count[i]! > 0).slice(0, kMostLanes);
+  }
+  const height = lanes.length <= 4 ? 46 : lanes.length <= 16 ? 30 : 18;
+  return lanes.map((lane): Track => ({
+    kind: "lane", key: "lane" + laneKey(model, lane).replace(/[^0-9]/g, "."),
+    label: laneName(model, lane), lane, y: 0, height,
+    levels: lanePyramid(app, lane, from, to), ...overlapOf(model, lane) }));
+}
+
+const stacked = new Map<HostTrack, BoxRow[]>();
+
+function hostTrack(app: App, track: HostTrack, key: string): Track | null {
+  const { model } = app;
+  const host = model.host!;
+  let rows = stacked.get(track);
+  if (!rows) {
+    rows = stackTrack(track, host).rows.map((ids): BoxRow => ({
+      start: host.start, dur: host.dur, ids,
+      name: (id) => model.text(host.name[id]!).replace(/^nn\.Module: /, ""),
+      uid: (id) => host.uid[id]!,
+      click: (id) => ({ selected: String(host.uid[id]!) }),
+    }));
+    stacked.set(track, rows);
+  }
+  if (rows.length === 0) return null;
+  const who = clean(track.name || track.thread, 40);
+  const words = { ranges: "Ranges", modules: "Modules", calls: "Host" };
+  return { kind: "boxes", key, label: `${words[track.kind]} ${who}`,
+    color: track.kind === "modules" ? "module" : "host", rows, y: 0,
+    height: rows.length * kRowHeight };
+}
+
+// Passes and layers from the tables; times there count from the first device
+// event.
+function tableTrack(app: App, name: "passes" | "layers"): Track | null {
+  const { model } = app;
+  const table = model.table(name);
+  const { device } = model;
+  if (!table || !device || table.rows === 0) return null;
+  const start = new Float64Array(table.rows);
+  const dur = new Float64Array(table.rows);
+  for (let row = 0; row < table.rows; ++row) {
+    start[row] = table.num(row, "start_us") + device.first;
+    dur[row] = table.num(row, "wall_us");
+  }
+  const ids = Uint32Array.from(start.keys())
+    .sort((a, b) => start[a]! - start[b]!);
+  // Passes and layers of several streams overlap: the first row that is free.
+  const free: number[][] = [];
+  const ends: number[] = [];
+  for (const id of ids) {
+    let at = ends.findIndex((end) => end <= start[id]!);
+    if (at < 0) at = ends.length;
+    if (at >= kMostTableRows) continue;
+    (free[at] ??= []).push(id);
+    ends[at] = start[id]! + dur[id]!;
+  }
+  const rows = free.map((list): BoxRow => ({
+    start, dur, ids: Uint32Array.from(list), uid: () => null,
+    name: name === "passes"
+      ? (id) => `pass ${table.str(id, "pass")} ${table.str(id, "stage")}`
+          .replace(/ none$/, "")
+      : (id) => `${clean(table.str(id, "stack"), 40)} ${table.str(id, "layer")}`,
+    click: name === "passes"
+      ? (id) => ({ chips: app.toggle("pass", table.str(id, "pass")) })
+      : (id) => ({ chips: app.toggle("layer", table.str(id, "first_uid")) }),
+  }));
+  return { kind: "boxes", key: name, color: "module", rows, y: 0,
+           label: name === "passes" ? "Passes" : "Layers",
+           height: rows.length * kRowHeight };
+}
+
+export function makeScene(app: App, width: number): Scene {
+  const { model } = app;
+  const [from, to] = extent(model);
+  const host: Record<HostTrack["kind"], Track[]> =
+    { ranges: [], modules: [], calls: [] };
+  const off = new Set<string>();
+  const bySize = [...model.hostTracks.keys()].sort((a, b) => {
+    const size = (i: number) =>
+      model.hostTracks[i]!.end - model.hostTracks[i]!.begin;
+    return size(b) - size(a) || a - b;
+  });
+  for (const [i, info] of model.hostTracks.entries()) {
+    const track = model.host ? hostTrack(app, info, `host${i}`) : null;
+    if (!track) continue;
+    host[info.kind].push(track);
+    if (bySize.indexOf(i) >= kMostThreads) off.add(track.key);
+  }
+  const all = [tableTrack(app, "passes"), tableTrack(app, "layers"),
+    ...host.ranges, ...laneTracks(app, from, to), ...host.modules,
+    ...host.calls].filter((track) => track !== null);
+  // The address names the tracks whose visibility is not the usual one.
+  for (const key of app.option("timeline.tracks").split(",")) {
+    if (off.has(key)) off.delete(key);
+    else off.add(key);
+  }
+  const compact = width < 700;
+  const scene: Scene = { tracks: all.filter((t) => !off.has(t.key)), hidden:
+    all.filter((t) => off.has(t.key)), all, height: 0, from, to,
+    gutter: compact ? 0 : 132 };
+  let y = kRulerHeight + 6;
+  for (const track of scene.tracks) {
+    if (compact) y += kLabelHeight;
+    track.y = y;
+    y += track.height + (track.kind === "lane" ? 10 : 7);
+  }
+  scene.height = Math.max(y, 90);
+  return scene;
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Draws a window of a scene. Where events are thinner than pixels a column is
+// a bucket of the lane's pyramid: its height is the busy share, its colour
+// the family with most time; else each event is a box. What the filter leaves
+// out stays as a pale ghost.
+
+import type { DeviceEvents } from "../data/model";
+import { levelFor } from "../data/pyramid";
+import { firstEndingAfter, firstStartingAt } from "../data/tracks";
+import type { App } from "../ui/app";
+import { groupColor, ink, kGroups, textOn } from "../ui/colors";
+import { clean, time } from "../ui/format";
+import { fitText } from "./canvas";
+import { ticks } from "./ruler";
+import { groupIndex, kRowHeight, kRulerHeight, type BoxRow, type LaneTrack,
+  type Scene, type Track } from "./scene";
+
+export interface Window { from: number; to: number }
+
+const kEventsPerPixel = 1.5;
+const kFont = "11px system-ui, 'DejaVu Sans', sans-serif";
+
+export class Painter {
+  private readonly groups: Uint8Array;
+  private readonly ink: Record<string, string> = {};
+  private readonly colors = kGroups.map(groupColor);
+  private readonly inks = kGroups.map(textOn);
+  detail = "";  // how the busiest lane was drawn
+
+  constructor(private readonly app: App, readonly scene: Scene,
+              private readonly context: CanvasRenderingContext2D,
+              private readonly width: number) {
+    this.groups = groupIndex(app.model);
+    for (const name of ["text", "muted", "line", "page", "panel", "host",
+                        "hostink", "ghost", "module", "link"])
+      this.ink[name] = ink(name as Parameters<typeof ink>[0]);
+  }
+
+  private x(window: Window, t: number): number {
+    const { gutter } = this.scene;
+    return gutter + (t - window.from) / (window.to - window.from) *
+      (this.width - gutter);
+  }
+
+  draw(window: Window): void {
+    const { context, scene, width } = this;
+    context.fillStyle = this.ink.page!;
+    context.fillRect(0, 0, width, scene.height);
+    context.font = kFont;
+    context.textBaseline = "middle";
+    this.ruler(window);
+    this.detail = "every event drawn";
+    for (const track of scene.tracks) {
+      context.save();
+      context.beginPath();
+      context.rect(scene.gutter, track.y, width - scene.gutter, track.height);
+      context.clip();
+      if (track.kind === "lane") this.lane(track, window);
+      else track.rows.forEach((row, depth) => this.boxes(row,
+        track.y + depth * kRowHeight, track.color, window));
+      context.restore();
+      this.label(track);
+    }
+    this.selected(window);
+  }
+
+  private label(track: Track): void {
+    const { context, scene } = this;
+    context.fillStyle = this.ink.text!;
+    context.font = "600 " + kFont;
+    if (scene.gutter === 0)
+      context.fillText(fitText(context, track.label, this.width - 8), 4,
+                       track.y - 8);
+    else
+      context.fillText(fitText(context, track.label, scene.gutter - 12), 6,
+                       track.y + 8);
+    context.font = kFont;
+  }
+
+  private ruler(window: Window): void {
+    const { context, scene, width } = this;
+    const { base, ticks: list } = ticks(window.from, window.to,
+      Math.max(2, Math.floor((width - scene.gutter) / 92)));
+    for (const { at, label } of list) {
+      const x = Math.round(this.x(window, at)) + 0.5;
+      context.fillStyle = this.ink.line!;
+      context.fillRect(x, kRulerHeight - 3, 1, scene.height);
+      context.fillStyle = this.ink.muted!;
+      if (x + 20 < width) context.fillText(label, x + 3, 9);
+    }
+    if (base && scene.gutter > 0) context.fillText(base, 6, 9);
+  }
+
+  // --- device events ---
+
+  // The first row of the lane that ends after `t`.
+  private firstAfter(track: LaneTrack, device: DeviceEvents, t: number):
+      number {
+    const { begin, end } = this.app.model.lanes[track.lane]!;
+    let lo = begin;
+    let hi = end;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      const ends = track.maxEnd ? track.maxEnd[mid - begin]!
+        : device.start[mid]! + device.dur[mid]!;
+      if (ends > t) hi = mid;
+      else lo = mid + 1;
+    }
+    return lo;
+  }
+
+  private range(track: LaneTrack, window: Window): [number, number] {
+    const device = this.app.model.device!;
+    const first = this.firstAfter(track, device, window.from);
+    return [first, firstStartingAt(device.start, window.to, first,
+      this.app.model.lanes[track.lane]!.end)];
+  }
+
+  private lane(track: LaneTrack & Track, window: Window): void {
+    const { context, scene, width } = this;
+    context.fillStyle = this.ink.panel!;
+    context.fillRect(scene.gutter, track.y, width - scene.gutter,
+                     track.height);
+    const [first, last] = this.range(track, window);
+    if (last - first > kEventsPerPixel * (width - scene.gutter))
+      this.buckets(track, window);
+    else this.events(track, window, first, last);
+  }
+
+  private buckets(track: LaneTrack & Track, window: Window): void {
+    const { context, scene, width } = this;
+    const perPixel = (window.to - window.from) / (width - scene.gutter);
+    const level = levelFor(track.levels, perPixel);
+    this.detail = `columns of ${time(level.width)} and more`;
+    const { busy, match, group } = level;
+    const bottom = track.y + track.height;
+    for (let x = scene.gutter; x < width; ++x) {
+      const at = window.from + (x - scene.gutter) * perPixel - scene.from;
+      const from = Math.max(0, Math.floor(at / level.width));
+      const to = Math.max(from + 1, Math.floor((at + perPixel) / level.width));
+      let all = 0;
+      let hit = 0;
+      let best = -1;
+      let most = 0;
+      for (let b = from; b < to && b < busy.length; ++b) {
+        all += busy[b]!;
+        hit += match[b]!;
+        if (match[b]! > most) {
+          most = match[b]!;
+          best = b;
+        }
+      }
+      if (all === 0) continue;
+      const span = (to - from) * level.width;
+      const tall = Math.min(1, all / span) * track.height;
+      if (hit < all) {
+        context.fillStyle = this.ink.ghost!;
+        context.fillRect(x, bottom - tall, 1, tall);
+      }
+      if (best < 0) continue;
+      context.fillStyle = this.colors[group[best]!]!;
+      const shown = Math.max(1, Math.min(1, hit / span) * track.height);
+      context.fillRect(x, bottom - shown, 1, shown);
+    }
+  }
+
+  private events(track: LaneTrack & Track, window: Window, first: number,
+                 last: number): void {
+    const { context } = this;
+    const { app } = this;
+    const device = app.model.device!;
+    const { mask } = app.selection;
+    const { begin } = app.model.lanes[track.lane]!;
+    const half = track.rowOf ? track.height / 2 : track.height;
+    for (let i = first; i < last; ++i) {
+      const group = this.groups[device.family[i]!]!;
+      const x = this.x(window, device.start[i]!);
+      const right = this.x(window, device.start[i]! + device.dur[i]!);
+      const wide = Math.max(right - x, 0.7);
+      const y = track.y + (track.rowOf?.[i - begin] ? half : 0);
+      const hit = !mask || mask[i] === 1;
+      context.fillStyle = hit ? this.colors[group]! : this.ink.ghost!;
+      context.fillRect(x, y, wide > 3 ? wide - 0.7 : wide, half);
+      const left = Math.max(x, this.scene.gutter);
+      const room = Math.min(right, this.width) - left - 6;
+      if (room < 24 || !hit) continue;
+      context.fillStyle = this.inks[group]!;
+      const name = clean(this.nameOf(i), 200);
+      context.fillText(fitText(context, name, room), left + 3,
+                       y + (half >= 30 ? half / 2 - 7 : half / 2));
+      if (half >= 30) {
+        context.fillText(fitText(context, time(device.dur[i]!), room), left + 3,
+                         y + half / 2 + 7);
+      }
+    }
+  }
+
+  nameOf(row: number): string {
+    const kernels = this.app.model.table("kernels");
+    const group = this.app.model.device!.kernel[row]!;
+    return kernels && group > 0 ? kernels.str(group - 1, "kernel") : "";
+  }
+
+  // --- host events, passes, layers ---
+
+  private boxes(row: BoxRow, y: number, color: "host" | "module",
+                window: Window): void {
+    const { context, width } = this;
+    const { ids, start, dur } = row;
+    const perPixel = (window.to - window.from) /
+      (width - this.scene.gutter);
+    for (let at = firstEndingAfter(ids, row, window.from);
+         at < ids.length;) {
+      const id = ids[at]!;
+      const begin = start[id]!;
+      if (begin >= window.to) break;
+      const x = this.x(window, begin);
+      const right = this.x(window, begin + dur[id]!);
+      const wide = right - x;
+      context.fillStyle = this.ink[color]!;
+      if (wide < 1) {
+        // One mark for all boxes that begin in this pixel.
+        context.globalAlpha = 0.6;
+        context.fillRect(x, y, 1, kRowHeight - 1);
+        context.globalAlpha = 1;
+        at = this.nextStart(row, begin + perPixel, at + 1);
+        continue;
+      }
+      context.fillRect(x, y, wide > 2 ? wide - 0.7 : wide, kRowHeight - 1);
+      const left = Math.max(x, this.scene.gutter);
+      const room = Math.min(right, width) - left - 5;
+      if (room > 20) {
+        context.fillStyle = this.ink.hostink!;
+        context.fillText(fitText(context, clean(row.name(id), 120), room),
+                         left + 3, y + kRowHeight / 2);
+      }
+      ++at;
+    }
+  }
+
+  private nextStart(row: BoxRow, t: number, from: number): number {
+    let lo = from;
+    let hi = row.ids.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (row.start[row.ids[mid]!]! < t) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo;
+  }
+
+  // --- selection ---
+
+  // Where an event is drawn: its track and the top and height of its row.
+  private place(uid: number): { t: number; dur: number; y: number;
+                                height: number } | null {
+    const { device, host, lanes } = this.app.model;
+    for (const track of this.scene.tracks) {
+      if (track.kind === "lane" && device) {
+        const { begin, end } = lanes[track.lane]!;
+        for (let i = begin; i < end; ++i) {
+          if (device.uid[i] !== uid) continue;
+          const half = track.rowOf ? track.height / 2 : track.height;
+          return { t: device.start[i]!, dur: device.dur[i]!, height: half,
+                   y: track.y + (track.rowOf?.[i - begin] ? half : 0) };
+        }
+      } else if (track.kind === "boxes" && host) {
+        for (const [depth, row] of track.rows.entries()) {
+          if (row.start !== host.start) continue;
+          const id = row.ids.find((other) => row.uid(other) === uid);
+          if (id === undefined) continue;
+          return { t: host.start[id]!, dur: host.dur[id]!, height: kRowHeight,
+                   y: track.y + depth * kRowHeight };
+        }
+      }
+    }
+    return null;
+  }
+
+  private placed: { uid: number; at: ReturnType<Painter["place"]>;
+                    launch: ReturnType<Painter["place"]> } | null = null;
+
+  private selected(window: Window): void {
+    const { app, context } = this;
+    if (!app.state.selected) return;
+    const uid = Number(app.state.selected);
+    if (this.placed?.uid !== uid) {
+      const { device, host } = app.model;
+      const row = device ? device.uid.indexOf(uid as never) : -1;
+      const launch = row >= 0 ? device!.launch[row]! - 1 : -1;
+      this.placed = { uid, at: this.place(uid), launch:
+        host && launch >= 0 ? this.place(host.uid[launch]!) : null };
+    }
+    const { at, launch } = this.placed;
+    if (!at) return;
+    const x = this.x(window, at.t);
+    const wide = Math.max(3, this.x(window, at.t + at.dur) - x);
+    context.save();
+    context.beginPath();
+    context.rect(this.scene.gutter, 0, this.width, this.scene.height);
+    context.clip();
+    context.strokeStyle = this.ink.text!;
+    context.lineWidth = 2;
+    context.strokeRect(x - 1, at.y - 1, wide + 2, at.height + 2);
+    context.strokeStyle = this.ink.page!;
+    context.lineWidth = 1;
+    context.strokeRect(x + 0.5, at.y + 0.5, Math.max(1, wide - 1),
+                       at.height - 1);
+    if (launch) this.arrow(this.x(window, launch.t), launch.y, x,
+                           at.y + at.height);
+    context.restore();
+  }
+
+  private arrow(fromX: number, fromY: number, toX: number, toY: number): void {
+    const { context } = this;
+    context.strokeStyle = this.ink.link!;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.moveTo(fromX, fromY);
+    context.bezierCurveTo(fromX, (fromY + toY) / 2, toX, (fromY + toY) / 2,
+                          toX, toY + 2);
+    context.stroke();
+    context.beginPath();
+    context.moveTo(toX - 4, toY + 8);
+    context.lineTo(toX, toY + 1);
+    context.lineTo(toX + 4, toY + 8);
+    context.stroke();
+  }
+
+  // --- the pointer ---
+
+  // What is at a point: its number, words for it, and where a click leads.
+  hit(window: Window, px: number, py: number):
+      { words: string; uid: number | null; track: Track; id: number } | null {
+    const { scene, app } = this;
+    if (px < scene.gutter) return null;
+    const perPixel = (window.to - window.from) / (this.width - scene.gutter);
+    const t = window.from + (px - scene.gutter) * perPixel;
+    const track = scene.tracks.find((one) => py >= one.y &&
+                                    py < one.y + one.height);
+    if (!track) return null;
+    if (track.kind === "lane") {
+      const row = this.laneHit(track, t, perPixel,
+        track.rowOf !== null && py >= track.y + track.height / 2);
+      if (row < 0) return null;
+      const device = app.model.device!;
+      const family = app.model.families[device.family[row]!]!;
+      return { words: `${clean(this.nameOf(row), 300)} \u2013 ` +
+        `${time(device.dur[row]!)}, ${family.title || family.name}`,
+        uid: device.uid[row]!, track, id: row };
+    }
+    const box = track.rows[Math.floor((py - track.y) / kRowHeight)];
+    if (!box) return null;
+    const at = firstEndingAfter(box.ids, box, t - perPixel);
+    const id = box.ids[at];
+    if (id === undefined || box.start[id]! > t + perPixel) return null;
+    return { words: `${clean(box.name(id), 300)} \u2013 ${time(box.dur[id]!)}`,
+             uid: box.uid(id), track, id };
+  }
+
+  private laneHit(track: LaneTrack, t: number, slack: number, lower: boolean):
+      number {
+    const device = this.app.model.device!;
+    const { begin } = this.app.model.lanes[track.lane]!;
+    const [first, last] = this.range(track, { from: t - 2 * slack,
+                                              to: t + 2 * slack });
+    let best = -1;
+    let near = Infinity;
+    for (let i = first; i < last; ++i) {
+      if (track.rowOf && (track.rowOf[i - begin] === 1) !== lower) continue;
+      const start = device.start[i]!;
+      const end = start + device.dur[i]!;
+      const away = t < start ? start - t : t > end ? t - end : 0;
+      if (away < near || (away === near && away === 0 && best >= 0 &&
+                          device.dur[i]! > device.dur[best]!)) {
+        near = away;
+        best = i;
+      }
+    }
+    return near <= 2 * slack ? best : -1;
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The filter as chips, and the legend that is the filter of families.
+
+import { groupTimes } from "../data/groups";
+import { parseRange, type Chip } from "../data/state";
+import type { App } from "./app";
+import { groupColor } from "./colors";
+import { h } from "./dom";
+import { clean, count, percent, shapes, time } from "./format";
+
+const kNames: Record<Chip["kind"], string> = {
+  q: "text", fam: "family", cat: "category", name: "kernel", op: "op",
+  row: "op and shapes", mod: "module", layer: "layer", pass: "pass",
+  stage: "stage", lane: "stream", step: "step", t: "time", dur: "length",
+  uid: "event",
+};
+
+// A value as a person knows it.
+export function chipText(app: App, chip: Chip, value: string): string {
+  const { model } = app;
+  if (chip.kind === "t") {
+    const range = parseRange(value);
+    return range ? `${time(range[0])} to ${time(range[1])}` : value;
+  }
+  if (chip.kind === "dur")
+    return `${value[0] === ">" ? "above" : "below"} ${time(Number(value.slice(1)))}`;
+  if (chip.kind === "row") {
+    const ops = model.table("op_efficiency");
+    const row = ops?.rowWhere("first_uid", Number(value)) ?? -1;
+    if (value === "none") return "in no op";
+    return ops && row >= 0 ? clean(ops.str(row, "op"), 60) + " " +
+      shapes(ops.str(row, "input_dims")).slice(0, 60) : value;
+  }
+  if (chip.kind === "layer") {
+    const layers = model.table("layers");
+    const row = layers?.rowWhere("first_uid", Number(value)) ?? -1;
+    return layers && row >= 0 ? `${clean(layers.str(row, "stack"), 40)} ` +
+      `${layers.str(row, "layer")} of pass ${layers.str(row, "pass")}` : value;
+  }
+  return clean(value, 60);
+}
+
+export function drawChips(app: App): HTMLElement {
+  const { chips } = app.state;
+  const row = h("div", { class: "chips", role: "group",
+                         "aria-label": "Filter" });
+  for (const chip of chips) {
+    const others = chips.filter((c) => c !== chip);
+    const flipped = { ...chip, not: !chip.not };
+    const texts = chip.values.slice(0, 4)
+      .map((value) => chipText(app, chip, value));
+    if (chip.values.length > 4) texts.push(`${chip.values.length - 4} more`);
+    const words = (chip.not ? "not " : "") + kNames[chip.kind];
+    row.append(h("span", { class: "chip" + (chip.not ? " not" : "") },
+      app.button(words, () => app.go({ chips: [...others, flipped] }),
+                 { title: chip.not ? "Keep only these" : "Leave these out",
+                   class: "kind", "data-k": "chip.not." + chip.kind }),
+      chip.kind === "t" ? timeInput(app, chip, others)
+        : h("b", {}, texts.join(", ")),
+      app.button("\u00d7", () => app.go({ chips: others }),
+                 { "aria-label": `Remove ${words} ${texts.join(", ")}`,
+                   class: "close", "data-k": "chip.x." + chip.kind })));
+  }
+  const all = app.model.device?.count ?? 0;
+  row.append(h("span", { class: "muted", id: "matching" },
+    `${count(app.selection.count)} of ${count(all)} device events, ` +
+    time(app.selection.time)));
+  row.append(app.button("Clear all", () => app.go({ chips: [] }),
+                        { "data-k": "chip.clear" }));
+  return row;
+}
+
+// "170.0 ms to 173.5 ms", to be typed over.
+function timeInput(app: App, chip: Chip, others: Chip[]): HTMLElement {
+  const input = h("input", {
+    type: "text", class: "range", "aria-label": "Time range",
+    "data-k": "chip.t", size: 24,
+    change: () => {
+      const ends = input.value.split(/to|\.\.|-/).map(parseTime);
+      if (ends.length === 2 && ends[0] !== null && ends[1] !== null &&
+          ends[0]! < ends[1]!) {
+        app.go({ chips: [...others, { ...chip,
+          values: [`${Math.round(ends[0]!)}..${Math.round(ends[1]!)}`] }] });
+      } else {
+        app.say("A time range looks like 170.0 ms to 173.5 ms");
+        input.value = chipText(app, chip, chip.values[0]!);
+      }
+    },
+  });
+  input.value = chip.values.map((v) => chipText(app, chip, v)).join(", ");
+  return input;
+}
+
+// "1.5 ms" in ns.
+export function parseTime(text: string): number | null {
+  const match = /^\s*(\d+(?:\.\d*)?)\s*(ns|us|\u00b5s|ms|s)?\s*$/.exec(text);
+  if (!match) return null;
+  const unit = { ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 };
+  return Number(match[1]) *
+    (match[2] ? unit[match[2] as keyof typeof unit] : 1);
+}
+
+export function swatch(group: string): HTMLElement {
+  const mark = h("span", { class: "swatch", "aria-hidden": "true" });
+  mark.style.background = groupColor(group);
+  return mark;
+}
+
+// Groups by their share of all kernel time; a click filters every view.
+export function drawLegend(app: App): HTMLElement {
+  const groups = groupTimes(app.model);
+  const total = groups.reduce((sum, g) => sum + g.time, 0);
+  const any = app.state.chips.some((c) => c.kind === "fam" && !c.not);
+  return h("div", { class: "legend", role: "group",
+                    "aria-label": "Families of kernels" },
+    ...groups.map(({ group, time: ns }) => {
+      const on = app.isChosen("fam", group);
+      return app.button("", () => app.go({ chips: app.toggle("fam", group) }), {
+        "aria-pressed": on ? "true" : "false", "data-k": "fam." + group,
+        class: any && !on ? "off" : "", title: time(ns),
+      });
+    }).map((button, i) => {
+      const { group, time: ns } = groups[i]!;
+      button.append(swatch(group), `${group} ${percent(ns, total)}`);
+      return button;
+    }));
+}

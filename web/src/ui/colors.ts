@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Colour means the group of a kernel's family, in every view. The set was
+// searched by a program for distance under normal vision and three kinds of
+// colour blindness; data/labels/palette.yaml holds the same, and a test
+// compares the two.
+
+export const kGroups = ["gemm", "attention", "softmax", "norm", "conv",
+  "elementwise", "reduce", "moe", "comm", "memory", "other"] as const;
+
+const kLight: Record<string, string> = {
+  gemm: "#095ef7", attention: "#531268", softmax: "#c97353", norm: "#286150",
+  conv: "#170d9e", elementwise: "#a18903", reduce: "#52640b", moe: "#149bae",
+  comm: "#5f0403", memory: "#1c202a", other: "#8a8c83",
+};
+const kDark: Record<string, string> = {
+  gemm: "#7fb8dd", attention: "#a545c4", softmax: "#d93404", norm: "#5ffabd",
+  conv: "#5f54f3", elementwise: "#f3be5f", reduce: "#d5eb2c", moe: "#c3eff9",
+  comm: "#d8615b", memory: "#687285", other: "#a6a6a8",
+};
+const kWhiteLight = new Set(["gemm", "attention", "norm", "conv", "reduce",
+  "comm", "memory"]);
+const kWhiteDark = new Set(["attention", "softmax", "conv", "memory"]);
+
+export function isDark(): boolean {
+  return document.documentElement.dataset.theme === "dark";
+}
+export function groupColor(group: string): string {
+  const set = isDark() ? kDark : kLight;
+  return set[group] ?? set.other!;
+}
+export function textOn(group: string): string {
+  return (isDark() ? kWhiteDark : kWhiteLight).has(group) ? "#ffffff"
+    : "#000000";
+}
+
+// Colours of the page for drawings, as page.css sets them.
+export function ink(name: "text" | "muted" | "line" | "page" | "panel" |
+    "host" | "link" | "ghost" | "hostink"): string {
+  return getComputedStyle(document.documentElement)
+    .getPropertyValue("--" + name).trim();
+}

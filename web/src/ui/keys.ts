@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keys of the whole page. Letters are physical keys, so that other layouts
+// work; no key acts while somebody types.
+
+import type { App } from "./app";
+import { h } from "./dom";
+import { eventAt, neighbour, stepEvent } from "./events";
+import type { Shell } from "./shell";
+
+const kHelp: [string, string][] = [
+  ["1 \u2026 9, 0", "Views"],
+  ["/", "Search"],
+  ["W S A D", "Timeline: zoom in, zoom out, left, right"],
+  ["F", "Timeline: whole trace"],
+  ["\u2190 \u2192", "Previous and next matching event"],
+  ["[ ]", "Previous and next event of the same name"],
+  ["M", "Time of the selected event as filter"],
+  ["Enter", "Open; in the timeline: go to the selected event"],
+  ["Backspace", "Modules: one level up"],
+  ["C", "Copy the table as CSV"],
+  ["T", "Dark or light"],
+  ["Esc", "Close the panel, then clear the filter"],
+  ["?", "This list"],
+];
+
+export function helpDialog(): HTMLDialogElement {
+  const dialog = h("dialog", { "aria-label": "Keys" });
+  dialog.append(h("h2", {}, "Keys"), h("dl", {},
+    ...kHelp.flatMap(([keys, what]) => [
+      h("dt", {}, ...keys.split(" ").map((key) => h("kbd", {}, key))),
+      h("dd", {}, what)])),
+    h("p", { class: "muted" }, "This file holds names, shapes, paths and " +
+      "hosts of the trace. It makes no request and stores nothing."),
+    h("form", { method: "dialog" }, h("button", {}, "Close")));
+  return dialog;
+}
+
+function isTyping(event: KeyboardEvent): boolean {
+  const target = event.target as HTMLElement;
+  return event.ctrlKey || event.metaKey || event.altKey ||
+    target.tagName === "INPUT" || target.tagName === "SELECT" ||
+    document.querySelector("dialog[open]") !== null;
+}
+
+export function onKey(app: App, shell: Shell, event: KeyboardEvent,
+                      openHelp: () => void): void {
+  if (isTyping(event)) return;
+  if (shell.view?.key?.(app, event)) {
+    event.preventDefault();
+    return;
+  }
+  if (act(app, shell, event, openHelp)) event.preventDefault();
+}
+
+function act(app: App, shell: Shell, event: KeyboardEvent,
+             openHelp: () => void): boolean {
+  if (event.key === "?") return openHelp(), true;
+  if (event.key === "/") return shell.focusSearch(), true;
+  if (event.key === "Escape") return escape(app);
+  if (event.key === "[" || event.key === "]")
+    return select(app, neighbour(app, event.key === "]" ? 1 : -1));
+  const digit = /^Digit(\d)$/.exec(event.code);
+  if (digit && !event.shiftKey) {
+    const view = shell.viewIds[(Number(digit[1]) + 9) % 10];
+    if (view) app.go({ view });
+    return view !== undefined;
+  }
+  switch (event.code) {
+    case "KeyT": return shell.switchTheme(), true;
+    case "KeyC": {
+      const copy = document.querySelector<HTMLElement>("[data-copy=csv]");
+      copy?.click();
+      return copy !== null;
+    }
+    case "KeyM": return markTime(app);
+    case "ArrowLeft":
+    case "ArrowRight": {
+      if ((event.target as HTMLElement).closest(".tablebox, [role=tab]"))
+        return false;
+      return app.model.device !== null && app.state.selected !== "" &&
+        select(app, stepEvent(app, event.code === "ArrowRight" ? 1 : -1));
+    }
+    default: return false;
+  }
+}
+
+function escape(app: App): boolean {
+  if (app.state.selected) app.go({ selected: "" });
+  else if (app.state.chips.length > 0) app.go({ chips: [] });
+  else return false;
+  return true;
+}
+
+function select(app: App, uid: number | null): boolean {
+  if (uid !== null) app.go({ selected: String(uid) }, true);
+  return uid !== null;
+}
+
+function markTime(app: App): boolean {
+  const event = eventAt(app);
+  if (!event) return false;
+  app.go({ chips: app.only("t",
+    `${event.start}..${event.start + Math.max(1, event.dur)}`) });
+  return true;
+}

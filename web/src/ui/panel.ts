@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The panel of the selected event. Every entry is a link.
+
+import { laneKey, laneName } from "../data/filter";
+import type { App } from "./app";
+import { swatch } from "./chips";
+import { h } from "./dom";
+import { findEvent, nameIds, showEvent, type Event } from "./events";
+import { big, bytes, clean, count, shapes, time } from "./format";
+
+export function panelNeeds(): string[] {
+  return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
+          "passes", "steps"];
+}
+
+type Entry = [string, ...(Node | string)[]];
+
+function list(entries: (Entry | null)[]): HTMLElement {
+  return h("dl", {}, ...entries.filter((e) => e !== null).flatMap(
+    ([name, ...parts]) => [h("dt", {}, name), h("dd", {}, ...parts)]));
+}
+
+export function drawPanel(app: App, panel: HTMLElement): void {
+  const uid = Number(app.state.selected);
+  const event = app.state.selected ? findEvent(app, uid) : null;
+  panel.hidden = !app.state.selected;
+  if (!app.state.selected) {
+    panel.replaceChildren();
+    return;
+  }
+  const close = app.button("\u00d7", () => app.go({ selected: "" }),
+    { "aria-label": "Close the panel", "data-k": "panel.close" });
+  const body = event === null
+    ? [h("p", { class: "muted" }, `Event ${uid} is not in this page.`)]
+    : event.on === "device" ? deviceBody(app, event, uid)
+      : hostBody(app, event, uid);
+  const name = event === null ? "Event " + uid : eventName(app, event);
+  panel.replaceChildren(h("div", { class: "top" },
+    h("h2", {}, clean(name, 600)), close), ...body);
+}
+
+function eventName(app: App, event: Event): string {
+  const { model } = app;
+  return model.text(event.on === "host" ? model.host!.name[event.row]!
+    : nameIds(app)(event.row));
+}
+
+function tools(app: App, uid: number, ...more: (Node | null)[]): HTMLElement {
+  return h("div", { class: "tools" },
+    app.link("Show in timeline", showEvent(app, uid)), ...more);
+}
+
+function deviceBody(app: App, event: Event, uid: number): Node[] {
+  const { model } = app;
+  const device = model.device!;
+  const { row } = event;
+  const family = model.families[device.family[row]!]!;
+  const lane = device.lane[row]!;
+  const kernels = model.table("kernels");
+  const name = eventName(app, event);
+  const op = kernels && device.kernel[row]! > 0
+    ? kernels.str(device.kernel[row]! - 1, "op") : "";
+  const cost = model.table("op_efficiency");
+  const costRow = device.op[row]! - 1;
+  const opKey = cost && costRow >= 0 ? cost.str(costRow, "first_uid") : "";
+  const modules = model.table("modules");
+  const path = modules && device.module[row]! > 0
+    ? modules.str(device.module[row]! - 1, "module") : "";
+  return [list([
+    ["start", time(event.start)],
+    ["length", time(event.dur), ` (${count(event.dur)} ns)`],
+    ["track", app.link(laneName(model, lane), {
+      chips: app.only("lane", laneKey(model, lane)) })],
+    ["family", swatch(family.group), app.link(family.title || family.name,
+      { chips: app.only("fam", family.group) })],
+    op ? ["op", app.link(clean(op, 200), { chips: app.only("op", op) })] : null,
+    opKey ? ["shapes", app.link(shapes(cost!.str(costRow, "input_dims")) ||
+      "of this call", { view: "ops", chips: app.only("row", opKey) })] : null,
+    opKey && cost!.str(costRow, "input_types")
+      ? ["types", shapes(cost!.str(costRow, "input_types")).slice(0, 200)]
+      : null,
+    path ? ["module", ...modulePath(app, path)] : null,
+    layerEntry(app, row), stepEntry(app, row),
+    ...launchEntries(app, row),
+    opKey ? costEntry(app, costRow) : null,
+    sameName(app, row, name),
+    ["event", `number ${uid} of the trace`],
+  ]), tools(app, uid,
+    app.link("Only this kernel", { chips: app.only("name", name) }),
+    app.link("Only this time", { chips: app.only("t",
+      `${event.start}..${event.start + Math.max(1, event.dur)}`) }))];
+}
+
+function modulePath(app: App, path: string): Node[] {
+  const parts = path.split("/");
+  return parts.flatMap((part, i) => [
+    ...(i > 0 ? [document.createTextNode(" / ")] : []),
+    app.link(clean(part, 80), { view: "modules",
+      chips: app.only("mod", parts.slice(0, i + 1).join("/")) })]);
+}
+
+function layerEntry(app: App, row: number): Entry | null {
+  const layers = app.model.table("layers");
+  const at = app.model.device!.layer[row]! - 1;
+  if (!layers || at < 0) return null;
+  return ["layer", app.link(`${clean(layers.str(at, "stack"), 60)} ` +
+    `${layers.str(at, "layer")} of pass ${layers.str(at, "pass")}`, {
+    view: "layers", chips: app.only("layer", layers.str(at, "first_uid")) })];
+}
+
+function stepEntry(app: App, row: number): Entry | null {
+  const steps = app.model.table("steps");
+  const at = app.model.device!.step[row]! - 1;
+  if (!steps || at < 0 || at >= steps.rows) return null;
+  const name = steps.str(at, "name");
+  return ["step", app.link(clean(name, 80), { chips: app.only("step", name) })];
+}
+
+function launchEntries(app: App, row: number): (Entry | null)[] {
+  const { device, host } = app.model;
+  const at = device!.launch[row]! - 1;
+  if (!host || at < 0) return [];
+  const begin = host.start[at]!;
+  const queued = device!.start[row]! - (begin + host.dur[at]!);
+  return [
+    ["launch", app.link(clean(app.model.text(host.name[at]!), 80),
+      showEvent(app, host.uid[at]!))],
+    ["latency", `${time(device!.start[row]! - begin)} after the launch began` +
+      (queued > 0 ? `, ${time(queued)} in the queue` : "")]];
+}
+
+function costEntry(app: App, at: number): Entry | null {
+  const cost = app.model.table("op_efficiency")!;
+  if (cost.at(at, "roofline_us") === null) return null;
+  const parts = [];
+  if (cost.at(at, "flops") !== null)
+    parts.push(`${big(cost.num(at, "flops"))}FLOP`);
+  if (cost.at(at, "bytes") !== null) parts.push(bytes(cost.num(at, "bytes")));
+  return ["cost", app.link(`${parts.join(", ")} per call; bound ` +
+    `${time(cost.num(at, "roofline_us"))} (${cost.str(at, "bound")}), mean ` +
+    `${time(cost.num(at, "mean_us"))}`, { view: "roofline" })];
+}
+
+function sameName(app: App, row: number, name: string): Entry {
+  const device = app.model.device!;
+  const nameOf = nameIds(app);
+  const id = nameOf(row);
+  let all = 0;
+  let sum = 0;
+  let longer = 0;
+  for (let i = 0; i < device.count; ++i) {
+    if (nameOf(i) !== id) continue;
+    ++all;
+    sum += device.dur[i]!;
+    if (device.dur[i]! > device.dur[row]!) ++longer;
+  }
+  return ["same name", app.link(`${count(all)} events, ${time(sum)}`,
+    { view: "kernels", chips: app.only("name", name) }),
+    `; this one is number ${count(longer + 1)} by length`];
+}
+
+function hostBody(app: App, event: Event, uid: number): Node[] {
+  const { model } = app;
+  const device = model.device;
+  const track = model.hostTracks.find((t) => event.row >= t.begin &&
+                                      event.row < t.end);
+  const launched: number[] = [];
+  let sum = 0;
+  const end = event.start + event.dur;
+  // Work launched by calls of this thread inside the event.
+  const host = model.host!;
+  const sameThread = (at: number) => model.hostTracks.some((t) =>
+    at >= t.begin && at < t.end && t.thread === track?.thread &&
+    t.process === track?.process);
+  for (let i = 0; device && i < device.count; ++i) {
+    const at = device.launch[i]! - 1;
+    if (at < 0 || host.start[at]! < event.start ||
+        host.start[at]! + host.dur[at]! > end || !sameThread(at)) continue;
+    launched.push(device.uid[i]!);
+    sum += device.dur[i]!;
+  }
+  return [list([
+    ["start", time(event.start)],
+    ["length", `${time(event.dur)} (${count(event.dur)} ns)`],
+    track ? ["thread", clean(track.name || track.thread, 80)] : null,
+    launched.length > 0 ? ["launched",
+      app.link(`${count(launched.length)} device events, ${time(sum)}`,
+        launched.length > 200 ? showEvent(app, launched[0]!)
+          : { view: "timeline",
+              chips: app.only("uid", ...launched.map(String)) })]
+      : null,
+    ["event", `number ${uid} of the trace`],
+  ]), tools(app, uid, app.link("Only this time", { chips: app.only("t",
+    `${event.start}..${end}`) }))];
+}

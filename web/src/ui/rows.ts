@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A table of the engine as it is: columns from its schema, links where a cell
+// names an event, exact copies.
+
+import type { Table } from "../data/model";
+import type { App } from "./app";
+import { showEvent } from "./events";
+import { h } from "./dom";
+import { cell, clean, heading, shapes, tableCsv } from "./format";
+import { drawTable, type Col } from "./table";
+
+const kShapes = /^(input_dims|input_types|types)$/;
+
+export interface RowOptions {
+  id: string;
+  rows?: number[];
+  caption?: string;
+  sort?: string;
+  all?: boolean;      // hidden columns too
+  note?: string;
+  empty?: string;
+  // Other cells for some columns.
+  cells?: Record<string, (row: number) => Node | string>;
+  leaveOut?: string[];
+}
+
+// Keys of columns are letters only, so that addresses stay simple.
+function keyOf(index: number): string {
+  return String.fromCharCode(97 + Math.floor(index / 26)) +
+    String.fromCharCode(97 + index % 26);
+}
+
+export function rowColumns(app: App, table: Table, options: RowOptions):
+    Col<number>[] {
+  const columns: Col<number>[] = [];
+  for (const [c, column] of table.info.columns.entries()) {
+    const own = options.cells?.[column.name];
+    if (options.leaveOut?.includes(column.name)) continue;
+    if (column.shown === "hidden" && !options.all && !own) continue;
+    const numeric = column.type !== "text" && column.type !== "bool" &&
+      !column.text;
+    const isEvent = /(^|_)uid$/.test(column.name);
+    columns.push({
+      key: keyOf(c), title: heading(column.name), tip: column.doc, numeric,
+      wide: c === 0 && column.type === "text",
+      value: (row) => table.at(row, c),
+      text: (row) => cell(table.at(row, c), column),
+      cell: own ?? (isEvent ? (row) => eventLink(app, table, row, c)
+        : column.shown === "bar" ? (row) => meter(table, row, c)
+        : column.type === "text" ? (row) => textCell(table, row, c)
+        : undefined),
+    });
+  }
+  return columns;
+}
+
+function textCell(table: Table, row: number, column: number): Node {
+  const text = table.str(row, column);
+  const shown = kShapes.test(table.info.columns[column]!.name)
+    ? shapes(text) : clean(text);
+  return h("span", { title: clean(text, 2000) }, shown);
+}
+
+export function meter(table: Table, row: number, column: number): Node {
+  const info = table.info.columns[column]!;
+  const value = table.at(row, column);
+  const bar = h("span", { class: "meter", "aria-hidden": "true" });
+  bar.style.width = Math.max(0, Math.min(100, Number(value ?? 0))) * 0.6 + "px";
+  return h("span", {}, cell(value, info), bar);
+}
+
+function eventLink(app: App, table: Table, row: number, column: number):
+    Node | string {
+  const uid = table.at(row, column);
+  if (uid === null || !app.model.hasEvents) return uid === null ? "" :
+    String(uid);
+  return app.link(String(uid), showEvent(app, Number(uid)));
+}
+
+export function drawRows(app: App, table: Table, options: RowOptions):
+    HTMLElement {
+  const rows = options.rows ?? Array.from({ length: table.rows }, (_, i) => i);
+  return drawTable<number>(app, {
+    id: options.id, caption: options.caption ?? table.info.doc, rows,
+    columns: rowColumns(app, table, options), sort: options.sort ?? "",
+    csv: (sorted) => tableCsv(table, sorted),
+    note: options.note, empty: options.empty,
+  });
+}

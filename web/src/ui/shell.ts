@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stays while views change: header with tabs, filter chips, the panel of
+// the selected event, and the line at the foot.
+
+import { type App, type View } from "./app";
+import { drawChips } from "./chips";
+import { h } from "./dom";
+import { clean } from "./format";
+import { helpDialog, onKey } from "./keys";
+import { drawPanel, panelNeeds } from "./panel";
+import { SearchBox } from "./search";
+
+// What chips and their texts read.
+const kChipTables = ["device", "kernels", "op_efficiency", "modules", "layers",
+  "passes", "steps"];
+const kEssential = ["op_categories", "trace_health"];
+
+export class Shell {
+  readonly root: HTMLElement;
+  readonly frames: number[] = [];  // ms of each drawing
+  private readonly tabs = new Map<string, HTMLAnchorElement>();
+  private readonly chips = h("div", { id: "chips" });
+  private readonly main = h("main", { id: "view", tabindex: "-1",
+                                      role: "tabpanel" });
+  private readonly panel = h("aside", { "aria-label": "Selected event",
+                                        hidden: true });
+  private readonly foot = h("footer", { role: "status" });
+  private readonly search: SearchBox;
+  private readonly system = matchMedia("(prefers-color-scheme: dark)");
+  private turn = 0;
+  private shown = "";
+
+  constructor(private readonly app: App, private readonly views: View[],
+              readonly missing: View[]) {
+    app.show = (text) => { this.foot.textContent = text; };
+    app.missing = missing.map((view) => ({ title: view.title,
+      reason: view.missing(app.model) ?? "" }));
+    this.search = new SearchBox(app);
+    const help = helpDialog();
+    const openHelp = () => { if (!help.open) help.showModal(); };
+    this.root = h("div", {},
+      h("a", { class: "skip", href: "#view", click: (event: Event) => {
+        event.preventDefault();
+        this.main.focus();
+      } }, "Skip to the view"),
+      h("header", {},
+        h("span", { class: "brand" }, "lamina"),
+        h("span", { class: "file", title: clean(app.model.title) },
+          clean(app.model.title, 80) || app.model.manifest.command),
+        this.drawTabs(), this.search.root,
+        h("div", { class: "icons" },
+          app.button("Theme", () => this.switchTheme(), { "data-k": "theme",
+            title: "Dark or light (T)" }),
+          app.button("?", openHelp, { "aria-label": "Keys", "data-k": "help" }))),
+      h("h1", { class: "offscreen" },
+        `lamina ${app.model.manifest.command}: ${clean(app.model.title, 200)}`),
+      this.chips, this.main, this.panel, this.foot, help);
+    addEventListener("keydown", (event) => onKey(app, this, event, openHelp));
+    this.system.addEventListener("change", () => void this.render());
+    let width = innerWidth;
+    addEventListener("resize", () => {
+      if (innerWidth === width) return;
+      width = innerWidth;
+      void this.render();
+    });
+    const print = () => this.setTheme(true);
+    addEventListener("beforeprint", print);
+    addEventListener("afterprint", () => void this.render());
+  }
+
+  get viewIds(): string[] { return this.views.map((view) => view.id); }
+  get view(): View | undefined {
+    return this.views.find((view) => view.id === this.app.state.view);
+  }
+  focusSearch(): void { this.search.focus(); }
+
+  async render(): Promise<void> {
+    const { app } = this;
+    const turn = ++this.turn;
+    const view = this.view;
+    if (!view) throw new Error("no view");
+    delete document.documentElement.dataset.ready;
+    const needs = new Set([...kEssential, ...view.needs(app.model)]);
+    if (app.state.chips.length > 0) kChipTables.forEach((t) => needs.add(t));
+    if (app.state.selected) panelNeeds().forEach((t) => needs.add(t));
+    await app.model.require(needs);
+    if (turn !== this.turn) return;
+    const begin = performance.now();
+    this.setTheme(false);
+    app.selection = app.filter.select(app.state.chips);
+    const focused = document.activeElement?.getAttribute("data-k");
+    this.drawLinks();
+    this.chips.replaceChildren(
+      ...(app.state.chips.length > 0 ? [drawChips(app)] : []));
+    if (app.state.chips.length > 0 && !view.filtered) {
+      this.chips.append(h("p", { class: "muted" },
+        "This view is not filtered."));
+    }
+    const content = h("div", { class: "view-" + view.id });
+    view.draw(app, content);
+    this.main.replaceChildren(content);
+    this.main.setAttribute("aria-label", view.title);
+    view.mounted?.(app, content);
+    drawPanel(app, this.panel);
+    if (focused) {
+      const again = this.root.querySelector<HTMLElement>(
+        `[data-k="${CSS.escape(focused)}"]`);
+      (again ?? this.main).focus({ preventScroll: true });
+    }
+    if (this.shown !== view.id) {
+      if (this.shown) scrollTo(0, 0);
+      this.shown = view.id;
+      this.tabs.get(view.id)?.scrollIntoView({ block: "nearest",
+                                               inline: "nearest" });
+    }
+    this.frames.push(performance.now() - begin);
+    document.documentElement.dataset.ready = view.id;
+  }
+
+  // Tabs carry the state to the other views.
+  drawLinks(): void {
+    const { app } = this;
+    for (const [id, tab] of this.tabs) {
+      tab.setAttribute("aria-selected", String(id === app.state.view));
+      tab.tabIndex = id === app.state.view ? 0 : -1;
+      tab.href = app.href({ view: id });
+    }
+  }
+
+  private drawTabs(): HTMLElement {
+    const nav = h("nav", { role: "tablist", "aria-label": "Views",
+      keydown: (event: KeyboardEvent) => this.tabKey(event) });
+    const failed = failedChecks(this.app);
+    for (const view of this.views) {
+      const tab = h("a", { role: "tab", href: "#", "data-k": "tab." + view.id,
+                           "aria-controls": "view" }, view.title);
+      if (view.id === "health" && failed > 0) {
+        tab.append(h("span", { class: "badge",
+          title: `${failed} checks need a look` }, failed));
+      }
+      this.tabs.set(view.id, tab);
+      nav.append(tab);
+    }
+    return nav;
+  }
+
+  private tabKey(event: KeyboardEvent): void {
+    const step = event.key === "ArrowRight" ? 1
+      : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const ids = this.viewIds;
+    const at = ids.indexOf(this.app.state.view);
+    const next = ids[(at + step + ids.length) % ids.length]!;
+    this.tabs.get(next)?.focus();
+    this.app.go({ view: next });
+  }
+
+  private setTheme(forPrint: boolean): void {
+    const theme = this.app.state.theme || (this.system.matches ? "dark" : "");
+    document.documentElement.dataset.theme =
+      !forPrint && theme === "dark" ? "dark" : "light";
+  }
+  switchTheme(): void {
+    const dark = document.documentElement.dataset.theme === "dark";
+    this.app.go({ theme: dark ? "light" : "dark" }, true);
+  }
+}
+
+// Checks of trace health that found something; the notes say it without the
+// table.
+function failedChecks(app: App): number {
+  return app.model.manifest.notes
+    .filter((note) => note.severity === "warning").length;
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A table for people: sorted by a click on a head, only visible rows in the
+// document, copied as CSV or Markdown. Empty cells sort last both ways.
+
+import type { App } from "./app";
+import { copyText, download, h } from "./dom";
+import { markdown, textCsv } from "./format";
+
+export interface Col<Row> {
+  key: string;       // in the address: letters
+  title: string;
+  tip?: string;
+  numeric?: boolean;
+  // To sort by, and as text for copies.
+  value(row: Row): number | string | null;
+  text?(row: Row): string;
+  // What stands in the cell; else the text.
+  cell?(row: Row): Node | string;
+  wide?: boolean;    // takes the width that is left
+}
+
+export interface TableOptions<Row> {
+  id: string;          // in the address: letters
+  caption: string;
+  rows: Row[];
+  columns: Col<Row>[];
+  sort: string;        // "share-"
+  tall?: boolean;      // two lines per row
+  // The engine's file of these rows, where there is one.
+  csv?: (rows: Row[]) => string;
+  note?: string;
+  empty?: string;
+}
+
+const kPlainRows = 40;   // drawn in full, without a box of their own
+const kSpare = 12;       // rows drawn above and below what is seen
+
+export function sortRows<Row>(rows: Row[], columns: Col<Row>[],
+                              sort: string): Row[] {
+  const column = columns.find((c) => c.key === sort.slice(0, -1));
+  if (!column) return rows;
+  const sign = sort.endsWith("-") ? -1 : 1;
+  const keyed = rows.map((row, at) => ({ row, at, value: column.value(row) }));
+  keyed.sort((a, b) => {
+    const none = Number(isEmpty(a.value)) - Number(isEmpty(b.value));
+    if (none !== 0) return none;
+    if (isEmpty(a.value)) return a.at - b.at;
+    const order = typeof a.value === "number" && typeof b.value === "number"
+      ? a.value - b.value : compareText(String(a.value), String(b.value));
+    return order !== 0 ? sign * order : a.at - b.at;
+  });
+  return keyed.map((k) => k.row);
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+function isEmpty(value: number | string | null): boolean {
+  return value === null || value === "";
+}
+function cellText<Row>(column: Col<Row>, row: Row): string {
+  if (column.text) return column.text(row);
+  const value = column.value(row);
+  return value === null ? "" : String(value);
+}
+
+export function drawTable<Row>(app: App, options: TableOptions<Row>):
+    HTMLElement {
+  const { columns, id } = options;
+  const wanted = app.option(id + ".sort");
+  const sort = columns.some((c) => c.key === wanted.slice(0, -1) &&
+                            /[+-]$/.test(wanted)) ? wanted : options.sort;
+  const rows = sortRows(options.rows, columns, sort);
+  const head = h("tr", {}, ...columns.map((column) => {
+    const active = sort.slice(0, -1) === column.key;
+    const down = sort.endsWith("-");
+    const next = active ? column.key + (down ? "+" : "-")
+      : column.key + (column.numeric ? "-" : "+");
+    return h("th", {
+      scope: "col", class: column.numeric ? "num" : column.wide ? "wide" : "",
+      "aria-sort": active ? (down ? "descending" : "ascending") : "none",
+      title: column.tip ?? "",
+    }, h("button", {
+      type: "button", "data-k": id + ".sort." + column.key,
+      click: () => app.go(app.withOption(id + ".sort", next)),
+    }, column.title, active ? h("span", { "aria-hidden": "true" },
+                                down ? " \u25bc" : " \u25b2") : null));
+  }));
+  const line = (row: Row) => h("tr", {}, ...columns.map((column) =>
+    h("td", { class: column.numeric ? "num" : column.wide ? "wide" : "" },
+      column.cell ? column.cell(row) : cellText(column, row))));
+
+  const body = h("tbody");
+  const table = h("table", { class: options.tall ? "tall" : "",
+                             "aria-rowcount": rows.length + 1 },
+    h("caption", { class: "offscreen" }, options.caption),
+    h("thead", {}, head), body);
+  const box = h("div", { class: "tablebox", role: "region", tabindex: "0",
+                         "aria-label": options.caption,
+                         "data-k": id + ".box" }, table);
+  if (rows.length <= kPlainRows) {
+    body.append(...rows.map(line));
+  } else {
+    scrollRows(box, body, rows, line, options.tall ? 46 : 29, columns.length);
+  }
+  return h("section", { class: "table" }, toolbar(app, options, rows),
+    rows.length > 0 ? box
+      : h("p", { class: "empty" }, options.empty ?? "No rows match."));
+}
+
+// Draws what is seen and leaves room for the rest. Heights of rows are fixed
+// by page.css.
+function scrollRows<Row>(box: HTMLElement, body: HTMLElement, rows: Row[],
+                         line: (row: Row) => HTMLElement, height: number,
+                         columns: number): void {
+  box.classList.add("scroll");
+  const room = (count: number) => {
+    const cell = h("td", { colspan: columns });
+    cell.style.height = count * height + "px";
+    const row = h("tr", { class: "room", "aria-hidden": "true" }, cell);
+    return count > 0 ? [row] : [];
+  };
+  let shown = -1;
+  const draw = () => {
+    const visible = Math.ceil((box.clientHeight || 600) / height);
+    const first = Math.max(0, Math.floor(box.scrollTop / height) - kSpare);
+    if (Math.abs(first - shown) < kSpare / 2 && shown >= 0 &&
+        first !== 0) return;
+    if (first === shown) return;
+    shown = first;
+    const last = Math.min(rows.length, first + visible + 3 * kSpare);
+    body.replaceChildren(...room(first), ...rows.slice(first, last).map(line),
+                         ...room(rows.length - last));
+  };
+  box.addEventListener("scroll", draw, { passive: true });
+  draw();
+}
+
+function toolbar<Row>(app: App, options: TableOptions<Row>,
+                      rows: Row[]): HTMLElement {
+  const head = options.columns.map((c) => c.title);
+  const texts = () => rows.map((row) =>
+    options.columns.map((column) => cellText(column, row)));
+  const csv = () => options.csv ? options.csv(rows) : textCsv(head, texts());
+  const name = (app.model.title.replace(/\.json(\.gz)?$/, "") || "lamina") +
+    "-" + options.id + ".csv";
+  const copied = async (text: string) => app.say(
+    await copyText(text) ? `${rows.length} rows copied`
+      : "The browser did not allow to copy");
+  return h("div", { class: "tools" },
+    app.button("Copy CSV", () => void copied(csv()),
+               { "data-k": options.id + ".csv", "data-copy": "csv" }),
+    app.button("Copy Markdown", () => void copied(markdown(head, texts(),
+      options.columns.map((c) => c.numeric === true))),
+      { "data-k": options.id + ".md", "data-copy": "md" }),
+    app.button("Download", () => download(name, new Blob(
+      [csv()], { type: "text/csv" })), { "data-k": options.id + ".file" }),
+    h("span", { class: "muted" }, `${rows.length.toLocaleString("en-US")} ` +
+      `${rows.length === 1 ? "row" : "rows"}. ${options.note ?? ""}`));
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The timeline: a strip of the whole trace, the tracks of the window, and the
+// longest matching events of the window as a table, which is also the form of
+// the drawing for those who cannot see it.
+
+import { laneName } from "../data/filter";
+import { levelFor } from "../data/pyramid";
+import { firstStartingAt } from "../data/tracks";
+import { prepare, toPng } from "../draw/canvas";
+import { extent, groupIndex, makeScene, type Scene } from "../draw/scene";
+import { Painter, type Window } from "../draw/timeline";
+import type { App, View } from "../ui/app";
+import { drawLegend, swatch } from "../ui/chips";
+import { groupColor, ink, kGroups } from "../ui/colors";
+import { download, h } from "../ui/dom";
+import { eventAt, longest, nameIds, showEvent } from "../ui/events";
+import { clean, count, time } from "../ui/format";
+import { attachPointer, type Surface } from "../ui/pointer";
+import { drawTable } from "../ui/table";
+
+const kLeast = 200;      // ns: the narrowest window
+const kMostRows = 60;
+const kStripHeight = 34;
+
+class Timeline implements Surface {
+  readonly canvas = h("canvas", { tabindex: "0", "data-k": "timeline.canvas",
+    role: "img", "aria-label": "Timeline; W and S zoom, A and D pan; the " +
+      "longest events in view are in the table below" });
+  private readonly strip = h("canvas", { "aria-hidden": "true" });
+  private readonly below = h("div");
+  private readonly words = h("span", { class: "muted" });
+  private readonly tip = h("div", { class: "tip", hidden: true });
+  private readonly box = h("div", { class: "canvasbox" }, this.canvas,
+                           this.tip);
+  private scene: Scene | null = null;
+  private painter: Painter | null = null;
+  private window: Window;
+  private readonly whole: Window;
+  private width = 0;
+  private frame = 0;
+  private wait = 0;
+
+  constructor(private readonly app: App, root: HTMLElement) {
+    const [from, to] = extent(app.model);
+    this.whole = { from, to };
+    const zoom = app.state.zoom ?? aroundSelected(app) ?? [from, to];
+    this.window = this.clamp({ from: zoom[0], to: zoom[1] });
+    root.append(drawLegend(app), this.tools(), h("div",
+      { class: "canvasbox" }, this.strip), this.box, this.below);
+    attachPointer(this);
+    this.strip.addEventListener("pointerdown", (event) => this.onStrip(event));
+    this.strip.addEventListener("pointermove", (event) => {
+      if (event.buttons === 1) this.onStrip(event);
+    });
+  }
+
+  private tools(): HTMLElement {
+    const { app } = this;
+    const bar = h("div", { class: "tools" },
+      app.button("Whole trace", () => this.fit(), { "data-k": "tl.fit" }),
+      app.button("Zoom in", () => this.zoomBy(0.5), { "data-k": "tl.in" }),
+      app.button("Zoom out", () => this.zoomBy(2), { "data-k": "tl.out" }),
+      app.button("Filter to what is shown", () => app.go({ chips: app.only("t",
+        `${Math.round(this.window.from)}..${Math.round(this.window.to)}`) }),
+        { "data-k": "tl.filter" }),
+      app.button("PNG", () => toPng(this.canvas,
+        `${app.model.title}: ${time(this.window.from)} to ` +
+        time(this.window.to), this.caption(), (picture) =>
+          download("timeline.png", picture)), { "data-k": "tl.png" }));
+    bar.append(h("span", { id: "tracks" }), this.words);
+    return bar;
+  }
+
+  private caption(): string {
+    const { app } = this;
+    const filter = app.state.chips.map((chip) => (chip.not ? "not " : "") +
+      chip.values.slice(0, 3).map((v) => clean(v, 40)).join(" or "));
+    return (filter.length > 0 ? `Filter: ${filter.join("; ")}. ` : "") +
+      "Colours: " + kGroups.join(", ");
+  }
+
+  mount(): void {
+    this.width = this.box.clientWidth;
+    this.scene = makeScene(this.app, this.width);
+    const context = prepare(this.canvas, this.width, this.scene.height);
+    this.painter = new Painter(this.app, this.scene, context, this.width);
+    this.trackMenu();
+    this.drawStrip();
+    this.draw();
+    this.drawTable();
+  }
+
+  private trackMenu(): void {
+    const scene = this.scene!;
+    const place = this.box.parentElement?.querySelector("#tracks");
+    const hidden = new Set(scene.hidden.map((t) => t.key));
+    const menu = h("details", { class: "menu" },
+      h("summary", {}, hidden.size > 0 ? `Tracks (${hidden.size} hidden)`
+        : "Tracks"),
+      h("div", {}, ...scene.all.map(({ key, label }) => {
+        const check = h("input", { type: "checkbox", change: () => {
+          const now = this.app.option("timeline.tracks").split(",")
+            .filter((k) => k !== "");
+          this.app.go(this.app.withOption("timeline.tracks", (now.includes(key)
+            ? now.filter((k) => k !== key) : [...now, key]).join(",")));
+        } });
+        check.checked = !hidden.has(key);
+        return h("label", {}, check, " ", label);
+      })));
+    place?.replaceChildren(menu);
+  }
+
+  // --- window ---
+
+  private clamp({ from, to }: Window): Window {
+    const { from: first, to: last } = this.whole;
+    const span = Math.min(Math.max(to - from, kLeast), last - first);
+    const start = Math.min(Math.max(from, first), last - span);
+    return { from: start, to: start + span };
+  }
+  private set(window: Window): void {
+    this.window = this.clamp(window);
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.draw());
+    clearTimeout(this.wait);
+    this.wait = setTimeout(() => this.settle(), 180) as unknown as number;
+  }
+  // When the window rests, the address and the table follow.
+  private settle(): void {
+    if (!this.canvas.isConnected) return;
+    const { from, to } = this.window;
+    this.app.keep({ zoom: [Math.round(from), Math.round(to)] });
+    this.drawTable();
+  }
+  private draw(): void {
+    const begin = performance.now();
+    this.painter?.draw(this.window);
+    this.drawWindowMark();
+    const { from, to } = this.window;
+    this.words.textContent =
+      `${time(to - from)} shown, ${this.painter?.detail ?? ""}`;
+    frames.push(performance.now() - begin);
+    this.canvas.dataset.window = `${Math.round(from)}..${Math.round(to)}`;
+  }
+
+  fit(): void { this.set(this.whole); }
+  zoomBy(factor: number, share = 0.5): void {
+    const { from, to } = this.window;
+    const at = from + (to - from) * share;
+    this.set({ from: at - (at - from) * factor, to: at + (to - at) * factor });
+  }
+  panBy(share: number): void {
+    const step = (this.window.to - this.window.from) * share;
+    this.set({ from: this.window.from + step, to: this.window.to + step });
+  }
+  get plot(): { left: number; width: number } {
+    const left = this.scene?.gutter ?? 0;
+    return { left, width: Math.max(1, this.width - left) };
+  }
+  private timeAt(x: number): number {
+    const { left, width } = this.plot;
+    return this.window.from + (x - left) / width *
+      (this.window.to - this.window.from);
+  }
+
+  // --- pointer ---
+
+  click(x: number, y: number): void {
+    const hit = this.painter?.hit(this.window, x, y);
+    if (!hit) return;
+    if (hit.uid !== null) {
+      this.keepZoom({ selected: String(hit.uid) });
+    } else if (hit.track.kind === "boxes") {
+      this.keepZoom(hit.track.rows[0]!.click(hit.id));
+    }
+  }
+  private keepZoom(patch: Parameters<App["go"]>[0]): void {
+    const { from, to } = this.window;
+    clearTimeout(this.wait);
+    this.app.go({ zoom: [Math.round(from), Math.round(to)], ...patch });
+  }
+  range(from: number, to: number): void {
+    const a = Math.round(this.timeAt(Math.min(from, to)));
+    const b = Math.round(this.timeAt(Math.max(from, to)));
+    if (b > a) this.keepZoom({ chips: this.app.only("t", `${a}..${b}`) });
+  }
+  // The part that a drag has marked so far.
+  mark(from: number, to: number): void {
+    this.painter?.draw(this.window);
+    const context = this.canvas.getContext("2d")!;
+    context.globalAlpha = 0.25;
+    context.fillStyle = ink("link");
+    context.fillRect(Math.min(from, to), 0, Math.abs(to - from),
+                     this.scene!.height);
+    context.globalAlpha = 1;
+  }
+  hover(x: number, y: number): void {
+    const hit = this.painter?.hit(this.window, x, y);
+    this.canvas.style.cursor = hit ? "pointer" : "";
+    this.tip.hidden = !hit;
+    if (!hit) return;
+    this.tip.textContent = hit.words;
+    const width = this.box.clientWidth;
+    this.tip.style.left = Math.max(4, Math.min(x + 12, width - 450)) + "px";
+    this.tip.style.top = y + 16 + "px";
+  }
+  leave(): void { this.tip.hidden = true; }
+
+  // --- the strip of the whole trace ---
+
+  private picture: ImageData | null = null;
+
+  private drawStrip(): void {
+    const { app, width } = this;
+    const context = prepare(this.strip, width, kStripHeight);
+    context.fillStyle = ink("panel");
+    context.fillRect(0, 0, width, kStripHeight);
+    const groups = groupIndex(app.model);
+    const { from, to } = this.whole;
+    const perPixel = (to - from) / width;
+    const lanes = this.scene!.tracks.filter((t) => t.kind === "lane");
+    const weight = new Float64Array(kGroups.length);
+    for (let x = 0; x < width && groups.length > 0; ++x) {
+      weight.fill(0);
+      let most = 0;
+      for (const { levels } of lanes) {
+        const level = levelFor(levels, perPixel);
+        const first = Math.floor(x * perPixel / level.width);
+        const last = Math.max(first + 1,
+                              Math.floor((x + 1) * perPixel / level.width));
+        let hit = 0;
+        for (let b = first; b < last && b < level.match.length; ++b) {
+          hit += level.match[b]!;
+          weight[level.group[b]!]! += level.match[b]!;
+        }
+        most = Math.max(most, hit / ((last - first) * level.width));
+      }
+      if (most === 0) continue;
+      context.fillStyle = groupColor(kGroups[weight.indexOf(
+        Math.max(...weight))]!);
+      const tall = Math.max(1, Math.min(1, most) * (kStripHeight - 4));
+      context.fillRect(x, kStripHeight - 2 - tall, 1, tall);
+    }
+    this.picture = context.getImageData(0, 0, this.strip.width,
+                                        this.strip.height);
+  }
+
+  private drawWindowMark(): void {
+    if (!this.picture) return;
+    const context = this.strip.getContext("2d")!;
+    context.putImageData(this.picture, 0, 0);
+    const { from, to } = this.whole;
+    const x = (t: number) => (t - from) / (to - from) * this.width;
+    context.strokeStyle = ink("text");
+    context.lineWidth = 2;
+    const left = x(this.window.from);
+    context.strokeRect(left + 1, 1,
+      Math.max(3, x(this.window.to) - left - 2), kStripHeight - 2);
+  }
+
+  private onStrip(event: PointerEvent): void {
+    const { from, to } = this.whole;
+    const at = from + event.offsetX / this.strip.clientWidth * (to - from);
+    const span = this.window.to - this.window.from;
+    this.set({ from: at - span / 2, to: at + span / 2 });
+  }
+
+  // --- the table ---
+
+  private drawTable(): void {
+    const { app } = this;
+    const { device } = app.model;
+    if (!device) return;
+    const { from, to } = this.window;
+    const { mask } = app.selection;
+    let matching = 0;
+    let sum = 0;
+    const inView = new Uint8Array(device.count);
+    for (const lane of app.model.lanes) {
+      const last = firstStartingAt(device.start, to, lane.begin, lane.end);
+      for (let i = lane.begin; i < last; ++i) {
+        if (device.start[i]! + device.dur[i]! <= from || (mask && !mask[i]))
+          continue;
+        inView[i] = 1;
+        ++matching;
+        sum += device.dur[i]!;
+      }
+    }
+    const rows = longest(device.dur, device.count, kMostRows,
+                         (row) => inView[row] === 1);
+    const names = nameIds(app);
+    const kernels = app.model.table("kernels");
+    const op = (row: number) => kernels && device.kernel[row]! > 0
+      ? kernels.str(device.kernel[row]! - 1, "op") : "";
+    const group = (row: number) => app.model.families[device.family[row]!]!;
+    const note = matching > rows.length
+      ? `The longest of ${count(matching)} in view, together ${time(sum)}.`
+      : `Together ${time(sum)}.`;
+    this.below.replaceChildren(h("h2", {}, "Longest matching events in view"),
+      drawTable(app, {
+        id: "events", caption: "Longest matching events in view", rows,
+        sort: "length-", note,
+        empty: "No device event in view passes the filter.",
+        columns: [
+          { key: "start", title: "start", numeric: true,
+            value: (row) => device.start[row]!,
+            text: (row) => time(device.start[row]!) },
+          { key: "length", title: "length", numeric: true,
+            value: (row) => device.dur[row]!,
+            text: (row) => time(device.dur[row]!) },
+          { key: "family", title: "family", value: (row) => group(row).name,
+            cell: (row) => h("span", {}, swatch(group(row).group),
+                             group(row).name) },
+          { key: "kernel", title: "kernel", wide: true,
+            value: (row) => app.model.text(names(row)),
+            cell: (row) => app.link(clean(app.model.text(names(row)), 200),
+              { ...showEvent(app, device.uid[row]!), zoom: [
+                Math.round(from), Math.round(to)] }) },
+          { key: "op", title: "op", value: op,
+            cell: (row) => clean(op(row), 80) },
+          { key: "stream", title: "stream",
+            value: (row) => laneName(app.model, device.lane[row]!) },
+        ],
+      }));
+  }
+
+  key(event: KeyboardEvent): boolean {
+    switch (event.code) {
+      case "KeyW": case "NumpadAdd": return this.zoomBy(0.6), true;
+      case "KeyS": case "NumpadSubtract": return this.zoomBy(1 / 0.6), true;
+      case "KeyA": return this.panBy(-0.2), true;
+      case "KeyD": return this.panBy(0.2), true;
+      case "KeyF": return this.fit(), true;
+      case "Enter": {
+        const onLink = (event.target as HTMLElement).closest("a, button, td");
+        const zoom = onLink ? null : aroundSelected(this.app);
+        if (zoom) this.set({ from: zoom[0], to: zoom[1] });
+        return zoom !== null;
+      }
+      default: return false;
+    }
+  }
+}
+
+function aroundSelected(app: App): [number, number] | null {
+  const event = eventAt(app);
+  if (!event) return null;
+  const room = Math.max(event.dur * 2, 20_000);
+  return [event.start - room, event.start + event.dur + room];
+}
+
+// ms of the last drawings, for tests.
+export const frames: number[] = [];
+let current: Timeline | null = null;
+
+export const timelineView: View = {
+  id: "timeline",
+  title: "Timeline",
+  filtered: true,
+  missing: (model) => model.hasEvents ? null
+    : "The file holds no device events.",
+  needs: () => ["device", "host", "kernels", "passes", "layers", "modules",
+                "op_efficiency", "steps"],
+  draw(app, root) { current = new Timeline(app, root); },
+  mounted() { current?.mount(); },
+  key: (_app, event) => current?.key(event) ?? false,
+};
