@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/child_process.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+extern char** environ;
+
+namespace lamina {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() { Close(); }
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+std::optional<Pipe> MakePipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// Reads what is there; closes at the end.
+void Drain(Descriptor& from, std::string& to, size_t most) {
+  std::array<char, 65536> buffer;
+  const ssize_t got = read(from.get(), buffer.data(), buffer.size());
+  if (got > 0) {
+    to.append(buffer.data(),
+              std::min(static_cast<size_t>(got), most - to.size()));
+  } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
+    from.Close();
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> FindProgram(std::string_view name) {
+  const char* path = std::getenv("PATH");
+  if (path == nullptr) return std::nullopt;
+  std::string_view rest = path;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    const std::string_view folder = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    // An empty entry means the current folder: nobody wants that.
+    if (folder.empty()) continue;
+    std::string file = std::string(folder) + "/" + std::string(name);
+    if (access(file.c_str(), X_OK) == 0) return file;
+  }
+  return std::nullopt;
+}
+
+Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
+                             std::string_view input,
+                             std::chrono::milliseconds limit,
+                             size_t max_output) {
+  LAMINA_CHECK(!arguments.empty());
+  const auto fail = [&](int code) {
+    return Fail(InputError(arguments[0], std::string("cannot be started: ") +
+                                             std::strerror(code)));
+  };
+  auto in = MakePipe();
+  auto out = MakePipe();
+  auto err = MakePipe();
+  if (!in || !out || !err) return fail(errno);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in->read.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, out->write.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err->write.get(), STDERR_FILENO);
+  // A group of its own, so that what it starts is stopped with it.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments)
+    argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = -1;
+  const int code = posix_spawn(&child, arguments[0].c_str(), &actions,
+                               &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (code != 0) return fail(code);
+  in->read.Close();
+  out->write.Close();
+  err->write.Close();
+  fcntl(in->write.get(), F_SETFL, O_NONBLOCK);
+  if (input.empty()) in->write.Close();
+
+  // A child that does not read its input must not stop us with SIGPIPE.
+  struct sigaction ignore {};
+  struct sigaction before {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &before);
+  ChildResult result;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (out->read.open() || err->read.open()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      result.timed_out = true;
+      break;
+    }
+    std::array<pollfd, 3> files = {
+        pollfd{out->read.get(), POLLIN, 0}, pollfd{err->read.get(), POLLIN, 0},
+        pollfd{in->write.get(), POLLOUT, 0}};  // a closed one is ignored
+    const int ready =
+        poll(files.data(), files.size(),
+             static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
+    if (ready < 0 && errno != EINTR) break;
+    if (ready <= 0) continue;
+    if (files[0].revents != 0) Drain(out->read, result.out, max_output);
+    if (files[1].revents != 0) Drain(err->read, result.err, max_output);
+    if (files[2].revents != 0) {
+      const ssize_t sent = write(in->write.get(), input.data(), input.size());
+      if (sent > 0) input.remove_prefix(static_cast<size_t>(sent));
+      if (input.empty() || (sent < 0 && errno != EAGAIN && errno != EINTR))
+        in->write.Close();
+    }
+  }
+  in->write.Close();
+  // It may have closed its output and go on: wait no longer than the limit.
+  int status = 0;
+  pid_t ended = 0;
+  while (!result.timed_out && (ended = waitpid(child, &status, WNOHANG)) == 0) {
+    if (std::chrono::steady_clock::now() >= end) {
+      result.timed_out = true;
+    } else {
+      usleep(1000);
+    }
+  }
+  if (ended == 0) {
+    kill(-child, SIGKILL);
+    waitpid(child, &status, 0);
+  }
+  sigaction(SIGPIPE, &before, nullptr);
+  if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
+  return result;
+}
+
+}  // namespace lamina
