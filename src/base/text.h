@@ -20,4 +20,11 @@ inline bool ContainsIgnoringCase(std::string_view text, std::string_view word) {
                      }) != text.end();
 }
 
+// ASCII letters match in any case.
+inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
 }  // namespace lamina

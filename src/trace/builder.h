@@ -24,6 +24,7 @@ class LocalNames {
  public:
   LocalNames();
   StringId Intern(std::string_view text);
+  std::string_view Text(StringId id) const { return strings_[id]; }
   // Track of (pid, tid), both as text.
   TrackId InternTrack(StringId pid, StringId tid);
   uint32_t InternConfig(const LaunchConfig& config);
@@ -136,6 +137,7 @@ class Segment {
   PodVector<PythonArgs> python;
   PodVector<CollectiveArgs> collectives;
   PodVector<MemoryArgs> memory;
+  PodVector<GraphNode> graph_nodes;
   Flows flows;
   Instants instants;
   Counters counters;

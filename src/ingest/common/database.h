@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SQLite files that profilers write, read as hostile input: nothing but plain
+// columns of ordinary tables is ever evaluated (no view, trigger, virtual
+// table or generated column), a table cannot have more rows than its file has
+// room for, and a value of the wrong type reads as null. Damage ends a scan
+// early and is remembered; it never ends the run.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace lamina::ingest {
+
+// The first bytes of every SQLite 3 file.
+inline constexpr std::string_view kSqliteMagic{"SQLite format 3\0", 16};
+
+struct DatabaseTable {
+  std::string name;
+  std::vector<std::string> columns;
+  std::string primary_key;  // the column, when it is exactly one
+  bool Has(std::string_view column) const;
+};
+
+// One pass over some columns of a table, in the order of the file. A column
+// that the table lacks reads as null.
+class Rows {
+ public:
+  Rows(sqlite3* connection, const DatabaseTable* table,
+       std::initializer_list<std::string_view> columns, uint64_t limit,
+       std::string_view condition = {});
+  ~Rows();
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+
+  // Moves to the next row; false at the end and where the file is damaged.
+  bool Next();
+  // For a pass with the condition "column = ?": begins again with this value.
+  void Restart(int64_t value);
+
+  std::optional<int64_t> Int(int column) const;
+  int64_t IntOr(int column, int64_t fallback) const {
+    return Int(column).value_or(fallback);
+  }
+  std::optional<double> Real(int column) const;
+  // Nothing when the value is no text. Valid until the next row.
+  std::optional<std::string_view> Text(int column) const;
+
+  // Rows so far.
+  uint64_t count() const { return count_; }
+  // Why the pass ended before the end of the table; empty when it did not.
+  const std::string& damage() const { return damage_; }
+
+ private:
+  sqlite3* connection_;
+  sqlite3_stmt* statement_ = nullptr;
+  uint64_t limit_;
+  uint64_t count_ = 0;
+  std::string damage_;
+};
+
+class Database {
+ public:
+  // Errors: no SQLite file, a file whose list of tables cannot be read.
+  static Result<std::unique_ptr<Database>> Open(const std::string& path);
+  // A copy of a database file in memory, for tests and fuzzers.
+  static Result<std::unique_ptr<Database>> OpenBytes(std::string name,
+                                                     std::string_view bytes);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  const std::string& name() const { return name_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  // Bytes that the header promises and the file does not have.
+  uint64_t missing_bytes() const { return missing_bytes_; }
+
+  // Ordinary tables, by name.
+  const std::vector<DatabaseTable>& tables() const { return tables_; }
+  // Null when there is none.
+  const DatabaseTable* Find(std::string_view table) const;
+  bool Has(std::string_view table) const { return Find(table) != nullptr; }
+
+  // A pass over a table; over none at all when `table` is null.
+  Rows Scan(const DatabaseTable* table,
+            std::initializer_list<std::string_view> columns) const;
+  // Rows whose `key` equals a value; give it with Rows::Restart.
+  std::unique_ptr<Rows> Lookup(const DatabaseTable* table,
+                               std::initializer_list<std::string_view> columns,
+                               std::string_view key) const;
+
+ private:
+  Database() = default;
+  Status Begin(std::string_view head, uint64_t file_bytes);
+
+  std::string name_;
+  uint64_t file_bytes_ = 0;
+  uint64_t missing_bytes_ = 0;
+  sqlite3* connection_ = nullptr;
+  std::vector<DatabaseTable> tables_;
+};
+
+}  // namespace lamina::ingest
