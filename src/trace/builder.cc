@@ -90,6 +90,7 @@ void Segment::Clear() {
   python.clear();
   collectives.clear();
   memory.clear();
+  graph_nodes.clear();
   flows.time_ns.clear();
   flows.id.clear();
   flows.track.clear();
@@ -343,6 +344,11 @@ void TraceBuilder::Append(const Segment& s) {
     trace.counters.series.push_back(map.Map(s.counters.series[i]));
     trace.counters.track.push_back(map.Map(s.counters.track[i]));
     trace.counters.uid.push_back(s.counters.uid[i] + uid_base);
+  }
+
+  for (GraphNode node : s.graph_nodes) {
+    node.track = map.Map(node.track);
+    trace.graph_nodes.push_back(node);
   }
 
   for (TrackFact fact : s.facts) {

@@ -43,8 +43,9 @@ uint64_t Trace::bytes() const {
          slices.detail.capacity_bytes() + ops.capacity_bytes() +
          api_calls.capacity_bytes() + device.capacity_bytes() +
          python.capacity_bytes() + collectives.capacity_bytes() +
-         memory.capacity_bytes() + flows.id.capacity_bytes() * 4 +
-         instants.time_ns.capacity_bytes() * 3 + strings.bytes();
+         memory.capacity_bytes() + graph_nodes.capacity_bytes() +
+         flows.id.capacity_bytes() * 4 + instants.time_ns.capacity_bytes() * 3 +
+         strings.bytes();
 }
 
 }  // namespace lamina::trace

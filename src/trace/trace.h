@@ -186,6 +186,16 @@ struct Counters {
   size_t size() const { return time_ns.size(); }
 };
 
+// A node of a device graph, made on a host thread while the graph was recorded
+// or copied from another node when it was instantiated or cloned. Ids are those
+// of DeviceArgs::graph_node_id and are unique within the process of `track`.
+struct GraphNode {
+  int64_t id = kNoInt;
+  int64_t original = kNoInt;  // the node it is a copy of; kNoInt: none
+  int64_t start_ns = 0;
+  TrackId track;
+};
+
 // One (process, thread) of the input; ids are kept as text since profilers
 // write strings as well as numbers.
 struct Track {
@@ -255,6 +265,7 @@ struct Trace {
   PodVector<LaunchConfig> configs;
   PodVector<CollectiveArgs> collectives;
   PodVector<MemoryArgs> memory;
+  PodVector<GraphNode> graph_nodes;  // see trace/graph_nodes.h
 
   Flows flows;
   Instants instants;
