@@ -79,7 +79,7 @@ def main():
                             found.splitlines(keepends=True),
                             f"{page.name}: {command}", "output")))
                     checks.true(f"{page.name}: {command}", same or update)
-                    keep = "...\n" in expected
+                    keep = "...\n" in expected.splitlines(keepends=True)
                     block += f"$ {command}\n" + (expected if keep else found)
                 return f"```console\n{block}```"
 

@@ -21,13 +21,15 @@ their output is joined. `status` is that of the last one (default 0). A section
 `out` is standard output, `err` standard error (expected empty when the section
 is missing), `file NAME` a file the command wrote. Input names may carry
 `(gzip)`, `(escaped)` (\\xNN and \\n are decoded) or `(no newline)`, in any
-combination. --update writes what came out into the file.
+combination, or `(sql)`: the file is the SQLite database that the statements
+make. --update writes what came out into the file.
 """
 import gzip
 import os
 import pathlib
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -63,7 +65,13 @@ def write_input(folder, name, body):
         raw = gzip.compress(raw, mtime=0)
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(raw)
+    if "sql" in flags:
+        connection = sqlite3.connect(path)
+        connection.executescript(raw.decode())
+        connection.commit()
+        connection.close()
+    else:
+        path.write_bytes(raw)
 
 
 def main():

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reader of Nsight Systems: the SQLite export, and the recording itself where
+// the exporter is installed. See README.md in this folder for the format.
+#include <algorithm>
+
+#include "base/byte_source.h"
+#include "ingest/nsys/export_file.h"
+#include "ingest/nsys/reader.h"
+#include "ingest/nsys/recording.h"
+#include "trace/builder.h"
+
+namespace lamina::ingest::nsys {
+namespace {
+
+bool IsActivity(const DatabaseTable& table) {
+  return table.name.starts_with("CUPTI_ACTIVITY_KIND_");
+}
+
+// An exporter that is stopped leaves the first page empty.
+bool IsBlank(std::string_view head) {
+  constexpr size_t kHeader = 100;
+  return head.size() >= 4096 &&
+         std::all_of(head.begin(), head.begin() + kHeader,
+                     [](char c) { return c == '\0'; });
+}
+
+bool IsExport(const Database& database) {
+  const auto& tables = database.tables();
+  return std::any_of(tables.begin(), tables.end(), IsActivity) ||
+         (database.Has("StringIds") && database.Has("NVTX_EVENTS"));
+}
+
+// The format of a recording is not public: a binary file that no reader knows,
+// with a name that the recorder gives.
+bool IsRecording(const Probe& probe) {
+  for (const std::string_view end : {".nsys-rep", ".qdrep"}) {
+    if (probe.path.ends_with(end) && !probe.head.starts_with(kSqliteMagic))
+      return probe.head.find('\0') != std::string::npos;
+  }
+  return false;
+}
+
+int Sniff(const Probe& probe) {
+  if (probe.directory) return 0;
+  if (IsBlank(probe.head)) return 4;
+  if (IsRecording(probe)) return 3;
+  if (!probe.head.starts_with(kSqliteMagic)) return 0;
+  // Any database: this reader says what is missing.
+  const auto database = Database::Open(probe.path);
+  return database && IsExport(**database) ? 95 : 4;
+}
+
+Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
+  LAMINA_ASSIGN(const std::string head, ReadHead(path, kHeadBytes));
+  if (IsBlank(head)) {
+    return Fail(InputErrorAt(path, 0,
+                             "the file begins with an empty page: an "
+                             "incomplete export of Nsight Systems",
+                             "run nsys export again and let it finish"));
+  }
+  if (!head.starts_with(kSqliteMagic)) {
+    std::unique_ptr<ExportedFile> file;
+    {
+      const ScopedStage stage(options.times, "export");
+      LAMINA_ASSIGN(file, ExportedFile::Make(path));
+    }
+    LAMINA_ASSIGN(const auto database, Database::Open(file->path()));
+    LAMINA_ASSIGN(trace::Trace trace, ReadNsys(*database, options));
+    trace.info.file = path;
+    return trace;
+  }
+  LAMINA_ASSIGN(const auto database, Database::Open(path));
+  return ReadNsys(*database, options);
+}
+
+}  // namespace
+
+Result<trace::Trace> ReadNsys(const Database& database,
+                              const ReadOptions& options) {
+  const std::string& path = database.name();
+  if (!IsExport(database)) {
+    return Fail(InputError(path,
+                           "the SQLite database is no trace that lamina knows",
+                           "give an export of Nsight Systems (nsys export "
+                           "--type sqlite), a rocpd or an rpd database"));
+  }
+  const auto& tables = database.tables();
+  if (database.Has("Version") ||
+      std::any_of(tables.begin(), tables.end(), [](const DatabaseTable& t) {
+        return IsActivity(t) && t.Has("_id_");
+      })) {
+    return Fail(InputError(path,
+                           "this is a database of nvprof, which is not read",
+                           "record with Nsight Systems: nsys profile "
+                           "--trace=cuda,nvtx"));
+  }
+  trace::TraceBuilder builder;
+  trace::Info& info = builder.info();
+  info.format = "nsys";
+  info.file = path;
+  info.file_bytes = database.file_bytes();
+  info.input_bytes = database.file_bytes();
+  info.plain = false;
+  {
+    const ScopedStage stage(options.times, "read");
+    Filler filler(&builder);
+    ExportFile file(database, &filler);
+    file.ReadRanges();
+    file.ReadCalls();
+    file.ReadGraphNodes();
+    file.ReadOverhead();
+    file.ReadKernels();
+    file.ReadCopies();
+    file.ReadFills();
+    file.ReadGraphRuns();
+    file.ReadSyncs();
+    file.ReadMemory();
+    file.ReadMetrics();
+    file.CloseOpenRanges();
+    file.ReadTrackNames();
+    file.NoteFacts();
+    filler.Flush();
+  }
+  const ScopedStage stage(options.times, "index");
+  trace::Trace trace = builder.Finish(options.threads);
+  if (trace.slices.size() == 0) {
+    return Fail(InputError(path, "the export has no kernel, call or range",
+                           "record with nsys profile --trace=cuda,nvtx"));
+  }
+  return trace;
+}
+
+FormatInfo Format() {
+  return {"nsys",
+          "Nsight Systems: the SQLite export (nsys export --type sqlite), or a "
+          ".nsys-rep where nsys is installed",
+          "kernels, copies, fills, CUDA calls, NVTX ranges, ops of emit_nvtx, "
+          "graph nodes, devices, metrics",
+          &Sniff, &Read};
+}
+
+}  // namespace lamina::ingest::nsys

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Exports of Nsight Systems: figures against plain SQL over the same file,
+graph nodes against the truth, recordings through the exporter."""
+import json
+import os
+import pathlib
+import sqlite3
+
+from common import Checks, lamina, report, shared, temporary
+
+# File, kernels, API calls; what the others lack is read as zero.
+EXPORTS = {"mfu-2gpu-before": (4010, 7466), "mfu-2gpu-after": (3587, 6682),
+           "reduced-columns-400k": (400, 400),
+           "synthetic-graph-nodes": (324, 130),
+           "llama_32l_decode_graph": (21516, 462)}
+DEVICE = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
+
+
+def ns(value):
+    return round(value * 1000)
+
+
+def query(path, sql):
+    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as db:
+        return db.execute(sql).fetchall()
+
+
+def device_rows(path):
+    rows = []
+    for kind in DEVICE:
+        table = f"CUPTI_ACTIVITY_KIND_{kind}"
+        if query(path, f"select 1 from sqlite_master where name = '{table}'"):
+            rows += query(path, f'select start, "end" from {table}')
+    return rows
+
+
+def union_ns(rows):
+    busy, end = 0, None
+    for start, stop in sorted(rows):
+        if end is None or start >= end:
+            busy += stop - start
+            end = stop
+        elif stop > end:
+            busy += stop - end
+            end = stop
+    return busy
+
+
+def check_export(checks, path, kernels, calls):
+    name = path.stem
+    tables, _ = report(path)
+    rows = device_rows(path)
+    total = sum(stop - start for start, stop in rows)
+    checks.equal(f"{name}: device events",
+                 sum(r["count"] for r in tables["kernels"]), len(rows))
+    checks.equal(f"{name}: kernels in the file",
+                 query(path, "select count(*) from CUPTI_ACTIVITY_KIND_KERNEL")
+                 [0][0], kernels)
+    checks.equal(f"{name}: kernel time",
+                 sum(ns(r["kernel_time_us"]) for r in tables["kernels"]), total)
+    checks.equal(f"{name}: categories add up",
+                 sum(ns(r["kernel_time_us"]) for r in tables["op_categories"]),
+                 total)
+    busy = {r["device"]: ns(r["time_us"]) for r in tables["gpu_timeline"]
+            if r["type"] == "busy_time"}
+    checks.equal(f"{name}: busy", busy.get("all", next(iter(busy.values()))),
+                 union_ns(rows))
+    by_name = {}
+    for text, start, stop in query(
+            path, 'select s.value, start, "end" from CUPTI_ACTIVITY_KIND_KERNEL'
+            " join StringIds s on s.id = demangledName"):
+        count, time = by_name.get(text, (0, 0))
+        by_name[text] = (count + 1, time + stop - start)
+    found = {}
+    for r in tables["kernels"]:
+        if r["kernel"] in by_name:
+            count, time = found.get(r["kernel"], (0, 0))
+            found[r["kernel"]] = (count + r["count"],
+                                  time + ns(r["kernel_time_us"]))
+    checks.equal(f"{name}: kernels by name", found, by_name)
+    # Work whose call is in the file is linked to it.
+    keys = "correlationId, globalPid >> 24" if query(
+        path, "select 1 from pragma_table_info('CUPTI_ACTIVITY_KIND_KERNEL') "
+        "where name = 'globalPid'") else "correlationId, 0"
+    launched = set(query(path, "select correlationId, "
+                         + ("(globalTid >> 24)" if "Pid" in keys else "0")
+                         + " from CUPTI_ACTIVITY_KIND_RUNTIME"))
+    expected = sum(row in launched for row in query(
+        path, f"select {keys} from CUPTI_ACTIVITY_KIND_KERNEL"))
+    health = {r["check"]: r for r in tables["trace_health"]}
+    linked = health["linked_device_time"]["count"]
+    others = len(rows) - kernels
+    checks.true(f"{name}: {linked} of {len(rows)} events linked",
+                expected <= linked <= expected + others)
+    layers = json.loads(lamina("layers", path, "--format", "json").stdout)
+    stages = sum(ns(r["kernel_time_us"])
+                 for r in layers["tables"]["stage_kernel_type"])
+    checks.equal(f"{name}: layers add up", stages, total)
+    print(f"{name}: {len(rows)} events, {total / 1e6:.3f} ms, {calls} calls")
+
+
+def check_graph_nodes(checks, folder):
+    truth = json.loads((folder / "synthetic-graph-nodes.truth.json")
+                       .read_text())
+    run = lamina("annotate", folder / "synthetic-graph-nodes.sqlite",
+                 "--format", "json", "--require", "100")
+    tables = json.loads(run.stdout)["tables"]
+    checks.equal("nodes: replays", [r["kernels"] for r in
+                                    tables["annotate_replays"]],
+                 [r["activities"] for r in truth["replays"]])
+    checks.equal("nodes: batches", [r["batch"] for r in
+                                    tables["annotate_replays"]],
+                 [int(r["capture"].split("_")[1]) for r in truth["replays"]])
+    rows = tables["annotate_kernels"]
+    checks.equal("nodes: all exact-id", {r["level"] for r in rows},
+                 {"exact-id"})
+    expected = {}
+    index = {r["correlationId"]: i for i, r in enumerate(truth["replays"])}
+    starts = {}
+    for kind in ("KERNEL", "MEMSET"):
+        for start, correlation in query(
+                folder / "synthetic-graph-nodes.sqlite",
+                f"select start, correlationId from CUPTI_ACTIVITY_KIND_{kind}"):
+            starts[start] = index[correlation]
+    for kernel in sorted(truth["kernels"], key=lambda k: k["graphNodeId"]):
+        expected.setdefault(starts[kernel["start"]], []).append(
+            (kernel["op"], kernel["layer"]))
+    found = {}
+    for r in rows:
+        found.setdefault(r["replay"], []).append((r["op"], r["layer"]))
+    checks.equal("nodes: op and layer of every kernel", found, expected)
+
+
+def check_recording(checks, export, folder):
+    """The exporter is asked where there is one; else the message says how."""
+    recording = folder / "trace.nsys-rep"
+    recording.write_bytes(b"QD\0\1 a recording")
+    bare = {**os.environ, "PATH": "/nowhere"}
+    run = lamina("report", recording, status=3, env=bare)
+    checks.true("recording: says how to export",
+                "nsys export --type sqlite" in run.stderr)
+    tools = folder / "tools"
+    tools.mkdir()
+    exporter = tools / "nsys"
+    exporter.write_text('#!/bin/sh\n[ "$1 $2 $3 $4" = "export --type sqlite '
+                        '--output" ] && cat "$LAMINA_EXPORT" > "$5"\n')
+    exporter.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}",
+           "LAMINA_EXPORT": str(export), "TMPDIR": str(folder)}
+    args = ("--only", "kernels", "--format", "csv")
+    checks.equal("recording: as its export",
+                 lamina("report", recording, *args, env=env).stdout,
+                 lamina("report", export, *args).stdout)
+    checks.equal("recording: nothing left behind",
+                 [p.name for p in folder.glob("lamina-nsys-*")], [])
+    exporter.write_text("#!/bin/sh\necho too new >&2; exit 1\n")
+    run = lamina("report", recording, status=3, env=env)
+    checks.true("recording: why it failed",
+                "nsys export failed: too new" in run.stderr)
+
+
+def check_damage(checks, export, folder):
+    """Cut and blanked files: an error or what is left, never a wrong word."""
+    data = export.read_bytes()
+    blank = folder / "blank.sqlite"
+    blank.write_bytes(bytes(4096) + data[4096:])
+    run = lamina("report", blank, status=3)
+    checks.true("blank header: named", "incomplete export" in run.stderr)
+    cut = folder / "cut.sqlite"
+    for share in (0.2, 0.5, 0.9):
+        cut.write_bytes(data[:int(len(data) * share)])
+        run = lamina("report", cut, "--format", "json", status=None)
+        if run.returncode == 0:
+            health = {r["check"]: r["status"] for r in
+                      json.loads(run.stdout)["tables"]["trace_health"]}
+            checks.equal(f"cut at {share}: said so",
+                         health.get("file_cut_off"), "lost")
+        else:
+            checks.equal(f"cut at {share}: refused", run.returncode, 3)
+
+
+def main():
+    checks = Checks()
+    folder = shared() / "traces/nsys"
+    for name, (kernels, calls) in EXPORTS.items():
+        check_export(checks, folder / f"{name}.sqlite", kernels, calls)
+    check_graph_nodes(checks, folder)
+    llama = folder / "llama_32l_decode_graph.sqlite"
+    tables = report(llama, "--only", "trace_health")[0]["trace_health"]
+    graphs = [r for r in tables if r["check"] == "graph_launches"][0]
+    checks.equal("llama: graph launches", graphs["count"], 210)
+    with temporary() as out:
+        check_recording(checks, folder / "reduced-columns-400k.sqlite",
+                        pathlib.Path(out))
+        check_damage(checks, folder / "mfu-2gpu-before.sqlite",
+                     pathlib.Path(out))
+    checks.finish()
+
+
+main()
