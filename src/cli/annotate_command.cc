@@ -152,6 +152,13 @@ Result<int> RunAnnotate(Options options, Common& common) {
                 engine::Session::Open(options.replay, common.Open()));
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  if (options.from.empty() && session->trace().graph_nodes.empty()) {
+    return Fail(UsageError(
+        "--from: the trace does not hold how its graphs were recorded",
+        "give the trace of the capture or of an eager run"));
+  }
+  if (!options.trace_out.empty())
+    LAMINA_TRY(CheckCopyable(session->trace(), "--trace"));
   const cudagraph::Annotation annotation =
       cudagraph::Annotate(*context, std::move(segments));
   if (!options.trace_out.empty()) {
@@ -181,8 +188,8 @@ Run Add(CLI::App& app, Common& common) {
       ->required();
   app.add_option("--from", options->from,
                  "Traces of the capture or of an eager run, or a folder of "
-                 "them")
-      ->required();
+                 "them; not needed where the trace itself says which node "
+                 "each kernel goes back to (Nsight Systems)");
   app.add_option("--trace", options->trace_out,
                  "Write the replay with the tags in the arguments of its "
                  "kernels to this file; -o FILE.json.gz does the same");

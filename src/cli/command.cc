@@ -110,6 +110,13 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
   };
 }
 
+Status CheckCopyable(const trace::Trace& trace, std::string_view option) {
+  if (trace.info.format == "kineto") return {};
+  return Fail(UsageError(std::string(option) + " copies the input, and " +
+                             trace.info.file + " is no JSON trace",
+                         "leave it out, or give a trace of torch.profiler"));
+}
+
 int ExitStatusOf(const Error& error) {
   switch (error.kind) {
     case ErrorKind::kUsage:

@@ -65,6 +65,9 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what);
 int OutputWidth();
 bool OutputColor();
 
+// Whether a copy of the input with additions can be written: of JSON only.
+Status CheckCopyable(const trace::Trace& trace, std::string_view option);
+
 int ExitStatusOf(const Error& error);
 void PrintError(const Error& error);
 

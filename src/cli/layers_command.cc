@@ -94,6 +94,7 @@ Status WritePerfetto(const std::string& input, const std::string& output,
     return Fail(UsageError("--perfetto needs a file to copy",
                            "give the trace by its name, not as -"));
   }
+  LAMINA_TRY(CheckCopyable(context.trace, "--perfetto"));
   LAMINA_ASSIGN(const auto source, OpenByteSource(input));
   LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
   LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {&addition, 1}));

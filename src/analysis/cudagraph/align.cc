@@ -193,12 +193,14 @@ void FillGaps(const Sequence& capture, const Sequence& replay,
 
 std::string_view LevelName(Level level) {
   static constexpr std::string_view kNames[kLevels] = {
-      "exact", "fifo", "sure", "gap-fifo", "family", "lcs", "scope", "none"};
+      "exact-id", "exact", "fifo",  "sure", "gap-fifo",
+      "family",   "lcs",   "scope", "none"};
   return kNames[static_cast<size_t>(level)];
 }
 
 std::string_view ConfidenceOf(Level level) {
   switch (level) {
+    case Level::kExactId:
     case Level::kExact:
     case Level::kFifo:
     case Level::kSure:

@@ -13,6 +13,7 @@ namespace lamina::cudagraph {
 
 // From the surest to none.
 enum class Level : uint8_t {
+  kExactId,  // the recording names the node that it goes back to
   kExact,    // equal sequences, by position
   kFifo,     // equal multisets, by order inside a name
   kSure,     // one partner on every optimal alignment
@@ -22,7 +23,7 @@ enum class Level : uint8_t {
   kScope,    // between neighbours: what they have in common
   kNone,
 };
-inline constexpr int kLevels = 8;
+inline constexpr int kLevels = 9;
 std::string_view LevelName(Level level);
 // fact, likely, partial or none.
 std::string_view ConfidenceOf(Level level);

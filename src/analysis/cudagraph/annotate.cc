@@ -5,6 +5,7 @@
 #include <map>
 #include <re2/re2.h>
 
+#include "analysis/cudagraph/node_chain.h"
 #include "base/string_pool.h"
 #include "base/text.h"
 #include "rules/pattern_table.h"
@@ -270,7 +271,10 @@ class Annotator {
       families_.push_back(std::move(families));
     }
     Group();
-    for (Replay& replay : out_.replays) Choose(replay);
+    NodeChain chain(trace_);
+    for (Replay& replay : out_.replays) {
+      if (!chain.Apply(replay, out_.segments)) Choose(replay);
+    }
     out_.templates = templates_.size();
     return std::move(out_);
   }
@@ -345,13 +349,16 @@ class Annotator {
   // batch that holds it, all when no batch is known.
   std::vector<uint32_t> Eligible(const Replay& replay) const {
     int64_t batch = -1;
-    for (const Segment& segment : out_.segments) {
+    // Those of node chains come behind and are no candidates.
+    const auto captured = static_cast<uint32_t>(tokens_.size());
+    for (uint32_t i = 0; i < captured; ++i) {
+      const Segment& segment = out_.segments[i];
       if (replay.batch >= 0 && segment.batch >= replay.batch &&
           (batch < 0 || segment.batch < batch))
         batch = segment.batch;
     }
     std::vector<uint32_t> eligible;
-    for (uint32_t i = 0; i < out_.segments.size(); ++i) {
+    for (uint32_t i = 0; i < captured; ++i) {
       if (batch < 0 || out_.segments[i].batch == batch) eligible.push_back(i);
     }
     return eligible;

@@ -29,6 +29,8 @@ struct Tags {
 
 // Launches in program order that one graph may hold.
 struct Segment {
+  // `file` of what the trace with the replays itself recorded.
+  static constexpr uint32_t kOwnTrace = UINT32_MAX;
   uint32_t file = 0;    // index of the trace
   uint32_t number = 0;  // in the file
   int64_t batch = -1;   // from the annotation around it; -1: not known

@@ -20,7 +20,7 @@ Schema ReplaySchema() {
       {{"replay", ColumnType::kInt, "From 0, by launch."},
        {"kernels", ColumnType::kInt, "Device events."},
        {"file", ColumnType::kInt,
-        "Index of the trace it comes from; empty: none fits."},
+        "Index of the capture trace; empty: this trace, or none fits."},
        {"segment", ColumnType::kInt, "Captured graph in that file."},
        {"batch", ColumnType::kInt, "Batch that the graph was captured for."}}};
   for (int level = 0; level < kLevels; ++level) {
@@ -131,9 +131,11 @@ ResultSet AnnotationTables(const analysis::Context& context,
     if (replay.segment >= 0) {
       const Segment& segment =
           annotation.segments[static_cast<size_t>(replay.segment)];
-      cells.insert(cells.end(),
-                   {segment.file, segment.number,
-                    segment.batch >= 0 ? Value(segment.batch) : Value()});
+      cells.insert(
+          cells.end(),
+          {segment.file != Segment::kOwnTrace ? Value(segment.file) : Value(),
+           segment.number,
+           segment.batch >= 0 ? Value(segment.batch) : Value()});
     } else {
       cells.resize(cells.size() + 3);
     }
