@@ -13,7 +13,7 @@ TEST(NsysNames, ApiNamesLoseTheirVersions) {
   EXPECT_EQ(PlainApiName("cuMemAlloc_v2"), "cuMemAlloc");
   EXPECT_EQ(PlainApiName("cuLaunchKernelEx"), "cuLaunchKernelEx");
   EXPECT_EQ(PlainApiName("call_v"), "call_v");
-  EXPECT_EQ(PlainApiName("_v1"), "");
+  EXPECT_EQ(PlainApiName("_v1"), "_v1");
   EXPECT_EQ(PlainApiName(""), "");
   EXPECT_EQ(PlainApiName("12"), "12");
 }
