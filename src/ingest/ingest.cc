@@ -46,16 +46,14 @@ Result<trace::Trace> ReadTrace(const std::string& path,
     }
   }
   if (best == nullptr) {
-    std::string names;
-    for (const FormatInfo& format : Formats())
-      names += (names.empty() ? "" : ", ") + std::string(format.name);
     if (probe.directory) {
       return Fail(InputError(path, "is a directory, expected a trace file",
                              "name one file inside it"));
     }
     Error error =
-        InputErrorAt(path, 0, "is no trace that lamina knows (" + names + ")",
-                     "give the file that the profiler wrote");
+        InputErrorAt(path, 0, "is no trace that lamina knows",
+                     "give the file that the profiler wrote (lamina list "
+                     "formats)");
     const size_t first = probe.head.find_first_not_of(" \t\r\n");
     if (first != std::string::npos && probe.head[first] == '<')
       error.hint = "this looks like HTML: download the trace file itself";
