@@ -12,6 +12,7 @@ CommandInfo LayersCommand();
 CommandInfo AnnotateCommand();
 CommandInfo GraphCommand();
 CommandInfo DiffCommand();
+CommandInfo RanksCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

@@ -18,7 +18,7 @@ namespace {
 const CommandInfo kCommands[] = {
     ReportCommand(),   TreeCommand(), LayersCommand(),
     AnnotateCommand(), DiffCommand(), GraphCommand(),
-    EventCommand(),    CostCommand(), ListCommand(),
+    RanksCommand(),    EventCommand(), CostCommand(), ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

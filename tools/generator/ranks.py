@@ -21,11 +21,11 @@ def run_together(workloads):
         if not active and not waiting:
             return
         ready = {key: members for key, members in meetings.items()
-                 if len(members) == len(active)}
+                 if len(members) == (waiting[members[0]].size or len(active))}
         if not ready and active:
             raise RuntimeError(f"collectives do not meet: {meetings}")
         for members in ready.values():
             calls = [waiting.pop(index) for index in members]
             end = max(c.arrived_ns for c in calls) + calls[0].transfer_ns
             for call in calls:
-                call.finish(end)
+                call.finish(end + call.late_end_ns)

@@ -23,6 +23,8 @@ class Collective:
     arrived_ns: int
     transfer_ns: int
     finish: callable  # called with the end on all ranks
+    size: int = 0  # of the group; 0: all ranks
+    late_end_ns: int = 0  # of this rank after the others
 
 
 def all_reduce(rank, ranks, sequence, elements, group="0",

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+#include "dist/clocks.h"
+#include "dist/inputs.h"
+#include "dist/measure.h"
+#include "dist/partial.h"
+#include "dist/summarize.h"
+
+namespace lamina::dist {
+namespace {
+
+// A rank with all-reduces that end at `ends` on its clock.
+RankSummary RankWith(int64_t rank, const std::vector<int64_t>& ends) {
+  RankSummary out;
+  out.rank = rank;
+  out.file = "rank" + std::to_string(rank);
+  out.file_number = static_cast<uint64_t>(rank);
+  out.first_ns = ends.front() - 1000;
+  out.texts = {"", "0", "[0, 1]", "allreduce", "Float", "aten::mm"};
+  out.groups.push_back({1, 2, 0, 2, ends.size()});
+  out.steps.resize(1);
+  for (size_t i = 0; i < ends.size(); ++i) {
+    Call call;
+    call.number = static_cast<uint32_t>(i);
+    call.name = 3;
+    call.dtype = 4;
+    call.kind = CollectiveKind::kAllReduce;
+    call.sequence = static_cast<int64_t>(i);
+    call.in_elements = call.out_elements = 1000;
+    call.dur_ns = 100;
+    call.start_ns = ends[i] - 100;
+    call.device = {{5, 50}};
+    out.calls.push_back(call);
+  }
+  return out;
+}
+
+JoinedGroup Join(const std::vector<const RankSummary*>& ranks) {
+  std::vector<GroupPart> parts;
+  for (const RankSummary* rank : ranks) parts.push_back({rank, 0});
+  return JoinGroup(parts);
+}
+
+TEST(Clocks, FindOffsetAndDriftDespiteOutliers) {
+  std::mt19937_64 random(1);
+  std::vector<int64_t> a, b;
+  for (int i = 0; i < 100; ++i) {
+    const int64_t t = 1'000'000'000'000 + i * 10'000'000;
+    a.push_back(t);
+    // 3 ms ahead at the first call, 20 ppm fast; each tenth ends late.
+    b.push_back(t + 3'000'000 + std::llround(20e-6 * i * 10'000'000) +
+                (i % 10 == 0 ? 500'000 : static_cast<int64_t>(random() % 200)));
+  }
+  const RankSummary ranks[] = {RankWith(0, a), RankWith(1, b)};
+  const Clocks clocks({{0, ranks[0].first_ns}, {1, ranks[1].first_ns}},
+                      FitClocks(Join({&ranks[0], &ranks[1]})), false);
+  const RankClock& clock = clocks.ranks()[1];
+  EXPECT_TRUE(clock.known);
+  EXPECT_TRUE(clock.applied);
+  EXPECT_EQ(clock.reference, 0);
+  EXPECT_NEAR(static_cast<double>(clock.offset_ns), 3'000'100, 60);
+  EXPECT_NEAR(clock.drift * 1e6, 20, 0.3);
+  for (size_t i = 1; i < a.size(); ++i) {
+    if (i % 10 == 0) continue;
+    EXPECT_NEAR(static_cast<double>(clocks.Align(1, b[i]) - a[i]), 0, 200);
+  }
+}
+
+TEST(Clocks, NoiseSaysNothing) {
+  std::vector<int64_t> a, b;
+  for (int i = 0; i < 20; ++i) {
+    a.push_back(i * 1'000'000);
+    b.push_back(i * 1'000'000 + (i % 2 == 0 ? 5000 : -5000));
+  }
+  const RankSummary ranks[] = {RankWith(0, a), RankWith(1, b)};
+  const Clocks clocks({{0, 0}, {1, 0}}, FitClocks(Join({&ranks[0], &ranks[1]})),
+                      false);
+  EXPECT_TRUE(clocks.ranks()[1].known);
+  EXPECT_FALSE(clocks.ranks()[1].applied);
+  EXPECT_EQ(clocks.Align(1, 12345), 12345);
+}
+
+TEST(Match, SequenceNumbersSurviveLosses) {
+  RankSummary a = RankWith(0, {1000, 2000, 3000, 4000});
+  RankSummary b = RankWith(1, {1000, 2000, 3000, 4000});
+  b.calls.erase(b.calls.begin() + 1);
+  const JoinedGroup group = Join({&a, &b});
+  ASSERT_EQ(group.calls.size(), 4U);
+  EXPECT_EQ(group.calls[1].members.size(), 1U);
+  EXPECT_EQ(group.calls[2].members.size(), 2U);
+  ASSERT_EQ(group.lost.size(), 1U);
+  EXPECT_EQ(group.lost[0].rank, 1);
+  EXPECT_TRUE(group.lost[0].inside);
+}
+
+TEST(Match, UnequalSizesAreDoubtful) {
+  RankSummary a = RankWith(0, {1000, 2000});
+  RankSummary b = RankWith(1, {1000, 2000});
+  b.calls[1].in_elements = 7;
+  const JoinedGroup group = Join({&a, &b});
+  EXPECT_EQ(group.calls[0].doubt, "");
+  EXPECT_EQ(group.calls[1].doubt, "type or size differs");
+}
+
+TEST(Measure, SkewTransferAndCause) {
+  RankSummary a = RankWith(0, {10'000});
+  RankSummary b = RankWith(1, {10'100});
+  a.calls[0].start_ns = 4'000;
+  a.calls[0].dur_ns = 6'000;
+  b.calls[0].start_ns = 7'000;
+  b.calls[0].dur_ns = 3'100;
+  b.calls[0].device = {{5, 3'050}};
+  a.calls[0].gap_start_ns = b.calls[0].gap_start_ns = 3'900;
+  a.calls[0].idle_ns = b.calls[0].idle_ns = 50;
+  const Clocks clocks({{0, 0}, {1, 0}}, {}, false);
+  const Measured measured = Measure(Join({&a, &b}), clocks);
+  const MeasuredCall& call = measured.calls.at(0);
+  EXPECT_EQ(call.start_skew_ns, 3'000);
+  EXPECT_EQ(call.end_skew_ns, 100);
+  EXPECT_EQ(call.transfer_ns, 3'100);
+  EXPECT_EQ(call.late_rank, 1);
+  EXPECT_EQ(call.early_rank, 0);
+  EXPECT_EQ(call.bytes, 4000);
+  EXPECT_EQ(call.cause, Cause::kCompute);
+  EXPECT_EQ(call.cause_name, "aten::mm");
+  EXPECT_EQ(call.cause_ns, 3'000);
+}
+
+// nccl-tests, doc/PERFORMANCE.md.
+TEST(Measure, BusFactors) {
+  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllReduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllGather, 8), 0.875);
+  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kReduceScatter, 8), 0.875);
+  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kAllToAll, 8), 0.875);
+  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kBroadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(BusFactor(CollectiveKind::kSendRecv, 2), 1);
+}
+
+TEST(Partial, SurvivesTheWayThroughAFile) {
+  Partial partial;
+  partial.ranks = {RankWith(0, {1000, 2000}), RankWith(3, {5000})};
+  const std::string bytes = EncodePartial(partial);
+  const auto read = DecodePartial(bytes, "x");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(EncodePartial(*read), bytes);
+  EXPECT_EQ(read->ranks[1].calls[0].device[0].ns, 50);
+}
+
+TEST(Partial, DamageIsAnError) {
+  Partial partial;
+  partial.ranks = {RankWith(0, {1000, 2000})};
+  const std::string bytes = EncodePartial(partial);
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(DecodePartial(bytes.substr(0, size), "x").has_value());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string bad = bytes;
+    bad[i] = static_cast<char>(bad[i] ^ 0x20);
+    EXPECT_FALSE(DecodePartial(bad, "x").has_value()) << i;
+  }
+  EXPECT_FALSE(DecodePartial(bytes + "x", "x").has_value());
+}
+
+TEST(Partial, MergeIsAssociativeAndCommutative) {
+  const auto one = [](int64_t rank) {
+    Partial partial;
+    partial.ranks = {RankWith(rank, {1000 + rank})};
+    return partial;
+  };
+  Partial left = one(2);
+  Merge(left, one(0));
+  Merge(left, one(1));
+  Partial right = one(1);
+  Merge(right, one(0));
+  Partial both = one(2);
+  Merge(both, std::move(right));
+  EXPECT_EQ(EncodePartial(left), EncodePartial(both));
+}
+
+TEST(Inputs, NaturalOrder) {
+  EXPECT_TRUE(NaturalLess("rank2.json", "rank10.json"));
+  EXPECT_FALSE(NaturalLess("rank10.json", "rank2.json"));
+  EXPECT_TRUE(NaturalLess("a/rank2", "b/rank1"));
+  EXPECT_TRUE(NaturalLess("rank", "rank0"));
+  EXPECT_TRUE(NaturalLess("r01", "r1") != NaturalLess("r1", "r01"));
+  EXPECT_FALSE(NaturalLess("r1", "r1"));
+}
+
+TEST(Inputs, RankOfAName) {
+  EXPECT_EQ(RankOfName("d/rank-12.json.gz"), 12);
+  EXPECT_EQ(RankOfName("Rank_3_of_8.json"), 3);
+  EXPECT_EQ(RankOfName("trace7.json"), 7);
+  EXPECT_EQ(RankOfName("a1b2.json"), std::nullopt);
+  EXPECT_EQ(RankOfName("trace.json"), std::nullopt);
+}
+
+TEST(Inputs, RanksOfAList) {
+  EXPECT_EQ(ParseRanks("[0, 1, 8]"), (std::vector<int64_t>{0, 1, 8}));
+  EXPECT_TRUE(ParseRanks("[]").empty());
+}
+
+}  // namespace
+}  // namespace lamina::dist

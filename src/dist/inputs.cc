@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <glob.h>
+#include <set>
+
+#include "base/text.h"
+
+namespace lamina::dist {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsTraceName(const std::string& name) {
+  static constexpr std::array<std::string_view, 9> kEnds = {
+      ".json",     ".json.gz", ".json.zst", ".sqlite", ".db",
+      ".nsys-rep", ".pb",      ".pftrace",  ".pb.gz"};
+  if (name.starts_with('.') || Contains(name, ".truth.")) return false;
+  return std::any_of(kEnds.begin(), kEnds.end(),
+                     [&](std::string_view end) { return name.ends_with(end); });
+}
+
+std::vector<std::string> TracesBelow(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied |
+                       fs::directory_options::follow_directory_symlink;
+  fs::recursive_directory_iterator it(folder, options, error);
+  for (; !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    // A link to a folder above would lead around for ever.
+    if (it.depth() > 16) it.disable_recursion_pending();
+    std::error_code ignored;
+    if (it->is_regular_file(ignored) &&
+        IsTraceName(it->path().filename().string()))
+      files.push_back(it->path().string());
+  }
+  return files;
+}
+
+std::vector<std::string> Matching(const std::string& pattern) {
+  glob_t found{};
+  std::vector<std::string> files;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; ++i) {
+      std::error_code error;
+      if (!fs::is_directory(found.gl_pathv[i], error))
+        files.emplace_back(found.gl_pathv[i]);
+    }
+  }
+  globfree(&found);
+  return files;
+}
+
+}  // namespace
+
+bool NaturalLess(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (!is_digit(a[i]) || !is_digit(b[j])) {
+      if (a[i] != b[j])
+        return static_cast<unsigned char>(a[i]) <
+               static_cast<unsigned char>(b[j]);
+      ++i;
+      ++j;
+      continue;
+    }
+    const auto number = [&](std::string_view text, size_t& at) {
+      while (at < text.size() && text[at] == '0') ++at;
+      const size_t begin = at;
+      while (at < text.size() && is_digit(text[at])) ++at;
+      return text.substr(begin, at - begin);
+    };
+    const std::string_view x = number(a, i);
+    const std::string_view y = number(b, j);
+    if (x.size() != y.size()) return x.size() < y.size();
+    if (x != y) return x < y;
+  }
+  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
+  return a < b;  // "01" and "1"
+}
+
+Result<std::vector<std::string>> FindTraces(
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const std::string& argument : arguments) {
+    std::vector<std::string> files;
+    std::error_code error;
+    if (fs::is_directory(argument, error)) {
+      files = TracesBelow(argument);
+      if (files.empty()) {
+        return Fail(InputError(argument, "the folder holds no trace",
+                               "traces end in .json, .json.gz, .sqlite, ..."));
+      }
+    } else if (fs::exists(argument, error) || argument == "-") {
+      files = {argument};
+    } else {
+      files = Matching(argument);
+      if (files.empty()) {
+        const bool pattern = argument.find_first_of("*?[") != std::string::npos;
+        return Fail(InputError(argument,
+                               pattern ? "no file matches" : "no such file",
+                               "give traces, a folder or a pattern"));
+      }
+    }
+    std::sort(files.begin(), files.end(), NaturalLess);
+    for (std::string& file : files) {
+      if (seen.insert(file).second) out.push_back(std::move(file));
+    }
+  }
+  return out;
+}
+
+}  // namespace lamina::dist

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/job.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "base/escape.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "dist/partial.h"
+
+namespace lamina::dist {
+namespace {
+
+Partial ReadFiles(Channel& channel, const std::vector<std::string>& files,
+                  const JobOptions& options) {
+  const ScopedStage stage(options.times, "ranks");
+  // With many files each is read on one thread; with few, on several.
+  const auto readers = static_cast<int>(
+      std::min<size_t>(static_cast<size_t>(options.load.threads),
+                       std::max<size_t>(files.size(), 1)));
+  LoadOptions load = options.load;
+  load.threads = std::max(1, options.load.threads / readers);
+  Partial own;
+  std::mutex mutex;
+  std::atomic<uint64_t> done = 0;
+  channel.RunQueue(files.size(), readers, [&](size_t i) {
+    RankSummary rank = options.load_rank ? options.load_rank(files[i], i, load)
+                                         : LoadRank(files[i], i, load);
+    const std::lock_guard lock(mutex);
+    own.ranks.push_back(std::move(rank));
+    if (options.progress) options.progress(++done, files.size());
+  });
+  Merge(own, {});
+  return own;
+}
+
+// The ranks of all processes without their calls.
+std::vector<RankSummary> ShareHeads(Channel& channel, const Partial& own) {
+  Partial heads;
+  for (const RankSummary& rank : own.ranks) {
+    heads.ranks.push_back(
+        SelectGroups(rank, std::vector<bool>(rank.groups.size())));
+  }
+  if (channel.size() == 1) return std::move(heads.ranks);
+  Partial all;
+  for (const std::string& bytes : Share(channel, EncodePartial(heads))) {
+    auto partial = DecodePartial(bytes, "a process of this run");
+    LAMINA_CHECK(partial.has_value());
+    Merge(all, std::move(*partial));
+  }
+  return std::move(all.ranks);
+}
+
+// Of two files of one rank the second is left out; a job has each once.
+void LeaveOutTwins(std::vector<RankSummary>& heads) {
+  std::map<int64_t, const RankSummary*> seen;
+  for (RankSummary& rank : heads) {
+    if (!rank.error.empty()) continue;
+    const auto [it, is_new] = seen.try_emplace(rank.rank, &rank);
+    if (is_new) continue;
+    rank.error = "rank " + std::to_string(rank.rank) +
+                 " is there already, in " + EscapeTerminal(it->second->file);
+    rank.groups.clear();
+    rank.steps.clear();
+  }
+}
+
+// Which process joins which group: the largest group first, each to the
+// process with the least to do so far.
+std::map<std::string, int> ShareOutGroups(const std::vector<RankSummary>& heads,
+                                          int processes) {
+  std::map<std::string, uint64_t> calls;
+  for (const RankSummary& rank : heads) {
+    for (uint32_t g = 0; g < rank.groups.size(); ++g)
+      calls[GroupKey(rank, g)] += rank.groups[g].calls;
+  }
+  std::vector<std::pair<uint64_t, std::string>> order;
+  for (const auto& [key, count] : calls) order.emplace_back(count, key);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::vector<uint64_t> load(static_cast<size_t>(processes));
+  std::map<std::string, int> owners;
+  for (const auto& [count, key] : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += count;
+    owners[key] = static_cast<int>(least - load.begin());
+  }
+  return owners;
+}
+
+// Gives every process the calls of its groups, from all ranks.
+Partial Redistribute(Channel& channel, Partial own,
+                     const std::map<std::string, int>& owners) {
+  if (channel.size() == 1) return own;
+  std::vector<std::string> to;
+  for (int process = 0; process < channel.size(); ++process) {
+    Partial part;
+    for (const RankSummary& rank : own.ranks) {
+      std::vector<bool> groups(rank.groups.size());
+      bool any = false;
+      for (uint32_t g = 0; g < rank.groups.size(); ++g) {
+        const auto it = owners.find(GroupKey(rank, g));
+        groups[g] = it != owners.end() && it->second == process;
+        any = any || groups[g];
+      }
+      if (any) part.ranks.push_back(SelectGroups(rank, groups));
+    }
+    to.push_back(EncodePartial(part));
+  }
+  own.ranks.clear();
+  Partial mine;
+  for (const std::string& bytes : channel.Exchange(std::move(to))) {
+    auto partial = DecodePartial(bytes, "a process of this run");
+    LAMINA_CHECK(partial.has_value());
+    Merge(mine, std::move(*partial));
+  }
+  return mine;
+}
+
+std::vector<JoinedGroup> JoinGroups(const Partial& mine, int process,
+                                    const std::map<std::string, int>& owners,
+                                    int threads) {
+  std::vector<const RankSummary*> by_rank;
+  for (const RankSummary& rank : mine.ranks) by_rank.push_back(&rank);
+  std::sort(by_rank.begin(), by_rank.end(),
+            [](const auto* a, const auto* b) { return a->rank < b->rank; });
+  std::map<std::string, std::vector<GroupPart>> parts;
+  for (const RankSummary* rank : by_rank) {
+    for (uint32_t g = 0; g < rank->groups.size(); ++g) {
+      std::string key = GroupKey(*rank, g);
+      if (owners.at(key) == process) parts[std::move(key)].push_back({rank, g});
+    }
+  }
+  std::vector<const std::vector<GroupPart>*> list;
+  for (const auto& [key, members] : parts) list.push_back(&members);
+  std::vector<JoinedGroup> joined(list.size());
+  ParallelFor(threads, list.size(),
+              [&](size_t i) { joined[i] = JoinGroup(*list[i]); });
+  return joined;
+}
+
+Clocks AlignClocks(Channel& channel, const std::vector<JoinedGroup>& joined,
+                   const std::vector<RankSummary>& heads,
+                   const JobOptions& options) {
+  std::vector<std::vector<ClockFit>> found(joined.size());
+  ParallelFor(options.load.threads, joined.size(),
+              [&](size_t i) { found[i] = FitClocks(joined[i]); });
+  std::vector<ClockFit> own;
+  for (const auto& fits : found)
+    own.insert(own.end(), fits.begin(), fits.end());
+  std::vector<ClockFit> all;
+  for (const std::string& bytes : Share(channel, EncodeFits(own)))
+    LAMINA_CHECK(DecodeFits(bytes, all));
+  std::vector<RankOrigin> origins;
+  for (const RankSummary& rank : heads) {
+    if (rank.error.empty()) origins.push_back({rank.rank, rank.first_ns});
+  }
+  std::sort(origins.begin(), origins.end(),
+            [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  return Clocks(origins, std::move(all), options.raw_clocks);
+}
+
+}  // namespace
+
+std::optional<Job> RunJob(Channel& channel,
+                          const std::vector<std::string>& files,
+                          const JobOptions& options) {
+  Partial own = ReadFiles(channel, files, options);
+  const ScopedStage stage(options.times, "join");
+  std::vector<RankSummary> heads = ShareHeads(channel, own);
+  LeaveOutTwins(heads);
+  std::erase_if(own.ranks, [&](const RankSummary& rank) {
+    return !heads[rank.file_number].error.empty();
+  });
+  const auto owners = ShareOutGroups(heads, channel.size());
+  // From here on a process knows some groups of all ranks instead of all groups
+  // of some ranks.
+  const Partial mine = Redistribute(channel, std::move(own), owners);
+  const auto joined =
+      JoinGroups(mine, channel.number(), owners, options.load.threads);
+  Clocks clocks = AlignClocks(channel, joined, heads, options);
+  std::vector<Measured> measured(joined.size());
+  ParallelFor(options.load.threads, joined.size(),
+              [&](size_t i) { measured[i] = Measure(joined[i], clocks); });
+  if (channel.size() > 1) {
+    std::vector<std::string> to(static_cast<size_t>(channel.size()));
+    for (std::string& t : to) t = EncodeMeasured({});
+    to.front() = EncodeMeasured(measured);
+    measured.clear();
+    for (const std::string& bytes : channel.Exchange(std::move(to)))
+      LAMINA_CHECK(DecodeMeasured(bytes, measured));
+  }
+  if (channel.number() != 0) return std::nullopt;
+  std::sort(measured.begin(), measured.end(),
+            [](const Measured& a, const Measured& b) {
+              return a.groups.front().key < b.groups.front().key;
+            });
+  Job job{std::move(heads), std::move(clocks), {}};
+  for (Measured& m : measured) job.measured.Append(std::move(m));
+  return job;
+}
+
+}  // namespace lamina::dist

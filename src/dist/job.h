@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All ranks of a job together: from files to joined and measured collectives.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/timer.h"
+#include "dist/channel.h"
+#include "dist/clocks.h"
+#include "dist/load.h"
+#include "dist/measure.h"
+#include "dist/rank_summary.h"
+
+namespace lamina::dist {
+
+struct JobOptions {
+  LoadOptions load;
+  bool raw_clocks = false;
+  StageTimes* times = nullptr;
+  // Makes the summary of a file; LoadRank if empty.
+  std::function<RankSummary(const std::string& path, uint64_t file_number,
+                            const LoadOptions& options)>
+      load_rank;
+  // Called after each file, from any thread.
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+struct Job {
+  // One per file, in their order, without calls; some with an error.
+  std::vector<RankSummary> ranks;
+  Clocks clocks;
+  Measured measured;  // groups by key
+};
+
+// Reads the files, shared out over the processes of the channel; `files` are
+// the same on all. The result is whole on process 0 and empty elsewhere, and
+// does not depend on the number of processes or threads.
+std::optional<Job> RunJob(Channel& channel,
+                          const std::vector<std::string>& files,
+                          const JobOptions& options);
+
+}  // namespace lamina::dist

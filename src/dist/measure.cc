@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/measure.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/decimal.h"
+
+namespace lamina::dist {
+namespace {
+
+using analysis::CollectiveElementBytes;
+
+// Longest message whose size in bytes stays within int64.
+constexpr int64_t kMostElements = int64_t{1} << 58;
+
+int64_t BytesOf(int64_t elements, std::string_view dtype) {
+  const auto element = CollectiveElementBytes(dtype);
+  if (!element || elements < 0 || elements > kMostElements) return kNoInt;
+  return elements * *element;
+}
+
+int64_t MedianOf(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  const int64_t low = values[(n - 1) / 2];
+  return low + (values[n / 2] - low) / 2;
+}
+
+int64_t TimeOf(const RankSummary& rank, const std::vector<WorkItem>& items,
+               std::string_view name) {
+  for (const WorkItem& item : items) {
+    if (rank.Text(item.name) == name) return item.ns;
+  }
+  return 0;
+}
+
+struct Excess {
+  std::string_view name;
+  int64_t ns = 0;
+};
+
+// The op on which the late rank spent most more than the median of the others.
+Excess LargestExcess(const JoinedCall& call, size_t late,
+                     std::vector<WorkItem> Call::*items) {
+  const JoinedMember& me = call.members[late];
+  Excess largest;
+  for (const WorkItem& item : me.call->*items) {
+    if (item.ns <= largest.ns) break;  // longest first: none can be larger
+    const std::string_view name = me.rank->Text(item.name);
+    std::vector<int64_t> others;
+    for (size_t m = 0; m < call.members.size(); ++m) {
+      if (m != late)
+        others.push_back(
+            TimeOf(*call.members[m].rank, call.members[m].call->*items, name));
+    }
+    const int64_t excess = item.ns - MedianOf(std::move(others));
+    if (excess > largest.ns) largest = {name, excess};
+  }
+  return largest;
+}
+
+void FindCause(const JoinedCall& call, size_t late, const Clocks& clocks,
+               MeasuredCall& out) {
+  std::vector<int64_t> previous, idle, compute;
+  const auto values = [&](size_t m) {
+    const JoinedMember& member = call.members[m];
+    const Call& c = *member.call;
+    struct Values {
+      int64_t previous, idle, compute;
+    };
+    return Values{clocks.Align(member.rank->rank, c.gap_start_ns), c.idle_ns,
+                  c.start_ns - c.gap_start_ns - c.idle_ns};
+  };
+  for (size_t m = 0; m < call.members.size(); ++m) {
+    if (m == late) continue;
+    const auto v = values(m);
+    previous.push_back(v.previous);
+    idle.push_back(v.idle);
+    compute.push_back(v.compute);
+  }
+  const auto mine = values(late);
+  const int64_t by_previous = mine.previous - MedianOf(std::move(previous));
+  const int64_t by_idle = mine.idle - MedianOf(std::move(idle));
+  const int64_t by_compute = mine.compute - MedianOf(std::move(compute));
+  if (std::max({by_previous, by_idle, by_compute}) <= 0) return;
+  if (by_compute >= by_idle && by_compute >= by_previous) {
+    const Excess op = LargestExcess(call, late, &Call::device);
+    out.cause = Cause::kCompute;
+    out.cause_ns = op.ns > 0 ? op.ns : by_compute;
+    out.cause_name = op.name;
+  } else if (by_idle >= by_previous) {
+    out.cause = Cause::kLaunch;
+    out.cause_ns = by_idle;
+    out.cause_name = LargestExcess(call, late, &Call::host).name;
+  } else if (call.members[late].call->previous != kNoIndex) {
+    out.cause = Cause::kPrevious;
+    out.cause_ns = by_previous;
+    out.cause_call = call.members[late].call->previous;
+  }
+}
+
+// Calls of these kinds run on all ranks at some moment.
+bool Overlaps(CollectiveKind kind) {
+  return kind != CollectiveKind::kBroadcast &&
+         kind != CollectiveKind::kReduce && kind != CollectiveKind::kGather &&
+         kind != CollectiveKind::kScatter;
+}
+
+MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
+                         const Clocks& clocks) {
+  MeasuredCall out;
+  const JoinedMember& first = joined.members.front();
+  out.sequence = joined.sequence;
+  out.kind = first.call->kind;
+  out.by = joined.by;
+  out.name = first.rank->Text(first.call->name);
+  out.dtype = first.rank->Text(first.call->dtype);
+  out.doubt = joined.doubt;
+  out.source = first.call->source;
+  out.destination = first.call->destination;
+  out.ranks = joined.by == MatchedBy::kPeer ? 2
+              : group.size != kNoInt
+                  ? group.size
+                  : static_cast<int64_t>(joined.members.size());
+  int64_t first_end = INT64_MAX;
+  int64_t last_end = INT64_MIN;
+  int64_t last_start = INT64_MIN;
+  out.start_ns = INT64_MAX;
+  out.transfer_ns = INT64_MAX;
+  size_t late = 0;
+  for (size_t m = 0; m < joined.members.size(); ++m) {
+    const JoinedMember& member = joined.members[m];
+    const Call& c = *member.call;
+    MeasuredMember measured;
+    measured.rank = member.rank->rank;
+    measured.call = c.number;
+    measured.previous = c.previous;
+    measured.step = c.step;
+    measured.start_ns = clocks.Align(member.rank->rank, c.start_ns);
+    measured.dur_ns = c.dur_ns;
+    measured.in_bytes = BytesOf(c.in_elements, member.rank->Text(c.dtype));
+    out.in_elements = std::max(out.in_elements, c.in_elements);
+    out.out_elements = std::max(out.out_elements, c.out_elements);
+    out.transfer_ns = std::min(out.transfer_ns, c.dur_ns);
+    if (measured.start_ns < out.start_ns) {
+      out.start_ns = measured.start_ns;
+      out.early_rank = measured.rank;
+    }
+    if (measured.start_ns > last_start) {
+      last_start = measured.start_ns;
+      out.late_rank = measured.rank;
+      late = m;
+    }
+    const int64_t end = measured.start_ns + c.dur_ns;
+    first_end = std::min(first_end, end);
+    last_end = std::max(last_end, end);
+    out.members.push_back(measured);
+  }
+  out.bytes = BytesOf(out.kind == CollectiveKind::kAllGather ? out.out_elements
+                                                             : out.in_elements,
+                      out.dtype);
+  if (out.by == MatchedBy::kOrder && Overlaps(out.kind) &&
+      last_start > first_end)
+    out.doubt = "no overlap in time";
+  out.start_skew_ns = last_start - out.start_ns;
+  out.end_skew_ns = last_end - first_end;
+  for (MeasuredMember& m : out.members) {
+    m.wait_ns = last_start - m.start_ns;
+    out.wait_ns += m.wait_ns;
+  }
+  // The two ends of a transfer do different work.
+  if (out.comparable() && out.start_skew_ns > 0 &&
+      out.kind != CollectiveKind::kSendRecv)
+    FindCause(joined, late, clocks, out);
+  return out;
+}
+
+void AddTraffic(const JoinedCall& call, const std::vector<int64_t>& members,
+                std::map<std::pair<int64_t, int64_t>, Traffic>& traffic) {
+  if (call.members.front().call->kind != CollectiveKind::kAllToAll) return;
+  for (const JoinedMember& m : call.members) {
+    const auto split = ParseRanks(m.rank->Text(m.call->in_split));
+    if (split.size() != members.size()) continue;
+    for (size_t peer = 0; peer < split.size(); ++peer) {
+      const int64_t bytes = BytesOf(split[peer], m.rank->Text(m.call->dtype));
+      if (bytes == kNoInt) continue;
+      Traffic& t = traffic[{m.rank->rank, members[peer]}];
+      t.source = m.rank->rank;
+      t.destination = members[peer];
+      t.bytes += bytes;
+      ++t.calls;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view CauseName(Cause cause) {
+  switch (cause) {
+    case Cause::kCompute:
+      return "compute";
+    case Cause::kLaunch:
+      return "launch";
+    case Cause::kPrevious:
+      return "previous";
+    case Cause::kNone:
+      break;
+  }
+  return {};
+}
+
+void Measured::Append(Measured&& other) {
+  const uint64_t shift = groups.size();
+  for (auto& g : other.groups) groups.push_back(std::move(g));
+  for (auto& c : other.calls) {
+    c.group += shift;
+    calls.push_back(std::move(c));
+  }
+  for (auto& t : other.traffic) {
+    t.group += shift;
+    traffic.push_back(t);
+  }
+  for (auto& l : other.lost) {
+    l.group += shift;
+    lost.push_back(l);
+  }
+}
+
+double BusFactor(CollectiveKind kind, int64_t ranks) {
+  if (ranks < 1) return 1;
+  const auto n = static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
+std::vector<int64_t> ParseRanks(std::string_view text) {
+  std::vector<int64_t> out;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    if (end == i) {
+      ++i;
+      continue;
+    }
+    if (const auto value = ParseInt(text.substr(i, end - i)))
+      out.push_back(*value);
+    i = end;
+  }
+  return out;
+}
+
+Measured Measure(const JoinedGroup& group, const Clocks& clocks) {
+  Measured out;
+  out.groups.push_back({group.key, group.name, group.ranks, group.description,
+                        group.size, group.present});
+  std::vector<int64_t> members = ParseRanks(group.ranks);
+  if (members.empty()) members = group.present;
+  std::map<std::pair<int64_t, int64_t>, Traffic> traffic;
+  for (const JoinedCall& call : group.calls) {
+    out.calls.push_back(MeasureCall(call, group, clocks));
+    AddTraffic(call, members, traffic);
+  }
+  for (const auto& [pair, t] : traffic) out.traffic.push_back(t);
+  for (const LostCall& lost : group.lost) {
+    const MeasuredCall& call = out.calls[lost.call];
+    out.lost.push_back({0, call.sequence, call.kind, lost.rank, lost.inside});
+  }
+  return out;
+}
+
+}  // namespace lamina::dist

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fmt/core.h>
+#include <map>
+#include <set>
+
+#include "base/decimal.h"
+#include "dist/tables.h"
+
+namespace lamina::dist {
+namespace {
+
+using analysis::CollectiveKindName;
+
+void Say(ResultSet& result, Severity severity, std::string id, std::string text,
+         std::vector<Evidence> evidence = {}) {
+  Note note;
+  note.severity = severity;
+  note.id = std::move(id);
+  note.text = std::move(text);
+  note.evidence = std::move(evidence);
+  result.notes.push_back(std::move(note));
+}
+
+std::string Plural(uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string Because(const CauseSum& cause) {
+  switch (cause.cause) {
+    case Cause::kCompute:
+      return fmt::format(
+          "{} takes longer there, by {} over {}", cause.name,
+          HumanTime(cause.delay_ns),
+          Plural(static_cast<uint64_t>(cause.calls), "collective"));
+    case Cause::kLaunch:
+      return fmt::format("its host launches late, by {}{}",
+                         HumanTime(cause.delay_ns),
+                         cause.name.empty() ? "" : ", in " + cause.name);
+    case Cause::kPrevious:
+      return fmt::format("its earlier collectives end late, by {}",
+                         HumanTime(cause.delay_ns));
+    case Cause::kNone:
+      break;
+  }
+  return "no cause stands out";
+}
+
+void SayVerdict(const Job& job, ResultSet& result) {
+  uint64_t readable = 0;
+  for (const RankSummary& rank : job.ranks) readable += rank.error.empty();
+  uint64_t joined = 0;
+  int64_t wait = 0;
+  for (const MeasuredCall& call : job.measured.calls) {
+    joined += call.comparable();
+    for (const MeasuredMember& m : call.members)
+      wait += call.comparable() ? std::min(m.wait_ns, m.dur_ns) : 0;
+  }
+  if (joined == 0) {
+    Say(result, Severity::kVerdict, "verdict",
+        fmt::format("{}, none of them joined to another by a collective.",
+                    Plural(readable, "rank")));
+    return;
+  }
+  int64_t comm = 0;
+  for (const RankSummary& rank : job.ranks) {
+    for (const StepTimes& step : rank.steps) comm += step.comm_ns;
+  }
+  std::string text = fmt::format("{} joined by {}", Plural(readable, "rank"),
+                                 Plural(joined, "collective"));
+  if (comm > 0) {
+    text +=
+        fmt::format("; {:.1f} % of {} communication is waiting for late ranks",
+                    100.0 * static_cast<double>(std::min(wait, comm)) /
+                        static_cast<double>(comm),
+                    HumanTime(comm));
+  }
+  Say(result, Severity::kVerdict, "verdict", text + ".");
+}
+
+// The rank that is to blame for a large part of all waiting.
+void SayStraggler(const std::vector<RankBlame>& blame, ResultSet& result) {
+  if (blame.size() < 2 || blame.front().causes.empty()) return;
+  const RankBlame& worst = blame.front();
+  int64_t all = 0;
+  for (const RankBlame& b : blame) all += b.blamed_ns;
+  // Even shares are noise: a straggler has twice its share at least.
+  if (all == 0 || worst.blamed_ns < all / 4 ||
+      worst.blamed_ns * static_cast<int64_t>(blame.size()) < 2 * all)
+    return;
+  Note note;
+  note.severity = Severity::kOpportunity;
+  note.id = "straggler";
+  note.text = fmt::format(
+      "rank {} is behind {:.0f} % of all waiting: {}.", worst.rank,
+      100.0 * static_cast<double>(worst.blamed_ns) / static_cast<double>(all),
+      Because(worst.causes.front()));
+  note.worth_ns = worst.blamed_ns / static_cast<int64_t>(blame.size());
+  note.claim = "mean per rank, estimate";
+  note.evidence = {{"stragglers", "rank", std::to_string(worst.rank), {}}};
+  result.notes.push_back(std::move(note));
+}
+
+void SayLosses(const Job& job, ResultSet& result) {
+  std::map<int64_t, uint64_t> inside;
+  uint64_t edge = 0;
+  for (const MeasuredLoss& lost : job.measured.lost) {
+    if (lost.inside) {
+      ++inside[lost.rank];
+    } else {
+      ++edge;
+    }
+  }
+  if (!inside.empty()) {
+    std::string ranks;
+    size_t named = 0;
+    uint64_t total = 0;
+    for (const auto& [rank, count] : inside) {
+      total += count;
+      if (++named <= 8)
+        ranks += fmt::format("{}{} ({})", named > 1 ? ", " : "", rank, count);
+    }
+    if (named > 8) ranks += fmt::format(" and {} more", named - 8);
+    Say(result, Severity::kWarning, "lost_calls",
+        fmt::format("{} lost on rank {}; the others are matched around them.",
+                    Plural(total, "collective"), ranks),
+        {{"lost_calls", "place", "inside", {}}});
+  }
+  if (edge > 0) {
+    Say(result, Severity::kInfo, "edge_calls",
+        fmt::format("{} at the beginning or end of a recording {} missing on "
+                    "some ranks.",
+                    Plural(edge, "collective"), edge == 1 ? "is" : "are"),
+        {{"lost_calls", "place", "edge", {}}});
+  }
+}
+
+void SayMatching(const Job& job, ResultSet& result) {
+  uint64_t doubtful = 0;
+  uint64_t alone = 0;
+  bool unknown = false;
+  for (const MeasuredCall& call : job.measured.calls) {
+    doubtful += !call.doubt.empty();
+    alone += call.by == MatchedBy::kUnmatched;
+    unknown = unknown || (call.by == MatchedBy::kOrder &&
+                          job.measured.groups[call.group].name == "unknown");
+  }
+  if (unknown) {
+    Say(result, Severity::kWarning, "unknown_group",
+        "Some collectives say neither group nor sequence; group 'unknown' "
+        "joins them by kernel name and order alone.");
+  }
+  if (doubtful > 0) {
+    Say(result, Severity::kWarning, "doubtful_matches",
+        fmt::format("{} matched by order or number but {} not fit together; "
+                    "no times are given for {}.",
+                    Plural(doubtful, "collective"),
+                    doubtful == 1 ? "does" : "do",
+                    doubtful == 1 ? "it" : "them"));
+  }
+  if (alone > 0) {
+    Say(result, Severity::kWarning, "unmatched_calls",
+        fmt::format("{} of group 'unknown' stand{} alone: the lists of the "
+                    "ranks differ.",
+                    Plural(alone, "kernel"), alone == 1 ? "s" : ""));
+  }
+}
+
+void SayClocks(const Job& job, ResultSet& result) {
+  std::set<int64_t> references;
+  uint64_t unknown = 0;
+  const RankClock* largest = nullptr;
+  double uncertainty = 0;
+  for (const RankClock& clock : job.clocks.ranks()) {
+    unknown += !clock.known;
+    if (!clock.known) continue;
+    references.insert(clock.reference);
+    if (!clock.applied) continue;
+    uncertainty = std::max(uncertainty, clock.uncertainty_ns);
+    if (largest == nullptr ||
+        std::abs(clock.offset_ns) > std::abs(largest->offset_ns))
+      largest = &clock;
+  }
+  if (largest != nullptr) {
+    Say(result, Severity::kInfo, "clocks",
+        fmt::format("Clocks differ by up to {} (rank {}, drift {:+.2f} ppm); "
+                    "{}, to within {}.",
+                    HumanTime(std::abs(largest->offset_ns)), largest->rank,
+                    largest->drift * 1e6,
+                    job.clocks.raw() ? "times are left as recorded"
+                                     : "times are aligned",
+                    HumanTime(std::llround(uncertainty))));
+  }
+  if (unknown > 0 && job.clocks.ranks().size() > 1) {
+    Say(result, Severity::kInfo, "unaligned_clocks",
+        fmt::format("{} share{} no synchronising collective with another: "
+                    "their clocks are taken as recorded.",
+                    Plural(unknown, "rank"), unknown == 1 ? "s" : ""));
+  }
+  if (references.size() > 1) {
+    Say(result, Severity::kWarning, "separate_clocks",
+        fmt::format("No collective joins all ranks: there are {} parts whose "
+                    "clocks do not compare.",
+                    references.size()));
+  }
+}
+
+void SayInputs(const Job& job, ResultSet& result) {
+  std::vector<const RankSummary*> bad;
+  for (const RankSummary& rank : job.ranks) {
+    if (!rank.error.empty()) bad.push_back(&rank);
+  }
+  for (size_t i = 0; i < bad.size() && i < 5; ++i) {
+    Say(result, Severity::kWarning, "unusable_input",
+        bad[i]->file + " is left out: " + bad[i]->error + ".",
+        {{"ranks", "file", bad[i]->file, {}}});
+  }
+  if (bad.size() > 5) {
+    Say(result, Severity::kWarning, "unusable_input",
+        fmt::format("{} more are left out; the table ranks says why.",
+                    Plural(bad.size() - 5, "input")));
+  }
+  int64_t world = 0;
+  uint64_t readable = 0;
+  for (const RankSummary& rank : job.ranks) {
+    readable += rank.error.empty();
+    world = std::max(world, rank.world_size);
+  }
+  if (world > static_cast<int64_t>(readable)) {
+    Say(result, Severity::kInfo, "missing_ranks",
+        fmt::format("{} of {} ranks are here: transfer times are upper bounds "
+                    "where the last to start is not among them.",
+                    readable, world));
+  }
+}
+
+}  // namespace
+
+void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
+              ResultSet& result) {
+  SayVerdict(job, result);
+  SayStraggler(blame, result);
+  SayInputs(job, result);
+  SayLosses(job, result);
+  SayMatching(job, result);
+  SayClocks(job, result);
+}
+
+}  // namespace lamina::dist

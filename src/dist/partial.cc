@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/partial.h"
+
+#include <algorithm>
+#include <zlib.h>
+
+#include "dist/archive.h"
+
+namespace lamina::dist {
+
+// Found by argument, so in no unnamed namespace.
+template <class Archive>
+static void Fields(Archive& a, WorkItem& x) {
+  a(x.name, x.ns);
+}
+
+template <class Archive>
+static void Fields(Archive& a, GroupName& x) {
+  a(x.name, x.ranks, x.description, x.size, x.calls);
+}
+
+template <class Archive>
+static void Fields(Archive& a, Call& x) {
+  a(x.number, x.group, x.name, x.dtype, x.in_split, x.step, x.kind, x.sequence,
+    x.in_elements, x.out_elements, x.source, x.destination, x.start_ns,
+    x.dur_ns, x.exposed_ns, x.previous, x.gap_start_ns, x.idle_ns, x.device,
+    x.host);
+}
+
+template <class Archive>
+static void Fields(Archive& a, StepTimes& x) {
+  a(x.number, x.start_ns, x.device_ns, x.busy_ns, x.compute_ns, x.comm_ns,
+    x.exposed_comm_ns, x.peer_ns, x.peer_exposed_ns, x.first_compute_ns,
+    x.last_compute_ns);
+}
+
+template <class Archive>
+static void Fields(Archive& a, RankSummary& x) {
+  a(x.file, x.error, x.file_number, x.rank, x.world_size, x.first_ns, x.events,
+    x.input_bytes, x.texts, x.groups, x.steps, x.calls);
+}
+
+namespace {
+
+constexpr std::string_view kMagic = "LAMRANKS";
+// Raised by every change of what Fields() list.
+constexpr uint32_t kVersion = 1;
+
+uint64_t Checksum(std::string_view bytes) {
+  return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+}
+
+// Every index names something that is there.
+bool IsConsistent(const RankSummary& rank) {
+  const size_t texts = rank.texts.size();
+  const auto names = [&](const std::vector<WorkItem>& items) {
+    return std::all_of(items.begin(), items.end(),
+                       [&](const WorkItem& i) { return i.name < texts; });
+  };
+  for (const GroupName& g : rank.groups) {
+    if (g.name >= texts || g.ranks >= texts || g.description >= texts)
+      return false;
+  }
+  for (const Call& c : rank.calls) {
+    if (c.group >= rank.groups.size() || c.name >= texts || c.dtype >= texts ||
+        c.in_split >= texts || !names(c.device) || !names(c.host) ||
+        c.kind > CollectiveKind::kUnknown || c.dur_ns < 0 ||
+        (c.step != kNoIndex && c.step >= rank.steps.size()))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Merge(Partial& partial, Partial&& other) {
+  for (RankSummary& rank : other.ranks)
+    partial.ranks.push_back(std::move(rank));
+  std::sort(partial.ranks.begin(), partial.ranks.end(),
+            [](const RankSummary& a, const RankSummary& b) {
+              return a.file_number < b.file_number;
+            });
+}
+
+std::string EncodePartial(const Partial& partial) {
+  Encoder body;
+  body(partial.ranks);
+  const std::string bytes = body.Take();
+  Encoder head;
+  head(kVersion, Checksum(bytes), static_cast<uint64_t>(bytes.size()));
+  return std::string(kMagic) + head.Take() + bytes;
+}
+
+Result<Partial> DecodePartial(std::string_view bytes, const std::string& name) {
+  const auto fail = [&](const char* what) {
+    return Fail(InputError(name, what, "delete it, it will be made again"));
+  };
+  if (!bytes.starts_with(kMagic)) return fail("this is no partial result");
+  bytes.remove_prefix(kMagic.size());
+  uint32_t version = 0;
+  uint64_t checksum = 0;
+  uint64_t size = 0;
+  constexpr size_t kHead = sizeof version + sizeof checksum + sizeof size;
+  Decoder head(bytes.substr(0, kHead));
+  head(version, checksum, size);
+  if (!head.ok()) return fail("the partial result is cut");
+  if (version != kVersion)
+    return fail("the partial result is of another version of lamina");
+  bytes.remove_prefix(kHead);
+  if (bytes.size() != size || Checksum(bytes) != checksum)
+    return fail("the partial result is damaged");
+  Partial partial;
+  Decoder body(bytes);
+  body(partial.ranks);
+  if (!body.ok() || !body.at_end() ||
+      !std::all_of(partial.ranks.begin(), partial.ranks.end(), IsConsistent))
+    return fail("the partial result is damaged");
+  return partial;
+}
+
+RankSummary SelectGroups(const RankSummary& rank,
+                         const std::vector<bool>& groups) {
+  RankSummary out;
+  out.file = rank.file;
+  out.error = rank.error;
+  out.file_number = rank.file_number;
+  out.rank = rank.rank;
+  out.world_size = rank.world_size;
+  out.first_ns = rank.first_ns;
+  out.events = rank.events;
+  out.input_bytes = rank.input_bytes;
+  out.groups = rank.groups;
+  out.steps = rank.steps;
+  std::vector<bool> used(rank.texts.size());
+  const auto use = [&](uint32_t text) { used[text] = true; };
+  for (const GroupName& g : rank.groups) {
+    use(g.name);
+    use(g.ranks);
+    use(g.description);
+  }
+  for (const Call& c : rank.calls) {
+    if (!groups[c.group]) continue;
+    use(c.name);
+    use(c.dtype);
+    use(c.in_split);
+    for (const WorkItem& item : c.device) use(item.name);
+    for (const WorkItem& item : c.host) use(item.name);
+    out.calls.push_back(c);
+  }
+  // Texts keep their numbers; those not used become empty.
+  out.texts.resize(rank.texts.size());
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (used[i]) out.texts[i] = rank.texts[i];
+  }
+  return out;
+}
+
+}  // namespace lamina::dist

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is kept of one rank when its trace is closed: its collectives with what
+// filled the time before each, and where its time went step by step. Some
+// hundred bytes per collective, so that a thousand ranks fit into memory that
+// holds no two of their traces.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/collective.h"
+#include "trace/trace.h"
+
+namespace lamina::dist {
+
+using analysis::CollectiveKind;
+using trace::kNoInt;
+
+inline constexpr uint32_t kNoIndex = 0xFFFFFFFF;
+
+// Time of one op in the gap before a collective.
+struct WorkItem {
+  uint32_t name = 0;  // text
+  int64_t ns = 0;
+};
+
+// A process group as this rank names it.
+struct GroupName {
+  uint32_t name = 0;   // text; empty: the profiler recorded none
+  uint32_t ranks = 0;  // text of the list of its ranks, empty if not recorded
+  uint32_t description = 0;  // text
+  int64_t size = kNoInt;
+  uint64_t calls = 0;  // of this rank
+};
+
+// One communication kernel. Times are nanoseconds of this rank's clock.
+struct Call {
+  uint32_t number = 0;       // position among the calls of the rank, by start
+  uint32_t group = 0;        // of RankSummary::groups
+  uint32_t name = 0;         // text
+  uint32_t dtype = 0;        // text
+  uint32_t in_split = 0;     // text: elements to each peer
+  uint32_t step = kNoIndex;  // of RankSummary::steps
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  int64_t sequence = kNoInt;
+  int64_t in_elements = kNoInt;
+  int64_t out_elements = kNoInt;
+  int64_t source = kNoInt;       // rank, of send and receive only
+  int64_t destination = kNoInt;  // rank
+  int64_t start_ns = 0;
+  int64_t dur_ns = 0;
+  int64_t exposed_ns = 0;  // part in which nothing was computed
+
+  // The gap before it: from the end of the call that ended last before its
+  // start (or the start of the recording) to its start.
+  uint32_t previous = kNoIndex;  // number of that call
+  int64_t gap_start_ns = 0;
+  int64_t idle_ns = 0;           // of the gap: no work but communication
+  std::vector<WorkItem> device;  // device time in the gap by op, longest first
+  std::vector<WorkItem> host;    // host time since the launch before, by op
+
+  int64_t end_ns() const { return start_ns + dur_ns; }
+};
+
+// Device time of one step.
+struct StepTimes {
+  int64_t number = kNoInt;  // of the step; kNoInt: outside of all steps
+  int64_t start_ns = 0;     // first start on the device
+  int64_t device_ns = 0;    // from first start to last end
+  int64_t busy_ns = 0;
+  int64_t compute_ns = 0;
+  int64_t comm_ns = 0;
+  int64_t exposed_comm_ns = 0;
+  int64_t peer_ns = 0;          // in sends and receives
+  int64_t peer_exposed_ns = 0;  // of it, between first and last computation
+  int64_t first_compute_ns = 0;
+  int64_t last_compute_ns = 0;
+};
+
+struct RankSummary {
+  std::string file;
+  std::string error;         // not empty: unreadable, and all else is empty
+  uint64_t file_number = 0;  // position among the inputs
+  int64_t rank = 0;
+  int64_t world_size = kNoInt;
+  int64_t first_ns = 0;  // of the rank's clock
+  uint64_t events = 0;
+  uint64_t input_bytes = 0;
+  std::vector<std::string> texts;  // text 0 is empty
+  std::vector<GroupName> groups;
+  std::vector<StepTimes> steps;
+  std::vector<Call> calls;
+
+  std::string_view Text(uint32_t id) const { return texts[id]; }
+};
+
+}  // namespace lamina::dist

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dist/summarize.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <filesystem>
+
+#include "analysis/common/timeline.h"
+#include "base/decimal.h"
+#include "base/string_pool.h"
+#include "dist/gaps.h"
+
+namespace lamina::dist {
+namespace {
+
+using analysis::Bucket;
+using analysis::Collective;
+using trace::SliceId;
+using trace::Trace;
+
+// Texts of a summary, in order of first use; text 0 is empty.
+class Texts {
+ public:
+  explicit Texts(std::vector<std::string>& list) : list_(list) {
+    list_.assign(1, "");
+  }
+  uint32_t operator()(std::string_view text) {
+    const StringId id = pool_.Intern(text);
+    if (id.value == list_.size()) list_.emplace_back(text);
+    return id.value;
+  }
+
+ private:
+  std::vector<std::string>& list_;
+  StringPool pool_;
+};
+
+// Times of a recording are relative to its base time where it has one.
+int64_t BaseOf(const Trace& trace) {
+  const auto base = trace.info.base_time_ns;
+  return base && trace::IsUsableTime(*base) ? *base : 0;
+}
+
+std::vector<StepTimes> TimeSteps(const analysis::Context& context, int64_t base,
+                                 const std::vector<bool>& is_peer) {
+  const Trace& trace = context.trace;
+  const auto& steps = context.steps.steps();
+  std::vector<std::vector<SliceId>> work(steps.size() + 1);
+  for (const SliceId s : trace.device_slices()) {
+    const uint32_t step =
+        steps.empty() ? tree::Steps::kOutside : context.steps.StepOf(s);
+    work[step == tree::Steps::kOutside ? steps.size() : step].push_back(s);
+  }
+  std::vector<StepTimes> out(steps.size() + 1);
+  for (size_t i = 0; i < out.size(); ++i) {
+    StepTimes& times = out[i];
+    if (i < steps.size()) times.number = steps[i].number;
+    const analysis::Timeline t = analysis::MakeTimeline(
+        trace, work[i], [&](SliceId s) { return context.device.bucket(s); });
+    IntervalSet peer;
+    for (const SliceId s : work[i]) {
+      if (is_peer[trace.slices.detail[s.value]])
+        peer.AppendSorted({trace.Start(s), trace.End(s)});
+    }
+    times.start_ns = base + t.window.start_ns;
+    times.device_ns = t.total_ns;
+    times.busy_ns = t.busy_ns;
+    times.compute_ns = t.computation_ns;
+    times.comm_ns = t.communication.length_ns();
+    times.exposed_comm_ns = t.exposed_communication_ns;
+    times.peer_ns = peer.length_ns();
+    if (!t.computation.empty()) {
+      const auto compute = t.computation.intervals();
+      IntervalSet middle;
+      middle.AppendSorted({compute.front().start_ns, compute.back().end_ns});
+      times.peer_exposed_ns =
+          peer.Minus(t.computation).Intersect(middle).length_ns();
+      times.first_compute_ns = base + compute.front().start_ns;
+      times.last_compute_ns = base + compute.back().end_ns;
+    }
+  }
+  return out;
+}
+
+int64_t PartOutside(const Interval& interval, const IntervalSet& set) {
+  const auto all = set.intervals();
+  auto it = std::partition_point(
+      all.begin(), all.end(),
+      [&](const Interval& i) { return i.end_ns <= interval.start_ns; });
+  int64_t covered = 0;
+  for (; it != all.end() && it->start_ns < interval.end_ns; ++it) {
+    covered += std::min(it->end_ns, interval.end_ns) -
+               std::max(it->start_ns, interval.start_ns);
+  }
+  return interval.length_ns() - covered;
+}
+
+void FillGroup(const Trace& trace, const trace::CollectiveArgs& args,
+               Texts& texts, GroupName& group) {
+  group.name = texts(trace.Text(args.group));
+  group.ranks = texts(trace.Text(args.group_ranks));
+  group.description = texts(trace.Text(args.group_desc));
+  group.size = args.group_size;
+}
+
+void FillArgs(const Trace& trace, const trace::CollectiveArgs& args,
+              int64_t rank, Texts& texts, Call& call) {
+  call.dtype = texts(trace.Text(args.dtype));
+  call.in_split = texts(trace.Text(args.in_split));
+  call.sequence = args.sequence;
+  call.in_elements = args.in_elements;
+  call.out_elements = args.out_elements;
+  if (call.kind != CollectiveKind::kSendRecv) return;
+  // A send names whom it sends to, a receive from whom; the other end is this
+  // rank.
+  const std::string_view name = trace.Text(args.name);
+  call.source = args.src_rank;
+  call.destination = args.dst_rank;
+  if (name.ends_with("send")) call.source = rank;
+  if (name.ends_with("recv")) call.destination = rank;
+}
+
+}  // namespace
+
+RankSummary Summarize(const analysis::Context& context, int64_t rank) {
+  const Trace& trace = context.trace;
+  RankSummary out;
+  Texts texts(out.texts);
+  const int64_t base = BaseOf(trace);
+  out.rank = rank;
+  out.world_size = trace.info.world_size.value_or(kNoInt);
+  out.first_ns = base + trace.first_ns;
+  out.events = trace.info.events;
+  out.input_bytes = trace.info.input_bytes;
+
+  const std::vector<Collective> all =
+      analysis::CollectCollectives(context.tree, context.device);
+  // Without arguments nothing says that a SendRecv kernel is no all-to-all.
+  std::vector<bool> is_peer(trace.device.size());
+  for (const Collective& c : all) {
+    if (c.kind == CollectiveKind::kSendRecv && c.args != nullptr)
+      is_peer[trace.slices.detail[c.slice.value]] = true;
+  }
+  out.steps = TimeSteps(context, base, is_peer);
+
+  IntervalSet compute;
+  for (const SliceId s : trace.device_slices()) {
+    if (context.device.bucket(s) == Bucket::kCompute)
+      compute.AppendSorted({trace.Start(s), trace.End(s)});
+  }
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> groups;
+  const GapFinder gaps(context, all);
+  out.calls.resize(all.size());
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const Collective& c = all[i];
+    Call& call = out.calls[i];
+    call.number = i;
+    call.kind = c.kind;
+    call.start_ns = base + trace.Start(c.slice);
+    call.dur_ns = trace.Duration(c.slice);
+    call.exposed_ns =
+        PartOutside({trace.Start(c.slice), trace.End(c.slice)}, compute);
+    const uint32_t step = context.steps.steps().empty()
+                              ? tree::Steps::kOutside
+                              : context.steps.StepOf(c.slice);
+    call.step = step == tree::Steps::kOutside
+                    ? static_cast<uint32_t>(out.steps.size() - 1)
+                    : step;
+    GroupName group;
+    if (c.args != nullptr) {
+      FillGroup(trace, *c.args, texts, group);
+      FillArgs(trace, *c.args, out.rank, texts, call);
+    }
+    call.name = texts(c.args != nullptr && c.args->name.valid()
+                          ? trace.Text(c.args->name)
+                          : trace.Name(c.slice));
+    const auto [it, is_new] = groups.try_emplace(
+        {group.name, group.ranks}, static_cast<uint32_t>(out.groups.size()));
+    if (is_new) out.groups.push_back(group);
+    call.group = it->second;
+    ++out.groups[call.group].calls;
+
+    const Gap gap = gaps.Before(i);
+    call.previous = gap.previous;
+    call.gap_start_ns = base + gap.start_ns;
+    call.idle_ns = gap.idle_ns;
+    for (const auto& [name, ns] : gap.device)
+      call.device.push_back({texts(name), ns});
+    for (const auto& [name, ns] : gap.host)
+      call.host.push_back({texts(name), ns});
+  }
+  return out;
+}
+
+std::optional<int64_t> RankOfName(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto number_at = [&](size_t at) -> std::optional<int64_t> {
+    size_t end = at;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    return ParseInt(std::string_view(name).substr(at, end - at));
+  };
+  for (size_t at = name.find("rank"); at != std::string::npos;
+       at = name.find("rank", at + 1)) {
+    size_t digits = at + 4;
+    if (digits < name.size() && !is_digit(name[digits])) ++digits;
+    if (digits < name.size() && is_digit(name[digits]))
+      return number_at(digits);
+  }
+  std::optional<int64_t> only;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (!is_digit(name[i]) || (i > 0 && is_digit(name[i - 1]))) continue;
+    if (only) return std::nullopt;
+    only = number_at(i);
+  }
+  return only;
+}
+
+}  // namespace lamina::dist

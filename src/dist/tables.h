@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A joined job as tables and notes.
+#pragma once
+
+#include "dist/blame.h"
+#include "dist/job.h"
+#include "lamina/result.h"
+
+namespace lamina::dist {
+
+// Tables of single collectives: collectives, collective_waits,
+// collective_sizes, all_to_all, all_to_all_traffic, lost_calls.
+void AddCallTables(const Job& job, ResultSet& result);
+
+// Tables of ranks: ranks, clock_offsets, stragglers, straggler_causes,
+// rank_steps, pipeline_bubbles.
+void AddRankTables(const Job& job, const std::vector<RankBlame>& blame,
+                   ResultSet& result);
+
+// What the tables mean, in sentences.
+void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
+              ResultSet& result);
+
+// All of them.
+ResultSet MakeResult(const Job& job);
+
+// The zero of aligned times: the first event of any rank.
+int64_t OriginOf(const Job& job);
+
+}  // namespace lamina::dist
