@@ -11,6 +11,8 @@ namespace {
 const CommandInfo kCommands[] = {
     GraphPrintCommand(),
     GraphPipelineCommand(),
+    GraphLayersCommand(),
+    GraphLayerCommand(),
 };
 
 Run Add(CLI::App& app, Common& common) {

@@ -10,5 +10,7 @@ namespace lamina::cli {
 
 CommandInfo GraphPrintCommand();
 CommandInfo GraphPipelineCommand();
+CommandInfo GraphLayersCommand();
+CommandInfo GraphLayerCommand();
 
 }  // namespace lamina::cli

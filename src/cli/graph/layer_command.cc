@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph layer: one layer as a graph of its own.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <unistd.h>
+
+#include "base/byte_sink.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "graph/layers/layer_graph.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string section;
+  std::string layer;
+  bool extended = false;
+  std::string output;
+};
+
+// Places that -n names: "5", "2-4", "vision_tower:5", "all".
+Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
+                                               std::string_view text) {
+  std::vector<graph::Place> out;
+  if (layers.layers.empty()) {
+    return Fail(InputError("", "the graph has no layers",
+                           "names of weights must hold layers_N_, blocks_N_ "
+                           "or h_N_"));
+  }
+  if (text == "all") {
+    for (size_t i = 0; i < layers.layers.size(); ++i)
+      out.push_back(static_cast<graph::Place>(i));
+    return out;
+  }
+  const std::string shown = EscapeTerminal(text);
+  auto stack = static_cast<uint32_t>(layers.main_stack);
+  const size_t colon = text.rfind(':');
+  if (colon != std::string_view::npos) {
+    const std::string_view name = text.substr(0, colon);
+    const auto found =
+        std::find_if(layers.stacks.begin(), layers.stacks.end(),
+                     [&](const graph::Stack& one) { return one.name == name; });
+    if (found == layers.stacks.end() || found->count == 0) {
+      std::string names;
+      for (const graph::Stack& one : layers.stacks) {
+        if (one.count > 0)
+          names += (names.empty() ? "" : ", ") + EscapeTerminal(one.name);
+      }
+      return Fail(UsageError("-n " + shown + ": no such stack of layers",
+                             "the graph has " + names));
+    }
+    stack = static_cast<uint32_t>(found - layers.stacks.begin());
+    text = text.substr(colon + 1);
+  }
+  const size_t dash = text.find('-');
+  const auto first = ParseInt(text.substr(0, dash));
+  const auto last =
+      dash == std::string_view::npos ? first : ParseInt(text.substr(dash + 1));
+  if (!first || !last || *first < 0 || *last < *first || *last > 100000) {
+    return Fail(
+        UsageError("-n: expected a layer like 5, 2-4, STACK:5 or all, "
+                   "found '" +
+                   shown + "'"));
+  }
+  for (int64_t i = *first; i <= *last; ++i) {
+    const graph::Place place = layers.Find(stack, static_cast<uint32_t>(i));
+    if (place >= 0) out.push_back(place);
+  }
+  if (out.empty()) {
+    const graph::Stack& one = layers.stacks[stack];
+    const auto index = [&](graph::Place place) {
+      return std::to_string(layers.layers[static_cast<size_t>(place)].index);
+    };
+    return Fail(UsageError(
+        "-n " + shown + ": no such layer",
+        "the graph has layers " + index(one.first) + " to " +
+            index(one.first + static_cast<graph::Place>(one.count) - 1)));
+  }
+  return out;
+}
+
+// "<dump stem>_layer5" beside the dump, or here when that folder cannot be
+// written.
+std::string DefaultStem(const std::string& dump) {
+  const size_t slash = dump.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : dump.substr(0, slash + 1);
+  const std::string stem = graph::StemOf(dump);
+  if (slash == std::string::npos) return stem;
+  if (access(folder.c_str(), W_OK) == 0) return folder + stem;
+  std::fprintf(stderr, "lamina: %s cannot be written, using this folder\n",
+               EscapeTerminal(folder).c_str());
+  return stem;
+}
+
+Result<int> RunLayer(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const auto rules,
+                graph::GroupRules::Load(rules::DataSet(common.rules_dir)));
+  LAMINA_ASSIGN(const GraphInput input,
+                OpenGraph(options.path, options.section, &common.times));
+  const graph::Graph& graph = *input.graph;
+  const graph::Layers layers = graph::FindLayers(graph, *rules);
+  const std::vector<graph::Group> groups =
+      graph::GroupNodes(graph, layers, *rules);
+  LAMINA_ASSIGN(const std::vector<graph::Place> places,
+                ChooseLayers(layers, options.layer));
+  if (places.size() > 1 && !options.output.empty()) {
+    return Fail(UsageError("-o names one file and -n several layers",
+                           "leave out -o: each layer gets a name"));
+  }
+  const bool beside = options.output.empty() && input.path != "-";
+  const std::string stem = beside ? DefaultStem(input.path) : "";
+  for (const graph::Place place : places) {
+    graph::LayerGraph layer =
+        graph::CutLayer(graph, layers, place, groups, *rules, options.extended);
+    layer.source_file = input.FileName();
+    std::string name = layers.NameOf(place);
+    std::replace(name.begin(), name.end(), ':', '_');
+    std::replace(name.begin(), name.end(), '/', '_');
+    const std::string file = beside ? stem + "_layer" + name + ".json"
+                             : options.output.empty() ? "-"
+                                                      : options.output;
+    LAMINA_TRY(WriteFile(file, graph::LayerJson(layer, options.extended)));
+    if (file == "-") continue;
+    std::fprintf(stderr, "lamina: %s: layer %s, %zu nodes, %zu inputs\n",
+                 EscapeTerminal(file).c_str(),
+                 EscapeTerminal(layers.NameOf(place)).c_str(),
+                 layer.nodes.size(), layer.externals.size());
+  }
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dump", options->path,
+                 "Dump file, or a folder of dumps: the last one")
+      ->required();
+  app.add_option("-n,--layer", options->layer, "Layer: 5, 2-4, STACK:5 or all")
+      ->required();
+  app.add_option("--section", options->section,
+                 "GraphModule (default: the largest)");
+  app.add_flag("--extended", options->extended,
+               "Also what the layer format has no place for, below the key "
+               "lamina");
+  app.add_option("-o,--output", options->output,
+                 "File; - is standard output (default: beside the dump, "
+                 "<dump>_layer<N>.json)");
+  app.add_option("--rules", common.rules_dir,
+                 "Folder with data files that extend or replace the built-in "
+                 "ones");
+  app.add_flag("--timing", common.timing,
+               "Print the time of each stage and the peak memory to stderr");
+  return [options, &common] { return RunLayer(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphLayerCommand() {
+  return {"layer", "One layer as a graph of its own",
+          "lamina graph layer dumps/ -n 5", &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One layer as a graph of its own, ready to be written or drawn: its nodes with
+// what they consume from inside and outside, no references to the dump.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/layers/groups.h"
+#include "graph/layers/layers.h"
+
+namespace lamina::graph {
+
+struct LayerKernel {
+  std::string name;  // short
+  std::string full_name;
+  int64_t duration_ns = 0;  // median over replays
+  std::optional<int64_t> p95_ns;
+  std::string confidence;  // exact, sure, likely, ambiguous
+};
+
+struct LayerWeight {
+  std::string name;
+  std::string shape;
+  std::string dtype;
+};
+
+struct LayerNode {
+  std::string id;
+  std::string target;  // as in the dump
+  std::string op;      // normalised
+  std::string shape;
+  std::string dtype;
+  std::string group;
+  std::string sub_group;
+  std::vector<std::string> inputs;  // nodes or external inputs, each once
+  std::vector<LayerWeight> weights;
+  std::vector<LayerKernel> kernels;
+  bool boundary = false;  // of the next layer, shown because of its addition
+};
+
+struct ExternalInput {
+  std::string id;
+  std::string label;
+  std::string shape;
+};
+
+struct TraceSummary {
+  int64_t total_ns = 0;
+  size_t kernels = 0;
+  size_t streams = 0;
+};
+
+struct LayerGraph {
+  uint32_t index = 0;
+  std::string stack;        // empty for the main one
+  std::string source_file;  // name without folder
+  std::vector<LayerNode> nodes;
+  std::vector<ExternalInput> externals;  // in order of first use
+  std::optional<TraceSummary> trace;
+};
+
+// `extended` adds the norm of the next layer that holds the addition of this
+// one.
+LayerGraph CutLayer(const Graph& graph, const Layers& layers, Place place,
+                    const std::vector<Group>& groups, const GroupRules& rules,
+                    bool extended);
+
+// The file: JSON of one space per level, keys in a fixed order.
+std::string LayerJson(const LayerGraph& layer, bool extended);
+
+}  // namespace lamina::graph
