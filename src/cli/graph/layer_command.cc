@@ -9,8 +9,11 @@
 #include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/process.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
+#include "graph/draw/draw_layer.h"
+#include "graph/launches/launches.h"
 #include "graph/layers/layer_graph.h"
 
 namespace lamina::cli {
@@ -21,8 +24,19 @@ struct Options {
   std::string section;
   std::string layer;
   bool extended = false;
+  bool hide_views = false;
+  std::vector<std::string> render;
+  double render_limit_s = 60;
   std::string output;
 };
+
+void Say(const std::string& text) {
+  std::fprintf(stderr, "lamina: %s\n", text.c_str());
+}
+
+std::string WithoutJson(const std::string& file) {
+  return file.ends_with(".json") ? file.substr(0, file.size() - 5) : file;
+}
 
 // Places that -n names: "5", "2-4", "vision_tower:5", "all".
 Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
@@ -99,9 +113,39 @@ std::string DefaultStem(const std::string& dump) {
   return stem;
 }
 
+// DOT always, then what Graphviz makes of it. Without Graphviz the DOT file and
+// a message are all.
+Status Draw(graph::LayerGraph layer, const Options& options,
+            const std::string& stem, const graph::GroupRules& rules,
+            const graph::LaunchTable& launches) {
+  if (options.hide_views) {
+    graph::HideNodes(
+        layer, [&](std::string_view op) { return launches.NeverLaunches(op); });
+  }
+  const std::string dot = stem + ".dot";
+  LAMINA_TRY(WriteFile(dot, render::DotText(graph::DrawLayer(layer, rules))));
+  Say("wrote " + EscapeTerminal(dot));
+  for (const std::string& format : options.render) {
+    if (format == "dot") continue;
+    const std::string program = FindProgram("dot");
+    if (program.empty()) {
+      Say("no program 'dot' on PATH, so only the DOT file is written; install "
+          "graphviz (apt-get install graphviz) for svg and png");
+      return {};
+    }
+    const std::string file = stem + "." + format;
+    LAMINA_TRY(render::RunGraphviz(program, dot, format, file,
+                                   options.render_limit_s));
+    Say("wrote " + EscapeTerminal(file));
+  }
+  return {};
+}
+
 Result<int> RunLayer(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto rules,
                 graph::GroupRules::Load(rules::DataSet(common.rules_dir)));
+  LAMINA_ASSIGN(const auto launches,
+                graph::LaunchTable::Load(rules::DataSet(common.rules_dir)));
   LAMINA_ASSIGN(const GraphInput input,
                 OpenGraph(options.path, options.section, &common.times));
   const graph::Graph& graph = *input.graph;
@@ -127,11 +171,16 @@ Result<int> RunLayer(const Options& options, Common& common) {
                              : options.output.empty() ? "-"
                                                       : options.output;
     LAMINA_TRY(WriteFile(file, graph::LayerJson(layer, options.extended)));
-    if (file == "-") continue;
-    std::fprintf(stderr, "lamina: %s: layer %s, %zu nodes, %zu inputs\n",
-                 EscapeTerminal(file).c_str(),
-                 EscapeTerminal(layers.NameOf(place)).c_str(),
-                 layer.nodes.size(), layer.externals.size());
+    if (file != "-") {
+      Say("wrote " + EscapeTerminal(file) + ": layer " +
+          EscapeTerminal(layers.NameOf(place)) + ", " +
+          std::to_string(layer.nodes.size()) + " nodes");
+    }
+    if (options.render.empty()) continue;
+    const std::string picture = beside        ? stem + "_layer" + name
+                                : file == "-" ? "layer" + name
+                                              : WithoutJson(file);
+    LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));
   }
   return kFine;
 }
@@ -148,6 +197,17 @@ Run Add(CLI::App& app, Common& common) {
   app.add_flag("--extended", options->extended,
                "Also what the layer format has no place for, below the key "
                "lamina");
+  app.add_option("--render", options->render,
+                 "Also draw the layer: dot, svg, png (Graphviz places the "
+                 "boxes)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"dot", "svg", "png"}));
+  app.add_flag("--hide-views", options->hide_views,
+               "Draw without ops that launch nothing (views, getitem)");
+  app.add_option("--render-limit", options->render_limit_s,
+                 "Seconds that Graphviz may take for one file")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
   app.add_option("-o,--output", options->output,
                  "File; - is standard output (default: beside the dump, "
                  "<dump>_layer<N>.json)");

@@ -35,7 +35,9 @@ class Sorter {
       out_.kinds[found->second].layers.push_back(static_cast<Place>(l));
       out_.of_layer.push_back(found->second);
     }
-    for (Kind& kind : out_.kinds) Judge(kind);
+    std::vector<Place> lead;
+    for (const Stack& stack : layers_.stacks) lead.push_back(stack.first);
+    for (Kind& kind : out_.kinds) Judge(kind, lead[kind.stack]);
     return std::move(out_);
   }
 
@@ -61,13 +63,16 @@ class Sorter {
     return a;
   }
 
-  // The kind of the same stack with the least difference, larger ones first.
+  // The kind of the same stack and at least as many layers with the least
+  // difference.
   const Kind* Nearest(const Kind& kind) const {
     const Kind* best = nullptr;
     int least = 0;
     const Ops mine = OpsOf(kind, true);
     for (const Kind& other : out_.kinds) {
-      if (&other == &kind || other.stack != kind.stack) continue;
+      if (&other == &kind || other.stack != kind.stack ||
+          other.layers.size() < kind.layers.size())
+        continue;
       int distance = 0;
       for (const auto& [op, count] : Minus(OpsOf(other, true), mine))
         distance += std::abs(count);
@@ -80,25 +85,29 @@ class Sorter {
     return best;
   }
 
-  void Judge(Kind& kind) {
+  // `lead` is the end of the kinds so far that only stand at the begin.
+  void Judge(Kind& kind, Place& lead) {
     const Kind* near = Nearest(kind);
     if (near == nullptr) return;
+    kind.difference = Difference(kind, *near);
     const Stack& stack = layers_.stacks[kind.stack];
     const Place first = stack.first;
     const Place last = first + static_cast<Place>(stack.count) - 1;
     const size_t count = kind.layers.size();
-    const bool at_edge =
-        count == 1 && (kind.layers[0] == first || kind.layers[0] == last);
-    if (at_edge) {
+    const Place begin = kind.layers[0];
+    const Place end = kind.layers.back() + 1;
+    const bool leading =
+        begin == lead && end == begin + static_cast<Place>(count);
+    if (count == 1 && (begin == first || begin == last)) {
       if (Minus(OpsOf(kind, false), OpsOf(*near, false)).empty())
         kind.note = "edge";
-    } else if (kind.layers[0] == first &&
-               kind.layers.back() == first + static_cast<Place>(count) - 1) {
+      if (begin == first) lead = end;
+    } else if (count > 1 && leading) {
       if (count * 10 < stack.count) kind.note = "first";
+      lead = end;
     } else if (count == 1 || count * 10 < stack.count) {
       kind.note = "odd";
     }
-    if (count <= near->layers.size()) kind.difference = Difference(kind, *near);
   }
 
   std::string Difference(const Kind& kind, const Kind& other) const {

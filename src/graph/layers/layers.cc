@@ -250,7 +250,7 @@ class Finder {
   }
 
   // Nodes of the layer without weights all of whose labelled operands are `c`
-  // or such nodes.
+  // or such nodes; a collective ends them.
   void Grow(NodeId c, std::vector<NodeId>& inside) {
     inside.clear();
     const auto visit = [&](NodeId from) {
@@ -262,7 +262,9 @@ class Finder {
         met.area = c;
         // It joins when the last of its operands is in.
         if (++met.operands != met.labelled || !IsOp(id) ||
-            place(id) != place(c) || HasWeight(id))
+            place(id) != place(c) || HasWeight(id) ||
+            (Matches(rules_.closing_ops, graph_.op(id)) &&
+             !Matches(rules_.residual_norms, graph_.op(id))))
           return;
         area_[id.value] = c;
         inside.push_back(id);

@@ -13,11 +13,10 @@ using rules::Node;
 class Loader {
  public:
   Status Add(const DataFile& file) {
-    static constexpr std::string_view kKeys[] = {
-        "norm_ops",     "residual_norms", "mla_ops",       "closing_weights",
-        "rope_buffers", "op_groups",      "weight_groups", "op_labels",
-        "clusters",     "sub_clusters",   "colours"};
-    LAMINA_TRY(Members::Of(file, file.root, kKeys).map([](auto&&) {}));
+    std::vector<std::string_view> keys = {"clusters", "sub_clusters",
+                                          "colours"};
+    for (const Entry& entry : Tables()) keys.push_back(entry.key);
+    LAMINA_TRY(Members::Of(file, file.root, keys).map([](auto&&) {}));
     for (const auto& [key, value, list] : Tables()) {
       const Node* node = file.root.Find(key);
       if (node == nullptr) continue;
@@ -33,12 +32,14 @@ class Loader {
     for (const auto& [table, list] :
          {std::pair{&out_->norm_ops, &norm_ops_},
           {&out_->residual_norms, &residual_norms_},
+          {&out_->closing_ops, &closing_ops_},
           {&out_->mla_ops, &mla_ops_},
           {&out_->closing_weights, &closing_weights_},
           {&out_->rope_buffers, &rope_buffers_},
           {&out_->op_groups, &op_groups_},
           {&out_->weight_groups, &weight_groups_},
-          {&out_->op_labels, &op_labels_}}) {
+          {&out_->op_labels, &op_labels_},
+          {&out_->aux_streams, &aux_streams_}}) {
       LAMINA_ASSIGN(*table, rules::PatternTable::Make(std::move(*list)));
     }
     return std::shared_ptr<const GroupRules>(std::move(out_));
@@ -55,25 +56,25 @@ class Loader {
   std::vector<Entry> Tables() {
     return {{"norm_ops", "is", &norm_ops_},
             {"residual_norms", "is", &residual_norms_},
+            {"closing_ops", "is", &closing_ops_},
             {"mla_ops", "is", &mla_ops_},
             {"closing_weights", "is", &closing_weights_},
             {"rope_buffers", "is", &rope_buffers_},
             {"op_groups", "group", &op_groups_},
             {"weight_groups", "group", &weight_groups_},
-            {"op_labels", "label", &op_labels_}};
+            {"op_labels", "label", &op_labels_},
+            {"aux_streams", "does", &aux_streams_}};
   }
 
   Status Clusters(const DataFile& file) {
     if (const Node* list = file.root.Find("clusters")) {
       for (const Node& item : list->items) {
-        static constexpr std::string_view kKeys[] = {"id", "title", "groups",
-                                                     "norms"};
+        static constexpr std::string_view kKeys[] = {"id", "title", "groups"};
         LAMINA_ASSIGN(const Members members, Members::Of(file, item, kKeys));
         ClusterRule rule;
         LAMINA_ASSIGN(rule.id, members.Text("id"));
         LAMINA_ASSIGN(rule.title, members.Text("title"));
         LAMINA_ASSIGN(rule.groups, members.Texts("groups"));
-        rule.norms = members.TextOr("norms", "");
         out_->clusters.push_back(std::move(rule));
       }
     }
@@ -109,12 +110,14 @@ class Loader {
   std::shared_ptr<GroupRules> out_ = std::make_shared<GroupRules>();
   Rules norm_ops_;
   Rules residual_norms_;
+  Rules closing_ops_;
   Rules mla_ops_;
   Rules closing_weights_;
   Rules rope_buffers_;
   Rules op_groups_;
   Rules weight_groups_;
   Rules op_labels_;
+  Rules aux_streams_;
 };
 
 }  // namespace

@@ -18,20 +18,19 @@ struct ClusterRule {
   std::string id;
   std::string title;
   std::vector<std::string> groups;
-  // Which norms of the layer lie in it: "before" those in front of the first
-  // other node, "behind" the rest, "" none.
-  std::string norms;
 };
 
 struct GroupRules {
   rules::PatternTable norm_ops;
   rules::PatternTable residual_norms;
+  rules::PatternTable closing_ops;
   rules::PatternTable mla_ops;
   rules::PatternTable closing_weights;
   rules::PatternTable rope_buffers;
   rules::PatternTable op_groups;      // value: group, part: sub-group
   rules::PatternTable weight_groups;  // value: group, part: sub-group
   rules::PatternTable op_labels;      // value: label
+  rules::PatternTable aux_streams;    // value: begin, end or wait
   std::vector<ClusterRule> clusters;
   std::vector<std::pair<std::string, std::string>> sub_clusters;  // id, title
   std::vector<std::pair<std::string, std::string>> colours;       // group, #rgb

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/draw/draw_layer.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <algorithm>
+#include <fmt/core.h>
+#include <map>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/string_pool.h"
+#include "graph/graph.h"
+#include "graph/layers/names.h"
+#include "graph/types.h"
+
+namespace lamina::graph {
+namespace {
+
+constexpr const char* kSoft = "#5b616e";
+constexpr const char* kBlue = "#0b5fd8";
+constexpr std::string_view kTimes = "\u00d7";
+constexpr size_t kMaxWeightLines = 4;
+
+using Positions =
+    absl::flat_hash_map<std::string_view, uint32_t, TextHash, std::equal_to<>>;
+
+Positions PositionsOf(const LayerGraph& layer) {
+  Positions out;
+  for (size_t i = 0; i < layer.nodes.size(); ++i)
+    out.try_emplace(layer.nodes[i].id, static_cast<uint32_t>(i));
+  return out;
+}
+
+// "s72×s70×4096"; unknown shapes are empty.
+std::string OneShape(std::string_view shape) {
+  const auto dims = SplitShape(shape);
+  if (!dims) return {};
+  std::string out;
+  for (const std::string_view dim : *dims) {
+    if (!out.empty()) out += kTimes;
+    out += dim;
+  }
+  return dims->empty() ? "scalar" : out;
+}
+
+std::string Typed(std::string_view shape, std::string_view dtype) {
+  std::string out = OneShape(shape);
+  if (dtype.empty() || dtype == "N/A" || dtype == "None" || dtype == "unknown")
+    return out;
+  if (!out.empty()) out += ' ';
+  return out + std::string(ShortDType(dtype));
+}
+
+// Lightens a colour: share 0 keeps it, 1 is white.
+std::string Lighter(std::string_view colour, double share) {
+  std::string out = "#";
+  for (size_t i = 1; i + 1 < colour.size(); i += 2) {
+    const int value = std::stoi(std::string(colour.substr(i, 2)), nullptr, 16);
+    out += fmt::format("{:02x}",
+                       value + static_cast<int>((255 - value) * share + 0.5));
+  }
+  return out;
+}
+
+class Drawer {
+ public:
+  Drawer(const LayerGraph& layer, const GroupRules& rules)
+      : layer_(layer), rules_(rules), at_(PositionsOf(layer)) {}
+
+  render::DotGraph Run() {
+    second_ = OnSecondStream(layer_, rules_);
+    out_.title = "Layer " + (layer_.stack.empty() ? "" : layer_.stack + ":") +
+                 std::to_string(layer_.index) + " of " + layer_.source_file;
+    if (layer_.trace) {
+      out_.title += fmt::format("\n{} in {} kernels on {} stream{}",
+                                HumanTime(layer_.trace->total_ns),
+                                layer_.trace->kernels, layer_.trace->streams,
+                                layer_.trace->streams == 1 ? "" : "s");
+    }
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
+    AddExternals();
+    AddEdges();
+    AddClusters();
+    return std::move(out_);
+  }
+
+ private:
+  void AddNode(size_t i) {
+    const LayerNode& node = layer_.nodes[i];
+    render::DotNode box;
+    box.id = node.id;
+    box.lines.push_back({rules_.LabelOf(node.op), "#1c202a", 12, true});
+    box.lines.push_back({node.id, kSoft, 9, false});
+    const std::string shape = ShapeLabel(node);
+    if (!shape.empty()) box.lines.push_back({shape, "#1c202a", 10, false});
+    const std::vector<std::string> weights = WeightLabels(node);
+    for (size_t w = 0; w < std::min(weights.size(), kMaxWeightLines); ++w)
+      box.lines.push_back({weights[w], "#7a4a00", 9, false});
+    if (weights.size() > kMaxWeightLines) {
+      box.lines.push_back(
+          {fmt::format("and {} more", weights.size() - kMaxWeightLines),
+           "#7a4a00", 9, false});
+    }
+    for (const LayerKernel& kernel : node.kernels) {
+      box.lines.push_back(
+          {fmt::format("\u26a1 {} {:.1f}\u00b5s", Shorten(kernel.name, 48),
+                       static_cast<double>(kernel.duration_ns) / 1000),
+           kBlue, 10, true});
+    }
+    box.fill = node.boundary ? std::string(rules_.ColourOf("boundary"))
+                             : std::string(rules_.ColourOf(node.group));
+    box.dashed = node.boundary || second_[i];
+    if (second_[i]) box.border = "#1c202a";
+    box.tooltip = node.target;
+    out_.nodes.push_back(std::move(box));
+  }
+
+  // The stream of data comes in at the top. What layers only look at (sizes,
+  // caches, tables) stands beside its users, one box for all that have the same
+  // users.
+  static bool IsStream(const ExternalInput& input) {
+    return input.label.starts_with("Layer") || input.label == "Token embedding";
+  }
+
+  void AddExternals() {
+    absl::flat_hash_map<std::string_view, std::vector<uint32_t>> users;
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      for (const std::string& input : layer_.nodes[i].inputs)
+        users[input].push_back(static_cast<uint32_t>(i));
+    }
+    std::map<std::vector<uint32_t>, size_t> boxes;
+    for (const ExternalInput& input : layer_.externals) {
+      const std::vector<uint32_t>& used_by = users[input.id];
+      if (IsStream(input)) {
+        streams_.push_back(static_cast<uint32_t>(out_.nodes.size()));
+        out_.nodes.push_back(ExternalBox(input));
+        AddLine(out_.nodes.back(), input);
+      } else {
+        const auto [found, fresh] =
+            boxes.try_emplace(used_by, out_.nodes.size());
+        if (fresh) out_.nodes.push_back(ExternalBox(input));
+        render::DotNode& box = out_.nodes[found->second];
+        if (!fresh && LastTitle(box) != input.label)
+          box.lines.push_back({input.label, "#1c202a", 10, true});
+        AddLine(box, input);
+        if (!fresh) continue;
+      }
+      for (const uint32_t user : used_by) {
+        out_.edges.push_back(
+            {input.id, layer_.nodes[user].id, !IsStream(input)});
+      }
+    }
+  }
+
+  static std::string_view LastTitle(const render::DotNode& box) {
+    const auto last =
+        std::find_if(box.lines.rbegin(), box.lines.rend(),
+                     [](const render::DotLine& line) { return line.bold; });
+    return last->text;
+  }
+
+  render::DotNode ExternalBox(const ExternalInput& input) const {
+    render::DotNode box;
+    box.id = input.id;
+    box.lines.push_back({input.label, "#1c202a", 10, true});
+    box.fill = rules_.ColourOf("external");
+    box.rounded = true;
+    return box;
+  }
+
+  static void AddLine(render::DotNode& box, const ExternalInput& input) {
+    const std::string shape = OneShape(input.shape);
+    box.lines.push_back(
+        {shape.empty() ? input.id : input.id + "  " + shape, kSoft, 9, false});
+  }
+
+  void AddEdges() {
+    for (const LayerNode& node : layer_.nodes) {
+      for (const std::string& input : node.inputs) {
+        if (at_.contains(input)) out_.edges.push_back({input, node.id, false});
+      }
+    }
+  }
+
+  // The frame of each node: that of its group; a norm stands with what it
+  // feeds, an item with its value.
+  std::vector<int> Frames() const {
+    std::vector<int> frame(layer_.nodes.size(), -1);
+    for (size_t i = 0; i < frame.size(); ++i) {
+      for (size_t c = 0; c < rules_.clusters.size(); ++c) {
+        const auto& groups = rules_.clusters[c].groups;
+        if (!layer_.nodes[i].boundary &&
+            std::find(groups.begin(), groups.end(), layer_.nodes[i].group) !=
+                groups.end())
+          frame[i] = static_cast<int>(c);
+      }
+    }
+    std::vector<int> first_user(frame.size(), -1);
+    for (size_t i = frame.size(); i-- > 0;) {
+      const LayerNode& node = layer_.nodes[i];
+      if (frame[i] < 0 && node.group == "norm" && !node.boundary)
+        frame[i] = first_user[i];
+      if (frame[i] < 0) continue;
+      for (const std::string& input : node.inputs) {
+        const auto found = at_.find(input);
+        if (found != at_.end()) first_user[found->second] = frame[i];
+      }
+    }
+    for (size_t i = 0; i < frame.size(); ++i) {
+      const LayerNode& node = layer_.nodes[i];
+      if (node.op != "builtin.getitem" || node.inputs.empty()) continue;
+      const auto found = at_.find(node.inputs[0]);
+      if (found != at_.end() && layer_.nodes[found->second].group == "norm")
+        frame[i] = frame[found->second];
+    }
+    return frame;
+  }
+
+  void AddClusters() {
+    const std::vector<int> frame = Frames();
+    render::DotCluster inputs;
+    inputs.title = "Inputs";
+    inputs.fill = "#fbfbfc";
+    inputs.nodes = streams_;
+    out_.clusters.push_back(std::move(inputs));
+    for (size_t c = 0; c < rules_.clusters.size(); ++c) {
+      const ClusterRule& rule = rules_.clusters[c];
+      render::DotCluster cluster;
+      cluster.title = rule.title;
+      cluster.fill = Lighter(rules_.ColourOf(rule.groups[0]), 0.6);
+      std::vector<render::DotCluster> inner(rules_.sub_clusters.size());
+      for (size_t i = 0; i < frame.size(); ++i) {
+        if (frame[i] != static_cast<int>(c)) continue;
+        const auto sub =
+            std::find_if(rules_.sub_clusters.begin(), rules_.sub_clusters.end(),
+                         [&](const auto& entry) {
+                           return entry.first == layer_.nodes[i].sub_group;
+                         });
+        auto& nodes =
+            sub == rules_.sub_clusters.end()
+                ? cluster.nodes
+                : inner[static_cast<size_t>(sub - rules_.sub_clusters.begin())]
+                      .nodes;
+        nodes.push_back(static_cast<uint32_t>(i));
+      }
+      for (size_t s = 0; s < inner.size(); ++s) {
+        if (inner[s].nodes.empty()) continue;
+        inner[s].title = rules_.sub_clusters[s].second;
+        inner[s].fill = Lighter(rules_.ColourOf(rule.groups[0]), 0.35);
+        cluster.clusters.push_back(std::move(inner[s]));
+      }
+      out_.clusters.push_back(std::move(cluster));
+    }
+  }
+
+  const LayerGraph& layer_;
+  const GroupRules& rules_;
+  const Positions at_;
+  std::vector<bool> second_;
+  std::vector<uint32_t> streams_;  // boxes of the stream of data
+  render::DotGraph out_;
+};
+
+}  // namespace
+
+render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules) {
+  return Drawer(layer, rules).Run();
+}
+
+void HideNodes(LayerGraph& layer,
+               const std::function<bool(std::string_view op)>& hide) {
+  // What stands for a hidden node; inputs come first, so one look is enough.
+  absl::flat_hash_map<std::string, std::string> instead;
+  std::vector<LayerNode> kept;
+  for (LayerNode& node : layer.nodes) {
+    std::vector<std::string> inputs;
+    for (const std::string& input : node.inputs) {
+      const auto found = instead.find(input);
+      const std::string& now = found == instead.end() ? input : found->second;
+      if (std::find(inputs.begin(), inputs.end(), now) == inputs.end())
+        inputs.push_back(now);
+    }
+    node.inputs = std::move(inputs);
+    if (!node.inputs.empty() && node.kernels.empty() && !node.boundary &&
+        hide(node.op)) {
+      instead[node.id] = node.inputs[0];
+    } else {
+      kept.push_back(std::move(node));
+    }
+  }
+  layer.nodes = std::move(kept);
+  absl::flat_hash_set<std::string_view> used;
+  for (const LayerNode& node : layer.nodes)
+    used.insert(node.inputs.begin(), node.inputs.end());
+  std::erase_if(layer.externals, [&](const ExternalInput& input) {
+    return !used.contains(input.id);
+  });
+}
+
+std::vector<bool> OnSecondStream(const LayerGraph& layer,
+                                 const GroupRules& rules) {
+  const Positions at = PositionsOf(layer);
+  std::vector<bool> second(layer.nodes.size(), false);
+  std::vector<bool> ends(layer.nodes.size(), false);
+  // Inputs come first in the order, so one pass follows every stream.
+  size_t begin = 0;
+  for (size_t i = 0; i < layer.nodes.size(); ++i) {
+    const LayerNode& node = layer.nodes[i];
+    const int rule = rules.aux_streams.Find(node.op);
+    const std::string_view does =
+        rule == rules::PatternTable::kNone
+            ? std::string_view()
+            : std::string_view(rules.aux_streams.rule(rule).value);
+    if (does == "begin") {
+      second[i] = true;
+      begin = i;
+      continue;
+    }
+    if (does == "wait") continue;
+    bool from_second = false;
+    bool from_main = false;  // computed since the stream began
+    for (const std::string& input : node.inputs) {
+      const auto found = at.find(input);
+      if (found == at.end()) continue;
+      const size_t source = found->second;
+      if (second[source] && !ends[source]) {
+        from_second = true;
+      } else if (source > begin) {
+        from_main = true;
+      }
+    }
+    second[i] = from_second && (!from_main || does == "end");
+    ends[i] = second[i] && does == "end";
+  }
+  return second;
+}
+
+std::string ShapeLabel(const LayerNode& node) {
+  if (!node.dtype.starts_with('(')) return Typed(node.shape, node.dtype);
+  const auto shapes = SplitTuple(node.shape);
+  const auto dtypes = SplitTuple(node.dtype);
+  std::string out;
+  for (size_t i = 0; i < std::min(shapes.size(), dtypes.size()); ++i) {
+    const std::string one = Typed(shapes[i], dtypes[i]);
+    if (!out.empty()) out += ", ";
+    out += one.empty() ? "?" : one;
+  }
+  return out;
+}
+
+std::vector<std::string> WeightLabels(const LayerNode& node) {
+  std::vector<std::pair<std::string, size_t>> families;
+  std::vector<std::string> first;
+  absl::flat_hash_map<std::string, size_t> known;
+  for (const LayerWeight& weight : node.weights) {
+    const auto layer = ParseLayerName(weight.name);
+    std::string_view name = layer ? layer->rest : std::string_view(weight.name);
+    for (const std::string_view suffix : {"_weight", "_bias"}) {
+      if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+    }
+    std::string family = FamilyOf(name);
+    const auto [found, fresh] = known.try_emplace(family, families.size());
+    if (fresh) {
+      families.emplace_back(std::move(family), 0);
+      first.emplace_back(name);
+    }
+    ++families[found->second].second;
+  }
+  for (size_t i = 0; i < families.size(); ++i) {
+    auto& [family, count] = families[i];
+    if (count == 1) continue;
+    std::replace(family.begin(), family.end(), '#', '*');
+    first[i] = fmt::format("{} {}{}", family, kTimes, count);
+  }
+  return first;
+}
+
+}  // namespace lamina::graph

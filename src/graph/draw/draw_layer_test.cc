@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/draw/draw_layer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rules/document.h"
+
+namespace lamina::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::shared_ptr<const GroupRules> Rules() {
+  const auto rules = GroupRules::Load(rules::DataSet());
+  EXPECT_TRUE(rules.has_value());
+  return *rules;
+}
+
+LayerNode Node(std::string id, std::string op, std::vector<std::string> inputs,
+               std::string group = "attention") {
+  LayerNode node;
+  node.id = std::move(id);
+  node.target = node.op = std::move(op);
+  node.shape = "s0x4";
+  node.dtype = "torch.bfloat16";
+  node.group = std::move(group);
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+TEST(Draw, TextIsEscapedBeforeLinesAreBroken) {
+  LayerGraph layer;
+  layer.source_file = "a \"quoted\" \\ name";
+  layer.nodes.push_back(Node("a<b>\"&\xff", "f.x<BR/>", {}));
+  layer.nodes[0].kernels.push_back({"k<int>", "k<int>(float)", 17300, {}, ""});
+  const std::string dot = render::DotText(DrawLayer(layer, *Rules()));
+  EXPECT_THAT(dot, HasSubstr("a&lt;b&gt;&quot;&amp;"));
+  EXPECT_THAT(dot, HasSubstr("\"a<b>\\\"&"));
+  EXPECT_THAT(dot, HasSubstr("f.x&lt;BR/&gt;"));
+  EXPECT_THAT(dot, Not(HasSubstr("&lt;/FONT")));
+  EXPECT_THAT(dot, Not(HasSubstr("&lt;BR/&gt;<FONT")));
+  EXPECT_THAT(dot, HasSubstr("\u26a1 k&lt;int&gt; 17.3\u00b5s"));
+  EXPECT_THAT(dot, HasSubstr("s0\u00d74 bf16"));
+  EXPECT_THAT(dot, HasSubstr("a \\\"quoted\\\" \\\\ name"));
+}
+
+TEST(Draw, NormsStandWithWhatTheyFeed) {
+  LayerGraph layer;
+  layer.nodes = {Node("any_name", "f.rms_norm", {"x"}, "norm"),
+                 Node("q", "f.linear", {"any_name"}),
+                 Node("input_layernorm_like", "f.rms_norm", {"q"}, "norm"),
+                 Node("up", "f.linear", {"input_layernorm_like"}, "mlp")};
+  layer.externals.push_back({"x", "Layer 3 output", "4"});
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  std::vector<std::string> frames;
+  for (const render::DotCluster& cluster : graph.clusters) {
+    for (const uint32_t node : cluster.nodes)
+      frames.push_back(cluster.title + ": " + graph.nodes[node].id);
+  }
+  EXPECT_THAT(frames, ElementsAre("Inputs: x", "Self attention: any_name",
+                                  "Self attention: q",
+                                  "FFN: input_layernorm_like", "FFN: up"));
+}
+
+TEST(Draw, ASecondStreamEndsWhereItMeetsTheFirst) {
+  LayerGraph layer;
+  layer.nodes = {Node("x", "f.linear", {"in"}),
+                 Node("begin", "fn.begin_aux_stream_passthrough_9", {"x"}),
+                 Node("shared", "f.mlp", {"begin"}),
+                 Node("end", "fn.end_aux_stream_passthrough_4", {"shared"}),
+                 Node("main", "f.moe", {"x"}),
+                 Node("sum", "aten.add.Tensor", {"main", "end"}),
+                 // One that nobody ends.
+                 Node("begin2", "fn.begin_aux_stream_passthrough", {"sum"}),
+                 Node("s2", "f.mlp", {"begin2"}), Node("m2", "f.moe", {"sum"}),
+                 Node("sum2", "aten.add.Tensor", {"m2", "s2"})};
+  const std::vector<bool> second = OnSecondStream(layer, *Rules());
+  EXPECT_THAT(second, ElementsAre(false, true, true, true, false, false, true,
+                                  true, false, false));
+}
+
+TEST(Draw, HiddenViewsAreBridged) {
+  LayerGraph layer;
+  layer.nodes = {Node("a", "f.linear", {"x"}),
+                 Node("v", "aten.view.default", {"a", "size"}),
+                 Node("w", "aten.view.default", {"v"}),
+                 Node("b", "f.linear", {"w", "v"})};
+  layer.externals = {{"x", "Layer 0 output", "4"},
+                     {"size", "Shared value", "?"}};
+  HideNodes(layer,
+            [](std::string_view op) { return op == "aten.view.default"; });
+  ASSERT_EQ(layer.nodes.size(), 2U);
+  EXPECT_THAT(layer.nodes[1].inputs, ElementsAre("a"));
+  ASSERT_EQ(layer.externals.size(), 1U);
+}
+
+TEST(Draw, ManyWeightsAreOneLine) {
+  LayerNode node = Node("m", "f.moe", {});
+  for (int i = 0; i < 256; ++i) {
+    const std::string n = std::to_string(i);
+    node.weights.push_back(
+        {"model_layers_7_mlp_experts_" + n + "_up_proj_weight", "?", "?"});
+  }
+  node.weights.push_back({"model_layers_7_mlp_gate_bias", "4", "?"});
+  EXPECT_THAT(WeightLabels(node),
+              ElementsAre("mlp_experts_*_up_proj \u00d7256", "mlp_gate"));
+}
+
+}  // namespace
+}  // namespace lamina::graph

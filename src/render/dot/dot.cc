@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "render/dot/dot.h"
+
+#include <fmt/core.h>
+
+#include "base/escape.h"
+#include "base/process.h"
+
+namespace lamina::render {
+namespace {
+
+// A quoted string: quotes and backslashes escaped, no control characters.
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : RepairUtf8(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<uint8_t>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+// Lines in HTML form: the text is escaped before the line breaks are put in.
+std::string Label(const std::vector<DotLine>& lines) {
+  std::string out = "<";
+  for (const DotLine& line : lines) {
+    if (out.size() > 1) out += "<BR/>";
+    const std::string text =
+        EscapeXml(RepairUtf8(line.text.empty() ? " " : line.text));
+    out += fmt::format("<FONT COLOR=\"{}\" POINT-SIZE=\"{}\">{}{}{}</FONT>",
+                       EscapeXml(line.colour), line.size,
+                       line.bold ? "<B>" : "", text, line.bold ? "</B>" : "");
+  }
+  return out + ">";
+}
+
+class Writer {
+ public:
+  explicit Writer(const DotGraph& graph) : graph_(graph) {}
+
+  std::string Run() {
+    out_ = "digraph layer {\n";
+    out_ += fmt::format(
+        "  graph [label={}, labelloc=t, fontname=\"DejaVu Sans\", "
+        "fontsize=16, rankdir=TB, ranksep=0.35, nodesep=0.25, "
+        "compound=true, bgcolor=\"#ffffff\"];\n",
+        Quoted(graph_.title));
+    out_ +=
+        "  node [shape=box, style=filled, fontname=\"DejaVu Sans\", "
+        "fontsize=11, margin=\"0.12,0.06\"];\n"
+        "  edge [color=\"#5b616e\", arrowsize=0.7];\n";
+    placed_.assign(graph_.nodes.size(), false);
+    for (const DotCluster& cluster : graph_.clusters) Cluster(cluster, 1);
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!placed_[i]) Node(graph_.nodes[i], 1);
+    }
+    for (const DotEdge& edge : graph_.edges) {
+      out_ += fmt::format("  {} -> {}{};\n", Quoted(edge.from), Quoted(edge.to),
+                          edge.faint ? " [color=\"#b8bcc6\", penwidth=0.6, "
+                                       "arrowsize=0.5]"
+                                     : "");
+    }
+    return out_ + "}\n";
+  }
+
+ private:
+  void Node(const DotNode& node, int depth) {
+    std::string style = "filled";
+    if (node.dashed) style += ",dashed";
+    if (node.rounded) style += ",rounded";
+    out_.append(static_cast<size_t>(depth) * 2, ' ');
+    out_ += fmt::format(
+        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}, tooltip={}];\n",
+        Quoted(node.id), Label(node.lines), Quoted(node.fill),
+        Quoted(node.border), style, node.dashed ? ", penwidth=1.6" : "",
+        Quoted(node.tooltip.empty() ? node.id : node.tooltip));
+  }
+
+  void Cluster(const DotCluster& cluster, int depth) {
+    if (cluster.nodes.empty() && cluster.clusters.empty()) return;
+    const std::string indent(static_cast<size_t>(depth) * 2, ' ');
+    out_ += fmt::format("{}subgraph cluster_{} {{\n", indent, clusters_++);
+    out_ += fmt::format(
+        "{}  label={}; labeljust=l; fontname=\"DejaVu Sans\"; fontsize=13; "
+        "style=\"filled,rounded\"; fillcolor={}; color=\"#c9ccd4\";\n",
+        indent, Quoted(cluster.title), Quoted(cluster.fill));
+    for (const uint32_t node : cluster.nodes) {
+      placed_[node] = true;
+      Node(graph_.nodes[node], depth + 1);
+    }
+    for (const DotCluster& inner : cluster.clusters) Cluster(inner, depth + 1);
+    out_ += indent + "}\n";
+  }
+
+  const DotGraph& graph_;
+  std::vector<bool> placed_;
+  int clusters_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string DotText(const DotGraph& graph) { return Writer(graph).Run(); }
+
+Status RunGraphviz(const std::string& program, const std::string& dot_file,
+                   const std::string& format, const std::string& output,
+                   double limit_s) {
+  std::vector<std::string> arguments = {program, "-T" + format};
+  if (format == "png") arguments.emplace_back("-Gdpi=110");
+  // A name that begins with a dash would be taken for an option.
+  const auto path = [](const std::string& file) {
+    return file.starts_with('-') ? "./" + file : file;
+  };
+  arguments.insert(arguments.end(), {"-o", path(output), path(dot_file)});
+  LAMINA_ASSIGN(const ProcessResult done, RunProcess(arguments, limit_s));
+  if (done.timed_out) {
+    return Fail(InputError(
+        dot_file, fmt::format("Graphviz did not finish within {:g} s", limit_s),
+        "draw fewer nodes (--hide-views), or run dot on the file yourself"));
+  }
+  if (done.status != 0) {
+    const std::string first = done.output.substr(0, done.output.find('\n'));
+    return Fail(InputError(dot_file, "Graphviz failed with status " +
+                                         std::to_string(done.status) + ": " +
+                                         EscapeTerminal(first)));
+  }
+  return {};
+}
+
+}  // namespace lamina::render

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Graphs of boxes as DOT text, and DOT text as a picture. The text is ours;
+// Graphviz, a child process, only places the boxes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace lamina::render {
+
+// One line of a label.
+struct DotLine {
+  std::string text;
+  std::string colour = "#1c202a";
+  int size = 11;  // points
+  bool bold = false;
+};
+
+struct DotNode {
+  std::string id;
+  std::vector<DotLine> lines;
+  std::string fill = "#ffffff";
+  std::string border = "#5b616e";
+  std::string tooltip;
+  bool dashed = false;
+  bool rounded = false;
+};
+
+struct DotEdge {
+  std::string from;
+  std::string to;
+  bool faint = false;  // not important: thin and grey
+};
+
+struct DotCluster {
+  std::string title;
+  std::string fill;
+  std::vector<uint32_t> nodes;  // positions in DotGraph::nodes
+  std::vector<DotCluster> clusters;
+};
+
+struct DotGraph {
+  std::string title;
+  std::vector<DotNode> nodes;
+  std::vector<DotEdge> edges;
+  std::vector<DotCluster> clusters;  // nodes in none stand at the top level
+};
+
+// Same text for same input. Texts are escaped here and nowhere else.
+std::string DotText(const DotGraph& graph);
+
+// A DOT file as "svg" or "png" by the program `dot`. Errors: it fails or needs
+// more than `limit_s` seconds.
+Status RunGraphviz(const std::string& program, const std::string& dot_file,
+                   const std::string& format, const std::string& output,
+                   double limit_s);
+
+}  // namespace lamina::render
