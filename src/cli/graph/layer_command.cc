@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/byte_sink.h"
+#include "base/child_process.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/process.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
 #include "graph/draw/draw_layer.h"
@@ -127,14 +127,14 @@ Status Draw(graph::LayerGraph layer, const Options& options,
   Say("wrote " + EscapeTerminal(dot));
   for (const std::string& format : options.render) {
     if (format == "dot") continue;
-    const std::string program = FindProgram("dot");
-    if (program.empty()) {
+    const auto program = FindProgram("dot");
+    if (!program) {
       Say("no program 'dot' on PATH, so only the DOT file is written; install "
           "graphviz (apt-get install graphviz) for svg and png");
       return {};
     }
     const std::string file = stem + "." + format;
-    LAMINA_TRY(render::RunGraphviz(program, dot, format, file,
+    LAMINA_TRY(render::RunGraphviz(*program, dot, format, file,
                                    options.render_limit_s));
     Say("wrote " + EscapeTerminal(file));
   }

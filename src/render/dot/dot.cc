@@ -3,11 +3,13 @@
 
 #include <fmt/core.h>
 
+#include "base/child_process.h"
 #include "base/escape.h"
-#include "base/process.h"
 
 namespace lamina::render {
 namespace {
+
+constexpr size_t kMaxMessage = size_t{64} << 10;
 
 // A quoted string: quotes and backslashes escaped, no control characters.
 std::string Quoted(std::string_view text) {
@@ -111,17 +113,21 @@ Status RunGraphviz(const std::string& program, const std::string& dot_file,
     return file.starts_with('-') ? "./" + file : file;
   };
   arguments.insert(arguments.end(), {"-o", path(output), path(dot_file)});
-  LAMINA_ASSIGN(const ProcessResult done, RunProcess(arguments, limit_s));
+  LAMINA_ASSIGN(
+      const ChildResult done,
+      RunChild(arguments, {},
+               std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)),
+               kMaxMessage));
   if (done.timed_out) {
     return Fail(InputError(
         dot_file, fmt::format("Graphviz did not finish within {:g} s", limit_s),
         "draw fewer nodes (--hide-views), or run dot on the file yourself"));
   }
-  if (done.status != 0) {
-    const std::string first = done.output.substr(0, done.output.find('\n'));
+  if (done.exit_status != 0) {
+    const std::string first = done.err.substr(0, done.err.find('\n'));
     return Fail(InputError(dot_file, "Graphviz failed with status " +
-                                         std::to_string(done.status) + ": " +
-                                         EscapeTerminal(first)));
+                                         std::to_string(done.exit_status) +
+                                         ": " + EscapeTerminal(first)));
   }
   return {};
 }
