@@ -91,6 +91,7 @@ void Segment::Clear() {
   collectives.clear();
   memory.clear();
   graph_nodes.clear();
+  instructions.clear();
   flows.time_ns.clear();
   flows.id.clear();
   flows.track.clear();
@@ -229,6 +230,15 @@ void TraceBuilder::State::AppendSlices(const Segment& s, Mapper& map,
   const auto move_collective = [&](uint32_t& row) {
     if (row != kNoRow) row += collective_base;
   };
+
+  for (Instruction row : s.instructions) {
+    for (StringId* id :
+         {&row.module, &row.name, &row.opcode, &row.op_name, &row.shape,
+          &row.target, &row.source, &row.precision})
+      *id = map.Map(*id);
+    move_collective(row.collective);
+    trace.instructions.push_back(row);
+  }
 
   const uint32_t op_base = AppendRows(trace.ops, s.ops);
   for (size_t i = op_base; i < trace.ops.size(); ++i) {

@@ -138,6 +138,9 @@ class Segment {
   PodVector<CollectiveArgs> collectives;
   PodVector<MemoryArgs> memory;
   PodVector<GraphNode> graph_nodes;
+  // Unlike the other rows they count over all segments: ops of any segment
+  // name them. A reader that has some fills them in one segment.
+  std::vector<Instruction> instructions;
   Flows flows;
   Instants instants;
   Counters counters;

@@ -57,10 +57,15 @@ struct OpArgs {
   StringId strides;   // "Input Strides"
   StringId concrete;  // "Concrete Inputs"
   int64_t external_id = kNoInt;
-  int64_t sequence = kNoInt;     // "Sequence number" of autograd
-  int64_t fwd_thread = kNoInt;   // "Fwd thread id"
-  uint32_t collective = kNoRow;  // row of collectives
+  // "Sequence number" of autograd; of a range of kStepCategory: its number.
+  int64_t sequence = kNoInt;
+  int64_t fwd_thread = kNoInt;    // "Fwd thread id"
+  uint32_t collective = kNoRow;   // row of collectives
+  uint32_t instruction = kNoRow;  // row of instructions
 };
+
+// Category of annotations that a profiler marks as steps, whatever their name.
+inline constexpr std::string_view kStepCategory = "step";
 
 struct ApiArgs {
   int64_t correlation = kNoInt;
@@ -124,6 +129,29 @@ struct CollectiveArgs {
   int64_t src_rank = kNoInt;
   int64_t dst_rank = kNoInt;
   int64_t comms_id = kNoInt;
+};
+
+// An operation of a compiled program that the recording carries (an HLO
+// instruction): what ops that run it cost and where they come from. Costs are
+// those of one run.
+struct Instruction {
+  StringId module;     // program, "jit_step"
+  StringId name;       // "dot.3"
+  StringId opcode;     // "dot"
+  StringId op_name;    // framework name, "jit(step)/mlp/dot_general"
+  StringId shape;      // of the result, "bf16[128,64]"
+  StringId target;     // of a custom call
+  StringId source;     // file
+  StringId precision;  // element type of products: "bf16"; invalid: none
+  int64_t source_line = kNoInt;
+  int64_t program = kNoInt;      // id of the program in the recording
+  double flops = -1;             // -1: not known
+  double unpadded_flops = -1;    // of a convolution, without taps on padding
+  double bytes = -1;             // operands and result
+  bool exact = false;            // false: estimated
+  bool matrix = false;           // the FLOPs are those of matrix products
+  bool backward = false;         // of the backward pass
+  uint32_t collective = kNoRow;  // row of collectives
 };
 
 // Spans of time, one row each. `uid` is the position of the event among all
@@ -266,6 +294,7 @@ struct Trace {
   PodVector<CollectiveArgs> collectives;
   PodVector<MemoryArgs> memory;
   PodVector<GraphNode> graph_nodes;  // see trace/graph_nodes.h
+  std::vector<Instruction> instructions;
 
   Flows flows;
   Instants instants;
@@ -311,6 +340,12 @@ struct Trace {
   }
   const LaunchConfig* Config(uint32_t row) const {
     return row == kNoRow ? nullptr : &configs[row];
+  }
+  const Instruction* InstructionOf(SliceId s) const {
+    const OpArgs* op = Op(s);
+    return op == nullptr || op->instruction == kNoRow
+               ? nullptr
+               : &instructions[op->instruction];
   }
   const CollectiveArgs* Collective(uint32_t row) const {
     return row == kNoRow ? nullptr : &collectives[row];

@@ -36,7 +36,8 @@ Steps Steps::Build(const Tree& tree) {
   for (uint32_t i = 0; i < slices.size(); ++i) {
     if (slices.kind[i] != trace::Kind::kAnnotation) continue;
     const std::string_view name = trace.strings[slices.name[i]];
-    if (name.starts_with(kProfilerStep)) {
+    if (trace.Category(SliceId(i)) == trace::kStepCategory ||
+        name.starts_with(kProfilerStep)) {
       profiler.push_back(SliceId(i));
     } else if (IsEngineStep(name)) {
       engine.push_back(SliceId(i));
@@ -64,7 +65,11 @@ Steps Steps::Build(const Tree& tree) {
     step.slice = s;
     step.host = {trace.Start(s), trace.End(s)};
     step.number = static_cast<int64_t>(steps.steps_.size());
-    if (&found == &profiler) {
+    const trace::OpArgs* args = trace.Op(s);
+    if (trace.Category(s) == trace::kStepCategory) {
+      if (args != nullptr && args->sequence != trace::kNoInt)
+        step.number = args->sequence;
+    } else if (&found == &profiler) {
       step.number = ParseInt(trace.Name(s).substr(kProfilerStep.size()))
                         .value_or(step.number);
     }

@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <array>
 
 namespace lamina::analysis {
 
@@ -36,13 +37,14 @@ class CostViewBuilder {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Key {
-    uint32_t shown, name, dims, types, concrete, step, kernel;
+    uint32_t shown, name, dims, types, concrete, step, kernel, instruction;
     bool backward;
     friend bool operator==(const Key&, const Key&) = default;
     template <typename H>
     friend H AbslHashValue(H h, const Key& k) {
       return H::combine(std::move(h), k.shown, k.name, k.dims, k.types,
-                        k.concrete, k.step, k.kernel, k.backward);
+                        k.concrete, k.step, k.kernel, k.instruction,
+                        k.backward);
     }
   };
 
@@ -57,12 +59,14 @@ class CostViewBuilder {
     const trace::OpArgs* args = trace_.Op(slice);
     const auto work = tree_.DeviceWork(node);
     Key key{};
+    key.instruction = trace::kNoRow;
     key.dims = key.types = key.concrete = key.step = StringId().value;
     key.name = key.shown = trace_.slices.name[slice.value].value;
     if (args != nullptr) {
       key.dims = args->dims.value;
       key.types = args->types.value;
       key.concrete = args->concrete.value;
+      key.instruction = args->instruction;
     }
     const cost::OpModel* model = ModelOf(trace_.slices.name[slice.value]);
     if (model != nullptr && model->sheet == "InferenceAttention")
@@ -75,6 +79,13 @@ class CostViewBuilder {
 
   // The group of a node whose cost is known; kNone without one.
   uint32_t CostedGroup(NodeId node) {
+    const trace::Instruction* instruction =
+        trace_.InstructionOf(tree_.slice(node));
+    if (instruction != nullptr) {
+      return instruction->flops >= 0 || instruction->bytes >= 0
+                 ? GroupOf(node, node, false)
+                 : kNone;
+    }
     const StringId name = trace_.slices.name[tree_.slice(node).value];
     if (ModelOf(name) != nullptr) {
       const uint32_t group = GroupOf(node, node, false);
@@ -132,10 +143,46 @@ class CostViewBuilder {
     group.concrete = StringId(key.concrete);
     group.model = model;
     group.backward = backward;
-    if (model != nullptr) Evaluate(key, node, source, group);
+    if (key.instruction != trace::kNoRow) {
+      TakeInstruction(trace_.instructions[key.instruction], group);
+    } else if (model != nullptr) {
+      Evaluate(key, node, source, group);
+    }
     view_.groups_.push_back(std::move(group));
     return it->second;
   }
+
+  // What the recording's own program says of the op.
+  void TakeInstruction(const trace::Instruction& instruction,
+                       CostView::Group& group) {
+    group.model = nullptr;
+    group.instruction = &instruction;
+    if (instruction.flops < 0 && instruction.bytes < 0) return;
+    cost::Cost cost;
+    cost.flops = std::max(instruction.flops, 0.0);
+    cost.bytes = std::max(instruction.bytes, 0.0);
+    cost.unit = instruction.matrix ? "matrix" : "vector";
+    const std::string_view type = trace_.Text(instruction.precision);
+    for (const auto& [hlo, precision] : kPrecisions) {
+      if (hlo == type) cost.precision = precision;
+    }
+    if (cost.precision.empty()) cost.unit = {};
+    if (!instruction.exact) cost.fidelity = cost::Fidelity::kEstimated;
+    group.spec = cost.Spec();
+    group.cost = std::move(cost);
+  }
+
+  // Element types of HLO that devices have peaks for.
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
+      kPrecisions = {{{"f64", "fp64"},
+                      {"f32", "fp32"},
+                      {"bf16", "bf16"},
+                      {"f16", "fp16"},
+                      {"f8e4m3fn", "fp8"},
+                      {"f8e5m2", "fp8"},
+                      {"f8e4m3fnuz", "fp8"},
+                      {"f8e5m2fnuz", "fp8"},
+                      {"s8", "int8"}}};
 
   void Evaluate(const Key& key, NodeId node, NodeId source,
                 CostView::Group& group) {

@@ -26,6 +26,9 @@ class CostView {
     NodeId first;  // in the order of the tree
     StringId name, dims, types, concrete;
     const cost::OpModel* model = nullptr;  // null: none is known
+    // The op of a compiled program; its cost comes from there, not from a
+    // model.
+    const trace::Instruction* instruction = nullptr;
     std::optional<cost::Cost> cost;
     cost::Missing missing = cost::Missing::kNoModel;
     bool backward = false;      // costed as the backward of its forward op

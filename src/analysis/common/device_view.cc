@@ -24,6 +24,29 @@ bool IsCopyKernel(std::string_view name) {
   return name.empty() || name == ".kd";
 }
 
+// The name of an HLO instruction in data/ops: "hlo::" and the opcode, of
+// custom calls the target, of fusions what they were made for.
+std::string InstructionName(const Trace& trace,
+                            const trace::Instruction& instruction) {
+  const std::string_view opcode = trace.Text(instruction.opcode);
+  std::string name = "hlo::";
+  if (instruction.target.valid()) {
+    name += trace.Text(instruction.target);
+  } else if (opcode != "fusion") {
+    name += opcode;
+  } else if (instruction.matrix) {
+    name +=
+        instruction.unpadded_flops >= 0 ? "fusion/convolution" : "fusion/dot";
+  } else {
+    // "loop_add_fusion.3" without its number.
+    std::string_view own = trace.Text(instruction.name);
+    own = own.substr(0, own.find('.'));
+    name += "fusion/";
+    name += own;
+  }
+  return name;
+}
+
 }  // namespace
 
 Bucket PeerBucket(trace::Kind kind, std::string_view name) {
@@ -84,7 +107,19 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
   constexpr uint8_t kUnknown = 255;
   constexpr uint8_t kNotAsked = 254;
   std::vector<uint8_t> op_family(strings, kNotAsked);
+  std::vector<uint8_t> instruction_family(trace.instructions.size(), kNotAsked);
   const auto family_of_op = [&](NodeId n) {
+    if (const auto* instruction = trace.InstructionOf(tree.slice(n))) {
+      uint8_t& family = instruction_family[static_cast<size_t>(
+          instruction - trace.instructions.data())];
+      if (family == kNotAsked) {
+        const std::string_view text =
+            catalog.OpFamily(InstructionName(trace, *instruction));
+        family = text.empty() ? kUnknown
+                              : static_cast<uint8_t>(catalog.FamilyIndex(text));
+      }
+      return family;
+    }
     const StringId name = trace.slices.name[tree.slice(n).value];
     uint8_t& family = op_family[name.value];
     if (family == kNotAsked) {
@@ -107,7 +142,8 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
                         ? Bucket::kMemcpy
                         : name_bucket[trace.slices.name[s.value].value];
     if (bucket == Bucket::kCompute && kind == trace::Kind::kKernel &&
-        by_name == communication)
+        (by_name == communication ||
+         trace.device[row].collective != trace::kNoRow))
       bucket = Bucket::kCommunication;
     view.bucket_[row] = bucket;
 

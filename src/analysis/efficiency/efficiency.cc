@@ -209,7 +209,8 @@ class Analysis {
           strings[group.name],
           row.family,
           group.model != nullptr ? std::string_view(group.model->model->name)
-                                 : std::string_view(),
+          : group.instruction != nullptr ? std::string_view("hlo")
+                                         : std::string_view(),
           Fidelity(group),
           text(group.dims),
           text(group.types),
@@ -333,7 +334,8 @@ class Analysis {
   void Families(ResultSet& result) const {
     std::map<std::string_view, std::vector<const Row*>> families;
     for (const Row& row : rows_) {
-      if (GroupOf(row).cost) families[row.family].push_back(&row);
+      if (GroupOf(row).model != nullptr && GroupOf(row).cost)
+        families[row.family].push_back(&row);
     }
     for (const auto& [family, rows] : families) {
       std::vector<std::string> names;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The wire format of protocol buffers, field by field and without a schema.
+// Messages of traces reach gigabytes and hold millions of small events, so
+// nothing is built: a Walker visits the fields of a message that lies in
+// memory, a Stream (stream.h) those of one that does not.
+//
+// Input is hostile: every length is checked against the message around it,
+// and what does not fit is damage with an offset, never a guess.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace lamina::protobuf {
+
+enum class WireType : uint8_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kBytes = 2,
+  kFixed32 = 5,
+};
+
+struct Field {
+  uint32_t number = 0;
+  WireType type = WireType::kVarint;
+  uint64_t value = 0;        // of a varint or fixed field; else the length
+  std::string_view bytes;    // of a kBytes field
+  uint64_t offset = 0;       // of its first byte (the tag)
+  uint64_t data_offset = 0;  // of the first byte of `bytes`
+
+  int64_t Int() const { return static_cast<int64_t>(value); }
+  double Double() const { return std::bit_cast<double>(value); }
+  bool IsBytes() const { return type == WireType::kBytes; }
+  bool IsNumber() const { return type != WireType::kBytes; }
+};
+
+// What ends the walk before the end of a message.
+struct Damage {
+  uint64_t offset = 0;
+  const char* what = nullptr;  // null: none
+
+  explicit operator bool() const { return what != nullptr; }
+};
+
+// Reads a varint at `*at`, before `end`; moves `*at` behind it. Null if fine.
+const char* ReadVarint(const char** at, const char* end, uint64_t* value);
+
+// A tag, checked: field numbers from 1, the four wire types in use.
+const char* CheckTag(uint64_t tag, uint32_t* number, WireType* type);
+
+// The fields of one message in memory, in order. Copies nothing.
+class Walker {
+ public:
+  // `offset` is that of the first byte in the input, for messages.
+  explicit Walker(std::string_view message, uint64_t offset = 0)
+      : begin_(message.data()),
+        at_(message.data()),
+        end_(message.data() + message.size()),
+        offset_(offset) {}
+  // The message in a field of another.
+  explicit Walker(const Field& field)
+      : Walker(field.bytes, field.data_offset) {}
+
+  // Moves to the next field; false at the end or at damage.
+  bool Next();
+  const Field& field() const { return field_; }
+  const Field* operator->() const { return &field_; }
+  const Damage& damage() const { return damage_; }
+
+ private:
+  bool Broken(const char* at, const char* what) {
+    damage_ = {offset_ + static_cast<uint64_t>(at - begin_), what};
+    return false;
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  uint64_t offset_;
+  Field field_;
+  Damage damage_;
+};
+
+// Calls `visit(uint64_t)` for the values of a repeated integer field, packed or
+// single. Stops at damage inside a packed list.
+template <class Visit>
+void ForEachVarint(const Field& field, Visit&& visit) {
+  if (!field.IsBytes()) {
+    visit(field.value);
+    return;
+  }
+  const char* at = field.bytes.data();
+  const char* const end = at + field.bytes.size();
+  uint64_t value = 0;
+  while (at < end && ReadVarint(&at, end, &value) == nullptr) visit(value);
+}
+
+// The same for fixed64 values.
+template <class Visit>
+void ForEachFixed64(const Field& field, Visit&& visit) {
+  if (!field.IsBytes()) {
+    visit(field.value);
+    return;
+  }
+  for (size_t i = 0; i + 8 <= field.bytes.size(); i += 8) {
+    uint64_t value = 0;
+    std::memcpy(&value, field.bytes.data() + i, sizeof(value));
+    visit(value);
+  }
+}
+
+// Writes fields. Numbers of fields are below 2^29.
+class Encoder {
+ public:
+  void Varint(uint32_t number, uint64_t value);
+  void Int(uint32_t number, int64_t value) {
+    Varint(number, static_cast<uint64_t>(value));
+  }
+  void Fixed64(uint32_t number, uint64_t value);
+  void Double(uint32_t number, double value) {
+    Fixed64(number, std::bit_cast<uint64_t>(value));
+  }
+  void Bytes(uint32_t number, std::string_view bytes);
+
+  const std::string& bytes() const { return bytes_; }
+  void Clear() { bytes_.clear(); }
+
+ private:
+  void Raw(uint64_t value);
+  std::string bytes_;
+};
+
+}  // namespace lamina::protobuf

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/programs.h"
+
+#include <cmath>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/protobuf/wire.h"
+#include "ingest/xplane/hlo_cost.h"
+
+namespace lamina::ingest::xplane {
+
+using trace::kNoInt;
+
+namespace {
+
+constexpr std::string_view kScopePrefix = "nn.Module: ";
+
+std::string_view CollectiveName(HloCollective kind) {
+  switch (kind) {
+    case HloCollective::kAllReduce:
+      return "all_reduce";
+    case HloCollective::kAllGather:
+      return "all_gather";
+    case HloCollective::kReduceScatter:
+      return "reduce_scatter";
+    case HloCollective::kAllToAll:
+      return "all_to_all";
+    case HloCollective::kPermute:
+      return "send_recv";
+    case HloCollective::kBroadcast:
+      return "broadcast";
+    case HloCollective::kNone:
+      break;
+  }
+  return "";
+}
+
+std::string GroupsText(const std::vector<std::vector<int64_t>>& groups) {
+  constexpr size_t kMaxText = 4096;
+  std::string out = "[";
+  for (const auto& group : groups) {
+    if (out.size() > kMaxText) return out + ",...]";
+    if (out.size() > 1) out += ',';
+    out += '[';
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (i > 0) out += ',';
+      AppendInt(out, group[i]);
+      if (out.size() > kMaxText) break;
+    }
+    out += ']';
+  }
+  return out + "]";
+}
+
+int64_t WholeElements(double elements) {
+  return elements >= 0 && elements < 9e15 ? static_cast<int64_t>(elements)
+                                          : kNoInt;
+}
+
+}  // namespace
+
+size_t Programs::Add(const Plane& metadata) {
+  size_t damaged = 0;
+  for (const auto& [key, name] : metadata.event_names) {
+    for (protobuf::Walker list(name.stats); list.Next();) {
+      std::string_view bytes;
+      for (protobuf::Walker stat(list->bytes); stat.Next();) {
+        if (stat->number == 6) bytes = stat->bytes;
+      }
+      if (bytes.empty()) continue;
+      auto module = ParseHlo(bytes);
+      if (module) {
+        modules_.insert_or_assign(key, std::move(*module));
+      } else {
+        ++damaged;
+      }
+    }
+  }
+  return damaged;
+}
+
+uint32_t Programs::Find(const Query& query) {
+  // Files without program ids: the name of the module says it.
+  int64_t program = query.program;
+  const StringId op = names_->Intern(query.op);
+  const int64_t key =
+      program != kNoInt
+          ? program
+          : -1 - static_cast<int64_t>(names_->Intern(query.module).value);
+  const auto [it, is_new] =
+      ids_.try_emplace(std::pair(key, op), static_cast<uint32_t>(ran_.size()));
+  if (!is_new) return it->second;
+  RanInstruction out;
+  out.row.name = op;
+  out.row.program = program;
+  auto module = modules_.find(program);
+  if (program == kNoInt && !query.module.empty()) {
+    for (auto other = modules_.begin(); other != modules_.end(); ++other) {
+      if (other->second.name != query.module) continue;
+      if (module != modules_.end() && module->first < other->first) continue;
+      module = other;
+    }
+  }
+  std::string_view module_name = query.module;
+  std::string_view op_name = query.op_name;
+  if (module != modules_.end()) {
+    module_name = module->second.name;
+    const HloInstruction* hlo = module->second.Find(query.op);
+    if (hlo != nullptr) {
+      Describe(module->second, *hlo, out);
+      if (!hlo->op_name.empty()) op_name = hlo->op_name;
+    }
+  }
+  out.row.module = names_->Intern(module_name);
+  out.row.op_name = names_->Intern(op_name);
+  if (!out.row.opcode.valid() && !query.category.empty())
+    out.row.opcode = names_->Intern(query.category);
+  if (out.row.flops < 0 && query.flops != kNoInt && query.flops >= 0)
+    out.row.flops = static_cast<double>(query.flops);
+  if (out.row.bytes < 0 && query.bytes != kNoInt && query.bytes >= 0)
+    out.row.bytes = static_cast<double>(query.bytes);
+  const size_t colon = query.source.rfind(':');
+  if (!out.row.source.valid() && colon != std::string_view::npos) {
+    out.row.source = names_->Intern(query.source.substr(0, colon));
+    out.row.source_line =
+        ParseInt(query.source.substr(colon + 1)).value_or(kNoInt);
+  }
+  AddScopes(module_name, op_name, out);
+  ran_.push_back(std::move(out));
+  return it->second;
+}
+
+void Programs::Describe(const HloModule& module, const HloInstruction& hlo,
+                        RanInstruction& out) {
+  constexpr size_t kMaxOperands = 1024;
+  out.has_program = true;
+  trace::Instruction& row = out.row;
+  row.opcode = names_->Intern(hlo.opcode);
+  row.shape = names_->Intern(hlo.shape.Text());
+  if (!hlo.target.empty()) row.target = names_->Intern(hlo.target);
+  if (!hlo.source_file.empty()) {
+    row.source = names_->Intern(hlo.source_file);
+    row.source_line = hlo.source_line;
+  }
+  const HloCost cost = CostOf(module, hlo);
+  row.flops = cost.flops;
+  row.unpadded_flops = cost.unpadded_flops;
+  row.bytes = cost.bytes;
+  row.matrix = cost.matrix;
+  row.exact = cost.exact;
+  if (cost.flops >= 0 && !ElementTypeName(cost.type).empty())
+    row.precision = names_->Intern(ElementTypeName(cost.type));
+  std::string dims = "[";
+  std::string types = "[";
+  for (size_t i = 0; i < hlo.operands.size() && i < kMaxOperands; ++i) {
+    const HloInstruction* operand = module.ById(hlo.operands[i]);
+    if (i > 0) dims += ',', types += ',';
+    if (operand == nullptr) {
+      dims += "[]";
+      types += "\"\"";
+      continue;
+    }
+    dims += operand->shape.DimsJson();
+    AppendJsonQuoted(types, operand->shape.type == HloShape::kTuple
+                                ? std::string_view("tuple")
+                                : ElementTypeName(operand->shape.type));
+  }
+  out.dims = names_->Intern(dims + "]");
+  out.types = names_->Intern(types + "]");
+
+  const HloTransfer transfer = TransferOf(module, hlo);
+  if (transfer.kind == HloCollective::kNone) return;
+  out.is_collective = true;
+  trace::CollectiveArgs& args = out.collective;
+  args.name = names_->Intern(CollectiveName(transfer.kind));
+  args.dtype = names_->Intern(ElementTypeName(transfer.type));
+  args.in_elements = WholeElements(transfer.in_elements);
+  args.out_elements = WholeElements(transfer.out_elements);
+  args.group_size = transfer.group_size;
+  if (!hlo.groups.empty())
+    args.group_ranks = names_->Intern(GroupsText(hlo.groups));
+}
+
+void Programs::AddScopes(std::string_view module, std::string_view op_name,
+                         RanInstruction& out) {
+  const Scopes scopes = ScopesOf(op_name);
+  out.row.backward = scopes.backward;
+  if (!module.empty()) {
+    out.scopes.push_back(
+        names_->Intern(std::string(kScopePrefix) + std::string(module)));
+  }
+  for (const std::string& scope : scopes.names)
+    out.scopes.push_back(names_->Intern(std::string(kScopePrefix) + scope));
+}
+
+}  // namespace lamina::ingest::xplane

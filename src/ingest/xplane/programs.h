@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The programs of a file and the instructions that ran, as rows of the trace.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ingest/xplane/details.h"
+#include "ingest/xplane/hlo.h"
+#include "ingest/xplane/xspace.h"
+#include "trace/builder.h"
+
+namespace lamina::ingest::xplane {
+
+// An instruction that ran, with what the rows of its runs need.
+struct RanInstruction {
+  trace::Instruction row;  // its texts are of the reader's names
+  StringId dims, types;    // of the operands, JSON
+  trace::CollectiveArgs collective;
+  bool is_collective = false;
+  std::vector<StringId> scopes;  // "nn.Module: layers_0", the program first
+  bool has_program = false;      // the file holds its program
+};
+
+class Programs {
+ public:
+  explicit Programs(trace::LocalNames* names) : names_(names) {}
+
+  // Takes the programs of `/host:metadata`; returns how many were damaged.
+  size_t Add(const Plane& metadata);
+  bool empty() const { return modules_.empty(); }
+
+  // What an event says about its instruction.
+  struct Query {
+    std::string_view op;       // "fusion.3"
+    std::string_view module;   // may be empty
+    std::string_view op_name;  // may be empty
+    int64_t program = trace::kNoInt;
+    // Of TPU events.
+    int64_t flops = trace::kNoInt, bytes = trace::kNoInt;
+    std::string_view source;  // "file:line"
+    std::string_view category;
+  };
+  // Its number; the same for all runs of an instruction.
+  uint32_t Find(const Query& query);
+
+  RanInstruction& ran(uint32_t i) { return ran_[i]; }
+  std::vector<RanInstruction>& all() { return ran_; }
+
+ private:
+  void Describe(const HloModule& module, const HloInstruction& hlo,
+                RanInstruction& out);
+  void AddScopes(std::string_view module, std::string_view op_name,
+                 RanInstruction& out);
+
+  trace::LocalNames* names_;
+  absl::flat_hash_map<int64_t, HloModule> modules_;  // by program id
+  absl::flat_hash_map<std::pair<int64_t, StringId>, uint32_t> ids_;
+  std::vector<RanInstruction> ran_;
+};
+
+}  // namespace lamina::ingest::xplane

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/xplane/xspace.h"
+
+#include <cmath>
+
+#include "base/byte_source.h"
+#include "trace/trace.h"
+
+namespace lamina::ingest::xplane {
+
+using protobuf::Field;
+using protobuf::Stream;
+using protobuf::Walker;
+
+namespace {
+
+// Longest packed text that is worth unpacking.
+constexpr size_t kMaxText = size_t{1} << 20;
+
+const TextMap<StatKey>& StatKeys() {
+  static const TextMap<StatKey> keys = {
+#define LAMINA_STAT_ROW(id, text) {text, StatKey::id},
+      LAMINA_XPLANE_STATS(LAMINA_STAT_ROW)
+#undef LAMINA_STAT_ROW
+      // CUDA writes it with a capital.
+      {"Memset_details", StatKey::kMemsetDetails},
+      {"cuda_graph_id", StatKey::kGraphId},
+  };
+  return keys;
+}
+
+std::string Gunzip(std::string_view bytes) {
+  auto source = OpenMemory("text", bytes);
+  if (!source) return {};
+  std::string out(kMaxText, '\0');
+  size_t size = 0;
+  while (size < out.size()) {
+    const auto got = (*source)->Read(out.data() + size, out.size() - size);
+    if (!got || *got == 0) break;
+    size += *got;
+  }
+  out.resize(size);
+  return out;
+}
+
+void AppendMessage(std::string& to, uint32_t number, std::string_view bytes) {
+  protobuf::Encoder encoder;
+  encoder.Bytes(number, bytes);
+  to += encoder.bytes();
+}
+
+// A map entry {1 key, 2 value}.
+std::pair<int64_t, std::string_view> MapEntry(const Field& field) {
+  std::pair<int64_t, std::string_view> out{0, {}};
+  for (Walker walk(field); walk.Next();) {
+    if (walk->number == 1) out.first = walk->Int();
+    if (walk->number == 2) out.second = walk->bytes;
+  }
+  return out;
+}
+
+void ReadEventName(const Field& field, Plane& plane) {
+  const auto [key, bytes] = MapEntry(field);
+  EventName name;
+  for (Walker walk(bytes); walk.Next();) {
+    if (walk->number == 2) name.name = walk->bytes;
+    if (walk->number == 4) name.display_name = walk->bytes;
+    if (walk->number == 5) AppendMessage(name.stats, 1, walk->bytes);
+  }
+  plane.event_names[key] = std::move(name);
+}
+
+void ReadStatName(const Field& field, Plane& plane) {
+  const auto [key, bytes] = MapEntry(field);
+  std::string name;
+  for (Walker walk(bytes); walk.Next();) {
+    if (walk->number == 2) name = walk->bytes;
+  }
+  const auto known = StatKeys().find(name);
+  if (known != StatKeys().end()) plane.stat_keys[key] = known->second;
+  plane.stat_names[key] = std::move(name);
+}
+
+void ReadPlane(Stream& stream, Plane& plane) {
+  while (stream.Next()) {
+    Field field = stream.field();
+    if (!field.IsBytes()) {
+      if (field.number == 1) plane.id = field.Int();
+      continue;
+    }
+    if (field.number == 3) {
+      ++plane.lines;
+      continue;
+    }
+    if (field.number != 2 && (field.number < 4 || field.number > 6)) continue;
+    if (!stream.Take()) continue;
+    field.bytes = stream.bytes();
+    if (field.number == 2) plane.name = field.bytes;
+    if (field.number == 4) ReadEventName(field, plane);
+    if (field.number == 5) ReadStatName(field, plane);
+    if (field.number == 6) AppendMessage(plane.stats, 1, field.bytes);
+  }
+}
+
+}  // namespace
+
+int64_t Stats::Int(StatKey key) const {
+  if (!Has(key)) return trace::kNoInt;
+  const Stat& stat = (*this)[key];
+  if (stat.is_text) return trace::kNoInt;
+  if (!stat.is_real) return stat.integer;
+  return std::abs(stat.real) < 9e15 ? static_cast<int64_t>(stat.real)
+                                    : trace::kNoInt;
+}
+
+void Plane::AddStat(std::string_view message, Stats& target,
+                    std::deque<std::string>& arena) const {
+  const StatKey* key = nullptr;
+  Stat stat;
+  for (Walker walk(message); walk.Next();) {
+    switch (walk->number) {
+      case 1: {
+        const auto it = stat_keys.find(walk->Int());
+        if (it == stat_keys.end()) return;
+        key = &it->second;
+        break;
+      }
+      case 2:
+        stat.is_real = true;
+        stat.real = walk->Double();
+        break;
+      case 3:
+      case 4:
+        stat.integer = walk->Int();
+        break;
+      case 5:
+      case 6:
+        stat.is_text = true;
+        stat.text = walk->bytes;
+        break;
+      case 7: {
+        stat.is_text = true;
+        const auto it = stat_names.find(walk->Int());
+        if (it != stat_names.end()) stat.text = it->second;
+        break;
+      }
+      case 8:
+        stat.is_text = true;
+        arena.push_back(Gunzip(walk->bytes));
+        stat.text = arena.back();
+        break;
+      default:
+        break;
+    }
+  }
+  if (key != nullptr) target.Set(*key, stat);
+}
+
+void Plane::AddStats(std::string_view messages, Stats& target,
+                     std::deque<std::string>& arena) const {
+  for (Walker walk(messages); walk.Next();) AddStat(walk->bytes, target, arena);
+}
+
+Result<Space> ReadPlanes(ByteSource& source, trace::Diagnostics& diagnostics) {
+  Space space;
+  Stream stream(source);
+  const auto lost = [&](const protobuf::Damage& damage) {
+    diagnostics.Add(
+        trace::Effect::kLost, "plane_damaged",
+        std::string("A plane is not read to its end: ") + damage.what + ".",
+        damage.offset);
+  };
+  bool whole = true;
+  while (whole && stream.Next()) {
+    const Field field = stream.field();
+    if (!field.IsBytes()) continue;
+    if (field.number == 2 || field.number == 3) {
+      ++(field.number == 2 ? space.errors : space.warnings);
+      if (field.number == 2 && space.errors == 1 && stream.Take(kMaxText))
+        space.first_error = stream.bytes();
+      continue;
+    }
+    if (field.number != 1) continue;
+    Plane plane;
+    plane.offset = field.offset;
+    stream.Enter();
+    ReadPlane(stream, plane);
+    if (stream.damage()) {
+      lost(stream.damage());
+      plane.cut = true;
+      whole = stream.Recover();
+    }
+    stream.Leave();
+    space.planes.push_back(std::move(plane));
+  }
+  if (whole && stream.damage()) lost(stream.damage());
+  if (!stream.status()) return Fail(stream.status().error());
+  space.bytes = stream.offset();
+  return space;
+}
+
+}  // namespace lamina::ingest::xplane

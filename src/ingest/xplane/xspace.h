@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The containers of an XPlane file: planes with their name tables, and the
+// stats that events and names carry. Names stand behind the events that use
+// them, so a file is read twice: ReadPlanes() keeps the tables and passes over
+// the events, the second pass has the names at hand and keeps no event.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/protobuf/stream.h"
+#include "trace/diagnostics.h"
+
+namespace lamina::ingest::xplane {
+
+// Stats that have a place in the model.
+#define LAMINA_XPLANE_STATS(X)               \
+  X(kCorrelationId, "correlation_id")        \
+  X(kHloOp, "hlo_op")                        \
+  X(kHloModule, "hlo_module")                \
+  X(kProgramId, "program_id")                \
+  X(kOpName, "name")                         \
+  X(kTfOp, "tf_op")                          \
+  X(kKernelDetails, "kernel_details")        \
+  X(kMemcpyDetails, "memcpy_details")        \
+  X(kMemsetDetails, "memset_details")        \
+  X(kContextId, "context_id")                \
+  X(kStepNum, "step_num")                    \
+  X(kGroupId, "group_id")                    \
+  X(kStepName, "step_name")                  \
+  X(kOccupancy, "theoretical_occupancy_pct") \
+  X(kProducerType, "_pt")                    \
+  X(kProducerId, "_p")                       \
+  X(kConsumerType, "_ct")                    \
+  X(kConsumerId, "_c")                       \
+  X(kAllocatorName, "allocator_name")        \
+  X(kBytesAllocated, "bytes_allocated")      \
+  X(kBytesReserved, "bytes_reserved")        \
+  X(kRequestedBytes, "requested_bytes")      \
+  X(kAllocationBytes, "allocation_bytes")    \
+  X(kAddress, "addr")                        \
+  X(kFlops, "flops")                         \
+  X(kModelFlops, "model_flops")              \
+  X(kBytesAccessed, "bytes_accessed")        \
+  X(kHloCategory, "hlo_category")            \
+  X(kSource, "source")                       \
+  X(kDeviceVendor, "device_vendor")          \
+  X(kDeviceTypeString, "device_type_string") \
+  X(kClockRate, "clock_rate")                \
+  X(kCoreCount, "core_count")                \
+  X(kMemoryBandwidth, "memory_bandwidth")    \
+  X(kMemorySize, "memory_size")              \
+  X(kComputeMajor, "compute_cap_major")      \
+  X(kComputeMinor, "compute_cap_minor")      \
+  X(kProfileStart, "profile_start_time")     \
+  X(kGraphId, "cuda_graph_exec_id")          \
+  X(kGraphNodeId, "cuda_graph_node_id")      \
+  X(kDroppedTraces, "dropped_traces")        \
+  X(kHloProto, "Hlo Proto")
+
+enum class StatKey : uint8_t {
+#define LAMINA_STAT_ENUM(id, text) id,
+  LAMINA_XPLANE_STATS(LAMINA_STAT_ENUM)
+#undef LAMINA_STAT_ENUM
+      kCount,
+};
+
+// A value: a number, or text.
+struct Stat {
+  bool is_text = false;
+  bool is_real = false;
+  int64_t integer = 0;
+  double real = 0;
+  std::string_view text;
+
+  double Number() const {
+    return is_real ? real : static_cast<double>(integer);
+  }
+};
+
+// The stats of one event that have a place in the model. Text stays valid as
+// long as the event's bytes and the plane's tables.
+class Stats {
+ public:
+  void Clear() { present_ = 0; }
+  void Set(StatKey key, const Stat& value) {
+    present_ |= Bit(key);
+    values_[static_cast<size_t>(key)] = value;
+  }
+  bool Has(StatKey key) const { return (present_ & Bit(key)) != 0; }
+  const Stat& operator[](StatKey key) const {
+    return values_[static_cast<size_t>(key)];
+  }
+  // kNoInt where there is none.
+  int64_t Int(StatKey key) const;
+  std::string_view Text(StatKey key) const {
+    return Has(key) ? (*this)[key].text : std::string_view();
+  }
+
+ private:
+  static uint64_t Bit(StatKey key) {
+    return uint64_t{1} << static_cast<unsigned>(key);
+  }
+  static_assert(static_cast<size_t>(StatKey::kCount) <= 64);
+  uint64_t present_ = 0;
+  Stat values_[static_cast<size_t>(StatKey::kCount)];
+};
+
+struct EventName {
+  std::string name;
+  std::string display_name;
+  std::string stats;  // its XStat messages, each behind its tag and length
+};
+
+struct Plane {
+  std::string name;
+  int64_t id = 0;
+  uint64_t offset = 0;
+  uint64_t lines = 0;
+  bool cut = false;   // the input ends or breaks inside it
+  std::string stats;  // as in EventName
+  absl::flat_hash_map<int64_t, EventName> event_names;
+  absl::flat_hash_map<int64_t, std::string> stat_names;
+  absl::flat_hash_map<int64_t, StatKey> stat_keys;
+
+  // Adds the stats in a list of XStat messages. Texts that are stored packed
+  // are unpacked into `arena`, which must outlive `target`.
+  void AddStats(std::string_view messages, Stats& target,
+                std::deque<std::string>& arena) const;
+  // One XStat message.
+  void AddStat(std::string_view message, Stats& target,
+               std::deque<std::string>& arena) const;
+};
+
+struct Space {
+  std::vector<Plane> planes;  // in the order of the file
+  uint64_t errors = 0, warnings = 0;
+  std::string first_error;
+  uint64_t bytes = 0;  // of the unpacked input
+};
+
+// The tables of all planes. Damage is counted in `diagnostics` and ends a
+// plane, not the file, where its length says how to go on. Errors: a failing
+// device only.
+Result<Space> ReadPlanes(ByteSource& source, trace::Diagnostics& diagnostics);
+
+}  // namespace lamina::ingest::xplane
