@@ -65,10 +65,10 @@ const page = `<!DOCTYPE html>
 <style>${style}</style>
 </head>
 <body>
+<div id="app"></div>
 <div id="static">
 {{summary}}
 </div>
-<div id="app"></div>
 {{data}}
 <script>${script}</script>
 <!--

@@ -129,6 +129,7 @@ export async function ready(page, view) {
 
 export async function go(page, hash, view) {
   await page.evaluate((h) => {
+    if (location.hash === h) return;
     delete document.documentElement.dataset.ready;
     location.hash = h;
   }, hash);

@@ -5,22 +5,24 @@
 
 import { DamagedFile } from "./data/decode";
 import { Model } from "./data/model";
-import { fromHash, kStart } from "./data/state";
+import { fromHash, kStart, type Chip } from "./data/state";
+import { extent, lanePyramid } from "./draw/scene";
 import { App } from "./ui/app";
 import { h } from "./ui/dom";
 import { Shell } from "./ui/shell";
 import { kViews } from "./views/list";
+import { makeTree } from "./views/modules";
+import { frames, trackTop } from "./views/timeline";
 
 function fail(error: unknown): void {
   const text = error instanceof DamagedFile ? error.message
     : "the page met something that it does not understand";
-  const root = document.documentElement;
-  root.classList.add("started");
+  // The summary that the writer put into the file stays readable.
   document.getElementById("app")?.replaceChildren(h("main", {},
     h("p", { class: "damaged", role: "alert" },
       `This report cannot be shown: ${text}. ` +
       "Write it again with lamina report --format html.")));
-  root.dataset.ready = "damaged";
+  document.documentElement.dataset.ready = "damaged";
   if (!(error instanceof DamagedFile)) console.error(error);
 }
 
@@ -32,7 +34,7 @@ async function start(): Promise<void> {
   const ids = new Set(views.map((view) => view.id));
   const shell = new Shell(app, views,
     kViews.filter((view) => !views.includes(view)));
-  document.documentElement.classList.add("started");
+  document.getElementById("static")?.remove();
   document.getElementById("app")!.replaceChildren(shell.root);
 
   const read = () => {
@@ -69,8 +71,13 @@ async function start(): Promise<void> {
     selection: () => ({ count: app.selection.count, time: app.selection.time }),
     sums: (column: "kernel" | "family" | "op" | "module" | "layer" | "pass" |
            "step" | "lane", size: number) => app.filter.by(column, size),
-    model,
-    frames: shell.frames,
+    filterMask: (chips: Chip[]) => app.filter.mask(chips) ??
+      new Uint8Array(model.device?.count ?? 0).fill(1),
+    href: () => app.href({}),
+    model, pyramid: (lane: number) => lanePyramid(app, lane, ...extent(model)),
+    trackTop: (uid: number) => trackTop(uid),
+    moduleTree: (merge: boolean) => makeTree(app, merge),
+    frames: shell.frames, timelineFrames: frames,
   }) });
 }
 

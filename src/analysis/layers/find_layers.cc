@@ -6,6 +6,7 @@
 
 #include "analysis/layers/layers.h"
 #include "analysis/layers/repeats.h"
+#include "analysis/layers/rule_of_name.h"
 #include "base/decimal.h"
 
 namespace lamina::analysis::layers {
@@ -32,6 +33,8 @@ class Finder {
       : context_(context),
         trace_(context.trace),
         rules_(rules),
+        stage_(rules.stage, trace_),
+        layer_start_(rules.layer_start, trace_),
         options_(options) {}
 
   LayerModel Run() {
@@ -210,14 +213,6 @@ class Finder {
 
   // --- repeats ---
 
-  bool IsStart(StringId name) {
-    const auto [it, is_new] = starts_.try_emplace(name.value, false);
-    if (is_new)
-      it->second = rules_.layer_start.Find(trace_.strings[name]) !=
-                   rules::PatternTable::kNone;
-    return it->second;
-  }
-
   // Norms, attention and products of a stream.
   std::vector<uint8_t> MarksOf(const Lane& lane) {
     std::vector<uint8_t> marks;
@@ -225,7 +220,7 @@ class Finder {
       const Part part =
           PartOf(context_.catalog.family(context_.device.family(s)).name);
       uint8_t mark = kNoMark;
-      if (IsStart(trace_.slices.name[s.value])) mark |= kNormMark;
+      if (layer_start_(s) != rules::PatternTable::kNone) mark |= kNormMark;
       if (part == Part::kNorm) mark |= kMaybeNormMark;
       if (part == Part::kAttention) mark |= kAttentionMark;
       if (part == Part::kGemm) mark |= kGemmMark;
@@ -266,6 +261,8 @@ class Finder {
     options.min_layers = options_.min_layers;
     const std::vector<uint8_t> marks = MarksOf(lane);
     const std::vector<Stack> stacks = FindStacks(ids, marks, options);
+    int64_t lane_ns = 0;
+    for (const SliceId s : lane.kernels) lane_ns += trace_.Duration(s);
     std::map<uint32_t, uint32_t> stack_of_kind;
     size_t by_repeat = 0;
     size_t equal = 0;
@@ -293,7 +290,7 @@ class Finder {
         if (Free(lane, piece)) free.push_back(piece);
       }
       if (free.size() < options_.min_layers) continue;
-      if (!LooksLikeLayers(lane, marks, stack) || AreSteps(lane, free))
+      if (!LooksLikeLayers(lane, lane_ns, marks, stack) || AreSteps(lane, free))
         continue;
       const auto [it, is_new] = stack_of_kind.try_emplace(
           stack.kind, static_cast<uint32_t>(model_.stacks.size()));
@@ -321,19 +318,18 @@ class Finder {
 
   // A loop without norm and attention that takes little of the time is no
   // stack of layers: three equal convolutions in a row, an optimizer's updates.
-  bool LooksLikeLayers(const Lane& lane, const std::vector<uint8_t>& marks,
+  // `lane_ns` is the time of all kernels of the lane.
+  bool LooksLikeLayers(const Lane& lane, int64_t lane_ns,
+                       const std::vector<uint8_t>& marks,
                        const Stack& stack) const {
     int64_t inside = 0;
-    int64_t all = 0;
-    for (size_t i = 0; i < lane.kernels.size(); ++i) {
-      const int64_t dur = trace_.Duration(lane.kernels[i]);
-      all += dur;
-      if (i < stack.begin() || i >= stack.end()) continue;
+    for (size_t i = stack.begin(); i < stack.end(); ++i) {
       if ((marks[i] & (kNormMark | kMaybeNormMark | kAttentionMark)) != 0)
         return true;
-      inside += dur;
+      inside += trace_.Duration(lane.kernels[i]);
     }
-    return static_cast<double>(inside) >= kLoopShare * static_cast<double>(all);
+    return static_cast<double>(inside) >=
+           kLoopShare * static_cast<double>(lane_ns);
   }
 
   // Copies that are steps of their own are iterations, not layers.
@@ -627,7 +623,7 @@ class Finder {
 
   // --- stages ---
 
-  void SetStage(Pass& pass) const {
+  void SetStage(Pass& pass) {
     pass.stage = "none";
     pass.evidence = "-";
     if (FromAnnotation(pass)) return;
@@ -637,7 +633,7 @@ class Finder {
     bool decode = false;
     for (const uint32_t l : pass.layers) {
       for (const SliceId s : model_.layers[l].work) {
-        const int rule = rules_.stage.Find(trace_.Name(s));
+        const int rule = stage_(s);
         if (rule == rules::PatternTable::kNone) continue;
         attention = true;
         const rules::PatternRule& found = rules_.stage.rule(rule);
@@ -702,11 +698,11 @@ class Finder {
   const Context& context_;
   const Trace& trace_;
   const Rules& rules_;
+  RuleOfName stage_, layer_start_;
   const Options& options_;
   LayerModel model_;
   std::vector<Lane> lanes_;
-  std::vector<uint32_t> layer_of_;   // by slice
-  std::map<uint32_t, bool> starts_;  // by name
+  std::vector<uint32_t> layer_of_;  // by slice
   uint32_t previous_ = 0;
 };
 

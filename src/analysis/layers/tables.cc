@@ -7,6 +7,7 @@
 #include "analysis/common/launchers.h"
 #include "analysis/common/stats.h"
 #include "analysis/layers/layers.h"
+#include "analysis/layers/rule_of_name.h"
 #include "base/decimal.h"
 
 namespace lamina::analysis::layers {
@@ -188,7 +189,9 @@ class Tables {
          const Options& options)
       : context_(context),
         trace_(context.trace),
-        rules_(rules),
+        moe_(rules.moe, trace_),
+        mla_(rules.mla, trace_),
+        gdn_(rules.gdn, trace_),
         model_(model),
         options_(options) {
     const auto slices = trace_.device_slices();
@@ -234,13 +237,13 @@ class Tables {
     return end - trace_.Start(work.front());
   }
 
-  bool Marked(const rules::PatternTable& table, const Layer& layer) const {
+  static bool Marked(RuleOfName& rule_of, const Layer& layer) {
     return std::any_of(layer.work.begin(), layer.work.end(), [&](SliceId s) {
-      return table.Find(trace_.Name(s)) != rules::PatternTable::kNone;
+      return rule_of(s) != rules::PatternTable::kNone;
     });
   }
 
-  Sum Summary(const Layer& layer) const {
+  Sum Summary(const Layer& layer) {
     Sum sum;
     sum.wall_ns = WallOf(layer.work);
     sum.busy_ns = UnionOf(trace_, layer.work);
@@ -253,11 +256,11 @@ class Tables {
     }
     const bool attention = has[static_cast<size_t>(Part::kAttention)];
     const bool moe =
-        has[static_cast<size_t>(Part::kMoe)] || Marked(rules_.moe, layer);
+        has[static_cast<size_t>(Part::kMoe)] || Marked(moe_, layer);
     const bool gemm = has[static_cast<size_t>(Part::kGemm)];
-    const char* kind = Marked(rules_.mla, layer)   ? "MLA"
-                       : Marked(rules_.gdn, layer) ? "GDN"
-                                                   : "MHA";
+    const char* kind = Marked(mla_, layer)   ? "MLA"
+                       : Marked(gdn_, layer) ? "GDN"
+                                             : "MHA";
     if (attention) {
       sum.type = moe    ? std::string(kind) + "_MOE"
                  : gemm ? std::string(kind) + "_FC"
@@ -584,7 +587,7 @@ class Tables {
 
   const Context& context_;
   const Trace& trace_;
-  const Rules& rules_;
+  RuleOfName moe_, mla_, gdn_;
   const LayerModel& model_;
   const Options& options_;
   std::vector<Sum> sums_;  // by layer

@@ -74,15 +74,7 @@ export class Filter {
     if (key === this.key) return this.now;
     this.key = key;
     this.sums.clear();
-    let mask: Uint8Array | null = null;
-    for (const chip of chips) {
-      const one = this.maskOf(device, chip);
-      if (mask === null) {
-        mask = one.slice();
-      } else {
-        for (let i = 0; i < mask.length; ++i) mask[i]! &= one[i]!;
-      }
-    }
+    const mask = this.mask(chips);
     let count = 0;
     let time = 0;
     for (let i = 0; i < device.count; ++i) {
@@ -92,6 +84,21 @@ export class Filter {
     }
     this.now = { mask, count, time };
     return this.now;
+  }
+
+  // A byte per device event: 1 passes. Null: all do.
+  mask(chips: Chip[]): Uint8Array | null {
+    const device = this.model.device;
+    let mask: Uint8Array | null = null;
+    for (const chip of device ? chips : []) {
+      const one = this.maskOf(device!, chip);
+      if (mask === null) {
+        mask = one.slice();
+      } else {
+        for (let i = 0; i < mask.length; ++i) mask[i]! &= one[i]!;
+      }
+    }
+    return mask;
   }
 
   // Kernel time and events by the value of a column, under the last select().

@@ -4,6 +4,18 @@
 
 import type { Model } from "./model";
 
+// Colour groups, in the order of the palette.
+export const kGroups = ["gemm", "attention", "softmax", "norm", "conv",
+  "elementwise", "reduce", "moe", "comm", "memory", "other"] as const;
+
+// The position in kGroups of the group of each family.
+export function groupIndex(model: Model): Uint8Array {
+  return Uint8Array.from(model.families, (family) => {
+    const at = (kGroups as readonly string[]).indexOf(family.group);
+    return at < 0 ? kGroups.length - 1 : at;
+  });
+}
+
 export function groupTimes(model: Model): { group: string; time: number }[] {
   const table = model.table("op_categories");
   const sums = new Map<string, number>();

@@ -17,6 +17,13 @@ function niceStep(least: number): number {
   return 10 * power;
 }
 
+// The end and the step of an axis from 0 that holds `most`.
+export function niceTop(most: number, steps: number):
+    { top: number; step: number } {
+  const step = niceStep(most / steps);
+  return { top: Math.ceil(most / step) * step, step };
+}
+
 export function ticks(from: number, to: number, most: number):
     { base: string; ticks: Tick[] } {
   const step = Math.max(1, niceStep((to - from) / Math.max(1, most)));

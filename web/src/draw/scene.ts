@@ -5,12 +5,12 @@
 // width; drawing a window of it reads only what is in the window.
 
 import type { Column } from "../data/decode";
+import { groupIndex, kGroups } from "../data/groups";
 import { laneKey, laneName, type Selection } from "../data/filter";
 import type { HostTrack, Model } from "../data/model";
 import { buildPyramid, type Level } from "../data/pyramid";
 import { stackTrack } from "../data/tracks";
 import type { App, Patch } from "../ui/app";
-import { kGroups } from "../ui/colors";
 import { clean } from "../ui/format";
 
 export const kRowHeight = 15;
@@ -62,7 +62,7 @@ const kMostTableRows = 3;
 
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
 
-function lanePyramid(app: App, lane: number, from: number, to: number):
+export function lanePyramid(app: App, lane: number, from: number, to: number):
     Level[] {
   if (cache?.selection !== app.selection)
     cache = { selection: app.selection, levels: new Map() };
@@ -75,14 +75,6 @@ function lanePyramid(app: App, lane: number, from: number, to: number):
     cache.levels.set(lane, levels);
   }
   return levels;
-}
-
-// The colour group of each family.
-export function groupIndex(model: Model): Uint8Array {
-  return Uint8Array.from(model.families, (family) => {
-    const at = (kGroups as readonly string[]).indexOf(family.group);
-    return at < 0 ? kGroups.length - 1 : at;
-  });
 }
 
 // First and last time of anything that is drawn.

@@ -5,15 +5,16 @@
 // the family with most time; else each event is a box. What the filter leaves
 // out stays as a pale ghost.
 
+import { groupIndex } from "../data/groups";
 import type { DeviceEvents } from "../data/model";
 import { levelFor } from "../data/pyramid";
 import { firstEndingAfter, firstStartingAt } from "../data/tracks";
 import type { App } from "../ui/app";
 import { groupColor, ink, kGroups, textOn } from "../ui/colors";
-import { clean, time } from "../ui/format";
+import { clean, kernelName, time } from "../ui/format";
 import { fitText } from "./canvas";
 import { ticks } from "./ruler";
-import { groupIndex, kRowHeight, kRulerHeight, type BoxRow, type LaneTrack,
+import { kRowHeight, kRulerHeight, type BoxRow, type LaneTrack,
   type Scene, type Track } from "./scene";
 
 export interface Window { from: number; to: number }
@@ -186,7 +187,7 @@ export class Painter {
       const room = Math.min(right, this.width) - left - 6;
       if (room < 24 || !hit) continue;
       context.fillStyle = this.inks[group]!;
-      const name = clean(this.nameOf(i), 200);
+      const name = kernelName(this.nameOf(i), 200);
       context.fillText(fitText(context, name, room), left + 3,
                        y + (half >= 30 ? half / 2 - 7 : half / 2));
       if (half >= 30) {
@@ -253,7 +254,7 @@ export class Painter {
   // --- selection ---
 
   // Where an event is drawn: its track and the top and height of its row.
-  private place(uid: number): { t: number; dur: number; y: number;
+  place(uid: number): { t: number; dur: number; y: number;
                                 height: number } | null {
     const { device, host, lanes } = this.app.model;
     for (const track of this.scene.tracks) {

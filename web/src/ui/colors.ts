@@ -5,8 +5,7 @@
 // colour blindness; data/labels/palette.yaml holds the same, and a test
 // compares the two.
 
-export const kGroups = ["gemm", "attention", "softmax", "norm", "conv",
-  "elementwise", "reduce", "moe", "comm", "memory", "other"] as const;
+export { kGroups } from "../data/groups";
 
 const kLight: Record<string, string> = {
   gemm: "#095ef7", attention: "#531268", softmax: "#c97353", norm: "#286150",
@@ -36,7 +35,7 @@ export function textOn(group: string): string {
 
 // Colours of the page for drawings, as page.css sets them.
 export function ink(name: "text" | "muted" | "line" | "page" | "panel" |
-    "host" | "link" | "ghost" | "hostink"): string {
+    "host" | "link" | "ghost" | "hostink" | "module"): string {
   return getComputedStyle(document.documentElement)
     .getPropertyValue("--" + name).trim();
 }

@@ -74,6 +74,14 @@ export function clean(text: string, most = 300): string {
     (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
+// The telling part of a kernel's name: without return type and common
+// namespaces. The full name stands in the tooltip and the panel.
+export function kernelName(name: string, most = 300): string {
+  return clean(name.replace(/^void /, "")
+    .replace(/\(anonymous namespace\)::/g, "")
+    .replace(/^at::native::|^at_cuda_detail::/, ""), most);
+}
+
 // "[16 x 5185 x 64]" of "[[16, 5185, 64], []]".
 export function shapes(json: string): string {
   let list: unknown;

@@ -10,7 +10,7 @@ import { drawHistogram } from "../draw/histogram";
 import type { App, View } from "../ui/app";
 import { drawLegend, swatch } from "../ui/chips";
 import { h, svg } from "../ui/dom";
-import { clean, count, percent, tableCsv, time } from "../ui/format";
+import { clean, count, kernelName, percent, tableCsv, time } from "../ui/format";
 import { drawTable, type Col } from "../ui/table";
 
 function spark(counts: Uint32Array, row: number): Node {
@@ -55,7 +55,7 @@ function columns(app: App, table: Table, counts: Uint32Array | null,
     { key: "kernel", title: "kernel", wide: true,
       value: (row) => table.str(row, "kernel"),
       text: (row) => clean(table.str(row, "kernel"), 2000),
-      cell: (row) => app.link(clean(table.str(row, "kernel"), 300), {
+      cell: (row) => app.link(kernelName(table.str(row, "kernel")), {
         chips: app.only("name", table.str(row, "kernel")) },
         { title: clean(table.str(row, "kernel"), 2000) }) },
     { key: "op", title: "op", value: (row) => table.str(row, "op"),

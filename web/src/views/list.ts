@@ -5,11 +5,15 @@
 import type { View } from "../ui/app";
 import { healthView } from "./health";
 import { kernelsView } from "./kernels";
+import { layersView } from "./layers";
+import { modulesView } from "./modules";
 import { opsView } from "./ops";
 import { overviewView } from "./overview";
+import { rooflineView } from "./roofline";
 import { tablesView } from "./tables";
 import { timelineView } from "./timeline";
 
 export const kViews: View[] = [
-  overviewView, timelineView, opsView, kernelsView, healthView, tablesView,
+  overviewView, timelineView, layersView, modulesView, opsView,
+  rooflineView, kernelsView, healthView, tablesView,
 ];

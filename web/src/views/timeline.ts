@@ -8,14 +8,14 @@ import { laneName } from "../data/filter";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { prepare, toPng } from "../draw/canvas";
-import { extent, groupIndex, makeScene, type Scene } from "../draw/scene";
+import { extent, makeScene, type Scene } from "../draw/scene";
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
 import { drawLegend, swatch } from "../ui/chips";
 import { groupColor, ink, kGroups } from "../ui/colors";
 import { download, h } from "../ui/dom";
 import { eventAt, longest, nameIds, showEvent } from "../ui/events";
-import { clean, count, time } from "../ui/format";
+import { clean, count, kernelName, time } from "../ui/format";
 import { attachPointer, type Surface } from "../ui/pointer";
 import { drawTable } from "../ui/table";
 
@@ -144,6 +144,7 @@ class Timeline implements Surface {
     this.canvas.dataset.window = `${Math.round(from)}..${Math.round(to)}`;
   }
 
+  topOf(uid: number): number { return this.painter?.place(uid)?.y ?? 0; }
   fit(): void { this.set(this.whole); }
   zoomBy(factor: number, share = 0.5): void {
     const { from, to } = this.window;
@@ -212,16 +213,15 @@ class Timeline implements Surface {
   private picture: ImageData | null = null;
 
   private drawStrip(): void {
-    const { app, width } = this;
+    const { width } = this;
     const context = prepare(this.strip, width, kStripHeight);
     context.fillStyle = ink("panel");
     context.fillRect(0, 0, width, kStripHeight);
-    const groups = groupIndex(app.model);
     const { from, to } = this.whole;
     const perPixel = (to - from) / width;
     const lanes = this.scene!.tracks.filter((t) => t.kind === "lane");
     const weight = new Float64Array(kGroups.length);
-    for (let x = 0; x < width && groups.length > 0; ++x) {
+    for (let x = 0; x < width; ++x) {
       weight.fill(0);
       let most = 0;
       for (const { levels } of lanes) {
@@ -314,7 +314,7 @@ class Timeline implements Surface {
                              group(row).name) },
           { key: "kernel", title: "kernel", wide: true,
             value: (row) => app.model.text(names(row)),
-            cell: (row) => app.link(clean(app.model.text(names(row)), 200),
+            cell: (row) => app.link(kernelName(app.model.text(names(row)), 200),
               { ...showEvent(app, device.uid[row]!), zoom: [
                 Math.round(from), Math.round(to)] }) },
           { key: "op", title: "op", value: op,
@@ -350,9 +350,12 @@ function aroundSelected(app: App): [number, number] | null {
   return [event.start - room, event.start + event.dur + room];
 }
 
-// ms of the last drawings, for tests.
+// For tests: ms of the drawings, and where an event is drawn.
 export const frames: number[] = [];
 let current: Timeline | null = null;
+export function trackTop(uid: number): number {
+  return current?.topOf(uid) ?? 0;
+}
 
 export const timelineView: View = {
   id: "timeline",

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Themes, widths, contrast, names and roles, print; pictures for people.
+//   LAMINA_SHOTS=DIR keeps a picture of each view.
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { folder, go, open, pageOf, ready, traces } from "./harness.mjs";
+
+const trace = traces.owlv2 ?? traces.train;
+const kViews = ["overview", "timeline", "layers", "modules", "ops", "roofline",
+                "kernels", "health", "tables"];
+
+// Contrast of every visible text with what is behind it.
+function lowContrast() {
+  const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92
+    : ((c + 0.055) / 1.055) ** 2.4;
+  const parse = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) +
+    0.0722 * channel(b);
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = parse(getComputedStyle(e).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const bad = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.textContent.trim() || element.closest("svg, script, style, " +
+        ".offscreen, .skip, option, [hidden], #static, dialog") ||
+        element.getClientRects().length === 0) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [light(parse(style.color)), light(behind(element))]
+      .sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const large = parseFloat(style.fontSize) >= 18.7 &&
+      Number(style.fontWeight) >= 600;
+    if (ratio < (large ? 3 : 4.5))
+      bad.push(`${ratio.toFixed(1)} ${node.textContent.trim().slice(0, 40)}`);
+  }
+  return bad;
+}
+
+// What a page must have for those who use no mouse or see no colours.
+function withoutNames() {
+  const bad = [];
+  const nameOf = (e) => e.getAttribute("aria-label") || e.textContent.trim() ||
+    e.labels?.[0]?.textContent.trim() || e.title;
+  for (const e of document.querySelectorAll(
+    "a[href], button, input, select, canvas, [role=img], [role=region]")) {
+    if (e.getClientRects().length === 0 || e.getAttribute("aria-hidden"))
+      continue;
+    if (!nameOf(e)) bad.push(`no name: ${e.outerHTML.slice(0, 100)}`);
+  }
+  const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+  const twice = ids.filter((id, i) => ids.indexOf(id) !== i);
+  if (twice.length > 0) bad.push(`ids twice: ${twice}`);
+  if (document.querySelectorAll("h1").length !== 1 &&
+      document.querySelectorAll("#app h1").length !== 1) bad.push("h1");
+  for (const e of document.querySelectorAll("th"))
+    if (e.getAttribute("scope") !== "col") bad.push("th without scope");
+  for (const e of document.querySelectorAll("[role=tab]"))
+    if (!e.hasAttribute("aria-selected")) bad.push("tab without state");
+  if (document.documentElement.lang !== "en") bad.push("no language");
+  if (!document.querySelector("main") || !document.querySelector("header"))
+    bad.push("no landmarks");
+  return bad.slice(0, 5);
+}
+
+// Targets smaller than 24 px; a link inside a line of text may be.
+function smallTargets() {
+  return [...document.querySelectorAll("button, select, input, nav a, summary")]
+    .filter((e) => !e.closest("[hidden], .offscreen, label") &&
+            e.type !== "range")
+    .map((e) => [e, e.getBoundingClientRect()])
+    .filter(([, r]) => r.width > 0 && (r.width < 24 || r.height < 24))
+    .map(([e, r]) => `${e.textContent.slice(0, 20)} ${r.width}x${r.height}`);
+}
+
+const tests = {};
+for (const theme of ["light", "dark"]) {
+  for (const [width, height] of [[1280, 860], [768, 900], [390, 844],
+                                 [320, 640]]) {
+    tests[`${theme} at ${width}`] = async (check) => {
+      const page = await open(pageOf(trace), { theme, width, height,
+        touch: width < 500 });
+      for (const view of kViews) {
+        await go(page, "#v=" + view, view);
+        check.true(`${view}: no sideways scroll`, await page.evaluate(() =>
+          document.documentElement.scrollWidth <= innerWidth));
+        check.equal(`${view}: targets`, await page.evaluate(smallTargets), []);
+        if (width !== 768)
+          check.equal(`${view}: contrast`, await page.evaluate(lowContrast),
+                      []);
+        if (width === 1280)
+          check.equal(`${view}: names`, await page.evaluate(withoutNames), []);
+        const shots = process.env.LAMINA_SHOTS;
+        if (shots && (width === 1280 || width === 390)) {
+          mkdirSync(shots, { recursive: true });
+          await page.screenshot({ path: join(shots,
+            `${view}-${theme}-${width}.png`),
+            fullPage: width === 390 && view === "overview" });
+        }
+      }
+      check.equal("theme", await page.evaluate(() =>
+        document.documentElement.dataset.theme), theme);
+      if (width === 1280) {
+        await go(page, "#v=timeline", "timeline");
+        const pixel = () => page.evaluate(() => {
+          const canvas = document.querySelector("[data-k='timeline.canvas']");
+          return [...canvas.getContext("2d").getImageData(2,
+            canvas.height - 3, 1, 1).data].slice(0, 3);
+        });
+        const dark = [18, 22, 28];
+        const light = [255, 255, 255];
+        check.equal("canvas", await pixel(), theme === "dark" ? dark : light);
+        await page.locator("[data-k=theme]").click();
+        await ready(page, "timeline");
+        check.equal("redrawn", await pixel(), theme === "dark" ? light : dark);
+      }
+    };
+  }
+}
+
+Object.assign(tests, {
+  "keys alone": async (check) => {
+    const page = await open(pageOf(trace));
+    const visible = () => page.evaluate(() => {
+      const e = document.activeElement;
+      if (!e || e === document.body) return "body";
+      const style = getComputedStyle(e);
+      return style.outlineStyle !== "none" && style.outlineWidth !== "0px"
+        ? "yes" : e.closest("svg") ? "yes" : `no: ${e.outerHTML.slice(0, 80)}`;
+    });
+    const seen = new Set();
+    for (let i = 0; i < 60; ++i) {
+      await page.keyboard.press("Tab");
+      seen.add(await visible());
+    }
+    seen.delete("body");
+    check.equal("focus is seen", [...seen], ["yes"]);
+    // The views by number, and what they answer.
+    for (const [key, view] of [["2", "timeline"], ["3", "layers"],
+        ["4", "modules"], ["5", "ops"], ["6", "roofline"], ["7", "kernels"],
+        ["8", "health"], ["1", "overview"]]) {
+      await page.keyboard.press(key);
+      await ready(page, view);
+      check.equal(`key ${key}`, await page.evaluate(() =>
+        document.documentElement.dataset.ready), view);
+    }
+    // Which kernel is it: search, Enter, count, event.
+    await page.keyboard.press("/");
+    await page.keyboard.type("name:gemm");
+    await page.waitForSelector(".results:not([hidden]) [role=option]");
+    await page.keyboard.press("Enter");
+    await ready(page, "kernels");
+    check.equal("search leads to the kernel", await page.evaluate(() =>
+      __lamina.state().chips.map((c) => c.kind)), ["name"]);
+    await page.keyboard.press("Escape");
+    await page.waitForTimeout(60);
+    await page.keyboard.press("?");
+    check.true("keys are listed", await page.locator("dialog[open]").count());
+    await page.keyboard.press("Escape");
+    check.equal("and closed", await page.locator("dialog[open]").count(), 0);
+    // Focus stays where it was after a redraw.
+    await page.keyboard.press("5");
+    await ready(page, "ops");
+    await page.locator("[data-k='ops.sort.calls']").focus();
+    await page.keyboard.press("Enter");
+    await page.waitForTimeout(100);
+    check.equal("focus after sorting", await page.evaluate(() =>
+      document.activeElement.dataset.k), "ops.sort.calls");
+  },
+
+  "print": async (check) => {
+    const page = await open(pageOf(trace), { theme: "dark" });
+    for (const view of ["overview", "layers", "ops"]) {
+      await go(page, "#v=" + view, view);
+      const path = join(folder, view + ".pdf");
+      await page.pdf({ path, format: "A4" });
+      const bytes = readFileSync(path);
+      check.true(`${view}: a document`, bytes.subarray(0, 5).toString() ===
+                 "%PDF-" && bytes.length > 8000);
+      await page.emulateMedia({ media: "print" });
+      check.equal(`${view}: controls`, await page.evaluate(() =>
+        [...document.querySelectorAll("nav, .search, .icons, footer, " +
+          ".tools button")].filter((e) => e.getClientRects().length > 0)
+          .length), 0);
+      await page.emulateMedia({ media: "screen" });
+    }
+  },
+
+  "exports": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=roofline&fam=gemm" });
+    const save = async (name) => {
+      const [file] = await Promise.all([page.waitForEvent("download"),
+        page.getByRole("button", { name, exact: true }).first().click()]);
+      return readFileSync(await file.path());
+    };
+    for (const view of ["roofline", "layers", "modules"]) {
+      await go(page, `#v=${view}&fam=gemm`, view);
+      const text = (await save("SVG")).toString("utf8");
+      check.true(`${view}: svg`, text.startsWith("<svg") &&
+        !/<script|href|onload|var\(/.test(text) && text.includes("gemm") &&
+        text.length > 2000);
+    }
+    await go(page, "#v=timeline", "timeline");
+    const png = await save("PNG");
+    check.true("png", png.subarray(1, 4).toString() === "PNG" &&
+               png.length > 10_000);
+  },
+});
+export default tests;

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Filters, search, timeline, icicle, layers, sorting, deep links.
+import { go, ns, open, pageOf, ready, tablesOf, traces } from "./harness.mjs";
+
+const trace = traces.owlv2 ?? traces.train;
+const selection = (page) => page.evaluate(() => __lamina.selection());
+const state = (page) => page.evaluate(() => __lamina.state());
+
+function randomly(seed) {
+  let now = seed;
+  return (n) => {
+    now = (now * 1103515245 + 12345) % 2147483648;
+    return Math.floor(now / 65536) % n;
+  };
+}
+
+// Presses that change the address; waits until the page has drawn.
+async function press(page, key, view) {
+  await page.keyboard.press(key);
+  await page.waitForTimeout(30);
+  await ready(page, view);
+}
+
+const tests = {
+  "filters combine": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=kernels" });
+    const all = await selection(page);
+    const choices = await page.evaluate(async () => {
+      await __lamina.model.require(["kernels", "op_efficiency", "modules",
+        "layers", "passes", "op_categories", "device"]);
+      const { model } = __lamina;
+      const column = (table, name) => {
+        const t = model.table(table);
+        return t ? [...Array(Math.min(t.rows, 12)).keys()]
+          .map((row) => t.str(row, name)).filter((v) => v && v.length < 300)
+          : [];
+      };
+      return { fam: column("op_categories", "group"),
+        name: column("kernels", "kernel"), op: column("kernels", "op"),
+        row: column("op_efficiency", "first_uid"),
+        mod: column("modules", "module"), layer: column("layers", "first_uid"),
+        pass: column("passes", "pass"),
+        t: ["0..200000000", "130000000..160000000"], dur: [">5000", "<20000"] };
+    });
+    const kinds = Object.keys(choices).filter((k) => choices[k].length > 0);
+    const random = randomly(11);
+    // Brute force over the masks of the single chips.
+    const one = async (chip) => {
+      await go(page, "#v=kernels&" + chip, "kernels");
+      return page.evaluate(() => {
+        const state = __lamina.state();
+        return [...__lamina.filterMask(state.chips)];
+      });
+    };
+    for (let i = 0; i < 30; ++i) {
+      const chips = new Map();
+      for (let k = 0; k <= random(3); ++k) {
+        const kind = kinds[random(kinds.length)];
+        const not = random(4) === 0 ? "not." : "";
+        const values = [choices[kind][random(choices[kind].length)],
+                        choices[kind][random(choices[kind].length)]];
+        chips.set(not + kind, `${not}${kind}=` + values.slice(0, 1 + random(2))
+          .map(encodeURIComponent).join(","));
+      }
+      const masks = [];
+      for (const chip of chips.values()) masks.push(await one(chip));
+      const hash = [...chips.values()].join("&");
+      await go(page, "#v=kernels&" + hash, "kernels");
+      const expected = await page.evaluate((lists) => {
+        const { dur } = __lamina.model.device;
+        let count = 0;
+        let time = 0;
+        for (let row = 0; row < dur.length; ++row) {
+          if (!lists.every((mask) => mask[row])) continue;
+          ++count;
+          time += dur[row];
+        }
+        return { count, time };
+      }, masks);
+      check.equal(hash, await selection(page), expected);
+      const words = await page.locator("#matching").textContent();
+      check.true(`${hash}: chips say it`, words.startsWith(
+        expected.count.toLocaleString("en-US") + " of "));
+      // All views agree on what passes.
+      for (const view of ["ops", "timeline", "modules"]) {
+        await go(page, `#v=${view}&${hash}`, view);
+        check.equal(`${view} of ${hash}`, await selection(page), expected);
+      }
+    }
+    await go(page, "#v=kernels&fam=gemm&not.dur=>5000&pass=0", "kernels");
+    for (let left = 3; left > 0; --left) {
+      await page.locator(".chip .close").first().click();
+      await ready(page, "kernels");
+      check.equal("chips left", (await state(page)).chips.length, left - 1);
+    }
+    check.equal("back at the start", await selection(page), all);
+    await go(page, "#v=kernels&fam=gemm", "kernels");
+    await press(page, "Escape");
+    check.equal("Escape clears", await selection(page), all);
+    await go(page, "#v=kernels&fam=gemm", "kernels");
+    await page.locator(".chip .kind").click();
+    await ready(page, "kernels");
+    const flipped = (await state(page)).chips[0];
+    check.equal("negated", [flipped.kind, flipped.not], ["fam", true]);
+  },
+
+  "search": async (check) => {
+    const page = await open(pageOf(trace));
+    const look = async (query) => {
+      await page.locator("[data-k=search]").fill(query);
+      await page.waitForSelector(".results:not([hidden]) li");
+      await page.waitForTimeout(60);
+      return page.locator(".results li").allTextContents();
+    };
+    await page.keyboard.press("/");
+    check.equal("slash goes to the box", await page.evaluate(() =>
+      document.activeElement.dataset.k), "search");
+    const found = await look("gemm");
+    check.true("groups of names", found.some((t) => /kernels?$/.test(t)));
+    const none = await look("zzzzqqqq");
+    check.true("a sentence for no match", none.some((t) =>
+      t.startsWith("No name matches")) || none.some((t) =>
+      t.includes("in any name")));
+    const begin = Date.now();
+    await look("/(a+)+$/");
+    await look("/(x|x)*y/");
+    await look("/a*a*a*a*a*a*b/");
+    check.true("patterns without end are stopped", Date.now() - begin < 5000);
+    await look("dur>1ms");
+    await page.keyboard.press("Enter");
+    await ready(page, "timeline");
+    const { chips } = await state(page);
+    check.equal("length", chips, [{ kind: "dur", values: [">1000000"],
+                                    not: false }]);
+    check.equal("sum of length", await selection(page),
+      await page.evaluate(() => {
+        const long = [...__lamina.model.device.dur].filter((d) => d > 1e6);
+        return { count: long.length, time: long.reduce((a, b) => a + b, 0) };
+      }));
+    if (trace === traces.owlv2) {
+      await look("shape:5185");
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await ready(page, "ops");
+      check.equal("shape", (await state(page)).chips.at(-1).kind, "row");
+    }
+  },
+
+  "timeline": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=timeline" });
+    const canvas = page.locator("[data-k='timeline.canvas']");
+    const window = async () => (await canvas.getAttribute("data-window"))
+      .split("..").map(Number);
+    const whole = await window();
+    await canvas.click({ position: { x: 600, y: 5 } });
+    await ready(page, "timeline");
+    await press(page, "w");
+    const [a, b] = await window();
+    check.true("W zooms in", b - a < (whole[1] - whole[0]) * 0.7);
+    await press(page, "f");
+    await page.waitForTimeout(300);
+    check.equal("F fits", await window(), whole);
+    const random = randomly(3);
+    let inside = true;
+    for (let i = 0; i < 200; ++i) {
+      await page.keyboard.press("wwsadwwad"[random(9)]);
+      if (i % 20 !== 0) continue;
+      await page.waitForTimeout(40);
+      const [from, to] = await window();
+      inside = inside && from >= whole[0] - 1 && to <= whole[1] + 1 &&
+        to - from >= 199;
+    }
+    check.true("zooms stay in the trace", inside);
+
+    // The middle of the drawn box of an event selects it.
+    const events = await page.evaluate(() => {
+      const { device } = __lamina.model;
+      const list = [];
+      for (let i = 0; i < device.count; i += Math.ceil(device.count / 40)) {
+        if (device.dur[i] > 300)
+          list.push({ uid: device.uid[i], start: device.start[i],
+                      dur: device.dur[i] });
+      }
+      return list;
+    });
+    for (const event of events) {
+      const room = event.dur * 3;
+      await go(page, `#v=timeline&z=${Math.round(event.start - room)}..` +
+        Math.round(event.start + event.dur + room), "timeline");
+      const [from, to] = await window();
+      const box = await canvas.boundingBox();
+      const gutter = 132;
+      const x = gutter + (event.start + event.dur / 2 - from) / (to - from) *
+        (box.width - gutter);
+      const y = await page.evaluate((uid) => __lamina.trackTop(uid),
+                                    event.uid);
+      await canvas.click({ position: { x, y: y + 8 } });
+      await ready(page, "timeline");
+      check.equal(`event ${event.uid}`, (await state(page)).selected,
+                  String(event.uid));
+    }
+
+    // Sums of the buckets equal the events, at every level, with a filter.
+    await go(page, "#v=timeline&fam=gemm", "timeline");
+    const sums = await page.evaluate(() => {
+      const { model } = __lamina;
+      const mask = __lamina.filterMask(__lamina.state().chips);
+      return model.lanes.map((lane, i) => {
+        let busy = 0;
+        let match = 0;
+        for (let row = lane.begin; row < lane.end; ++row) {
+          busy += model.device.dur[row];
+          if (mask[row]) match += model.device.dur[row];
+        }
+        const wrong = __lamina.pyramid(i).filter((level) =>
+          level.busy.reduce((x, y) => x + y, 0) !== busy ||
+          level.match.reduce((x, y) => x + y, 0) !== match);
+        return wrong.length;
+      });
+    });
+    check.equal("levels with a wrong sum", sums, sums.map(() => 0));
+
+    // Steps through events and back.
+    const first = events[0].uid;
+    await go(page, `#v=timeline&sel=${first}`, "timeline");
+    await press(page, "ArrowRight");
+    const next = (await state(page)).selected;
+    check.true("arrow steps", next !== String(first));
+    await press(page, "ArrowLeft");
+    check.equal("and back", (await state(page)).selected, String(first));
+    await press(page, "m");
+    check.equal("M marks the time", (await state(page)).chips[0].kind, "t");
+  },
+
+  "icicle and layers": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=modules" });
+    const sums = await page.evaluate(() => {
+      const bad = [];
+      const walk = (node) => {
+        const below = node.children.reduce((sum, c) => sum + c.time, 0);
+        if (below > node.time) bad.push(node.key);
+        node.children.forEach(walk);
+      };
+      const [merged, plain] = [true, false].map(__lamina.moduleTree);
+      walk(merged);
+      walk(plain);
+      return { bad, equal: merged.time === plain.time, time: plain.time };
+    });
+    check.equal("children exceed the parent", sums.bad, []);
+    check.true("merging keeps the sum", sums.equal);
+    check.equal("all time", sums.time, (await selection(page)).time);
+    const modules = tablesOf(trace)("modules");
+    const box = page.locator("[data-box]").nth(1);
+    await box.click();
+    await ready(page, "modules");
+    const [chip] = (await state(page)).chips;
+    check.equal("click filters", chip.kind, "mod");
+    check.equal("to the time of the module", (await selection(page)).time,
+      modules.filter((row) => chip.values.includes(row.module))
+        .reduce((sum, row) => sum + ns(row.kernel_time_us), 0));
+    await page.locator("[data-box]").nth(1).focus();
+    await press(page, "Enter", "modules");
+    const zoomed = (await state(page)).options["modules.root"];
+    check.true("Enter zooms", zoomed);
+    await press(page, "Backspace", "modules");
+    const above = (await state(page)).options["modules.root"] ?? "";
+    check.true("Backspace goes up", above.length < zoomed.length &&
+               zoomed.startsWith(above));
+
+    const layers = tablesOf(trace)("layers");
+    if (layers.length === 0) return;
+    await go(page, "#v=layers&o.layers.pass=0", "layers");
+    const bars = page.locator("[data-layer]");
+    await bars.nth(1).click();
+    await ready(page, "layers");
+    await bars.nth(2).click();
+    await ready(page, "layers");
+    const chosen = (await state(page)).chips[0].values;
+    check.equal("sum of two layers", (await selection(page)).time,
+      layers.filter((row) => chosen.includes(row.first_uid))
+        .reduce((sum, row) => sum + ns(row.kernel_time_us), 0));
+    check.true("two layers are compared",
+      await page.locator("text=kernel by kernel").count() >= 2);
+  },
+
+  "sorting": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=ops" });
+    const heads = await page.locator("th button").count();
+    for (let i = 0; i < heads; ++i) {
+      for (let turn = 0; turn < 2; ++turn) {
+        await page.locator("th button").nth(i).click();
+        await ready(page, "ops");
+        const empties = await page.evaluate((column) => {
+          const box = document.querySelector(".tablebox");
+          box.scrollTop = 0;
+          const cells = [...document.querySelectorAll("main tbody tr:not(.room)")]
+            .map((row) => row.children[column].textContent.trim() === "");
+          const first = cells.indexOf(true);
+          return first < 0 || cells.slice(first).every((empty) => empty);
+        }, i);
+        check.true(`column ${i}: empty cells last`, empties);
+      }
+    }
+    check.true("few rows in the document",
+      await page.locator("main tbody tr").count() <= 300);
+  },
+
+  "deep links": async (check) => {
+    const page = await open(pageOf(trace));
+    const uid = await page.evaluate(async () => {
+      await __lamina.model.require(["device"]);
+      return __lamina.model.device.uid[9];
+    });
+    const states = [];
+    for (const view of ["overview", "timeline", "layers", "modules", "ops",
+                        "roofline", "kernels", "health"]) {
+      states.push(`#v=${view}`, `#v=${view}&fam=gemm`,
+        `#v=${view}&dur=>3000&sel=${uid}`,
+        `#v=${view}&z=120000000..150000000&theme=dark`,
+        `#v=${view}&o.ops.sort=calls%2B&o.kernels.sort=count-&not.fam=gemm`);
+    }
+    const picture = () => page.evaluate(() => {
+      const canvas = document.querySelector("[data-k='timeline.canvas']");
+      return [document.querySelector("main").innerText,
+              canvas ? canvas.toDataURL() : ""];
+    });
+    for (const hash of states) {
+      await page.goto("about:blank");
+      await page.goto("file://" + pageOf(trace) + hash);
+      await ready(page);
+      const address = await page.evaluate(() => __lamina.href());
+      const before = await picture();
+      await page.goto("about:blank");
+      await page.goto("file://" + pageOf(trace) + address);
+      await ready(page);
+      check.true(hash, JSON.stringify(await picture()) ===
+                 JSON.stringify(before));
+    }
+    await page.goto("file://" + pageOf(trace));
+    await ready(page);
+    const walked = ["ops", "kernels", "timeline", "modules"];
+    for (const view of walked) {
+      await page.locator(`[data-k='tab.${view}']`).click();
+      await ready(page, view);
+    }
+    for (const view of [...walked].reverse().slice(1)) {
+      await page.goBack();
+      await ready(page, view);
+    }
+    await page.goForward();
+    await ready(page, "kernels");
+    check.equal("forward", (await state(page)).view, "kernels");
+  },
+
+  "links of numbers lead to their events": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=kernels" });
+    const kernels = tablesOf(trace)("kernels");
+    const parse = (text) => Number(text.replace(/,/g, ""));
+    for (const view of ["kernels", "ops"]) {
+      await go(page, "#v=" + view, view);
+      const links = await page.evaluate((name) =>
+        [...document.querySelectorAll(".view-" + name + " td a")]
+          .filter((a) => /^[\d,]+$/.test(a.textContent))
+          .slice(0, 25).map((a) => [a.textContent, a.getAttribute("href")]),
+        view);
+      check.true(`${view}: has links`, links.length > 0);
+      for (const [text, href] of links) {
+        await go(page, href);
+        const { count } = await selection(page);
+        if (view === "ops") {
+          check.equal(`ops ${text}`, count, parse(text));
+        } else {
+          // A name may stand in several rows, one per op and stream.
+          const name = (await state(page)).chips[0].values[0];
+          check.equal(`kernels ${text}`, count, kernels.filter((row) =>
+            row.kernel === name).reduce((n, row) => n + Number(row.count), 0));
+        }
+      }
+    }
+    await go(page, "#v=overview", "overview");
+    const links = await page.evaluate(() =>
+      [...document.querySelectorAll("main a")].map((a) =>
+        a.getAttribute("href")));
+    for (const href of links) {
+      await go(page, href);
+      check.true(href, await page.evaluate(() =>
+        document.querySelector("main").innerText.length > 40));
+    }
+  },
+};
+export default tests;

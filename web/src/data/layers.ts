@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers of the engine's table, by stack, with the kernel time of the filter
+// split by colour group.
+
+import type { Model, Table } from "./model";
+
+export interface LayerBar {
+  layer: number;
+  rows: number[];         // of the table, one per pass
+  uids: string[];
+  time: number;           // ns that pass the filter
+  byGroup: Float64Array;
+  kernelTime: number;     // ns of all its events
+  wall: number;
+  exact: boolean;
+}
+
+export interface Stack {
+  key: string;
+  title: string;
+  bars: LayerBar[];
+  time: number;
+  median: number;         // of the bars
+}
+
+// Stacks of one class at two places of the model are two stacks: the path
+// above the layer tells them apart.
+function stackKey(table: Table, row: number): string {
+  const path = table.str(row, "module");
+  return table.str(row, "stack") + "\n" + path.slice(0,
+    Math.max(0, path.lastIndexOf("/")));
+}
+
+// Kernel time of each (layer row, group); index (row + 1) * groups + group.
+export function layerGroupTimes(model: Model, mask: Uint8Array | null,
+                                groupOf: Uint8Array, groups: number):
+    Float64Array {
+  const device = model.device!;
+  const rows = model.table("layers")?.rows ?? 0;
+  const times = new Float64Array((rows + 1) * groups);
+  for (let i = 0; i < device.count; ++i) {
+    if (mask && !mask[i]) continue;
+    times[device.layer[i]! * groups + groupOf[device.family[i]!]!]! +=
+      device.dur[i]!;
+  }
+  return times;
+}
+
+export function stacksOf(model: Model, times: Float64Array, groups: number,
+                         take: (row: number) => boolean): Stack[] {
+  const table = model.table("layers")!;
+  const stacks = new Map<string, Map<number, LayerBar>>();
+  for (let row = 0; row < table.rows; ++row) {
+    if (!take(row)) continue;
+    const key = stackKey(table, row);
+    let bars = stacks.get(key);
+    if (!bars) stacks.set(key, bars = new Map());
+    const layer = table.num(row, "layer");
+    let bar = bars.get(layer);
+    if (!bar) {
+      bar = { layer, rows: [], uids: [], time: 0, kernelTime: 0, wall: 0,
+              byGroup: new Float64Array(groups), exact: true };
+      bars.set(layer, bar);
+    }
+    bar.rows.push(row);
+    bar.uids.push(table.str(row, "first_uid"));
+    bar.kernelTime += table.num(row, "kernel_time_us");
+    bar.wall += table.num(row, "wall_us");
+    bar.exact &&= table.at(row, "exact") === 1;
+    for (let g = 0; g < groups; ++g) {
+      const ns = times[(row + 1) * groups + g]!;
+      bar.byGroup[g]! += ns;
+      bar.time += ns;
+    }
+  }
+  return [...stacks].map(([key, bars]) => {
+    const list = [...bars.values()].sort((a, b) => a.layer - b.layer);
+    const sorted = list.map((bar) => bar.time).sort((a, b) => a - b);
+    return { key, title: key.slice(0, key.indexOf("\n")), bars: list,
+             time: sorted.reduce((sum, t) => sum + t, 0),
+             median: sorted[sorted.length >> 1] ?? 0 };
+  }).filter((stack) => stack.time > 0).sort((a, b) => b.time - a.time);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers: one bar per layer of each stack, by pass; two chosen layers are
+// compared kernel by kernel.
+
+import { groupIndex } from "../data/groups";
+import { layerGroupTimes, stacksOf, type LayerBar, type Stack } from
+  "../data/layers";
+import type { Table } from "../data/model";
+import { drawBars } from "../draw/bars";
+import { svgFile } from "../draw/svgfile";
+import type { App, View } from "../ui/app";
+import { drawLegend } from "../ui/chips";
+import { kGroups } from "../ui/colors";
+import { h } from "../ui/dom";
+import { nameIds, showEvent } from "../ui/events";
+import { clean, count, time } from "../ui/format";
+import { drawRows } from "../ui/rows";
+import { drawTable } from "../ui/table";
+
+function passSelect(app: App, passes: Table | null): HTMLElement | null {
+  if (!passes || passes.rows < 2) return null;
+  const select = h("select", { "aria-label": "Pass", "data-k": "layers.pass",
+    change: () => app.go(app.withOption("layers.pass", select.value)) });
+  select.append(h("option", { value: "" }, `all ${passes.rows} passes`));
+  for (let row = 0; row < Math.min(passes.rows, 2000); ++row) {
+    const parts = [`pass ${passes.str(row, "pass")}`,
+      passes.str(row, "stage").replace(/^none$/, ""),
+      passes.at(row, "batch") === null ? ""
+        : `${passes.str(row, "batch")} requests`,
+      time(passes.num(row, "kernel_time_us"))];
+    select.append(h("option", { value: passes.str(row, "pass") },
+                    parts.filter((p) => p !== "").join(", ")));
+  }
+  select.value = app.option("layers.pass");
+  return select;
+}
+
+function currentStacks(app: App): Stack[] {
+  const { model } = app;
+  const table = model.table("layers")!;
+  const pass = app.option("layers.pass");
+  const groups = groupIndex(model);
+  // Chips of layers choose bars; they do not empty the others.
+  const chips = app.state.chips.filter((chip) => chip.kind !== "layer");
+  const mask = chips.length === app.state.chips.length
+    ? app.selection.mask : app.filter.mask(chips);
+  return stacksOf(model, layerGroupTimes(model, mask, groups, kGroups.length),
+    kGroups.length, (row) => pass === "" || table.str(row, "pass") === pass);
+}
+
+function isChosen(app: App, bar: LayerBar): boolean {
+  return bar.uids.some((uid) => app.isChosen("layer", uid));
+}
+
+function chipsFor(app: App, bar: LayerBar) {
+  const now = app.state.chips.find((c) => c.kind === "layer" && !c.not)
+    ?.values ?? [];
+  const on = isChosen(app, bar);
+  const values = on ? now.filter((uid) => !bar.uids.includes(uid))
+    : [...now, ...bar.uids];
+  return values.length > 0 ? app.only("layer", ...values)
+    : app.state.chips.filter((c) => c.kind !== "layer");
+}
+
+function drawStacks(app: App, box: HTMLElement): void {
+  const any = app.state.chips.some((c) => c.kind === "layer");
+  for (const stack of currentStacks(app)) {
+    const picture = drawBars(stack, {
+      width: Math.max(300, box.clientWidth),
+      href: (bar) => app.href({ chips: chipsFor(app, bar) }),
+      isChosen: (bar) => isChosen(app, bar), anyChosen: any });
+    box.append(h("section", { "data-stack": stack.title },
+      h("h2", {}, `${stack.bars.length} \u00d7 ${clean(stack.title, 80)} `,
+        h("span", { class: "muted" }, `${time(stack.time)}, median ` +
+          `${time(stack.median)} per layer`),
+        " ", app.button("SVG", () => svgFile(app, picture, stack.title))),
+      picture));
+  }
+  if (box.children.length === 0)
+    box.append(h("p", { class: "empty" }, "No layer holds matching work."));
+}
+
+// Two chosen layers of one pass, kernel by kernel in order of start.
+function comparison(app: App): HTMLElement | null {
+  const { model } = app;
+  const table = model.table("layers")!;
+  const device = model.device!;
+  const pass = app.option("layers.pass") ||
+    (model.table("passes")?.str(0, "pass") ?? "");
+  const chosen = app.state.chips.find((c) => c.kind === "layer" && !c.not)
+    ?.values ?? [];
+  const rows: number[] = [];
+  for (let row = 0; row < table.rows; ++row) {
+    if (chosen.includes(table.str(row, "first_uid")) &&
+        table.str(row, "pass") === pass)
+      rows.push(row);
+  }
+  if (rows.length !== 2) return null;
+  const eventsOf = (row: number) => {
+    const list: number[] = [];
+    for (let i = 0; i < device.count; ++i)
+      if (device.layer[i] === row + 1) list.push(i);
+    return list.sort((a, b) => device.start[a]! - device.start[b]! || a - b);
+  };
+  const [a, b] = [eventsOf(rows[0]!), eventsOf(rows[1]!)];
+  const names = nameIds(app);
+  const title = (row: number) => `${clean(table.str(row, "stack"), 40)} ` +
+    table.str(row, "layer");
+  const length = (row: number | undefined) =>
+    row === undefined ? null : device.dur[row]!;
+  const cell = (row: number | undefined) => row === undefined ? ""
+    : app.link(time(device.dur[row]!), showEvent(app, device.uid[row]!));
+  const nameOf = (row: number | undefined) => row === undefined ? ""
+    : clean(model.text(names(row)), 300);
+  const at = Array.from({ length: Math.max(a.length, b.length) }, (_, i) => i);
+  const delta = (i: number) => (length(a[i]) === null || length(b[i]) === null)
+    ? null : length(b[i])! - length(a[i])!;
+  return h("section", {},
+    h("h2", {}, `${title(rows[0]!)} and ${title(rows[1]!)} of pass ${pass}, ` +
+      "kernel by kernel"),
+    drawTable<number>(app, {
+      id: "compare", caption: "Two layers kernel by kernel", rows: at,
+      sort: "", note: a.length === b.length ? ""
+        : `${a.length} and ${b.length} kernels.`,
+      columns: [
+        { key: "at", title: "position", numeric: true, value: (i) => i },
+        { key: "kernel", title: "kernel", wide: true,
+          value: (i) => nameOf(a[i] ?? b[i]) },
+        { key: "same", title: "same", value: (i) =>
+          nameOf(a[i]) === nameOf(b[i]) ? "" : nameOf(b[i]) || "missing" },
+        { key: "first", title: title(rows[0]!), numeric: true,
+          value: (i) => length(a[i]), cell: (i) => cell(a[i]) },
+        { key: "second", title: title(rows[1]!), numeric: true,
+          value: (i) => length(b[i]), cell: (i) => cell(b[i]) },
+        { key: "delta", title: "difference", numeric: true, value: delta,
+          text: (i) => delta(i) === null ? "" : (delta(i)! > 0 ? "+" : "") +
+            time(delta(i)!) },
+      ],
+    }));
+}
+
+export const layersView: View = {
+  id: "layers",
+  title: "Layers",
+  filtered: true,
+  missing: (model) => model.hasTable("layers") && model.hasEvents ? null
+    : "No repeat of at least three equal parts was found on the device.",
+  needs: () => ["layers", "passes", "layer_types", "layer_stacks", "device",
+                "kernels", "orphans", "stage_kernel_type"],
+  draw(app, root) {
+    const table = app.model.table("layers")!;
+    const pass = app.option("layers.pass");
+    const rows: number[] = [];
+    for (let row = 0; row < table.rows; ++row)
+      if (pass === "" || table.str(row, "pass") === pass) rows.push(row);
+    root.append(drawLegend(app), h("div", { class: "tools" },
+      passSelect(app, app.model.table("passes")),
+      h("span", { class: "muted" }, "Click layers to filter every view; two " +
+        "layers are compared kernel by kernel. The line is the median, a dot " +
+        "marks a layer that waits, a dashed frame one unlike its " +
+        "neighbours.")), h("div", { class: "stacks" }));
+    const pair = comparison(app);
+    if (pair) root.append(pair);
+    root.append(h("h2", {}, "Layers"), drawRows(app, table, { id: "layers",
+      rows, all: true, note: "Of the whole trace.", cells: {
+        layer: (row) => app.link(table.str(row, "layer"), { chips:
+          app.only("layer", table.str(row, "first_uid")) }) } }));
+    for (const [name, title] of [["layer_types", "Kinds of layers"],
+        ["layer_stacks", "Stacks"], ["stage_kernel_type", "By stage and part"],
+        ["passes", "Passes"]] as const) {
+      const more = app.model.table(name);
+      if (!more || more.rows === 0) continue;
+      root.append(h("h2", {}, title), drawRows(app, more,
+        { id: name.replace(/_/g, ""), all: name === "passes" }));
+    }
+    const orphans = app.model.table("orphans");
+    if (orphans && orphans.rows > 0) {
+      root.append(h("p", { class: "muted" }, `${count(orphans.rows)} kinds of ` +
+        "kernels are in no layer: ", app.link("show them",
+          app.rowsHref("orphans")), "."));
+    }
+  },
+  mounted(app, root) {
+    const box = root.querySelector<HTMLElement>(".stacks");
+    if (box) drawStacks(app, box);
+  },
+};

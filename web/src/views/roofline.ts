@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The roofline of the ops that have a cost, and those furthest from it.
+
+import type { Table } from "../data/model";
+import { drawScatter, type Point, type Roof } from "../draw/scatter";
+import { svgFile } from "../draw/svgfile";
+import type { App, View } from "../ui/app";
+import { drawLegend, swatch } from "../ui/chips";
+import { h } from "../ui/dom";
+import { clean, real, shapes, time } from "../ui/format";
+import { drawTable } from "../ui/table";
+
+interface Entry extends Point { row: number }
+
+function entries(app: App, table: Table): Entry[] {
+  const { time: ns, count } = app.sumsOf("op", table, "kernels");
+  const groupOf = new Map(app.model.families.map((f) => [f.name, f.group]));
+  const least = Number(app.option("roof.min") || 0) / 100 * app.selection.time;
+  const list: Entry[] = [];
+  for (let row = 0; row < table.rows; ++row) {
+    if (table.at(row, "roofline_us") === null || count[row + 1] === 0 ||
+        ns[row + 1]! < least) continue;
+    const share = table.num(row, "percent_of_roofline");
+    const op = clean(table.str(row, "op"), 60);
+    list.push({
+      row, key: table.str(row, "first_uid"),
+      group: groupOf.get(table.str(row, "family")) ?? "other",
+      label: `${op} ${share.toFixed(1)} %`,
+      words: `${op} ${shapes(table.str(row, "input_dims")).slice(0, 200)}: ` +
+        `${time(ns[row + 1]!)}, ${share.toFixed(1)} % of its ` +
+        `${table.str(row, "bound")} roof`,
+      x: table.num(row, "flops_per_byte"),
+      y: table.num(row, "flops_per_s") / 1e12, time: ns[row + 1]!,
+    });
+  }
+  return list;
+}
+
+function roofs(app: App, table: Table, list: Entry[]): Roof[] {
+  const used = new Set(list.map(({ row }) =>
+    table.str(row, "compute_spec").replace(/\?$/, "")));
+  // Equal peaks are one line.
+  const byPeak = new Map<number, string[]>();
+  for (const [spec, flops] of Object.entries(
+         app.model.manifest.device?.peaks ?? {})) {
+    if (used.has(spec))
+      byPeak.set(flops, [...byPeak.get(flops) ?? [], spec.replace(/_/g, " ")]);
+  }
+  return [...byPeak].map(([flops, names]) =>
+    ({ name: clean(names.join(", "), 60), tflops: flops / 1e12 }));
+}
+
+function drawPicture(app: App, box: HTMLElement): void {
+  const table = app.model.table("op_efficiency")!;
+  const { device } = app.model.manifest;
+  const list = entries(app, table);
+  if (!device || list.length === 0) {
+    box.replaceChildren(h("p", { class: "empty" },
+      "No op that passes the filter has a cost."));
+    return;
+  }
+  box.replaceChildren(drawScatter({
+    width: Math.max(300, box.clientWidth - 2), points: list,
+    roofs: roofs(app, table, list), tbytes: device.bytes_per_s / 1e12,
+    href: (point) => app.href({ view: "ops",
+                                chips: app.only("row", point.key) }),
+    isChosen: (point) => app.isChosen("row", point.key),
+    brushed: (points) => {
+      if (points.length > 0)
+        app.go({ chips: app.only("row", ...points.map((p) => p.key)) });
+      else app.say("No op in the rectangle");
+    } }));
+}
+
+export const rooflineView: View = {
+  id: "roofline",
+  title: "Roofline",
+  filtered: true,
+  missing: (model) => !model.hasTable("op_efficiency")
+    ? "No op of the host launched device work."
+    : model.manifest.device ? null
+    : "The device is not known; name it with --device.",
+  needs: () => ["op_efficiency", "device", "kernels"],
+  draw(app, root) {
+    const table = app.model.table("op_efficiency")!;
+    const { device } = app.model.manifest;
+    const list = entries(app, table);
+    const words = h("output", { class: "muted" });
+    const slider = h("input", { type: "range", min: 0, max: 5, step: 0.1,
+      "aria-label": "Least share of the time", "data-k": "roof.min",
+      input: () => { words.textContent = `at least ${slider.value} % of the ` +
+        "time"; },
+      change: () => app.go(app.withOption("roof.min",
+        slider.value === "0" ? "" : slider.value), true) });
+    slider.value = app.option("roof.min") || "0";
+    words.textContent = `at least ${slider.value} % of the time`;
+    const box = h("div", { class: "canvasbox roofs" });
+    root.append(drawLegend(app), h("div", { class: "tools" },
+      app.button("SVG", () => svgFile(app, box.querySelector("svg"),
+                                      "roofline"), { "data-k": "roof.svg" }),
+      slider, words,
+      h("span", { class: "muted" }, `${list.length} ops with a cost; area is ` +
+        "kernel time. Click for the rows, drag to filter. Peaks of " +
+        `${clean(device?.title ?? "", 60)}: ` +
+        `${clean(device?.source ?? "", 120)}.`)), box);
+    root.append(h("h2", {}, "Furthest from their roof, by time"), drawTable(app, {
+      id: "roof", caption: "Ops by time above the bound", rows: list,
+      sort: "above-", columns: [
+        { key: "op", title: "op and shapes", wide: true,
+          value: ({ row }) => table.str(row, "op"),
+          text: ({ row }) => clean(table.str(row, "op") + " " +
+            shapes(table.str(row, "input_dims")), 500),
+          cell: (e) => app.link(clean(table.str(e.row, "op") + " " +
+            shapes(table.str(e.row, "input_dims")), 160),
+            { view: "ops", chips: app.only("row", e.key) }) },
+        { key: "family", title: "family", value: ({ row }) =>
+          table.str(row, "family"), cell: (e) => h("span", {},
+          swatch(e.group), table.str(e.row, "family")) },
+        { key: "time", title: "kernel time", numeric: true,
+          value: (e) => e.time, text: (e) => time(e.time) },
+        { key: "bound", title: "bound", value: ({ row }) =>
+          table.str(row, "bound") },
+        { key: "least", title: "least per call", numeric: true,
+          value: ({ row }) => table.num(row, "roofline_us"),
+          text: ({ row }) => time(table.num(row, "roofline_us")) },
+        { key: "roof", title: "% of roof", numeric: true,
+          value: ({ row }) => table.num(row, "percent_of_roofline"),
+          text: ({ row }) => real(table.num(row, "percent_of_roofline")) },
+        { key: "above", title: "above bound", numeric: true,
+          value: ({ row }) => table.num(row, "above_roofline_us"),
+          text: ({ row }) => time(table.num(row, "above_roofline_us")) },
+      ],
+    }));
+  },
+  mounted(app, root) {
+    const box = root.querySelector<HTMLElement>(".roofs");
+    if (box) drawPicture(app, box);
+  },
+};
