@@ -17,8 +17,11 @@ namespace {
 // Bytes per event after compression, as measured on real traces; the choice
 // of detail must not depend on how well this trace compresses, or a page
 // could change its content with the version of zlib.
-constexpr uint64_t kDeviceEventBytes = 11;
-constexpr uint64_t kHostEventBytes = 8;
+constexpr uint64_t kDeviceEventBytes = 8;
+constexpr uint64_t kHostEventBytes = 6;
+// A table with a row per call says less than the timeline and the ops, and
+// costs more than all events.
+constexpr size_t kMostLauncherRows = 20000;
 
 // The peaks of the device as a JSON object, for the roofs of the drawing.
 Result<std::string> DeviceJson(Session& session, const Table* ops) {
@@ -97,6 +100,15 @@ Status WritePage(Session& session, Document document,
   document.result.Append(
       analysis::layers::LayerTables(*context, *rules, layers, layer_options));
 
+  const Table* launchers = document.result.Find("launchers");
+  const bool without_launchers =
+      launchers != nullptr && launchers->rows() > kMostLauncherRows;
+  if (without_launchers) {
+    std::erase_if(document.result.tables, [](const Table& table) {
+      return table.name() == "launchers";
+    });
+  }
+
   const trace::Trace& trace = session.trace();
   uint64_t host_events = 0;
   const HostDetail detail = ChooseDetail(trace, options.max_bytes, host_events);
@@ -119,10 +131,11 @@ Status WritePage(Session& session, Document document,
   page.facts.emplace_back(
       "trace",
       fmt::format("{{\"format\":{},\"events\":{},\"bytes\":{},\"host_events\":"
-                  "{},\"left_out\":{},\"short_kernel_ns\":{}}}",
+                  "{},\"left_out\":{},\"no_launchers\":{},"
+                  "\"short_kernel_ns\":{}}}",
                   JsonQuote(trace.info.format), trace.info.events,
                   trace.info.file_bytes, host_events,
-                  JsonQuote(WhatIsLeftOut(detail)),
+                  JsonQuote(WhatIsLeftOut(detail)), without_launchers,
                   options.settings.short_kernel_ns));
   AddEvents(*context, layers, document, detail, page);
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));

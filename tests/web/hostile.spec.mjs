@@ -60,8 +60,8 @@ const strangers = (page) => page.evaluate(() => ({
   images: document.querySelectorAll("img, iframe, object, embed").length,
   handlers: [...document.querySelectorAll("*")].filter((e) =>
     [...e.attributes].some((a) => /^on/i.test(a.name) ||
-      /^\s*javascript:/i.test(a.value) && a.name !== "title" &&
-      a.name !== "value" && a.name !== "aria-label")).length,
+      /href|src|action|data$/i.test(a.name) &&
+      !/^#/.test(a.value) && a.value !== "")).length,
   direction: /[\u202a-\u202e\u2066-\u2069\u0000-\u0008]/
     .test(document.body.innerText),
   sideways: document.documentElement.scrollWidth > innerWidth + 1,

@@ -6,7 +6,7 @@
 import { DamagedFile } from "./data/decode";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
-import { extent, lanePyramid } from "./draw/scene";
+import { buildLanePyramid, extent } from "./draw/scene";
 import { App } from "./ui/app";
 import { h } from "./ui/dom";
 import { Shell } from "./ui/shell";
@@ -71,10 +71,11 @@ async function start(): Promise<void> {
     selection: () => ({ count: app.selection.count, time: app.selection.time }),
     sums: (column: "kernel" | "family" | "op" | "module" | "layer" | "pass" |
            "step" | "lane", size: number) => app.filter.by(column, size),
+    select: (chips: Chip[]) => app.filter.select(chips).time,
     filterMask: (chips: Chip[]) => app.filter.mask(chips) ??
       new Uint8Array(model.device?.count ?? 0).fill(1),
     href: () => app.href({}),
-    model, pyramid: (lane: number) => lanePyramid(app, lane, ...extent(model)),
+    model, pyramid: (lane: number) => buildLanePyramid(app, lane, ...extent(model)),
     trackTop: (uid: number) => trackTop(uid),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     frames: shell.frames, timelineFrames: frames,

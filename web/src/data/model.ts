@@ -76,6 +76,7 @@ interface TraceFacts {
   bytes: number;
   host_events: number;
   left_out: string;
+  no_launchers: boolean;
   short_kernel_ns: number;
 }
 

@@ -62,16 +62,20 @@ const kMostTableRows = 3;
 
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
 
-export function lanePyramid(app: App, lane: number, from: number, to: number):
+export function buildLanePyramid(app: App, lane: number, from: number,
+                                 to: number): Level[] {
+  const { begin, end } = app.model.lanes[lane]!;
+  return buildPyramid({ ...app.model.device!, begin, end },
+    groupIndex(app.model), kGroups.length, app.selection.mask, from, to);
+}
+
+function lanePyramid(app: App, lane: number, from: number, to: number):
     Level[] {
   if (cache?.selection !== app.selection)
     cache = { selection: app.selection, levels: new Map() };
   let levels = cache.levels.get(lane);
   if (!levels) {
-    const device = app.model.device!;
-    const { begin, end } = app.model.lanes[lane]!;
-    levels = buildPyramid({ ...device, begin, end }, groupIndex(app.model),
-                          kGroups.length, app.selection.mask, from, to);
+    levels = buildLanePyramid(app, lane, from, to);
     cache.levels.set(lane, levels);
   }
   return levels;

@@ -46,6 +46,10 @@ export const healthView: View = {
           "The tables count everything."
         : "Every device event, host op, runtime call, range and module " +
           "of the trace is in this page."));
+      if (trace.no_launchers) {
+        root.append(h("p", {}, "The table launchers, one row per call, is " +
+          "too long for a page; lamina report --only launchers writes it."));
+      }
     }
   },
 };
