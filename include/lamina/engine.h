@@ -32,6 +32,8 @@ struct ReportOptions {
   std::string device;     // name or file; empty: what the trace says
   int threads = 0;        // 0: all cores
   std::string rules_dir;  // data files that extend the built-in ones
+  // Traces, or folders of them, in which the replayed graphs were captured.
+  std::vector<std::string> captures;
 };
 
 // Reads a trace of any known format ("-": standard input) and reports on it.

@@ -2,13 +2,13 @@
 //
 // lamina annotate: who launched this replayed kernel?
 #include <algorithm>
-#include <filesystem>
 
 #include "analysis/cudagraph/annotate.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "cli/commands.h"
 #include "emit/chrome/copy.h"
+#include "engine/captures.h"
 
 namespace lamina::cli {
 namespace {
@@ -20,28 +20,6 @@ struct Options {
   std::string tags = "^line_";
   std::string require;
 };
-
-// The traces of a folder, by name; a file as itself.
-Result<std::vector<std::string>> TracesOf(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return std::vector<std::string>{path};
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || name == "execution_details.json") continue;
-    for (const char* end : {".json", ".json.gz", ".json.zst"}) {
-      if (name.ends_with(end) && name.find(".truth.") == std::string::npos)
-        files.push_back(entry.path().string());
-    }
-  }
-  if (files.empty()) {
-    return Fail(InputError(path, "the folder holds no trace",
-                           "give the folder with the capture traces"));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 void AppendMember(std::string& out, std::string_view key,
                   std::string_view value, bool quoted) {
@@ -133,21 +111,8 @@ Result<int> RunAnnotate(Options options, Common& common) {
   }
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  std::vector<std::string> files;
-  for (const std::string& path : options.from) {
-    LAMINA_ASSIGN(auto found, TracesOf(path));
-    files.insert(files.end(), found.begin(), found.end());
-  }
-  std::vector<cudagraph::Segment> segments;
-  for (uint32_t i = 0; i < files.size(); ++i) {
-    LAMINA_ASSIGN(auto session, engine::Session::Open(files[i], common.Open()));
-    LAMINA_ASSIGN(const analysis::Context* const context,
-                  session->ContextFor(tree::LinkMode::kAuto, true, settings));
-    LAMINA_ASSIGN(auto own,
-                  cudagraph::CollectSegments(*context, i, options.tags));
-    for (cudagraph::Segment& segment : own)
-      segments.push_back(std::move(segment));
-  }
+  LAMINA_ASSIGN(auto captures, engine::OpenCaptures(options.from, options.tags,
+                                                    common.Open()));
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.replay, common.Open()));
   LAMINA_ASSIGN(const analysis::Context* const context,
@@ -160,7 +125,7 @@ Result<int> RunAnnotate(Options options, Common& common) {
   if (!options.trace_out.empty())
     LAMINA_TRY(CheckCopyable(session->trace(), "--trace"));
   const cudagraph::Annotation annotation =
-      cudagraph::Annotate(*context, std::move(segments));
+      cudagraph::Annotate(*context, std::move(captures.segments));
   if (!options.trace_out.empty()) {
     const ScopedStage stage(&common.times, "copy");
     LAMINA_TRY(WriteTrace(options.replay, options.trace_out, session->trace(),
@@ -169,7 +134,8 @@ Result<int> RunAnnotate(Options options, Common& common) {
   Document document;
   document.command = "annotate";
   document.inputs = {options.replay};
-  document.inputs.insert(document.inputs.end(), files.begin(), files.end());
+  document.inputs.insert(document.inputs.end(), captures.files.begin(),
+                         captures.files.end());
   document.result = cudagraph::AnnotationTables(*context, annotation);
   if (common.format == "table" && common.top == 0) {
     std::erase_if(document.result.tables, [](const Table& table) {

@@ -34,6 +34,12 @@ void Common::AddTo(CLI::App& app) {
                "Print the time of each stage and the peak memory to stderr");
 }
 
+void Common::AddCapturesTo(CLI::App& app) {
+  app.add_option("--capture", captures,
+                 "Traces in which the replayed graphs were captured, or a "
+                 "folder of them: their ops join the tree below the launches");
+}
+
 int Common::ThreadCount() const {
   return threads > 0 ? threads : DefaultThreads();
 }
@@ -44,6 +50,7 @@ engine::OpenOptions Common::Open() {
   options.rules_dir = rules_dir;
   options.times = &times;
   options.progress = MakeProgress("reading");
+  options.captures = captures;
   return options;
 }
 

@@ -33,11 +33,14 @@ struct Common {
   std::string rules_dir;
   bool timing = false;
   size_t top = 0;
+  std::vector<std::string> captures;
 
   StageTimes times;
 
   // Adds the options to a command.
   void AddTo(CLI::App& app);
+  // --capture, of commands that read replayed graphs.
+  void AddCapturesTo(CLI::App& app);
   int ThreadCount() const;
   engine::OpenOptions Open();
 };

@@ -177,6 +177,8 @@ Result<int> RunLayers(const Options& options, Common& common) {
   Document document;
   document.command = "layers";
   document.inputs = {options.trace};
+  document.inputs.insert(document.inputs.end(), common.captures.begin(),
+                         common.captures.end());
   {
     const ScopedStage stage(&common.times, "layers");
     const analysis::layers::LayerModel model =
@@ -218,6 +220,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--perfetto", options->perfetto,
                  "Write the trace with tracks for passes, layers and parts "
                  "to this file (.json or .json.gz)");
+  common.AddCapturesTo(app);
   common.AddTo(app);
   return [options, &common] { return RunLayers(*options, common); };
 }

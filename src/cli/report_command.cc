@@ -38,16 +38,19 @@ Status WriteReportPage(engine::Session& session, Document document,
 Result<int> RunReport(const Options& options, Common& common) {
   ReportOptions report = options.report;
   report.threads = common.ThreadCount();
+  report.captures = common.captures;
   report.link_by_flows = options.link == "flow";
   report.short_kernel_ns = static_cast<int64_t>(options.short_kernel_us * 1000);
   if (options.micro_idle_us > 0)
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
   engine::OpenOptions open = common.Open();
-  open.device = report.device;
+  engine::SetUp(open, report);
   LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
   LAMINA_ASSIGN(Document document,
                 engine::MakeReport(*session, report, &common.times));
   document.inputs = {options.trace};
+  document.inputs.insert(document.inputs.end(), report.captures.begin(),
+                         report.captures.end());
   if (!options.roofline.empty()) {
     const Table* ops = document.result.Find("op_efficiency");
     if (ops == nullptr) {
@@ -81,6 +84,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--layout", options->report.layout, "Tables of another tool")
       ->check(CLI::IsMember({"native", "tracelens", "tracelens-inference"}))
       ->capture_default_str();
+  common.AddCapturesTo(app);
   app.add_flag("--recompute", options->report.recompute,
                "Split by activation recomputation (needs Python stacks in "
                "the trace)");

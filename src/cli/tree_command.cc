@@ -52,8 +52,9 @@ Table Drawn(const Table& table) {
 }
 
 Result<int> RunTree(const Options& options, Common& common) {
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  engine::OpenOptions open = common.Open();
+  open.captured_frames = options.python_stacks;
+  LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(analysis::Context* const found,
@@ -69,6 +70,8 @@ Result<int> RunTree(const Options& options, Common& common) {
   Document document;
   document.command = "tree";
   document.inputs = {options.trace};
+  document.inputs.insert(document.inputs.end(), common.captures.begin(),
+                         common.captures.end());
   if (by_module && context.modules.empty()) {
     Note note;
     note.severity = Severity::kWarning;
@@ -106,6 +109,7 @@ Run Add(CLI::App& app, Common& common) {
                "One line per module instead of \"24 x DecoderLayer\"");
   app.add_flag("--python-stacks", options->python_stacks,
                "Python frames too (with --by op)");
+  common.AddCapturesTo(app);
   common.AddTo(app);
   return [options, &common] { return RunTree(*options, common); };
 }

@@ -55,7 +55,16 @@ Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   return {};
 }
 
+constexpr std::string_view kInference = "tracelens-inference";
+
 }  // namespace
+
+void SetUp(OpenOptions& open, const ReportOptions& options) {
+  open.device = options.device;
+  open.captures = options.captures;
+  open.captured_frames = options.python_stacks || options.recompute ||
+                         options.layout == kInference;
+}
 
 analysis::Settings SettingsOf(const ReportOptions& options) {
   analysis::Settings settings;
@@ -87,7 +96,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     document.summary = options.only.empty();
   } else {
     compat::tracelens::Options layout;
-    layout.inference = options.layout == "tracelens-inference";
+    layout.inference = options.layout == kInference;
     if (!layout.inference && options.layout != "tracelens") {
       return Fail(UsageError("unknown layout '" + options.layout + "'",
                              "native, tracelens or tracelens-inference"));
@@ -114,7 +123,7 @@ Result<Document> MakeReport(const std::string& trace,
   engine::OpenOptions open;
   open.threads = report.threads;
   open.rules_dir = report.rules_dir;
-  open.device = report.device;
+  engine::SetUp(open, report);
   LAMINA_ASSIGN(auto session, engine::Session::Open(trace, open));
   LAMINA_ASSIGN(Document document,
                 engine::MakeReport(*session, report, nullptr));

@@ -11,6 +11,9 @@ namespace lamina::engine {
 // What the analyses of a report are told.
 analysis::Settings SettingsOf(const ReportOptions& options);
 
+// What a report asks of the session that it is made from.
+void SetUp(OpenOptions& open, const ReportOptions& options);
+
 // `options.threads` must be set.
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
                             StageTimes* times);

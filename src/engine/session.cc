@@ -4,7 +4,9 @@
 #include <optional>
 #include <thread>
 
+#include "analysis/cudagraph/merge.h"
 #include "base/parallel.h"
+#include "engine/captures.h"
 #include "ingest/ingest.h"
 
 namespace lamina::engine {
@@ -51,7 +53,26 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   LAMINA_TRY(std::move(loaded));
   if (!trace) return Fail(std::move(trace).error());
   session->trace_ = std::move(*trace);
+  if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
   return session;
+}
+
+Status Session::MergeCaptures() {
+  OpenOptions open = options_;
+  open.catalog = catalog_;
+  LAMINA_ASSIGN(auto captures, OpenCaptures(open.captures, "^line_", open));
+  analysis::Settings settings;
+  settings.threads = options_.threads;
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                ContextFor(tree::LinkMode::kAuto, false, settings));
+  const ScopedStage stage(options_.times, "captures");
+  const cudagraph::Annotation annotation =
+      cudagraph::Annotate(*context, std::move(captures.segments));
+  // What was derived from the trace ends with its change.
+  derived_.clear();
+  cudagraph::MergeCaptures(trace_, annotation, captures.contexts,
+                           options_.captured_frames);
+  return {};
 }
 
 Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,

@@ -32,6 +32,11 @@ struct OpenOptions {
   std::string device;
   // Loaded before, to open many traces with the same data files.
   std::shared_ptr<const rules::Catalog> catalog;
+  // Traces, or folders of them, in which the replayed graphs were captured:
+  // their ops join the tree below the launches, with all Python frames or only
+  // those of modules.
+  std::vector<std::string> captures;
+  bool captured_frames = false;
 };
 
 class Session {
@@ -45,6 +50,9 @@ class Session {
 
   const trace::Trace& trace() const { return trace_; }
   const rules::Catalog& catalog() const { return *catalog_; }
+  std::shared_ptr<const rules::Catalog> shared_catalog() const {
+    return catalog_;
+  }
   const rules::DataSet& data() const { return data_; }
 
   // Cost models and devices, read on first use.
@@ -67,6 +75,7 @@ class Session {
   explicit Session(const OpenOptions& options);
   Status LoadData();
   Status AddEfficiency(Derived& derived);
+  Status MergeCaptures();
 
   trace::Trace trace_;
   OpenOptions options_;

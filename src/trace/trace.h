@@ -257,6 +257,25 @@ struct DeviceInfo {
   int64_t memory_bandwidth_bytes_per_s = kNoInt;
 };
 
+// Host slices of capture traces, put below the graph launches that replay what
+// they recorded (see trace/graft.h). They are not events of the input: their
+// times are those of the launch, so only their order and nesting mean anything.
+struct Captured {
+  // All slices from here on.
+  uint32_t first = kNoRow;
+  // Of slice `first + i`: a captured slice before it or, for the outermost, the
+  // launch. The slices below one launch stand together, in preorder.
+  PodVector<SliceId> parents;
+  // By row of `device`: the captured call that a replayed slice comes from, and
+  // whether that is a fact or only likely. Empty when nothing was captured.
+  PodVector<SliceId> calls;
+  PodVector<uint8_t> facts;
+
+  bool empty() const { return parents.empty(); }
+  bool Has(SliceId s) const { return s.value >= first; }
+  SliceId Parent(SliceId s) const { return parents[s.value - first]; }
+};
+
 // Facts about the recording.
 struct Info {
   std::string format;  // "kineto"
@@ -299,6 +318,7 @@ struct Trace {
   Flows flows;
   Instants instants;
   Counters counters;
+  Captured captured;
 
   std::string_view Text(StringId id) const { return strings[id]; }
   std::string_view Name(SliceId s) const {
@@ -309,6 +329,16 @@ struct Trace {
   int64_t Duration(SliceId s) const { return slices.dur_ns[s.value]; }
   int64_t End(SliceId s) const { return Start(s) + Duration(s); }
   uint32_t Uid(SliceId s) const { return slices.uid[s.value]; }
+  // Time of the host in a call. A captured one took none of the recording.
+  int64_t HostTime(SliceId s) const {
+    return captured.Has(s) ? 0 : Duration(s);
+  }
+  // The event of the input that a slice stands for; a captured one stands for
+  // the launch above it. Uids tell slices apart, these point into the file.
+  uint32_t EventOf(SliceId s) const {
+    while (captured.Has(s)) s = captured.Parent(s);
+    return Uid(s);
+  }
   const Track& TrackOf(SliceId s) const {
     return tracks[slices.track[s.value].value];
   }

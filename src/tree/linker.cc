@@ -37,6 +37,7 @@ void Linker::Run() {
     } else {
       LinkAuto();
     }
+    LinkCaptured();
   }
   Arrange();
 }
@@ -180,6 +181,17 @@ void Linker::LinkByFlow() {
         break;
       }
     }
+  }
+}
+
+// Replayed work belongs to the captured call that it comes from, which stands
+// below the graph launch.
+void Linker::LinkCaptured() {
+  const auto& calls = trace_.captured.calls;
+  for (size_t row = 0; row < calls.size(); ++row) {
+    if (!calls[row].valid()) continue;
+    tree_.launch_of_[row] = tree_.node(calls[row]);
+    tree_.unlinked_[row] = Unlinked::kLinked;
   }
 }
 

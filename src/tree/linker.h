@@ -21,6 +21,7 @@ class Linker {
   void ChooseKey();
   void LinkAuto();
   void LinkByFlow();
+  void LinkCaptured();
   void Arrange();
 
   Tree& tree_;

@@ -28,16 +28,22 @@ Modules Modules::Build(const Tree& tree) {
   std::vector<int8_t> is_module(trace.strings.size(), -1);
   std::vector<Frame> frames;
   const trace::Slices& slices = trace.slices;
-  for (uint32_t i = 0; i < slices.size(); ++i) {
-    if (slices.kind[i] != trace::Kind::kPython) continue;
+  const trace::Captured& captured = trace.captured;
+  const auto is_module_frame = [&](uint32_t i) {
+    if (slices.kind[i] != trace::Kind::kPython) return false;
     int8_t& known = is_module[slices.name[i].value];
     if (known < 0)
       known = trace.strings[slices.name[i]].starts_with(kModulePrefix);
-    if (known > 0)
+    return known > 0;
+  };
+  const auto recorded =
+      static_cast<uint32_t>(slices.size() - captured.parents.size());
+  for (uint32_t i = 0; i < recorded; ++i) {
+    if (is_module_frame(i))
       frames.push_back({slices.track[i].value, slices.start_ns[i],
                         slices.uid[i], SliceId(i)});
   }
-  if (frames.empty()) return modules;
+  if (frames.empty() && captured.parents.empty()) return modules;
   RunSort(frames, tree.options().threads, [](const Frame& a, const Frame& b) {
     if (a.track != b.track) return a.track < b.track;
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
@@ -49,11 +55,10 @@ Modules Modules::Build(const Tree& tree) {
   absl::flat_hash_map<std::pair<uint32_t, StringId>, uint32_t> path_ids;
   std::vector<ModuleCallId> stack;
   size_t f = 0;
-  const auto enter = [&](const Frame& frame) {
-    const ModuleCallId parent = stack.empty() ? ModuleCallId() : stack.back();
+  const auto add_call = [&](SliceId slice, ModuleCallId parent) {
     const ModulePathId parent_path =
         parent.valid() ? modules.calls_[parent.value].path : ModulePathId();
-    const StringId name = slices.name[frame.slice.value];
+    const StringId name = slices.name[slice.value];
     const auto [it, is_new] =
         path_ids.try_emplace(std::pair(parent_path.value, name),
                              static_cast<uint32_t>(modules.paths_.size()));
@@ -63,9 +68,12 @@ Modules Modules::Build(const Tree& tree) {
       modules.paths_.push_back({name, parent_path, depth, 0});
     }
     ++modules.paths_[it->second].calls;
-    modules.calls_.push_back({frame.slice, parent, ModulePathId(it->second)});
+    modules.calls_.push_back({slice, parent, ModulePathId(it->second)});
+    return ModuleCallId(static_cast<uint32_t>(modules.calls_.size() - 1));
+  };
+  const auto enter = [&](const Frame& frame) {
     stack.push_back(
-        ModuleCallId(static_cast<uint32_t>(modules.calls_.size() - 1)));
+        add_call(frame.slice, stack.empty() ? ModuleCallId() : stack.back()));
   };
   const auto leave_until = [&](int64_t time_ns) {
     while (!stack.empty() &&
@@ -106,6 +114,23 @@ Modules Modules::Build(const Tree& tree) {
         ++n;
       }
     }
+  }
+  // Captured slices have no times of their own; their nesting is given. The
+  // sweep left them in the module of their launch.
+  std::vector<ModuleCallId> of_captured(captured.parents.size());
+  for (uint32_t i = 0; i < of_captured.size(); ++i) {
+    const SliceId slice(captured.first + i);
+    const SliceId up = captured.parents[i];
+    ModuleCallId call;
+    if (captured.Has(up)) {
+      call = of_captured[up.value - captured.first];
+    } else if (const NodeId launch = tree.node(up); launch.valid()) {
+      call = modules.of_node_[launch.value];
+    }
+    if (is_module_frame(slice.value)) call = add_call(slice, call);
+    of_captured[i] = call;
+    const NodeId node = tree.node(slice);
+    if (node.valid()) modules.of_node_[node.value] = call;
   }
   return modules;
 }

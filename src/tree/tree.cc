@@ -7,6 +7,7 @@
 // the parent early, a longer one leaves the event out, counted.
 #include "tree/tree.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 
 #include "base/parallel.h"
@@ -29,6 +30,27 @@ bool InTree(trace::Kind kind, bool python) {
          (python && kind == trace::Kind::kPython);
 }
 
+// The captured slices below one graph launch.
+struct GraftRange {
+  uint32_t begin;
+  uint32_t end;
+};
+using Grafts = absl::flat_hash_map<uint32_t, GraftRange>;  // by launch
+
+Grafts FindGrafts(const trace::Captured& captured) {
+  Grafts grafts;
+  uint32_t launch = 0;
+  for (size_t i = 0; i < captured.parents.size(); ++i) {
+    const auto slice = captured.first + static_cast<uint32_t>(i);
+    if (!captured.Has(captured.parents[i])) {
+      launch = captured.parents[i].value;
+      grafts.try_emplace(launch, GraftRange{slice, slice});
+    }
+    grafts[launch].end = slice + 1;
+  }
+  return grafts;
+}
+
 // One thread's part of the tree; node numbers count from 0 within it.
 struct ThreadTree {
   std::vector<HostEvent> events;  // by (start, uid)
@@ -39,7 +61,38 @@ struct ThreadTree {
   size_t popped = 0;
 };
 
-void Nest(const Trace& trace, ThreadTree& thread) {
+// The captured slices of a launch as nodes below it. Those that are no nodes
+// (Python frames, unless asked for) leave their children to their parents.
+void NestCaptured(const Trace& trace, const GraftRange& range, bool python,
+                  uint32_t launch_node, ThreadTree& thread) {
+  const trace::Captured& captured = trace.captured;
+  std::vector<uint32_t> nearest;  // by slice: its node, or the one above
+  nearest.reserve(range.end - range.begin);
+  const auto first = static_cast<uint32_t>(thread.slices.size());
+  for (uint32_t slice = range.begin; slice < range.end; ++slice) {
+    const SliceId up = captured.Parent(SliceId(slice));
+    const uint32_t parent =
+        captured.Has(up) ? nearest[up.value - range.begin] : launch_node;
+    if (!InTree(trace.slices.kind[slice], python)) {
+      nearest.push_back(parent);
+      continue;
+    }
+    const auto node = static_cast<uint32_t>(thread.slices.size());
+    thread.slices.push_back(slice);
+    thread.parents.push_back(parent);
+    thread.ends.push_back(node + 1);
+    nearest.push_back(node);
+  }
+  for (auto node = static_cast<uint32_t>(thread.slices.size());
+       node-- > first;) {
+    const uint32_t parent = thread.parents[node];
+    if (parent != launch_node)
+      thread.ends[parent] = std::max(thread.ends[parent], thread.ends[node]);
+  }
+}
+
+void Nest(const Trace& trace, const Grafts& grafts, bool python,
+          ThreadTree& thread) {
   struct Open {
     uint32_t node;
     int64_t end_ns;
@@ -52,6 +105,20 @@ void Nest(const Trace& trace, ThreadTree& thread) {
       thread.ends[stack.back().node] = end;
       stack.pop_back();
     }
+  };
+  const auto add = [&](uint32_t slice, uint32_t parent) {
+    const auto node = static_cast<uint32_t>(thread.slices.size());
+    thread.slices.push_back(slice);
+    thread.parents.push_back(parent);
+    thread.ends.push_back(node + 1);
+    if (!grafts.empty()) {
+      const auto graft = grafts.find(slice);
+      if (graft != grafts.end()) {
+        NestCaptured(trace, graft->second, python, node, thread);
+        thread.ends[node] = static_cast<uint32_t>(thread.slices.size());
+      }
+    }
+    return node;
   };
   for (const HostEvent& event : thread.events) {
     const int64_t start = event.start_ns;
@@ -70,20 +137,13 @@ void Nest(const Trace& trace, ThreadTree& thread) {
         continue;
       }
     }
-    const auto node = static_cast<uint32_t>(thread.slices.size());
-    thread.slices.push_back(event.slice);
-    thread.parents.push_back(stack.empty() ? NodeId::kNone : stack.back().node);
-    thread.ends.push_back(node + 1);
+    const uint32_t node =
+        add(event.slice, stack.empty() ? NodeId::kNone : stack.back().node);
     stack.push_back({node, end});
   }
   close(0);
   // A launch that does not nest still owns its kernels: a root of its own.
-  for (const uint32_t slice : outside) {
-    const auto node = static_cast<uint32_t>(thread.slices.size());
-    thread.slices.push_back(slice);
-    thread.parents.push_back(NodeId::kNone);
-    thread.ends.push_back(node + 1);
-  }
+  for (const uint32_t slice : outside) add(slice, NodeId::kNone);
 }
 
 }  // namespace
@@ -116,16 +176,20 @@ Tree Tree::Build(const Trace& trace, const Options& options) {
 
 void Tree::BuildHost() {
   const trace::Slices& slices = trace_->slices;
+  const Grafts grafts = FindGrafts(trace_->captured);
+  // Captured slices stand behind those of the input.
+  const auto recorded =
+      static_cast<uint32_t>(slices.size() - trace_->captured.parents.size());
   std::vector<ThreadTree> threads(trace_->tracks.size());
   {
     std::vector<size_t> counts(threads.size(), 0);
-    for (size_t i = 0; i < slices.size(); ++i) {
+    for (uint32_t i = 0; i < recorded; ++i) {
       if (InTree(slices.kind[i], options_.python_stacks))
         ++counts[slices.track[i].value];
     }
     for (size_t t = 0; t < threads.size(); ++t)
       threads[t].events.reserve(counts[t]);
-    for (uint32_t i = 0; i < slices.size(); ++i) {
+    for (uint32_t i = 0; i < recorded; ++i) {
       if (InTree(slices.kind[i], options_.python_stacks)) {
         threads[slices.track[i].value].events.push_back(
             {slices.start_ns[i], slices.uid[i], i});
@@ -144,8 +208,9 @@ void Tree::BuildHost() {
     thread.ends.reserve(thread.events.size());
     total += thread.events.size();
   }
-  ParallelFor(options_.threads, threads.size(),
-              [&](size_t t) { Nest(*trace_, threads[t]); });
+  ParallelFor(options_.threads, threads.size(), [&](size_t t) {
+    Nest(*trace_, grafts, options_.python_stacks, threads[t]);
+  });
 
   slices_.reserve(total);
   parents_.reserve(total);

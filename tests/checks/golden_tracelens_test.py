@@ -10,12 +10,22 @@ TRAINING = ["h100-bert-small", "h100-falconsai-vit", "h100-owlv2",
             "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "mi300-qwen1.5-0.5b",
             "compile-triton", "normalization"]
 INFERENCE = ["sglang-qwen3-8b-prefilldecode"]
+# Replayed graphs with the trace of their capture.
+CAPTURED = ["vllm-decode-full", "vllm-prefilldecode-piecewise",
+            "xdit-flux1-sage"]
+
+
 def main():
     folder = shared()
     checks = Checks()
-    for name in TRAINING + INFERENCE:
+    for name in TRAINING + INFERENCE + CAPTURED:
+        traces = folder / "traces"
+        inputs = [traces / f"{name}.json.gz"]
+        if name in CAPTURED:
+            inputs = [traces / name / "replay.json.gz", "--capture",
+                      traces / name / "capture"]
         with temporary() as out:
-            lamina("report", folder / "traces" / f"{name}.json.gz",
+            lamina("report", *inputs,
                    "--layout", "tracelens" if name in TRAINING
                    else "tracelens-inference", "--format", "csv", "-o", out)
             # The list of the reference's defects, and the one beside this file.

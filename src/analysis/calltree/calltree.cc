@@ -171,7 +171,7 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
     line.total_ns += tree.DeviceTime(node);
     for (const SliceId s : tree.OwnDeviceWork(node))
       line.self_ns += trace.Duration(s);
-    line.host_ns += trace.Duration(tree.slice(node));
+    line.host_ns += trace.HostTime(tree.slice(node));
   }
   Table table(TreeSchema("op_tree", "Ops by calling context."));
   Printer(lines, LinkedTime(context), options, table).Print(roots, true);
@@ -195,7 +195,7 @@ Table MakeModuleTree(const Context& context, const TreeOptions& options) {
     ++line.kernels;
   }
   for (const tree::Modules::Call& call : modules.calls())
-    lines[call.path.value].host_ns += trace.Duration(call.slice);
+    lines[call.path.value].host_ns += trace.HostTime(call.slice);
   for (uint32_t i = 0; i < paths.size(); ++i) {
     lines[i].name = tree::Modules::ShortName(trace.Text(paths[i].name));
     lines[i].kind = "module";

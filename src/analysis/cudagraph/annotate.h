@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,6 +36,11 @@ struct Segment {
   int64_t batch = -1;   // from the annotation around it; -1: not known
   bool names = true;    // launches have kernel names
   std::vector<Tags> launches;
+  std::vector<tree::NodeId> calls;  // of the launches, in the trace's own tree
+  // Of a captured segment: the nodes between the two calls. Invalid for one of
+  // an eager trace, which begins at `begin_ns`.
+  tree::NodeId begin, end;
+  int64_t begin_ns = std::numeric_limits<int64_t>::min();
 };
 
 // Segments of a capture trace (between *StreamBeginCapture and

@@ -191,6 +191,9 @@ class Analysis {
     return context_.trace.slices
         .uid[context_.tree.slice(GroupOf(row).first).value];
   }
+  uint32_t EventOf(const Row& row) const {
+    return context_.trace.EventOf(context_.tree.slice(GroupOf(row).first));
+  }
   static double Percent(double part, double whole) {
     return whole > 0 ? 100.0 * part / whole : 0.0;
   }
@@ -251,7 +254,7 @@ class Analysis {
       } else {
         cells.resize(cells.size() + 4);
       }
-      cells.emplace_back(Uid(row));
+      cells.emplace_back(EventOf(row));
       table.AddRow(cells);
     }
     return table;

@@ -278,8 +278,9 @@ class Health {
       const bool graph = name.find("GraphLaunch") != std::string_view::npos;
       const bool launch =
           graph || name.find("LaunchKernel") != std::string_view::npos;
-      if (!launch) continue;
-      const size_t work = context_.tree.OwnDeviceWork(node).size();
+      // A captured call need not be replayed.
+      if (!launch || trace_.captured.Has(context_.tree.slice(node))) continue;
+      const size_t work = context_.tree.DeviceWork(node).size();
       if (graph) {
         ++graph_launches;
         graph_kernels += work;
@@ -294,13 +295,38 @@ class Health {
           static_cast<int64_t>(without_work));
     }
     if (graph_launches > 0) {
-      Add("graph_launches", "info",
+      const std::string value =
           fmt::format("{} launches, {} device events", graph_launches,
-                      GroupDigits(static_cast<int64_t>(graph_kernels))),
-          "Replayed work has no op of its own: give the capture trace with "
-          "--capture to see ops, shapes and modules.",
-          static_cast<int64_t>(graph_launches));
+                      GroupDigits(static_cast<int64_t>(graph_kernels)));
+      if (trace_.captured.empty()) {
+        Add("graph_launches", "info", value,
+            "Replayed work has no op of its own: give the capture trace with "
+            "--capture to see ops, shapes and modules.",
+            static_cast<int64_t>(graph_launches));
+      } else {
+        Replayed(value, graph_kernels);
+      }
     }
+  }
+
+  // Of the replayed work, how much has its captured call.
+  void Replayed(const std::string& value, size_t graph_kernels) {
+    size_t facts = 0;
+    size_t likely = 0;
+    const trace::Captured& captured = trace_.captured;
+    for (size_t row = 0; row < captured.calls.size(); ++row) {
+      if (!captured.calls[row].valid()) continue;
+      ++(captured.facts[row] != 0 ? facts : likely);
+    }
+    const size_t rest = graph_kernels - facts - likely;
+    Add("graph_launches", rest == 0 && likely == 0 ? "ok" : "info", value,
+        fmt::format("{} stand below the call that they were captured from for "
+                    "sure, {} below the likely one, {} below the launch. "
+                    "Captured calls have no host time.",
+                    GroupDigits(static_cast<int64_t>(facts)),
+                    GroupDigits(static_cast<int64_t>(likely)),
+                    GroupDigits(static_cast<int64_t>(rest))),
+        static_cast<int64_t>(facts));
   }
 
   void Structure() {

@@ -67,7 +67,7 @@ Result<ResultSet> Run(const Context& context) {
     if (owner.backward) self.backward += dur;
   }
   for (const tree::Modules::Call& call : modules.calls())
-    sums[call.path.value].host += trace.Duration(call.slice);
+    sums[call.path.value].host += trace.HostTime(call.slice);
   // Children stand behind their parents: add up from the end.
   for (size_t i = paths.size(); i-- > 0;) {
     if (!paths[i].parent.valid()) continue;

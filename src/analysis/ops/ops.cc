@@ -224,7 +224,7 @@ class OpTables {
         group.kernel_time += sum;
         group.busy += busy;
         group.subtree += tree_.DeviceTime(launcher.node);
-        group.host += trace_.Duration(slice);
+        group.host += trace_.HostTime(slice);
         group.kernels += work.size();
         group.varying += work.size() != group.first_kernels;
       };
@@ -253,6 +253,9 @@ class OpTables {
 
   uint32_t Uid(const Group& group) const {
     return trace_.Uid(tree_.slice(group.first));
+  }
+  uint32_t EventOf(const Group& group) const {
+    return trace_.EventOf(tree_.slice(group.first));
   }
   std::string_view FamilyName(size_t family) const {
     return context_.catalog.family(family).name;
@@ -328,7 +331,7 @@ class OpTables {
                 FamilyName(group->families.Largest()), group->times.size(),
                 group->kernels, group->kernel_time, Percent(group->kernel_time),
                 group->busy, group->subtree, group->host, Percent(running),
-                Uid(*group));
+                EventOf(*group));
     }
     return table;
   }
@@ -378,7 +381,7 @@ class OpTables {
                 RoundNs(stats.mean), RoundNs(stats.median), std_dev, stats.min,
                 stats.max, group->busy, group->kernels, group->varying,
                 list(&trace::OpArgs::types), list(&trace::OpArgs::strides),
-                list(&trace::OpArgs::concrete), Uid(*group));
+                list(&trace::OpArgs::concrete), EventOf(*group));
     }
     return table;
   }
@@ -397,9 +400,9 @@ class OpTables {
           trace_.Start(work[0]) - trace_.Start(tree_.slice(launch));
       const uint32_t step = context_.steps.StepOf(work[0]);
       table.Add(
-          trace_.Uid(slice), tree_.name(launcher.node),
+          trace_.EventOf(slice), tree_.name(launcher.node),
           owner.path.valid() ? Value(module_texts[owner.path.value]) : Value(),
-          trace_.Start(slice) - trace_.first_ns, trace_.Duration(slice),
+          trace_.Start(slice) - trace_.first_ns, trace_.HostTime(slice),
           work.size(), SumOf(trace_, work), UnionOf(trace_, work), latency,
           step == tree::Steps::kOutside
               ? Value()

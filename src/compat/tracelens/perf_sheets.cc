@@ -73,6 +73,10 @@ class Pricer {
     return it->second;
   }
 
+  static bool IsCompiled(const cost::OpModel& model) {
+    return model.model->name == "triton";
+  }
+
   // Of the call `source`; kernels are those of `node`.
   const Priced& Price(NodeId node, NodeId source, bool backward) {
     const Trace& trace = model_.trace();
@@ -174,7 +178,7 @@ class Pricer {
 
   // Compiled kernels have the plain name of their first sized type.
   static std::string Spec(const Priced& priced, const cost::Call& call) {
-    if (priced.model->model->name != "triton") return priced.cost->Spec();
+    if (!IsCompiled(*priced.model)) return priced.cost->Spec();
     for (const cost::Argument& argument : call.arguments) {
       std::string_view type = argument.type;
       if (!type.starts_with("c10::")) continue;
@@ -276,8 +280,11 @@ class Walk {
   // True when the subtree of the node is done.
   bool Visit(NodeId node) {
     if (!tree_.IsOp(node)) return false;
-    if (pricer_.Find(node) != nullptr) {
-      Take(node, &pricer_.Price(node, node, false));
+    if (const cost::OpModel* found = pricer_.Find(node)) {
+      const Priced& priced = pricer_.Price(node, node, false);
+      // TraceLens has no model of a compiled kernel whose sizes are missing.
+      const bool known = priced.cost || !Pricer::IsCompiled(*found);
+      Take(node, known ? &priced : nullptr);
       return true;
     }
     if (!ModelBelow(node)) {
@@ -621,8 +628,11 @@ void AddUnified(const Model& model, Pricer& pricer,
                                : first.node;
       entry = first.synthetic ? "Not found" : EntryPoint(model, place);
       const std::vector<SliceId> work = ByTotal(model, row->items);
-      stack = first.synthetic ? KernelList(model, work)
-                              : CallStackFull(model, work);
+      stack = first.synthetic
+                  ? KernelList(model, work)
+                  : CallStackFull(model, work,
+                                  first.pseudo != nullptr ? first.pseudo->name
+                                                          : std::string_view());
       cells.emplace_back(entry);
       cells.emplace_back(stack);
     }

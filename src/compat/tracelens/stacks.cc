@@ -106,10 +106,11 @@ std::string KernelList(const Model& model, std::span<const SliceId> work) {
   return ListOf(names);
 }
 
-std::string CallStackFull(const Model& model, std::span<const SliceId> work) {
+std::string CallStackFull(const Model& model, std::span<const SliceId> work,
+                          std::string_view pseudo) {
   std::vector<std::vector<std::string>> stacks;
   for (const SliceId s : work) {
-    std::vector<std::string> stack = {std::string(model.trace().Name(s))};
+    std::vector<std::string> stack;
     for (NodeId up = model.tree().launch(s); up.valid();
          up = model.tree().parent(up)) {
       const std::string_view name = model.tree().name(up);
@@ -122,6 +123,13 @@ std::string CallStackFull(const Model& model, std::span<const SliceId> work) {
       }
     }
     std::reverse(stack.begin(), stack.end());
+    if (!pseudo.empty()) {
+      // TraceLens climbs from the pseudo-op, then from the call below it.
+      const std::vector<std::string> above = stack;
+      stack.emplace_back(pseudo);
+      stack.insert(stack.end(), above.begin(), above.end());
+    }
+    stack.emplace_back(model.trace().Name(s));
     if (std::find(stacks.begin(), stacks.end(), stack) == stacks.end())
       stacks.push_back(std::move(stack));
   }
@@ -159,12 +167,13 @@ std::string EntryPoint(const Model& model, NodeId node) {
     const size_t colon = frame.rfind(": ");
     if (!Contains(frame, ".py") || colon == std::string_view::npos) continue;
     if (Contains(Lower(frame.substr(colon + 2)), local))
-      return std::string(frame);
+      return WithoutNumbers(frame);
   }
   for (NodeId up = tree.parent(node); up.valid(); up = tree.parent(up)) {
     if (tree.kind(up) != trace::Kind::kPython) continue;
     const std::string_view frame = tree.name(up);
-    if (Contains(frame, ".py") && !IsWrapper(frame)) return std::string(frame);
+    if (Contains(frame, ".py") && !IsWrapper(frame))
+      return WithoutNumbers(frame);
   }
   return "Not found";
 }

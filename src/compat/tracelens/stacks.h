@@ -25,15 +25,16 @@ std::string CallStack(const Model& model, NodeId node);
 
 // From the root to the kernels: modules, ops and frames with "::" or "/".
 // Kernels with different stacks: the common part, then a list per tail, in
-// the order of `work`.
-std::string CallStackFull(const Model& model, std::span<const SliceId> work);
+// the order of `work`. Of a pseudo-op `pseudo` is its name, else empty.
+std::string CallStackFull(const Model& model, std::span<const SliceId> work,
+                          std::string_view pseudo);
 
 // The names of the kernels alone.
 std::string KernelList(const Model& model, std::span<const SliceId> work);
 
 // The Python frame that made the call: below the op the first whose function
 // holds the op's own name, else the nearest above that is no wrapper of the
-// framework, else "Not found".
+// framework, else "Not found"; without numbers.
 std::string EntryPoint(const Model& model, NodeId node);
 
 }  // namespace lamina::compat::tracelens

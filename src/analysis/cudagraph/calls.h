@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The names that capture and replay have in common: of launch calls, of
+// kernels, and of the ranges that say how large a batch was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lamina::cudagraph {
+
+// Launches of kernels, copies and fills; not of whole graphs.
+bool IsLaunch(std::string_view call);
+bool IsGraphLaunch(std::string_view call);
+
+// A kernel name as both sides write it: demangled, without clone suffixes;
+// copies and fills by kind.
+std::string TokenOf(std::string_view kernel);
+
+// The batch that the range of a capture or of a step names; -1 if none.
+int64_t BatchOf(std::string_view range);
+
+}  // namespace lamina::cudagraph

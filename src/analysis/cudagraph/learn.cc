@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What captured or eager launches were called from.
+#include <algorithm>
+#include <map>
+#include <re2/re2.h>
+
+#include "analysis/cudagraph/annotate.h"
+#include "analysis/cudagraph/calls.h"
+#include "base/text.h"
+#include "tree/modules.h"
+
+namespace lamina::cudagraph {
+namespace {
+
+using analysis::Context;
+using trace::SliceId;
+using tree::NodeId;
+
+// Frames of frameworks, interpreters and launch machinery.
+bool IsFrameworkFrame(std::string_view name) {
+  for (const std::string_view word :
+       {"torch/", "triton/", "importlib", "contextlib", "<built-in",
+        "threading.py", "multiprocessing", "nn.Module: ", "runpy.py",
+        "asyncio/"}) {
+    if (Contains(name, word)) return true;
+  }
+  return !Contains(name, ".py(");
+}
+
+// The number of the last "Name_12" in a path that a layer may have.
+int64_t LayerOf(std::string_view path) {
+  static const RE2 kLayer(R"((?:Layer|Block)[A-Za-z0-9]*_(\d+))");
+  int64_t number = -1;
+  re2::StringPiece text(path.data(), path.size());
+  while (RE2::FindAndConsume(&text, kLayer, &number)) {
+  }
+  return number;
+}
+
+class Collector {
+ public:
+  Collector(const Context& context, uint32_t file, const RE2& tags)
+      : context_(context),
+        trace_(context.trace),
+        tree_(context.tree),
+        file_(file),
+        tags_(tags) {
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      if (trace_.slices.kind[i] == trace::Kind::kAnnotation)
+        ranges_[trace_.slices.track[i].value].push_back(SliceId(i));
+    }
+    for (auto& [track, list] : ranges_) {
+      std::stable_sort(list.begin(), list.end(), [&](SliceId a, SliceId b) {
+        return trace_.Start(a) < trace_.Start(b);
+      });
+    }
+  }
+
+  std::vector<Segment> Run() {
+    // Calls of each thread in order; nodes are in that order already.
+    Segment* open = nullptr;
+    uint32_t thread = UINT32_MAX;
+    for (uint32_t n = 0; n < tree_.size(); ++n) {
+      const NodeId node(n);
+      if (!trace::IsApiCall(tree_.kind(node))) continue;
+      const uint32_t own = trace_.slices.track[tree_.slice(node).value].value;
+      if (own != thread) Close(open, node);
+      thread = own;
+      const std::string_view name = tree_.name(node);
+      if (Contains(name, "StreamBeginCapture")) {
+        Close(open, node);
+        open = Add(node);
+        open->begin = NodeId(n + 1);
+      } else if (Contains(name, "StreamEndCapture")) {
+        Close(open, node);
+      } else if (open != nullptr && IsLaunch(name) && Outermost(node)) {
+        open->launches.push_back(TagsOf(node, open->names));
+        open->calls.push_back(node);
+      }
+    }
+    Close(open, NodeId(static_cast<uint32_t>(tree_.size())));
+    std::erase_if(segments_,
+                  [](const Segment& s) { return s.launches.empty(); });
+    if (segments_.empty()) Eager();
+    for (uint32_t i = 0; i < segments_.size(); ++i) segments_[i].number = i;
+    return std::move(segments_);
+  }
+
+ private:
+  // A driver call inside a runtime call is the same launch.
+  bool Outermost(NodeId node) const {
+    const NodeId parent = tree_.parent(node);
+    return !parent.valid() || !trace::IsApiCall(tree_.kind(parent)) ||
+           !IsLaunch(tree_.name(parent));
+  }
+
+  static void Close(Segment*& open, NodeId end) {
+    if (open != nullptr) open->end = end;
+    open = nullptr;
+  }
+
+  Segment* Add(NodeId node) {
+    Segment segment;
+    segment.file = file_;
+    segment.batch = BatchAround(node);
+    segments_.push_back(std::move(segment));
+    return &segments_.back();
+  }
+
+  int64_t BatchAround(NodeId node) const {
+    int64_t batch = -1;
+    ForRanges(node, [&](std::string_view name) {
+      const int64_t own = BatchOf(name);
+      if (own >= 0) batch = own;
+    });
+    return batch;
+  }
+
+  // Ranges of the thread that hold the start of a node, outermost first.
+  template <class F>
+  void ForRanges(NodeId node, F f) const {
+    const SliceId slice = tree_.slice(node);
+    const auto it = ranges_.find(trace_.slices.track[slice.value].value);
+    if (it == ranges_.end()) return;
+    const int64_t at = trace_.Start(slice);
+    for (const SliceId s : it->second) {
+      if (trace_.Start(s) > at) break;
+      if (at < trace_.End(s)) f(trace_.Name(s));
+    }
+  }
+
+  // Launches whose kernels are in the trace, step by step.
+  void Eager() {
+    std::map<uint32_t, std::vector<std::pair<int64_t, NodeId>>> steps;
+    for (uint32_t n = 0; n < tree_.size(); ++n) {
+      const NodeId node(n);
+      if (tree_.OwnDeviceWork(node).empty() || IsGraphLaunch(tree_.name(node)))
+        continue;
+      const int64_t at = trace_.Start(tree_.slice(node));
+      steps[context_.steps.StepAt(at)].emplace_back(at, node);
+    }
+    for (auto& [step, launches] : steps) {
+      std::stable_sort(
+          launches.begin(), launches.end(),
+          [](const auto& a, const auto& b) { return a.first < b.first; });
+      Segment* segment = Add(launches[0].second);
+      if (step != tree::Steps::kOutside)
+        segment->begin_ns = context_.steps.steps()[step].host.start_ns;
+      for (const auto& [at, node] : launches) {
+        for (const SliceId s : tree_.OwnDeviceWork(node)) {
+          Tags tags = TagsOf(node, segment->names);
+          tags.name = TokenOf(trace_.Name(s));
+          segment->launches.push_back(std::move(tags));
+          segment->calls.push_back(node);
+        }
+      }
+      segment->names = true;
+    }
+  }
+
+  Tags TagsOf(NodeId node, bool& names) const {
+    Tags tags;
+    const trace::ApiArgs* args = trace_.Api(tree_.slice(node));
+    const std::string_view call = tree_.name(node);
+    if (args != nullptr && args->kernel.valid()) {
+      tags.name = TokenOf(trace_.strings[args->kernel]);
+    } else if (Contains(call, "Memcpy") || Contains(call, "Memset")) {
+      tags.name = TokenOf(call);
+    } else {
+      tags.name = "(kernel)";
+      names = false;
+    }
+    for (NodeId up = tree_.parent(node); up.valid(); up = tree_.parent(up)) {
+      const std::string_view name = tree_.name(up);
+      if (tree_.IsOp(up)) {
+        if (tags.op.empty()) {
+          tags.op = name;
+          tags.op_path = name;
+          if (const trace::OpArgs* op = trace_.Op(tree_.slice(up))) {
+            if (op->dims.valid()) tags.dims = trace_.strings[op->dims];
+            if (op->types.valid()) tags.types = trace_.strings[op->types];
+          }
+        } else {
+          tags.op_path = std::string(name) + " > " + tags.op_path;
+        }
+      } else if (tree_.kind(up) == trace::Kind::kPython && tags.line.empty() &&
+                 !IsFrameworkFrame(name)) {
+        tags.line = name;
+      }
+    }
+    const auto call_id = context_.modules.empty()
+                             ? tree::ModuleCallId()
+                             : context_.modules.Enclosing(node);
+    if (call_id.valid()) {
+      tags.module =
+          context_.modules.PathText(context_.modules.call(call_id).path);
+      tags.layer = LayerOf(tags.module);
+    }
+    ForRanges(node, [&](std::string_view name) {
+      if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), tags_))
+        return;
+      if (!tags.ranges.empty()) tags.ranges += ", ";
+      tags.ranges += name;
+    });
+    return tags;
+  }
+
+  const Context& context_;
+  const trace::Trace& trace_;
+  const tree::Tree& tree_;
+  uint32_t file_;
+  const RE2& tags_;
+  std::map<uint32_t, std::vector<SliceId>> ranges_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace
+
+Result<std::vector<Segment>> CollectSegments(const Context& context,
+                                             uint32_t file,
+                                             const std::string& tags) {
+  const RE2 pattern(tags, RE2::Quiet);
+  if (!pattern.ok()) {
+    return Fail(UsageError("--tags: " + pattern.error(),
+                           "expected a regular expression (RE2)"));
+  }
+  return Collector(context, file, pattern).Run();
+}
+
+}  // namespace lamina::cudagraph

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/captures.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/byte_source.h"
+
+namespace lamina::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kDetails = "execution_details.json";
+
+// Batches of the captures in a folder, by file name; empty when the folder
+// does not say, or says it in another form.
+std::map<std::string, int64_t> BatchesOf(const fs::path& folder) {
+  std::map<std::string, int64_t> batches;
+  constexpr size_t kLimit = size_t{64} << 20;
+  const auto text = ReadAll((folder / kDetails).string(), kLimit);
+  if (!text) return batches;
+  const auto list = nlohmann::json::parse(*text, nullptr, false);
+  if (!list.is_array()) return batches;
+  for (const auto& entry : list) {
+    if (!entry.is_object()) continue;
+    const auto file = entry.find("file");
+    const auto batch = entry.find("batch_size");
+    if (file != entry.end() && file->is_string() && batch != entry.end() &&
+        batch->is_number_integer())
+      batches[file->get<std::string>()] = batch->get<int64_t>();
+  }
+  return batches;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> FindTraces(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return std::vector<std::string>{path};
+  std::vector<std::string> files;
+  fs::recursive_directory_iterator it(path, error);
+  for (; !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code ignored;
+    if (!it->is_regular_file(ignored) || name == kDetails ||
+        name.find(".truth.") != std::string::npos)
+      continue;
+    for (const char* end : {".json", ".json.gz", ".json.zst"}) {
+      if (name.ends_with(end)) files.push_back(it->path().string());
+    }
+  }
+  if (files.empty()) {
+    return Fail(InputError(path, "the folder holds no trace",
+                           "give the folder with the capture traces"));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<Captures> OpenCaptures(const std::vector<std::string>& paths,
+                              const std::string& tags,
+                              const OpenOptions& options) {
+  Captures captures;
+  for (const std::string& path : paths) {
+    LAMINA_ASSIGN(auto found, FindTraces(path));
+    captures.files.insert(captures.files.end(), found.begin(), found.end());
+  }
+  OpenOptions open = options;
+  open.captures.clear();
+  analysis::Settings settings;
+  settings.threads = options.threads;
+  std::map<fs::path, std::map<std::string, int64_t>> details;
+  for (uint32_t i = 0; i < captures.files.size(); ++i) {
+    const fs::path file = captures.files[i];
+    LAMINA_ASSIGN(auto session, Session::Open(captures.files[i], open));
+    LAMINA_ASSIGN(const analysis::Context* const context,
+                  session->ContextFor(tree::LinkMode::kAuto, true, settings));
+    LAMINA_ASSIGN(auto own, cudagraph::CollectSegments(*context, i, tags));
+    auto [folder, is_new] = details.try_emplace(file.parent_path());
+    if (is_new) folder->second = BatchesOf(file.parent_path());
+    const auto batch = folder->second.find(file.filename().string());
+    for (cudagraph::Segment& segment : own) {
+      if (batch != folder->second.end()) segment.batch = batch->second;
+      captures.segments.push_back(std::move(segment));
+    }
+    open.catalog = session->shared_catalog();
+    captures.sessions.push_back(std::move(session));
+    captures.contexts.push_back(context);
+  }
+  return captures;
+}
+
+}  // namespace lamina::engine
