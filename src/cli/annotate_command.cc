@@ -2,89 +2,225 @@
 //
 // lamina annotate: who launched this replayed kernel?
 #include <algorithm>
+#include <filesystem>
 
-#include "analysis/cudagraph/annotate.h"
+#include "analysis/cudagraph/names.h"
 #include "base/decimal.h"
-#include "base/escape.h"
 #include "cli/commands.h"
-#include "emit/chrome/copy.h"
+#include "engine/augment.h"
 #include "engine/captures.h"
 
 namespace lamina::cli {
 namespace {
 
+using cudagraph::Segment;
+using cudagraph::TagKind;
+
 struct Options {
   std::string replay;
   std::vector<std::string> from;
   std::string trace_out;
-  std::string tags = "^line_";
+  std::string method = "align";
+  std::string tags;  // empty: not given
+  std::vector<std::string> levels;
+  std::string batch = "auto";
   std::string require;
 };
 
-void AppendMember(std::string& out, std::string_view key,
-                  std::string_view value, bool quoted) {
-  if (value.empty()) return;
-  if (!out.empty()) out += ',';
-  AppendJsonQuoted(out, key);
-  out += ':';
-  if (quoted) {
-    AppendJsonQuoted(out, value);
-  } else {
-    out += value;
-  }
-}
+// What the options say, checked.
+struct Request {
+  bool by_name = false;
+  bool classic = false;  // the simple method, exactly
+  TagKind kind = TagKind::kRange;
+  engine::AugmentLevels levels;
+  std::optional<int64_t> batch;
+  std::optional<double> required;
+};
 
-// What is added to the arguments of one replayed kernel.
-std::string Arguments(const cudagraph::Annotation& annotation,
-                      const cudagraph::Replay& replay, size_t position) {
-  const cudagraph::Match& match = replay.matches[position];
-  const cudagraph::Tags tags = annotation.TagsOf(replay, position);
-  std::string out;
-  AppendMember(out, "source_lines",
-               tags.ranges.empty() ? tags.line : tags.ranges, true);
-  AppendMember(out, "lamina_op", tags.op, true);
-  AppendMember(out, "lamina_op_path", tags.op_path, true);
-  AppendMember(out, "lamina_module", tags.module, true);
-  if (tags.layer >= 0)
-    AppendMember(out, "lamina_layer", std::to_string(tags.layer), false);
-  AppendMember(out, "lamina_input_dims", tags.dims, false);
-  AppendMember(out, "lamina_input_type", tags.types, false);
-  AppendMember(out, "lamina_evidence", cudagraph::LevelName(match.level), true);
-  AppendMember(out, "lamina_confidence", cudagraph::ConfidenceOf(match.level),
-               true);
-  if (match.alternatives > 1)
-    AppendMember(out, "lamina_alternatives", std::to_string(match.alternatives),
-                 false);
-  if (match.partner != cudagraph::Match::kNoPartner) {
-    const auto& segment =
-        annotation.segments[static_cast<size_t>(replay.segment)];
-    AppendMember(out, "lamina_source",
-                 "[" + std::to_string(segment.file) + "," +
-                     std::to_string(segment.number) + "," +
-                     std::to_string(match.partner) + "]",
-                 false);
+Result<Request> Parse(const Options& options) {
+  Request request;
+  request.by_name = options.method == "name";
+  request.classic =
+      request.by_name && options.tags.empty() && options.levels.empty();
+  if (!options.levels.empty()) {
+    request.levels = {false, false, false, false};
+    for (const std::string& name : options.levels) {
+      const auto kind = cudagraph::FindTagKind(name);
+      if (!kind) {
+        return Fail(UsageError("--levels: there is no level '" + name + "'",
+                               "op, instance, module, line or range"));
+      }
+      request.levels.op |= *kind == TagKind::kOp || *kind == TagKind::kInstance;
+      request.levels.module |= *kind == TagKind::kModule;
+      request.levels.line |= *kind == TagKind::kLine;
+      request.levels.range |= *kind == TagKind::kRange;
+    }
+    if (request.by_name && options.levels.size() > 1) {
+      return Fail(UsageError("--method name has one kind of tag",
+                             "give one level, for example --levels line"));
+    }
+    request.kind = *cudagraph::FindTagKind(options.levels[0]);
   }
-  return out;
-}
-
-Status WriteTrace(const std::string& input, const std::string& output,
-                  const trace::Trace& trace,
-                  const cudagraph::Annotation& annotation) {
-  std::vector<emit::Addition> additions;
-  for (const cudagraph::Replay& replay : annotation.replays) {
-    for (size_t i = 0; i < replay.work.size(); ++i) {
-      emit::Addition addition;
-      addition.offset = trace.slices.offset[replay.work[i].value];
-      addition.args = Arguments(annotation, replay, i);
-      additions.push_back(std::move(addition));
+  if (options.batch != "auto") {
+    request.batch = ParseInt(options.batch);
+    if (!request.batch || *request.batch < 0) {
+      return Fail(
+          UsageError("--batch: expected a number or auto", "for example 32"));
     }
   }
-  std::sort(additions.begin(), additions.end(),
-            [](const auto& a, const auto& b) { return a.offset < b.offset; });
-  LAMINA_ASSIGN(const auto source, OpenByteSource(input));
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
-  LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, additions));
-  return sink->Close();
+  if (!options.require.empty()) {
+    std::string text = options.require;
+    if (text.ends_with('%')) text.pop_back();
+    request.required = ParseDouble(text);
+    if (!request.required || *request.required < 0 || *request.required > 100) {
+      return Fail(
+          UsageError("--require: expected a percentage", "for example 90%"));
+    }
+  }
+  return request;
+}
+
+// One replay and where its annotated copy goes; empty: nowhere.
+struct Job {
+  std::string input;
+  std::string output;
+};
+
+// A folder has one replay per rank; their copies keep their names.
+Result<std::vector<Job>> Jobs(const Options& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(options.replay, error))
+    return std::vector<Job>{{options.replay, options.trace_out}};
+  LAMINA_ASSIGN(const auto files, engine::FindTraces(options.replay));
+  std::vector<Job> jobs;
+  for (const std::string& file : files) {
+    Job job{file, {}};
+    if (!options.trace_out.empty()) {
+      const fs::path out = fs::path(options.trace_out) /
+                           fs::path(file).lexically_relative(options.replay);
+      fs::create_directories(out.parent_path(), error);
+      if (error) {
+        return Fail(InputError(out.parent_path().string(),
+                               "cannot be made: " + error.message(),
+                               "give a folder for a folder of replays"));
+      }
+      job.output = out.string();
+    }
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+// The captures of the rank of a replay; all when either side knows no rank.
+std::vector<Segment> SegmentsFor(const engine::Captures& captures,
+                                 const trace::Trace& replay,
+                                 const std::string& path, bool several) {
+  if (!several) return captures.segments;
+  const std::optional<int64_t> rank = engine::RankOf(replay, path);
+  std::vector<Segment> own;
+  for (const Segment& segment : captures.segments) {
+    const auto other = engine::RankOf(captures.contexts[segment.file]->trace,
+                                      captures.files[segment.file]);
+    if (!rank || !other || *rank == *other) own.push_back(segment);
+  }
+  return own;
+}
+
+Result<cudagraph::NameTags> NamesOf(const engine::Captures& captures,
+                                    const std::vector<Segment>& segments,
+                                    const Request& request,
+                                    const std::string& tags) {
+  if (!request.classic) return cudagraph::TagsByName(segments, request.kind);
+  cudagraph::NameTags names;
+  for (const analysis::Context* context : captures.contexts)
+    LAMINA_TRY(cudagraph::AddClassicTags(*context, tags, names));
+  return names;
+}
+
+// The number of a replay that is the only one.
+constexpr int64_t kOnly = -1;
+
+// The tables of one replay more, with its number in front when there are
+// several.
+void Append(ResultSet& all, ResultSet one, int64_t number) {
+  if (number == kOnly) {
+    all.Append(std::move(one));
+    return;
+  }
+  for (Table& table : one.tables) {
+    Schema schema = table.schema();
+    schema.columns.insert(
+        schema.columns.begin(),
+        {"trace", ColumnType::kInt, "Number of the replay trace, from 0."});
+    auto known = std::find_if(
+        all.tables.begin(), all.tables.end(),
+        [&](const Table& other) { return other.name() == table.name(); });
+    if (known == all.tables.end()) {
+      all.tables.emplace_back(std::move(schema));
+      known = all.tables.end() - 1;
+    }
+    std::vector<Value> row;
+    for (size_t r = 0; r < table.rows(); ++r) {
+      row.assign(1, Value(number));
+      for (size_t c = 0; c < table.columns(); ++c)
+        row.push_back(table.At(r, c));
+      known->AddRow(row);
+    }
+  }
+  for (Note& note : one.notes) {
+    note.text = "trace " + std::to_string(number) + ": " + note.text;
+    all.notes.push_back(std::move(note));
+  }
+}
+
+// Annotates one replay; returns the share of its kernels that are facts.
+Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
+                           const Request& request, const std::string& tags,
+                           int64_t number, Common& common, ResultSet& result) {
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  LAMINA_ASSIGN(auto session, engine::Session::Open(job.input, common.Open()));
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  const trace::Trace& trace = session->trace();
+  if (captures.files.empty() && trace.graph_nodes.empty()) {
+    return Fail(UsageError(
+        "--from: the trace does not hold how its graphs were recorded",
+        "give the trace of the capture or of an eager run"));
+  }
+  if (!job.output.empty()) LAMINA_TRY(CheckCopyable(trace, "--trace"));
+  cudagraph::Annotation annotation;
+  {
+    const ScopedStage stage(&common.times, "align");
+    annotation = cudagraph::Annotate(
+        *context, SegmentsFor(captures, trace, job.input, number != kOnly),
+        request.batch);
+  }
+  ResultSet tables;
+  if (request.by_name) {
+    LAMINA_ASSIGN(const auto names,
+                  NamesOf(captures, annotation.segments, request, tags));
+    tables =
+        cudagraph::NameResult(*context, annotation, names, request.classic);
+    if (!job.output.empty()) {
+      const ScopedStage stage(&common.times, "copy");
+      LAMINA_TRY(engine::WriteSourceLines(
+          job.input, job.output, trace, annotation, [&](trace::SliceId s) {
+            return cudagraph::JoinedTags(*context, names, request.classic, s);
+          }));
+    }
+  } else {
+    tables = cudagraph::AnnotationTables(*context, annotation);
+    if (!job.output.empty()) {
+      const ScopedStage stage(&common.times, "copy");
+      LAMINA_TRY(engine::WriteAugmented(job.input, job.output, trace,
+                                        annotation, request.levels));
+    }
+  }
+  tables.tables.push_back(cudagraph::MethodTable(*context, annotation));
+  Append(result, std::move(tables), number);
+  return annotation.FactShare();
 }
 
 Result<int> RunAnnotate(Options options, Common& common) {
@@ -95,62 +231,42 @@ Result<int> RunAnnotate(Options options, Common& common) {
     options.trace_out = common.output;
     common.output = "-";
   }
-  std::optional<double> required;
-  if (!options.require.empty()) {
-    std::string text = options.require;
-    if (text.ends_with('%')) text.pop_back();
-    required = ParseDouble(text);
-    if (!required || *required < 0 || *required > 100) {
-      return Fail(
-          UsageError("--require: expected a percentage", "for example 90%"));
-    }
-  }
+  LAMINA_ASSIGN(const Request request, Parse(options));
   if (options.replay == "-" && !options.trace_out.empty()) {
     return Fail(UsageError("--trace needs a file to copy",
                            "give the trace by its name, not as -"));
   }
-  analysis::Settings settings;
-  settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(auto captures, engine::OpenCaptures(options.from, options.tags,
-                                                    common.Open()));
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.replay, common.Open()));
-  LAMINA_ASSIGN(const analysis::Context* const context,
-                session->ContextFor(tree::LinkMode::kAuto, false, settings));
-  if (options.from.empty() && session->trace().graph_nodes.empty()) {
-    return Fail(UsageError(
-        "--from: the trace does not hold how its graphs were recorded",
-        "give the trace of the capture or of an eager run"));
-  }
-  if (!options.trace_out.empty())
-    LAMINA_TRY(CheckCopyable(session->trace(), "--trace"));
-  const cudagraph::Annotation annotation =
-      cudagraph::Annotate(*context, std::move(captures.segments));
-  if (!options.trace_out.empty()) {
-    const ScopedStage stage(&common.times, "copy");
-    LAMINA_TRY(WriteTrace(options.replay, options.trace_out, session->trace(),
-                          annotation));
-  }
+  const std::string tags = options.tags.empty() ? "^line_" : options.tags;
+  LAMINA_ASSIGN(const auto jobs, Jobs(options));
+  LAMINA_ASSIGN(const auto captures,
+                engine::OpenCaptures(options.from, tags, common.Open()));
   Document document;
   document.command = "annotate";
-  document.inputs = {options.replay};
+  double least = 1;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    document.inputs.push_back(jobs[i].input);
+    const int64_t number = jobs.size() > 1 ? static_cast<int64_t>(i) : kOnly;
+    LAMINA_ASSIGN(const double share,
+                  AnnotateOne(jobs[i], captures, request, tags, number, common,
+                              document.result));
+    least = std::min(least, share);
+  }
   document.inputs.insert(document.inputs.end(), captures.files.begin(),
                          captures.files.end());
-  document.result = cudagraph::AnnotationTables(*context, annotation);
   if (common.format == "table" && common.top == 0) {
     std::erase_if(document.result.tables, [](const Table& table) {
       return table.name() == "annotate_kernels";
     });
   }
   LAMINA_TRY(Write(document, common));
-  if (required && 100.0 * annotation.FactShare() < *required)
-    return kCheckFailed;
-  return kFine;
+  return request.required && 100.0 * least < *request.required ? kCheckFailed
+                                                               : kFine;
 }
 
 Run Add(CLI::App& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("replay", options->replay, "Trace with replayed graphs")
+  app.add_option("replay", options->replay,
+                 "Trace with replayed graphs, or a folder with one per rank")
       ->required();
   app.add_option("--from", options->from,
                  "Traces of the capture or of an eager run, or a folder of "
@@ -158,8 +274,22 @@ Run Add(CLI::App& app, Common& common) {
                  "each kernel goes back to (Nsight Systems)");
   app.add_option("--trace", options->trace_out,
                  "Write the replay with the tags in the arguments of its "
-                 "kernels to this file; -o FILE.json.gz does the same");
-  app.add_option("--tags", options->tags, "Ranges that count as tags (RE2)")
+                 "kernels to this file (for a folder: to this folder); "
+                 "-o FILE.json.gz does the same");
+  app.add_option("--method", options->method,
+                 "align: every kernel by its place; name: all tags of its "
+                 "name, as the simple method does it, for comparison")
+      ->check(CLI::IsMember({"align", "name"}))
+      ->capture_default_str();
+  app.add_option("--tags", options->tags,
+                 "Ranges that count as tags (RE2; default: ^line_)");
+  app.add_option("--levels", options->levels,
+                 "Tags to write: op, instance, module, line, range (default: "
+                 "all); with --method name the one to collect")
+      ->delimiter(',');
+  app.add_option("--batch", options->batch,
+                 "Batch of the replays: its capture is the smallest that "
+                 "holds it (auto: what the steps say)")
       ->capture_default_str();
   app.add_option("--require", options->require,
                  "Exit with 1 when fewer kernels are matched for sure: 90%");

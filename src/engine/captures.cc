@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/byte_source.h"
+#include "base/decimal.h"
 
 namespace lamina::engine {
 namespace {
@@ -59,6 +60,20 @@ Result<std::vector<std::string>> FindTraces(const std::string& path) {
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+std::optional<int64_t> RankOf(const trace::Trace& trace,
+                              const std::string& path) {
+  if (trace.info.rank) return trace.info.rank;
+  const std::string name = fs::path(path).filename().string();
+  const size_t word = name.find("rank");
+  if (word == std::string::npos) return std::nullopt;
+  size_t begin = word + 4;
+  while (begin < name.size() && (name[begin] == '_' || name[begin] == '-'))
+    ++begin;
+  size_t end = begin;
+  while (end < name.size() && name[end] >= '0' && name[end] <= '9') ++end;
+  return ParseInt(std::string_view(name).substr(begin, end - begin));
 }
 
 Result<Captures> OpenCaptures(const std::vector<std::string>& paths,

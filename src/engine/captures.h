@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct Captures {
 // The traces of a folder, by name, those below it too; a file as itself.
 // Errors: a folder without a trace.
 Result<std::vector<std::string>> FindTraces(const std::string& path);
+
+// The rank of a trace: what it says of itself, else the number behind "rank" in
+// its name.
+std::optional<int64_t> RankOf(const trace::Trace& trace,
+                              const std::string& path);
 
 // Opens files and folders of traces and collects the segments of all. Batch
 // and mode of a file come from an execution_details.json beside it, where there

@@ -2,13 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """lamina annotate gives replayed kernels what they were captured from, says how
 sure it is, and leaves the rest of the trace alone."""
+import bisect
+import collections
 import gzip
 import json
 import pathlib
 import subprocess
 
-from common import ROOT, SAMPLES, Checks, lamina, shared, temporary
+from common import ROOT, SAMPLES, Checks, is_added, lamina, shared, temporary
 
+# By kind of tag: kernels whose name has one tag only.
+NAMES = {"vllm-decode-full": {"instance": 2, "op": 421, "line": 373},
+         "vllm-prefilldecode-piecewise": {"instance": 2, "op": 361,
+                                          "line": 313},
+         "xdit-flux1-sage": {"instance": 64, "op": 5200, "line": 6264}}
 # Pair, replayed kernels, level of all of them, launches.
 PAIRS = [("vllm-decode-full", 421, "exact", 1),
          ("vllm-prefilldecode-piecewise", 361, "exact", 25),
@@ -38,7 +45,7 @@ def check_truth(checks, folder, source, what):
     annotate(folder / "replay.json.gz", "--from", source, "--trace", out)
     truth = json.loads(gzip.decompress(
         (folder / "replay.truth.json.gz").read_bytes()))["device_work"]
-    after = events(out)
+    after = [e for e in events(out) if not is_added(e)]
     wrong = facts = replayed = 0
     for uid, op, module, replay in zip(truth["uid"], truth["op"],
                                        truth["module"], truth["replay"]):
@@ -54,13 +61,176 @@ def check_truth(checks, folder, source, what):
           f"{wrong} of them wrong")
     checks.equal(f"{what}: all are facts", facts, replayed)
     checks.equal(f"{what}: none is wrong", wrong, 0)
+    check_tracks(checks, out, what)
     before = events(folder / "replay.json.gz")
     checks.equal(f"{what}: nothing else changed",
                  [without_additions(e) for e in after], before)
 
 
+def nanoseconds(value):
+    return round(value * 1000)
+
+
+def check_tracks(checks, path, what):
+    """Spans of ops and modules nest, and every kernel lies in its own."""
+    all_events = events(path)
+    spans = collections.defaultdict(list)
+    names = {}
+    for e in all_events:
+        if not is_added(e):
+            continue
+        if e["ph"] == "M" and e["name"] == "thread_name":
+            names[e["pid"], e["tid"]] = e["args"]["name"]
+        if e["ph"] == "X":
+            start = nanoseconds(e["ts"])
+            spans[e["pid"], e["tid"]].append(
+                (start, -(start + nanoseconds(e["dur"])), e["name"]))
+    misnested = 0
+    stacks = {"ops": collections.defaultdict(list),
+              "modules": collections.defaultdict(list)}
+    for track, list_ in spans.items():
+        stack = []
+        stream = names[track].split()[-1]
+        for start, end, name in sorted(list_):
+            end = -end
+            while stack and stack[-1][1] <= start:
+                stack.pop()
+            misnested += bool(stack) and stack[-1][1] < end
+            stack.append((start, end, name))
+            stacks[names[track].split()[0]][stream].append(
+                (start, end, [s[2] for s in stack]))
+    checks.equal(f"{what}: spans nest", misnested, 0)
+    wrong = kernels = 0
+    for kind, tag in (("ops", "lamina_op"), ("modules", "lamina_module")):
+        starts = {stream: [s[0] for s in list_]
+                  for stream, list_ in stacks[kind].items()}
+        for e in all_events:
+            text = e.get("args", {}).get(tag)
+            if is_added(e) or not text or not e["dur"]:
+                continue
+            kernels += 1
+            stream = str(e["args"]["stream"])
+            at = nanoseconds(e["ts"])
+            k = bisect.bisect_right(starts[stream], at) - 1
+            # The innermost that has not ended.
+            while k >= 0 and stacks[kind][stream][k][1] <= at:
+                k -= 1
+            wrong += k < 0 or "/".join(stacks[kind][stream][k][2]) != text
+    print(f"{what}: {kernels} places of kernels in tracks, {wrong} wrong")
+    checks.true(f"{what}: tracks", kernels > 0)
+    checks.equal(f"{what}: kernels outside their span", wrong, 0)
+
+
+def simple_method(eager, replay):
+    """What the simple method writes, by number of the replayed kernel: the
+    first range of the file around each cudaLaunchKernel, by kernel name."""
+    ranges = [e for e in eager if e.get("cat") in ("user_annotation", "cpu_op")
+              and e["name"].startswith("line_")]
+    tag_of = {}
+    for e in eager:
+        if e.get("name") != "cudaLaunchKernel":
+            continue
+        for r in ranges:
+            if (r["pid"], r["tid"]) == (e["pid"], e["tid"]) and \
+                    r["ts"] <= e["ts"] <= r["ts"] + r["dur"]:
+                tag_of[e["args"]["correlation"]] = r["name"]
+                break
+    tags = {}
+    for e in eager:
+        tag = tag_of.get(e.get("args", {}).get("correlation"))
+        if e.get("cat") == "kernel" and tag is not None:
+            list_ = tags.setdefault(e["name"], [])
+            if tag not in list_:
+                list_.append(tag)
+    launches = {e["args"]["correlation"] for e in replay
+                if "GraphLaunch" in str(e.get("name"))}
+    return {uid: ", ".join(tags[e["name"]]) for uid, e in enumerate(replay)
+            if e.get("cat") == "kernel" and e["name"] in tags
+            and e["args"].get("correlation") in launches}
+
+
+def check_simple_method(checks):
+    graphs = SAMPLES / "graphs"
+    eager = events(graphs / "eager.json.gz")
+    # A tag around every third op and a wide one around some of them, as
+    # record_function and its fast form write them.
+    tagged = []
+    number = 0
+    for e in eager:
+        if e.get("cat") == "cpu_op":
+            number += 1
+            if number % 3 == 0:
+                cat = "cpu_op" if number % 2 else "user_annotation"
+                tagged.append({**e, "cat": cat, "args": {},
+                               "name": f"line_{number % 40}_{cat}"})
+            if number % 31 == 0:
+                tagged.append({**e, "cat": "user_annotation", "args": {},
+                               "dur": e["dur"] * 30, "name": f"line_{number}"})
+        tagged.append(e)
+    with temporary() as out:
+        folder = pathlib.Path(out)
+        (folder / "eager.json").write_text(json.dumps({"traceEvents": tagged}))
+        run = lamina("annotate", graphs / "replay.json.gz", "--from",
+                     folder / "eager.json", "--method", "name", "--trace",
+                     folder / "out.json.gz", "--format", "json")
+        before = events(graphs / "replay.json.gz")
+        expected = simple_method(tagged, before)
+        after = events(folder / "out.json.gz")
+        found = {uid: e["args"]["source_lines"] for uid, e in enumerate(after)
+                 if "source_lines" in e.get("args", {})}
+        checks.true("simple method: has tags", len(expected) > 100)
+        checks.true("simple method: some names have several",
+                    any("," in t for t in expected.values()))
+        checks.equal("simple method: source_lines", found, expected)
+        checks.equal("simple method: nothing else",
+                     [without_additions(e) for e in after], before)
+        tables = json.loads(run.stdout)["tables"]
+        checks.equal("simple method: table", sum(
+            r["kernels"] for r in tables["annotate_names"] if r["tags"]),
+            len(expected))
+
+
+def check_ranks(checks):
+    """A folder of replays is annotated rank by rank."""
+    graphs = SAMPLES / "graphs"
+    with temporary() as out:
+        folder = pathlib.Path(out)
+        for part in ("replay", "capture"):
+            (folder / part).mkdir()
+        # Rank 1 ran another model: only its own capture explains it.
+        for rank, name in ((0, "replay"), (1, "other")):
+            document = json.loads(gzip.decompress(
+                (graphs / "replay.json.gz").read_bytes()))
+            capture = json.loads(gzip.decompress(
+                (graphs / "capture.json.gz").read_bytes()))
+            for d in (document, capture):
+                d["distributedInfo"] = {"rank": rank, "world_size": 2}
+            if rank == 1:
+                for e in capture["traceEvents"]:
+                    if e.get("cat") == "cpu_op":
+                        e["name"] = "other::" + e["name"]
+            (folder / f"replay/rank{rank}.json").write_text(
+                json.dumps(document))
+            (folder / f"capture/rank{rank}.json").write_text(
+                json.dumps(capture))
+        tables = annotate(folder / "replay", "--from", folder / "capture",
+                          "--trace", folder / "out", "--require", "100")
+        checks.equal("ranks: replays", {r["trace"]
+                                        for r in tables["annotate_replays"]},
+                     {0, 1})
+        for rank in (0, 1):
+            after = json.loads(
+                (folder / f"out/rank{rank}.json").read_text())["traceEvents"]
+            ops = {e["args"]["lamina_op"] for e in after
+                   if "lamina_op" in e.get("args", {})}
+            checks.true(f"ranks: ops of rank {rank}", ops and all(
+                o.startswith("other::") == (rank == 1) for o in ops))
+
+
 def main():
     checks = Checks()
+    check_simple_method(checks)
+    check_ranks(checks)
     with temporary() as out:
         folder = pathlib.Path(out)
         subprocess.run(
@@ -87,6 +257,12 @@ def main():
         checks.equal(f"{name}: all", sum(levels.values()), count)
         checks.equal(f"{name}: launches", len(tables["annotate_replays"]),
                      launches)
+        for row in tables["annotate_methods"]:
+            if row["tag"] in NAMES[name]:
+                checks.equal(f"{name}: one {row['tag']} by name",
+                             row["name_one"], NAMES[name][row["tag"]])
+                checks.equal(f"{name}: {row['tag']} by alignment",
+                             row["aligned_fact"], count)
         times = sum(round(r["time_us"] * 1000)
                     for r in tables["annotate_levels"])
         for key in ("annotate_ops", "annotate_modules", "annotate_kernels"):

@@ -44,6 +44,13 @@ def report(trace, *args):
     return document["tables"], document["notes"]
 
 
+def is_added(event):
+    """Whether lamina added this event to a copy of a trace."""
+    pid = event.get("pid")
+    return (isinstance(pid, int) and pid >= 2000000000 or
+            event.get("args", {}).get("added_by") == "lamina")
+
+
 class Exact(float):
     """A JSON number that remembers its decimal text."""
 

@@ -11,7 +11,7 @@ using Tokens = std::span<const uint32_t>;
 
 // Tables above this size (cells) are not filled; the order inside names is
 // taken instead and called likely only.
-constexpr uint64_t kMaxCells = uint64_t{400} << 20;
+constexpr uint64_t kMaxCells = uint64_t{100} << 20;
 // How far from its expected place a launch may fill a gap.
 constexpr int64_t kGapReach = 4;
 
@@ -103,29 +103,70 @@ class Lcs {
         matches[j].level = Level::kLcs;
       }
     }
-    // The earliest alignment decides ties.
+    CountRuns();
+    // Ties are decided by the alignment with the longest runs, since work is
+    // missing in stretches rather than here and there; then by the earliest.
     size_t i = 0;
     size_t j = 0;
     while (i < n && j < m) {
-      if (a_[i] == b_[j] &&
-          At(backward_, i, j) == At(backward_, i + 1, j + 1) + 1) {
-        if (matches[j].partner == Match::kNoPartner)
-          matches[j].partner = static_cast<uint32_t>(i);
-        ++i;
-        ++j;
-      } else if (At(backward_, i + 1, j) >= At(backward_, i, j + 1)) {
+      const uint16_t best = At(runs_, i, j);
+      if (Optimal(i, j) && At(paired_, i, j) == best) {
+        // A run goes on as long as it is as good.
+        do {
+          if (matches[j].partner == Match::kNoPartner)
+            matches[j].partner = static_cast<uint32_t>(i);
+          ++i;
+          ++j;
+        } while (i < n && j < m && Optimal(i, j) &&
+                 At(paired_, i - 1, j - 1) == At(paired_, i, j) + 1);
+      } else if (At(backward_, i, j) == At(backward_, i + 1, j) &&
+                 At(runs_, i + 1, j) == best) {
         ++i;
       } else {
         ++j;
       }
     }
-    // On some optimal alignment, but not on the earliest.
+    // On some optimal alignment, but not on that one.
     for (size_t k = 0; k < m; ++k) {
       if (matches[k].partner == Match::kNoPartner) matches[k] = Match();
     }
   }
 
  private:
+  // Whether a pair begins some optimal alignment of what follows it.
+  bool Optimal(size_t i, size_t j) {
+    return a_[i] == b_[j] &&
+           At(backward_, i, j) == At(backward_, i + 1, j + 1) + 1;
+  }
+
+  // The most pairs that directly follow another, over the optimal alignments
+  // of what begins at (i, j): `paired_` of those that begin with this pair.
+  void CountRuns() {
+    const size_t n = a_.size();
+    const size_t m = b_.size();
+    runs_.assign((n + 1) * width_, 0);
+    paired_.assign((n + 1) * width_, 0);
+    for (size_t i = n; i-- > 0;) {
+      for (size_t j = m; j-- > 0;) {
+        const uint16_t length = At(backward_, i, j);
+        uint16_t best = 0;
+        if (At(backward_, i + 1, j) == length) best = At(runs_, i + 1, j);
+        if (At(backward_, i, j + 1) == length)
+          best = std::max(best, At(runs_, i, j + 1));
+        if (Optimal(i, j)) {
+          uint16_t own = At(runs_, i + 1, j + 1);
+          if (i + 1 < n && j + 1 < m && Optimal(i + 1, j + 1)) {
+            own = std::max(
+                own, static_cast<uint16_t>(At(paired_, i + 1, j + 1) + 1));
+          }
+          At(paired_, i, j) = own;
+          best = std::max(best, own);
+        }
+        At(runs_, i, j) = best;
+      }
+    }
+  }
+
   uint16_t& At(std::vector<uint16_t>& table, size_t i, size_t j) const {
     return table[i * width_ + j];
   }
@@ -135,6 +176,8 @@ class Lcs {
   size_t width_;
   std::vector<uint16_t> forward_;
   std::vector<uint16_t> backward_;
+  std::vector<uint16_t> runs_;
+  std::vector<uint16_t> paired_;
 };
 
 // Elements without a partner, between the partners of their neighbours.
@@ -164,7 +207,9 @@ void FillGaps(const Sequence& capture, const Sequence& replay,
         for (int64_t away = 0;
              away <= kGapReach && match.partner == Match::kNoPartner; ++away) {
           for (const int64_t i : {expected - away, expected + away}) {
-            if (i <= before || i >= after || i < 0 || i >= n) continue;
+            if (i < 0 || i >= n) continue;
+            // The same name may have changed places with an anchor.
+            if (!by_name && (i <= before || i >= after)) continue;
             const auto at = static_cast<size_t>(i);
             const bool fits =
                 by_name ? capture.tokens[at] == replay.tokens[k]
@@ -193,8 +238,8 @@ void FillGaps(const Sequence& capture, const Sequence& replay,
 
 std::string_view LevelName(Level level) {
   static constexpr std::string_view kNames[kLevels] = {
-      "exact-id", "exact", "fifo",  "sure", "gap-fifo",
-      "family",   "lcs",   "scope", "none"};
+      "exact-id", "exact", "fifo",  "sure",      "gap-fifo",
+      "family",   "lcs",   "scope", "ambiguous", "none"};
   return kNames[static_cast<size_t>(level)];
 }
 
@@ -211,6 +256,8 @@ std::string_view ConfidenceOf(Level level) {
       return "likely";
     case Level::kScope:
       return "partial";
+    case Level::kAmbiguous:
+      return "list";
     case Level::kNone:
       return "none";
   }

@@ -13,19 +13,20 @@ namespace lamina::cudagraph {
 
 // From the surest to none.
 enum class Level : uint8_t {
-  kExactId,  // the recording names the node that it goes back to
-  kExact,    // equal sequences, by position
-  kFifo,     // equal multisets, by order inside a name
-  kSure,     // one partner on every optimal alignment
-  kGapFifo,  // same name inside a gap between two anchors
-  kFamily,   // same kind of work inside a gap
-  kLcs,      // one of several equally good alignments
-  kScope,    // between neighbours: what they have in common
+  kExactId,    // the recording names the node that it goes back to
+  kExact,      // equal sequences, by position
+  kFifo,       // equal multisets, by order inside a name
+  kSure,       // one partner on every optimal alignment
+  kGapFifo,    // same name inside a gap between two anchors
+  kFamily,     // same kind of work inside a gap
+  kLcs,        // one of several equally good alignments
+  kScope,      // between neighbours: what they have in common
+  kAmbiguous,  // by name alone: a list
   kNone,
 };
-inline constexpr int kLevels = 9;
+inline constexpr int kLevels = 10;
 std::string_view LevelName(Level level);
-// fact, likely, partial or none.
+// fact, likely, partial, list or none.
 std::string_view ConfidenceOf(Level level);
 
 struct Match {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/cudagraph/annotate.h"
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <map>
 
+#include "analysis/cudagraph/assign.h"
 #include "analysis/cudagraph/calls.h"
 #include "analysis/cudagraph/node_chain.h"
 #include "base/string_pool.h"
@@ -30,10 +33,21 @@ std::string Common(const std::string& a, const std::string& b,
   return a.substr(0, end);
 }
 
+// At least one kernel in this many must have a partner by name.
+constexpr size_t kLeastExplained = 4;
+
+// The kernels of a replay as the alignment sees them.
+struct Template {
+  std::vector<uint32_t> tokens;
+  std::vector<uint8_t> families;
+  std::vector<uint32_t> streams;
+};
+
 class Annotator {
  public:
-  Annotator(const Context& context, std::vector<Segment> segments)
-      : context_(context), trace_(context.trace) {
+  Annotator(const Context& context, std::vector<Segment> segments,
+            std::optional<int64_t> batch)
+      : context_(context), trace_(context.trace), batch_(batch) {
     out_.segments = std::move(segments);
   }
 
@@ -50,14 +64,51 @@ class Annotator {
     }
     Group();
     NodeChain chain(trace_);
+    std::vector<uint32_t> open;  // replays that the chain does not explain
+    template_of_.resize(out_.replays.size());
     for (Replay& replay : out_.replays) {
-      if (!chain.Apply(replay, out_.segments)) Choose(replay);
+      std::vector<Match> matches;
+      if (chain.Apply(replay, out_.segments, matches)) {
+        Keep(replay, std::move(matches));
+      } else {
+        template_of_[replay.number] = TemplateOf(replay);
+        open.push_back(replay.number);
+      }
     }
-    out_.templates = templates_.size();
+    // Launches of one step and one batch share the segments among them.
+    for (size_t i = 0; i < open.size();) {
+      const Replay& first = out_.replays[open[i]];
+      size_t end = i + 1;
+      while (end < open.size() && out_.replays[open[end]].step == first.step &&
+             out_.replays[open[end]].batch == first.batch)
+        ++end;
+      Choose({open.data() + i, end - i});
+      i = end;
+    }
+    ListOps();
     return std::move(out_);
   }
 
  private:
+  // The ops of every name that is left ambiguous.
+  void ListOps() {
+    bool any = false;
+    for (const std::vector<Match>& matches : out_.alignments) {
+      for (const Match& match : matches)
+        any = any || match.level == Level::kAmbiguous;
+    }
+    if (!any) return;
+    for (const Segment& segment : out_.segments) {
+      if (!segment.names) continue;
+      for (const Tags& tags : segment.launches) {
+        std::vector<std::string>& ops = out_.ops_by_name[tags.name];
+        if (!tags.op.empty() && ops.size() < Annotation::kMaxListed &&
+            std::find(ops.begin(), ops.end(), tags.op) == ops.end())
+          ops.push_back(tags.op);
+      }
+    }
+  }
+
   uint8_t FamilyOf(const Tags& tags) const {
     const std::string_view by_op = context_.catalog.OpFamily(tags.op);
     return static_cast<uint8_t>(context_.catalog.FamilyIndex(
@@ -77,7 +128,8 @@ class Annotator {
         Replay replay;
         replay.launch = context_.tree.slice(launch);
         replay.batch =
-            BatchOf(trace_.strings[context_.steps.RequestsAt(launch)]);
+            batch_ ? *batch_
+                   : BatchOf(trace_.strings[context_.steps.RequestsAt(launch)]);
         out_.replays.push_back(std::move(replay));
       }
       out_.replays[it->second].work.push_back(s);
@@ -95,12 +147,10 @@ class Annotator {
                      [&](const Replay& a, const Replay& b) {
                        return trace_.Start(a.launch) < trace_.Start(b.launch);
                      });
-    std::map<uint32_t, uint32_t> in_step;
     for (uint32_t i = 0; i < out_.replays.size(); ++i) {
       Replay& replay = out_.replays[i];
       replay.number = i;
-      replay.in_step =
-          in_step[context_.steps.StepAt(trace_.Start(replay.launch))]++;
+      replay.step = context_.steps.StepAt(trace_.Start(replay.launch));
     }
   }
 
@@ -142,48 +192,113 @@ class Annotator {
     return eligible;
   }
 
-  void Choose(Replay& replay) {
-    std::vector<uint32_t> tokens;
-    std::vector<uint8_t> families;
-    std::vector<uint32_t> streams;
+  uint32_t TemplateOf(const Replay& replay) {
+    Template own;
     for (const SliceId s : replay.work) {
-      const trace::Kind kind = trace_.KindOf(s);
-      tokens.push_back(pool_
-                           .Intern(kind == trace::Kind::kMemcpy   ? "(copy)"
-                                   : kind == trace::Kind::kMemset ? "(fill)"
-                                                                  : Token(s))
-                           .value);
-      families.push_back(static_cast<uint8_t>(context_.catalog.FamilyIndex(
-          context_.catalog.KernelFamily(trace_.Name(s)))));
+      own.tokens.push_back(TokenId(s));
       const trace::DeviceArgs* args = trace_.Device(s);
-      streams.push_back(args != nullptr ? args->lane.value : 0);
+      own.streams.push_back(args != nullptr ? args->lane.value : 0);
     }
-    replay.matches.assign(tokens.size(), Match());
-    const std::vector<uint32_t> eligible = Eligible(replay);
-    if (eligible.empty()) return;
-    // The k-th launch of a step belongs to the k-th segment, when their
-    // sequences agree; else the first that is equal, else the nearest.
-    const uint32_t turn = eligible[replay.in_step % eligible.size()];
-    uint32_t best = turn;
-    if (!Equal(turn, tokens)) {
-      const auto it =
-          std::find_if(eligible.begin(), eligible.end(),
-                       [&](uint32_t i) { return Equal(i, tokens); });
-      if (it != eligible.end()) {
-        best = *it;
-      } else {
-        best = Nearest(eligible, tokens);
+    const auto [it, is_new] =
+        template_ids_.try_emplace(std::pair(own.tokens, own.streams),
+                                  static_cast<uint32_t>(templates_.size()));
+    if (is_new) {
+      for (const SliceId s : replay.work) {
+        own.families.push_back(
+            static_cast<uint8_t>(context_.catalog.FamilyIndex(
+                context_.catalog.KernelFamily(trace_.Name(s)))));
       }
+      templates_.push_back(std::move(own));
     }
-    replay.segment = static_cast<int32_t>(best);
-    const auto key = std::pair(best, tokens);
-    const auto known = templates_.find(key);
-    if (known != templates_.end()) {
-      replay.matches = known->second;
+    return it->second;
+  }
+
+  void Keep(Replay& replay, std::vector<Match> matches) {
+    replay.alignment = static_cast<uint32_t>(out_.alignments.size());
+    out_.alignments.push_back(std::move(matches));
+  }
+
+  // The segments of replays of one step and batch.
+  void Choose(std::span<const uint32_t> replays) {
+    const std::vector<uint32_t> eligible = Eligible(out_.replays[replays[0]]);
+    if (eligible.empty()) {
+      for (const uint32_t r : replays) {
+        Replay& replay = out_.replays[r];
+        Keep(replay, std::vector<Match>(replay.work.size()));
+      }
       return;
     }
-    replay.matches = AlignTo(best, tokens, families, streams);
-    templates_.emplace(key, replay.matches);
+    const auto chosen =
+        Assign(static_cast<uint32_t>(replays.size()),
+               static_cast<uint32_t>(eligible.size()),
+               [&](uint32_t launch, uint32_t segment) {
+                 return Cost(template_of_[replays[launch]], eligible[segment]);
+               });
+    for (size_t i = 0; i < replays.size(); ++i) {
+      MatchTo(out_.replays[replays[i]], template_of_[replays[i]],
+              eligible[chosen[i]]);
+    }
+  }
+
+  uint32_t Cost(uint32_t of_template, uint32_t segment) {
+    const auto [it, is_new] =
+        costs_.try_emplace(std::pair(of_template, segment));
+    if (!is_new) return it->second;
+    const std::vector<uint32_t>& tokens = templates_[of_template].tokens;
+    const size_t launches = tokens_[segment].size();
+    if (out_.segments[segment].names) {
+      it->second = Distance(tokens_[segment], tokens);
+    } else {
+      it->second = static_cast<uint32_t>(std::max(launches, tokens.size()) -
+                                         std::min(launches, tokens.size()));
+    }
+    return it->second;
+  }
+
+  void MatchTo(Replay& replay, uint32_t of_template, uint32_t segment) {
+    const auto [it, is_new] =
+        aligned_.try_emplace(std::pair(of_template, segment));
+    if (is_new) {
+      const Template& own = templates_[of_template];
+      it->second = static_cast<uint32_t>(out_.alignments.size());
+      auto matches = AlignTo(segment, own.tokens, own.families, own.streams);
+      if (!Explains(matches)) matches.assign(own.tokens.size(), {});
+      ListByName(own.tokens, matches);
+      out_.alignments.push_back(std::move(matches));
+    }
+    replay.alignment = it->second;
+    const std::vector<Match>& matches = out_.alignments[it->second];
+    if (std::any_of(matches.begin(), matches.end(), [](const Match& match) {
+          return match.partner != Match::kNoPartner;
+        }))
+      replay.segment = static_cast<int32_t>(segment);
+  }
+
+  // A few names in common are no match: what stands between them would be
+  // guessed from nothing.
+  static bool Explains(const std::vector<Match>& matches) {
+    size_t anchors = 0;
+    for (const Match& match : matches) {
+      anchors +=
+          match.partner != Match::kNoPartner && match.level != Level::kFamily;
+    }
+    return anchors * kLeastExplained >= matches.size();
+  }
+
+  // What is left is listed by name, if any launch has it.
+  void ListByName(const std::vector<uint32_t>& tokens,
+                  std::vector<Match>& matches) {
+    if (known_.empty()) {
+      for (size_t i = 0; i < tokens_.size(); ++i) {
+        if (out_.segments[i].names)
+          known_.insert(tokens_[i].begin(), tokens_[i].end());
+      }
+      known_.insert(UINT32_MAX);  // not empty
+    }
+    for (size_t i = 0; i < matches.size(); ++i) {
+      if (matches[i].level == Level::kNone && known_.contains(tokens[i]))
+        matches[i].level = Level::kAmbiguous;
+    }
   }
 
   std::vector<Match> AlignTo(uint32_t segment,
@@ -232,63 +347,56 @@ class Annotator {
     return Align({a, families_[segment], {}}, {b, families, streams});
   }
 
-  std::string_view Token(SliceId s) {
+  uint32_t TokenId(SliceId s) {
     const StringId name = trace_.slices.name[s.value];
-    auto [it, is_new] = names_.try_emplace(name.value);
-    if (is_new) it->second = TokenOf(trace_.Name(s));
+    const auto [it, is_new] = token_of_.try_emplace(name.value, 0);
+    if (is_new) it->second = pool_.Intern(TokenOfWork(trace_, s)).value;
     return it->second;
-  }
-
-  bool Equal(uint32_t segment, const std::vector<uint32_t>& tokens) const {
-    if (!out_.segments[segment].names)
-      return tokens_[segment].size() == tokens.size();
-    return tokens_[segment] == tokens;
-  }
-
-  // The segment that shares the most tokens.
-  uint32_t Nearest(const std::vector<uint32_t>& eligible,
-                   const std::vector<uint32_t>& tokens) const {
-    std::vector<uint32_t> own = tokens;
-    std::sort(own.begin(), own.end());
-    uint32_t best = eligible[0];
-    size_t most = 0;
-    for (const uint32_t i : eligible) {
-      std::vector<uint32_t> other = tokens_[i];
-      std::sort(other.begin(), other.end());
-      std::vector<uint32_t> both;
-      std::set_intersection(own.begin(), own.end(), other.begin(), other.end(),
-                            std::back_inserter(both));
-      if (both.size() > most) {
-        most = both.size();
-        best = i;
-      }
-    }
-    return best;
   }
 
   const Context& context_;
   const trace::Trace& trace_;
+  std::optional<int64_t> batch_;
   Annotation out_;
   bool by_node_ = false;  // work is in the order of capture
   StringPool pool_;
-  std::vector<std::vector<uint32_t>> tokens_;   // by segment
-  std::vector<std::vector<uint8_t>> families_;  // by segment
-  std::map<uint32_t, std::string> names_;
-  std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::vector<Match>>
-      templates_;
+  std::vector<std::vector<uint32_t>> tokens_;         // by segment
+  std::vector<std::vector<uint8_t>> families_;        // by segment
+  absl::flat_hash_map<uint32_t, uint32_t> token_of_;  // by name
+  std::vector<Template> templates_;
+  std::map<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>, uint32_t>
+      template_ids_;                   // by tokens and streams
+  std::vector<uint32_t> template_of_;  // by replay
+  // By template and segment.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> costs_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> aligned_;
+  absl::flat_hash_set<uint32_t> known_;  // tokens of all segments
 };
 
 }  // namespace
 
-Annotation Annotate(const Context& replay, std::vector<Segment> segments) {
-  return Annotator(replay, std::move(segments)).Run();
+Annotation Annotate(const Context& replay, std::vector<Segment> segments,
+                    std::optional<int64_t> batch) {
+  return Annotator(replay, std::move(segments), batch).Run();
+}
+
+std::vector<std::string> Annotation::OpsByName(const trace::Trace& trace,
+                                               SliceId kernel) const {
+  const auto it = ops_by_name.find(TokenOfWork(trace, kernel));
+  return it == ops_by_name.end() ? std::vector<std::string>() : it->second;
+}
+
+const Tags* Annotation::PartnerOf(const Replay& replay, size_t position) const {
+  const Match& match = MatchesOf(replay)[position];
+  if (match.partner == Match::kNoPartner || replay.segment < 0) return nullptr;
+  return &segments[static_cast<size_t>(replay.segment)].launches[match.partner];
 }
 
 Tags Annotation::TagsOf(const Replay& replay, size_t position) const {
-  const Match& match = replay.matches[position];
+  if (const Tags* partner = PartnerOf(replay, position)) return *partner;
+  const Match& match = MatchesOf(replay)[position];
   if (replay.segment < 0) return {};
   const auto& launches = segments[static_cast<size_t>(replay.segment)].launches;
-  if (match.partner != Match::kNoPartner) return launches[match.partner];
   if (match.level != Level::kScope) return {};
   const Tags& before = launches[match.before];
   const Tags& after = launches[match.after];
@@ -302,7 +410,7 @@ double Annotation::FactShare() const {
   size_t all = 0;
   size_t facts = 0;
   for (const Replay& replay : replays) {
-    for (const Match& match : replay.matches) {
+    for (const Match& match : MatchesOf(replay)) {
       ++all;
       facts += ConfidenceOf(match.level) == "fact";
     }

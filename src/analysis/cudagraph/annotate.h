@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +19,12 @@ namespace lamina::cudagraph {
 
 // What a captured launch, or one of an eager trace, was called from.
 struct Tags {
-  std::string op;       // innermost
-  std::string op_path;  // outermost to innermost, " > " between
-  std::string module;   // path
-  std::string line;     // innermost frame that is not of a framework
-  std::string ranges;   // record_function ranges that the tag pattern matches
+  std::string op;                // innermost
+  uint32_t op_uid = UINT32_MAX;  // its event, which tells calls apart
+  std::string op_path;           // outermost to innermost, " > " between
+  std::string module;            // path
+  std::string line;              // innermost frame that is not of a framework
+  std::string ranges;  // record_function ranges that the tag pattern matches
   std::string dims, types;  // of the op, JSON
   std::string name;         // token as text
   int64_t layer = -1;       // last number in the module path
@@ -56,23 +59,39 @@ struct Replay {
   trace::SliceId launch;  // host event, invalid when not in the trace
   std::vector<trace::SliceId> work;  // by start
   int64_t batch = -1;
-  uint32_t in_step = 0;  // which launch of its step
-  int32_t segment = -1;  // that was chosen; -1: none
-  std::vector<Match> matches;
+  uint32_t step = 0;       // of the host, or Steps::kOutside
+  int32_t segment = -1;    // that was chosen; -1: none
+  uint32_t alignment = 0;  // of Annotation::alignments
 };
 
 struct Annotation {
   std::vector<Segment> segments;
   std::vector<Replay> replays;
-  size_t templates = 0;  // alignments that were computed
+  // One match per kernel. Replays with the same kernels share theirs.
+  std::vector<std::vector<Match>> alignments;
+
+  // By token; only where the name is all that is known of some kernel.
+  static constexpr size_t kMaxListed = 8;
+  std::map<std::string, std::vector<std::string>> ops_by_name;
+
+  // Ops of the launches of a kernel's name, in order of first use.
+  std::vector<std::string> OpsByName(const trace::Trace& trace,
+                                     trace::SliceId kernel) const;
+  const std::vector<Match>& MatchesOf(const Replay& replay) const {
+    return alignments[replay.alignment];
+  }
+  // Those of the launch that a replayed kernel comes from; null if unknown.
+  const Tags* PartnerOf(const Replay& replay, size_t position) const;
   // The tags of one replayed kernel as the output may state them: of the
   // partner, or for kScope what the neighbours have in common.
   Tags TagsOf(const Replay& replay, size_t position) const;
   double FactShare() const;  // of all replayed kernels, 0..1
 };
 
+// `batch` takes the place of what the steps of the replay say.
 Annotation Annotate(const analysis::Context& replay,
-                    std::vector<Segment> segments);
+                    std::vector<Segment> segments,
+                    std::optional<int64_t> batch = std::nullopt);
 
 // Tables annotate_replays, annotate_levels, annotate_kernels, annotate_ops and
 // annotate_modules.

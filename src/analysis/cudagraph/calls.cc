@@ -27,6 +27,12 @@ std::string TokenOf(std::string_view name) {
   return plain;
 }
 
+std::string TokenOfWork(const trace::Trace& trace, trace::SliceId work) {
+  if (trace.KindOf(work) == trace::Kind::kMemcpy) return "(copy)";
+  if (trace.KindOf(work) == trace::Kind::kMemset) return "(fill)";
+  return TokenOf(trace.Name(work));
+}
+
 int64_t BatchOf(std::string_view range) {
   static const RE2 kCapture(R"(^capture_(\d+)_)");
   // vLLM: all tokens of the step; a step of generation only has one of each

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "trace/trace.h"
+
 namespace lamina::cudagraph {
 
 // Launches of kernels, copies and fills; not of whole graphs.
@@ -17,6 +19,7 @@ bool IsGraphLaunch(std::string_view call);
 // A kernel name as both sides write it: demangled, without clone suffixes;
 // copies and fills by kind.
 std::string TokenOf(std::string_view kernel);
+std::string TokenOfWork(const trace::Trace& trace, trace::SliceId work);
 
 // The batch that the range of a capture or of a step names; -1 if none.
 int64_t BatchOf(std::string_view range);

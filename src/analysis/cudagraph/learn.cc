@@ -7,6 +7,7 @@
 
 #include "analysis/cudagraph/annotate.h"
 #include "analysis/cudagraph/calls.h"
+#include "analysis/cudagraph/ranges.h"
 #include "base/text.h"
 #include "tree/modules.h"
 
@@ -45,17 +46,7 @@ class Collector {
         trace_(context.trace),
         tree_(context.tree),
         file_(file),
-        tags_(tags) {
-    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
-      if (trace_.slices.kind[i] == trace::Kind::kAnnotation)
-        ranges_[trace_.slices.track[i].value].push_back(SliceId(i));
-    }
-    for (auto& [track, list] : ranges_) {
-      std::stable_sort(list.begin(), list.end(), [&](SliceId a, SliceId b) {
-        return trace_.Start(a) < trace_.Start(b);
-      });
-    }
-  }
+        ranges_(context.trace, tags) {}
 
   std::vector<Segment> Run() {
     // Calls of each thread in order; nodes are in that order already.
@@ -110,24 +101,17 @@ class Collector {
 
   int64_t BatchAround(NodeId node) const {
     int64_t batch = -1;
-    ForRanges(node, [&](std::string_view name) {
-      const int64_t own = BatchOf(name);
+    for (const SliceId range : RangesOf(node)) {
+      const int64_t own = BatchOf(trace_.Name(range));
       if (own >= 0) batch = own;
-    });
+    }
     return batch;
   }
 
   // Ranges of the thread that hold the start of a node, outermost first.
-  template <class F>
-  void ForRanges(NodeId node, F f) const {
+  std::vector<SliceId> RangesOf(NodeId node) const {
     const SliceId slice = tree_.slice(node);
-    const auto it = ranges_.find(trace_.slices.track[slice.value].value);
-    if (it == ranges_.end()) return;
-    const int64_t at = trace_.Start(slice);
-    for (const SliceId s : it->second) {
-      if (trace_.Start(s) > at) break;
-      if (at < trace_.End(s)) f(trace_.Name(s));
-    }
+    return ranges_.At(trace_.slices.track[slice.value], trace_.Start(slice));
   }
 
   // Launches whose kernels are in the trace, step by step.
@@ -176,6 +160,7 @@ class Collector {
       if (tree_.IsOp(up)) {
         if (tags.op.empty()) {
           tags.op = name;
+          tags.op_uid = trace_.Uid(tree_.slice(up));
           tags.op_path = name;
           if (const trace::OpArgs* op = trace_.Op(tree_.slice(up))) {
             if (op->dims.valid()) tags.dims = trace_.strings[op->dims];
@@ -197,12 +182,11 @@ class Collector {
           context_.modules.PathText(context_.modules.call(call_id).path);
       tags.layer = LayerOf(tags.module);
     }
-    ForRanges(node, [&](std::string_view name) {
-      if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), tags_))
-        return;
+    for (const SliceId range : RangesOf(node)) {
+      if (!ranges_.IsTag(range)) continue;
       if (!tags.ranges.empty()) tags.ranges += ", ";
-      tags.ranges += name;
-    });
+      tags.ranges += trace_.Name(range);
+    }
     return tags;
   }
 
@@ -210,8 +194,7 @@ class Collector {
   const trace::Trace& trace_;
   const tree::Tree& tree_;
   uint32_t file_;
-  const RE2& tags_;
-  std::map<uint32_t, std::vector<SliceId>> ranges_;
+  Ranges ranges_;
   std::vector<Segment> segments_;
 };
 

@@ -26,7 +26,8 @@ class Merger {
     // File by file, since ids are mapped from one trace at a time.
     std::vector<const Replay*> order;
     for (const Replay& replay : annotation_.replays) {
-      if (replay.segment >= 0) order.push_back(&replay);
+      if (replay.segment >= 0 && SegmentOf(replay).file != Segment::kOwnTrace)
+        order.push_back(&replay);
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](const Replay* a, const Replay* b) {
@@ -74,7 +75,7 @@ class Merger {
       }
       return nodes;
     }
-    for (const Match& match : replay.matches) {
+    for (const Match& match : annotation_.MatchesOf(replay)) {
       if (!Joined(match)) continue;
       for (NodeId n = segment.calls[match.partner]; n.valid();
            n = tree.parent(n)) {
@@ -101,8 +102,9 @@ class Merger {
                                open.empty() ? SliceId() : copies[open.back()]);
       open.push_back(i);
     }
-    for (size_t i = 0; i < replay.matches.size(); ++i) {
-      const Match& match = replay.matches[i];
+    const std::vector<Match>& matches = annotation_.MatchesOf(replay);
+    for (size_t i = 0; i < matches.size(); ++i) {
+      const Match& match = matches[i];
       if (!Joined(match)) continue;
       const NodeId call = segment.calls[match.partner];
       const auto at = std::lower_bound(nodes.begin(), nodes.end(), call);

@@ -139,7 +139,8 @@ Tags NodeChain::MakeTags(const std::vector<SliceId>& open,
   return tags;
 }
 
-bool NodeChain::Apply(Replay& replay, std::vector<Segment>& segments) {
+bool NodeChain::Apply(Replay& replay, std::vector<Segment>& segments,
+                      std::vector<Match>& matches) {
   if (trace_.graph_nodes.empty()) return false;
   std::vector<const GraphNode*> of_work;
   std::vector<const GraphNode*> roots;
@@ -171,10 +172,10 @@ bool NodeChain::Apply(Replay& replay, std::vector<Segment>& segments) {
   absl::flat_hash_map<const GraphNode*, uint32_t> places;
   for (uint32_t i = 0; i < roots.size(); ++i) places.emplace(roots[i], i);
   replay.segment = static_cast<int32_t>(it->second);
-  replay.matches.assign(replay.work.size(), Match());
+  matches.assign(replay.work.size(), Match());
   for (size_t i = 0; i < of_work.size(); ++i) {
     if (of_work[i] != nullptr)
-      replay.matches[i] = {places.at(of_work[i]), Level::kExactId};
+      matches[i] = {places.at(of_work[i]), Level::kExactId};
   }
   return true;
 }

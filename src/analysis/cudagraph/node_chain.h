@@ -22,7 +22,8 @@ class NodeChain {
   // Gives the kernels of `replay` the nodes that they go back to, as a segment
   // of the trace itself at the end of `segments`. False, with nothing changed,
   // when fewer than half of them can be followed.
-  bool Apply(Replay& replay, std::vector<Segment>& segments);
+  bool Apply(Replay& replay, std::vector<Segment>& segments,
+             std::vector<Match>& matches);
 
  private:
   void TagRoots(const std::vector<const trace::GraphNode*>& roots);

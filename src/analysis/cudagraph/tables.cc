@@ -38,7 +38,8 @@ Schema LevelSchema() {
   return {"annotate_levels",
           "Replayed kernels by evidence.",
           {{"level", ColumnType::kText, "Level of evidence."},
-           {"confidence", ColumnType::kText, "fact, likely, partial or none."},
+           {"confidence", ColumnType::kText,
+            "fact, likely, partial, list or none."},
            {"kernels", ColumnType::kInt, "Device events."},
            {"percent", ColumnType::kReal, "Share of them.", Shown::kBar},
            {"time_us", ColumnType::kTime, "Sum of durations."},
@@ -100,9 +101,12 @@ ResultSet AnnotationTables(const analysis::Context& context,
                   false);
     }
     for (size_t i = 0; i < replay.work.size(); ++i) {
-      const Match& match = replay.matches[i];
+      const Match& match = annotation.MatchesOf(replay)[i];
       const int64_t dur = trace.Duration(replay.work[i]);
-      const Tags tags = annotation.TagsOf(replay, i);
+      const Tags* partner = annotation.PartnerOf(replay, i);
+      const Tags shared =
+          partner != nullptr ? Tags() : annotation.TagsOf(replay, i);
+      const Tags& tags = partner != nullptr ? *partner : shared;
       const auto level = static_cast<size_t>(match.level);
       ++counts[level];
       ++levels[level].kernels;
@@ -191,7 +195,7 @@ ResultSet AnnotationTables(const analysis::Context& context,
         "({:.1f} %); {} alignments.",
         GroupDigits(facts), GroupDigits(kernels),
         GroupDigits(static_cast<int64_t>(annotation.replays.size())),
-        100.0 * annotation.FactShare(), annotation.templates);
+        100.0 * annotation.FactShare(), annotation.alignments.size());
     note.evidence.push_back({"annotate_levels", "", "", {}});
   }
   result.notes.push_back(std::move(note));

@@ -103,8 +103,21 @@ Error NoRecord(const ByteSource& source, uint64_t offset) {
 
 Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
                          std::span<const Addition> additions) {
+  std::vector<uint64_t> offsets;
+  for (const Addition& addition : additions) offsets.push_back(addition.offset);
+  return CopyWithAdditions(
+      source, sink, offsets,
+      [&](size_t i, Addition& addition) { addition = additions[i]; });
+}
+
+Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
+                         std::span<const uint64_t> offsets,
+                         const std::function<void(size_t, Addition&)>& make) {
   Window window(source);
-  for (const Addition& addition : additions) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    Addition addition;
+    make(i, addition);
+    addition.offset = offsets[i];
     LAMINA_CHECK(addition.offset >= window.offset());
     // Up to the record.
     while (window.offset() < addition.offset) {
@@ -171,6 +184,39 @@ void AppendSpan(std::string& out, std::string_view name,
   out += ",\"args\":{";
   out += args;
   out += "}},\n";
+}
+
+namespace {
+
+// Numbers as numbers, other names as text.
+void AppendId(std::string& out, std::string_view id) {
+  if (ParseInt(id)) {
+    out += id;
+  } else {
+    AppendJsonQuoted(out, id);
+  }
+}
+
+}  // namespace
+
+void AppendFlowStart(std::string& out, int64_t id, std::string_view pid,
+                     std::string_view tid, int64_t time_ns) {
+  out += fmt::format("{{\"ph\":\"s\",\"id\":{},\"pid\":", id);
+  AppendId(out, pid);
+  out += ",\"tid\":";
+  AppendId(out, tid);
+  out += ",\"ts\":";
+  AppendMicroseconds(out, time_ns);
+  out +=
+      ",\"cat\":\"ac2g\",\"name\":\"ac2g\","
+      "\"args\":{\"added_by\":\"lamina\"}},\n";
+}
+
+void AppendSortIndex(std::string& out, int64_t pid, int64_t index) {
+  out += fmt::format(
+      "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},\"tid\":0,"
+      "\"args\":{{\"sort_index\":{}}}}},\n",
+      pid, index);
 }
 
 void AppendName(std::string& out, std::string_view what, int64_t pid,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -32,11 +33,23 @@ struct Addition {
 Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
                          std::span<const Addition> additions);
 
+// The same with additions made one by one when their place is reached, for
+// those that together would not fit into memory. `make(i, addition)` fills an
+// empty addition for `offsets[i]`.
+Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
+                         std::span<const uint64_t> offsets,
+                         const std::function<void(size_t, Addition&)>& make);
+
 // An event with a duration, followed by a comma and a line end. Times in
 // nanoseconds; `args` as in Addition.
 void AppendSpan(std::string& out, std::string_view name,
                 std::string_view category, int64_t pid, int64_t tid,
                 int64_t start_ns, int64_t dur_ns, std::string_view args);
+// The start of a flow at a call, to the device work with the same number.
+void AppendFlowStart(std::string& out, int64_t id, std::string_view pid,
+                     std::string_view tid, int64_t time_ns);
+// Metadata: the place of a process among the others, lowest first.
+void AppendSortIndex(std::string& out, int64_t pid, int64_t index);
 // Metadata: the name of a process ("process_name") or thread.
 void AppendName(std::string& out, std::string_view what, int64_t pid,
                 int64_t tid, std::string_view name);

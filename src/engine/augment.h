@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The copy of a replay trace with what is known of its replayed kernels.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "analysis/cudagraph/annotate.h"
+#include "base/status.h"
+
+namespace lamina::engine {
+
+// Which tags are written.
+struct AugmentLevels {
+  bool op = true;
+  bool module = true;
+  bool line = true;
+  bool range = true;
+};
+
+// Writes the trace `input`, from which `trace` was read, to `output`. Added are
+// the tags in the arguments of every replayed kernel, tracks for ops and
+// modules of every stream in a process above that of the device, and the start
+// of the launch's flow where the profiler left it out. All else stays as it is,
+// byte for byte. Memory does not grow with the input.
+Status WriteAugmented(const std::string& input, const std::string& output,
+                      const trace::Trace& trace,
+                      const cudagraph::Annotation& annotation,
+                      const AugmentLevels& levels);
+
+// As the simple method does it: `tags_of(kernel)` in "source_lines", nothing
+// where it is empty, and no tracks.
+Status WriteSourceLines(
+    const std::string& input, const std::string& output,
+    const trace::Trace& trace, const cudagraph::Annotation& annotation,
+    const std::function<std::string(trace::SliceId)>& tags_of);
+
+}  // namespace lamina::engine
