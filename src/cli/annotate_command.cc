@@ -218,7 +218,8 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
                                         annotation, request.levels));
     }
   }
-  tables.tables.push_back(cudagraph::MethodTable(*context, annotation));
+  if (!captures.files.empty())
+    tables.tables.push_back(cudagraph::MethodTable(*context, annotation));
   Append(result, std::move(tables), number);
   return annotation.FactShare();
 }
