@@ -124,6 +124,30 @@ Status CheckCopyable(const trace::Trace& trace, std::string_view option) {
                          "leave it out, or give a trace of torch.profiler"));
 }
 
+Result<std::vector<uint32_t>> ParseNumbers(const std::string& option,
+                                           const std::string& text) {
+  std::vector<uint32_t> out;
+  const auto wrong = [&] {
+    return Fail(UsageError(option + ": expected numbers like 3, 0-2 or 1,5-7",
+                           "they are counted from 0"));
+  };
+  for (size_t pos = 0; pos < text.size();) {
+    const size_t end = std::min(text.find(',', pos), text.size());
+    const std::string part = text.substr(pos, end - pos);
+    const size_t dash = part.find('-');
+    const auto first = ParseInt(part.substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : ParseInt(part.substr(dash + 1));
+    if (!first || !last || *first < 0 || *last < *first || *last > 100000)
+      return wrong();
+    for (int64_t i = *first; i <= *last; ++i)
+      out.push_back(static_cast<uint32_t>(i));
+    pos = end + 1;
+  }
+  if (!text.empty() && out.empty()) return wrong();
+  return out;
+}
+
 int ExitStatusOf(const Error& error) {
   switch (error.kind) {
     case ErrorKind::kUsage:

@@ -70,6 +70,9 @@ bool OutputColor();
 
 // Whether a copy of the input with additions can be written: of JSON only.
 Status CheckCopyable(const trace::Trace& trace, std::string_view option);
+// Values of an option like "3", "0-2" or "1,5-7"; at most 100000.
+Result<std::vector<uint32_t>> ParseNumbers(const std::string& option,
+                                           const std::string& text);
 
 int ExitStatusOf(const Error& error);
 void PrintError(const Error& error);

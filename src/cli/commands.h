@@ -13,6 +13,7 @@ CommandInfo AnnotateCommand();
 CommandInfo GraphCommand();
 CommandInfo DiffCommand();
 CommandInfo RanksCommand();
+CommandInfo SliceCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

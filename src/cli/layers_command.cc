@@ -127,33 +127,9 @@ Table Explain(const rules::Catalog& catalog,
   return table;
 }
 
-// "3", "0-2" or "1,5-7".
-Result<std::vector<uint32_t>> ParseLayers(const std::string& text) {
-  std::vector<uint32_t> out;
-  const auto wrong = [&] {
-    return Fail(UsageError("--layer: expected numbers like 3, 0-2 or 1,5-7",
-                           "layers are counted from 0"));
-  };
-  for (size_t pos = 0; pos < text.size();) {
-    const size_t end = std::min(text.find(',', pos), text.size());
-    const std::string part = text.substr(pos, end - pos);
-    const size_t dash = part.find('-');
-    const auto first = ParseInt(part.substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : ParseInt(part.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last > 100000)
-      return wrong();
-    for (int64_t i = *first; i <= *last; ++i)
-      out.push_back(static_cast<uint32_t>(i));
-    pos = end + 1;
-  }
-  if (!text.empty() && out.empty()) return wrong();
-  return out;
-}
-
 Result<int> RunLayers(const Options& options, Common& common) {
   analysis::layers::Options layers;
-  LAMINA_ASSIGN(layers.list, ParseLayers(options.layer));
+  LAMINA_ASSIGN(layers.list, ParseNumbers("--layer", options.layer));
   layers.min_layers = options.min_layers;
   layers.detector = options.detector == "repeat"   ? Detector::kRepeat
                     : options.detector == "module" ? Detector::kModule

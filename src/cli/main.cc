@@ -16,9 +16,9 @@ namespace {
 
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
-    ReportCommand(),   TreeCommand(), LayersCommand(),
-    AnnotateCommand(), DiffCommand(), GraphCommand(),
-    RanksCommand(),    EventCommand(), CostCommand(), ListCommand(),
+    ReportCommand(), TreeCommand(),  LayersCommand(), AnnotateCommand(),
+    DiffCommand(),   GraphCommand(), RanksCommand(),  EventCommand(),
+    CostCommand(),   ListCommand(),  SliceCommand(),
 };
 
 void PrintTiming(const Common& common) {

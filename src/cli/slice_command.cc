@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina slice: a small trace out of a large one.
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/slice/slice.h"
+#include "base/decimal.h"
+#include "cli/commands.h"
+#include "emit/chrome/filter.h"
+
+namespace lamina::cli {
+namespace {
+
+using analysis::slice::Fate;
+using analysis::slice::Selection;
+
+struct Options {
+  std::string trace;
+  std::string time;
+  std::string layer;
+  analysis::slice::Options slice;
+};
+
+// "12.5ms", "3s", "100us" or "100".
+std::optional<int64_t> ParseDuration(std::string_view text) {
+  struct Unit {
+    std::string_view suffix;
+    int64_t ns;
+  };
+  // "s" last: the others end in it too.
+  static constexpr Unit kUnits[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+  int64_t unit = 1000;
+  for (const Unit& known : kUnits) {
+    if (!text.ends_with(known.suffix)) continue;
+    text.remove_suffix(known.suffix.size());
+    unit = known.ns;
+    break;
+  }
+  const auto value = ParseDouble(text);
+  constexpr double kMost = 1e18;
+  if (!value || !(*value >= 0) || *value * static_cast<double>(unit) > kMost)
+    return std::nullopt;
+  return static_cast<int64_t>(*value * static_cast<double>(unit) + 0.5);
+}
+
+Result<Interval> ParseSpan(const std::string& text) {
+  const size_t dots = text.find("..");
+  std::optional<int64_t> from, to;
+  if (dots != std::string::npos) {
+    from = dots == 0 ? 0 : ParseDuration(text.substr(0, dots));
+    to = dots + 2 == text.size() ? trace::kMaxTimeNs
+                                 : ParseDuration(text.substr(dots + 2));
+  }
+  if (!from || !to || *from >= *to) {
+    return Fail(UsageError("--time: expected a span like 10ms..20ms",
+                           "times count from the first event; units are ns, "
+                           "us, ms and s"));
+  }
+  return Interval{*from, *to};
+}
+
+// Tells for every record of the file whether it was selected.
+class Picker {
+ public:
+  Picker(const trace::Trace& trace, const Selection& selection)
+      : trace_(trace), selection_(selection), by_offset_(trace.slices.size()) {
+    std::iota(by_offset_.begin(), by_offset_.end(), 0U);
+    const auto& offsets = trace.slices.offset;
+    if (!std::is_sorted(offsets.begin(), offsets.end())) {
+      std::sort(
+          by_offset_.begin(), by_offset_.end(),
+          [&](uint32_t a, uint32_t b) { return offsets[a] < offsets[b]; });
+    }
+  }
+
+  bool operator()(const emit::Record& record) {
+    const auto& slices = trace_.slices;
+    while (next_ < by_offset_.size() &&
+           slices.offset[by_offset_[next_]] < record.offset)
+      ++next_;
+    // Both passes count records alike unless the text is broken; a slice says
+    // where the count stands.
+    if (next_ < by_offset_.size() &&
+        slices.offset[by_offset_[next_]] == record.offset)
+      shift_ = static_cast<int64_t>(slices.uid[by_offset_[next_]]) -
+               static_cast<int64_t>(record.number);
+    const auto event =
+        static_cast<uint64_t>(static_cast<int64_t>(record.number) + shift_);
+    if (event >= selection_.events.size()) return false;
+    switch (selection_.events[event]) {
+      case Fate::kKept:
+        return true;
+      case Fate::kDropped:
+        return false;
+      case Fate::kUnknown:
+        break;
+    }
+    const std::string_view phase = emit::MemberOf(record.text, "ph");
+    return phase == "\"M\"" || (phase == "\"E\"" && EndsKept(record.text));
+  }
+
+ private:
+  using End = std::tuple<std::string, std::string, int64_t>;
+
+  // The "E" of a kept "B": a slice of its track ends there.
+  bool EndsKept(std::string_view record) {
+    if (!ends_) {
+      ends_.emplace();
+      for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+        const trace::SliceId s(i);
+        if (!selection_.Kept(trace_, s)) continue;
+        const trace::Track& track = trace_.TrackOf(s);
+        ++(*ends_)[End(trace_.Text(track.pid), trace_.Text(track.tid),
+                       trace_.End(s))];
+      }
+    }
+    const auto time = ParseMicroseconds(emit::MemberOf(record, "ts"));
+    if (!time) return false;
+    const auto plain = [&](std::string_view name) {
+      std::string_view raw = emit::MemberOf(record, name);
+      if (raw.starts_with('"')) raw = raw.substr(1, raw.size() - 2);
+      return std::string(raw);
+    };
+    const auto it = ends_->find(End(plain("pid"), plain("tid"), time->ns));
+    if (it == ends_->end() || it->second == 0) return false;
+    --it->second;
+    return true;
+  }
+
+  const trace::Trace& trace_;
+  const Selection& selection_;
+  std::vector<uint32_t> by_offset_;
+  size_t next_ = 0;
+  int64_t shift_ = 0;
+  std::optional<absl::flat_hash_map<End, uint32_t>> ends_;
+};
+
+Table KeptTable(const Selection& selection) {
+  Table table({"slice",
+               "Events of the smaller trace.",
+               {{"kind", ColumnType::kText, "Kind of event."},
+                {"kept", ColumnType::kInt, "Events in the smaller trace."},
+                {"events", ColumnType::kInt, "Events in the whole trace."}}});
+  const auto add = [&](std::string_view kind, const Selection::Count& count) {
+    if (count.all > 0) table.Add(kind, count.kept, count.all);
+  };
+  for (size_t i = 0; i < selection.slices.size(); ++i)
+    add(trace::KindName(static_cast<trace::Kind>(i)), selection.slices[i]);
+  add("flow", selection.flows);
+  add("instant", selection.instants);
+  add("counter", selection.counters);
+  return table;
+}
+
+Result<int> RunSlice(Options options, Common& common) {
+  if (common.output == "-" || options.trace == "-") {
+    return Fail(UsageError(
+        "the smaller trace needs a file to be read from and one to be written",
+        "lamina slice TRACE --step 1 -o OUT.json.gz"));
+  }
+  if (!options.time.empty()) {
+    LAMINA_ASSIGN(options.slice.time_ns, ParseSpan(options.time));
+  }
+  if (!options.layer.empty()) {
+    LAMINA_ASSIGN(options.slice.layers, ParseNumbers("--layer", options.layer));
+  }
+  const auto& o = options.slice;
+  if (!o.time_ns && !o.step && !o.layers && !o.stream && o.name.empty()) {
+    return Fail(UsageError("nothing says what to keep",
+                           "give --step, --time, --layer, --name or "
+                           "--stream"));
+  }
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  LAMINA_ASSIGN(auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  const trace::Trace& trace = session->trace();
+  if (trace.info.format != "kineto") {
+    return Fail(UsageError(
+        "lamina slice copies Chrome JSON; this trace is of the format " +
+            trace.info.format,
+        "give the JSON that torch.profiler wrote"));
+  }
+  LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, true, settings));
+  std::optional<Selection> selection;
+  {
+    const ScopedStage stage(&common.times, "select");
+    LAMINA_ASSIGN(selection, Select(*context, *rules, options.slice));
+  }
+  {
+    const ScopedStage stage(&common.times, "copy");
+    LAMINA_ASSIGN(auto source, OpenByteSource(options.trace));
+    LAMINA_ASSIGN(const auto sink, CreateFileSink(common.output));
+    Picker picker(trace, *selection);
+    LAMINA_TRY(emit::CopyRecords(std::move(source), *sink, std::ref(picker)));
+    LAMINA_TRY(sink->Close());
+  }
+  Document document;
+  document.command = "slice";
+  document.inputs = {options.trace};
+  document.result.tables.push_back(KeptTable(*selection));
+  common.output = "-";
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("trace", options->trace, "Trace file")->required();
+  app.add_option("--time", options->time,
+                 "What overlaps this span, from the first event: 10ms..20ms");
+  app.add_option("--step", options->slice.step,
+                 "The step with this number, with all that it launched");
+  app.add_option("--layer", options->layer,
+                 "Layers with these numbers, in every pass: 3, 0-2 or 1,5-7");
+  app.add_option("--name", options->slice.name,
+                 "Kernels and host events whose name matches (RE2), with what "
+                 "is inside");
+  app.add_option("--stream", options->slice.stream,
+                 "Device work of this stream");
+  common.AddTo(app);
+  return [options, &common] { return RunSlice(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo SliceCommand() {
+  return {"slice", "A small trace out of a large one",
+          "lamina slice trace.json.gz --step 12 -o step12.json.gz", &Add};
+}
+
+}  // namespace lamina::cli
