@@ -14,6 +14,7 @@ CommandInfo GraphCommand();
 CommandInfo DiffCommand();
 CommandInfo RanksCommand();
 CommandInfo SliceCommand();
+CommandInfo ReplayCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

@@ -17,8 +17,8 @@ namespace {
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
     ReportCommand(), TreeCommand(),  LayersCommand(), AnnotateCommand(),
-    DiffCommand(),   GraphCommand(), RanksCommand(),  EventCommand(),
-    CostCommand(),   ListCommand(),  SliceCommand(),
+    DiffCommand(),   SliceCommand(), ReplayCommand(), RanksCommand(),
+    GraphCommand(),  EventCommand(), CostCommand(),   ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina replay: scripts that run single ops of a trace.
+#include <fmt/core.h>
+
+#include "base/byte_sink.h"
+#include "base/escape.h"
+#include "base/version.h"
+#include "cli/commands.h"
+#include "engine/replay.h"
+
+namespace lamina::cli {
+namespace {
+
+constexpr size_t kDefaultTop = 10;
+
+struct Options {
+  std::string trace;
+  std::string device;
+  bool all = false;
+  engine::ReplayOptions replay;
+};
+
+Table ReplayTable() {
+  return Table({"replay",
+                "Ops with their scripts, largest device time first.",
+                {{"script", ColumnType::kText, "File; empty: no script."},
+                 {"op", ColumnType::kText, "Op."},
+                 {"shapes", ColumnType::kText, "Shapes of its inputs, JSON."},
+                 {"count", ColumnType::kInt, "Calls with these arguments."},
+                 {"kernel_time_us", ColumnType::kTime,
+                  "Sum of the durations of their device work."},
+                 {"mean_us", ColumnType::kTime, "Device time of one call."},
+                 {"roofline_us", ColumnType::kTime,
+                  "Least time of one call on the device of the trace."},
+                 {"reason", ColumnType::kText, "Why there is no script."},
+                 {"id", ColumnType::kInt, "Event number of the first call."}}});
+}
+
+// The files of a plan, in a folder.
+class Folder {
+ public:
+  explicit Folder(const std::string& path) : path_(path) {}
+
+  Status Write(const engine::ReplayPlan& plan, Table& table) {
+    LAMINA_TRY(MakeDirectory(path_));
+    for (const engine::ReplayRow& row : plan.rows) LAMINA_TRY(Add(row, table));
+    std::string manifest = "{\"lamina\": ";
+    AppendJsonQuoted(manifest, Version());
+    manifest += ", \"device\": ";
+    AppendJsonQuoted(manifest, plan.device);
+    manifest += ",\n\"ops\": [" + ops_ + "],\n\"skipped\": [" + skipped_ +
+                "],\n\"gemms\": [" + gemms_ + "]}\n";
+    LAMINA_TRY(WriteFile(path_ + "/manifest.json", manifest));
+    LAMINA_TRY(WriteFile(path_ + "/run_all.py", emit::BatchScript()));
+    if (!hipblaslt_.empty()) {
+      LAMINA_TRY(
+          WriteFile(path_ + "/hipblaslt-bench.sh", "#!/bin/sh\n" + hipblaslt_));
+    }
+    return {};
+  }
+
+ private:
+  static void Append(std::string& list, const std::string& item) {
+    list += (list.empty() ? "\n" : ",\n") + item;
+  }
+
+  Status Add(const engine::ReplayRow& row, Table& table) {
+    const emit::ReplayCall& call = row.call;
+    std::string script;
+    if (row.reason.empty()) {
+      script = emit::ScriptName(++number_, call.op);
+      LAMINA_TRY(WriteFile(path_ + "/" + script, emit::ReplayScript(call)));
+      // The call with the name of its script in front.
+      std::string item = "{\"script\": ";
+      AppendJsonQuoted(item, script);
+      item += ", " + emit::ReplayJson(call).substr(1);
+      Append(ops_, item);
+      if (const auto gemm = emit::GemmOf(call)) {
+        Append(gemms_, emit::GemmJson(*gemm));
+        hipblaslt_ += emit::HipblasltLine(*gemm) + "\n";
+      }
+    } else {
+      std::string item = "{\"op\": ";
+      // A name that is no op's may say something of the user.
+      AppendJsonQuoted(item, emit::IsOpName(call.op) ? call.op : "");
+      item += fmt::format(", \"id\": {}, \"count\": {}, \"reason\": ", call.id,
+                          call.count);
+      AppendJsonQuoted(item, row.reason);
+      Append(skipped_, item + "}");
+    }
+    table.Add(script, call.op, row.shapes, call.count, call.kernel_time_ns,
+              call.mean_ns, call.roofline_ns, row.reason, call.id);
+    return {};
+  }
+
+  std::string path_;
+  size_t number_ = 0;
+  std::string ops_, skipped_, gemms_, hipblaslt_;
+};
+
+Result<int> RunReplay(Options options, Common& common) {
+  if (common.output == "-") {
+    return Fail(UsageError("the scripts need a folder",
+                           "lamina replay TRACE --top 10 -o replay"));
+  }
+  engine::ReplayOptions& replay = options.replay;
+  replay.top = options.all || replay.id ? 0
+               : common.top > 0         ? common.top
+               : replay.op.empty()      ? kDefaultTop
+                                        : 0;
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  settings.costs = true;
+  engine::OpenOptions open = common.Open();
+  open.device = options.device;
+  LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  LAMINA_ASSIGN(const engine::ReplayPlan plan,
+                engine::PlanReplay(*session, *context, replay));
+  Document document;
+  document.command = "replay";
+  document.inputs = {options.trace};
+  document.result.tables.push_back(ReplayTable());
+  LAMINA_TRY(Folder(common.output).Write(plan, document.result.tables.front()));
+  size_t scripts = 0;
+  for (const engine::ReplayRow& row : plan.rows)
+    scripts += row.reason.empty() ? 1 : 0;
+  Note& note = document.result.notes.emplace_back();
+  note.severity = Severity::kVerdict;
+  note.id = "replay_scripts";
+  note.text = fmt::format(
+      "{} of {} ops have a script in {}; run_all.py there runs them.", scripts,
+      plan.rows.size(), common.output);
+  common.output = "-";
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("trace", options->trace, "Trace file")->required();
+  app.add_option("--op", options->replay.op,
+                 "Ops of this name: aten::mm or mm");
+  app.add_option("--shape", options->replay.shape,
+                 "Only calls whose shapes hold this text: [8944,1024]");
+  app.add_option("--id", options->replay.id,
+                 "The op with this event number, or that launched it");
+  app.add_flag("--all", options->all,
+               "All ops, not only the ten (--top N) with most device time");
+  app.add_flag("--outer", options->replay.outer,
+               "Also ops that launch their work through ops inside them");
+  app.add_option("--device", options->device,
+                 "Device for rooflines: a name (lamina list devices) or a "
+                 "file (default: what the trace says)");
+  common.AddTo(app);
+  return [options, &common] { return RunReplay(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo ReplayCommand() {
+  return {"replay", "Scripts that run single ops of a trace again",
+          "lamina replay trace.json.gz --op aten::mm -o replay", &Add};
+}
+
+}  // namespace lamina::cli

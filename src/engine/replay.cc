@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/replay.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <cmath>
+#include <fmt/core.h>
+#include <tuple>
+
+#include "analysis/common/launchers.h"
+#include "analysis/common/stats.h"
+#include "base/decimal.h"
+#include "base/json/scan.h"
+
+namespace lamina::engine {
+namespace {
+
+using analysis::NodeId;
+using emit::ReplayArgument;
+using trace::SliceId;
+
+constexpr size_t kMaxTensors = 4096;
+constexpr size_t kMaxArguments = 256;
+
+// What torch calls a recorded element type; empty when unknown.
+std::string_view TorchType(std::string_view recorded) {
+  struct Name {
+    std::string_view recorded, torch;
+  };
+  static constexpr Name kNames[] = {
+      {"float", "float32"},
+      {"double", "float64"},
+      {"c10::Half", "float16"},
+      {"c10::BFloat16", "bfloat16"},
+      {"long int", "int64"},
+      {"long", "int64"},
+      {"long long", "int64"},
+      {"int", "int32"},
+      {"short", "int16"},
+      {"short int", "int16"},
+      {"signed char", "int8"},
+      {"unsigned char", "uint8"},
+      {"bool", "bool"},
+      {"c10::complex<float>", "complex64"},
+      {"c10::complex<double>", "complex128"},
+      {"c10::Float8_e4m3fn", "float8_e4m3fn"},
+      {"c10::Float8_e4m3fnuz", "float8_e4m3fnuz"},
+      {"c10::Float8_e5m2", "float8_e5m2"},
+      {"c10::Float8_e5m2fnuz", "float8_e5m2fnuz"},
+      {"unsigned short", "uint16"},
+      {"unsigned int", "uint32"},
+      {"unsigned long", "uint64"},
+  };
+  for (const Name& name : kNames) {
+    if (name.recorded == recorded) return name.torch;
+  }
+  return {};
+}
+
+// Words of options of aten ops. Other text may say something of the user.
+bool IsKnownWord(std::string_view word) {
+  static constexpr std::string_view kWords[] = {
+      "none",     "tanh",   "trunc",   "floor",    "sum",     "mean",
+      "prod",     "amax",   "amin",    "constant", "reflect", "replicate",
+      "circular", "linear", "nearest", "bilinear", "bicubic", "area",
+      "zeros",    "border", "fro",     "nuc",      "max",     "min",
+      "left",     "right",  "reduce",  "valid",    "same",    "exact",
+  };
+  return std::find(std::begin(kWords), std::end(kWords), word) !=
+         std::end(kWords);
+}
+
+// A recorded value ("1", "0.5", "True", "[1, 2]", "tanh") as JSON. Nothing
+// when it is none of these.
+std::optional<std::string> JsonOf(std::string_view text) {
+  std::string out;
+  int depth = 0;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == ' ' || c == ',' || c == '[' || c == ']') {
+      depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+      if (depth > 8) return std::nullopt;
+      out += c;
+      ++i;
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" ,[]", i), text.size());
+    const std::string_view word = text.substr(i, end - i);
+    i = end;
+    if (word == "True" || word == "true") {
+      out += "true";
+    } else if (word == "False" || word == "false") {
+      out += "false";
+    } else if (word == "None" || word == "null") {
+      out += "null";
+    } else if (word == "inf" || word == "Infinity") {
+      out += "Infinity";
+    } else if (word == "-inf" || word == "-Infinity") {
+      out += "-Infinity";
+    } else if (word == "nan" || word == "NaN") {
+      out += "NaN";
+    } else if (IsKnownWord(word)) {
+      out += "\"" + std::string(word) + "\"";
+    } else {
+      if (const auto integer = ParseInt(word)) {
+        AppendInt(out, *integer);
+      } else if (const auto real = ParseDouble(word);
+                 real && std::isfinite(*real)) {
+        out += FormatDouble(*real);  // keeps the ".0" of a float
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+  const json::ScanResult scan = json::ScanValue(out, 0);
+  if (scan.kind != json::ScanResult::Kind::kOk || scan.end != out.size())
+    return std::nullopt;
+  return out;
+}
+
+std::vector<int64_t> Integers(const std::vector<double>& values) {
+  std::vector<int64_t> out;
+  for (const double value : values) out.push_back(static_cast<int64_t>(value));
+  return out;
+}
+
+class Planner {
+ public:
+  Planner(Session& session, const analysis::Context& context,
+          const ReplayOptions& options)
+      : session_(session),
+        context_(context),
+        trace_(context.trace),
+        options_(options) {}
+
+  Result<ReplayPlan> Run() {
+    LAMINA_TRY(Collect());
+    LAMINA_ASSIGN(models_, session_.CostModels());
+    default_type_ = CommonType();
+    std::stable_sort(
+        groups_.begin(), groups_.end(),
+        [](const Group& a, const Group& b) { return a.time_ns > b.time_ns; });
+    if (options_.top > 0 && groups_.size() > options_.top)
+      groups_.erase(groups_.begin() + static_cast<ptrdiff_t>(options_.top),
+                    groups_.end());
+    ReplayPlan plan;
+    const auto& device = context_.efficiency->device;
+    if (device) plan.device = device->title;
+    for (const Group& group : groups_) plan.rows.push_back(RowOf(group));
+    return plan;
+  }
+
+ private:
+  struct Group {
+    NodeId first;
+    int64_t count = 0;
+    int64_t time_ns = 0;
+    bool communication = false;
+  };
+
+  bool NameFits(NodeId node) const {
+    const std::string_view name = context_.tree.name(node);
+    if (options_.op.empty() || name == options_.op) return true;
+    return name.size() > options_.op.size() + 2 &&
+           name.ends_with(options_.op) &&
+           name.substr(0, name.size() - options_.op.size()).ends_with("::");
+  }
+  bool ShapeFits(NodeId node) const {
+    if (options_.shape.empty()) return true;
+    const trace::OpArgs* args = trace_.Op(context_.tree.slice(node));
+    return args != nullptr && args->dims.valid() &&
+           json::Canonical(trace_.Text(args->dims))
+                   .find(json::Canonical(options_.shape)) != std::string::npos;
+  }
+
+  Status Collect() {
+    const tree::Tree& tree = context_.tree;
+    if (options_.id) {
+      LAMINA_ASSIGN(const NodeId node, NodeOf(*options_.id));
+      Add(node, tree.DeviceWork(node));
+      return {};
+    }
+    if (!options_.op.empty() || options_.outer) {
+      bool known = false;
+      for (uint32_t n = 0; n < tree.size(); ++n) {
+        const NodeId node(n);
+        if (!tree.IsOp(node) || !NameFits(node)) continue;
+        known = true;
+        if (tree.HasDeviceWork(node) && ShapeFits(node))
+          Add(node, tree.DeviceWork(node));
+      }
+      if (groups_.empty()) {
+        return Fail(UsageError(
+            known ? "no call of the op launched device work with these shapes"
+                  : "the trace has no op " + options_.op,
+            "lamina report TRACE --only ops lists the ops that did"));
+      }
+      return {};
+    }
+    const analysis::Launchers launchers = analysis::CollectLaunchers(
+        tree, [](SliceId) { return true; },
+        [&](SliceId s) { return context_.device.launcher(s); });
+    for (const analysis::Launcher& launcher : launchers.list) {
+      if (ShapeFits(launcher.node))
+        Add(launcher.node, launchers.Work(launcher));
+    }
+    if (groups_.empty()) {
+      return Fail(UsageError("no op of the trace launched device work",
+                             "record with ProfilerActivity.CPU and CUDA"));
+    }
+    return {};
+  }
+
+  Result<NodeId> NodeOf(uint32_t uid) const {
+    const auto& uids = trace_.slices.uid;
+    const auto it = std::find(uids.begin(), uids.end(), uid);
+    NodeId node;
+    if (it != uids.end()) {
+      const SliceId s(static_cast<uint32_t>(it - uids.begin()));
+      if (trace::IsDevice(trace_.KindOf(s))) {
+        node = context_.device.launcher(s);
+      } else if (context_.tree.node(s).valid()) {
+        node = context_.tree.EnclosingOp(context_.tree.node(s));
+      }
+    }
+    if (!node.valid() || !context_.tree.IsOp(node)) {
+      return Fail(UsageError(
+          fmt::format("event {} is no op, and no work of one", uid),
+          "event numbers are the columns first_uid and uid of the tables"));
+    }
+    return node;
+  }
+
+  void Add(NodeId node, std::span<const SliceId> work) {
+    const SliceId slice = context_.tree.slice(node);
+    const trace::OpArgs* args = trace_.Op(slice);
+    const trace::OpArgs none;
+    const trace::OpArgs& a = args != nullptr ? *args : none;
+    const Key key(trace_.slices.name[slice.value], a.dims, a.types, a.strides,
+                  a.concrete);
+    const auto [it, is_new] = ids_.try_emplace(key, groups_.size());
+    if (is_new) groups_.push_back({node});
+    Group& group = groups_[it->second];
+    ++group.count;
+    for (const SliceId s : work) {
+      group.time_ns += trace_.Duration(s);
+      group.communication |= context_.device.communication(s);
+    }
+  }
+
+  // The floating-point type that most tensors of the trace have: lists of
+  // tensors are recorded without theirs.
+  std::string CommonType() const {
+    absl::flat_hash_map<StringId, size_t> counts;
+    for (const trace::OpArgs& args : trace_.ops) {
+      if (args.types.valid()) ++counts[args.types];
+    }
+    static constexpr std::string_view kTypes[] = {"float", "double",
+                                                  "c10::Half", "c10::BFloat16"};
+    size_t best = 0;
+    std::string type = "float32";
+    for (const std::string_view candidate : kTypes) {
+      const std::string quoted = "\"" + std::string(candidate) + "\"";
+      size_t count = 0;
+      for (const auto& [id, n] : counts) {
+        if (trace_.Text(id).find(quoted) != std::string_view::npos) count += n;
+      }
+      if (count > best) {
+        best = count;
+        type = TorchType(candidate);
+      }
+    }
+    return type;
+  }
+
+  ReplayRow RowOf(const Group& group) const {
+    const SliceId slice = context_.tree.slice(group.first);
+    ReplayRow row;
+    row.call.op = trace_.Name(slice);
+    row.call.id = trace_.Uid(slice);
+    row.call.count = group.count;
+    row.call.kernel_time_ns = group.time_ns;
+    row.call.mean_ns = analysis::RoundNs(static_cast<double>(group.time_ns) /
+                                         static_cast<double>(group.count));
+    const trace::OpArgs* args = trace_.Op(slice);
+    if (args != nullptr && args->dims.valid())
+      row.shapes = trace_.Text(args->dims);
+    if (!context_.tree.IsOp(group.first)) {
+      row.reason = "a launch without an op";
+    } else if (group.communication) {
+      row.reason = "communication needs its ranks";
+    } else if (!emit::IsOpName(row.call.op)) {
+      row.reason = "the name is not that of an op of a library";
+    } else if (args == nullptr || !args->dims.valid()) {
+      row.reason = "no shapes were recorded (record_shapes=True)";
+    } else {
+      row.reason = FillArguments(*args, row.call);
+    }
+    if (row.reason.empty()) AddCost(*args, row.call);
+    return row;
+  }
+
+  // Returns why the arguments cannot be rebuilt.
+  std::string FillArguments(const trace::OpArgs& args,
+                            emit::ReplayCall& call) const {
+    const auto text = [&](StringId id) {
+      return id.valid() ? trace_.Text(id) : std::string_view();
+    };
+    const auto recorded = cost::ParseCall(
+        call.op, text(args.dims), text(args.types), text(args.concrete));
+    // Strides have the form of shapes.
+    const auto strides = cost::ParseCall(call.op, text(args.strides), {}, {});
+    if (!recorded || recorded->arguments.size() > kMaxArguments)
+      return "the recorded arguments are not usable";
+    const bool has_strides = strides && strides->has_shapes;
+    for (size_t i = 0; i < recorded->arguments.size(); ++i) {
+      const cost::Argument& from = recorded->arguments[i];
+      const cost::Argument* step = has_strides && i < strides->arguments.size()
+                                       ? &strides->arguments[i]
+                                       : nullptr;
+      ReplayArgument& to = call.arguments.emplace_back();
+      if (from.is_list || from.type == "TensorList") {
+        to.kind = ReplayArgument::Kind::kTensors;
+        if (from.list.size() > kMaxTensors)
+          return "a list has too many tensors";
+        const std::string_view known = TorchType(from.type);
+        for (size_t k = 0; k < from.list.size(); ++k) {
+          ReplayArgument& tensor = to.tensors.emplace_back();
+          tensor.kind = ReplayArgument::Kind::kTensor;
+          tensor.dtype = known.empty() ? default_type_ : std::string(known);
+          tensor.dims = Integers(from.list[k]);
+          if (step != nullptr && k < step->list.size() &&
+              step->list[k].size() == tensor.dims.size())
+            tensor.strides = Integers(step->list[k]);
+        }
+        continue;
+      }
+      const std::string_view type = TorchType(from.type);
+      if (!type.empty()) {
+        to.kind = ReplayArgument::Kind::kTensor;
+        to.dtype = type;
+        to.dims = Integers(from.dims);
+        if (step != nullptr && step->dims.size() == to.dims.size())
+          to.strides = Integers(step->dims);
+        continue;
+      }
+      if (!from.dims.empty())
+        return fmt::format("argument {} has a type that is not known", i);
+      if (from.concrete.empty()) continue;
+      if (auto value = JsonOf(from.concrete)) {
+        to.kind = ReplayArgument::Kind::kValue;
+        to.value = std::move(*value);
+      }
+    }
+    return {};
+  }
+
+  void AddCost(const trace::OpArgs& args, emit::ReplayCall& call) const {
+    const cost::OpModel* model = models_->Find(call.op);
+    if (model == nullptr) return;
+    const auto text = [&](StringId id) {
+      return id.valid() ? trace_.Text(id) : std::string_view();
+    };
+    const auto recorded = cost::ParseCall(
+        call.op, text(args.dims), text(args.types), text(args.concrete));
+    if (!recorded) return;
+    const auto cost = models_->Evaluate(*model, *recorded);
+    if (!cost) return;
+    call.flops = cost->flops;
+    call.bytes = cost->bytes;
+    const auto& device = context_.efficiency->device;
+    if (!device) return;
+    const auto roofline = cost::RooflineOf(*cost, *device, cost->Spec());
+    if (roofline) call.roofline_ns = analysis::RoundNs(roofline->seconds * 1e9);
+  }
+
+  using Key = std::tuple<StringId, StringId, StringId, StringId, StringId>;
+
+  Session& session_;
+  const analysis::Context& context_;
+  const trace::Trace& trace_;
+  const ReplayOptions& options_;
+  std::shared_ptr<const cost::ModelSet> models_;
+  std::string default_type_;
+  std::vector<Group> groups_;
+  absl::flat_hash_map<Key, size_t> ids_;
+};
+
+}  // namespace
+
+Result<ReplayPlan> PlanReplay(Session& session,
+                              const analysis::Context& context,
+                              const ReplayOptions& options) {
+  return Planner(session, context, options).Run();
+}
+
+}  // namespace lamina::engine
