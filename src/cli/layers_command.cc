@@ -3,6 +3,7 @@
 // lamina layers: forward passes, layers and stages.
 #include <algorithm>
 
+#include "analysis/layers/details.h"
 #include "analysis/layers/layers.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
@@ -17,8 +18,17 @@ using trace::SliceId;
 struct Options {
   std::string trace;
   std::string detector = "auto";
+  std::string profile;
   std::string layer;
+  std::string debug_layers;
+  std::string stage = "all";
+  std::string layout = "native";
   uint32_t min_layers = 3;
+  uint32_t layers_per_pass = 0;  // 0: not checked
+  int64_t grid_threshold = 0;    // 0: as the profile says
+  bool split_half_layers = false;
+  bool show_layers = false;
+  bool verbose = false;
   std::string explain;
   std::string perfetto;
 };
@@ -127,13 +137,68 @@ Table Explain(const rules::Catalog& catalog,
   return table;
 }
 
-Result<int> RunLayers(const Options& options, Common& common) {
+Result<analysis::layers::Options> Settings(const Options& options,
+                                           const Common& common) {
+  // Blocks in x above which the classic analyzer says decode.
+  constexpr int64_t kClassicGrid = 10000;
   analysis::layers::Options layers;
   LAMINA_ASSIGN(layers.list, ParseNumbers("--layer", options.layer));
+  LAMINA_ASSIGN(layers.debug,
+                ParseNumbers("--debug-layers", options.debug_layers));
   layers.min_layers = options.min_layers;
-  layers.detector = options.detector == "repeat"   ? Detector::kRepeat
-                    : options.detector == "module" ? Detector::kModule
-                                                   : Detector::kAuto;
+  layers.detector = options.detector == "repeat"    ? Detector::kRepeat
+                    : options.detector == "module"  ? Detector::kModule
+                    : options.detector == "classic" ? Detector::kClassic
+                                                    : Detector::kAuto;
+  const bool classic = options.profile.empty()
+                           ? layers.detector == Detector::kClassic
+                           : options.profile == "classic";
+  if (classic) {
+    layers.profile = analysis::layers::Profile::kClassic;
+    layers.grid_threshold = kClassicGrid;
+  }
+  if (options.grid_threshold > 0)
+    layers.grid_threshold = options.grid_threshold;
+  layers.split_half_layers = options.split_half_layers;
+  if (options.stage != "all") layers.stage = options.stage;
+  if (common.top > 0) layers.debug_kernels = common.top;
+  layers.names = options.verbose;
+  return layers;
+}
+
+// Holds the number of layers against --layers-per-pass; kCheckFailed when they
+// differ.
+int CheckCount(const Options& options,
+               const analysis::layers::LayerModel& model, ResultSet& result) {
+  if (options.layers_per_pass == 0) return kFine;
+  // Where halves are left apart a layer of two halves counts twice.
+  const bool halves =
+      options.split_half_layers &&
+      std::any_of(model.layers.begin(), model.layers.end(),
+                  [](const auto& layer) { return layer.type == "ATTN"; });
+  size_t expected = 0;
+  for (const analysis::layers::Pass& pass : model.passes) {
+    if (!pass.layers.empty())
+      expected += size_t{options.layers_per_pass} * (halves ? 2 : 1);
+  }
+  const size_t found = model.layers.size();
+  Note note;
+  note.id = "layers_per_pass";
+  note.severity =
+      found == expected && expected > 0 ? Severity::kInfo : Severity::kWarning;
+  note.text =
+      "Expected " + std::to_string(expected) + " layers (" +
+      std::to_string(options.layers_per_pass) + " in each of " +
+      std::to_string(model.passes.size()) +
+      (halves ? " passes, in two halves each), found " : " passes), found ") +
+      std::to_string(found) + ".";
+  note.evidence.push_back({"passes", "", "", {}});
+  result.notes.push_back(std::move(note));
+  return found == expected && expected > 0 ? kFine : kCheckFailed;
+}
+
+Result<int> RunLayers(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const auto layers, Settings(options, common));
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.trace, common.Open()));
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
@@ -155,25 +220,34 @@ Result<int> RunLayers(const Options& options, Common& common) {
   document.inputs = {options.trace};
   document.inputs.insert(document.inputs.end(), common.captures.begin(),
                          common.captures.end());
+  int status = kFine;
   {
     const ScopedStage stage(&common.times, "layers");
     const analysis::layers::LayerModel model =
         analysis::layers::FindLayers(*context, *rules, layers);
-    document.result =
-        analysis::layers::LayerTables(*context, *rules, model, layers);
+    if (options.layout == "classic") {
+      document.result.tables =
+          analysis::layers::ClassicTables({*context, *rules, model, layers});
+    } else {
+      document.result =
+          analysis::layers::LayerTables(*context, *rules, model, layers);
+    }
+    status = CheckCount(options, model, document.result);
     if (!options.perfetto.empty()) {
       LAMINA_TRY(
           WritePerfetto(options.trace, options.perfetto, *context, model));
     }
   }
   // On a terminal every layer one by one is too much unless asked for.
-  if (common.format == "table" && common.top == 0) {
-    std::erase_if(document.result.tables, [](const Table& table) {
-      return table.name() == "layers" || table.rows() == 0;
+  if (common.format == "table" && options.layout != "classic") {
+    std::erase_if(document.result.tables, [&](const Table& table) {
+      return table.rows() == 0 || (table.name() == "layers" &&
+                                   common.top == 0 && !options.show_layers);
     });
   }
+  if (options.show_layers && common.top == 0) common.top = 100000;
   LAMINA_TRY(Write(document, common));
-  return kFine;
+  return status;
 }
 
 Run Add(CLI::App& app, Common& common) {
@@ -181,12 +255,41 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("trace", options->trace, "Trace file")->required();
   app.add_option("--detector", options->detector,
                  "auto: modules where the trace has them, else repeats in the "
-                 "sequence of kernels")
-      ->check(CLI::IsMember({"auto", "repeat", "module"}))
+                 "sequence of kernels; classic: norms, by name")
+      ->check(CLI::IsMember({"auto", "repeat", "module", "classic"}))
+      ->capture_default_str();
+  app.add_option("--profile", options->profile,
+                 "Name tables: default, or classic as the known analyzer has "
+                 "them (the default of --detector classic)")
+      ->check(CLI::IsMember({"default", "classic"}));
+  app.add_option("--stage", options->stage, "Rows of this stage only")
+      ->check(CLI::IsMember(
+          {"all", "prefill", "decode", "mixed", "none", "unknown"}))
       ->capture_default_str();
   app.add_option("--layer", options->layer,
                  "List the kernels of these layers of the first pass: 3, 0-2 "
                  "or 1,5-7");
+  app.add_option("--debug-layers", options->debug_layers,
+                 "Votes and longest kernels of these layers of the first pass, "
+                 "with the rules that decided");
+  app.add_flag("--show-layer-terminal", options->show_layers,
+               "Show every layer on the terminal");
+  app.add_flag("--split-half-layers", options->split_half_layers,
+               "Leave attention halves and feed-forward halves apart "
+               "(--detector classic)");
+  app.add_option("--grid-threshold", options->grid_threshold,
+                 "Attention kernels with more blocks in x are decode "
+                 "(--detector classic)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--layers-per-pass", options->layers_per_pass,
+                 "Check the number of layers; exit status 1 when it differs")
+      ->check(CLI::Range(1, 100000));
+  app.add_flag("-v,--verbose", options->verbose,
+               "Show the rules behind the most expensive names");
+  app.add_option("--layout", options->layout,
+                 "classic: the files of the known analyzer")
+      ->check(CLI::IsMember({"native", "classic"}))
+      ->capture_default_str();
   app.add_option("--explain", options->explain,
                  "Say which rules decide about this kernel name, and stop");
   app.add_option("--min-layers", options->min_layers,

@@ -2,8 +2,8 @@
 //
 // lamina list: what the program knows.
 #include "analysis/analyses.h"
-#include "analysis/layers/layers.h"
 #include "cli/commands.h"
+#include "cli/list_rules.h"
 #include "cost/device.h"
 #include "ingest/ingest.h"
 
@@ -12,6 +12,8 @@ namespace {
 
 struct Options {
   std::string what;
+  std::string unused;
+  bool check = false;
 };
 
 Table Formats() {
@@ -39,30 +41,6 @@ Table Analyses() {
         table.Add(info.name, schema.name, column.name, column.doc);
     }
   }
-  return table;
-}
-
-Result<Table> Rules(const Common& common) {
-  const rules::DataSet data(common.rules_dir);
-  LAMINA_ASSIGN(const auto catalog, rules::Catalog::Load(data));
-  Table table({"rules",
-               "Name patterns in the order in which they are tried.",
-               {{"table", ColumnType::kText, "Rule table."},
-                {"rule", ColumnType::kText, "Id of the rule."},
-                {"value", ColumnType::kText, "What a match means."},
-                {"match", ColumnType::kText, "RE2 pattern."},
-                {"file", ColumnType::kText, "File and line."}}});
-  const auto add = [&](std::string_view name,
-                       const rules::PatternTable& patterns) {
-    for (const rules::PatternRule& rule : patterns.rules()) {
-      table.Add(name, rule.id, rule.value, rule.match,
-                rule.file + ":" + std::to_string(rule.line));
-    }
-  };
-  add("kernel_family", catalog->kernel_table());
-  add("op_family", catalog->op_table());
-  LAMINA_ASSIGN(const auto layers, analysis::layers::LoadRules(data));
-  for (const auto& [name, patterns] : layers->all()) add(name, *patterns);
   return table;
 }
 
@@ -117,21 +95,31 @@ Result<Table> Devices(const Common& common) {
 }
 
 Result<int> RunList(const Options& options, Common& common) {
+  if (options.what != "rules" && (options.check || !options.unused.empty()))
+    return Fail(UsageError("--check and --unused are for rules",
+                           "lamina list rules --check"));
   Document document;
   document.command = "list";
+  int status = kFine;
   if (options.what == "formats") {
     document.result.tables.push_back(Formats());
   } else if (options.what == "analyses") {
     document.result.tables.push_back(Analyses());
+  } else if (options.check) {
+    LAMINA_ASSIGN(Table problems, RuleProblems(common));
+    if (problems.rows() > 0) status = kCheckFailed;
+    document.result.tables.push_back(std::move(problems));
   } else {
     LAMINA_ASSIGN(Table table, options.what == "costs"     ? Costs(common)
                                : options.what == "devices" ? Devices(common)
-                                                           : Rules(common));
+                               : options.unused.empty()
+                                   ? AllRules(common)
+                                   : UnusedRules(common, options.unused));
     document.result.tables.push_back(std::move(table));
   }
   if (common.top == 0) common.top = 100000;
   LAMINA_TRY(Write(document, common));
-  return kFine;
+  return status;
 }
 
 Run Add(CLI::App& app, Common& common) {
@@ -141,6 +129,13 @@ Run Add(CLI::App& app, Common& common) {
       ->required()
       ->check(
           CLI::IsMember({"formats", "analyses", "rules", "costs", "devices"}));
+  app.add_option("--unused", options->unused,
+                 "With rules: only those that decide about no name in this "
+                 "trace")
+      ->type_name("TRACE");
+  app.add_flag("--check", options->check,
+               "With rules: checks every rule's examples against all rules; "
+               "exit status 1 if one does not hold");
   common.AddTo(app);
   return [options, &common] { return RunList(*options, common); };
 }

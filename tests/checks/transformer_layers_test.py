@@ -90,6 +90,11 @@ def check_conservation(checks, path):
                  sum(r["kernel_time_us"].ns
                      for r in tables.get("stage_kernel_type", [])),
                  expected[1])
+    unknown = sum(r["kernel_time_us"].ns
+                  for r in tables.get("stage_kernel_type", [])
+                  if r["kernel_type"] == "other")
+    checks.true(f"{path.name}: {unknown} ns of {expected[1]} have no type",
+                unknown * 100 <= expected[1])
     for row in tables.get("layers", []):
         checks.equal(f"{path.name}: parts of a layer",
                      sum(row[part].ns for part in PARTS),

@@ -16,31 +16,52 @@
 
 namespace lamina::analysis::layers {
 
+// Which tables label kernels: our own, or those of the classic analyzer.
+enum class Profile : uint8_t { kDefault, kClassic };
+
+// Tables of one profile. `type` is empty in the default profile, where the
+// kernel families say it.
+struct NameRules {
+  rules::PatternTable stage_unknown;  // these names say nothing
+  rules::PatternTable stage;          // prefill, decode, mixed; strength
+  rules::PatternTable type;           // moe, attention, linear ...
+  rules::PatternTable short_name;
+  rules::PatternTable layer_start;  // norms at which a layer may begin
+  rules::PatternTable moe, fc, mla, gdn;
+};
+
 // The tables of data/layers.
 struct Rules {
-  rules::PatternTable stage;        // value: prefill, decode; strength
-  rules::PatternTable layer_start;  // norms at which a layer may begin
-  rules::PatternTable moe, mla, gdn;
+  NameRules own;
+  NameRules classic;
 
-  // Every table with its name.
-  std::vector<std::pair<std::string_view, const rules::PatternTable*>> all()
-      const {
-    return {{"stage", &stage},
-            {"layer_start", &layer_start},
-            {"marker_moe", &moe},
-            {"marker_mla", &mla},
-            {"marker_gdn", &gdn}};
+  const NameRules& names(Profile profile) const {
+    return profile == Profile::kClassic ? classic : own;
   }
+  // Every table that has rules, with its name in the data files.
+  std::vector<std::pair<std::string, const rules::PatternTable*>> all() const;
 };
 Result<std::shared_ptr<const Rules>> LoadRules(const rules::DataSet& data);
 
-enum class Detector : uint8_t { kAuto, kRepeat, kModule };
+enum class Detector : uint8_t { kAuto, kRepeat, kModule, kClassic };
 
 struct Options {
   Detector detector = Detector::kAuto;
+  // Tables of the classic detector, and of short names.
+  Profile profile = Profile::kDefault;
   uint32_t min_layers = 3;
+  // Leaves the halves of a layer apart where norms mark both (classic).
+  bool split_half_layers = false;
+  // The classic rule that large grids are decode; null: not used.
+  std::optional<int64_t> grid_threshold;
+  // Rows of this stage only; empty: all.
+  std::string stage;
   // Layers whose kernels are listed; empty: none.
   std::vector<uint32_t> list;
+  // Layers whose votes and longest kernels are listed; empty: none.
+  std::vector<uint32_t> debug;
+  size_t debug_kernels = 10;  // per layer
+  bool names = false;         // the rules that decide about frequent names
 };
 
 // What a kernel does for its layer.
@@ -60,28 +81,32 @@ struct Layer {
   uint32_t pass = 0;
   uint32_t index = 0;  // inside (pass, stack)
   uint32_t variant = 0;
+  uint32_t run = 0;  // layers found next to each other share it
   bool exact = false;
   bool partial = false;
   std::string module;         // path, empty unless known
+  std::string type;           // empty: as its kernels say
+  std::string stage;          // empty: that of its pass
   std::vector<SliceId> work;  // by start
 };
 
 struct StackInfo {
-  std::string name;      // class of the module, else stack0 ...
-  std::string boundary;  // module, norm or none
-  uint32_t period = 0;   // kernels of a typical unit
+  std::string name;       // class of the module, else stack0 ...
+  std::string boundary;   // module, norm or none
+  bool by_names = false;  // found by names of kernels alone
+  uint32_t period = 0;    // kernels of a typical unit
   uint32_t per_unit = 1;
 };
 
 struct Pass {
   int64_t device = 0;
   std::string stage;     // prefill, decode, mixed, none, unknown
-  std::string evidence;  // annotation, attention or -
+  std::string evidence;  // annotation, frames, graph, attention, votes, -
   std::string annotation;
   std::optional<int64_t> batch, tokens;
   std::vector<uint32_t> layers;
   std::vector<SliceId> outside;  // prologue and epilogue, by start
-  bool cut = false;
+  bool cut = false;              // the trace begins or ends inside it
 };
 
 // Every device slice is in exactly one layer, or outside one in a pass, or in
@@ -96,6 +121,7 @@ struct LayerModel {
     std::string name;
     size_t by_module = 0;
     size_t by_repeat = 0;
+    size_t by_names = 0;
     size_t equal = 0;  // boundaries at the same kernel
     size_t near = 0;   // within two kernels
   };

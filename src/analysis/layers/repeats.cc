@@ -44,10 +44,10 @@ void Vote(Ids ids, uint32_t q, std::vector<uint32_t>& votes) {
 
 struct Candidate {
   uint32_t period = 0;
-  bool dominant = false;  // a third of the window votes for it
+  bool dominant = false;  // a third of the window votes for it: two copies do
 };
 
-std::vector<Candidate> Candidates(Ids window) {
+std::vector<Candidate> Candidates(Ids window, bool pairs) {
   std::vector<uint32_t> votes(window.size() + 1, 0);
   Vote(window, 8, votes);
   Vote(window, 4, votes);
@@ -64,8 +64,8 @@ std::vector<Candidate> Candidates(Ids window) {
   std::vector<Candidate> out;
   for (size_t i = 0; i < keep; ++i) {
     // Both lengths of q-grams vote.
-    out.push_back({periods[i], uint64_t{votes[periods[i]]} * 3 >=
-                                   2 * uint64_t{window.size()}});
+    out.push_back({periods[i], pairs || uint64_t{votes[periods[i]]} * 3 >=
+                                            2 * uint64_t{window.size()}});
   }
   return out;
 }
@@ -144,12 +144,13 @@ void KeepFundamental(std::vector<Region>& regions) {
 
 }  // namespace
 
-std::vector<Region> FindRegions(std::span<const uint32_t> ids) {
+std::vector<Region> FindRegions(std::span<const uint32_t> ids, bool pairs) {
   std::vector<Region> regions;
   const auto n = static_cast<uint32_t>(ids.size());
   for (uint32_t from = 0; from < n;) {
     const uint32_t to = std::min(n, from + kWindow);
-    for (const Candidate& candidate : Candidates(ids.subspan(from, to - from)))
+    for (const Candidate& candidate :
+         Candidates(ids.subspan(from, to - from), pairs))
       Runs(ids, candidate, from, to, regions);
     if (to == n) break;
     from += kWindow / 2;
@@ -195,13 +196,6 @@ uint32_t EditDistance(std::span<const uint32_t> a, std::span<const uint32_t> b,
     std::swap(row, next);
   }
   return std::min(row[static_cast<size_t>(m)], far);
-}
-
-double Stack::exactness() const {
-  if (pieces.empty()) return 0;
-  size_t exact = 0;
-  for (const Piece& piece : pieces) exact += piece.exact;
-  return static_cast<double>(exact) / static_cast<double>(pieces.size());
 }
 
 }  // namespace lamina::analysis::layers

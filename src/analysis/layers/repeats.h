@@ -22,9 +22,11 @@ struct Region {
 // All repeats of three copies or more (the ends may lack one element each)
 // whose unit has at least three different ids and at least four elements,
 // with their fundamental periods, by begin; of a period that a third of the
-// elements vote for, two copies are enough. Near-linear: candidates come from
-// votes of equal q-grams, and every region is verified by comparing ids.
-std::vector<Region> FindRegions(std::span<const uint32_t> ids);
+// elements vote for, two copies are enough, and of any with `pairs`.
+// Near-linear: candidates come from votes of equal q-grams, and every region is
+// verified by comparing ids.
+std::vector<Region> FindRegions(std::span<const uint32_t> ids,
+                                bool pairs = false);
 
 // One layer: a range of the sequence.
 struct Piece {
@@ -44,13 +46,14 @@ struct Stack {
 
   uint32_t begin() const { return pieces.front().begin; }
   uint32_t end() const { return pieces.back().end; }
-  double exactness() const;
 };
 
 struct StackOptions {
   uint32_t min_layers = 3;
   // Longer units without an inner repeat are passes or iterations.
   uint32_t max_layer = 400;
+  // Takes two equal copies for a repeat, not three.
+  bool pairs = false;
 };
 
 // What is known of an element of a sequence, as bits.
@@ -69,6 +72,14 @@ enum Mark : uint8_t {
 std::vector<Stack> FindStacks(std::span<const uint32_t> ids,
                               std::span<const uint8_t> marks,
                               const StackOptions& options);
+
+// A second look at what the stacks leave: layers so few or so damaged that no
+// three copies are equal, or that differ in their attention. Two copies, with
+// any attention, are enough for a unit here; in return only layers that begin
+// at a norm and hold attention are believed. Adds to `stacks`.
+void AddFaintStacks(std::span<const uint32_t> ids,
+                    std::span<const uint8_t> marks, const StackOptions& options,
+                    std::vector<Stack>& stacks);
 
 // Edits that turn one sequence into the other, or `limit` + 1 when there are
 // more: a dynamic program over a band of that width.

@@ -195,6 +195,44 @@ TEST(Stacks, AdversarialWordsEndSoon) {
   FindStacks(thue, {}, {});
 }
 
+// As many stacks as a long serving trace has passes.
+TEST(Stacks, EveryPassIsFound) {
+  constexpr uint32_t kPasses = 6000;
+  Ids ids;
+  for (uint32_t pass = 0; pass < kPasses; ++pass) {
+    ids.insert(ids.end(), {100, 101, 102, 103, 104, 105});
+    for (int layer = 0; layer < 4; ++layer)
+      ids.insert(ids.end(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  }
+  const auto stacks = FindStacks(ids, {}, {});
+  ASSERT_EQ(stacks.size(), kPasses);
+  for (const Stack& stack : stacks) EXPECT_EQ(stack.pieces.size(), 4U);
+}
+
+// Three layers of which one has another kernel: no three copies.
+TEST(Stacks, FaintLayersNeedNormAndAttention) {
+  Ids ids;
+  for (uint32_t i = 0; i < 60; ++i) ids.push_back(100 + i);
+  for (uint32_t layer = 0; layer < 3; ++layer) {
+    for (uint32_t i = 1; i <= 12; ++i)
+      ids.push_back(layer == 2 && i == 7 ? 50 : i);
+  }
+  std::vector<uint8_t> marks(ids.size(), kNoMark);
+  std::vector<Stack> stacks = FindStacks(ids, marks, {});
+  EXPECT_TRUE(stacks.empty());
+  AddFaintStacks(ids, marks, {}, stacks);
+  EXPECT_TRUE(stacks.empty());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == 1) marks[i] = kNormMark;
+    if (ids[i] == 2) marks[i] = kGemmMark;
+    if (ids[i] == 4) marks[i] = kAttentionMark;
+  }
+  AddFaintStacks(ids, marks, {}, stacks);
+  ASSERT_EQ(stacks.size(), 1U);
+  ASSERT_EQ(stacks[0].pieces.size(), 3U);
+  for (const Piece& piece : stacks[0].pieces) EXPECT_EQ(ids[piece.begin], 1U);
+}
+
 TEST(Stacks, LayersBeginAtTheNormBeforeAttention) {
   const Ids unit = {1, 2, 3, 4, 5, 6, 7, 8};
   Ids ids = {100, 101, 102};

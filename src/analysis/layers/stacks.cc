@@ -2,10 +2,14 @@
 //
 // From repeats to layer stacks: which repeat is a layer and which a pass,
 // units of several layers, ends that differ, and where a layer begins.
+#include <absl/container/flat_hash_map.h>
+#include <absl/types/span.h>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "analysis/layers/repeats.h"
+#include "analysis/layers/units.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -15,132 +19,12 @@ using Ids = std::span<const uint32_t>;
 // Share of the elements by which layers of one stack may differ.
 constexpr double kTolerance = 0.34;
 constexpr double kWholeLayer = 0.66;
-constexpr double kPieceTolerance = 0.20;
-// Shorter parts of a unit are alike by chance.
-constexpr uint32_t kMinPiece = 8;
-// Beyond this many regions only the longest are looked at, which keeps
-// adversarial sequences near-linear.
-constexpr size_t kMaxRegions = 4096;
+// More units than this are not compared with each other: a model has few kinds
+// of layers.
+constexpr size_t kMaxModels = 32;
 
 uint32_t Limit(double share, size_t length) {
   return static_cast<uint32_t>(share * static_cast<double>(length));
-}
-
-// Chooses which regions are stacks: a region that smaller repeats fill by half
-// is a pass, and its children are looked at instead.
-class Levels {
- public:
-  explicit Levels(std::vector<Region> regions) : regions_(std::move(regions)) {}
-
-  std::vector<Region> Run() {
-    std::vector<size_t> all(regions_.size());
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    Choose(all, 0);
-    std::sort(
-        stacks_.begin(), stacks_.end(),
-        [](const Region& a, const Region& b) { return a.begin < b.begin; });
-    return std::move(stacks_);
-  }
-
- private:
-  static uint32_t Overlap(const Region& a, const Region& b) {
-    const uint32_t begin = std::max(a.begin, b.begin);
-    const uint32_t end = std::min(a.end, b.end);
-    return end > begin ? end - begin : 0;
-  }
-
-  void Choose(std::vector<size_t> members, int depth) {
-    std::sort(members.begin(), members.end(), [&](size_t a, size_t b) {
-      const Region& x = regions_[a];
-      const Region& y = regions_[b];
-      if (x.length() != y.length()) return x.length() > y.length();
-      if (x.period != y.period) return x.period < y.period;
-      return x.begin < y.begin;
-    });
-    std::vector<size_t> chosen;
-    for (const size_t m : members) {
-      const Region& r = regions_[m];
-      const bool free =
-          std::all_of(chosen.begin(), chosen.end(), [&](size_t other) {
-            const Region& o = regions_[other];
-            return 2 * Overlap(r, o) <= std::min(r.period, o.period);
-          });
-      if (!free) continue;
-      chosen.push_back(m);
-      std::vector<size_t> inside;
-      for (const size_t other : members) {
-        const Region& o = regions_[other];
-        if (other != m && o.period < r.period &&
-            o.begin + o.period >= r.begin && o.end <= r.end + o.period)
-          inside.push_back(other);
-      }
-      if (depth < 8 && IsGroup(r, inside)) {
-        Choose(std::move(inside), depth + 1);
-      } else {
-        stacks_.push_back(r);
-      }
-    }
-  }
-
-  // Whether regions with less than half the period cover half of it.
-  bool IsGroup(const Region& r, const std::vector<size_t>& inside) const {
-    std::vector<std::pair<uint32_t, uint32_t>> spans;
-    for (const size_t i : inside) {
-      const Region& o = regions_[i];
-      if (o.period * 2 >= r.period) continue;
-      spans.emplace_back(std::max(o.begin, r.begin), std::min(o.end, r.end));
-    }
-    std::sort(spans.begin(), spans.end());
-    uint32_t covered = 0;
-    uint32_t reached = r.begin;
-    for (const auto& [begin, end] : spans) {
-      if (end <= reached) continue;
-      covered += end - std::max(begin, reached);
-      reached = end;
-    }
-    return covered * 2 >= r.length();
-  }
-
-  std::vector<Region> regions_;
-  std::vector<Region> stacks_;
-};
-
-// Lengths of the layers in a unit: one, or k when k nearly equal pieces make
-// it up (layers that alternate).
-std::vector<uint32_t> SplitUnit(Ids unit) {
-  const auto p = static_cast<uint32_t>(unit.size());
-  for (uint32_t k = 2; k <= 6; ++k) {
-    const double each = static_cast<double>(p) / k;
-    if (each < kMinPiece) break;
-    const auto low = static_cast<uint32_t>(std::ceil(0.8 * each));
-    const auto high = static_cast<uint32_t>(std::floor(1.2 * each));
-    double best = 2;
-    std::vector<uint32_t> cuts;
-    for (uint32_t c = low; c <= high && c < p; ++c) {
-      // The pieces after the first: equal parts of what is left.
-      std::vector<uint32_t> lengths = {c};
-      uint32_t from = c;
-      double worst = 0;
-      for (uint32_t i = 1; i < k; ++i) {
-        const uint32_t to = i + 1 == k ? p : c + (p - c) * i / (k - 1);
-        const Ids piece = unit.subspan(from, to - from);
-        const Ids first = unit.subspan(0, c);
-        const size_t longer = std::max(piece.size(), first.size());
-        const uint32_t limit = Limit(kPieceTolerance, longer);
-        const uint32_t edits = EditDistance(first, piece, limit);
-        worst = std::max(
-            worst, static_cast<double>(edits) / static_cast<double>(longer));
-        lengths.push_back(to - from);
-        from = to;
-      }
-      if (worst < best) {
-        best = worst;
-        cuts = lengths;
-      }
-    }
-    if (best <= kPieceTolerance) return cuts;
-  }
-  return {p};
 }
 
 class Builder {
@@ -153,27 +37,24 @@ class Builder {
   }
 
   std::vector<Stack> Run() {
-    std::vector<Region> regions = FindRegions(ids_);
-    if (regions.size() > kMaxRegions) {
-      std::nth_element(regions.begin(),
-                       regions.begin() + static_cast<ptrdiff_t>(kMaxRegions),
-                       regions.end(), [](const Region& a, const Region& b) {
-                         return a.length() != b.length()
-                                    ? a.length() > b.length()
-                                    : a.begin < b.begin;
-                       });
-      regions.resize(kMaxRegions);
-    }
-    regions = Levels(std::move(regions)).Run();
-    for (size_t i = 0; i < regions.size(); ++i) {
-      const Region& r = regions[i];
-      if (r.period > options_.max_layer) continue;
+    std::vector<Region> regions =
+        ChooseLevel(FindRegions(ids_, options_.pairs));
+    std::erase_if(regions, [&](const Region& r) {
+      return r.period > options_.max_layer;
+    });
+    std::vector<Stack> parts = Parts(regions);
+    for (size_t i = 0; i < parts.size(); ++i) {
       const uint32_t before = stacks_.empty() ? 0 : stacks_.back().end();
-      const uint32_t after = i + 1 < regions.size()
-                                 ? std::max(FirstLayer(regions[i + 1]), r.end)
-                                 : static_cast<uint32_t>(ids_.size());
-      if (r.end <= before) continue;
-      stacks_.push_back(Layers(r, before, after));
+      const uint32_t after =
+          i + 1 < parts.size() ? std::max(parts[i + 1].begin(), parts[i].end())
+                               : static_cast<uint32_t>(ids_.size());
+      std::erase_if(parts[i].pieces,
+                    [&](const Piece& piece) { return piece.begin < before; });
+      if (parts[i].pieces.empty()) continue;
+      Extend(parts[i], after);
+      ExtendBack(parts[i], before);
+      Variants(parts[i]);
+      stacks_.push_back(std::move(parts[i]));
     }
     Merge();
     for (size_t i = 0; i < stacks_.size(); ++i) {
@@ -195,32 +76,111 @@ class Builder {
     return ids_.subspan(piece.begin, piece.end - piece.begin);
   }
 
-  // The layers of a region, and of what continues it at both ends.
-  Stack Layers(const Region& r, uint32_t before, uint32_t after) {
+  // The exact layers of every region, by begin. The longest regions say where a
+  // layer begins and how a unit is cut; shorter ones like them follow, so that
+  // the parts of a stack that noise has broken fit together.
+  std::vector<Stack> Parts(const std::vector<Region>& regions) const {
+    std::vector<size_t> order(regions.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return regions[a].length() > regions[b].length();
+    });
+    std::vector<Stack> parts(regions.size());
+    std::vector<Model> models;
+    for (const size_t i : order) {
+      parts[i] = Like(models, regions[i]);
+      if (!parts[i].pieces.empty()) continue;
+      parts[i] = OwnLayers(regions[i]);
+      const Stack& own = parts[i];
+      const size_t k = own.per_unit;
+      if (own.pieces.size() < k || models.size() == kMaxModels) continue;
+      Model model{{}, {}, own.at_norm};
+      for (size_t j = 0; j < k; ++j) {
+        const Ids piece = Unit(own.pieces[j]);
+        model.unit.insert(model.unit.end(), piece.begin(), piece.end());
+        model.lengths.push_back(static_cast<uint32_t>(piece.size()));
+      }
+      models.push_back(std::move(model));
+    }
+    return parts;
+  }
+
+  // The unit of a stack from where a layer begins, and the lengths of its
+  // layers.
+  struct Model {
+    std::vector<uint32_t> unit;
+    std::vector<uint32_t> lengths;
+    bool at_norm = false;
+  };
+
+  // The exact layers of a region that one of the models fits in some rotation;
+  // none otherwise.
+  Stack Like(const std::vector<Model>& models, const Region& r) const {
     Stack stack;
-    stack.period = r.period;
-    uint32_t begin = FirstLayer(r);
-    while (begin < before) begin += r.period;
-    const std::vector<uint32_t> lengths =
-        SplitUnit(ids_.subspan(std::min(begin, r.end - r.period), r.period));
-    stack.per_unit = static_cast<uint32_t>(lengths.size());
+    const Ids unit = ids_.subspan(r.begin, r.period);
+    for (const Model& model : models) {
+      if (model.unit.size() != r.period) continue;
+      const uint32_t turn = Turn(unit, model.unit);
+      if (turn == r.period) continue;
+      stack.period = r.period;
+      stack.per_unit = static_cast<uint32_t>(model.lengths.size());
+      stack.at_norm = model.at_norm;
+      Cut(stack, r, r.begin + turn, model.lengths);
+      return stack;
+    }
+    return stack;
+  }
+
+  // How far a unit must be turned to be nearest to a model; its length when it
+  // is never near.
+  static uint32_t Turn(Ids unit, Ids model) {
+    const auto p = static_cast<uint32_t>(unit.size());
+    const uint32_t limit = Limit(kTolerance, p);
+    std::vector<uint32_t> turned(unit.begin(), unit.end());
+    uint32_t best = limit + 1;
+    uint32_t best_turn = p;
+    for (uint32_t turn = 0; turn < p && best > 0; ++turn) {
+      if (turned[0] == model[0] || turned[1] == model[1]) {
+        const uint32_t edits = EditDistance(turned, model, limit);
+        if (edits < best) {
+          best = edits;
+          best_turn = turn;
+        }
+      }
+      std::rotate(turned.begin(), turned.begin() + 1, turned.end());
+    }
+    return best_turn;
+  }
+
+  // Pieces of the given lengths, in turn, from `begin` to the end of a region.
+  // The last copy may lack one element.
+  void Cut(Stack& stack, const Region& r, uint32_t begin,
+           const std::vector<uint32_t>& lengths) const {
     uint32_t at = begin;
     for (size_t i = 0;; ++i) {
       const uint32_t length = lengths[i % lengths.size()];
-      // The last copy may lack one element.
       if (at + length > r.end + 1 || at + length > ids_.size()) break;
-      stack.pieces.push_back(
-          {at, at + length, static_cast<uint32_t>(i % lengths.size()), true});
+      stack.pieces.push_back({at, at + length, 0, true});
       at += length;
     }
-    if (stack.pieces.empty()) {
+    if (stack.pieces.empty())
       stack.pieces.push_back({std::min(begin, r.end - 1), r.end, 0, true});
-      return stack;
+  }
+
+  // The exact layers of a region by its own marks.
+  Stack OwnLayers(const Region& r) const {
+    Stack stack;
+    stack.period = r.period;
+    uint32_t begin = r.begin;
+    if (!marks_.empty()) {
+      const uint32_t offset = Anchor({r.begin, r.begin + r.period, 0, false});
+      if (offset < r.period) begin += offset;
     }
+    const std::vector<uint32_t> lengths =
+        SplitUnit(ids_.subspan(std::min(begin, r.end - r.period), r.period));
+    stack.per_unit = static_cast<uint32_t>(lengths.size());
+    Cut(stack, r, begin, lengths);
     Rotate(stack, r);
-    Extend(stack, lengths, after);
-    ExtendBack(stack, lengths, before);
-    Variants(stack);
     return stack;
   }
 
@@ -296,10 +256,9 @@ class Builder {
     return best <= limit ? best_length : 0;
   }
 
-  void Extend(Stack& stack, const std::vector<uint32_t>& lengths,
-              uint32_t after) {
+  void Extend(Stack& stack, uint32_t after) const {
     for (;;) {
-      const size_t i = stack.pieces.size() % lengths.size();
+      const size_t i = stack.pieces.size() % stack.per_unit;
       const uint32_t from = stack.pieces.back().end;
       const Ids unit = Unit(stack.pieces[i]);
       const uint32_t length =
@@ -309,10 +268,9 @@ class Builder {
     }
   }
 
-  void ExtendBack(Stack& stack, const std::vector<uint32_t>& lengths,
-                  uint32_t before) {
+  void ExtendBack(Stack& stack, uint32_t before) const {
     std::vector<Piece> front;
-    const size_t k = lengths.size();
+    const size_t k = stack.per_unit;
     for (size_t step = 1;; ++step) {
       const uint32_t to =
           front.empty() ? stack.pieces.front().begin : front.back().begin;
@@ -331,15 +289,12 @@ class Builder {
 
   // Layers with the same sequence share a letter, in order of first use.
   void Variants(Stack& stack) const {
-    std::vector<Piece> known;
+    absl::flat_hash_map<absl::Span<const uint32_t>, uint32_t> letter_of;
     for (Piece& piece : stack.pieces) {
       const Ids own = Unit(piece);
-      const auto it =
-          std::find_if(known.begin(), known.end(), [&](const Piece& other) {
-            return std::ranges::equal(own, Unit(other));
-          });
-      piece.variant = static_cast<uint32_t>(it - known.begin());
-      if (it == known.end()) known.push_back(piece);
+      const auto [it, is_new] = letter_of.try_emplace(
+          {own.data(), own.size()}, static_cast<uint32_t>(letter_of.size()));
+      piece.variant = it->second;
     }
   }
 
@@ -417,39 +372,9 @@ class Builder {
     return best < p ? best : first;
   }
 
-  // Where the first whole layer of a region begins: at the norm, else where a
-  // unit seen before begins, so that the parts of a stack that noise has
-  // broken fit together.
-  uint32_t FirstLayer(const Region& r) {
-    if (!marks_.empty()) {
-      const uint32_t offset = Anchor({r.begin, r.begin + r.period, 0, false});
-      if (offset < r.period) return r.begin + offset;
-    }
-    const Ids unit = ids_.subspan(r.begin, r.period);
-    const uint32_t limit = Limit(kTolerance, r.period);
-    std::vector<uint32_t> turned(unit.begin(), unit.end());
-    for (const std::vector<uint32_t>& known : known_units_) {
-      uint32_t best = limit + 1;
-      uint32_t best_turn = 0;
-      for (uint32_t turn = 0; turn < r.period; ++turn) {
-        if (turned[0] == known[0] || turned[1] == known[1]) {
-          const uint32_t edits = EditDistance(turned, known, limit);
-          if (edits < best) {
-            best = edits;
-            best_turn = turn;
-          }
-        }
-        std::rotate(turned.begin(), turned.begin() + 1, turned.end());
-      }
-      if (best <= limit) return r.begin + best_turn;
-    }
-    known_units_.emplace_back(unit.begin(), unit.end());
-    return r.begin;
-  }
-
   // Moves the boundaries of exact layers to the norm that begins one. What is
   // left at the ends is for Extend and ExtendBack.
-  void Rotate(Stack& stack, const Region& r) {
+  void Rotate(Stack& stack, const Region& r) const {
     if (marks_.empty()) return;
     std::vector<uint32_t> starts;
     for (const Piece& piece : stack.pieces) {
@@ -474,12 +399,23 @@ class Builder {
 
   void Kinds() {
     std::vector<size_t> firsts;
+    absl::flat_hash_map<absl::Span<const uint32_t>, uint32_t> known;
+    uint32_t next = 0;
     for (size_t i = 0; i < stacks_.size(); ++i) {
-      const auto it = std::find_if(
-          firsts.begin(), firsts.end(),
-          [&](size_t first) { return Similar(stacks_[first], stacks_[i]); });
-      stacks_[i].kind = static_cast<uint32_t>(it - firsts.begin());
-      if (it == firsts.end()) firsts.push_back(i);
+      const Ids unit = Unit(Typical(stacks_[i]));
+      const auto [seen, is_new] = known.try_emplace({unit.data(), unit.size()});
+      if (is_new) {
+        const auto it = std::find_if(
+            firsts.begin(), firsts.end(),
+            [&](size_t first) { return Similar(stacks_[first], stacks_[i]); });
+        if (it != firsts.end()) {
+          seen->second = stacks_[*it].kind;
+        } else {
+          seen->second = next++;
+          if (firsts.size() < kMaxModels) firsts.push_back(i);
+        }
+      }
+      stacks_[i].kind = seen->second;
     }
   }
 
@@ -487,7 +423,6 @@ class Builder {
   std::span<const uint8_t> marks_;
   StackOptions options_;
   std::vector<Stack> stacks_;
-  std::vector<std::vector<uint32_t>> known_units_;
   std::vector<uint32_t> cuts_;
 };
 

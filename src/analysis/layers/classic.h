@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers by names of kernels: a layer begins at a norm. With the classic
+// tables this is the machine of a known public analyzer, for users who compare
+// with it; with our own tables it needs no all-reduce before the norm.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace lamina::analysis::layers {
+
+// The six types of the classic analyzer, in its order, and the rest.
+enum class ClassicType : uint8_t {
+  kMoe,
+  kAttention,
+  kQuantization,
+  kCommunication,
+  kLinear,
+  kMemory,
+  kOther
+};
+std::string_view ClassicTypeName(ClassicType type);
+
+enum class Stage : uint8_t { kUnknown, kPrefill, kDecode };
+std::string_view StageName(Stage stage);
+
+// What the machine knows of one kernel.
+struct ClassicKernel {
+  ClassicType type = ClassicType::kOther;
+  Stage vote = Stage::kUnknown;
+  bool start = false;  // a norm at which a layer may begin
+  bool all_reduce = false;
+  bool moe = false, fc = false, mla = false, gdn = false;
+};
+
+struct ClassicLayer {
+  uint32_t begin = 0;  // positions in the sequence, [begin, end)
+  uint32_t end = 0;
+  bool attention = false, moe = false, fc = false, mla = false, gdn = false;
+  Stage stage = Stage::kUnknown;
+  uint32_t prefill_votes = 0;
+  uint32_t decode_votes = 0;
+
+  // MLA_MOE ... UNKNOWN.
+  std::string_view type() const;
+};
+
+struct ClassicOptions {
+  // A norm begins a layer only after an all-reduce, as in the original.
+  bool need_all_reduce = true;
+  // Leaves attention halves and feed-forward halves apart.
+  bool split_half_layers = false;
+};
+
+// The layers of a sequence, in order; what stands before the first, and what
+// follows the last complete one, is in none. Linear.
+std::vector<ClassicLayer> CutLayers(std::span<const ClassicKernel> kernels,
+                                    const ClassicOptions& options);
+
+}  // namespace lamina::analysis::layers

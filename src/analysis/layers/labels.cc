@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/layers/labels.h"
+
+namespace lamina::analysis::layers {
+namespace {
+
+using rules::PatternTable;
+
+// Blocks in x below which the grid rule says prefill.
+constexpr uint32_t kSmallGrid = 200;
+// Characters of a name that no rule shortens.
+constexpr size_t kShortName = 25;
+
+Stage StageOf(std::string_view value) {
+  return value == "prefill"  ? Stage::kPrefill
+         : value == "decode" ? Stage::kDecode
+                             : Stage::kUnknown;
+}
+
+ClassicType TypeOf(std::string_view value) {
+  for (int i = 0; i <= static_cast<int>(ClassicType::kOther); ++i) {
+    const auto type = static_cast<ClassicType>(i);
+    if (value == ClassicTypeName(type)) return type;
+  }
+  return ClassicType::kOther;
+}
+
+ClassicType TypeOfFamily(std::string_view family) {
+  if (family == "gemm" || family == "conv") return ClassicType::kLinear;
+  if (family == "ssm") return ClassicType::kAttention;
+  if (family == "copy") return ClassicType::kMemory;
+  return TypeOf(family);
+}
+
+// Only attention and other kernels ever vote.
+bool Votes(ClassicType type) {
+  return type == ClassicType::kAttention || type == ClassicType::kOther;
+}
+
+std::string_view IdOf(const PatternTable& table, int rule) {
+  return rule == PatternTable::kNone ? std::string_view("-")
+                                     : std::string_view(table.rule(rule).id);
+}
+
+}  // namespace
+
+Labels::Labels(const Context& context, const Rules& rules, Profile profile,
+               std::optional<int64_t> grid_threshold)
+    : context_(context),
+      trace_(context.trace),
+      rules_(rules),
+      profile_(profile),
+      grid_threshold_(grid_threshold),
+      labels_(trace_.strings.size()) {}
+
+const Label& Labels::Of(SliceId s) {
+  Label& label = labels_[trace_.slices.name[s.value].value];
+  if (!label.known) {
+    label = Find(s);
+    label.known = true;
+  }
+  return label;
+}
+
+Label Labels::Find(SliceId s) const {
+  const std::string_view name = trace_.Name(s);
+  const NameRules& own = tables();
+  const auto meets = [&](const PatternTable& table) {
+    return table.Find(name) != PatternTable::kNone;
+  };
+  Label label;
+  ClassicKernel& kernel = label.kernel;
+  if (profile_ == Profile::kClassic) {
+    label.type_rule = own.type.Find(name);
+    if (label.type_rule != PatternTable::kNone)
+      kernel.type = TypeOf(own.type.rule(label.type_rule).value);
+  } else {
+    label.type_rule = context_.catalog.kernel_table().Find(name);
+    kernel.type = TypeOfFamily(context_.catalog.KernelFamily(name));
+  }
+  label.short_rule = own.short_name.Find(name);
+  label.short_name = label.short_rule != PatternTable::kNone
+                         ? own.short_name.rule(label.short_rule).value
+                         : name.substr(0, kShortName);
+  kernel.start = meets(own.layer_start);
+  kernel.all_reduce = label.short_name == "ALLREDUCE";
+  kernel.moe = meets(own.moe) || (profile_ == Profile::kDefault &&
+                                  kernel.type == ClassicType::kMoe);
+  kernel.fc = meets(own.fc);
+  kernel.mla = meets(own.mla);
+  kernel.gdn = meets(own.gdn);
+  label.silent = meets(own.stage_unknown);
+  if (label.silent) return label;
+  label.stage_rule = own.stage.Find(name);
+  if (label.stage_rule != PatternTable::kNone && Votes(kernel.type))
+    kernel.vote = StageOf(own.stage.rule(label.stage_rule).value);
+  return label;
+}
+
+ClassicKernel Labels::Kernel(SliceId s) {
+  const Label& label = Of(s);
+  ClassicKernel kernel = label.kernel;
+  const trace::DeviceArgs* args = trace_.Device(s);
+  const trace::LaunchConfig* config =
+      args != nullptr ? trace_.Config(args->config) : nullptr;
+  if (!grid_threshold_ || config == nullptr ||
+      label.stage_rule != PatternTable::kNone ||
+      kernel.type != ClassicType::kAttention || label.silent)
+    return kernel;
+  if (static_cast<int64_t>(config->grid[0]) > *grid_threshold_)
+    kernel.vote = Stage::kDecode;
+  else if (config->grid[0] < kSmallGrid)
+    kernel.vote = Stage::kPrefill;
+  return kernel;
+}
+
+std::string_view Labels::TypeRule(const Label& label) const {
+  return IdOf(profile_ == Profile::kClassic ? tables().type
+                                            : context_.catalog.kernel_table(),
+              label.type_rule);
+}
+
+std::string_view Labels::StageRule(const Label& label) const {
+  return IdOf(tables().stage, label.stage_rule);
+}
+
+std::string_view Labels::ShortRule(const Label& label) const {
+  return IdOf(tables().short_name, label.short_rule);
+}
+
+}  // namespace lamina::analysis::layers

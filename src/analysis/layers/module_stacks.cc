@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/layers/module_stacks.h"
+
+#include <algorithm>
+
+namespace lamina::analysis::layers {
+namespace {
+
+using tree::ModulePathId;
+
+// Fewer kernels on average are no layer.
+constexpr size_t kMinKernels = 4;
+
+// Whether a path, one above or one below it is taken.
+bool Related(const tree::Modules& modules, uint32_t path,
+             const std::map<uint32_t, uint32_t>& taken) {
+  const auto& paths = modules.paths();
+  for (uint32_t up = path;;) {
+    if (taken.contains(up)) return true;
+    if (!paths[up].parent.valid()) break;
+    up = paths[up].parent.value;
+  }
+  for (const auto& [other, stack] : taken) {
+    for (uint32_t up = other; paths[up].parent.valid();) {
+      up = paths[up].parent.value;
+      if (up == path) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
+  ModuleStacks found;
+  const Trace& trace = context.trace;
+  const tree::Modules& modules = context.modules;
+  if (modules.empty()) return found;
+  std::vector<int64_t> time(modules.paths().size(), 0);
+  for (const SliceId s : context.tree.launched()) {
+    const auto owner = modules.OwnerOf(context.tree.launch(s));
+    if (owner.path.valid()) time[owner.path.value] += trace.Duration(s);
+  }
+  // Parents stand before their children.
+  for (size_t i = modules.paths().size(); i-- > 0;) {
+    const ModulePathId parent = modules.paths()[i].parent;
+    if (parent.valid()) time[parent.value] += time[i];
+  }
+  using Key = std::pair<uint32_t, std::string>;
+  std::vector<size_t> kernels(modules.paths().size(), 0);
+  for (const SliceId s : context.tree.launched()) {
+    const auto owner = modules.OwnerOf(context.tree.launch(s));
+    if (owner.path.valid()) ++kernels[owner.path.value];
+  }
+  for (size_t i = modules.paths().size(); i-- > 0;) {
+    const ModulePathId parent = modules.paths()[i].parent;
+    if (parent.valid()) kernels[parent.value] += kernels[i];
+  }
+  std::map<Key, std::vector<uint32_t>> sets;
+  for (uint32_t i = 0; i < modules.paths().size(); ++i) {
+    const auto& path = modules.paths()[i];
+    const std::string_view name = trace.strings[path.name];
+    sets[{path.parent.valid() ? path.parent.value : UINT32_MAX,
+          std::string(tree::Modules::ClassName(name))}]
+        .push_back(i);
+  }
+  struct Candidate {
+    const Key* key;
+    const std::vector<uint32_t>* members;
+    int64_t time = 0;
+  };
+  std::vector<Candidate> candidates;
+  for (const auto& [key, members] : sets) {
+    if (members.size() < min_layers) continue;
+    Candidate candidate{&key, &members};
+    size_t count = 0;
+    size_t calls = 0;
+    for (const uint32_t m : members) {
+      candidate.time += time[m];
+      count += kernels[m];
+      calls += modules.paths()[m].calls;
+    }
+    // A few kernels are a part of a layer, not one.
+    if (candidate.time > 0 && count >= kMinKernels * calls)
+      candidates.push_back(candidate);
+  }
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.time > b.time; });
+  for (const Candidate& candidate : candidates) {
+    const bool free = std::none_of(
+        candidate.members->begin(), candidate.members->end(),
+        [&](uint32_t m) { return Related(modules, m, found.stack_of); });
+    if (!free) continue;
+    const auto stack = static_cast<uint32_t>(found.names.size());
+    found.names.push_back(candidate.key->second);
+    for (const uint32_t m : *candidate.members) found.stack_of[m] = stack;
+  }
+  return found;
+}
+
+}  // namespace lamina::analysis::layers

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/list_rules.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/layers/layers.h"
+#include "rules/catalog.h"
+
+namespace lamina::cli {
+namespace {
+
+// All tables of patterns, in the order in which they are listed.
+struct AllTables {
+  std::shared_ptr<const rules::Catalog> catalog;
+  std::shared_ptr<const analysis::layers::Rules> layers;
+  std::vector<std::pair<std::string, const rules::PatternTable*>> tables;
+};
+
+Result<AllTables> LoadTables(const Common& common) {
+  const rules::DataSet data(common.rules_dir);
+  AllTables all;
+  LAMINA_ASSIGN(all.catalog, rules::Catalog::Load(data));
+  LAMINA_ASSIGN(all.layers, analysis::layers::LoadRules(data));
+  all.tables.emplace_back("kernel_family", &all.catalog->kernel_table());
+  all.tables.emplace_back("op_family", &all.catalog->op_table());
+  for (const auto& [name, table] : all.layers->all())
+    all.tables.emplace_back(name, table);
+  return all;
+}
+
+Table EmptyRules(const char* doc) {
+  return Table({"rules",
+                doc,
+                {{"table", ColumnType::kText, "Rule table."},
+                 {"rule", ColumnType::kText, "Id of the rule."},
+                 {"value", ColumnType::kText, "What a match means."},
+                 {"match", ColumnType::kText, "RE2 pattern."},
+                 {"file", ColumnType::kText, "File and line."}}});
+}
+
+void AddRule(Table& table, std::string_view name,
+             const rules::PatternRule& rule) {
+  table.Add(name, rule.id, rule.value, rule.match,
+            rule.file + ":" + std::to_string(rule.line));
+}
+
+}  // namespace
+
+Result<Table> AllRules(const Common& common) {
+  LAMINA_ASSIGN(const AllTables all, LoadTables(common));
+  Table table =
+      EmptyRules("Name patterns in the order in which they are tried.");
+  for (const auto& [name, patterns] : all.tables) {
+    for (const rules::PatternRule& rule : patterns->rules())
+      AddRule(table, name, rule);
+  }
+  return table;
+}
+
+Result<Table> UnusedRules(Common& common, const std::string& path) {
+  LAMINA_ASSIGN(const AllTables all, LoadTables(common));
+  LAMINA_ASSIGN(auto session, engine::Session::Open(path, common.Open()));
+  const trace::Trace& trace = session->trace();
+  std::set<StringId> kernels;
+  std::set<StringId> ops;
+  for (const trace::SliceId s : trace.device_slices())
+    kernels.insert(trace.slices.name[s.value]);
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    if (trace.slices.kind[i] == trace::Kind::kOp)
+      ops.insert(trace.slices.name[i]);
+  }
+  const auto texts = [&](const std::set<StringId>& ids) {
+    std::vector<std::string_view> names;
+    for (const StringId id : ids) names.push_back(trace.strings[id]);
+    return names;
+  };
+  const std::vector<std::string_view> kernel_names = texts(kernels);
+  const std::vector<std::string_view> op_names = texts(ops);
+  Table table = EmptyRules("Name patterns that decide about no name here.");
+  for (const auto& [name, patterns] : all.tables) {
+    std::vector<bool> used(patterns->rules().size(), false);
+    const auto& names = name == "op_family" ? op_names : kernel_names;
+    for (const int rule : patterns->FindAll(names, common.ThreadCount())) {
+      if (rule != rules::PatternTable::kNone)
+        used[static_cast<size_t>(rule)] = true;
+    }
+    for (size_t i = 0; i < used.size(); ++i) {
+      if (!used[i]) AddRule(table, name, patterns->rules()[i]);
+    }
+  }
+  return table;
+}
+
+Result<Table> RuleProblems(const Common& common) {
+  LAMINA_ASSIGN(const AllTables all, LoadTables(common));
+  Table table({"rule_problems",
+               "Examples of rules that do not hold.",
+               {{"table", ColumnType::kText, "Rule table."},
+                {"problem", ColumnType::kText, "What does not hold."}}});
+  for (const auto& [name, patterns] : all.tables) {
+    for (const std::string& problem : rules::CheckExamples(*patterns))
+      table.Add(name, problem);
+  }
+  return table;
+}
+
+}  // namespace lamina::cli
