@@ -6,11 +6,15 @@
 #include "analysis/diff/diff.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "engine/report.h"
+#include "engine/report_file.h"
 
 namespace lamina::cli {
 namespace {
 
 constexpr size_t kTerminalRows = 10;
+
+using analysis::diff::Comparison;
 
 struct Options {
   std::vector<std::string> traces;
@@ -26,6 +30,61 @@ int64_t Measured(const analysis::diff::Totals& totals,
   return totals.kernel_time_ns;
 }
 
+// Of the report of each input, made here where it is a trace.
+Result<std::vector<Comparison>> CompareReports(
+    const std::vector<std::string>& paths,
+    std::vector<std::optional<ResultSet>> reports, Common& common) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (reports[i]) continue;
+    LAMINA_ASSIGN(auto session, engine::Session::Open(paths[i], common.Open()));
+    ReportOptions options;
+    options.threads = common.ThreadCount();
+    LAMINA_ASSIGN(Document document,
+                  engine::MakeReport(*session, options, &common.times));
+    reports[i] = std::move(document.result);
+  }
+  std::vector<Comparison> out;
+  for (size_t i = 1; i < paths.size(); ++i) {
+    analysis::diff::Options options;
+    options.letter = static_cast<char>('A' + i);
+    LAMINA_ASSIGN(
+        Comparison comparison,
+        analysis::diff::CompareReports({paths[0], &*reports[0]},
+                                       {paths[i], &*reports[i]}, options));
+    out.push_back(std::move(comparison));
+  }
+  return out;
+}
+
+Result<std::vector<Comparison>> CompareTraces(
+    const std::vector<std::string>& paths, analysis::diff::Options options,
+    Common& common) {
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  std::unique_ptr<engine::Session> first;
+  std::shared_ptr<const analysis::layers::Rules> rules;
+  std::vector<Comparison> out;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    LAMINA_ASSIGN(auto session, engine::Session::Open(paths[i], common.Open()));
+    if (i == 0) {
+      first = std::move(session);
+      LAMINA_ASSIGN(rules, analysis::layers::LoadRules(first->data()));
+      continue;
+    }
+    const bool python =
+        analysis::diff::NeedsPythonStacks(first->trace(), options) &&
+        analysis::diff::NeedsPythonStacks(session->trace(), options);
+    LAMINA_ASSIGN(const analysis::Context* const a,
+                  first->ContextFor(tree::LinkMode::kAuto, python, settings));
+    LAMINA_ASSIGN(const analysis::Context* const b,
+                  session->ContextFor(tree::LinkMode::kAuto, python, settings));
+    options.letter = static_cast<char>('A' + i);
+    const ScopedStage stage(&common.times, "compare");
+    out.push_back(analysis::diff::Compare(*a, *b, *rules, options));
+  }
+  return out;
+}
+
 Result<int> RunDiff(const Options& options, Common& common) {
   std::optional<double> limit;
   if (!options.fail_above.empty()) {
@@ -37,39 +96,36 @@ Result<int> RunDiff(const Options& options, Common& common) {
           UsageError("--fail-above: expected a percentage", "for example 3%"));
     }
   }
-  analysis::Settings settings;
-  settings.threads = common.ThreadCount();
-  std::vector<std::unique_ptr<engine::Session>> sessions;
+  std::vector<std::optional<ResultSet>> reports;
+  bool any_report = false;
   for (const std::string& path : options.traces) {
-    LAMINA_ASSIGN(auto session, engine::Session::Open(path, common.Open()));
-    sessions.push_back(std::move(session));
+    LAMINA_ASSIGN(auto report, engine::ReadReportFile(path));
+    any_report |= report.has_value();
+    reports.push_back(std::move(report));
   }
-  const bool python =
-      std::any_of(sessions.begin(), sessions.end(), [&](const auto& session) {
-        return analysis::diff::NeedsPythonStacks(session->trace(),
-                                                 options.diff);
-      });
-  std::vector<const analysis::Context*> contexts;
-  for (const auto& session : sessions) {
-    LAMINA_ASSIGN(const analysis::Context* const context,
-                  session->ContextFor(tree::LinkMode::kAuto, python, settings));
-    contexts.push_back(context);
+  std::vector<Comparison> comparisons;
+  if (any_report) {
+    LAMINA_ASSIGN(comparisons,
+                  CompareReports(options.traces, std::move(reports), common));
+  } else {
+    LAMINA_ASSIGN(comparisons,
+                  CompareTraces(options.traces, options.diff, common));
   }
-  LAMINA_ASSIGN(const auto rules,
-                analysis::layers::LoadRules(sessions[0]->data()));
+  int status = kFine;
+  for (const Comparison& comparison : comparisons) {
+    const auto a =
+        static_cast<double>(Measured(comparison.totals[0], options.measure));
+    const auto b =
+        static_cast<double>(Measured(comparison.totals[1], options.measure));
+    if (limit && b - a > a * *limit / 100) status = kCheckFailed;
+  }
   Document document;
   document.command = "diff";
   document.inputs = options.traces;
-  int status = kFine;
-  {
-    const ScopedStage stage(&common.times, "compare");
-    analysis::diff::Comparison comparison = analysis::diff::Compare(
-        *contexts[0], *contexts[1], *rules, options.diff);
-    document.result = std::move(comparison.result);
-    const auto a = static_cast<double>(Measured(comparison.a, options.measure));
-    const auto b = static_cast<double>(Measured(comparison.b, options.measure));
-    if (limit && b - a > a * *limit / 100) status = kCheckFailed;
-  }
+  document.result =
+      comparisons.size() == 1
+          ? std::move(comparisons[0].result)
+          : analysis::diff::JoinComparisons(std::move(comparisons));
   // On a terminal a table without rows says nothing, and the first rows of
   // each say most.
   if (common.format == "table") {
@@ -83,12 +139,14 @@ Result<int> RunDiff(const Options& options, Common& common) {
 
 Run Add(CLI::App& app, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("traces", options->traces, "The trace before and after")
+  app.add_option("traces", options->traces,
+                 "The trace before and after, and others to compare with the "
+                 "first; or what lamina report --format json wrote")
       ->required()
-      ->expected(2);
+      ->expected(2, 26);
   app.add_option("--fail-above", options->fail_above,
-                 "Exit with 1 when B takes more than this share longer than "
-                 "A: 3%");
+                 "Exit with 1 when B (or another) takes more than this share "
+                 "longer than A: 3%");
   app.add_option("--measure", options->measure,
                  "What --fail-above looks at: the sum of device work, the "
                  "time in which the device was busy, or its whole window")

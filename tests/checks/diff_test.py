@@ -65,6 +65,54 @@ def check_self(checks, path):
         checks.equal(f"{path.name} against itself: {name}", tables[name], [])
 
 
+def check_reports(checks, a, b, folder):
+    """Reports say what the traces say; a trace beside a report is reported."""
+    paths = []
+    for number, path in enumerate((a, b)):
+        paths.append(folder / f"report{number}.json")
+        lamina("report", path, "--format", "json", "-o", paths[-1])
+    what = f"reports of {a.name} and {b.name}"
+    of_traces = diff(a, b)
+    of_reports = diff(*paths)
+    for side, row in zip("ab", of_reports["diff_totals"]):
+        listed = total(of_reports["diff_ops"], f"kernel_time_{side}_us")
+        checks.equal(f"{what}: listed", row["listed_us"].ns, listed)
+        checks.equal(f"{what}: sum", row["kernel_time_us"].ns, listed +
+                     row["unchanged_us"].ns + row["unlinked_us"].ns)
+    for column in ("kernel_time_us", "unlinked_us", "busy_us", "total_us",
+                   "device_slices", "steps"):
+        checks.equal(f"{what}: {column}",
+                     [r[column] for r in of_reports["diff_totals"]],
+                     [r[column] for r in of_traces["diff_totals"]])
+    for dimension in ("timeline", "category"):
+        def rows(tables):
+            return sorted((r["key"], r["time_a_us"], r["time_b_us"])
+                          for r in tables["diff_by"]
+                          if r["dimension"] == dimension)
+        checks.equal(f"{what}: {dimension}", rows(of_reports),
+                     rows(of_traces))
+    for name in ("diff_ops", "diff_kernels", "diff_by", "diff_causes"):
+        checks.equal(f"{what}: {name} of a report against itself",
+                     diff(paths[0], paths[0])[name], [])
+        checks.equal(f"{what}: {name} of a trace against its report",
+                     diff(a, paths[0])[name], [])
+    cut = json.loads(paths[1].read_text())
+    del cut["tables"]["op_shapes"][0]
+    paths[1].write_text(json.dumps(cut))
+    lamina("diff", *paths, status=2)
+
+
+def check_many(checks, paths):
+    """Several against the first are as each alone."""
+    tables = diff(*paths)
+    for letter, path in zip("bcd", paths[1:]):
+        alone = diff(paths[0], path)
+        for name in TABLES:
+            own = [{k: v for k, v in r.items() if k != "with"}
+                   for r in tables[name] if r["with"] == letter]
+            checks.equal(f"{path.name} of several: {name}", own, alone[name])
+
+
 def short(rows):
     return sorted((r["op"], r["module"].split("/")[-1], r["kind"],
                    r["count_a"], r["count_b"]) for r in rows)
@@ -165,6 +213,13 @@ def main():
                SAMPLES / "ranks/rank2.json.gz")
     with temporary() as name:
         folder = pathlib.Path(name)
+        for a, b in ((SAMPLES / "ranks/rank0.json.gz",
+                      SAMPLES / "ranks/rank2.json.gz"),
+                     (SAMPLES / "graphs/eager.json.gz",
+                      SAMPLES / "graphs/replay.json.gz")):
+            check_reports(checks, a, b, folder)
+        check_many(checks, [SAMPLES / f"ranks/rank{n}.json.gz"
+                            for n in (0, 2, 1, 0)])
         check_edits(checks, SAMPLES / "serve.json.gz", folder, "DecoderLayer_",
                     ((0, "aten::mm", 2), (3, "vllm::rotary_embedding"),
                      (3, "vllm::fused_add_rms_norm")))
@@ -178,6 +233,8 @@ def main():
             for path in sorted(traces.glob("*.json.gz")):
                 if "rocprof" not in path.name:
                     check_self(checks, path)
+            check_reports(checks, traces / "h100-qwen1.5-0.5b.json.gz",
+                          traces / "mi300-qwen1.5-0.5b.json.gz", folder)
             check_edits(checks, traces / "h100-qwen1.5-0.5b.json.gz", folder,
                         "Qwen2DecoderLayer_",
                         ((3, "aten::addmm", 1), (5, "aten::silu"),

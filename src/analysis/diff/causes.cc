@@ -21,12 +21,12 @@ std::string Percent(int64_t part, int64_t whole) {
                                      static_cast<double>(whole));
 }
 
-std::string_view Words(std::string_view change) {
+std::string Words(std::string_view change, char letter) {
   if (change == "only_a") return " only in A";
-  if (change == "only_b") return " only in B";
+  if (change == "only_b") return fmt::format(" only in {}", letter);
   if (change == "other_kernel") return " with other kernels";
   if (change == "other_shape") return " with other shapes";
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -84,23 +84,23 @@ std::vector<Cause> FindCauses(const PairRows& rows, const Names& names,
 }
 
 std::string Verdict(const std::vector<Cause>& causes,
-                    const PerSide<Totals>& totals) {
+                    const PerSide<Totals>& totals, char letter) {
   const int64_t a = totals[0].total_ns;
   const int64_t b = totals[1].total_ns;
   if (a == 0 && b == 0) return "Neither trace has work of a device.";
   if (a == 0 || b == 0) {
-    return fmt::format("Only {} has work of a device: {}.", a == 0 ? "B" : "A",
-                       HumanTime(a + b));
+    return fmt::format("Only {} has work of a device: {}.",
+                       a == 0 ? letter : 'A', HumanTime(a + b));
   }
   std::string out;
   if (a == b) {
-    out = fmt::format("A and B take the same time: {}.", HumanTime(a));
+    out = fmt::format("A and {} take the same time: {}.", letter, HumanTime(a));
   } else if (b / a >= kManyTimes) {
-    out = fmt::format("B takes {} times the time of A: {} against {} ({}).",
-                      GroupDigits(b / a), HumanTime(b), HumanTime(a),
+    out = fmt::format("{} takes {} times the time of A: {} against {} ({}).",
+                      letter, GroupDigits(b / a), HumanTime(b), HumanTime(a),
                       SignedTime(b - a));
   } else {
-    out = fmt::format("B takes {} {} time than A: {} against {} ({}).",
+    out = fmt::format("{} takes {} {} time than A: {} against {} ({}).", letter,
                       Percent(b - a, a), b > a ? "more" : "less", HumanTime(b),
                       HumanTime(a), SignedTime(b - a));
   }
@@ -113,13 +113,13 @@ std::string Verdict(const std::vector<Cause>& causes,
                    [](const Cause* x, const Cause* y) {
                      return std::abs(x->delta_ns()) > std::abs(y->delta_ns());
                    });
-  const auto said = [](const Cause& cause) {
+  const auto said = [&](const Cause& cause) {
     if (cause.name == "(idle)") return std::string("idle time");
     if (cause.name == "(overlap)") return std::string("overlap of device work");
     if (cause.name == "(unlinked)")
       return std::string("device work without a launch");
     if (cause.name == "(other ops)") return std::string("other ops");
-    return cause.name + std::string(Words(cause.change));
+    return cause.name + Words(cause.change, letter);
   };
   int64_t left = b - a;
   for (size_t i = 0; i < order.size() && i < kSaidCauses; ++i) {

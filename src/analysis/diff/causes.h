@@ -28,9 +28,9 @@ std::vector<Cause> FindCauses(const PairRows& rows, const Names& names,
                               const PerSide<Totals>& totals,
                               const PerSide<int64_t>& unlinked_ns);
 
-// One sentence.
+// One sentence, in which the second side has this letter.
 std::string Verdict(const std::vector<Cause>& causes,
-                    const PerSide<Totals>& totals);
+                    const PerSide<Totals>& totals, char letter);
 
 // "+1.2 ms", "-3 us".
 std::string SignedTime(int64_t ns);

@@ -5,7 +5,9 @@
 // an order that adds up to it.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "analysis/common/context.h"
 #include "analysis/layers/layers.h"
@@ -14,6 +16,7 @@ namespace lamina::analysis::diff {
 
 struct Options {
   bool python = false;  // all Python frames are matched, not only modules
+  char letter = 'B';    // what sentences call the second side
 };
 
 struct Totals {
@@ -25,7 +28,7 @@ struct Totals {
 
 struct Comparison {
   ResultSet result;
-  Totals a, b;
+  std::array<Totals, 2> totals;  // of A and B
 };
 
 // True when the tree of a trace needs Python frames to be compared.
@@ -33,5 +36,19 @@ bool NeedsPythonStacks(const Trace& trace, const Options& options);
 
 Comparison Compare(const Context& a, const Context& b,
                    const layers::Rules& rules, const Options& options);
+
+// Two results of lamina report instead of the traces: ops by name and shapes,
+// without modules, layers and API calls. Errors: kUsage when a table is missing
+// that is needed.
+struct ReportInput {
+  std::string name;
+  const ResultSet* result = nullptr;
+};
+Result<Comparison> CompareReports(const ReportInput& a, const ReportInput& b,
+                                  const Options& options);
+
+// Comparisons of B, C ... with the same A as one: every table gets a first
+// column `side` that says which of them a row is about.
+ResultSet JoinComparisons(std::vector<Comparison> comparisons);
 
 }  // namespace lamina::analysis::diff

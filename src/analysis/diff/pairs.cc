@@ -111,8 +111,10 @@ class Collector {
     ++row.count[s];
     row.time_ns[s] += time_ns;
     const NodeId node = sides_[s]->entry(entry).node;
-    if (!row.first[s].valid() && node.valid())
-      row.first[s] = sides_[s]->context().tree.slice(node);
+    if (!row.uid[s] && node.valid()) {
+      row.uid[s] =
+          sides_[s]->trace().Uid(sides_[s]->context().tree.slice(node));
+    }
   }
   void CountKernel(StringId op, size_t s, SliceId slice) {
     const StringId name = sides_[s]->Kernel(slice);

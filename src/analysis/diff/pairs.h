@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -38,7 +39,7 @@ struct OpRow {
   Change change = Change::kChanged;
   PerSide<int64_t> count{};  // calls
   PerSide<int64_t> time_ns{};
-  PerSide<SliceId> first;  // host slice of the first call
+  PerSide<std::optional<uint32_t>> uid;  // of the first call
 
   int64_t delta_ns() const { return time_ns[1] - time_ns[0]; }
   bool equal() const {
