@@ -275,13 +275,16 @@ class Annotator {
   }
 
   // A few names in common are no match: what stands between them would be
-  // guessed from nothing.
+  // guessed from nothing. Nor are names that fit in many ways.
   static bool Explains(const std::vector<Match>& matches) {
     size_t anchors = 0;
+    size_t facts = 0;
     for (const Match& match : matches) {
       anchors +=
           match.partner != Match::kNoPartner && match.level != Level::kFamily;
+      facts += ConfidenceOf(match.level) == "fact";
     }
+    if (anchors * 2 < matches.size() && facts * 2 < anchors) return false;
     return anchors * kLeastExplained >= matches.size();
   }
 

@@ -199,6 +199,21 @@ ResultSet AnnotationTables(const analysis::Context& context,
     note.evidence.push_back({"annotate_levels", "", "", {}});
   }
   result.notes.push_back(std::move(note));
+  const auto unmatched =
+      std::count_if(annotation.replays.begin(), annotation.replays.end(),
+                    [](const Replay& replay) { return replay.segment < 0; });
+  if (unmatched > 0) {
+    Note none;
+    none.severity = Severity::kWarning;
+    none.id = "no_match";
+    none.text = fmt::format(
+        "No match for {} of {} launches: no captured segment explains their "
+        "kernels. Is the capture of the same model, batch and software?",
+        GroupDigits(static_cast<int64_t>(unmatched)),
+        GroupDigits(static_cast<int64_t>(annotation.replays.size())));
+    none.evidence.push_back({"annotate_replays", "", "", {}});
+    result.notes.push_back(std::move(none));
+  }
   return result;
 }
 
