@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, open, pageOf, ready, traces } from "./harness.mjs";
+import { folder, go, open, pageOf, ready, root, traces } from "./harness.mjs";
 
 const trace = traces.owlv2 ?? traces.train;
 const kViews = ["overview", "timeline", "layers", "modules", "ops", "roofline",
@@ -125,7 +125,70 @@ for (const theme of ["light", "dark"]) {
   }
 }
 
+// Distance of two colours (CIE76), as seen with full colour blindness
+// (Machado, Oliveira, Fernandes 2009).
+function seen(hex, matrix) {
+  const linear = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
+    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const [r, g, b] = matrix.map((row) => Math.min(1, Math.max(0,
+    row.reduce((sum, m, i) => sum + m * linear[i], 0))));
+  const f = (t) => t > 0.008856 ? Math.cbrt(t) : 7.787 * t + 16 / 116;
+  const x = f((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047);
+  const y = f(0.2126 * r + 0.7152 * g + 0.0722 * b);
+  const z = f((0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883);
+  return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
+}
+const kVision = {
+  normal: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+  protanopia: [[0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+  deuteranopia: [[0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+  tritanopia: [[1.255528, -0.076749, -0.178779],
+    [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+};
+const light = (hex) => [1, 3, 5].map((at) =>
+  parseInt(hex.slice(at, at + 2), 16) / 255)
+  .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+const ratio = (a, b) => {
+  const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+  return (x + 0.05) / (y + 0.05);
+};
+
 Object.assign(tests, {
+  "colours of families": async (check) => {
+    for (const theme of ["light", "dark"]) {
+      const page = await open(pageOf(trace), { theme });
+      const { colors, inks, grounds } = await page.evaluate(() =>
+        __lamina.palette());
+      for (const [group, color] of Object.entries(colors)) {
+        for (const ground of grounds)
+          check.true(`${theme} ${group} on ${ground}`,
+                     ratio(color, ground) >= 3);
+        check.true(`${theme} text on ${group}`,
+                   ratio(inks[group], color) >= 4.5);
+      }
+      const file = readFileSync(join(root, "data/labels/palette.yaml"),
+                                "utf8");
+      check.equal(`${theme}: as in palette.yaml`, colors, Object.fromEntries(
+        [...file.matchAll(/group: (\w+), light: '(#\w+)', dark: '(#\w+)'/g)]
+          .map(([, group, a, b]) => [group, theme === "light" ? a : b])));
+      const names = Object.keys(colors);
+      for (const [vision, matrix] of Object.entries(kVision)) {
+        let least = Infinity;
+        for (const [i, a] of names.entries()) {
+          for (const b of names.slice(i + 1)) {
+            const [p, q] = [a, b].map((n) => seen(colors[n], matrix));
+            least = Math.min(least, Math.hypot(...p.map((v, k) => v - q[k])));
+          }
+        }
+        check.true(`${theme} ${vision}: ${least.toFixed(1)} apart`,
+                   least >= 15);
+      }
+    }
+  },
+
   "keys alone": async (check) => {
     const page = await open(pageOf(trace));
     const visible = () => page.evaluate(() => {

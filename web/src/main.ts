@@ -8,6 +8,7 @@ import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
 import { buildLanePyramid, extent } from "./draw/scene";
 import { App } from "./ui/app";
+import { groupColor, ink, kGroups, textOn } from "./ui/colors";
 import { h } from "./ui/dom";
 import { Shell } from "./ui/shell";
 import { kViews } from "./views/list";
@@ -78,6 +79,10 @@ async function start(): Promise<void> {
     model, pyramid: (lane: number) => buildLanePyramid(app, lane, ...extent(model)),
     trackTop: (uid: number) => trackTop(uid),
     moduleTree: (merge: boolean) => makeTree(app, merge),
+    palette: () => ({
+      colors: Object.fromEntries(kGroups.map((g) => [g, groupColor(g)])),
+      inks: Object.fromEntries(kGroups.map((g) => [g, textOn(g)])),
+      grounds: [ink("page"), ink("panel")] }),
     frames: shell.frames, timelineFrames: frames,
   }) });
 }

@@ -15,6 +15,7 @@
 #include "graph/draw/draw_layer.h"
 #include "graph/launches/launches.h"
 #include "graph/layers/layer_graph.h"
+#include "render/html/page.h"
 
 namespace lamina::cli {
 namespace {
@@ -113,6 +114,29 @@ std::string DefaultStem(const std::string& dump) {
   return stem;
 }
 
+// The layer as a page: the program of the page places the boxes.
+Status WriteLayerPage(const graph::LayerGraph& layer, const Options& options,
+                      const std::string& stem,
+                      const graph::LaunchTable& launches) {
+  Document document;
+  document.command = "graph layer";
+  document.inputs = {layer.source_file};
+  render::Page page(document);
+  page.facts.emplace_back("graph", graph::LayerJson(layer, options.extended));
+  std::string views;
+  for (const graph::LayerNode& node : layer.nodes) {
+    if (launches.NeverLaunches(node.op))
+      views += (views.empty() ? "" : ",") + JsonQuote(node.id);
+  }
+  page.facts.emplace_back("graph_views", "[" + views + "]");
+  const std::string file = stem + ".html";
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(file));
+  LAMINA_TRY(render::WritePage(page, *sink, 1));
+  LAMINA_TRY(sink->Close());
+  Say("wrote " + EscapeTerminal(file));
+  return {};
+}
+
 // DOT always, then what Graphviz makes of it. Without Graphviz the DOT file and
 // a message are all.
 Status Draw(graph::LayerGraph layer, const Options& options,
@@ -126,7 +150,7 @@ Status Draw(graph::LayerGraph layer, const Options& options,
   LAMINA_TRY(WriteFile(dot, render::DotText(graph::DrawLayer(layer, rules))));
   Say("wrote " + EscapeTerminal(dot));
   for (const std::string& format : options.render) {
-    if (format == "dot") continue;
+    if (format == "dot" || format == "html") continue;
     const auto program = FindProgram("dot");
     if (!program) {
       Say("no program 'dot' on PATH, so only the DOT file is written; install "
@@ -180,6 +204,11 @@ Result<int> RunLayer(const Options& options, Common& common) {
     const std::string picture = beside        ? stem + "_layer" + name
                                 : file == "-" ? "layer" + name
                                               : WithoutJson(file);
+    const auto& render = options.render;
+    const auto pages = std::count(render.begin(), render.end(), "html");
+    if (pages > 0)
+      LAMINA_TRY(WriteLayerPage(layer, options, picture, *launches));
+    if (static_cast<size_t>(pages) == render.size()) continue;
     LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));
   }
   return kFine;
@@ -198,10 +227,10 @@ Run Add(CLI::App& app, Common& common) {
                "Also what the layer format has no place for, below the key "
                "lamina");
   app.add_option("--render", options->render,
-                 "Also draw the layer: dot, svg, png (Graphviz places the "
-                 "boxes)")
+                 "Also draw the layer: html (a page to explore), dot, svg, png "
+                 "(Graphviz places the boxes)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"dot", "svg", "png"}));
+      ->check(CLI::IsMember({"html", "dot", "svg", "png"}));
   app.add_flag("--hide-views", options->hide_views,
                "Draw without ops that launch nothing (views, getitem)");
   app.add_option("--render-limit", options->render_limit_s,

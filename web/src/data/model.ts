@@ -93,6 +93,8 @@ interface Manifest {
   families?: Family[];
   lanes?: Lane[];
   host_tracks?: HostTrack[];
+  graph?: unknown;   // one layer, see layergraph.ts
+  graph_views?: unknown;  // ids of its nodes that launch nothing
 }
 
 export type Cell = number | string | null;
@@ -213,8 +215,9 @@ export class Model {
   }
 
   get title(): string {
-    const input = this.manifest.inputs[0] ?? "";
-    return input.slice(input.lastIndexOf("/") + 1);
+    const names = this.manifest.inputs.map((input) =>
+      input.slice(input.lastIndexOf("/") + 1));
+    return names.length > 2 ? `${names.length} files` : names.join(" \u2192 ");
   }
 
   // --- texts ---

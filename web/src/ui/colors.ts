@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Colour means the group of a kernel's family, in every view. The set was
-// searched by a program for distance under normal vision and three kinds of
-// colour blindness; data/labels/palette.yaml holds the same, and a test
-// compares the two.
+// searched by a program: at least 3:1 against both pages, and as far apart as
+// possible under normal vision and three kinds of colour blindness. A test
+// computes both again and compares with data/labels/palette.yaml.
 
 export { kGroups } from "../data/groups";
 
@@ -35,7 +35,8 @@ export function textOn(group: string): string {
 
 // Colours of the page for drawings, as page.css sets them.
 export function ink(name: "text" | "muted" | "line" | "page" | "panel" |
-    "host" | "link" | "ghost" | "hostink" | "module"): string {
+    "host" | "link" | "ghost" | "hostink" | "module" |
+    "q0" | "q1" | "q2" | "q3" | "q4"): string {
   return getComputedStyle(document.documentElement)
     .getPropertyValue("--" + name).trim();
 }

@@ -75,6 +75,20 @@ export function evidenceLinks(app: App, note: Note): Node[] {
   return parts;
 }
 
+// The engine's answer in one sentence, large; what else it has to say below.
+export function drawVerdicts(app: App): HTMLElement[] {
+  return app.model.manifest.notes.filter((note) => note.severity === "verdict")
+    .map((note, i) => {
+      const [first, ...rest] = note.text.split(/(?<=\.) /);
+      const links = evidenceLinks(app, note);
+      return h("p", { class: i === 0 ? "verdict" : "second" },
+        h("b", {}, clean(first ?? "", 600)), " ", clean(rest.join(" "), 1200),
+        ...(links.length > 0 ? [h("br"), h("span", { class: "why" },
+                                           "Rows behind it: ", ...links)]
+          : []));
+    });
+}
+
 function sentence(text: string): string {
   // Names of ops keep their case.
   const isWord = /^[a-z]+ /.test(text);

@@ -5,7 +5,7 @@
 
 import { type App, type View } from "./app";
 import { drawChips } from "./chips";
-import { h } from "./dom";
+import { copyText, h } from "./dom";
 import { clean } from "./format";
 import { helpDialog, onKey } from "./keys";
 import { drawPanel, panelNeeds } from "./panel";
@@ -52,6 +52,10 @@ export class Shell {
         h("div", { class: "icons" },
           app.button("Theme", () => this.switchTheme(), { "data-k": "theme",
             title: "Dark or light (T)" }),
+          app.button("Link", () => void copyText(location.href).then((done) =>
+            app.say(done ? "Address copied: it opens this picture for anyone " +
+              "who has the file" : "The browser did not allow to copy")),
+            { "data-k": "link", title: "Copy the address of what is shown" }),
           app.button("?", openHelp, { "aria-label": "Keys", "data-k": "help" }))),
       h("h1", { class: "offscreen" },
         `lamina ${app.model.manifest.command}: ${clean(app.model.title, 200)}`),

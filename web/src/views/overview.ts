@@ -10,7 +10,7 @@ import { drawLegend } from "../ui/chips";
 import { groupColor } from "../ui/colors";
 import { h } from "../ui/dom";
 import { clean, count, percent, time } from "../ui/format";
-import { drawNotes, evidenceLinks, gapPatch } from "../ui/notes";
+import { drawNotes, drawVerdicts, gapPatch } from "../ui/notes";
 import { drawRows } from "../ui/rows";
 
 const kMostOpportunities = 6;
@@ -23,18 +23,6 @@ function timelineValue(app: App, type: string, column = "time_us"): number {
       return table.num(row, column);
   }
   return 0;
-}
-
-function verdict(app: App, root: HTMLElement): void {
-  const notes = app.model.manifest.notes
-    .filter((note) => note.severity === "verdict");
-  for (const [i, note] of notes.entries()) {
-    const [first, ...rest] = note.text.split(/(?<=\.) /);
-    root.append(h("p", { class: i === 0 ? "verdict" : "second" },
-      h("b", {}, clean(first ?? "", 600)), " ", clean(rest.join(" "), 1200),
-      h("br"), h("span", { class: "why" }, "Rows behind it: ",
-                 ...evidenceLinks(app, note))));
-  }
 }
 
 function card(value: Node | string, ...under: string[]): HTMLElement {
@@ -141,7 +129,7 @@ export const overviewView: View = {
                 "kernels"],
   draw(app, root) {
     const { notes } = app.model.manifest;
-    verdict(app, root);
+    root.append(...drawVerdicts(app));
     const rest = notFiltered(app);
     if (rest) root.append(rest);
     root.append(cards(app));

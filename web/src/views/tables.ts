@@ -6,6 +6,7 @@
 import type { App, View } from "../ui/app";
 import { h } from "../ui/dom";
 import { clean } from "../ui/format";
+import { drawNotes, drawVerdicts } from "../ui/notes";
 import { drawRows } from "../ui/rows";
 
 function chosen(app: App): string {
@@ -29,6 +30,13 @@ export const tablesView: View = {
       "host"];
   },
   draw(app, root) {
+    // Where no other view shows the sentences of the command.
+    const { command, notes } = app.model.manifest;
+    if (!/^(report|diff|ranks)$/.test(command)) {
+      root.append(...drawVerdicts(app));
+      const rest = notes.filter((note) => note.severity !== "verdict");
+      if (rest.length > 0) root.append(drawNotes(app, rest));
+    }
     const name = chosen(app);
     const table = app.model.table(name);
     const select = h("select", { "aria-label": "Table", "data-k": "tables.name",
