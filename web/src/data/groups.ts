@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernel time by colour group, as the engine's table of categories has it.
+// Colour groups of kernels and the time of each.
 
 import type { Model } from "./model";
 
@@ -16,12 +16,16 @@ export function groupIndex(model: Model): Uint8Array {
   });
 }
 
+// Device time by colour group, by the family of the kernel: what the timeline
+// paints and a filter by group selects.
 export function groupTimes(model: Model): { group: string; time: number }[] {
-  const table = model.table("op_categories");
+  const table = model.table("kernels");
+  const groupOf = new Map(model.families.map((f) => [f.name, f.group]));
   const sums = new Map<string, number>();
   for (let row = 0; table && row < table.rows; ++row) {
-    const group = table.str(row, "group");
-    sums.set(group, (sums.get(group) ?? 0) + table.num(row, "kernel_time_us"));
+    const group = groupOf.get(table.str(row, "family")) ?? "other";
+    sums.set(group,
+      (sums.get(group) ?? 0) + table.num(row, "kernel_time_us"));
   }
   return [...sums].map(([group, time]) => ({ group, time }))
     .filter((g) => g.time > 0).sort((a, b) => b.time - a.time);
