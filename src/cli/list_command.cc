@@ -21,9 +21,11 @@ Table Formats() {
                "Trace formats that are read.",
                {{"format", ColumnType::kText, "Name."},
                 {"files", ColumnType::kText, "What the files are."},
-                {"gives", ColumnType::kText, "What a report gets from it."}}});
+                {"gives", ColumnType::kText, "What a report gets from it."},
+                {"lacks", ColumnType::kText, "What no such file can tell.",
+                 Shown::kHidden}}});
   for (const ingest::FormatInfo& format : ingest::Formats())
-    table.Add(format.name, format.doc, format.gives);
+    table.Add(format.name, format.doc, format.gives, format.lacks);
   return table;
 }
 

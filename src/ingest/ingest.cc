@@ -59,7 +59,9 @@ Result<trace::Trace> ReadTrace(const std::string& path,
       error.hint = "this looks like HTML: download the trace file itself";
     return Fail(error);
   }
-  return best->read(path, options);
+  LAMINA_ASSIGN(trace::Trace trace, best->read(path, options));
+  trace.info.format_lacks = best->lacks;
+  return trace;
 }
 
 }  // namespace lamina::ingest

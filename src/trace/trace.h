@@ -278,7 +278,8 @@ struct Captured {
 
 // Facts about the recording.
 struct Info {
-  std::string format;  // "kineto"
+  std::string format;        // "kineto"
+  std::string format_lacks;  // what no recording of the format can tell
   std::string file;
   uint64_t file_bytes = 0;   // as stored
   uint64_t input_bytes = 0;  // after unpacking

@@ -175,6 +175,10 @@ class Health {
   }
 
   void Recording() {
+    const trace::Info& info = trace_.info;
+    if (!info.format_lacks.empty())
+      Add("format", "info", info.format,
+          "Not in such files: " + info.format_lacks);
     bool shapes = false;
     bool ops = false;
     for (const trace::OpArgs& op : trace_.ops) {
@@ -187,31 +191,39 @@ class Health {
     size_t python = 0;
     for (size_t i = 0; i < trace_.slices.size() && python == 0; ++i)
       python += trace_.slices.kind[i] == trace::Kind::kPython;
+    // Options of torch.profiler help only where it can record these.
+    const bool possible = info.format_lacks.empty();
     if (!ops) {
       Add("host_ops", "info", "none",
-          "No framework ops: tables by op show API calls. Record CPU "
-          "activity.");
+          possible ? "No framework ops: tables by op show API calls. Record "
+                     "CPU activity."
+                   : "No framework ops: tables by op show API calls.");
     }
-    if (ops) {
+    if (ops && (shapes || possible)) {
       Add("shapes", shapes ? "ok" : "info", shapes ? "recorded" : "none",
           shapes ? "Ops carry their argument shapes."
                  : "Record with record_shapes=True for op_shapes and cost "
                    "models.");
     }
-    Add("python_stacks", python > 0 ? "ok" : "info",
-        python > 0 ? "recorded" : "none",
-        python > 0 ? "Python frames are there."
-                   : "Record with with_stack=True for source lines and "
-                     "modules.");
-    Add("modules", context_.modules.empty() ? "info" : "ok",
-        context_.modules.empty() ? "none"
-                                 : fmt::format("{} calls of {} modules",
-                                               context_.modules.calls().size(),
-                                               context_.modules.paths().size()),
-        context_.modules.empty()
-            ? "Record with with_stack=True (and with_modules=True) for the "
-              "module tree."
-            : "nn.Module calls are in the trace.");
+    if (python > 0 || possible) {
+      Add("python_stacks", python > 0 ? "ok" : "info",
+          python > 0 ? "recorded" : "none",
+          python > 0 ? "Python frames are there."
+                     : "Record with with_stack=True for source lines and "
+                       "modules.");
+    }
+    const tree::Modules& modules = context_.modules;
+    if (!modules.empty() || possible) {
+      Add("modules", modules.empty() ? "info" : "ok",
+          modules.empty()
+              ? "none"
+              : fmt::format("{} calls of {} modules", modules.calls().size(),
+                            modules.paths().size()),
+          modules.empty()
+              ? "Record with with_stack=True (and with_modules=True) for the "
+                "module tree."
+              : "nn.Module calls are in the trace.");
+    }
     LaunchFlows();
     Add("steps", context_.steps.steps().empty() ? "info" : "ok",
         context_.steps.steps().empty()
@@ -239,7 +251,7 @@ class Health {
       }
     }
     if (starts.empty() && ends.empty()) {
-      if (trace_.device.empty()) return;
+      if (trace_.device.empty() || !trace_.info.format_lacks.empty()) return;
       Add("launch_flows", "info", "none",
           "No ac2g flow events; launches are found by correlation.");
       return;
@@ -371,7 +383,9 @@ class Health {
           "clock effects or bad durations. busy_us counts the overlap once, "
           "kernel_time_us twice.",
           static_cast<int64_t>(overlaps), std::nullopt,
-          static_cast<int64_t>(offset));
+          offset != trace::Diagnostics::kNoOffset
+              ? std::optional(static_cast<int64_t>(offset))
+              : std::nullopt);
     }
     if (long_ones > 0) {
       Add("suspicious_kernels", "warn",

@@ -33,13 +33,16 @@ struct ReadOptions {
 
 struct FormatInfo {
   std::string_view name;
-  std::string_view doc;    // one sentence
+  // Both fit into a line of a terminal together: at most 30 and 36 characters.
+  std::string_view doc;    // what the files are
   std::string_view gives;  // what the model gets from it
   // How well the input fits: 0 not at all, 100 beyond doubt. Looks at the
   // content, never at the name alone.
   int (*sniff)(const Probe& probe);
   Result<trace::Trace> (*read)(const std::string& path,
                                const ReadOptions& options);
+  // What no recording of this format can tell; a row of trace_health.
+  std::string_view lacks = {};
 };
 
 }  // namespace lamina::ingest

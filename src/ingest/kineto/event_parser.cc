@@ -17,6 +17,7 @@
 #include "base/decimal.h"
 #include "base/json/scan.h"
 #include "base/json/tokens.h"
+#include "ingest/common/json_records.h"
 #include "ingest/kineto/arg_keys.h"
 
 namespace lamina::ingest::kineto {
@@ -29,13 +30,7 @@ using trace::kNoInt;
 using trace::kNoRow;
 using trace::TrackId;
 
-// The text of a value and the character it starts with: '"' (text without the
-// quotes), '{', '[' or the first byte of a scalar; 0 when absent.
-struct Raw {
-  std::string_view text;
-  char kind = '\0';
-  bool present() const { return kind != '\0'; }
-};
+using Raw = RawValue;
 
 struct ArgValues {
   uint64_t present = 0;
@@ -102,13 +97,18 @@ int64_t TextFlowId(std::string_view text) {
   return -1 - static_cast<int64_t>(hash >> 2);
 }
 
-class EventParser final : public RecordParser {
- public:
-  void Parse(const json::Chunk& chunk, trace::Segment& segment) override {
-    segment_ = &segment;
-    const size_t done = chunk.suspect ? 0 : ParseFast(chunk.text, chunk.offset);
-    if (done < chunk.text.size())
-      ParseCarefully(chunk.text.substr(done), chunk.offset + done);
+class EventParser final : public JsonRecordParser {
+ protected:
+  void BeginChunk(const json::Chunk& chunk) override {
+    (void)chunk;
+    segment_ = &segment();
+  }
+  bool ReadRecord(const Tokens& tokens, size_t& token) override {
+    event_.Reset();
+    return ParseEvent(tokens, token);
+  }
+  void EmitRecord(const Tokens& tokens, uint64_t offset) override {
+    Emit(tokens, offset);
   }
 
  private:
@@ -124,11 +124,8 @@ class EventParser final : public RecordParser {
     TrackId track;
   };
 
-  size_t ParseFast(std::string_view text, uint64_t offset);
-  void ParseCarefully(std::string_view text, uint64_t offset);
   bool ParseEvent(const Tokens& tokens, size_t& token);
   bool ParseArgs(const Tokens& tokens, size_t& token);
-  static bool ReadValue(const Tokens& tokens, size_t& token, Raw& value);
 
   void Emit(const Tokens& tokens, uint64_t offset);
   void EmitSpan(const Tokens& tokens, int64_t start_ns, uint64_t offset);
@@ -145,129 +142,14 @@ class EventParser final : public RecordParser {
   StringId InternList(ArgKey key);
   const KnownCategory& Category();
   TrackId Track();
-  void Lost(std::string_view reason, std::string_view text, uint64_t offset) {
-    segment_->diagnostics.Add(Effect::kLost, reason, text, offset);
-  }
 
   trace::Segment* segment_ = nullptr;
-  json::TokenIndex index_;
-  json::TokenIndex record_index_;
   Event event_;
   std::vector<KnownCategory> categories_;
   std::vector<KnownTrack> tracks_ = std::vector<KnownTrack>(256);
   TextMap<StringId> escaped_;
   TextMap<StringId> lists_;
-  std::string padded_;
 };
-
-// Parses records until one does not fit the grammar; returns where that one
-// begins, or the size of the text.
-size_t EventParser::ParseFast(std::string_view text, uint64_t offset) {
-  if (text.empty()) return 0;
-  if (index_.Build(text) != json::TokenIndex::Outcome::kOk) return 0;
-  const Tokens tokens(text, index_);
-  size_t token = 0;
-  while (token < tokens.count()) {
-    if (tokens.Kind(token) == ',') {
-      ++token;
-      continue;
-    }
-    const size_t begin = tokens.Position(token);
-    if (tokens.Kind(token) != '{') {
-      // Something that is no object stands where an event should.
-      ++segment_->next_uid;
-      Lost("not_an_event", "A record is no JSON object.", offset + begin);
-      token = tokens.Skip(token);
-      continue;
-    }
-    event_.Reset();
-    if (!ParseEvent(tokens, token)) return begin;
-    Emit(tokens, offset + begin);
-    ++segment_->next_uid;
-  }
-  return text.size();
-}
-
-// Record by record, with the grammar checked and what can be repaired
-// repaired.
-void EventParser::ParseCarefully(std::string_view text, uint64_t offset) {
-  size_t pos = 0;
-  json::RecordSpan record;
-  while (json::NextRecord(text, pos, record)) {
-    const uint64_t at = offset + record.begin;
-    if (record.broken) {
-      ++segment_->next_uid;
-      segment_->diagnostics.Add(
-          Effect::kLost, "broken_record",
-          "A record breaks the grammar of JSON and is skipped.", at, 1,
-          record.end - record.begin);
-      continue;
-    }
-    const std::string_view raw =
-        text.substr(record.begin, record.end - record.begin);
-    padded_.assign(raw);
-    size_t length = padded_.size();
-    padded_.append(json::kPadding, ' ');
-    bool usable = record_index_.Build({padded_.data(), length}) ==
-                  json::TokenIndex::Outcome::kOk;
-    if (!usable) {
-      padded_ = json::Sanitize(raw);
-      length = padded_.size();
-      padded_.append(json::kPadding, ' ');
-      usable = record_index_.Build({padded_.data(), length}) ==
-               json::TokenIndex::Outcome::kOk;
-      if (usable) {
-        segment_->diagnostics.Add(
-            Effect::kRepaired, "text_repaired",
-            "A record holds broken UTF-8 or raw control characters in a "
-            "string; they are replaced.",
-            at);
-      }
-    }
-    if (usable) {
-      const Tokens tokens({padded_.data(), length}, record_index_);
-      size_t token = 0;
-      event_.Reset();
-      usable = tokens.Kind(0) == '{' && ParseEvent(tokens, token);
-      if (usable) Emit(tokens, at);
-    }
-    if (!usable) Lost("not_an_event", "A record is no JSON object.", at);
-    ++segment_->next_uid;
-  }
-}
-
-// The value at `token`; moves behind it.
-bool EventParser::ReadValue(const Tokens& tokens, size_t& token, Raw& value) {
-  const char kind = tokens.Kind(token);
-  value.kind = kind;
-  switch (kind) {
-    case '"': {
-      const Tokens::Text text = tokens.String(token);
-      if (!text.ok) return false;
-      value.text = text.raw;
-      ++token;
-      return true;
-    }
-    case '{':
-    case '[': {
-      const size_t behind = tokens.Skip(token);
-      if (behind > tokens.count()) return false;
-      value.text = tokens.Raw(token, behind);
-      token = behind;
-      return true;
-    }
-    case '}':
-    case ']':
-    case ':':
-    case ',':
-    case '\0':
-      return false;
-    default:
-      value.text = tokens.Scalar(token);
-      ++token;
-      return true;
-  }
-}
 
 bool EventParser::ParseArgs(const Tokens& tokens, size_t& token) {
   ++token;  // '{'

@@ -239,12 +239,8 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
 }
 
 FormatInfo Format() {
-  return {"kineto",
-          "PyTorch profiler (Kineto) and other Chrome JSON, plain, gzip, zstd "
-          "or zip",
-          "ops with shapes, Python frames, modules, launches, kernels, "
-          "collectives, steps, memory",
-          &Sniff, &Read};
+  return {"kineto", "PyTorch profiler, Chrome JSON",
+          "ops, shapes, stacks, kernels, memory", &Sniff, &Read};
 }
 
 }  // namespace lamina::ingest::kineto

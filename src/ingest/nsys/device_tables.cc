@@ -86,7 +86,7 @@ void ExportFile::ReadKernels() {
             if (!name.valid()) name = NameOf(rows, 8);
             if (!name.valid()) name = filler_.Intern("(unnamed kernel)");
             segment.AddSlice(start, end - start, name, Kind::kKernel, category,
-                             Lane(process, args.device, args.stream), 0,
+                             Lane(process, args.device, args.stream), kNoOffset,
                              segment.AddDevice(args));
           });
 }
@@ -142,7 +142,7 @@ void ExportFile::ReadCopies() {
               name = filler_.Intern(text);
             }
             segment.AddSlice(start, end - start, name, Kind::kMemcpy, category,
-                             Lane(process, args.device, args.stream), 0,
+                             Lane(process, args.device, args.stream), kNoOffset,
                              segment.AddDevice(args));
           });
 }
@@ -174,7 +174,7 @@ void ExportFile::ReadFills() {
                                    ? "Memset"
                                    : "Memset (" + kind->second + ")"),
                 Kind::kMemset, category,
-                Lane(process, args.device, args.stream), 0,
+                Lane(process, args.device, args.stream), kNoOffset,
                 segment.AddDevice(args));
           });
 }
@@ -202,7 +202,7 @@ void ExportFile::ReadGraphRuns() {
               name += " " + std::to_string(args.graph_id);
             segment.AddSlice(start, end - start, filler_.Intern(name),
                              Kind::kGraph, category,
-                             Lane(process, args.device, args.stream), 0,
+                             Lane(process, args.device, args.stream), kNoOffset,
                              segment.AddDevice(args));
           });
 }
@@ -229,7 +229,7 @@ void ExportFile::ReadSyncs() {
                 Kind::kOther, category,
                 Lane(ProcessOf(rows.Int(2)), rows.IntOr(3, kNoInt),
                      rows.IntOr(4, kNoInt)),
-                0);
+                kNoOffset);
           });
 }
 

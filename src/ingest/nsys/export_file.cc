@@ -153,7 +153,7 @@ void ExportFile::CloseOpenRanges() {
         range.start_ns, end - range.start_ns, range.name,
         trace::Kind::kAnnotation,
         filler_.names().InternCategory(filler_.Intern("user_annotation")),
-        range.track, 0);
+        range.track, kNoOffset);
     filler_.Next();
   }
   open_ranges_.clear();
@@ -209,12 +209,6 @@ void ExportFile::NoteSource() {
 }
 
 void ExportFile::NoteMissing() {
-  if (database_.missing_bytes() > 0) {
-    diagnostics().Add(Effect::kLost, "file_cut_off",
-                      "The database ends before the size that its header "
-                      "gives: copy or export it again.",
-                      database_.file_bytes(), 1, database_.missing_bytes());
-  }
   size_t on_device = 0;
   for (const auto& [key, process] : processes_) on_device += process.on_device;
   if (on_device > 1) {

@@ -11,10 +11,14 @@
 #include <vector>
 
 #include "ingest/common/database.h"
+#include "ingest/common/database_trace.h"
 #include "ingest/common/filler.h"
 #include "ingest/common/text_table.h"
 
 namespace lamina::ingest::nsys {
+
+// Rows of a database have no place in its file.
+inline constexpr uint64_t kNoOffset = trace::Diagnostics::kNoOffset;
 
 class ExportFile {
  public:
@@ -103,14 +107,7 @@ void ExportFile::Scan(const DatabaseTable* table,
                       Read read) {
   Rows rows = database_.Scan(table, columns);
   while (rows.Next()) read(rows);
-  if (!rows.damage().empty()) {
-    diagnostics().Add(trace::Effect::kLost, "table_breaks_off",
-                      "A table of the database is damaged and read only in "
-                      "part: " +
-                          table->name + " after " +
-                          std::to_string(rows.count()) + " rows (" +
-                          rows.damage() + ").");
-  }
+  if (table != nullptr) NoteBreak(*table, rows, filler_);
 }
 
 }  // namespace lamina::ingest::nsys

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/json/scan.h"
+#include "ingest/common/op_text.h"
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/names.h"
 
@@ -70,70 +70,47 @@ uint64_t ClipOverlaps(std::vector<CallRow>& rows) {
 void ExportFile::ReadRanges() {
   trace::Segment& segment = filler_.segment();
   trace::LocalNames& names = filler_.names();
-  const uint8_t op_category = names.InternCategory(filler_.Intern("cpu_op"));
-  const uint8_t range_category =
-      names.InternCategory(filler_.Intern("user_annotation"));
-  ForRows(
-      Table("NVTX_EVENTS"),
-      {"start", "end", "eventType", "text", "textId", "globalTid"},
-      [&](const Rows& rows) {
-        const auto type = rows.Int(2);
-        const bool range = type == kNvtxPushPop || type == kNvtxStartEnd;
-        if (!range && type != kNvtxMark && type != kNvtxThread) return;
-        const auto start = rows.Int(0);
-        const auto end = rows.Int(1);
-        const TrackId track = Thread(rows.Int(5));
-        auto text = rows.Text(3);
-        StringId registered;
-        if (!text) {
-          registered = strings_.Find(rows.Int(4));
-          if (registered.valid()) text = names.Text(registered);
-        }
-        if (type == kNvtxThread) {
-          if (!text) return;
-          trace::TrackFact fact;
-          fact.track = track;
-          fact.what = trace::TrackFact::What::kThreadName;
-          fact.text = filler_.Intern(*text);
-          segment.facts.push_back(fact);
-          return;
-        }
-        if (!start) {
-          filler_.Usable(0, -1);
-          return;
-        }
-        if (type == kNvtxMark) {
-          filler_.AddInstant(*start, filler_.Intern(text.value_or("")), track);
-          return;
-        }
-        OpText op;
-        const bool is_op = text && ParseOpText(*text, op);
-        if (!end) {
-          open_ranges_.push_back(
-              {*start, filler_.Intern(text.value_or("")), track});
-          return;
-        }
-        if (!Usable(*start, *end)) return;
-        if (!is_op) {
-          segment.AddSlice(*start, *end - *start,
-                           registered.valid()
-                               ? registered
-                               : filler_.Intern(text.value_or("")),
-                           Kind::kAnnotation, range_category, track, 0);
-          return;
-        }
-        uint32_t detail = kNoRow;
-        if (op.sequence != kNoInt || op.op_id != kNoInt || !op.sizes.empty()) {
-          trace::OpArgs args;
-          args.sequence = op.sequence;
-          args.external_id = op.op_id;
-          if (!op.sizes.empty())
-            args.dims = filler_.Intern(json::Canonical(op.sizes));
-          detail = segment.AddOp(args);
-        }
-        segment.AddSlice(*start, *end - *start, filler_.Intern(op.name),
-                         Kind::kOp, op_category, track, 0, detail);
-      });
+  ForRows(Table("NVTX_EVENTS"),
+          {"start", "end", "eventType", "text", "textId", "globalTid"},
+          [&](const Rows& rows) {
+            const auto type = rows.Int(2);
+            const bool range = type == kNvtxPushPop || type == kNvtxStartEnd;
+            if (!range && type != kNvtxMark && type != kNvtxThread) return;
+            const auto start = rows.Int(0);
+            const auto end = rows.Int(1);
+            const TrackId track = Thread(rows.Int(5));
+            auto text = rows.Text(3);
+            if (!text) {
+              const StringId registered = strings_.Find(rows.Int(4));
+              if (registered.valid()) text = names.Text(registered);
+            }
+            if (type == kNvtxThread) {
+              if (!text) return;
+              trace::TrackFact fact;
+              fact.track = track;
+              fact.what = trace::TrackFact::What::kThreadName;
+              fact.text = filler_.Intern(*text);
+              segment.facts.push_back(fact);
+              return;
+            }
+            if (!start) {
+              filler_.Usable(0, -1);
+              return;
+            }
+            if (type == kNvtxMark) {
+              filler_.AddInstant(*start, filler_.Intern(text.value_or("")),
+                                 track);
+              return;
+            }
+            if (!end) {
+              open_ranges_.push_back(
+                  {*start, filler_.Intern(text.value_or("")), track});
+              return;
+            }
+            if (Usable(*start, *end)) {
+              AddRange(names, segment, *start, *end, track, text.value_or(""));
+            }
+          });
 }
 
 void ExportFile::ReadCalls() {
@@ -182,7 +159,7 @@ void ExportFile::ReadCalls() {
     segment.AddSlice(row.start_ns, row.end_ns - row.start_ns, it->second.name,
                      it->second.driver ? Kind::kDriver : Kind::kRuntime,
                      it->second.driver ? driver_category : runtime_category,
-                     Thread(row.global_tid), 0, segment.AddApi(args));
+                     Thread(row.global_tid), kNoOffset, segment.AddApi(args));
     filler_.Next();
   }
 }
@@ -218,7 +195,7 @@ void ExportFile::ReadOverhead() {
             filler_.segment().AddSlice(
                 start, end - start,
                 filler_.Intern(kind == kinds.end() ? "overhead" : kind->second),
-                Kind::kOverhead, category, Thread(rows.Int(2)), 0);
+                Kind::kOverhead, category, Thread(rows.Int(2)), kNoOffset);
           });
 }
 

@@ -96,12 +96,7 @@ Result<trace::Trace> ReadNsys(const Database& database,
                            "--trace=cuda,nvtx"));
   }
   trace::TraceBuilder builder;
-  trace::Info& info = builder.info();
-  info.format = "nsys";
-  info.file = path;
-  info.file_bytes = database.file_bytes();
-  info.input_bytes = database.file_bytes();
-  info.plain = false;
+  NoteDatabase(database, "nsys", builder);
   {
     const ScopedStage stage(options.times, "read");
     Filler filler(&builder);
@@ -133,11 +128,12 @@ Result<trace::Trace> ReadNsys(const Database& database,
 
 FormatInfo Format() {
   return {"nsys",
-          "Nsight Systems: the SQLite export (nsys export --type sqlite), or a "
-          ".nsys-rep where nsys is installed",
-          "kernels, copies, fills, CUDA calls, NVTX ranges, ops of emit_nvtx, "
-          "graph nodes, devices, metrics",
-          &Sniff, &Read};
+          "Nsight Systems .sqlite",
+          "kernels, calls, NVTX, graph nodes",
+          &Sniff,
+          &Read,
+          "framework ops, shapes and modules, unless NVTX ranges say them "
+          "(emit_nvtx); Python stacks; groups and sizes of collectives."};
 }
 
 }  // namespace lamina::ingest::nsys

@@ -218,12 +218,8 @@ Result<trace::Trace> ReadXplane(const OpenSource& open,
 }
 
 FormatInfo Format() {
-  return {"xplane",
-          "XLA profiler (JAX, TensorFlow, PyTorch/XLA): .xplane.pb, plain or "
-          "packed",
-          "kernels, copies, launches, HLO ops with shapes, FLOPs and source, "
-          "named scopes as modules, collectives, steps, memory",
-          &Sniff, &Read};
+  return {"xplane", "XLA profiler .xplane.pb",
+          "HLO ops, FLOPs, scopes, kernels", &Sniff, &Read};
 }
 
 }  // namespace lamina::ingest::xplane

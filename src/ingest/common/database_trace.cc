@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/common/database_trace.h"
+
+namespace lamina::ingest {
+
+void NoteDatabase(const Database& database, std::string_view format,
+                  trace::TraceBuilder& builder) {
+  trace::Info& info = builder.info();
+  info.format = format;
+  info.file = database.name();
+  info.file_bytes = database.file_bytes();
+  info.input_bytes = database.file_bytes();
+  info.plain = false;
+  if (database.missing_bytes() > 0) {
+    builder.diagnostics().Add(
+        trace::Effect::kLost, "file_cut_off",
+        "The database ends before the size that its header gives: copy or "
+        "export it again.",
+        database.file_bytes(), 1, database.missing_bytes());
+  }
+}
+
+void NoteBreak(const DatabaseTable& table, const Rows& rows, Filler& filler) {
+  if (rows.damage().empty()) return;
+  filler.segment().diagnostics.Add(
+      trace::Effect::kLost, "table_breaks_off",
+      "A table of the database is damaged and read only in part: " +
+          table.name + " after " + std::to_string(rows.count()) + " rows (" +
+          rows.damage() + ").");
+}
+
+}  // namespace lamina::ingest

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of AMD's profilers have in common, whatever their form: how
+// dispatches, copies, API calls and markers become slices. Times are integer
+// nanoseconds of the host's boot clock in all of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trace/builder.h"
+
+namespace lamina::ingest::rocm {
+
+// Blocks of a grid that counts work items, rounded up.
+uint32_t Blocks(int64_t work_items, int64_t workgroup);
+
+// Copies and fills are done by kernels of the runtime, too.
+trace::Kind KernelKind(std::string_view name);
+
+// A name as it is shown: without the suffix of kernel descriptors.
+std::string_view PlainKernelName(std::string_view name);
+
+// "hip" and "rccl" calls belong to the runtime, "hsa" calls to the driver.
+trace::Kind CallKind(std::string_view api);
+
+struct Span {
+  int64_t start_ns = trace::kNoInt;
+  int64_t end_ns = trace::kNoInt;
+  uint64_t offset = trace::Diagnostics::kNoOffset;
+};
+
+struct Thread {
+  StringId pid;
+  int64_t tid = 0;
+};
+
+// Ids are unique within a process: `process` counts those of a file.
+int64_t Correlation(uint32_t process, std::optional<int64_t> id);
+
+struct Dispatch {
+  Span span;
+  StringId pid;
+  StringId name;
+  trace::Kind kind = trace::Kind::kKernel;
+  int64_t device = trace::kNoInt;
+  int64_t queue = trace::kNoInt;
+  int64_t stream = trace::kNoInt;
+  int64_t correlation = trace::kNoInt;
+  std::array<int64_t, 3> workgroup{};  // threads; zero: not recorded
+  std::array<int64_t, 3> grid{};       // work items
+  int64_t group_bytes = trace::kNoInt;
+  int64_t registers = trace::kNoInt;
+};
+
+struct Copy {
+  Span span;
+  StringId pid;
+  StringId name;
+  int64_t device = trace::kNoInt;
+  int64_t queue = trace::kNoInt;
+  int64_t stream = trace::kNoInt;
+  int64_t correlation = trace::kNoInt;
+  int64_t bytes = trace::kNoInt;
+};
+
+struct Call {
+  Span span;
+  Thread thread;
+  StringId name;
+  trace::Kind kind = trace::Kind::kRuntime;
+  std::string_view category;  // "hip_api"
+  int64_t correlation = trace::kNoInt;
+};
+
+struct Allocation {
+  Span span;
+  StringId pid;
+  int64_t device = trace::kNoInt;
+  int64_t address = trace::kNoInt;
+  int64_t bytes = 0;  // negative: freed
+};
+
+// Adds records to a segment. One per thread that reads.
+class Writer {
+ public:
+  explicit Writer(trace::LocalNames* names) : names_(*names) {}
+  void Bind(trace::Segment* segment) { segment_ = segment; }
+
+  StringId Intern(std::string_view text);
+
+  void Add(const Dispatch& dispatch);
+  void Add(const Copy& copy);
+  void Add(const Call& call);
+  void Add(const Allocation& allocation);
+  // A range of roctx, or the op that its text names; an instant when it has no
+  // length.
+  void AddMarker(const Span& span, const Thread& thread, std::string_view text);
+
+ private:
+  bool Usable(const Span& span);
+  trace::TrackId Lane(StringId pid, int64_t device, int64_t stream);
+  trace::TrackId Track(const Thread& thread);
+  uint8_t Category(std::string_view text);
+
+  trace::LocalNames& names_;
+  trace::Segment* segment_ = nullptr;
+};
+
+// What a recording lacks, and the option that would have given it.
+void NoteMissing(trace::Trace& trace);
+
+}  // namespace lamina::ingest::rocm

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/byte_source.h"
+#include "ingest/common/format.h"
+#include "trace/trace.h"
+
+namespace lamina::ingest::rocprof {
+
+// Reads the JSON of rocprofv3.
+Result<trace::Trace> ReadRocprof(std::unique_ptr<ByteSource> source,
+                                 const ReadOptions& options);
+
+}  // namespace lamina::ingest::rocprof

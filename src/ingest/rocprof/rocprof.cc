@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reader of the JSON that rocprofv3 writes. See README.md in this folder for
+// the format.
+#include <fmt/core.h>
+#include <simdjson.h>
+
+#include "base/decimal.h"
+#include "base/json/scan.h"
+#include "base/json/stream.h"
+#include "ingest/common/record_reader.h"
+#include "ingest/common/rocm.h"
+#include "ingest/common/rocm_agent.h"
+#include "ingest/rocprof/reader.h"
+#include "ingest/rocprof/record_parser.h"
+#include "trace/builder.h"
+
+namespace lamina::ingest::rocprof {
+namespace {
+
+constexpr std::string_view kRoot = "rocprofiler-sdk-tool";
+
+using rocm::IntAt;
+using rocm::TextAt;
+
+Domain DomainOf(std::string_view list) {
+  if (list == "kernel_dispatch") return Domain::kKernels;
+  if (list == "memory_copy") return Domain::kCopies;
+  if (list == "memory_allocation") return Domain::kAllocations;
+  if (list == "marker_api") return Domain::kMarkers;
+  if (list.ends_with("_api")) return Domain::kCalls;
+  return Domain::kCounted;
+}
+
+// The parts of the file around the records, by their path:
+// rocprofiler-sdk-tool / process / part / ...
+class DocumentRouter final : public json::Router {
+ public:
+  DocumentRouter(trace::TraceBuilder* builder, Catalog* catalog)
+      : builder_(builder), catalog_(catalog) {}
+
+  json::Action Route(json::Path path, char first) override {
+    using json::Action;
+    const bool container = first == '{' || first == '[';
+    switch (path.size()) {
+      case 0:
+        return first == '{' ? Action::kDescend : Action::kSkip;
+      case 1:
+        return path[0] == kRoot && container ? Action::kDescend : Action::kSkip;
+      case 2:
+        if (!container) return Action::kSkip;
+        process_ = processes_++;
+        pid_ = 0;
+        return Action::kDescend;
+      case 3:
+        if (path[2] == "metadata" || path[2] == "agents")
+          return Action::kCapture;
+        if (container && (path[2] == "strings" || path[2] == "kernel_symbols" ||
+                          path[2] == "buffer_records"))
+          return Action::kDescend;
+        return Action::kSkip;
+      case 4:
+        if (path[2] == "kernel_symbols") return Action::kCapture;
+        if (path[2] == "strings") {
+          if (path[3] == "buffer_records") return Action::kCapture;
+          return path[3] == "marker_api" && container ? Action::kDescend
+                                                      : Action::kSkip;
+        }
+        if (first != '[') return Action::kSkip;
+        any_records_ = true;
+        catalog_->AddArray({DomainOf(path[3]), path[3], process_, pid_});
+        return Action::kRecords;
+      default:
+        return path[3] == "marker_api" ? Action::kCapture : Action::kSkip;
+    }
+  }
+
+  void Captured(json::Path path, std::string_view raw,
+                uint64_t offset) override {
+    simdjson::dom::element value;
+    if (parser_.parse(raw.data(), raw.size()).get(value) != simdjson::SUCCESS) {
+      diagnostics_.Add(trace::Effect::kOddity, "property_not_understood",
+                       "A value outside the records has an unknown form.",
+                       offset);
+      return;
+    }
+    if (path[2] == "metadata") {
+      ReadMetadata(value);
+    } else if (path[2] == "agents") {
+      ReadAgents(value);
+    } else if (path[2] == "kernel_symbols") {
+      ReadSymbol(value);
+    } else if (path[3] == "buffer_records") {
+      ReadOperations(value);
+    } else {
+      ReadMessage(path.back(), value);
+    }
+  }
+
+  void Lost(std::string_view reason, uint64_t offset, uint64_t bytes) override {
+    diagnostics_.Add(
+        trace::Effect::kLost, "input_damaged",
+        "Part of the input cannot be read: " + std::string(reason) + ".",
+        offset, 1, bytes);
+  }
+
+  bool any_records() const { return any_records_; }
+  uint32_t processes() const { return processes_; }
+  const trace::Diagnostics& diagnostics() const { return diagnostics_; }
+
+ private:
+  void ReadMetadata(simdjson::dom::element value) {
+    pid_ = IntAt(value, "pid").value_or(0);
+    const auto init = IntAt(value, "init_time");
+    const auto fini = IntAt(value, "fini_time");
+    if (!init || !fini || *fini <= *init || !trace::IsUsableTime(*init) ||
+        !trace::IsUsableTime(*fini))
+      return;
+    diagnostics_.Add(
+        trace::Effect::kInfo, "process_time",
+        "The profiled process took " + HumanTime(*fini - *init) +
+            " from start to end, start-up and shut-down included; tables show "
+            "the window of the records.");
+  }
+
+  void ReadAgents(simdjson::dom::element value) {
+    simdjson::dom::array list;
+    if (value.get_array().get(list) != simdjson::SUCCESS) return;
+    for (const simdjson::dom::element element : list) {
+      simdjson::dom::element id;
+      if (element.at_key("id").get(id) != simdjson::SUCCESS) continue;
+      const auto handle = IntAt(id, "handle");
+      if (!handle) continue;
+      constexpr int64_t kGpu = 2;
+      Agent agent;
+      agent.gpu = IntAt(element, "type") == kGpu;
+      if (agent.gpu) {
+        agent.number =
+            IntAt(element, "logical_node_type_id")
+                .value_or(IntAt(element, "gpu_index").value_or(trace::kNoInt));
+        if (process_ == 0)
+          builder_->info().devices.push_back(
+              rocm::DeviceOf(element, agent.number));
+      }
+      catalog_->AddAgent(process_, *handle, agent);
+    }
+  }
+
+  void ReadSymbol(simdjson::dom::element value) {
+    const auto id = IntAt(value, "kernel_id");
+    if (!id) return;
+    Symbol symbol;
+    for (const std::string_view key :
+         {"formatted_kernel_name", "demangled_kernel_name", "kernel_name"}) {
+      symbol.name = TextAt(value, key);
+      if (!symbol.name.empty()) break;
+    }
+    if (symbol.name.empty()) return;
+    symbol.registers = IntAt(value, "arch_vgpr_count").value_or(trace::kNoInt);
+    catalog_->AddSymbol(process_, *id, std::move(symbol));
+  }
+
+  // Which number means which call differs between versions.
+  void ReadOperations(simdjson::dom::element value) {
+    simdjson::dom::array kinds;
+    if (value.get_array().get(kinds) != simdjson::SUCCESS) return;
+    size_t kind = 0;
+    for (const simdjson::dom::element element : kinds) {
+      std::vector<std::string> names;
+      simdjson::dom::array list;
+      if (element.at_key("operations").get_array().get(list) ==
+          simdjson::SUCCESS) {
+        for (const simdjson::dom::element name : list) {
+          std::string_view text;
+          if (name.get_string().get(text) != simdjson::SUCCESS) text = "";
+          names.emplace_back(text);
+        }
+      }
+      catalog_->AddOperations(process_, kind++, std::move(names));
+    }
+  }
+
+  // {"key": id, "value": text}, or a member id: text.
+  void ReadMessage(std::string_view key, simdjson::dom::element value) {
+    std::string_view text;
+    if (value.get_string().get(text) == simdjson::SUCCESS) {
+      if (const auto id = ParseInt(key))
+        catalog_->AddMessage(process_, *id, std::string(text));
+    } else if (const auto id = IntAt(value, "key")) {
+      catalog_->AddMessage(process_, *id, TextAt(value, "value"));
+    }
+  }
+
+  trace::TraceBuilder* builder_;
+  Catalog* catalog_;
+  simdjson::dom::parser parser_;
+  trace::Diagnostics diagnostics_;
+  uint32_t processes_ = 0;
+  uint32_t process_ = 0;
+  int64_t pid_ = 0;
+  bool any_records_ = false;
+};
+
+int Sniff(const Probe& probe) {
+  if (probe.directory) return 0;
+  const std::string& head = probe.head;
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || head[first] != '{') return 0;
+  // The first key of the document.
+  const size_t key = head.find_first_not_of(" \t\r\n", first + 1);
+  if (key == std::string::npos || head[key] != '"') return 0;
+  return std::string_view(head).substr(key + 1).starts_with(std::string(kRoot) +
+                                                            "\"")
+             ? 98
+             : 0;
+}
+
+Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
+  LAMINA_ASSIGN(auto source, OpenByteSource(path));
+  return ReadRocprof(std::move(source), options);
+}
+
+}  // namespace
+
+Result<trace::Trace> ReadRocprof(std::unique_ptr<ByteSource> source,
+                                 const ReadOptions& options) {
+  const std::string path = source->name();
+  trace::TraceBuilder builder;
+  builder.info().format = "rocprof";
+  builder.info().file = path;
+  builder.info().file_bytes = source->stored_size();
+  builder.info().plain = source->plain();
+  Catalog catalog;
+  DocumentRouter router(&builder, &catalog);
+  json::JsonStream stream(std::move(source), &router,
+                          json::JsonStream::Options{});
+  {
+    const ScopedStage stage(options.times, "read");
+    LAMINA_TRY(ReadRecords(
+        stream, options.threads, builder,
+        [&catalog] { return MakeParser(catalog); }, options.progress));
+  }
+  builder.info().input_bytes = stream.offset();
+  builder.diagnostics().Merge(router.diagnostics());
+  const ScopedStage stage(options.times, "index");
+  trace::Trace trace = builder.Finish(options.threads);
+  if (!router.any_records()) {
+    return Fail(InputError(path,
+                           "the JSON document has no records of rocprofv3 "
+                           "(\"buffer_records\")",
+                           "record with rocprofv3 --runtime-trace "
+                           "--output-format json"));
+  }
+  if (trace.slices.size() == 0) {
+    return Fail(InputError(path, "the file has no kernel, copy, call or range",
+                           "record with rocprofv3 --runtime-trace "
+                           "--output-format json"));
+  }
+  rocm::NoteMissing(trace);
+  return trace;
+}
+
+FormatInfo Format() {
+  return {"rocprof",
+          "rocprofv3 JSON",
+          "kernels, calls, copies, roctx",
+          &Sniff,
+          &Read,
+          "framework ops, shapes and modules, unless roctx ranges say them; "
+          "Python stacks; groups and sizes of collectives."};
+}
+
+}  // namespace lamina::ingest::rocprof
