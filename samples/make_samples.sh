@@ -12,3 +12,5 @@ make_trace serve -o "$out/moe.json.gz" --experts 64 --decodes 4
 make_trace graphs -o "$out/graphs" --experts 32 --streams 2 --replays 12
 make_trace train -o "$out/ranks" --ranks 4 --layers 2 --no-stacks \
   --offset-us 500 --drift-ppm 5 --slow-rank 2 --bucket 30000000
+
+python3 "$here/../tools/generator/make_xplane.py" -o "$out/jax.xplane.pb"

@@ -359,6 +359,19 @@ Result<std::unique_ptr<ByteSource>> OpenMemory(std::string name,
   return Unpack(std::make_unique<MemorySource>(std::move(name), bytes));
 }
 
+Result<std::unique_ptr<ByteSource>> OpenDeflated(std::string name,
+                                                 std::string_view bytes) {
+  // Two bytes of header: the method and a check; no dictionary.
+  const auto byte = [&](size_t i) {
+    return static_cast<unsigned>(static_cast<unsigned char>(bytes[i]));
+  };
+  if (bytes.size() < 2 || (byte(0) & 15) != 8 ||
+      (byte(0) * 256 + byte(1)) % 31 != 0 || (byte(1) & 32) != 0)
+    return Fail(InputErrorAt(name, 0, "the bytes are no zlib stream"));
+  auto stored = std::make_unique<MemorySource>(name, bytes.substr(2));
+  return std::make_unique<InflateSource>(std::move(stored), false);
+}
+
 Result<std::string> ReadHead(const std::string& path, size_t size) {
   LAMINA_ASSIGN(const auto source, OpenByteSource(path));
   return Take(*source, size);

@@ -63,6 +63,11 @@ Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 Result<std::unique_ptr<ByteSource>> OpenMemory(std::string name,
                                                std::string_view bytes);
 
+// A zlib stream in memory (RFC 1950), as Perfetto packs packets. Errors: the
+// bytes do not begin like one.
+Result<std::unique_ptr<ByteSource>> OpenDeflated(std::string name,
+                                                 std::string_view bytes);
+
 // The first `size` bytes of a file after unpacking; shorter at the end.
 Result<std::string> ReadHead(const std::string& path, size_t size);
 

@@ -15,6 +15,7 @@ CommandInfo DiffCommand();
 CommandInfo RanksCommand();
 CommandInfo SliceCommand();
 CommandInfo ReplayCommand();
+CommandInfo ConvertCommand();
 CommandInfo CostCommand();
 CommandInfo ListCommand();
 

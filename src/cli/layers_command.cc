@@ -2,12 +2,15 @@
 //
 // lamina layers: forward passes, layers and stages.
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "analysis/layers/details.h"
 #include "analysis/layers/layers.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
 #include "emit/chrome/copy.h"
+#include "emit/perfetto/trace_writer.h"
 
 namespace lamina::cli {
 namespace {
@@ -33,18 +36,17 @@ struct Options {
   std::string perfetto;
 };
 
-// Tracks for passes, layers and the parts of layers above the device's own, as
-// records to stand in front of the first event.
-std::string Tracks(const analysis::Context& context,
-                   const analysis::layers::LayerModel& model) {
+// Spans for passes, layers and the parts of layers, on tracks above the
+// device's own.
+std::vector<emit::perfetto::ExtraSpan> Spans(
+    const analysis::Context& context,
+    const analysis::layers::LayerModel& model) {
   const trace::Trace& trace = context.trace;
-  std::string out;
-  // A process of its own, with a number that no profiler gives.
-  constexpr int64_t kProcess = 2000000000;
-  const auto span = [&](std::string_view name, int64_t device, int64_t tid,
-                        int64_t start, int64_t end) {
-    emit::AppendSpan(out, name, "lamina", kProcess + device, tid, start,
-                     end - start, "");
+  std::vector<emit::perfetto::ExtraSpan> out;
+  const auto span = [&](std::string_view name, int64_t device,
+                        std::string_view lane, int64_t start, int64_t end) {
+    out.push_back({"lamina: device " + std::to_string(device),
+                   std::string(lane), std::string(name), start, end - start});
   };
   for (const analysis::layers::Pass& pass : model.passes) {
     if (pass.layers.empty()) continue;
@@ -57,7 +59,7 @@ std::string Tracks(const analysis::Context& context,
       for (const SliceId s : layer.work) end = std::max(end, trace.End(s));
       last = std::max(last, end);
       span(model.stacks[layer.stack].name + " " + std::to_string(layer.index),
-           pass.device, 2, trace.Start(layer.work[0]), end);
+           pass.device, "layer", trace.Start(layer.work[0]), end);
       // One span per run of kernels that do the same part.
       for (size_t i = 0; i < layer.work.size();) {
         const auto part = analysis::layers::PartOf(
@@ -74,37 +76,64 @@ std::string Tracks(const analysis::Context& context,
         if (j < layer.work.size())
           reached = std::min(reached, trace.Start(layer.work[j]));
         if (reached > trace.Start(layer.work[i]))
-          span(analysis::layers::PartName(part), pass.device, 3,
+          span(analysis::layers::PartName(part), pass.device, "part",
                trace.Start(layer.work[i]), reached);
         i = j;
       }
     }
     const size_t number = static_cast<size_t>(&pass - model.passes.data());
-    span("pass " + std::to_string(number) + " " + pass.stage, pass.device, 1,
-         first, last);
-    for (const auto& [tid, name] :
-         {std::pair{1, "pass"}, std::pair{2, "layer"}, std::pair{3, "part"}})
-      emit::AppendName(out, "thread_name", kProcess + pass.device, tid, name);
-    emit::AppendName(out, "process_name", kProcess + pass.device, 0,
-                     "lamina: device " + std::to_string(pass.device));
+    span("pass " + std::to_string(number) + " " + pass.stage, pass.device,
+         "pass", first, last);
   }
   return out;
 }
 
-// A copy of the trace with the tracks.
+// The spans as records of Chrome JSON, to stand in front of the first event.
+std::string Records(const std::vector<emit::perfetto::ExtraSpan>& spans) {
+  // Processes of their own, with numbers that no profiler gives.
+  constexpr int64_t kProcess = 2000000000;
+  constexpr std::array<std::string_view, 3> kLanes = {"pass", "layer", "part"};
+  std::string out;
+  std::map<std::string, int64_t> processes;
+  for (const auto& span : spans) {
+    const auto [it, is_new] = processes.try_emplace(
+        span.group, kProcess + static_cast<int64_t>(processes.size()));
+    if (is_new) {
+      emit::AppendName(out, "process_name", it->second, 0, span.group);
+      for (size_t i = 0; i < kLanes.size(); ++i)
+        emit::AppendName(out, "thread_name", it->second,
+                         static_cast<int64_t>(i) + 1, kLanes[i]);
+    }
+    const auto lane = std::find(kLanes.begin(), kLanes.end(), span.lane);
+    emit::AppendSpan(out, span.name, "lamina", it->second,
+                     lane - kLanes.begin() + 1, span.start_ns, span.dur_ns, "");
+  }
+  return out;
+}
+
+// The trace with the tracks. Chrome JSON is copied as it stands; any other
+// form is written anew.
 Status WritePerfetto(const std::string& input, const std::string& output,
                      const analysis::Context& context,
                      const analysis::layers::LayerModel& model) {
+  const auto spans = Spans(context, model);
+  if (emit::perfetto::IsPerfettoName(output)) {
+    emit::perfetto::Extras extras;
+    extras.spans = spans;
+    LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+    emit::perfetto::WriteTrace(context.trace, extras, *sink);
+    return sink->Close();
+  }
+  LAMINA_TRY(CheckCopyable(context.trace, "--perfetto"));
   const auto& offsets = context.trace.slices.offset;
   if (offsets.empty()) return {};
   emit::Addition addition;
   addition.offset = *std::min_element(offsets.begin(), offsets.end());
-  addition.before = Tracks(context, model);
+  addition.before = Records(spans);
   if (input == "-") {
     return Fail(UsageError("--perfetto needs a file to copy",
                            "give the trace by its name, not as -"));
   }
-  LAMINA_TRY(CheckCopyable(context.trace, "--perfetto"));
   LAMINA_ASSIGN(const auto source, OpenByteSource(input));
   LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
   LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {&addition, 1}));
@@ -298,7 +327,7 @@ Run Add(CLI::App& app, Common& common) {
       ->capture_default_str();
   app.add_option("--perfetto", options->perfetto,
                  "Write the trace with tracks for passes, layers and parts "
-                 "to this file (.json or .json.gz)");
+                 "to this file (.pftrace, .json, each also with .gz)");
   common.AddCapturesTo(app);
   common.AddTo(app);
   return [options, &common] { return RunLayers(*options, common); };

@@ -204,6 +204,8 @@ struct TraceBuilder::State {
 
   void AppendSlices(const Segment& s, Mapper& map, uint32_t uid_base);
   void PairHalves();
+  static void OrderInstants(std::span<HalfSlice> track);
+  void PairTrack(std::span<const HalfSlice> track);
   void ApplyFacts();
   void MakeStreams(int threads);
 };
@@ -232,9 +234,8 @@ void TraceBuilder::State::AppendSlices(const Segment& s, Mapper& map,
   };
 
   for (Instruction row : s.instructions) {
-    for (StringId* id :
-         {&row.module, &row.name, &row.opcode, &row.op_name, &row.shape,
-          &row.target, &row.source, &row.precision})
+    for (StringId* id : {&row.module, &row.name, &row.opcode, &row.op_name,
+                         &row.shape, &row.target, &row.source, &row.precision})
       *id = map.Map(*id);
     move_collective(row.collective);
     trace.instructions.push_back(row);
@@ -369,17 +370,72 @@ void TraceBuilder::Append(const Segment& s) {
   trace.diagnostics.Merge(s.diagnostics);
 }
 
-// Begin and end events of a track pair like brackets in order of time; at one
-// instant the order of the file decides.
+// Begin and end events of a track pair like brackets. Where the events of a
+// track stand in the order of time, that of the file decides at one instant.
+// Elsewhere (all begins of a group before all ends) they are sorted, and an
+// instant first closes what was open before it, then opens, then closes the
+// rest: back-to-back spans stay apart, empty ones stay empty.
 void TraceBuilder::State::PairHalves() {
   if (halves.empty()) return;
-  std::stable_sort(halves.begin(), halves.end(),
-                   [](const HalfSlice& a, const HalfSlice& b) {
-                     if (a.track != b.track) return a.track < b.track;
-                     return a.time_ns < b.time_ns;
-                   });
+  std::stable_sort(
+      halves.begin(), halves.end(),
+      [](const HalfSlice& a, const HalfSlice& b) { return a.track < b.track; });
+  const auto earlier = [](const HalfSlice& a, const HalfSlice& b) {
+    return a.time_ns < b.time_ns;
+  };
+  for (auto begin = halves.begin(); begin != halves.end();) {
+    auto end = begin;
+    while (end != halves.end() && end->track == begin->track) ++end;
+    if (!std::is_sorted(begin, end, earlier)) {
+      std::stable_sort(begin, end, earlier);
+      OrderInstants({&*begin, static_cast<size_t>(end - begin)});
+    }
+    PairTrack({&*begin, static_cast<size_t>(end - begin)});
+    begin = end;
+  }
+  halves.clear();
+  halves.shrink_to_fit();
+}
+
+void TraceBuilder::State::OrderInstants(std::span<HalfSlice> track) {
+  size_t open = 0;
+  for (size_t begin = 0; begin < track.size();) {
+    size_t end = begin;
+    while (end < track.size() && track[end].time_ns == track[begin].time_ns)
+      ++end;
+    // Ends of spans that are open, begins, the other ends.
+    size_t closing = 0;
+    for (size_t i = begin; i < end; ++i)
+      closing += !track[i].begin && closing < open;
+    size_t closed = 0;
+    const auto rank = [&](const HalfSlice& half) {
+      if (half.begin) return 1;
+      return closed++ < closing ? 0 : 2;
+    };
+    std::array<std::vector<HalfSlice>, 3> parts;
+    for (size_t i = begin; i < end; ++i)
+      parts[static_cast<size_t>(rank(track[i]))].push_back(track[i]);
+    size_t at = begin;
+    for (const auto& part : parts) {
+      for (const HalfSlice& half : part) track[at++] = half;
+    }
+    const size_t begins = parts[1].size();
+    open = open - closing + begins;
+    open -= std::min(open, parts[2].size());
+    begin = end;
+  }
+}
+
+void TraceBuilder::State::PairTrack(std::span<const HalfSlice> track) {
   Slices& to = trace.slices;
   const auto add = [&](const HalfSlice& begin, int64_t end_ns) {
+    if (end_ns - begin.time_ns > kMaxDurationNs) {
+      trace.diagnostics.Add(Effect::kLost, "duration_out_of_range",
+                            "The duration of an event is no number, or longer "
+                            "than 13 days.",
+                            begin.offset);
+      return;
+    }
     to.start_ns.push_back(begin.time_ns);
     to.dur_ns.push_back(end_ns - begin.time_ns);
     to.name.push_back(begin.name);
@@ -390,17 +446,8 @@ void TraceBuilder::State::PairHalves() {
     to.offset.push_back(begin.offset);
     to.detail.push_back(begin.detail);
   };
-  const auto too_long = [&](const HalfSlice& begin, int64_t end_ns) {
-    if (end_ns - begin.time_ns <= kMaxDurationNs) return false;
-    trace.diagnostics.Add(Effect::kLost, "duration_out_of_range",
-                          "The duration of an event is no number, or longer "
-                          "than 13 days.",
-                          begin.offset);
-    return true;
-  };
   std::vector<const HalfSlice*> open;
-  for (size_t i = 0; i < halves.size(); ++i) {
-    const HalfSlice& half = halves[i];
+  for (const HalfSlice& half : track) {
     if (half.begin) {
       open.push_back(&half);
     } else if (open.empty()) {
@@ -408,25 +455,18 @@ void TraceBuilder::State::PairHalves() {
                             "An end event (ph E) has no begin event.",
                             half.offset);
     } else {
-      if (!too_long(*open.back(), half.time_ns))
-        add(*open.back(), half.time_ns);
+      add(*open.back(), half.time_ns);
       open.pop_back();
     }
-    const bool last =
-        i + 1 == halves.size() || halves[i + 1].track != half.track;
-    if (!last) continue;
-    for (const HalfSlice* begin : open) {
-      trace.diagnostics.Add(
-          Effect::kRepaired, "begin_without_end",
-          "A begin event (ph B) has no end event; it is taken to last to the "
-          "last event of its track.",
-          begin->offset);
-      if (!too_long(*begin, half.time_ns)) add(*begin, half.time_ns);
-    }
-    open.clear();
   }
-  halves.clear();
-  halves.shrink_to_fit();
+  for (const HalfSlice* begin : open) {
+    trace.diagnostics.Add(
+        Effect::kRepaired, "begin_without_end",
+        "A begin event (ph B) has no end event; it is taken to last to the "
+        "last event of its track.",
+        begin->offset);
+    add(*begin, track.back().time_ns);
+  }
 }
 
 void TraceBuilder::State::ApplyFacts() {

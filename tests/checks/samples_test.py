@@ -13,6 +13,16 @@ from common import SAMPLES, Checks, report, temporary
 EAGER = ["train_step", "serve", "moe", "graphs/eager"]
 
 
+def inputs(folder):
+    return sorted(p.relative_to(folder) for pattern in ("*.gz", "*.pb")
+                  for p in folder.rglob(pattern))
+
+
+def content(path):
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
 def truth(name):
     path = SAMPLES / f"{name}.truth.json.gz"
     columns = json.loads(gzip.decompress(path.read_bytes()))["device_work"]
@@ -69,14 +79,13 @@ def main():
     checks = Checks()
     with temporary() as folder:
         subprocess.run([SAMPLES / "make_samples.sh", folder], check=True)
-        made = sorted(p.relative_to(folder) for p in
-                      pathlib.Path(folder).rglob("*.gz"))
-        kept = sorted(p.relative_to(SAMPLES) for p in SAMPLES.rglob("*.gz"))
+        made = inputs(pathlib.Path(folder))
+        kept = inputs(SAMPLES)
         checks.equal("names of the samples", made, kept)
         for path in made:
             checks.true(f"{path}: as the generator makes it",
-                        gzip.decompress((pathlib.Path(folder) / path).read_bytes()) ==
-                        gzip.decompress((SAMPLES / path).read_bytes()))
+                        content(pathlib.Path(folder) / path)
+                        == content(SAMPLES / path))
     size = sum(p.stat().st_size for p in SAMPLES.rglob("*") if p.is_file())
     checks.true("the samples are below 2 MB", size < 2_000_000)
     for name in EAGER:

@@ -21,7 +21,8 @@ their output is joined. `status` is that of the last one (default 0). A section
 `out` is standard output, `err` standard error (expected empty when the section
 is missing), `file NAME` a file the command wrote. Input names may carry
 `(gzip)`, `(escaped)` (\\xNN and \\n are decoded) or `(no newline)`, in any
-combination, or `(sql)`: the file is the SQLite database that the statements
+combination, `(xplane)` or `(perfetto)`: the text of a message of tests/proto,
+encoded, or `(sql)`: the file is the SQLite database that the statements
 make. --update writes what came out into the file.
 """
 import gzip
@@ -34,6 +35,9 @@ import subprocess
 import sys
 import tempfile
 
+# Messages of tests/proto by the flag of an input.
+PROTOS = {"xplane": "lamina.xplane.XSpace",
+          "perfetto": "lamina.perfetto.Trace"}
 HEAD = re.compile(r"^--- (.*)$", re.M)
 
 
@@ -52,6 +56,15 @@ def parse(text):
     return parts[0], fields, sections
 
 
+def encode(message, text):
+    """The text form of a message as protocol buffers."""
+    folder = pathlib.Path(__file__).resolve().parents[1] / "proto"
+    return subprocess.run(
+        ["protoc", "--encode", PROTOS[message], f"-I{folder}",
+         f"{message}.proto"], input=text, capture_output=True,
+        check=True).stdout
+
+
 def write_input(folder, name, body):
     name, *flags = re.split(r"\s*\(|\)\s*\(?", name.rstrip(")"))
     data = body
@@ -61,6 +74,9 @@ def write_input(folder, name, body):
     if "escaped" in flags:
         raw = raw.decode("latin-1").encode().decode("unicode_escape") \
                  .encode("latin-1")
+    for message in PROTOS:
+        if message in flags:
+            raw = encode(message, raw)
     if "gzip" in flags:
         raw = gzip.compress(raw, mtime=0)
     path = folder / name

@@ -17,8 +17,9 @@
 #include "base/decimal.h"
 #include "base/json/scan.h"
 #include "base/json/tokens.h"
+#include "ingest/common/arg_rows.h"
 #include "ingest/common/json_records.h"
-#include "ingest/kineto/arg_keys.h"
+#include "trace/categories.h"
 
 namespace lamina::ingest::kineto {
 namespace {
@@ -34,17 +35,11 @@ using Raw = RawValue;
 
 struct ArgValues {
   uint64_t present = 0;
-  std::array<Raw, kArgKeys> values;
+  std::array<Raw, trace::kArgKeys> values;
 
-  bool Has(ArgKey key) const {
-    return (present >> static_cast<unsigned>(key)) & 1;
-  }
+  bool Has(ArgKey key) const { return (present & ArgBit(key)) != 0; }
   const Raw& operator[](ArgKey key) const {
     return values[static_cast<size_t>(key)];
-  }
-  int64_t Int(ArgKey key) const {
-    if (!Has(key)) return kNoInt;
-    return ParseInt((*this)[key].text).value_or(kNoInt);
   }
 };
 
@@ -133,9 +128,28 @@ class EventParser final : public JsonRecordParser {
   void EmitInstant(int64_t time_ns);
   void EmitCounter(const Tokens& tokens, int64_t time_ns);
   void EmitFact();
-  uint32_t MakeDetail(Kind kind);
-  uint32_t MakeConfig();
-  uint32_t MakeCollective();
+  // The arguments of the current event for the templates of arg_rows.h.
+  struct ArgView {
+    EventParser& parser;
+    bool Has(ArgKey key) const { return parser.event_.args.Has(key); }
+    uint64_t present() const { return parser.event_.args.present; }
+    int64_t Int(ArgKey key) const {
+      if (!Has(key)) return kNoInt;
+      return ParseInt(parser.event_.args[key].text).value_or(kNoInt);
+    }
+    std::optional<double> Real(ArgKey key) const {
+      return ParseDouble(parser.event_.args[key].text);
+    }
+    StringId Text(ArgKey key) { return parser.InternOptional(key); }
+    StringId List(ArgKey key) { return parser.InternList(key); }
+    std::array<uint32_t, 3> Triple(ArgKey key) const {
+      return ParseTriple(parser.event_.args[key].text);
+    }
+  };
+  uint32_t MakeDetail(Kind kind) {
+    ArgView args{*this};
+    return DetailRow(kind, args, *segment_);
+  }
 
   StringId InternText(const Raw& raw);
   StringId InternOptional(ArgKey key);
@@ -163,7 +177,7 @@ bool EventParser::ParseArgs(const Tokens& tokens, size_t& token) {
     const Tokens::Text key = tokens.String(token);
     if (!key.ok) return false;
     token += 2;
-    const ArgKey known = kArgIndex.Find(key.raw);
+    const ArgKey known = trace::kArgIndex.Find(key.raw);
     if (known == ArgKey::kCount) {
       const char kind = tokens.Kind(token);
       if (kind == '{' || kind == '[') {
@@ -284,8 +298,8 @@ const EventParser::KnownCategory& EventParser::Category() {
   // A hostile file may name many: the list stays short, the rest is looked up
   // each time.
   if (categories_.size() >= 64) categories_.pop_back();
-  categories_.push_back({std::string(raw), KindOfCategory(raw), FlowKindOf(raw),
-                         segment_->names->InternCategory(id)});
+  categories_.push_back({std::string(raw), trace::KindOfCategory(raw),
+                         FlowKindOf(raw), segment_->names->InternCategory(id)});
   return categories_.back();
 }
 
@@ -413,116 +427,6 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
   segment_->halves.push_back(half);
 }
 
-uint32_t EventParser::MakeDetail(Kind kind) {
-  const ArgValues& args = event_.args;
-  const auto external_id = [&] {
-    return args.Has(ArgKey::kExternalId) ? args.Int(ArgKey::kExternalId)
-                                         : args.Int(ArgKey::kExternalIdOld);
-  };
-  switch (kind) {
-    case Kind::kPython: {
-      const auto small = [&](ArgKey key) {
-        const int64_t value = args.Int(key);
-        return value >= 0 && value <= 0x7FFFFFFF ? static_cast<int32_t>(value)
-                                                 : -1;
-      };
-      return segment_->AddPython({small(ArgKey::kPythonId),
-                                  small(ArgKey::kPythonParentId),
-                                  small(ArgKey::kPythonModuleId)});
-    }
-    case Kind::kOp:
-    case Kind::kAnnotation:
-    case Kind::kGpuAnnotation: {
-      trace::OpArgs op;
-      op.dims = InternList(ArgKey::kInputDims);
-      op.types = InternList(ArgKey::kInputTypes);
-      op.strides = InternList(ArgKey::kInputStrides);
-      op.concrete = InternList(ArgKey::kConcreteInputs);
-      op.external_id = external_id();
-      op.sequence = args.Int(ArgKey::kSequence);
-      op.fwd_thread = args.Int(ArgKey::kFwdThread);
-      op.collective = MakeCollective();
-      return segment_->AddOp(op);
-    }
-    case Kind::kRuntime:
-    case Kind::kDriver: {
-      trace::ApiArgs api;
-      api.correlation = args.Int(ArgKey::kCorrelation);
-      api.external_id = external_id();
-      api.kernel = InternOptional(ArgKey::kKernel);
-      api.config = MakeConfig();
-      api.stream = args.Int(ArgKey::kStream);
-      return segment_->AddApi(api);
-    }
-    case Kind::kKernel:
-    case Kind::kMemcpy:
-    case Kind::kMemset:
-    case Kind::kGraph: {
-      trace::DeviceArgs device;
-      device.correlation = args.Int(ArgKey::kCorrelation);
-      device.external_id = external_id();
-      device.device = args.Int(ArgKey::kDevice);
-      device.context = args.Int(ArgKey::kContext);
-      device.stream = args.Int(ArgKey::kStream);
-      device.queue = args.Int(ArgKey::kQueue);
-      device.bytes = args.Int(ArgKey::kBytes);
-      device.graph_id = args.Int(ArgKey::kGraphId);
-      device.graph_node_id = args.Int(ArgKey::kGraphNodeId);
-      device.config = MakeConfig();
-      device.collective = MakeCollective();
-      return segment_->AddDevice(device);
-    }
-    default:
-      return kNoRow;
-  }
-}
-
-uint32_t EventParser::MakeConfig() {
-  const ArgValues& args = event_.args;
-  if (!args.Has(ArgKey::kGrid) && !args.Has(ArgKey::kBlock)) return kNoRow;
-  trace::LaunchConfig config;
-  // A value that is not there may point into a record that is gone.
-  if (args.Has(ArgKey::kGrid))
-    config.grid = ParseTriple(args[ArgKey::kGrid].text);
-  if (args.Has(ArgKey::kBlock))
-    config.block = ParseTriple(args[ArgKey::kBlock].text);
-  config.shared_memory_bytes = args.Int(ArgKey::kSharedMemory);
-  config.registers_per_thread = args.Int(ArgKey::kRegisters);
-  if (args.Has(ArgKey::kOccupancy)) {
-    const auto value = ParseDouble(args[ArgKey::kOccupancy].text);
-    if (value && *value >= 0 && *value <= 1e6) config.occupancy_pct = *value;
-  }
-  return segment_->names->InternConfig(config);
-}
-
-uint32_t EventParser::MakeCollective() {
-  constexpr auto bit = [](ArgKey key) {
-    return uint64_t{1} << static_cast<unsigned>(key);
-  };
-  constexpr uint64_t kAny = bit(ArgKey::kCollectiveName) |
-                            bit(ArgKey::kGroupName) | bit(ArgKey::kGroupRanks) |
-                            bit(ArgKey::kInElements) |
-                            bit(ArgKey::kOutElements) | bit(ArgKey::kSeq);
-  const ArgValues& args = event_.args;
-  if ((args.present & kAny) == 0) return kNoRow;
-  trace::CollectiveArgs row;
-  row.name = InternOptional(ArgKey::kCollectiveName);
-  row.group = InternOptional(ArgKey::kGroupName);
-  row.group_desc = InternOptional(ArgKey::kGroupDescription);
-  row.group_ranks = InternOptional(ArgKey::kGroupRanks);
-  row.dtype = InternOptional(ArgKey::kDtype);
-  row.in_split = InternOptional(ArgKey::kInSplit);
-  row.out_split = InternOptional(ArgKey::kOutSplit);
-  row.group_size = args.Int(ArgKey::kGroupSize);
-  row.in_elements = args.Int(ArgKey::kInElements);
-  row.out_elements = args.Int(ArgKey::kOutElements);
-  row.sequence = args.Int(ArgKey::kSeq);
-  row.src_rank = args.Int(ArgKey::kSrcRank);
-  row.dst_rank = args.Int(ArgKey::kDstRank);
-  row.comms_id = args.Int(ArgKey::kCommsId);
-  return segment_->AddCollective(row);
-}
-
 void EventParser::EmitFlow(int64_t time_ns, char phase) {
   const Event& e = event_;
   int64_t id = kNoInt;
@@ -542,28 +446,12 @@ void EventParser::EmitFlow(int64_t time_ns, char phase) {
 }
 
 void EventParser::EmitInstant(int64_t time_ns) {
-  const ArgValues& args = event_.args;
   trace::Instants& instants = segment_->instants;
   instants.time_ns.push_back(time_ns);
   instants.name.push_back(InternText(event_.name));
   instants.track.push_back(Track());
   instants.uid.push_back(segment_->next_uid);
-  uint32_t row = kNoRow;
-  if (args.Has(ArgKey::kMemoryBytes)) {
-    trace::MemoryArgs memory;
-    memory.bytes = args.Int(ArgKey::kMemoryBytes);
-    memory.total_allocated = args.Int(ArgKey::kTotalAllocated);
-    memory.total_reserved = args.Int(ArgKey::kTotalReserved);
-    memory.address = args.Int(ArgKey::kAddress);
-    const auto small = [&](ArgKey key) {
-      const int64_t value = args.Int(key);
-      return value >= -1 && value < 1 << 20 ? static_cast<int32_t>(value) : -1;
-    };
-    memory.device_type = small(ArgKey::kDeviceType);
-    memory.device_id = small(ArgKey::kDeviceId);
-    row = segment_->AddMemory(memory);
-  }
-  instants.memory.push_back(row);
+  instants.memory.push_back(MemoryRow(ArgView{*this}, *segment_));
 }
 
 // Every numeric argument of a counter event is a series of its own.
@@ -618,7 +506,7 @@ void EventParser::EmitFact() {
   if (!event_.tid.present()) event_.tid = {"0", '0'};
   fact.track = Track();
   fact.text = InternText(event_.args[source]);
-  fact.number = event_.args.Int(source);
+  fact.number = ArgView{*this}.Int(source);
   segment_->facts.push_back(fact);
 }
 
@@ -626,40 +514,6 @@ void EventParser::EmitFact() {
 
 std::unique_ptr<RecordParser> MakeEventParser() {
   return std::make_unique<EventParser>();
-}
-
-Kind KindOfCategory(std::string_view category) {
-  struct Row {
-    std::string_view category;
-    Kind kind;
-  };
-  static constexpr std::array<Row, 21> kRows = {{
-      {"cpu_op", Kind::kOp},
-      {"Operator", Kind::kOp},
-      {"operator", Kind::kOp},
-      {"cuda_runtime", Kind::kRuntime},
-      {"Runtime", Kind::kRuntime},
-      {"hip_runtime", Kind::kRuntime},
-      {"privateuse1_runtime", Kind::kRuntime},
-      {"xpu_runtime", Kind::kRuntime},
-      {"cuda_driver", Kind::kDriver},
-      {"privateuse1_driver", Kind::kDriver},
-      {"kernel", Kind::kKernel},
-      {"Kernel", Kind::kKernel},
-      {"gpu_memcpy", Kind::kMemcpy},
-      {"Memcpy", Kind::kMemcpy},
-      {"gpu_memset", Kind::kMemset},
-      {"Memset", Kind::kMemset},
-      {"python_function", Kind::kPython},
-      {"user_annotation", Kind::kAnnotation},
-      {"gpu_user_annotation", Kind::kGpuAnnotation},
-      {"overhead", Kind::kOverhead},
-      {"Trace", Kind::kProfiler},
-  }};
-  for (const Row& row : kRows) {
-    if (row.category == category) return row.kind;
-  }
-  return Kind::kOther;
 }
 
 }  // namespace lamina::ingest::kineto

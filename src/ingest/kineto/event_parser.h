@@ -11,7 +11,4 @@ namespace lamina::ingest::kineto {
 
 std::unique_ptr<RecordParser> MakeEventParser();
 
-// What a category ("cpu_op", "kernel" ...) means for the model.
-trace::Kind KindOfCategory(std::string_view category);
-
 }  // namespace lamina::ingest::kineto

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <mutex>
-#include <simdjson.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -13,6 +12,7 @@
 #include "base/json/stream.h"
 #include "ingest/common/format.h"
 #include "ingest/common/record_reader.h"
+#include "ingest/common/recording.h"
 #include "ingest/kineto/event_parser.h"
 #include "ingest/kineto/reader.h"
 #include "trace/builder.h"
@@ -23,16 +23,6 @@ namespace {
 // Longer values outside the events are facts about the user's machine that no
 // analysis reads.
 constexpr size_t kMaxProperty = 4096;
-
-std::optional<int64_t> IntOf(simdjson::dom::element element) {
-  int64_t value = 0;
-  if (element.get_int64().get(value) == simdjson::SUCCESS) return value;
-  double real = 0;
-  if (element.get_double().get(real) == simdjson::SUCCESS && real >= -9e15 &&
-      real <= 9e15)
-    return static_cast<int64_t>(real);
-  return std::nullopt;
-}
 
 // Members of the document around the events.
 class DocumentRouter final : public json::Router {
@@ -55,9 +45,9 @@ class DocumentRouter final : public json::Router {
     const std::string& key = path[0];
     trace::Info& info = builder_->info();
     if (key == "deviceProperties") {
-      ReadDevices(raw, offset);
+      if (!ReadDeviceProperties(raw, info)) BadProperty(key, offset);
     } else if (key == "distributedInfo") {
-      ReadDistributed(raw, offset);
+      if (!ReadDistributedInfo(raw, info)) BadProperty(key, offset);
     } else if (key == "baseTimeNanoseconds") {
       info.base_time_ns = ParseInt(raw);
     } else if (key == "displayTimeUnit" && raw.size() >= 2) {
@@ -97,70 +87,7 @@ class DocumentRouter final : public json::Router {
         offset);
   }
 
-  void ReadDevices(std::string_view raw, uint64_t offset) {
-    simdjson::dom::element root;
-    simdjson::dom::array list;
-    if (parser_.parse(raw.data(), raw.size()).get(root) != simdjson::SUCCESS ||
-        root.get_array().get(list) != simdjson::SUCCESS) {
-      BadProperty("deviceProperties", offset);
-      return;
-    }
-    for (const simdjson::dom::element element : list) {
-      simdjson::dom::object object;
-      if (element.get_object().get(object) != simdjson::SUCCESS) continue;
-      trace::DeviceInfo device;
-      for (const auto [key, value] : object) {
-        const auto number = IntOf(value);
-        std::string_view text;
-        if (key == "name" &&
-            value.get_string().get(text) == simdjson::SUCCESS) {
-          device.name = text;
-        } else if (!number) {
-          continue;
-        } else if (key == "id") {
-          device.id = *number;
-        } else if (key == "totalGlobalMem") {
-          device.memory_bytes = *number;
-        } else if (key == "computeMajor") {
-          device.compute_major = *number;
-        } else if (key == "computeMinor") {
-          device.compute_minor = *number;
-        } else if (key == "numSms") {
-          device.sm_count = *number;
-        } else if (key == "clockRate") {
-          device.clock_khz = *number;
-        }
-      }
-      builder_->info().devices.push_back(std::move(device));
-    }
-  }
-
-  void ReadDistributed(std::string_view raw, uint64_t offset) {
-    simdjson::dom::element root;
-    simdjson::dom::object object;
-    if (parser_.parse(raw.data(), raw.size()).get(root) != simdjson::SUCCESS ||
-        root.get_object().get(object) != simdjson::SUCCESS) {
-      BadProperty("distributedInfo", offset);
-      return;
-    }
-    trace::Info& info = builder_->info();
-    for (const auto [key, value] : object) {
-      std::string_view text;
-      if (key == "rank") {
-        info.rank = IntOf(value);
-      } else if (key == "world_size") {
-        info.world_size = IntOf(value);
-      } else if (key == "backend" &&
-                 value.get_string().get(text) == simdjson::SUCCESS) {
-        info.backend = text;
-      } else if (key == "pg_config") {
-        info.process_groups = simdjson::minify(value);
-      }
-    }
-  }
-
   trace::TraceBuilder* builder_;
-  simdjson::dom::parser parser_;
   bool any_records_ = false;
 };
 

@@ -131,6 +131,19 @@ void LineReader::ReadLine(Stream& stream, Line& line) {
   if (!tpu_ops_.empty()) EmitTpuOps(line);
 }
 
+std::string_view LineReader::ProcessOf(const Line& line) {
+  switch (line.kind) {
+    case PlaneKind::kHost:
+      return kHostPid;
+    case PlaneKind::kGpu:
+      return "GPU";
+    case PlaneKind::kTpu:
+      return "TPU";
+    default:
+      return line.plane->name;
+  }
+}
+
 // The header of a line is read; its track gets its names.
 void LineReader::Begin(Line& line) {
   using What = trace::TrackFact::What;
@@ -140,13 +153,19 @@ void LineReader::Begin(Line& line) {
   if (line.origin_ns > kAbsolute && profile_start_ns_ > kAbsolute)
     line.origin_ns -= profile_start_ns_;
   const bool host = line.kind == PlaneKind::kHost;
-  const std::string_view pid = host ? kHostPid : line.plane->name;
+  const std::string_view pid = ProcessOf(line);
   std::string tid;
+  std::string name = line.display_name.empty() ? line.name : line.display_name;
+  if (!host) {
+    // One process for all devices of a kind: the number tells them apart.
+    AppendInt(tid, line.device);
+    tid += '/';
+    name = std::string(pid) + ' ' + std::to_string(line.device) + ' ' + name;
+  }
   AppendInt(tid, line.id);
   line.track = rows_.Track(pid, tid);
   rows_.Name(line.track, What::kProcessName, pid);
-  rows_.Name(line.track, What::kThreadName,
-             line.display_name.empty() ? line.name : line.display_name);
+  rows_.Name(line.track, What::kThreadName, name);
   if (line.kind == PlaneKind::kTpu) {
     line.tpu = line.name == "XLA Ops"       ? Line::Tpu::kOps
                : line.name == "Steps"       ? Line::Tpu::kSteps
@@ -437,10 +456,13 @@ void LineReader::EmitTpuOps(const Line& line) {
                      return std::tuple(a.start_ns, -a.end_ns) <
                             std::tuple(b.start_ns, -b.end_ns);
                    });
-  std::string tid = "ops of line ";
+  std::string tid;
+  AppendInt(tid, line.device);
+  tid += "/ops of line ";
   AppendInt(tid, line.id);
-  const trace::TrackId ops = rows_.Track(line.plane->name, tid);
-  rows_.Name(ops, trace::TrackFact::What::kThreadName, "XLA program");
+  const trace::TrackId ops = rows_.Track(ProcessOf(line), tid);
+  rows_.Name(ops, trace::TrackFact::What::kThreadName,
+             "XLA program of TPU " + std::to_string(line.device));
   struct Open {
     const TpuOp* op;
     int64_t external_id;

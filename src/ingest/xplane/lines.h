@@ -77,6 +77,7 @@ class LineReader {
 
   void ReadLine(protobuf::Stream& stream, Line& line);
   void Begin(Line& line);
+  static std::string_view ProcessOf(const Line& line);
   void ReadEvent(std::string_view bytes, uint64_t offset, Line& line);
   bool ParseEvent(std::string_view bytes, uint64_t offset, const Line& line,
                   Event& event);

@@ -88,7 +88,8 @@ class Runs {
   }
 
   // Calls may stand on other lines than the ranges of the same thread: a line
-  // of calls belongs to the line whose executions hold most of them.
+  // of calls belongs to the line whose executions hold most of them, to itself
+  // before others.
   void PairExecutions() {
     executions_ =
         std::move(pending_.thunks.empty() ? pending_.modules : pending_.thunks);
@@ -116,7 +117,10 @@ class Runs {
         size_t held = 0;
         for (size_t i = begin; i < end; i += stride)
           held += ExecutionAt(track, calls[i].start_ns) != kNoRow;
-        if (held > best) {
+        if (held > best ||
+            (held == best && held > 0 && track == calls[begin].track)) {
+          // The line itself wins a tie.
+          if (track == calls[begin].track) ++held;
           second = best;
           best = held;
           owner = track;

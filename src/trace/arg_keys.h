@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The argument names of Kineto traces that have a place in the model: one row
-// per name says it all. Every other argument stays reachable through the
-// offset of its event.
+// The argument names that have a place in the model, as PyTorch's profiler
+// writes them: one row per name says it all. Every other argument stays
+// reachable through the offset of its event.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lamina::ingest::kineto {
+namespace lamina::trace {
 
 // X(enumerator, text in the trace)
-#define LAMINA_KINETO_ARGS(X)                       \
+#define LAMINA_TRACE_ARGS(X)                        \
   X(kInputDims, "Input Dims")                       \
   X(kInputTypes, "Input type")                      \
   X(kInputStrides, "Input Strides")                 \
@@ -66,7 +66,7 @@ namespace lamina::ingest::kineto {
 
 enum class ArgKey : uint8_t {
 #define LAMINA_ARG_ENUM(id, text) id,
-  LAMINA_KINETO_ARGS(LAMINA_ARG_ENUM)
+  LAMINA_TRACE_ARGS(LAMINA_ARG_ENUM)
 #undef LAMINA_ARG_ENUM
       kCount,
 };
@@ -75,9 +75,13 @@ static_assert(kArgKeys <= 64, "ArgValues keeps a bit per key");
 
 inline constexpr std::array<std::string_view, kArgKeys> kArgTexts = {
 #define LAMINA_ARG_TEXT(id, text) text,
-    LAMINA_KINETO_ARGS(LAMINA_ARG_TEXT)
+    LAMINA_TRACE_ARGS(LAMINA_ARG_TEXT)
 #undef LAMINA_ARG_TEXT
 };
+
+constexpr std::string_view ArgText(ArgKey key) {
+  return kArgTexts[static_cast<size_t>(key)];
+}
 
 // Perfect hash over length and three characters. The table is made and
 // checked for collisions at compile time.
@@ -148,4 +152,4 @@ static_assert(!kArgIndex.collision(),
 static_assert(std::endian::native == std::endian::little,
               "SameBytes drops the high bytes of the last word");
 
-}  // namespace lamina::ingest::kineto
+}  // namespace lamina::trace

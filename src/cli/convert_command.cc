@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina convert: any trace in the form that a viewer or another tool reads.
+#include <fmt/core.h>
+
+#include "base/byte_sink.h"
+#include "base/byte_source.h"
+#include "base/decimal.h"
+#include "cli/commands.h"
+#include "emit/chrome/copy.h"
+#include "emit/chrome/trace_writer.h"
+#include "emit/perfetto/trace_writer.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  bool no_args = false;
+};
+
+Schema ConvertSchema() {
+  return {"converted",
+          "What was written.",
+          {{"file", ColumnType::kText, "Name."},
+           {"input_format", ColumnType::kText, "Form of the input."},
+           {"slices", ColumnType::kInt, "Spans."},
+           {"instants", ColumnType::kInt, "Instants."},
+           {"counters", ColumnType::kInt, "Samples of counters."},
+           {"overlaps", ColumnType::kInt,
+            "Spans on tracks of their own, as they overlap without nesting."},
+           {"shift_us", ColumnType::kTime,
+            "Added to every time, so that none is negative."}}};
+}
+
+Result<int> RunConvert(const Options& options, Common& common) {
+  const std::string output = common.output;
+  const bool perfetto = emit::perfetto::IsPerfettoName(output);
+  const bool json = output.ends_with(".json") || output.ends_with(".json.gz");
+  if (!perfetto && !json) {
+    return Fail(UsageError(
+        "-o: expected a name that ends in .pftrace, .pftrace.gz, .json or "
+        ".json.gz",
+        "the ending says what is written"));
+  }
+  LAMINA_ASSIGN(auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  const trace::Trace& trace = session->trace();
+  emit::perfetto::Written written;
+  {
+    const ScopedStage stage(&common.times, "write");
+    LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+    if (perfetto) {
+      emit::perfetto::Extras extras;
+      extras.args_of_slices = !options.no_args;
+      written = emit::perfetto::WriteTrace(trace, extras, *sink);
+    } else if (trace.info.format == "kineto" && options.trace != "-") {
+      // A copy keeps every argument.
+      LAMINA_ASSIGN(const auto source, OpenByteSource(options.trace));
+      LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {}));
+    } else {
+      emit::WriteChromeTrace(trace, *sink);
+    }
+    LAMINA_TRY(sink->Close());
+  }
+  Document document;
+  document.command = "convert";
+  document.inputs = {options.trace};
+  Table table(ConvertSchema());
+  table.Add(output, trace.info.format, trace.slices.size(),
+            trace.instants.size(), trace.counters.size(), written.overlaps,
+            written.shift_ns);
+  document.result.tables.push_back(std::move(table));
+  common.output = "-";
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("trace", options->trace, "Trace file")->required();
+  app.add_flag("--no-args", options->no_args,
+               "Perfetto: names and times only, for very large traces");
+  common.AddTo(app);
+  return [options, &common] { return RunConvert(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo ConvertCommand() {
+  return {"convert", "A trace as a Perfetto trace or as Chrome JSON",
+          "lamina convert profile.xplane.pb -o profile.pftrace", &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/pftrace/events.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "base/json/scan.h"
+#include "ingest/common/recording.h"
+#include "ingest/pftrace/kinds.h"
+#include "trace/categories.h"
+
+namespace lamina::ingest::pftrace {
+
+using protobuf::Field;
+using protobuf::Walker;
+using trace::Effect;
+using trace::FlowKind;
+using trace::FlowPhase;
+using trace::Kind;
+using trace::kNoInt;
+using trace::kNoRow;
+
+namespace {
+
+constexpr uint32_t kSegment = 1 << 16;
+constexpr int kMaxJsonDepth = 8;
+constexpr size_t kMaxJson = size_t{1} << 20;
+
+enum EventType { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5 };
+
+void AppendReal(std::string& out, double value) {
+  if (!std::isfinite(value)) {
+    out += "null";
+    return;
+  }
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof(text), value);
+  out.append(text, end.ptr);
+}
+
+uint32_t Small(uint64_t value) {
+  return static_cast<uint32_t>(std::min<uint64_t>(value, 0xFFFFFFFF));
+}
+
+}  // namespace
+
+int64_t EventArgs::Int(ArgKey key) const {
+  if (!Has(key)) return kNoInt;
+  const Value& value = (*this)[key];
+  switch (value.type) {
+    case Value::Type::kInt:
+      return value.integer;
+    case Value::Type::kText:
+      return ParseInt(value.text).value_or(kNoInt);
+    default:
+      return kNoInt;
+  }
+}
+
+std::optional<double> EventArgs::Real(ArgKey key) const {
+  if (!Has(key)) return std::nullopt;
+  const Value& value = (*this)[key];
+  switch (value.type) {
+    case Value::Type::kInt:
+      return static_cast<double>(value.integer);
+    case Value::Type::kReal:
+      return value.real;
+    case Value::Type::kText:
+      return ParseDouble(value.text);
+    default:
+      return std::nullopt;
+  }
+}
+
+StringId EventArgs::Text(ArgKey key) {
+  if (!Has(key)) return {};
+  const Value& value = (*this)[key];
+  if (value.interned.valid()) return value.interned;
+  if (value.type == Value::Type::kText || value.type == Value::Type::kJson)
+    return names_->Intern(value.text);
+  if (value.type == Value::Type::kInt) {
+    std::string text;
+    AppendInt(text, value.integer);
+    return names_->Intern(text);
+  }
+  return {};
+}
+
+StringId EventArgs::List(ArgKey key) {
+  if (!Has(key) || !(*this)[key].text.starts_with('[')) return {};
+  const StringId text = Text(key);
+  const auto [it, is_new] = lists_.try_emplace(text, StringId());
+  if (is_new) it->second = names_->Intern(json::Canonical((*this)[key].text));
+  return it->second;
+}
+
+std::array<uint32_t, 3> EventArgs::Triple(ArgKey key) const {
+  const Value& value = (*this)[key];
+  if (value.type == Value::Type::kTriple) return value.triple;
+  // A product of three: rocprofv3 gives no more.
+  if (value.type == Value::Type::kInt && value.integer > 0)
+    return {Small(static_cast<uint64_t>(value.integer)), 1, 1};
+  std::array<uint32_t, 3> out{};
+  size_t index = 0;
+  for (size_t i = 0; i < value.text.size() && index < 3;) {
+    if (value.text[i] < '0' || value.text[i] > '9') {
+      ++i;
+      continue;
+    }
+    uint64_t number = 0;
+    while (i < value.text.size() && value.text[i] >= '0' &&
+           value.text[i] <= '9')
+      number = std::min<uint64_t>(
+          number * 10 + static_cast<uint64_t>(value.text[i++] - '0'),
+          0xFFFFFFFF);
+    out[index++] = static_cast<uint32_t>(number);
+  }
+  return out;
+}
+
+// The values of an annotation as JSON: lists of shapes.
+void EventReader::AppendJson(const Field& annotation, const Sequence& sequence,
+                             int depth, std::string& out) {
+  bool list = false;
+  bool any = false;
+  const size_t begin = out.size();
+  for (Walker walk(annotation); walk.Next();) {
+    if (out.size() - begin > kMaxJson) return;
+    switch (walk->number) {
+      case 2:
+        out += walk->value != 0 ? "true" : "false";
+        any = true;
+        break;
+      case 3:
+      case 4:
+        AppendInt(out, walk->Int());
+        any = true;
+        break;
+      case 5:
+        AppendReal(out, walk->Double());
+        any = true;
+        break;
+      case 6:
+        AppendJsonQuoted(out, walk->bytes);
+        any = true;
+        break;
+      case 17: {
+        const StringId* text = sequence.texts.Find(walk->value);
+        AppendJsonQuoted(out, text ? names_.Text(*text) : "");
+        any = true;
+        break;
+      }
+      case 12:
+        if (depth >= kMaxJsonDepth) break;
+        out += list ? ',' : '[';
+        list = true;
+        AppendJson(walk.field(), sequence, depth + 1, out);
+        break;
+      default:
+        break;
+    }
+  }
+  if (list) {
+    out += ']';
+  } else if (!any) {
+    out += "[]";
+  }
+}
+
+void EventReader::ReadArg(const Field& annotation, const Sequence& sequence) {
+  ArgKey key = ArgKey::kCount;
+  EventArgs::Value value;
+  bool array = false;
+  for (Walker walk(annotation); walk.Next();) {
+    switch (walk->number) {
+      case 1:
+        if (const ArgName* name = sequence.arg_names.Find(walk->value))
+          key = name->key;
+        break;
+      case 10:
+        if (walk->IsBytes()) key = KeyOfName(walk->bytes);
+        break;
+      case 2:
+      case 3:
+      case 4:
+      case 7:
+        value.type = EventArgs::Value::Type::kInt;
+        value.integer = walk->Int();
+        break;
+      case 5:
+        value.type = EventArgs::Value::Type::kReal;
+        value.real = walk->Double();
+        break;
+      case 6:
+        value.type = EventArgs::Value::Type::kText;
+        value.text = walk->bytes;
+        break;
+      case 9:
+        value.type = EventArgs::Value::Type::kJson;
+        value.text = walk->bytes;
+        break;
+      case 17:
+        value.type = EventArgs::Value::Type::kText;
+        if (const StringId* text = sequence.texts.Find(walk->value)) {
+          value.interned = *text;
+          value.text = names_.Text(*text);
+        }
+        break;
+      case 12:
+        array = true;
+        break;
+      default:
+        break;
+    }
+  }
+  if (key == ArgKey::kCount) return;
+  if (array && (key == ArgKey::kGrid || key == ArgKey::kBlock)) {
+    value.type = EventArgs::Value::Type::kTriple;
+    size_t index = 0;
+    for (Walker walk(annotation); walk.Next() && index < 3;) {
+      if (walk->number != 12) continue;
+      for (Walker inner(walk.field()); inner.Next();) {
+        if (inner->number == 3 || inner->number == 4)
+          value.triple[index] = Small(inner->value);
+      }
+      ++index;
+    }
+  } else if (array) {
+    std::string text;
+    AppendJson(annotation, sequence, 0, text);
+    json_.push_back(std::move(text));
+    value.type = EventArgs::Value::Type::kJson;
+    value.text = json_.back();
+  }
+  args_.Set(key, value);
+}
+
+Kind EventReader::KindOf(StringId category, StringId name) {
+  if (category.valid()) {
+    const auto [it, is_new] = kinds_.try_emplace(category, Kind::kOther);
+    if (is_new) it->second = KindOfCategory(names_.Text(category));
+    if (it->second != Kind::kOther) return it->second;
+    if (!names_.Text(category).empty()) return Kind::kOther;
+  }
+  Hints hints;
+  hints.grid = args_.Has(ArgKey::kGrid);
+  hints.stream = args_.Has(ArgKey::kStream);
+  hints.bytes = args_.Has(ArgKey::kBytes);
+  hints.correlation = args_.Has(ArgKey::kCorrelation);
+  hints.shapes = args_.Has(ArgKey::kInputDims) || args_.Has(ArgKey::kSequence);
+  hints.external_id =
+      args_.Has(ArgKey::kExternalId) || args_.Has(ArgKey::kExternalIdOld);
+  hints.python =
+      args_.Has(ArgKey::kPythonId) || args_.Has(ArgKey::kPythonModuleId);
+  return KindOfEvent(names_.Text(name), hints);
+}
+
+// What an event leaves to its track: device and stream of a lane.
+void EventReader::CompleteArgs(Kind kind, const Track& track) {
+  const auto set = [&](ArgKey key, int64_t number) {
+    if (number == kNoInt || args_.Has(key)) return;
+    EventArgs::Value value;
+    value.integer = number;
+    args_.Set(key, value);
+  };
+  if (raw_.correlation != kNoInt) set(ArgKey::kCorrelation, raw_.correlation);
+  const bool launch = trace::IsApiCall(kind) || trace::IsDevice(kind);
+  if (launch && raw_.flows.size() == 1 &&
+      raw_.flows[0] <= static_cast<uint64_t>(INT64_MAX))
+    set(ArgKey::kCorrelation, static_cast<int64_t>(raw_.flows[0]));
+  if (!trace::IsDevice(kind)) return;
+  set(ArgKey::kDevice, track.device);
+  set(ArgKey::kStream, track.stream);
+  set(ArgKey::kQueue, track.queue);
+  // rocprofv3 counts the grid in threads.
+  if (!args_.Has(ArgKey::kGrid) || !args_.Has(ArgKey::kBlock)) return;
+  EventArgs::Value grid = args_[ArgKey::kGrid];
+  const EventArgs::Value& block = args_[ArgKey::kBlock];
+  if (grid.type == EventArgs::Value::Type::kInt &&
+      block.type == EventArgs::Value::Type::kInt && block.integer > 0) {
+    grid.integer = (grid.integer + block.integer - 1) / block.integer;
+    args_.Set(ArgKey::kGrid, grid);
+  }
+}
+
+void EventReader::AddCounter(Track& track, int64_t time_ns, double value) {
+  if (track.incremental) value += track.last_value;
+  track.last_value = value;
+  trace::Counters& counters = segment_.counters;
+  counters.time_ns.push_back(time_ns);
+  counters.name.push_back(
+      names_.Intern(track.name.empty() ? "counter" : track.name));
+  counters.series.push_back(names_.Intern("value"));
+  counters.track.push_back(track.id);
+  counters.value.push_back(value * track.multiplier);
+  counters.uid.push_back(segment_.next_uid);
+}
+
+void EventReader::Event(const Field& event, int64_t time_ns,
+                        const Sequence& sequence, uint64_t offset) {
+  raw_ = Raw{};
+  raw_.track = sequence.track;
+  args_.Clear(&names_);
+  json_.clear();
+  json_.reserve(trace::kArgKeys);
+  std::vector<uint64_t> extra_tracks;
+  std::vector<double> extra_values;
+  const auto known = [](const StringId* id) { return id ? *id : StringId(); };
+  for (Walker walk(event); walk.Next();) {
+    switch (walk->number) {
+      case 3:
+        ForEachVarint(walk.field(), [&](uint64_t iid) {
+          if (!raw_.category.valid())
+            raw_.category = known(sequence.categories.Find(iid));
+        });
+        break;
+      case 4:
+        if (walk->IsBytes() && json_.size() < json_.capacity())
+          ReadArg(walk.field(), sequence);
+        break;
+      case 9:
+        raw_.type = static_cast<int>(Small(walk->value) & 0xFF);
+        break;
+      case 10:
+        raw_.name = known(sequence.names.Find(walk->value));
+        break;
+      case 11:
+        raw_.track = walk->value;
+        break;
+      case 12:
+        ForEachVarint(walk.field(), [&](uint64_t count) {
+          extra_values.push_back(
+              static_cast<double>(static_cast<int64_t>(count)));
+        });
+        break;
+      case 22:
+        if (!raw_.category.valid() && walk->IsBytes())
+          raw_.category = names_.Intern(walk->bytes);
+        break;
+      case 23:
+        if (walk->IsBytes()) raw_.name = names_.Intern(walk->bytes);
+        break;
+      case 30:
+        raw_.has_counter = true;
+        raw_.counter = static_cast<double>(walk->Int());
+        break;
+      case 31:
+        ForEachVarint(walk.field(),
+                      [&](uint64_t uuid) { extra_tracks.push_back(uuid); });
+        break;
+      case 36:
+      case 42:
+        ForEachVarint(walk.field(),
+                      [&](uint64_t id) { raw_.flows.push_back(id); });
+        break;
+      case 44:
+        raw_.has_counter = true;
+        raw_.counter = walk->Double();
+        break;
+      case 47:
+      case 48:
+        ForEachFixed64(walk.field(),
+                       [&](uint64_t id) { raw_.flows.push_back(id); });
+        break;
+      case 52:
+        raw_.correlation = walk->Int();
+        break;
+      default:
+        break;
+    }
+  }
+  Track& track = tracks_.Use(raw_.track, segment_);
+  if (!raw_.name.valid()) raw_.name = names_.Intern("");
+  switch (raw_.type) {
+    case kBegin: {
+      const Kind kind = KindOf(raw_.category, raw_.name);
+      CompleteArgs(kind, track);
+      kernels_ = kernels_ || kind == Kind::kKernel;
+      StringId category = raw_.category;
+      if (!category.valid()) category = names_.Intern(trace::CategoryOf(kind));
+      trace::HalfSlice half;
+      half.time_ns = time_ns;
+      half.offset = offset;
+      half.name = raw_.name;
+      half.track = track.id;
+      half.uid = segment_.next_uid;
+      half.kind = kind;
+      half.category = names_.InternCategory(category);
+      half.begin = true;
+      half.detail = DetailRow(kind, args_, segment_);
+      segment_.halves.push_back(half);
+      for (const uint64_t flow : raw_.flows) {
+        flows_.push_back(
+            {flow, time_ns, args_.Int(ArgKey::kCorrelation), track.id,
+             static_cast<uint32_t>(events_ + segment_.next_uid), kind});
+      }
+      break;
+    }
+    case kEnd: {
+      trace::HalfSlice half;
+      half.time_ns = time_ns;
+      half.offset = offset;
+      half.track = track.id;
+      half.uid = segment_.next_uid;
+      segment_.halves.push_back(half);
+      break;
+    }
+    case kInstant: {
+      if (names_.Text(raw_.name) == trace::kRecordingName) {
+        Recording(event, sequence);
+        break;
+      }
+      trace::Instants& instants = segment_.instants;
+      instants.time_ns.push_back(time_ns);
+      instants.name.push_back(raw_.name);
+      instants.track.push_back(track.id);
+      instants.uid.push_back(segment_.next_uid);
+      instants.memory.push_back(MemoryRow(args_, segment_));
+      break;
+    }
+    case kCounter:
+      if (raw_.has_counter) AddCounter(track, time_ns, raw_.counter);
+      break;
+    default:
+      segment_.diagnostics.Add(Effect::kInfo, "event_type_not_read",
+                               "Events that are no span, instant or counter.",
+                               offset);
+  }
+  const auto& tracks = extra_tracks.empty() ? sequence.counters : extra_tracks;
+  for (size_t i = 0; i < extra_values.size() && i < tracks.size(); ++i)
+    AddCounter(tracks_.Use(tracks[i], segment_), time_ns, extra_values[i]);
+  Next();
+}
+
+// What lamina wrote about the recording that the trace was made of.
+void EventReader::Recording(const Field& event, const Sequence& sequence) {
+  for (Walker walk(event); walk.Next();) {
+    if (walk->number != 4 || !walk->IsBytes()) continue;
+    std::string_view name;
+    std::string_view text;
+    int64_t number = kNoInt;
+    for (Walker arg(walk.field()); arg.Next();) {
+      if (arg->number == 1) {
+        if (const ArgName* known = sequence.arg_names.Find(arg->value))
+          name = names_.Text(known->text);
+      } else if (arg->number == 4) {
+        number = arg->Int();
+      } else if (arg->number == 17) {
+        if (const StringId* known = sequence.texts.Find(arg->value))
+          text = names_.Text(*known);
+      }
+    }
+    trace::Info& info = builder_.info();
+    if (name == trace::kDevicePropertiesArg) {
+      ReadDeviceProperties(text, info);
+    } else if (name == trace::kDistributedArg) {
+      ReadDistributedInfo(text, info);
+    } else if (name == trace::kBaseTimeArg && number != kNoInt) {
+      info.base_time_ns = number;
+    }
+  }
+}
+
+void EventReader::Stage(const Field& event, int64_t time_ns,
+                        const Sequence& sequence, uint64_t offset) {
+  Stage_ stage{};
+  stage.start_ns = time_ns;
+  stage.offset = offset;
+  stage.args.device = 0;
+  uint64_t duration = 0;
+  uint64_t queue = 0;
+  StringId queue_name;
+  StringId stage_name;
+  const auto triple = [](const Field& field) {
+    std::array<uint32_t, 3> out{};
+    for (Walker walk(field); walk.Next();) {
+      if (walk->number >= 1 && walk->number <= 3)
+        out[walk->number - 1] = Small(walk->value);
+    }
+    return out;
+  };
+  for (Walker walk(event); walk.Next();) {
+    switch (walk->number) {
+      case 2:
+        duration = walk->value;
+        break;
+      case 11:
+        stage.args.device = walk->Int();
+        break;
+      case 13:
+        queue = walk->value;
+        if (const StringId* text = sequence.specifications.Find(walk->value))
+          queue_name = *text;
+        break;
+      case 14:
+        if (const StringId* text = sequence.specifications.Find(walk->value))
+          stage_name = *text;
+        break;
+      case 17:
+        if (walk->IsBytes()) stage.name = names_.Intern(walk->bytes);
+        break;
+      case 20:
+        if (walk->IsBytes()) {
+          stage.name = names_.Intern(walk->bytes);
+        } else if (const StringId* text = sequence.names.Find(walk->value)) {
+          stage.name = *text;
+        }
+        break;
+      case 21:
+        stage.configured = true;
+        for (Walker inner(walk.field()); inner.Next();) {
+          if (inner->number == 1) stage.grid = triple(inner.field());
+          if (inner->number == 2) stage.block = triple(inner.field());
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  if (duration > static_cast<uint64_t>(trace::kMaxDurationNs) ||
+      time_ns + static_cast<int64_t>(duration) > trace::kMaxTimeNs) {
+    Lost("duration_out_of_range",
+         "The duration of an event is no number, or longer than 13 days.",
+         offset);
+    return;
+  }
+  stage.dur_ns = static_cast<int64_t>(duration);
+  if (!stage.name.valid())
+    stage.name = stage_name.valid() ? stage_name : names_.Intern("GPU stage");
+  // "stream 7"
+  const std::string_view text = names_.Text(queue_name);
+  const size_t space = text.rfind(' ');
+  stage.args.stream =
+      ParseInt(space == std::string_view::npos ? text : text.substr(space + 1))
+          .value_or(static_cast<int64_t>(Small(queue)));
+  std::string tid = "GPU stages ";
+  AppendInt(tid, stage.args.stream);
+  std::string pid = "GPU ";
+  AppendInt(pid, stage.args.device);
+  stage.track = names_.InternTrack(names_.Intern(pid), names_.Intern(tid));
+  stages_.push_back(stage);
+  Next();
+}
+
+void EventReader::Next() {
+  if (++segment_.next_uid < kSegment) return;
+  events_ += segment_.next_uid;
+  segment_.Seal();
+  builder_.Append(segment_);
+  segment_.Clear();
+}
+
+void EventReader::Finish() {
+  if (tracks_.undescribed() > 0) {
+    segment_.diagnostics.Add(
+        Effect::kInfo, "track_without_descriptor",
+        "Tracks with events that nothing describes, or only later.",
+        trace::Diagnostics::kNoOffset, tracks_.undescribed());
+  }
+  // Viewers are given kernels twice: as slices and as stages.
+  if (kernels_ && !stages_.empty()) {
+    segment_.diagnostics.Add(
+        Effect::kInfo, "gpu_stages_not_read",
+        "GPU stages repeat the kernels that stand as slices; they are in no "
+        "number.",
+        stages_[0].offset, stages_.size());
+    stages_.clear();
+  }
+  const uint8_t category = names_.InternCategory(names_.Intern("kernel"));
+  for (Stage_& stage : stages_) {
+    if (stage.configured) {
+      trace::LaunchConfig config;
+      config.grid = stage.grid;
+      config.block = stage.block;
+      stage.args.config = names_.InternConfig(config);
+    }
+    segment_.AddSlice(stage.start_ns, stage.dur_ns, stage.name, Kind::kKernel,
+                      category, stage.track, stage.offset,
+                      segment_.AddDevice(stage.args));
+  }
+  // Equal ids connect in the order of time.
+  std::sort(flows_.begin(), flows_.end(),
+            [](const FlowEnd& a, const FlowEnd& b) {
+              return std::tuple(a.id, a.time_ns, a.uid) <
+                     std::tuple(b.id, b.time_ns, b.uid);
+            });
+  trace::Flows& out = segment_.flows;
+  for (size_t begin = 0; begin < flows_.size();) {
+    size_t end = begin;
+    int64_t correlation = kNoInt;
+    bool launch = false;
+    while (end < flows_.size() && flows_[end].id == flows_[begin].id) {
+      const FlowEnd& flow = flows_[end++];
+      if (!trace::IsDevice(flow.kind)) continue;
+      launch = true;
+      if (flow.correlation != kNoInt) correlation = flow.correlation;
+    }
+    for (size_t i = begin; i < end && end - begin > 1; ++i) {
+      const FlowEnd& flow = flows_[i];
+      out.time_ns.push_back(flow.time_ns);
+      out.id.push_back(correlation != kNoInt
+                           ? correlation
+                           : static_cast<int64_t>(flow.id & INT64_MAX));
+      out.track.push_back(flow.track);
+      out.phase.push_back(i == begin               ? FlowPhase::kStart
+                          : launch || i + 1 == end ? FlowPhase::kFinish
+                                                   : FlowPhase::kStep);
+      out.kind.push_back(launch                   ? FlowKind::kLaunch
+                         : flow.kind == Kind::kOp ? FlowKind::kForwardBackward
+                                                  : FlowKind::kOther);
+      // Numbers are those of the whole file, the segment counts its own.
+      out.uid.push_back(flow.uid - static_cast<uint32_t>(events_));
+    }
+    begin = end;
+  }
+  segment_.Seal();
+  builder_.Append(segment_);
+  segment_.Clear();
+}
+
+}  // namespace lamina::ingest::pftrace

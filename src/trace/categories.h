@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "trace/kinds.h"
+
+namespace lamina::trace {
+
+// What a category of PyTorch's profiler ("cpu_op", "kernel" ...) means;
+// kOther for others.
+Kind KindOfCategory(std::string_view category);
+
+// The category of a kind; empty for kOther.
+std::string_view CategoryOf(Kind kind);
+
+// Perfetto traces that lamina writes hold one instant of this name, whose
+// arguments are facts about the recording.
+inline constexpr std::string_view kRecordingName = "lamina recording";
+inline constexpr std::string_view kDevicePropertiesArg = "deviceProperties";
+inline constexpr std::string_view kDistributedArg = "distributedInfo";
+inline constexpr std::string_view kBaseTimeArg = "baseTimeNanoseconds";
+
+}  // namespace lamina::trace

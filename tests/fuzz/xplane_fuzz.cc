@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arbitrary bytes through the XPlane reader and what every reader feeds.
+#include "ingest/xplane/reader.h"
+#include "trace_fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lamina;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  auto trace =
+      ingest::xplane::ReadXplane([&] { return OpenMemory("fuzz", bytes); }, {});
+  if (trace) fuzz::CheckTrace(std::move(*trace));
+  return 0;
+}
