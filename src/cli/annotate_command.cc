@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "analysis/cudagraph/names.h"
+#include "analysis/cudagraph/node_tags.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
 #include "engine/augment.h"
@@ -24,6 +25,8 @@ struct Options {
   std::string tags;  // empty: not given
   std::vector<std::string> levels;
   std::string batch = "auto";
+  std::string kernel_annotations;
+  std::string min_evidence;
   std::string require;
 };
 
@@ -33,7 +36,7 @@ struct Request {
   bool classic = false;  // the simple method, exactly
   TagKind kind = TagKind::kRange;
   engine::AugmentLevels levels;
-  std::optional<int64_t> batch;
+  cudagraph::AnnotateOptions align;
   std::optional<double> required;
 };
 
@@ -62,11 +65,21 @@ Result<Request> Parse(const Options& options) {
     request.kind = *cudagraph::FindTagKind(options.levels[0]);
   }
   if (options.batch != "auto") {
-    request.batch = ParseInt(options.batch);
-    if (!request.batch || *request.batch < 0) {
+    request.align.batch = ParseInt(options.batch);
+    if (!request.align.batch || *request.align.batch < 0) {
       return Fail(
           UsageError("--batch: expected a number or auto", "for example 32"));
     }
+  }
+  if (!options.min_evidence.empty()) {
+    const auto level = cudagraph::FindLevel(options.min_evidence);
+    if (!level) {
+      return Fail(UsageError(
+          "--min-evidence: there is no level '" + options.min_evidence + "'",
+          "exact-id, exact, fifo, sure, gap-fifo, family, lcs, scope or "
+          "ambiguous"));
+    }
+    request.align.least = *level;
   }
   if (!options.require.empty()) {
     std::string text = options.require;
@@ -184,7 +197,8 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   const trace::Trace& trace = session->trace();
-  if (captures.files.empty() && trace.graph_nodes.empty()) {
+  if (captures.files.empty() && trace.graph_nodes.empty() &&
+      request.align.node_tags == nullptr) {
     return Fail(UsageError(
         "--from: the trace does not hold how its graphs were recorded",
         "give the trace of the capture or of an eager run"));
@@ -195,7 +209,7 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
     const ScopedStage stage(&common.times, "align");
     annotation = cudagraph::Annotate(
         *context, SegmentsFor(captures, trace, job.input, number != kOnly),
-        request.batch);
+        request.align);
   }
   ResultSet tables;
   if (request.by_name) {
@@ -232,7 +246,13 @@ Result<int> RunAnnotate(Options options, Common& common) {
     options.trace_out = common.output;
     common.output = "-";
   }
-  LAMINA_ASSIGN(const Request request, Parse(options));
+  LAMINA_ASSIGN(Request request, Parse(options));
+  std::optional<cudagraph::NodeTags> node_tags;
+  if (!options.kernel_annotations.empty()) {
+    LAMINA_ASSIGN(node_tags,
+                  cudagraph::NodeTags::Read(options.kernel_annotations));
+    request.align.node_tags = &*node_tags;
+  }
   if (options.replay == "-" && !options.trace_out.empty()) {
     return Fail(UsageError("--trace needs a file to copy",
                            "give the trace by its name, not as -"));
@@ -292,6 +312,11 @@ Run Add(CLI::App& app, Common& common) {
                  "Batch of the replays: its capture is the smallest that "
                  "holds it (auto: what the steps say)")
       ->capture_default_str();
+  app.add_option("--kernel-annotations", options->kernel_annotations,
+                 "JSON that PyTorch wrote while it recorded the graphs: tags "
+                 "or Python stacks by node id");
+  app.add_option("--min-evidence", options->min_evidence,
+                 "No tag for kernels below this level, for example sure");
   app.add_option("--require", options->require,
                  "Exit with 1 when fewer kernels are matched for sure: 90%");
   common.AddTo(app);

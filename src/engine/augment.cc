@@ -306,7 +306,8 @@ class Augmenter {
       AppendMember(out, "lamina_alternatives",
                    std::to_string(match.alternatives), false);
     }
-    if (match.partner != Match::kNoPartner) {
+    if (match.partner != Match::kNoPartner &&
+        match.level != cudagraph::Level::kExactId) {
       const auto& segment =
           annotation_.segments[static_cast<size_t>(replay.segment)];
       AppendMember(out, "lamina_source",

@@ -243,6 +243,14 @@ std::string_view LevelName(Level level) {
   return kNames[static_cast<size_t>(level)];
 }
 
+std::optional<Level> FindLevel(std::string_view name) {
+  for (int level = 0; level < kLevels; ++level) {
+    if (LevelName(static_cast<Level>(level)) == name)
+      return static_cast<Level>(level);
+  }
+  return std::nullopt;
+}
+
 std::string_view ConfidenceOf(Level level) {
   switch (level) {
     case Level::kExactId:

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ enum class Level : uint8_t {
 };
 inline constexpr int kLevels = 10;
 std::string_view LevelName(Level level);
+std::optional<Level> FindLevel(std::string_view name);
 // fact, likely, partial, list or none.
 std::string_view ConfidenceOf(Level level);
 

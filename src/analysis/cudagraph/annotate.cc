@@ -9,6 +9,7 @@
 #include "analysis/cudagraph/assign.h"
 #include "analysis/cudagraph/calls.h"
 #include "analysis/cudagraph/node_chain.h"
+#include "analysis/cudagraph/node_tags.h"
 #include "base/string_pool.h"
 
 namespace lamina::cudagraph {
@@ -17,21 +18,6 @@ namespace {
 using analysis::Context;
 using trace::SliceId;
 using tree::NodeId;
-
-// The longest common start of two paths, cut at a separator.
-std::string Common(const std::string& a, const std::string& b,
-                   std::string_view separator) {
-  size_t end = 0;
-  for (size_t pos = 0;;) {
-    const size_t x = std::min(a.find(separator, pos), a.size());
-    const size_t y = std::min(b.find(separator, pos), b.size());
-    if (x != y || a.compare(pos, x - pos, b, pos, y - pos) != 0) break;
-    end = x;
-    if (x == a.size() || y == b.size()) break;
-    pos = x + separator.size();
-  }
-  return a.substr(0, end);
-}
 
 // At least one kernel in this many must have a partner by name.
 constexpr size_t kLeastExplained = 4;
@@ -46,8 +32,8 @@ struct Template {
 class Annotator {
  public:
   Annotator(const Context& context, std::vector<Segment> segments,
-            std::optional<int64_t> batch)
-      : context_(context), trace_(context.trace), batch_(batch) {
+            const AnnotateOptions& options)
+      : context_(context), trace_(context.trace), options_(options) {
     out_.segments = std::move(segments);
   }
 
@@ -85,11 +71,21 @@ class Annotator {
       Choose({open.data() + i, end - i});
       i = end;
     }
+    if (options_.node_tags != nullptr) options_.node_tags->Apply(trace_, out_);
+    DropBelow(options_.least);
     ListOps();
     return std::move(out_);
   }
 
  private:
+  void DropBelow(Level least) {
+    for (std::vector<Match>& matches : out_.alignments) {
+      for (Match& match : matches) {
+        if (match.level > least) match = Match();
+      }
+    }
+  }
+
   // The ops of every name that is left ambiguous.
   void ListOps() {
     bool any = false;
@@ -127,9 +123,8 @@ class Annotator {
       if (is_new) {
         Replay replay;
         replay.launch = context_.tree.slice(launch);
-        replay.batch =
-            batch_ ? *batch_
-                   : BatchOf(trace_.strings[context_.steps.RequestsAt(launch)]);
+        replay.batch = options_.batch.value_or(
+            BatchOf(trace_.strings[context_.steps.RequestsAt(launch)]));
         out_.replays.push_back(std::move(replay));
       }
       out_.replays[it->second].work.push_back(s);
@@ -314,7 +309,8 @@ class Annotator {
     // The capture knows no names of kernels: its order is taken when the
     // lengths agree and the kinds of work do, too.
     std::vector<Match> matches(tokens.size());
-    if (tokens.size() != tokens_[segment].size()) return matches;
+    if (tokens.size() != tokens_[segment].size())
+      return AlignToOther(segment, tokens, families, streams);
     size_t odd = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
       const uint8_t expected = families_[segment][i];
@@ -329,6 +325,43 @@ class Annotator {
       return ByStream(segment, tokens, families, streams);
     for (uint32_t i = 0; i < matches.size(); ++i)
       matches[i] = {i, Level::kExact};
+    return matches;
+  }
+
+  // A replay that the recording cut, by way of a whole one of the same graph,
+  // whose kernels have names.
+  std::vector<Match> AlignToOther(uint32_t segment,
+                                  const std::vector<uint32_t>& tokens,
+                                  const std::vector<uint8_t>& families,
+                                  const std::vector<uint32_t>& streams) {
+    std::vector<Match> none(tokens.size());
+    const Template* whole = nullptr;
+    uint32_t least = UINT32_MAX;
+    for (const Template& other : templates_) {
+      if (other.tokens.size() != tokens_[segment].size()) continue;
+      const uint32_t own = Distance(other.tokens, tokens);
+      if (own < least) {
+        least = own;
+        whole = &other;
+      }
+    }
+    if (whole == nullptr) return none;
+    const std::vector<Match> to_segment =
+        AlignTo(segment, whole->tokens, whole->families, whole->streams);
+    std::vector<Match> matches = Align({whole->tokens, whole->families, {}},
+                                       {tokens, families, streams});
+    for (Match& match : matches) {
+      const auto through = [&](uint32_t& place) {
+        if (place == Match::kNoPartner) return true;
+        const Match& next = to_segment[place];
+        place = next.partner;
+        match.level = std::max(match.level, next.level);
+        return place != Match::kNoPartner;
+      };
+      if (!through(match.partner) || !through(match.before) ||
+          !through(match.after))
+        match = Match();
+    }
     return matches;
   }
 
@@ -359,7 +392,7 @@ class Annotator {
 
   const Context& context_;
   const trace::Trace& trace_;
-  std::optional<int64_t> batch_;
+  AnnotateOptions options_;
   Annotation out_;
   bool by_node_ = false;  // work is in the order of capture
   StringPool pool_;
@@ -379,46 +412,8 @@ class Annotator {
 }  // namespace
 
 Annotation Annotate(const Context& replay, std::vector<Segment> segments,
-                    std::optional<int64_t> batch) {
-  return Annotator(replay, std::move(segments), batch).Run();
-}
-
-std::vector<std::string> Annotation::OpsByName(const trace::Trace& trace,
-                                               SliceId kernel) const {
-  const auto it = ops_by_name.find(TokenOfWork(trace, kernel));
-  return it == ops_by_name.end() ? std::vector<std::string>() : it->second;
-}
-
-const Tags* Annotation::PartnerOf(const Replay& replay, size_t position) const {
-  const Match& match = MatchesOf(replay)[position];
-  if (match.partner == Match::kNoPartner || replay.segment < 0) return nullptr;
-  return &segments[static_cast<size_t>(replay.segment)].launches[match.partner];
-}
-
-Tags Annotation::TagsOf(const Replay& replay, size_t position) const {
-  if (const Tags* partner = PartnerOf(replay, position)) return *partner;
-  const Match& match = MatchesOf(replay)[position];
-  if (replay.segment < 0) return {};
-  const auto& launches = segments[static_cast<size_t>(replay.segment)].launches;
-  if (match.level != Level::kScope) return {};
-  const Tags& before = launches[match.before];
-  const Tags& after = launches[match.after];
-  Tags tags;
-  tags.module = Common(before.module, after.module, "/");
-  tags.layer = before.layer == after.layer ? before.layer : -1;
-  return tags;
-}
-
-double Annotation::FactShare() const {
-  size_t all = 0;
-  size_t facts = 0;
-  for (const Replay& replay : replays) {
-    for (const Match& match : MatchesOf(replay)) {
-      ++all;
-      facts += ConfidenceOf(match.level) == "fact";
-    }
-  }
-  return all > 0 ? static_cast<double>(facts) / static_cast<double>(all) : 0;
+                    const AnnotateOptions& options) {
+  return Annotator(replay, std::move(segments), options).Run();
 }
 
 }  // namespace lamina::cudagraph

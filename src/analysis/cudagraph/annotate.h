@@ -88,10 +88,20 @@ struct Annotation {
   double FactShare() const;  // of all replayed kernels, 0..1
 };
 
-// `batch` takes the place of what the steps of the replay say.
+class NodeTags;
+
+struct AnnotateOptions {
+  // In place of what the steps of the replay say.
+  std::optional<int64_t> batch;
+  // Kernels below are left without a tag.
+  Level least = Level::kNone;
+  // What is known by node id; stated before what alignment finds. May be null.
+  const NodeTags* node_tags = nullptr;
+};
+
 Annotation Annotate(const analysis::Context& replay,
                     std::vector<Segment> segments,
-                    std::optional<int64_t> batch = std::nullopt);
+                    const AnnotateOptions& options = {});
 
 // Tables annotate_replays, annotate_levels, annotate_kernels, annotate_ops and
 // annotate_modules.

@@ -33,6 +33,16 @@ std::string TokenOfWork(const trace::Trace& trace, trace::SliceId work) {
   return TokenOf(trace.Name(work));
 }
 
+bool IsFrameworkFrame(std::string_view name) {
+  for (const std::string_view word :
+       {"torch/", "triton/", "importlib", "contextlib", "<built-in",
+        "threading.py", "multiprocessing", "nn.Module: ", "runpy.py",
+        "asyncio/"}) {
+    if (Contains(name, word)) return true;
+  }
+  return !Contains(name, ".py(");
+}
+
 int64_t BatchOf(std::string_view range) {
   static const RE2 kCapture(R"(^capture_(\d+)_)");
   // vLLM: all tokens of the step; a step of generation only has one of each

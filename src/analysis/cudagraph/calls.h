@@ -21,6 +21,9 @@ bool IsGraphLaunch(std::string_view call);
 std::string TokenOf(std::string_view kernel);
 std::string TokenOfWork(const trace::Trace& trace, trace::SliceId work);
 
+// Frames of frameworks, interpreters and launch machinery.
+bool IsFrameworkFrame(std::string_view frame);
+
 // The batch that the range of a capture or of a step names; -1 if none.
 int64_t BatchOf(std::string_view range);
 

@@ -18,17 +18,6 @@ using analysis::Context;
 using trace::SliceId;
 using tree::NodeId;
 
-// Frames of frameworks, interpreters and launch machinery.
-bool IsFrameworkFrame(std::string_view name) {
-  for (const std::string_view word :
-       {"torch/", "triton/", "importlib", "contextlib", "<built-in",
-        "threading.py", "multiprocessing", "nn.Module: ", "runpy.py",
-        "asyncio/"}) {
-    if (Contains(name, word)) return true;
-  }
-  return !Contains(name, ".py(");
-}
-
 // The number of the last "Name_12" in a path that a layer may have.
 int64_t LayerOf(std::string_view path) {
   static const RE2 kLayer(R"((?:Layer|Block)[A-Za-z0-9]*_(\d+))");
