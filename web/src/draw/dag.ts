@@ -44,6 +44,32 @@ export function colorOf(group: string): string {
   return groupColor(names[group] ?? "other");
 }
 
+// Connected nodes of one group, three or more: node -> its part, named by its
+// first node. Two norms at the two ends of a layer are two parts.
+export function partsOf(graph: LayerGraph, shown: number[]):
+    Map<number, number> {
+  const root = new Map(shown.map((i) => [i, i]));
+  const find = (i: number): number => {
+    let at = i;
+    while (root.get(at) !== at) at = root.get(at)!;
+    return at;
+  };
+  const sameGroup = (a: number, b: number) => root.has(a) && root.has(b) &&
+    !graph.nodes[a]!.external && !graph.nodes[b]!.external &&
+    graph.nodes[a]!.group === graph.nodes[b]!.group;
+  for (const i of shown) {
+    for (const p of graph.producers[i]!) {
+      if (!sameGroup(p, i)) continue;
+      const [a, b] = [find(p), find(i)];
+      root.set(Math.max(a, b), Math.min(a, b));
+    }
+  }
+  const size = new Map<number, number>();
+  for (const i of shown) size.set(find(i), (size.get(find(i)) ?? 0) + 1);
+  return new Map(shown.filter((i) => size.get(find(i))! >= 3)
+    .map((i) => [i, find(i)]));
+}
+
 export function placeDag(graph: LayerGraph, hide: (node: number) => boolean):
     Placed {
   const dag = new Graph({ compound: true });
@@ -56,10 +82,11 @@ export function placeDag(graph: LayerGraph, hide: (node: number) => boolean):
     const text = lines(graph, i);
     dag.setNode(String(i), { width: Math.max(90, 6.6 * Math.max(...text.map(
       (line) => line.length)) + 26), height: text.length * kLine + 12 });
-    const { group, external } = graph.nodes[i]!;
-    if (!clusters || external) continue;
-    if (!dag.hasNode("g" + group)) dag.setNode("g" + group, { label: group });
-    dag.setParent(String(i), "g" + group);
+  }
+  const parts = clusters ? partsOf(graph, shown) : new Map<number, number>();
+  for (const [i, part] of parts) {
+    if (!dag.hasNode("g" + part)) dag.setNode("g" + part, {});
+    dag.setParent(String(i), "g" + part);
   }
   // Edges pass through what is hidden.
   const through = (node: number, seen: Set<number>): number[] =>
@@ -102,10 +129,11 @@ export function drawDag(graph: LayerGraph, placed: Placed,
     "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
     orient: "auto" }, svg("path", { d: "M0 0 L8 4 L0 8 z",
                                     fill: "var(--muted)" }))));
-  for (const [group, box] of groupBoxes(graph, placed)) {
+  for (const box of partBoxes(graph, placed).values()) {
     picture.append(svg("rect", { class: "cluster", rx: 8, x: box.x0 - 8,
       y: box.y0 - 8, width: box.x1 - box.x0 + 16,
-      height: box.y1 - box.y0 + 16, fill: colorOf(group) }));
+      height: box.y1 - box.y0 + 16, fill: colorOf(box.group) },
+      svg("title", {}, clean(box.group, 80))));
   }
   for (const { from, to, points } of placed.edges) {
     const near = [from, to].every((n) => options.state(n) !== "far");
@@ -136,20 +164,20 @@ export function drawDag(graph: LayerGraph, placed: Placed,
   return picture;
 }
 
-// The extent of the drawn nodes of each group whose nodes lie close together.
-function groupBoxes(graph: LayerGraph, placed: Placed) {
-  const boxes = new Map<string, { x0: number; y0: number; x1: number;
-                                  y1: number }>();
-  for (const [i, at] of placed.nodes) {
-    const node = graph.nodes[i]!;
-    if (node.external || placed.nodes.size > kMostGroups) continue;
-    const box = boxes.get(node.group) ?? { x0: Infinity, y0: Infinity,
-      x1: -Infinity, y1: -Infinity };
+// The extent of each part, with its group.
+function partBoxes(graph: LayerGraph, placed: Placed) {
+  const boxes = new Map<number, { group: string; x0: number; y0: number;
+                                  x1: number; y1: number }>();
+  if (placed.nodes.size > kMostGroups) return boxes;
+  for (const [i, part] of partsOf(graph, [...placed.nodes.keys()])) {
+    const at = placed.nodes.get(i)!;
+    const box = boxes.get(part) ?? { group: graph.nodes[i]!.group,
+      x0: Infinity, y0: Infinity, x1: -Infinity, y1: -Infinity };
     box.x0 = Math.min(box.x0, at.x - at.width / 2);
     box.x1 = Math.max(box.x1, at.x + at.width / 2);
     box.y0 = Math.min(box.y0, at.y - at.height / 2);
     box.y1 = Math.max(box.y1, at.y + at.height / 2);
-    boxes.set(node.group, box);
+    boxes.set(part, box);
   }
   return boxes;
 }

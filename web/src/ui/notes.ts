@@ -56,6 +56,7 @@ function evidenceLink(app: App, evidence: Evidence): HTMLElement {
   const { table, column, value, events } = evidence;
   const words = table === "gaps" && events.length > 0 ? "the longest gap"
     : table === "gpu_timeline" ? value.replace(/_/g, " ")
+    : table === "op_categories" ? `kernels of ${clean(value, 40)}`
     : table === "op_efficiency" && column === "op" ? "show its shapes and events"
     : events.length > 0 && app.model.hasEvents
     ? events.length === 1 ? "show the event" : `show ${events.length} events`

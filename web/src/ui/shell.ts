@@ -14,7 +14,7 @@ import { SearchBox } from "./search";
 // What chips and their texts read.
 const kChipTables = ["device", "kernels", "op_efficiency", "modules", "layers",
   "passes", "steps"];
-const kEssential = ["op_categories", "trace_health"];
+const kEssential = ["kernels", "trace_health"];
 
 export class Shell {
   readonly root: HTMLElement;

@@ -28,13 +28,22 @@ function viewsOf(app: App): Set<string> {
   return new Set(Array.isArray(list) ? list.map(String) : []);
 }
 
+// What comes from the layer before; other inputs are shown on demand.
+const kLayerOutput = /^(layer|embedding)/i;
+
 function placedGraph(app: App): Placed {
   const graph = graphOf(app);
   const hide = app.option("graph.views") === "0";
-  if (!placed || placedFor !== String(hide)) {
+  const inputs = app.option("graph.inputs") === "1";
+  const key = `${hide} ${inputs}`;
+  if (!placed || placedFor !== key) {
     const views = viewsOf(app);
-    placed = placeDag(graph, (i) => hide && views.has(graph.nodes[i]!.id));
-    placedFor = String(hide);
+    placed = placeDag(graph, (i) => {
+      const node = graph.nodes[i]!;
+      return (hide && views.has(node.id)) ||
+        (!inputs && node.external && !kLayerOutput.test(node.op));
+    });
+    placedFor = key;
   }
   return placed;
 }
@@ -132,6 +141,10 @@ export const graphView: View = {
       app.button("Hide views", () => app.go(app.withOption("graph.views",
         hide ? "" : "0")), { "aria-pressed": String(hide),
                              "data-k": "graph.views" }),
+      app.button("Show all inputs", () => app.go(app.withOption("graph.inputs",
+        app.option("graph.inputs") === "1" ? "" : "1")), { "aria-pressed":
+        String(app.option("graph.inputs") === "1"),
+        "data-k": "graph.inputs" }),
       app.button("Zoom in", () => zoom(1.4), { "data-k": "graph.in" }),
       app.button("Zoom out", () => zoom(1 / 1.4), { "data-k": "graph.out" }),
       app.button("SVG", () => svgFile(app, box.querySelector("svg"),

@@ -82,7 +82,7 @@ function lowShare(ops: Table | null): string {
     if (roof !== null && Number(roof) < kLowRoof)
       low += ops.num(row, "kernel_time_us");
   }
-  return low > 0 ? percent(low, all) : "";
+  return low > all / 2000 ? percent(low, all) : "";
 }
 
 export function familyBar(app: App): HTMLElement {
@@ -125,7 +125,7 @@ export const overviewView: View = {
   filtered: true,
   missing: (model) => model.manifest.command === "report" ? null
     : "Only a report on a trace has an overview.",
-  needs: () => ["gpu_timeline", "gaps", "op_categories", "op_efficiency",
+  needs: () => ["gpu_timeline", "gaps", "op_efficiency",
                 "kernels"],
   draw(app, root) {
     const { notes } = app.model.manifest;
