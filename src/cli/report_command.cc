@@ -109,7 +109,7 @@ Run Add(CLI::App& app, Common& common) {
       ->check(CLI::Range(0.001, 1e9));
   app.add_option("--html-max-mb", options->html_max_mb,
                  "Size above which a page leaves out detail, in MB")
-      ->check(CLI::Range(1.0, 2000.0))
+      ->check(CLI::Range(0.001, 2000.0))
       ->capture_default_str();
   common.AddTo(app);
   return [options, &common] { return RunReport(*options, common); };

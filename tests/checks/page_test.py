@@ -173,6 +173,29 @@ def check_file(checks, name, text, page):
         len(json.dumps(d)) for d in page.data.values()) < 300_000)
 
 
+def check_limits(checks, trace, folder):
+    """A smaller page has fewer host events and every device event."""
+    counts = []
+    for limit in ("25", "0.01", "0.007", "0.005", "0.003", "0.001"):
+        out = folder / "limit.html"
+        lamina("report", trace, "--format", "html", "-o", out,
+               "--html-max-mb", limit)
+        page = Page(out.read_text(encoding="utf-8"))
+        manifest = page.data["manifest"]
+        device, host = decode(page, "device"), decode(page, "host")
+        counts.append(len(host["start"]))
+        checks.equal(f"{limit} MB: device events", len(device["start"]), 212)
+        checks.true(f"{limit} MB: launches are in the page",
+                    max(device["launch"]) <= len(host["start"]))
+        checks.equal(f"{limit} MB: the page says so",
+                     any(n["id"] == "page_left_out"
+                         for n in manifest["notes"]), counts[-1] < counts[0])
+    checks.equal("smaller pages hold less", counts,
+                 sorted(counts, reverse=True))
+    checks.true("some hold less, the smallest nothing",
+                len(set(counts)) >= 3 and counts[-1] == 0)
+
+
 def main():
     with temporary() as folder:
         folder = pathlib.Path(folder)
@@ -201,6 +224,7 @@ def main():
                    "--threads", "1")
             checks.true(f"{trace.name}: same bytes with one thread",
                         again.read_bytes() == out.read_bytes())
+        check_limits(checks, SAMPLES / "train_step.json.gz", folder)
         # Standard input and another layout have a page, too.
         with open(SAMPLES / "serve.json.gz", "rb") as f:
             r = subprocess.run([LAMINA, "report", "-", "--format", "html"],
