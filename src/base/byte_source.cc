@@ -254,11 +254,14 @@ class ZstdSource final : public UnpackingSource {
 
 // Reads `size` bytes or up to the end.
 Result<std::string> Take(ByteSource& source, size_t size) {
-  std::string out(size, '\0');
+  // Grows with what is there, not with what may be.
+  constexpr size_t kFirst = size_t{256} << 10;
+  std::string out(std::min(size, kFirst), '\0');
   size_t have = 0;
   while (have < size) {
+    if (have == out.size()) out.resize(std::min(size, 2 * out.size()));
     LAMINA_ASSIGN(const size_t got,
-                  source.Read(out.data() + have, size - have));
+                  source.Read(out.data() + have, out.size() - have));
     if (got == 0) break;
     have += got;
   }

@@ -13,6 +13,7 @@ CommandInfo AnnotateCommand();
 CommandInfo GraphCommand();
 CommandInfo DiffCommand();
 CommandInfo RanksCommand();
+CommandInfo MergeCommand();
 CommandInfo SliceCommand();
 CommandInfo ReplayCommand();
 CommandInfo ConvertCommand();

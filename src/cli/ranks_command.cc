@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "base/byte_sink.h"
+#include "base/decimal.h"
+#include "base/parallel.h"
 #include "cli/commands.h"
 #include "dist/inputs.h"
 #include "dist/job.h"
+#include "dist/mpi_plugin.h"
+#include "dist/partial_store.h"
 #include "dist/tables.h"
 
 namespace lamina::cli {
@@ -15,28 +20,115 @@ namespace {
 struct Options {
   std::vector<std::string> traces;
   std::string engine = "local";
+  std::string partials;
+  std::string shard;
+  std::string pictures;
+  std::string layout = "native";
   bool raw_clocks = false;
-  std::vector<std::string> only;
 };
 
-Result<int> RunRanks(const Options& options, Common& common) {
-  LAMINA_ASSIGN(const auto files, dist::FindTraces(options.traces));
-  const auto channel = dist::MakeLocalChannel();
-  dist::JobOptions settings;
-  settings.load.threads = common.ThreadCount();
-  settings.load.rules_dir = common.rules_dir;
-  LAMINA_ASSIGN(settings.load.catalog,
-                rules::Catalog::Load(rules::DataSet(common.rules_dir)));
-  settings.raw_clocks = options.raw_clocks;
-  settings.times = &common.times;
-  settings.progress = MakeProgress("reading ranks,");
-  const auto job = dist::RunJob(*channel, files, settings);
+struct Share {
+  size_t number = 0;  // from 0
+  size_t count = 1;
+};
+
+// "2/8": the second of eight.
+Result<Share> ParseShare(const std::string& text) {
+  const size_t slash = text.find('/');
+  const auto number = ParseInt(text.substr(0, slash));
+  const auto count = slash == std::string::npos
+                         ? std::nullopt
+                         : ParseInt(text.substr(slash + 1));
+  if (!number || !count || *number < 1 || *number > *count) {
+    return Fail(UsageError("--shard: expected K/N with 1 <= K <= N",
+                           "for example --shard 2/8"));
+  }
+  return Share{static_cast<size_t>(*number - 1), static_cast<size_t>(*count)};
+}
+
+Status CheckOptions(const Options& options) {
+  const bool files = options.engine == "files";
+  if (files && options.partials.empty()) {
+    return Fail(UsageError("--engine files needs --partials DIR",
+                           "partial results are kept there"));
+  }
+  if (!files && (!options.partials.empty() || !options.shard.empty())) {
+    return Fail(UsageError("--partials and --shard belong to --engine files",
+                           "add --engine files"));
+  }
+  return {};
+}
+
+// The files as process 0 finds them, so that all agree. Empty on the others
+// when it finds none.
+Result<std::vector<std::string>> AgreeOnFiles(dist::Channel& channel,
+                                              const Options& options) {
+  Result<std::vector<std::string>> found;
+  std::string list;
+  if (channel.number() == 0) {
+    found = dist::FindTraces(options.traces);
+    for (const std::string& file : found ? *found : std::vector<std::string>())
+      list += file + '\0';
+  }
+  list = Broadcast(channel, std::move(list));
+  if (channel.number() == 0) return found;
+  std::vector<std::string> files;
+  for (size_t pos = 0; pos < list.size();) {
+    const size_t end = list.find('\0', pos);
+    files.push_back(list.substr(pos, end - pos));
+    pos = end + 1;
+  }
+  return files;
+}
+
+// Makes the partials of one share and lists them.
+Result<int> RunShare(const std::vector<std::string>& files, const Share& share,
+                     dist::PartialStore& store,
+                     const dist::JobOptions& settings, const Common& common) {
+  const auto own = dist::ShareOfFiles(files, share.number, share.count);
+  std::vector<std::string> errors(own.size());
+  dist::LoadOptions load = settings.load;
+  load.threads = 1;
+  ParallelFor(settings.load.threads, own.size(), [&](size_t i) {
+    errors[i] = store.Load(files[own[i]], own[i], load).front().error;
+  });
+  Table table({"partials",
+               "Partial results of this share.",
+               {{"file", ColumnType::kText, "Input."},
+                {"partial", ColumnType::kText, "Where its summary lies."},
+                {"error", ColumnType::kText, "Why there is none."}}});
+  for (size_t i = 0; i < own.size(); ++i) {
+    const std::string& file = files[own[i]];
+    table.Add(file, errors[i].empty() ? store.PathOf(file) : "", errors[i]);
+  }
+  Document document;
+  document.command = "ranks";
+  document.inputs = files;
+  document.result.tables.push_back(std::move(table));
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
+                   const Options& options, Common& common) {
   Document document;
   document.command = "ranks";
   document.inputs = files;
   {
     const ScopedStage stage(&common.times, "tables");
-    document.result = dist::MakeResult(*job);
+    document.result = dist::MakeResult(job, !options.pictures.empty());
+    if (options.layout == "tracelens") {
+      document.result.tables.clear();
+      dist::AddTracelensTables(job, dist::FindBlame(job.measured),
+                               document.result);
+    }
+  }
+  if (!options.pictures.empty()) {
+    LAMINA_TRY(MakeDirectory(options.pictures));
+    for (const Diagram& diagram : document.result.diagrams) {
+      LAMINA_TRY(WriteFile(options.pictures + "/" + diagram.name + ".svg",
+                           diagram.svg));
+    }
   }
   // On a terminal what answers a question, not what lists everything.
   if (common.format == "table" && common.top == 0) {
@@ -49,11 +141,51 @@ Result<int> RunRanks(const Options& options, Common& common) {
     });
   }
   LAMINA_TRY(Write(document, common));
-  if (std::none_of(job->ranks.begin(), job->ranks.end(),
+  if (std::none_of(job.ranks.begin(), job.ranks.end(),
                    [](const auto& rank) { return rank.error.empty(); })) {
     return Fail(InputError(files.front(), "no input can be used",
                            "the table ranks says why"));
   }
+  return {};
+}
+
+Result<int> RunRanks(const Options& options, Common& common) {
+  LAMINA_TRY(CheckOptions(options));
+  dist::JobOptions settings;
+  settings.load.threads = common.ThreadCount();
+  settings.load.rules_dir = common.rules_dir;
+  LAMINA_ASSIGN(settings.load.catalog,
+                rules::Catalog::Load(rules::DataSet(common.rules_dir)));
+  settings.raw_clocks = options.raw_clocks;
+  settings.times = &common.times;
+  std::unique_ptr<dist::Channel> channel = dist::MakeLocalChannel();
+  if (options.engine == "mpi") {
+    LAMINA_ASSIGN(channel, dist::OpenMpiChannel());
+  }
+  if (channel->number() == 0) {
+    settings.progress = MakeProgress("reading ranks,");
+  } else {
+    common.timing = false;
+  }
+  LAMINA_ASSIGN(const auto files, AgreeOnFiles(*channel, options));
+  if (files.empty()) return kBadInput;  // process 0 says why
+  if (options.engine == "files") {
+    LAMINA_ASSIGN(auto store,
+                  dist::PartialStore::Open(options.partials, common.rules_dir));
+    if (!options.shard.empty()) {
+      LAMINA_ASSIGN(const Share share, ParseShare(options.shard));
+      return RunShare(files, share, store, settings, common);
+    }
+    settings.load_ranks = [store](const std::string& path, uint64_t number,
+                                  const dist::LoadOptions& load) {
+      return store.Load(path, number, load);
+    };
+    const auto job = dist::RunJob(*channel, files, settings);
+    LAMINA_TRY(WriteResult(*job, files, options, common));
+    return kFine;
+  }
+  const auto job = dist::RunJob(*channel, files, settings);
+  if (job) LAMINA_TRY(WriteResult(*job, files, options, common));
   return kFine;
 }
 
@@ -62,6 +194,24 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("traces", options->traces,
                  "One trace per rank: files, folders or patterns in quotes")
       ->required();
+  app.add_option("--engine", options->engine,
+                 "Who reads the traces: threads of this process (local), runs "
+                 "that share a folder of partial results (files), or processes "
+                 "under mpirun (mpi)")
+      ->check(CLI::IsMember({"local", "files", "mpi"}))
+      ->capture_default_str();
+  app.add_option("--partials", options->partials,
+                 "Folder of partial results; a run that was stopped goes on "
+                 "from what is there");
+  app.add_option("--shard", options->shard,
+                 "K/N: only make the partial results of share K of N");
+  app.add_option("--pictures", options->pictures,
+                 "Folder for pictures (SVG): heat maps rank by step, "
+                 "stragglers, bandwidth by size");
+  app.add_option("--layout", options->layout,
+                 "native, or the tables of TraceLens's report over ranks")
+      ->check(CLI::IsMember({"native", "tracelens"}))
+      ->capture_default_str();
   app.add_flag("--raw-clocks", options->raw_clocks,
                "Leave times as recorded; clock_offsets still says how clocks "
                "differ");
@@ -73,7 +223,9 @@ Run Add(CLI::App& app, Common& common) {
 
 CommandInfo RanksCommand() {
   return {"ranks", "Collectives over all ranks: skew, waits, stragglers",
-          "lamina ranks traces/", &Add};
+          "lamina ranks traces/\n"
+          "  mpirun -n 16 lamina ranks --engine mpi --threads 4 traces/",
+          &Add};
 }
 
 }  // namespace lamina::cli

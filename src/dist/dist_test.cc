@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <random>
 
+#include "dist/blame.h"
 #include "dist/clocks.h"
 #include "dist/inputs.h"
+#include "dist/links.h"
 #include "dist/measure.h"
 #include "dist/partial.h"
+#include "dist/partial_store.h"
 #include "dist/summarize.h"
 
 namespace lamina::dist {
@@ -177,6 +180,102 @@ TEST(Partial, MergeIsAssociativeAndCommutative) {
   Partial both = one(2);
   Merge(both, std::move(right));
   EXPECT_EQ(EncodePartial(left), EncodePartial(both));
+}
+
+// A call that `late` comes to last, for `cause`, with `before` in front of it.
+MeasuredCall Late(uint64_t group, uint32_t number, int64_t late, int64_t early,
+                  Cause cause, int64_t cause_ns, uint32_t before) {
+  MeasuredCall call;
+  call.group = group;
+  call.sequence = number;
+  call.kind = CollectiveKind::kAllReduce;
+  call.late_rank = late;
+  call.early_rank = early;
+  call.start_skew_ns = call.wait_ns = 1000;
+  call.cause = cause;
+  call.cause_ns = cause_ns;
+  call.cause_name = cause == Cause::kCompute ? "aten::mm" : "";
+  for (const int64_t rank : {std::min(late, early), std::max(late, early)}) {
+    MeasuredMember m;
+    m.rank = rank;
+    m.call = number;
+    m.previous = before;
+    m.wait_ns = rank == late ? 0 : 1000;
+    call.members.push_back(m);
+  }
+  return call;
+}
+
+TEST(Blame, LeadsBackThroughOtherRanks) {
+  // Rank 2 computes too long before its call with rank 1; rank 1 comes late to
+  // its call with rank 0 for that reason alone.
+  Measured measured;
+  measured.groups.resize(2);
+  measured.calls.push_back(Late(0, 0, 2, 1, Cause::kCompute, 1000, kNoIndex));
+  measured.calls.push_back(Late(1, 1, 1, 0, Cause::kPrevious, 1000, 0));
+  const auto blame = FindBlame(measured);
+  ASSERT_EQ(blame.size(), 3U);
+  EXPECT_EQ(blame[0].rank, 2);
+  EXPECT_EQ(blame[0].blamed_ns, 2000);
+  EXPECT_EQ(blame[0].caused_ns, 1000);
+  ASSERT_EQ(blame[0].causes.size(), 1U);
+  EXPECT_EQ(blame[0].causes[0].name, "aten::mm");
+  // One delay, though it made two calls late.
+  EXPECT_EQ(blame[0].causes[0].delay_ns, 1000);
+  EXPECT_EQ(blame[0].causes[0].calls, 1);
+}
+
+TEST(Blame, StopsWhereAllWereTogether) {
+  // What came before a call of the same group delayed both alike.
+  Measured measured;
+  measured.groups.resize(1);
+  measured.calls.push_back(Late(0, 0, 0, 1, Cause::kCompute, 90'000, kNoIndex));
+  measured.calls.push_back(Late(0, 1, 1, 0, Cause::kPrevious, 1000, 0));
+  const auto blame = FindBlame(measured);
+  ASSERT_EQ(blame.size(), 2U);
+  EXPECT_EQ(blame[0].blamed_ns, 1000);
+  EXPECT_EQ(blame[1].blamed_ns, 1000);
+}
+
+TEST(Links, StraightLineThroughSizes) {
+  Measured measured;
+  measured.groups.resize(1);
+  measured.groups[0].description = "tp";
+  for (const int64_t bytes : {1'000, 1'000'000, 10'000'000}) {
+    MeasuredCall call = Late(0, 0, 0, 1, Cause::kNone, 0, kNoIndex);
+    call.ranks = 2;
+    call.bytes = bytes;
+    call.transfer_ns = 9'000 + bytes / 100;  // 100 GB/s; factor 1 for 2 ranks
+    measured.calls.push_back(call);
+  }
+  const auto links = FindLinks(measured);
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].sizes.size(), 3U);
+  EXPECT_NEAR(links[0].latency_ns, 9'000, 1);
+  EXPECT_NEAR(links[0].bytes_per_ns, 100, 0.01);
+}
+
+TEST(Links, OneSizeHasNoLine) {
+  Measured measured;
+  measured.groups.resize(1);
+  MeasuredCall call = Late(0, 0, 0, 1, Cause::kNone, 0, kNoIndex);
+  call.ranks = 2;
+  call.bytes = 5000;
+  call.transfer_ns = 100;
+  measured.calls = {call, call};
+  const auto links = FindLinks(measured);
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].bytes_per_ns, 0);
+}
+
+TEST(Shares, EveryFileOnce) {
+  const std::vector<std::string> files = {"none1", "none2", "none3", "none4",
+                                          "none5"};
+  std::vector<int> seen(files.size());
+  for (size_t share = 0; share < 3; ++share) {
+    for (const size_t i : ShareOfFiles(files, share, 3)) ++seen[i];
+  }
+  EXPECT_EQ(seen, std::vector<int>(files.size(), 1));
 }
 
 TEST(Inputs, NaturalOrder) {

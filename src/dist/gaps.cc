@@ -33,6 +33,7 @@ NamedTimes Longest(
 }  // namespace
 
 GapFinder::GapFinder(const analysis::Context& context,
+                     const std::vector<bool>& lanes,
                      const std::vector<analysis::Collective>& calls)
     : context_(context), calls_(calls) {
   const trace::Trace& trace = context.trace;
@@ -68,7 +69,8 @@ GapFinder::GapFinder(const analysis::Context& context,
   }
 
   for (const SliceId s : trace.device_slices()) {
-    if (context.device.communication(s)) continue;
+    if (context.device.communication(s) || !lanes[trace.Device(s)->lane.value])
+      continue;
     work_.push_back(s);
     const int64_t end = trace.End(s);
     latest_end_.push_back(

@@ -27,8 +27,9 @@ struct Gap {
 
 class GapFinder {
  public:
-  // `calls` by start; both must outlive the finder.
-  GapFinder(const analysis::Context& context,
+  // `lanes`: rows of Trace::streams that are this rank's. `calls` by start;
+  // context and calls must outlive the finder.
+  GapFinder(const analysis::Context& context, const std::vector<bool>& lanes,
             const std::vector<analysis::Collective>& calls);
 
   Gap Before(uint32_t call) const;

@@ -27,10 +27,11 @@ Partial ReadFiles(Channel& channel, const std::vector<std::string>& files,
   std::mutex mutex;
   std::atomic<uint64_t> done = 0;
   channel.RunQueue(files.size(), readers, [&](size_t i) {
-    RankSummary rank = options.load_rank ? options.load_rank(files[i], i, load)
-                                         : LoadRank(files[i], i, load);
+    Partial read;
+    read.ranks = options.load_ranks ? options.load_ranks(files[i], i, load)
+                                    : LoadRanks(files[i], i, load);
     const std::lock_guard lock(mutex);
-    own.ranks.push_back(std::move(rank));
+    for (RankSummary& rank : read.ranks) own.ranks.push_back(std::move(rank));
     if (options.progress) options.progress(++done, files.size());
   });
   Merge(own, {});
@@ -52,6 +53,13 @@ std::vector<RankSummary> ShareHeads(Channel& channel, const Partial& own) {
     Merge(all, std::move(*partial));
   }
   return std::move(all.ranks);
+}
+
+// Ranks that nothing names are numbered in the order of the files.
+void NumberPositions(std::vector<RankSummary>& heads) {
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (heads[i].is_position) heads[i].rank = static_cast<int64_t>(i);
+  }
 }
 
 // Of two files of one rank the second is left out; a job has each once.
@@ -172,9 +180,15 @@ std::optional<Job> RunJob(Channel& channel,
   Partial own = ReadFiles(channel, files, options);
   const ScopedStage stage(options.times, "join");
   std::vector<RankSummary> heads = ShareHeads(channel, own);
+  NumberPositions(heads);
   LeaveOutTwins(heads);
+  std::map<std::pair<uint64_t, uint64_t>, const RankSummary*> by_place;
+  for (const RankSummary& rank : heads)
+    by_place[{rank.file_number, rank.part}] = &rank;
+  for (RankSummary& rank : own.ranks)
+    rank.rank = by_place.at({rank.file_number, rank.part})->rank;
   std::erase_if(own.ranks, [&](const RankSummary& rank) {
-    return !heads[rank.file_number].error.empty();
+    return !by_place.at({rank.file_number, rank.part})->error.empty();
   });
   const auto owners = ShareOutGroups(heads, channel.size());
   // From here on a process knows some groups of all ranks instead of all groups

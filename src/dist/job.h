@@ -21,16 +21,17 @@ struct JobOptions {
   LoadOptions load;
   bool raw_clocks = false;
   StageTimes* times = nullptr;
-  // Makes the summary of a file; LoadRank if empty.
-  std::function<RankSummary(const std::string& path, uint64_t file_number,
-                            const LoadOptions& options)>
-      load_rank;
+  // Makes the summaries of a file; LoadRanks if empty.
+  std::function<std::vector<RankSummary>(const std::string& path,
+                                         uint64_t file_number,
+                                         const LoadOptions& options)>
+      load_ranks;
   // Called after each file, from any thread.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
 
 struct Job {
-  // One per file, in their order, without calls; some with an error.
+  // In the order of the files, without calls; some with an error.
   std::vector<RankSummary> ranks;
   Clocks clocks;
   Measured measured;  // groups by key

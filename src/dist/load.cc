@@ -7,8 +7,9 @@
 namespace lamina::dist {
 namespace {
 
-Result<RankSummary> Load(const std::string& path, uint64_t file_number,
-                         const LoadOptions& options) {
+Result<std::vector<RankSummary>> Load(const std::string& path,
+                                      uint64_t file_number,
+                                      const LoadOptions& options) {
   engine::OpenOptions open;
   open.threads = options.threads;
   open.rules_dir = options.rules_dir;
@@ -18,27 +19,38 @@ Result<RankSummary> Load(const std::string& path, uint64_t file_number,
   settings.threads = options.threads;
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
-  const int64_t rank = session->trace().info.rank.value_or(
-      RankOfName(path).value_or(static_cast<int64_t>(file_number)));
-  return Summarize(*context, rank);
+  if (options.inspect) options.inspect(session->trace(), file_number);
+  std::optional<int64_t> rank = session->trace().info.rank;
+  if (!rank) rank = RankOfName(path);
+  const std::vector<Lanes> parts = FindRanks(*context);
+  std::vector<RankSummary> out;
+  for (const Lanes& lanes : parts) {
+    out.push_back(Summarize(*context, lanes, rank.value_or(0)));
+    out.back().is_position = !rank || parts.size() > 1;
+  }
+  return out;
 }
 
 }  // namespace
 
-RankSummary LoadRank(const std::string& path, uint64_t file_number,
-                     const LoadOptions& options) {
-  RankSummary rank;
+std::vector<RankSummary> LoadRanks(const std::string& path,
+                                   uint64_t file_number,
+                                   const LoadOptions& options) {
+  std::vector<RankSummary> ranks;
   auto loaded = Load(path, file_number, options);
   if (loaded) {
-    rank = std::move(*loaded);
+    ranks = std::move(*loaded);
   } else {
+    RankSummary& rank = ranks.emplace_back();
     rank.error = loaded.error().what;
-    rank.rank = RankOfName(path).value_or(static_cast<int64_t>(file_number));
     rank.texts.assign(1, "");
   }
-  rank.file = path;
-  rank.file_number = file_number;
-  return rank;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].file = path;
+    ranks[i].file_number = file_number;
+    ranks[i].part = i;
+  }
+  return ranks;
 }
 
 }  // namespace lamina::dist

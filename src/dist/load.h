@@ -3,8 +3,10 @@
 // A trace file to the summary of its rank.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dist/rank_summary.h"
 #include "rules/catalog.h"
@@ -15,12 +17,16 @@ struct LoadOptions {
   int threads = 1;
   std::string rules_dir;
   std::shared_ptr<const rules::Catalog> catalog;
+  // Sees every trace before it is closed; called from any thread.
+  std::function<void(const trace::Trace& trace, uint64_t file_number)> inspect;
 };
 
-// A file that cannot be used gives a summary with `error` set. The rank is the
-// one that the trace says, else that of the file name, else the number of the
-// file.
-RankSummary LoadRank(const std::string& path, uint64_t file_number,
-                     const LoadOptions& options);
+// The ranks in a file, mostly one. A file that cannot be used gives one with
+// `error` set. The rank is the one that the trace says, else that of the file
+// name; else it is only a position, and so it is of the ranks of a file with
+// several.
+std::vector<RankSummary> LoadRanks(const std::string& path,
+                                   uint64_t file_number,
+                                   const LoadOptions& options);
 
 }  // namespace lamina::dist

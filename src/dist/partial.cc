@@ -2,6 +2,7 @@
 #include "dist/partial.h"
 
 #include <algorithm>
+#include <tuple>
 #include <zlib.h>
 
 #include "dist/archive.h"
@@ -28,6 +29,13 @@ static void Fields(Archive& a, Call& x) {
 }
 
 template <class Archive>
+static void Fields(Archive& a, CallStats& x) {
+  a(x.group, x.ranks, x.name, x.dtype, x.in_split, x.out_split, x.size,
+    x.in_elements, x.out_elements, x.stream, x.count, x.sum_ns, x.min_ns,
+    x.max_ns, x.mean_ns, x.deviation_ns);
+}
+
+template <class Archive>
 static void Fields(Archive& a, StepTimes& x) {
   a(x.number, x.start_ns, x.device_ns, x.busy_ns, x.compute_ns, x.comm_ns,
     x.exposed_comm_ns, x.peer_ns, x.peer_exposed_ns, x.first_compute_ns,
@@ -35,9 +43,15 @@ static void Fields(Archive& a, StepTimes& x) {
 }
 
 template <class Archive>
+static void Fields(Archive& a, SourceFile& x) {
+  a(x.path, x.bytes, x.modified_ns, x.rules);
+}
+
+template <class Archive>
 static void Fields(Archive& a, RankSummary& x) {
-  a(x.file, x.error, x.file_number, x.rank, x.world_size, x.first_ns, x.events,
-    x.input_bytes, x.texts, x.groups, x.steps, x.calls);
+  a(x.file, x.source, x.error, x.file_number, x.part, x.rank, x.is_position,
+    x.world_size, x.first_ns, x.events, x.input_bytes, x.texts, x.groups,
+    x.steps, x.calls, x.stats);
 }
 
 namespace {
@@ -61,6 +75,11 @@ bool IsConsistent(const RankSummary& rank) {
     if (g.name >= texts || g.ranks >= texts || g.description >= texts)
       return false;
   }
+  for (const CallStats& s : rank.stats) {
+    if (s.group >= texts || s.ranks >= texts || s.name >= texts ||
+        s.dtype >= texts || s.in_split >= texts || s.out_split >= texts)
+      return false;
+  }
   for (const Call& c : rank.calls) {
     if (c.group >= rank.groups.size() || c.name >= texts || c.dtype >= texts ||
         c.in_split >= texts || !names(c.device) || !names(c.host) ||
@@ -78,7 +97,8 @@ void Merge(Partial& partial, Partial&& other) {
     partial.ranks.push_back(std::move(rank));
   std::sort(partial.ranks.begin(), partial.ranks.end(),
             [](const RankSummary& a, const RankSummary& b) {
-              return a.file_number < b.file_number;
+              return std::tie(a.file_number, a.part) <
+                     std::tie(b.file_number, b.part);
             });
 }
 
@@ -124,6 +144,8 @@ RankSummary SelectGroups(const RankSummary& rank,
   out.file = rank.file;
   out.error = rank.error;
   out.file_number = rank.file_number;
+  out.part = rank.part;
+  out.is_position = rank.is_position;
   out.rank = rank.rank;
   out.world_size = rank.world_size;
   out.first_ns = rank.first_ns;
@@ -146,6 +168,14 @@ RankSummary SelectGroups(const RankSummary& rank,
     for (const WorkItem& item : c.device) use(item.name);
     for (const WorkItem& item : c.host) use(item.name);
     out.calls.push_back(c);
+  }
+  if (out.calls.empty()) {
+    out.stats = rank.stats;
+    for (const CallStats& s : out.stats) {
+      for (const uint32_t t :
+           {s.group, s.ranks, s.name, s.dtype, s.in_split, s.out_split})
+        use(t);
+    }
   }
   // Texts keep their numbers; those not used become empty.
   out.texts.resize(rank.texts.size());

@@ -28,6 +28,7 @@ std::string EncodePartial(const Partial& partial);
 Result<Partial> DecodePartial(std::string_view bytes, const std::string& name);
 
 // The calls of a rank in some of its groups only, with the texts they need.
+// Without any call the rest is kept: that is the head of the rank.
 RankSummary SelectGroups(const RankSummary& rank,
                          const std::vector<bool>& groups);
 

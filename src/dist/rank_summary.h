@@ -65,6 +65,27 @@ struct Call {
   int64_t end_ns() const { return start_ns + dur_ns; }
 };
 
+// Calls of one rank that are equal in all that was recorded of them; where
+// something was not, they are not here.
+struct CallStats {
+  uint32_t group = 0;  // texts
+  uint32_t ranks = 0;
+  uint32_t name = 0;
+  uint32_t dtype = 0;
+  uint32_t in_split = 0;
+  uint32_t out_split = 0;
+  int64_t size = 0;
+  int64_t in_elements = 0;
+  int64_t out_elements = 0;
+  int64_t stream = 0;
+  int64_t count = 0;
+  int64_t sum_ns = 0;
+  int64_t min_ns = 0;
+  int64_t max_ns = 0;
+  double mean_ns = 0;
+  double deviation_ns = -1;  // standard; -1 for one call
+};
+
 // Device time of one step.
 struct StepTimes {
   int64_t number = kNoInt;  // of the step; kNoInt: outside of all steps
@@ -80,11 +101,24 @@ struct StepTimes {
   int64_t last_compute_ns = 0;
 };
 
+// The file that a summary was made of, for partials that lie in a folder.
+struct SourceFile {
+  std::string path;  // absolute
+  uint64_t bytes = 0;
+  int64_t modified_ns = 0;
+  uint64_t rules = 0;  // fingerprint of the rules that were used
+
+  friend bool operator==(const SourceFile&, const SourceFile&) = default;
+};
+
 struct RankSummary {
   std::string file;
+  SourceFile source;
   std::string error;         // not empty: unreadable, and all else is empty
   uint64_t file_number = 0;  // position among the inputs
+  uint64_t part = 0;         // of the ranks in the file
   int64_t rank = 0;
+  bool is_position = false;  // neither trace nor name say the rank
   int64_t world_size = kNoInt;
   int64_t first_ns = 0;  // of the rank's clock
   uint64_t events = 0;
@@ -93,6 +127,7 @@ struct RankSummary {
   std::vector<GroupName> groups;
   std::vector<StepTimes> steps;
   std::vector<Call> calls;
+  std::vector<CallStats> stats;  // by time, largest first
 
   std::string_view Text(uint32_t id) const { return texts[id]; }
 };

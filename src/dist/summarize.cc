@@ -4,7 +4,10 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <tuple>
 
+#include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
 #include "base/decimal.h"
 #include "base/string_pool.h"
@@ -41,12 +44,71 @@ int64_t BaseOf(const Trace& trace) {
   return base && trace::IsUsableTime(*base) ? *base : 0;
 }
 
-std::vector<StepTimes> TimeSteps(const analysis::Context& context, int64_t base,
+std::vector<CallStats> CollectStats(const Trace& trace,
+                                    const std::vector<Collective>& calls,
+                                    Texts& texts) {
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view,
+                         std::string_view, std::string_view, std::string_view,
+                         int64_t, int64_t, int64_t, int64_t>;
+  std::map<Key, std::vector<int64_t>> found;
+  for (const Collective& c : calls) {
+    if (c.args == nullptr) continue;
+    const trace::CollectiveArgs& a = *c.args;
+    const trace::DeviceArgs& device = *trace.Device(c.slice);
+    if (!a.group.valid() || !a.group_ranks.valid() || !a.dtype.valid() ||
+        !a.in_split.valid() || !a.out_split.valid() || !a.name.valid() ||
+        a.group_size == kNoInt || a.in_elements == kNoInt ||
+        a.out_elements == kNoInt || device.stream == kNoInt)
+      continue;
+    found[Key{trace.Text(a.group), trace.Text(a.group_ranks),
+              trace.Text(a.name), trace.Text(a.dtype), trace.Text(a.in_split),
+              trace.Text(a.out_split), a.group_size, a.in_elements,
+              a.out_elements, device.stream}]
+        .push_back(trace.Duration(c.slice));
+  }
+  std::vector<CallStats> out;
+  for (auto& [key, times] : found) {
+    const analysis::Stats stats = analysis::Summarize(times);
+    const auto& [group, ranks, name, dtype, in_split, out_split, size, in,
+                 out_elements, stream] = key;
+    CallStats row;
+    row.group = texts(group);
+    row.ranks = texts(ranks);
+    row.name = texts(name);
+    row.dtype = texts(dtype);
+    row.in_split = texts(in_split);
+    row.out_split = texts(out_split);
+    row.size = size;
+    row.in_elements = in;
+    row.out_elements = out_elements;
+    row.stream = stream;
+    row.count = static_cast<int64_t>(stats.count);
+    row.sum_ns = stats.sum;
+    row.min_ns = stats.min;
+    row.max_ns = stats.max;
+    row.mean_ns = stats.mean;
+    row.deviation_ns = stats.std_dev.value_or(-1);
+    out.push_back(row);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const CallStats& a, const CallStats& b) {
+                     return a.sum_ns > b.sum_ns;
+                   });
+  return out;
+}
+
+bool Within(const Trace& trace, const Lanes& lanes, SliceId s) {
+  return lanes[trace.Device(s)->lane.value];
+}
+
+std::vector<StepTimes> TimeSteps(const analysis::Context& context,
+                                 const Lanes& lanes, int64_t base,
                                  const std::vector<bool>& is_peer) {
   const Trace& trace = context.trace;
   const auto& steps = context.steps.steps();
   std::vector<std::vector<SliceId>> work(steps.size() + 1);
   for (const SliceId s : trace.device_slices()) {
+    if (!Within(trace, lanes, s)) continue;
     const uint32_t step =
         steps.empty() ? tree::Steps::kOutside : context.steps.StepOf(s);
     work[step == tree::Steps::kOutside ? steps.size() : step].push_back(s);
@@ -122,7 +184,30 @@ void FillArgs(const Trace& trace, const trace::CollectiveArgs& args,
 
 }  // namespace
 
-RankSummary Summarize(const analysis::Context& context, int64_t rank) {
+std::vector<Lanes> FindRanks(const analysis::Context& context) {
+  const Trace& trace = context.trace;
+  const size_t n = trace.streams.size();
+  std::map<std::pair<std::string_view, int64_t>, Lanes> ranks;
+  for (const trace::Stream& stream : trace.streams) {
+    const bool communicates =
+        std::any_of(stream.slices.begin(), stream.slices.end(),
+                    [&](SliceId s) { return context.device.communication(s); });
+    if (communicates)
+      ranks.try_emplace({trace.Text(stream.pid), stream.device}, Lanes(n));
+  }
+  if (ranks.size() <= 1) return {Lanes(n, true)};
+  for (size_t i = 0; i < n; ++i) {
+    const trace::Stream& stream = trace.streams[i];
+    const auto it = ranks.find({trace.Text(stream.pid), stream.device});
+    if (it != ranks.end()) it->second[i] = true;
+  }
+  std::vector<Lanes> out;
+  for (auto& [key, lanes] : ranks) out.push_back(std::move(lanes));
+  return out;
+}
+
+RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
+                      int64_t rank) {
   const Trace& trace = context.trace;
   RankSummary out;
   Texts texts(out.texts);
@@ -133,23 +218,26 @@ RankSummary Summarize(const analysis::Context& context, int64_t rank) {
   out.events = trace.info.events;
   out.input_bytes = trace.info.input_bytes;
 
-  const std::vector<Collective> all =
+  std::vector<Collective> all =
       analysis::CollectCollectives(context.tree, context.device);
+  std::erase_if(
+      all, [&](const Collective& c) { return !Within(trace, lanes, c.slice); });
+  out.stats = CollectStats(trace, all, texts);
   // Without arguments nothing says that a SendRecv kernel is no all-to-all.
   std::vector<bool> is_peer(trace.device.size());
   for (const Collective& c : all) {
     if (c.kind == CollectiveKind::kSendRecv && c.args != nullptr)
       is_peer[trace.slices.detail[c.slice.value]] = true;
   }
-  out.steps = TimeSteps(context, base, is_peer);
+  out.steps = TimeSteps(context, lanes, base, is_peer);
 
   IntervalSet compute;
   for (const SliceId s : trace.device_slices()) {
-    if (context.device.bucket(s) == Bucket::kCompute)
+    if (Within(trace, lanes, s) && context.device.bucket(s) == Bucket::kCompute)
       compute.AppendSorted({trace.Start(s), trace.End(s)});
   }
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> groups;
-  const GapFinder gaps(context, all);
+  const GapFinder gaps(context, lanes, all);
   out.calls.resize(all.size());
   for (uint32_t i = 0; i < all.size(); ++i) {
     const Collective& c = all[i];

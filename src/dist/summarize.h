@@ -5,15 +5,25 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analysis/common/context.h"
 #include "dist/rank_summary.h"
 
 namespace lamina::dist {
 
+// The work of one device of one process: rows of Trace::streams.
+using Lanes = std::vector<bool>;
+
+// A trace may hold several ranks (one process with many devices, or all
+// processes of a node): the lanes of each that communicates, by process and
+// device. One with all lanes if at most one does.
+std::vector<Lanes> FindRanks(const analysis::Context& context);
+
 // Near-linear in the number of slices. Sets everything but the file and its
-// number.
-RankSummary Summarize(const analysis::Context& context, int64_t rank);
+// number. `rank` decides which end of a transfer this is.
+RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
+                      int64_t rank);
 
 // The rank that a file name speaks of: the number after "rank" ("rank-12",
 // "Rank_3"), else the only number in the name. Nothing for any other name.

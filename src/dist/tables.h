@@ -5,6 +5,7 @@
 
 #include "dist/blame.h"
 #include "dist/job.h"
+#include "dist/links.h"
 #include "lamina/result.h"
 
 namespace lamina::dist {
@@ -22,8 +23,16 @@ void AddRankTables(const Job& job, const std::vector<RankBlame>& blame,
 void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result);
 
-// All of them.
-ResultSet MakeResult(const Job& job);
+// bandwidth_model: latency and bandwidth by kind of collective and group.
+void AddLinkTable(const std::vector<LinkSeries>& links, ResultSet& result);
+
+// The tables of TraceLens's report over ranks, with its names and units (MiB,
+// GiB/s, microseconds) and lamina's matching and clocks.
+void AddTracelensTables(const Job& job, const std::vector<RankBlame>& blame,
+                        ResultSet& result);
+
+// All of lamina's own, and with `pictures` the pictures.
+ResultSet MakeResult(const Job& job, bool pictures);
 
 // The zero of aligned times: the first event of any rank.
 int64_t OriginOf(const Job& job);

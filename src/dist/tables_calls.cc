@@ -303,6 +303,32 @@ void AddLost(const Job& job, ResultSet& result) {
 
 }  // namespace
 
+void AddLinkTable(const std::vector<LinkSeries>& links, ResultSet& result) {
+  Table table(
+      {"bandwidth_model",
+       "Transfer time as latency + bytes / bandwidth, where sizes differ.",
+       {{"groups", ColumnType::kText, "Description of the groups."},
+        {"collective", ColumnType::kText, "Kind."},
+        {"ranks", ColumnType::kInt, "Ranks that take part."},
+        {"sizes", ColumnType::kInt, "Different sizes."},
+        {"count", ColumnType::kInt, "Collectives."},
+        {"smallest_bytes", ColumnType::kInt, "Of the sizes.", Shown::kBytes},
+        {"largest_bytes", ColumnType::kInt, "Of the sizes.", Shown::kBytes},
+        {"latency_us", ColumnType::kTime, "Of an empty message."},
+        {"busbw_gb_s", ColumnType::kReal,
+         "Bus bandwidth of a long message, in 1e9 bytes per second."}}});
+  for (const LinkSeries& s : links) {
+    if (!(s.bytes_per_ns > 0)) continue;
+    uint64_t calls = 0;
+    for (const LinkSize& size : s.sizes) calls += size.calls;
+    table.Add(s.description, CollectiveKindName(s.kind), s.ranks,
+              s.sizes.size(), calls, s.sizes.front().bytes,
+              s.sizes.back().bytes, analysis::RoundNs(s.latency_ns),
+              s.bytes_per_ns);
+  }
+  result.tables.push_back(std::move(table));
+}
+
 void AddCallTables(const Job& job, ResultSet& result) {
   const auto calls = ByStart(job.measured);
   AddCalls(job, calls, result);

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "dist/pictures.h"
 #include "dist/tables.h"
 
 namespace lamina::dist {
@@ -254,12 +255,15 @@ void AddRankTables(const Job& job, const std::vector<RankBlame>& blame,
   AddFiles(job, result);
 }
 
-ResultSet MakeResult(const Job& job) {
+ResultSet MakeResult(const Job& job, bool pictures) {
   const auto blame = FindBlame(job.measured);
+  const auto links = FindLinks(job.measured);
   ResultSet result;
   AddNotes(job, blame, result);
   AddRankTables(job, blame, result);
   AddCallTables(job, result);
+  AddLinkTable(links, result);
+  if (pictures) result.diagrams = DrawPictures(result, blame, links);
   return result;
 }
 
