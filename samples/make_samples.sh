@@ -14,3 +14,4 @@ make_trace train -o "$out/ranks" --ranks 4 --layers 2 --no-stacks \
   --offset-us 500 --drift-ppm 5 --slow-rank 2 --bucket 30000000
 
 python3 "$here/../tools/generator/make_xplane.py" -o "$out/jax.xplane.pb"
+python3 "$here/../tools/generator/make_dump.py" -o "$out/dumps" --miss 3

@@ -9,10 +9,8 @@ namespace {
 
 // In the order of --help.
 const CommandInfo kCommands[] = {
-    GraphPrintCommand(),
-    GraphPipelineCommand(),
-    GraphLayersCommand(),
-    GraphLayerCommand(),
+    GraphPrintCommand(), GraphPipelineCommand(), GraphLayersCommand(),
+    GraphLayerCommand(), GraphKernelsCommand(),  GraphDiffCommand(),
 };
 
 Run Add(CLI::App& app, Common& common) {

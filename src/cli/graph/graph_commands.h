@@ -12,5 +12,7 @@ CommandInfo GraphPrintCommand();
 CommandInfo GraphPipelineCommand();
 CommandInfo GraphLayersCommand();
 CommandInfo GraphLayerCommand();
+CommandInfo GraphKernelsCommand();
+CommandInfo GraphDiffCommand();
 
 }  // namespace lamina::cli

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <unistd.h>
 
+#include "analysis/graph_kernels/graph_kernels.h"
 #include "base/byte_sink.h"
 #include "base/child_process.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
+#include "cli/graph/kernel_options.h"
 #include "graph/draw/draw_layer.h"
 #include "graph/launches/launches.h"
 #include "graph/layers/layer_graph.h"
@@ -26,6 +28,8 @@ struct Options {
   std::string layer;
   bool extended = false;
   bool hide_views = false;
+  std::string trace;
+  graph_kernels::Options kernels;
   std::vector<std::string> render;
   double render_limit_s = 60;
   std::string output;
@@ -182,6 +186,17 @@ Result<int> RunLayer(const Options& options, Common& common) {
     return Fail(UsageError("-o names one file and -n several layers",
                            "leave out -o: each layer gets a name"));
   }
+  std::optional<graph_kernels::KernelMap> kernels;
+  std::unique_ptr<engine::Session> session;
+  if (!options.trace.empty()) {
+    LAMINA_ASSIGN(session, engine::Session::Open(options.trace, common.Open()));
+    const graph::Kinds kinds = graph::FindKinds(graph, layers, groups);
+    const ScopedStage stage(&common.times, "kernels");
+    LAMINA_ASSIGN(kernels, graph_kernels::MapKernels(
+                               session->trace(), {graph, layers, kinds},
+                               *launches, options.kernels));
+    for (const Note& note : kernels->notes) Say(EscapeTerminal(note.text));
+  }
   const bool beside = options.output.empty() && input.path != "-";
   const std::string stem = beside ? DefaultStem(input.path) : "";
   for (const graph::Place place : places) {
@@ -194,7 +209,15 @@ Result<int> RunLayer(const Options& options, Common& common) {
     const std::string file = beside ? stem + "_layer" + name + ".json"
                              : options.output.empty() ? "-"
                                                       : options.output;
+    if (kernels) graph_kernels::AddKernels(*kernels, graph, layer);
     LAMINA_TRY(WriteFile(file, graph::LayerJson(layer, options.extended)));
+    if (kernels && file != "-") {
+      const std::string path = WithoutJson(file) + "_kernels.json";
+      LAMINA_TRY(WriteFile(path, graph_kernels::KernelJson(
+                                     *kernels, &graph, options.trace,
+                                     options.extended, layers.NameOf(place))));
+      Say("wrote " + EscapeTerminal(path));
+    }
     if (file != "-") {
       Say("wrote " + EscapeTerminal(file) + ": layer " +
           EscapeTerminal(layers.NameOf(place)) + ", " +
@@ -226,6 +249,10 @@ Run Add(CLI::App& app, Common& common) {
   app.add_flag("--extended", options->extended,
                "Also what the layer format has no place for, below the key "
                "lamina");
+  app.add_option("--trace", options->trace,
+                 "Trace with replays of the graph: their kernels are put on "
+                 "the nodes");
+  AddKernelOptions(app, options->kernels);
   app.add_option("--render", options->render,
                  "Also draw the layer: html (a page to explore), dot, svg, png "
                  "(Graphviz places the boxes)")

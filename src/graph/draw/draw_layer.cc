@@ -74,7 +74,7 @@ class Drawer {
                  std::to_string(layer_.index) + " of " + layer_.source_file;
     if (layer_.trace) {
       out_.title += fmt::format("\n{} in {} kernels on {} stream{}",
-                                HumanTime(layer_.trace->total_ns),
+                                HumanTime(static_cast<int64_t>(layer_.trace->total_ns)),
                                 layer_.trace->kernels, layer_.trace->streams,
                                 layer_.trace->streams == 1 ? "" : "s");
     }
@@ -105,7 +105,7 @@ class Drawer {
     for (const LayerKernel& kernel : node.kernels) {
       box.lines.push_back(
           {fmt::format("\u26a1 {} {:.1f}\u00b5s", Shorten(kernel.name, 48),
-                       static_cast<double>(kernel.duration_ns) / 1000),
+                       kernel.duration_ns / 1000),
            kBlue, 10, true});
     }
     box.fill = node.boundary ? std::string(rules_.ColourOf("boundary"))

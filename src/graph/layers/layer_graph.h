@@ -17,7 +17,7 @@ namespace lamina::graph {
 struct LayerKernel {
   std::string name;  // short
   std::string full_name;
-  int64_t duration_ns = 0;  // median over replays
+  double duration_ns = 0;  // median over replays, may end in a half
   std::optional<int64_t> p95_ns;
   std::string confidence;  // exact, sure, likely, ambiguous
 };
@@ -49,7 +49,7 @@ struct ExternalInput {
 };
 
 struct TraceSummary {
-  int64_t total_ns = 0;
+  double total_ns = 0;
   size_t kernels = 0;
   size_t streams = 0;
 };

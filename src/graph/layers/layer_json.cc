@@ -38,9 +38,9 @@ class Writer {
     Begin();
     AppendInt(out_, value);
   }
-  void Microseconds(int64_t ns) {
+  void Microseconds(double ns) {
     Begin();
-    AppendMicroseconds(out_, ns);
+    AppendNumber(out_, ns / 1000);
   }
   void Bool(bool value) {
     Begin();
@@ -150,7 +150,8 @@ void WriteExtension(Writer& w, const LayerGraph& layer) {
       w.Member("node", node.id);
       w.Member("full_name", kernel.full_name);
       w.Key("p95_us");
-      w.Microseconds(kernel.p95_ns.value_or(kernel.duration_ns));
+      w.Microseconds(kernel.p95_ns ? static_cast<double>(*kernel.p95_ns)
+                                   : kernel.duration_ns);
       w.Member("confidence", kernel.confidence);
       w.Close('}');
     }

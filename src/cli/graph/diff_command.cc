@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph diff: what differs between two dumps in what they compute.
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "graph/diff/diff.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string a;
+  std::string b;
+  std::string section;
+};
+
+Result<int> RunDiff(const Options& options, Common& common) {
+  graph::ParseOptions parse;
+  parse.ops = std::make_shared<StringPool>();
+  LAMINA_ASSIGN(const GraphInput a,
+                OpenGraph(options.a, options.section, &common.times, parse));
+  LAMINA_ASSIGN(const GraphInput b,
+                OpenGraph(options.b, options.section, &common.times, parse));
+  Document document;
+  document.command = "graph diff";
+  document.inputs = {a.path, b.path};
+  document.result =
+      graph::DiffTables(*a.graph, *b.graph, graph::Compare(*a.graph, *b.graph));
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("a", options->a, "Dump file, or a folder: its last dump")
+      ->required();
+  app.add_option("b", options->b, "The other one")->required();
+  app.add_option("--section", options->section,
+                 "GraphModule (default: the largest of each)");
+  common.AddTo(app);
+  return [options, &common] { return RunDiff(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphDiffCommand() {
+  return {"diff", "What two dumps compute differently",
+          "lamina graph diff before.txt after.txt", &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph kernels: times of the kernels of a replayed device graph.
+#include "base/byte_sink.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "cli/graph/kernel_options.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::string dump;
+  std::string section;
+  std::string layer;
+  graph_kernels::Options kernels;
+  bool all = false;
+};
+
+Result<int> RunKernels(const Options& options, Common& common) {
+  const rules::DataSet data(common.rules_dir);
+  LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(data));
+  LAMINA_ASSIGN(const auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  Document document;
+  document.command = "graph kernels";
+  document.inputs = {options.trace};
+  GraphInput input;
+  std::optional<graph_kernels::KernelMap> map;
+  if (options.dump.empty()) {
+    LAMINA_ASSIGN(map, graph_kernels::ListKernels(session->trace(), *launches,
+                                                  options.kernels));
+  } else {
+    LAMINA_ASSIGN(const auto rules, graph::GroupRules::Load(data));
+    LAMINA_ASSIGN(input,
+                  OpenGraph(options.dump, options.section, &common.times));
+    document.inputs.push_back(input.path);
+    const graph::Layers layers = graph::FindLayers(*input.graph, *rules);
+    const auto groups = graph::GroupNodes(*input.graph, layers, *rules);
+    const graph::Kinds kinds = graph::FindKinds(*input.graph, layers, groups);
+    LAMINA_ASSIGN(map, graph_kernels::MapKernels(session->trace(),
+                                                 {*input.graph, layers, kinds},
+                                                 *launches, options.kernels));
+  }
+  // A JSON file by layer is what other programs read.
+  if (common.output.ends_with(".json") && common.format == "table") {
+    LAMINA_TRY(WriteFile(common.output, graph_kernels::KernelJson(
+                                            *map, input.graph, options.trace,
+                                            true, options.layer)));
+    return kFine;
+  }
+  document.result = graph_kernels::KernelTables(*map, input.graph);
+  const bool table = common.format == "table";
+  std::erase_if(document.result.tables, [&](const Table& one) {
+    return table && !options.all && options.layer.empty() &&
+           one.name() == "graph_kernels";
+  });
+  if (!options.layer.empty()) {
+    for (Table& one : document.result.tables) {
+      if (!one.schema().Find("layer")) continue;
+      Table kept(one.schema());
+      for (size_t row = 0; row < one.rows(); ++row) {
+        if (one.At(row, "layer").text() != options.layer) continue;
+        std::vector<Value> values;
+        for (size_t c = 0; c < one.columns(); ++c)
+          values.push_back(one.At(row, c));
+        kept.AddRow(values);
+      }
+      one = std::move(kept);
+    }
+  }
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("trace", options->trace,
+                 "Trace with replays of a device graph")
+      ->required();
+  app.add_option("--dump", options->dump,
+                 "Graph dump, or a folder of them: kernels are put on its "
+                 "nodes");
+  app.add_option("--section", options->section,
+                 "GraphModule of the dump (default: the largest)");
+  app.add_option("-n,--layer", options->layer, "Only this layer");
+  AddKernelOptions(app, options->kernels);
+  app.add_flag("--all", options->all, "Also a row per kernel");
+  common.AddTo(app);
+  return [options, &common] { return RunKernels(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphKernelsCommand() {
+  return {
+      "kernels", "Times of the kernels of a replayed graph, by layer and node",
+      "lamina graph kernels decode.sqlite --dump dumps/ -o kernels.json", &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of a replayed graph on the nodes of its dump, against the truth of a
+made export: as it is, with its streams joined, without graph ids, without
+launches, and with names that no rule knows."""
+
+import json
+import pathlib
+import shutil
+import sqlite3
+import sys
+import tempfile
+
+import common
+
+
+def kernels(trace, dump, *args):
+    document = json.loads(common.lamina(
+        "graph", "kernels", trace, "--dump", dump, "--format", "json",
+        *args).stdout)
+    return document["tables"]
+
+
+def check(name, tables, truth, times, least, certain):
+    bad = []
+    got = {row["graph_node_id"]: row for row in tables["graph_kernels"]}
+    want = {row["graph_node_id"]: row for row in truth["graph_nodes"]}
+    if set(got) != set(want):
+        return [f"{name}: other graph nodes"]
+    right = wrong_sure = sure = 0
+    for node, row in want.items():
+        mine = got[node]
+        correct = mine["node"] == row["dump_node"]
+        right += correct
+        if mine["confidence"] in ("exact", "sure"):
+            sure += 1
+            wrong_sure += not correct
+        if times and (abs(mine["median_us"] * 1000 - row["median_ns"]) > 1e-6
+                      or abs(mine["p95_us"] * 1000 - row["p95_ns"]) > 1e-6):
+            bad.append(f"{name}: times of {node}")
+    if right < least * len(want):
+        bad.append(f"{name}: {right} of {len(want)} right")
+    if wrong_sure:
+        bad.append(f"{name}: {wrong_sure} wrong among sure ones")
+    if sure < certain * len(want):
+        bad.append(f"{name}: only {sure} of {len(want)} sure")
+    chosen = [r for r in tables["graphs"] if r["chosen"]]
+    if len(chosen) != 1 or chosen[0]["full_replays"] != truth["full_replays"]:
+        bad.append(f"{name}: chose {chosen}")
+    if times:
+        nodes = {r["node"]: r for r in tables["node_times"]}
+        for row in truth["per_dump_node"]:
+            mine = nodes.get(row["dump_node"])
+            if mine is None or (mine["kernels"] != row["kernels"]
+                    or abs(mine["median_us"] * 1000 - row["median_ns"]) > 1e-6
+                    or abs(mine["p95_us"] * 1000 - row["p95_ns"]) > 1e-6):
+                bad.append(f"{name}: {row['dump_node']}")
+    print(f"{name}: {right} of {len(want)} right, {sure} sure, "
+          f"{wrong_sure} of them wrong")
+    return bad
+
+
+def changed(source, folder, name, *statements):
+    path = pathlib.Path(folder) / f"{name}.sqlite"
+    shutil.copyfile(source, path)
+    path.chmod(0o644)
+    db = sqlite3.connect(path)
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+    return path
+
+
+def main():
+    shared = common.shared()
+    truth = json.load(
+        open(shared / "goldens/llama_32l_decode_graph_truth.json"))
+    dump = shared / "dumps" / truth["source_dump"]
+    trace = shared / "traces/nsys/llama_32l_decode_graph.sqlite"
+    table = "CUPTI_ACTIVITY_KIND_KERNEL"
+    bad = check("as it is", kernels(trace, dump), truth, True, 0.98, 0.7)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, least, certain, statements in [
+                ("no graph ids", 0.98, 0.7,
+                 [f"alter table {table} drop column graphId"]),
+                ("unknown names", 0.9, 0,
+                 ["update StringIds set value = 'k' || id where id in (select "
+                  f"demangledName from {table} union select shortName from "
+                  f"{table})"])]:
+            path = changed(trace, folder, "copy", *statements)
+            bad += check(name, kernels(path, dump), truth, True, least, certain)
+        # A layer with its kernels.
+        out = pathlib.Path(folder) / "layer.json"
+        common.lamina("graph", "layer", dump, "-n", "5", "--trace", trace,
+                      "-o", out)
+        layer = json.load(open(out))
+        want = [r for r in truth["per_layer"] if r["layer"] == 5][0]
+        total = sum(k["duration_us"] for n in layer["nodes"]
+                    for k in n.get("trace_kernels", []))
+        if (layer["trace_summary"]["kernel_count"] != want["kernel_count"]
+                or layer["trace_summary"]["num_streams"] != want["num_streams"]
+                or abs(layer["trace_summary"]["total_duration_us"] - total)
+                > 1e-6):
+            bad.append(f"layer 5: {layer['trace_summary']}, expected {want}")
+        listed = json.load(open(pathlib.Path(folder) / "layer_kernels.json"))
+        if listed["num_layers_detected"] != 32 or listed["num_replays"] != 20:
+            bad.append("kernels file: other counts")
+        if len(listed["layers"]["5"]["kernels"]) != want["kernel_count"]:
+            bad.append("kernels file: other kernels")
+    for line in bad[:20]:
+        print(line)
+    print(f"{len(bad)} differences")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
