@@ -228,8 +228,15 @@ def main():
         traces = shared / "traces"
         if traces.is_dir():
             for model in ("qwen1.5-0.5b", "falconsai-vit"):
-                check_sums(checks, model, traces / f"h100-{model}.json.gz",
-                           traces / f"mi300-{model}.json.gz")
+                tables = check_sums(checks, model,
+                                    traces / f"h100-{model}.json.gz",
+                                    traces / f"mi300-{model}.json.gz")
+                # Both sides name the modules of one model.
+                both = [r for r in tables["diff_ops"]
+                        if r["count_a"] and r["count_b"]]
+                checks.true(f"{model}: matched ops", len(both) > 100)
+                checks.equal(f"{model}: modules of matched ops differ",
+                             [r for r in both if r["module_b"]], [])
             for path in sorted(traces.glob("*.json.gz")):
                 if "rocprof" not in path.name:
                     check_self(checks, path)

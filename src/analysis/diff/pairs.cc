@@ -170,6 +170,10 @@ class Collector {
     if (module == StringPool::kEmpty) module = b.Module(j);
     const StringId title = a.Title(i);
     OpRow& row = Op(title, module, dims, types, change);
+    const StringId module_b = b.Module(j);
+    if (module_b != module && module_b != StringPool::kEmpty &&
+        !row.module_b.valid())
+      row.module_b = module_b;
     Count(row, 0, i, time[0]);
     Count(row, 1, j, time[1]);
     AddKernelPairs(title, work, kernels);

@@ -34,6 +34,7 @@ using PerSide = std::array<T, 2>;
 
 struct OpRow {
   StringId op, module;
+  StringId module_b;       // of the first call in B where it differs
   PerSide<StringId> dims;  // invalid: not recorded
   PerSide<StringId> types;
   Change change = Change::kChanged;

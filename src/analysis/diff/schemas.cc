@@ -60,6 +60,8 @@ Schema OpsSchema() {
        {"count_b", ColumnType::kInt, "Calls in B."},
        {"ratio", ColumnType::kReal,
         "Time in B by time in A; empty unless both have it."},
+       {"module_b", ColumnType::kText,
+        "Path of the module in B where it differs.", Shown::kHidden},
        {"shapes_b", ColumnType::kText, "Shapes in B where they differ.",
         Shown::kHidden},
        {"types_a", ColumnType::kText, "Types of its inputs in A.",

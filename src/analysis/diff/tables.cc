@@ -107,6 +107,7 @@ class Writer {
               ? Value(static_cast<double>(row.time_ns[1]) /
                       static_cast<double>(row.time_ns[0]))
               : Value(),
+          Text(row.module_b),
           both && row.dims[0] != row.dims[1] ? Text(row.dims[1]) : Value(),
           Text(row.types[0]), Text(row.types[1]), row.uid[0], row.uid[1]);
     }
