@@ -260,9 +260,21 @@ void LineReader::ReadEvent(std::string_view bytes, uint64_t offset,
 }
 
 // The number of the instruction that an event ran; kNoRow for none.
-uint32_t LineReader::InstructionOf(const Event& event, std::string_view op) {
-  (void)event;
+uint32_t LineReader::InstructionOf(std::string_view op) {
   if (op.empty()) return kNoRow;
+  // A name that stays where it is needs to be looked up once.
+  const int64_t program = stats_.Int(StatKey::kProgramId);
+  const bool stays = program != kNoInt && stats_.Has(StatKey::kHloOp) &&
+                     stats_[StatKey::kHloOp].by_reference &&
+                     stats_[StatKey::kHloOp].text.data() == op.data();
+  if (!stays) return FindInstruction(op);
+  const auto [it, is_new] = instructions_.try_emplace(
+      std::pair(static_cast<const void*>(op.data()), program), kNoRow);
+  if (is_new) it->second = FindInstruction(op);
+  return it->second;
+}
+
+uint32_t LineReader::FindInstruction(std::string_view op) {
   Programs::Query query;
   query.op = op;
   query.module = stats_.Text(StatKey::kHloModule);
@@ -288,8 +300,19 @@ uint32_t LineReader::CollectiveOf(uint32_t instruction) {
   return rows_.segment().AddCollective(programs_.ran(instruction).collective);
 }
 
+StringId LineReader::NameOf(const Event& event) {
+  if (event.name == nullptr) return rows_.names().Intern("");
+  if (!event.name->id.valid())
+    event.name->id = rows_.names().Intern(event.name->name);
+  return event.name->id;
+}
+
 void LineReader::DeviceEvent(const Line& line, const Event& event) {
-  Kind kind = DeviceKindOf(event.text);
+  Kind kind = Kind::kKernel;
+  if (event.name != nullptr) {
+    if (!event.name->kind) event.name->kind = DeviceKindOf(event.text);
+    kind = *event.name->kind;
+  }
   if (stats_.Has(StatKey::kMemcpyDetails)) kind = Kind::kMemcpy;
   if (stats_.Has(StatKey::kMemsetDetails)) kind = Kind::kMemset;
   trace::DeviceArgs args;
@@ -313,9 +336,8 @@ void LineReader::DeviceEvent(const Line& line, const Event& event) {
     }
     args.config = rows_.names().InternConfig(config);
   }
-  const StringId name = rows_.names().Intern(event.text);
-  const uint32_t instruction =
-      InstructionOf(event, stats_.Text(StatKey::kHloOp));
+  const StringId name = NameOf(event);
+  const uint32_t instruction = InstructionOf(stats_.Text(StatKey::kHloOp));
   const int64_t duration = event.end_ns - event.start_ns;
   if (instruction == kNoRow && kind == Kind::kKernel) {
     pending_.nameless.push_back({args, event.start_ns, duration, event.offset,
@@ -327,11 +349,11 @@ void LineReader::DeviceEvent(const Line& line, const Event& event) {
                                  instruction, kNoRow, name});
   }
   args.collective = CollectiveOf(instruction);
-  const std::string_view category = kind == Kind::kKernel   ? "kernel"
-                                    : kind == Kind::kMemcpy ? "gpu_memcpy"
-                                                            : "gpu_memset";
-  rows_.AddSlice(event.start_ns, duration, name, kind, rows_.Category(category),
-                 line.track, event.offset, rows_.segment().AddDevice(args));
+  const uint8_t category = kind == Kind::kKernel   ? rows_.kernel
+                           : kind == Kind::kMemcpy ? rows_.memcpy
+                                                   : rows_.memset;
+  rows_.AddSlice(event.start_ns, duration, name, kind, category, line.track,
+                 event.offset, rows_.segment().AddDevice(args));
 }
 
 void LineReader::HostEvent(const Line& line, const Event& event) {
@@ -340,7 +362,7 @@ void LineReader::HostEvent(const Line& line, const Event& event) {
     MemoryEvent(line, event);
     return;
   }
-  const StringId name = rows_.names().Intern(event.text);
+  const StringId name = NameOf(event);
   const int64_t correlation = stats_.Int(StatKey::kCorrelationId);
   if (correlation != kNoInt && correlation != 0) {
     pending_.calls.push_back({correlation, event.start_ns, event.end_ns,
@@ -354,18 +376,17 @@ void LineReader::HostEvent(const Line& line, const Event& event) {
   if (event.text.ends_with(":XLA GPU module"))
     pending_.modules.push_back({line.track, event.start_ns, event.end_ns});
   if (event.text.starts_with('$')) {
-    rows_.AddSlice(event.start_ns, duration, name, Kind::kPython,
-                   rows_.Category("python_function"), line.track, event.offset,
-                   rows_.segment().AddPython({}));
+    rows_.AddSlice(event.start_ns, duration, name, Kind::kPython, rows_.python,
+                   line.track, event.offset, rows_.segment().AddPython({}));
     return;
   }
   trace::OpArgs args;
   args.sequence = stats_.Int(StatKey::kStepNum);
-  const std::string_view category =
-      args.sequence != kNoInt ? trace::kStepCategory : "user_annotation";
+  const uint8_t category =
+      args.sequence != kNoInt ? rows_.step : rows_.annotation;
   rows_.AddSlice(
-      event.start_ns, duration, name, Kind::kAnnotation,
-      rows_.Category(category), line.track, event.offset,
+      event.start_ns, duration, name, Kind::kAnnotation, category, line.track,
+      event.offset,
       args.sequence != kNoInt ? rows_.segment().AddOp(args) : kNoRow);
 }
 
@@ -426,11 +447,10 @@ void LineReader::Handovers(const Line& line, const Event& event) {
 
 void LineReader::TpuEvent(const Line& line, const Event& event) {
   const int64_t duration = event.end_ns - event.start_ns;
-  const StringId name = rows_.names().Intern(event.text);
+  const StringId name = NameOf(event);
   if (line.tpu == Line::Tpu::kOps) {
     tpu_ops_.push_back({event.start_ns, event.end_ns, event.offset,
-                        InstructionOf(event, InstructionNameOf(event.text)),
-                        name});
+                        InstructionOf(InstructionNameOf(event.text)), name});
     return;
   }
   if (line.tpu == Line::Tpu::kModules) {

@@ -87,7 +87,9 @@ class LineReader {
   void TpuEvent(const Line& line, const Event& event);
   void EmitTpuOps(const Line& line);
   void Handovers(const Line& line, const Event& event);
-  uint32_t InstructionOf(const Event& event, std::string_view op);
+  StringId NameOf(const Event& event);
+  uint32_t InstructionOf(std::string_view op);
+  uint32_t FindInstruction(std::string_view op);
   uint32_t CollectiveOf(uint32_t instruction);
   void Lost(std::string_view reason, std::string_view text, uint64_t offset) {
     diagnostics_.Add(trace::Effect::kLost, reason, text, offset);
@@ -102,6 +104,8 @@ class LineReader {
   Stats stats_;
   std::deque<std::string> unpacked_;
   std::vector<TpuOp> tpu_ops_;
+  // By place of the op's name and program.
+  absl::flat_hash_map<std::pair<const void*, int64_t>, uint32_t> instructions_;
 };
 
 }  // namespace lamina::ingest::xplane

@@ -63,6 +63,8 @@ int64_t WholeElements(double elements) {
 size_t Programs::Add(const Plane& metadata) {
   size_t damaged = 0;
   for (const auto& [key, name] : metadata.event_names) {
+    // The same program again: a file written twice.
+    if (modules_.contains(key)) continue;
     for (protobuf::Walker list(name.stats); list.Next();) {
       std::string_view bytes;
       for (protobuf::Walker stat(list->bytes); stat.Next();) {

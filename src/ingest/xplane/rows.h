@@ -77,7 +77,18 @@ struct Pending {
 class Rows {
  public:
   Rows(trace::TraceBuilder* builder, trace::LocalNames* names)
-      : builder_(builder), names_(names), segment_(names) {}
+      : kernel(names->InternCategory(names->Intern("kernel"))),
+        memcpy(names->InternCategory(names->Intern("gpu_memcpy"))),
+        memset(names->InternCategory(names->Intern("gpu_memset"))),
+        python(names->InternCategory(names->Intern("python_function"))),
+        annotation(names->InternCategory(names->Intern("user_annotation"))),
+        step(names->InternCategory(names->Intern(trace::kStepCategory))),
+        builder_(builder),
+        names_(names),
+        segment_(names) {}
+
+  // Numbers of categories.
+  const uint8_t kernel, memcpy, memset, python, annotation, step;
 
   trace::Segment& segment() { return segment_; }
   trace::LocalNames& names() { return *names_; }

@@ -141,7 +141,10 @@ void Plane::AddStat(std::string_view message, Stats& target,
       case 7: {
         stat.is_text = true;
         const auto it = stat_names.find(walk->Int());
-        if (it != stat_names.end()) stat.text = it->second;
+        if (it != stat_names.end()) {
+          stat.text = it->second;
+          stat.by_reference = true;
+        }
         break;
       }
       case 8:

@@ -9,12 +9,15 @@
 #include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/protobuf/stream.h"
+#include "base/string_pool.h"
 #include "trace/diagnostics.h"
+#include "trace/kinds.h"
 
 namespace lamina::ingest::xplane {
 
@@ -77,6 +80,7 @@ struct Stat {
   int64_t integer = 0;
   double real = 0;
   std::string_view text;
+  bool by_reference = false;  // `text` is a name of the plane and stays there
 
   double Number() const {
     return is_real ? real : static_cast<double>(integer);
@@ -115,6 +119,9 @@ struct EventName {
   std::string name;
   std::string display_name;
   std::string stats;  // its XStat messages, each behind its tag and length
+  // Of the reader's names; set on first use.
+  mutable StringId id;
+  mutable std::optional<trace::Kind> kind;  // as a device event
 };
 
 struct Plane {
