@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/common/database.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+namespace lamina::ingest {
+namespace {
+
+// A database file in memory, made by statements.
+std::string MakeDatabase(const std::string& statements) {
+  sqlite3* connection = nullptr;
+  EXPECT_EQ(sqlite3_open(":memory:", &connection), SQLITE_OK);
+  char* error = nullptr;
+  EXPECT_EQ(
+      sqlite3_exec(connection, statements.c_str(), nullptr, nullptr, &error),
+      SQLITE_OK)
+      << (error != nullptr ? error : "");
+  sqlite3_int64 size = 0;
+  unsigned char* bytes = sqlite3_serialize(connection, "main", &size, 0);
+  std::string out(reinterpret_cast<char*>(bytes), static_cast<size_t>(size));
+  sqlite3_free(bytes);
+  sqlite3_close(connection);
+  return out;
+}
+
+std::unique_ptr<Database> Open(const std::string& bytes) {
+  auto database = Database::OpenBytes("test.db", bytes);
+  EXPECT_TRUE(database.has_value())
+      << (database ? std::string() : database.error().ToString());
+  return database ? std::move(*database) : nullptr;
+}
+
+TEST(Database, ListsOrdinaryTables) {
+  const auto database = Open(
+      MakeDatabase("CREATE TABLE a(id INTEGER PRIMARY KEY, \"two words\" TEXT);"
+                   "CREATE TABLE b(x, y, PRIMARY KEY(x, y));"
+                   "CREATE VIEW v AS SELECT 1 AS id;"
+                   "CREATE INDEX i ON b(y);"));
+  ASSERT_EQ(database->tables().size(), 2u);
+  const DatabaseTable* a = database->Find("A");  // names ignore case
+  ASSERT_NE(a, nullptr);
+  EXPECT_TRUE(a->Has("Two Words"));
+  EXPECT_FALSE(a->Has("three"));
+  EXPECT_EQ(a->primary_key, "id");
+  EXPECT_EQ(database->Find("b")->primary_key, "");
+  EXPECT_EQ(database->Find("v"), nullptr);
+}
+
+TEST(Database, ReadsColumnsByNameAndType) {
+  const auto database = Open(
+      MakeDatabase("CREATE TABLE t(a, b, c); INSERT INTO t VALUES "
+                   "(7, 'text', 1.5), (2.0, 8, NULL), (2.5, x'00', 9e18);"));
+  Rows rows = database->Scan(database->Find("t"), {"b", "missing", "a", "c"});
+  ASSERT_TRUE(rows.Next());
+  EXPECT_EQ(rows.Text(0), "text");
+  EXPECT_EQ(rows.Int(0), std::nullopt);
+  EXPECT_EQ(rows.Int(1), std::nullopt);
+  EXPECT_EQ(rows.IntOr(1, -1), -1);
+  EXPECT_EQ(rows.Int(2), 7);
+  EXPECT_EQ(rows.Real(3), 1.5);
+  EXPECT_EQ(rows.Int(3), std::nullopt);
+  ASSERT_TRUE(rows.Next());
+  EXPECT_EQ(rows.Int(0), 8);
+  EXPECT_EQ(rows.Text(0), std::nullopt);
+  EXPECT_EQ(rows.Int(2), 2);
+  EXPECT_EQ(rows.Real(3), std::nullopt);
+  ASSERT_TRUE(rows.Next());
+  EXPECT_EQ(rows.Text(0), std::nullopt);
+  EXPECT_EQ(rows.Int(2), std::nullopt);
+  // Beyond what a double holds exactly.
+  EXPECT_EQ(rows.Int(3), std::nullopt);
+  EXPECT_FALSE(rows.Next());
+  EXPECT_EQ(rows.count(), 3u);
+  EXPECT_EQ(rows.damage(), "");
+}
+
+TEST(Database, ScansAMissingTableAsEmpty) {
+  const auto database = Open(MakeDatabase("CREATE TABLE t(a);"));
+  Rows rows = database->Scan(database->Find("other"), {"a"});
+  EXPECT_FALSE(rows.Next());
+  EXPECT_EQ(rows.damage(), "");
+}
+
+TEST(Database, LooksUpByKey) {
+  const auto database =
+      Open(MakeDatabase("CREATE TABLE t(id INTEGER PRIMARY KEY, text TEXT);"
+                        "INSERT INTO t VALUES (3, 'three'), (5, 'five');"));
+  const auto rows = database->Lookup(database->Find("t"), {"text"}, "id");
+  rows->Restart(5);
+  ASSERT_TRUE(rows->Next());
+  EXPECT_EQ(rows->Text(0), "five");
+  rows->Restart(4);
+  EXPECT_FALSE(rows->Next());
+  rows->Restart(3);
+  ASSERT_TRUE(rows->Next());
+  EXPECT_EQ(rows->Text(0), "three");
+}
+
+TEST(Database, HostileNamesAreQuoted) {
+  const auto database =
+      Open(MakeDatabase("CREATE TABLE \"a\"\"; DROP TABLE b; --\"(\"c\"\"d\");"
+                        "INSERT INTO \"a\"\"; DROP TABLE b; --\" VALUES (4);"
+                        "CREATE TABLE b(x);"));
+  ASSERT_EQ(database->tables().size(), 2u);
+  Rows rows = database->Scan(&database->tables()[0], {"c\"d"});
+  ASSERT_TRUE(rows.Next());
+  EXPECT_EQ(rows.Int(0), 4);
+}
+
+TEST(Database, RefusesWhatIsNoDatabase) {
+  EXPECT_FALSE(Database::OpenBytes("x", ""));
+  EXPECT_FALSE(Database::OpenBytes("x", std::string(5000, 'x')));
+  EXPECT_FALSE(
+      Database::OpenBytes("x", std::string(kSqliteMagic) + "and nothing"));
+  EXPECT_FALSE(Database::Open("/no/such/file"));
+}
+
+// Any byte of the file may be wrong: the scan ends, says why, and never has
+// more rows than the file has room for.
+TEST(Database, SurvivesDamageAnywhere) {
+  std::string statements = "CREATE TABLE t(a INTEGER, b TEXT);";
+  for (int i = 0; i < 400; ++i) {
+    statements += "INSERT INTO t VALUES (" + std::to_string(i) + ", 'row " +
+                  std::to_string(i) + "');";
+  }
+  const std::string whole = MakeDatabase(statements);
+  uint64_t damaged = 0;
+  for (size_t at = 0; at < whole.size(); at += 37) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x55);
+    auto database = Database::OpenBytes("test.db", bytes);
+    if (!database) continue;
+    Rows rows = (*database)->Scan((*database)->Find("t"), {"a", "b"});
+    while (rows.Next()) {
+      rows.Int(0);
+      rows.Text(1);
+    }
+    EXPECT_LE(rows.count(), whole.size());
+    damaged += !rows.damage().empty();
+  }
+  EXPECT_GT(damaged, 0u);
+  for (size_t size = 0; size < whole.size(); size += 511) {
+    auto database = Database::OpenBytes("test.db", whole.substr(0, size));
+    if (!database) continue;
+    EXPECT_EQ((*database)->missing_bytes(), whole.size() - size);
+    Rows rows = (*database)->Scan((*database)->Find("t"), {"a"});
+    while (rows.Next()) {
+    }
+    EXPECT_LE(rows.count(), 400u);
+  }
+}
+
+}  // namespace
+}  // namespace lamina::ingest
