@@ -295,8 +295,15 @@ class OpTables {
           std::unique(launchers[row].begin(), launchers[row].end()) -
           launchers[row].begin());
     }
+    // In a recording of the device alone, kernel names say what work is.
     for (const SliceId s : trace_.device_slices()) {
-      if (!tree_.launch(s).valid()) rows[unlinked].slices.push_back(s);
+      if (tree_.launch(s).valid()) continue;
+      size_t row = unlinked;
+      if (tree_.unlinked(s) == tree::Unlinked::kNoHost) {
+        row = context_.device.communication(s) ? collective
+                                               : context_.device.family(s);
+      }
+      rows[row].slices.push_back(s);
     }
     struct Sum {
       const Row* row;
