@@ -173,6 +173,25 @@ def check_file(checks, name, text, page):
         len(json.dumps(d)) for d in page.data.values()) < 300_000)
 
 
+# What the folders of web/src may import; a view knows no other view.
+MAY_IMPORT = {"data": {"data"}, "ui": {"data", "ui"},
+              "draw": {"data", "draw", "ui"},
+              "views": {"data", "draw", "ui"}}
+
+
+def check_imports(checks):
+    source = ROOT / "web/src"
+    for file in sorted(source.glob("*/*.ts")):
+        if file.name == "list.ts":
+            continue
+        folder = file.parent.name
+        for path in re.findall(r'from\s+"(\.[^"]+)"',
+                               file.read_text(encoding="utf-8")):
+            target = (file.parent / path).resolve().parent.name
+            checks.true(f"{folder}/{file.name} imports {path}",
+                        target in MAY_IMPORT[folder])
+
+
 def check_limits(checks, trace, folder):
     """A smaller page has fewer host events and every device event."""
     counts = []
@@ -205,6 +224,7 @@ def main():
             print("skipped: this build has no report page (node is missing)")
             sys.exit(77)
         checks = Checks()
+        check_imports(checks)
         traces = sorted(SAMPLES.glob("[!r]*.json.gz"))
         traces = [t for t in traces if ".truth." not in t.name]
         for extra in ("h100-owlv2", "sglang-qwen3-8b-prefilldecode",
