@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <map>
 
 namespace lamina::cudagraph {
 namespace {
@@ -52,6 +53,114 @@ void ByOrder(const Sequence& capture, const Sequence& replay,
     match.alternatives = match.level == Level::kLcs
                              ? static_cast<uint32_t>(it->second.size())
                              : 1;
+  }
+}
+
+bool OnSeveralStreams(const Sequence& replay) {
+  return std::any_of(replay.streams.begin(), replay.streams.end(),
+                     [&](uint32_t s) { return s != replay.streams[0]; });
+}
+
+// Deals the capture out to the streams of the replay, each of which kept its
+// order: a launch goes to the stream that waits for its name, of several to
+// the one that goes on with it the longest. `step` 1 deals from the front, -1
+// from the back. Returns the partner of every element and whether another
+// stream waited, too; nothing when some launch finds no stream.
+struct Dealt {
+  std::vector<uint32_t> partners;
+  std::vector<uint32_t> waiting;  // streams that could have taken it
+};
+std::optional<Dealt> Deal(const Sequence& capture, const Sequence& replay,
+                          int step) {
+  const auto n = static_cast<int64_t>(capture.tokens.size());
+  std::map<uint32_t, std::vector<uint32_t>> queues;  // by stream
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t j = step > 0 ? k : n - 1 - k;
+    queues[replay.streams[static_cast<size_t>(j)]].push_back(
+        static_cast<uint32_t>(j));
+  }
+  std::map<uint32_t, size_t> heads;
+  Dealt dealt{std::vector<uint32_t>(replay.tokens.size()),
+              std::vector<uint32_t>(replay.tokens.size(), 0)};
+  const auto token_at = [&](int64_t k) {
+    return capture.tokens[static_cast<size_t>(step > 0 ? k : n - 1 - k)];
+  };
+  // A longer look ahead changes nothing that matters.
+  constexpr int64_t kLookAhead = 64;
+  for (int64_t k = 0; k < n; ++k) {
+    const std::vector<uint32_t>* best = nullptr;
+    uint32_t best_stream = 0;
+    int64_t longest = 0;
+    uint32_t waiting = 0;
+    for (const auto& [stream, queue] : queues) {
+      const size_t head = heads[stream];
+      int64_t run = 0;
+      while (run < kLookAhead && k + run < n &&
+             head + static_cast<size_t>(run) < queue.size() &&
+             replay.tokens[queue[head + static_cast<size_t>(run)]] ==
+                 token_at(k + run))
+        ++run;
+      waiting += run > 0;
+      if (run > longest) {
+        longest = run;
+        best = &queue;
+        best_stream = stream;
+      }
+    }
+    if (best == nullptr) return std::nullopt;
+    const uint32_t j = (*best)[heads[best_stream]++];
+    dealt.partners[j] = static_cast<uint32_t>(step > 0 ? k : n - 1 - k);
+    dealt.waiting[j] = waiting;
+  }
+  return dealt;
+}
+
+// Several streams with the kernels of the capture. Dealing without a choice
+// from either end is the only way; else a kernel is by position when neither
+// end had a choice for it. False when the streams are no parts of the capture.
+bool ByStreams(const Sequence& capture, const Sequence& replay,
+               std::vector<Match>& matches) {
+  const auto front = Deal(capture, replay, 1);
+  const auto back = Deal(capture, replay, -1);
+  if (!front || !back) return false;
+  const auto free_choice = [](const Dealt& dealt) {
+    return std::any_of(dealt.waiting.begin(), dealt.waiting.end(),
+                       [](uint32_t count) { return count > 1; });
+  };
+  const bool only = !free_choice(*front) || !free_choice(*back);
+  for (size_t j = 0; j < matches.size(); ++j) {
+    const uint32_t waiting = std::max(front->waiting[j], back->waiting[j]);
+    const bool agreed = front->partners[j] == back->partners[j];
+    matches[j].partner = front->partners[j];
+    if (only || (agreed && waiting == 1)) {
+      matches[j].level = Level::kExact;
+    } else {
+      matches[j].level = Level::kLcs;
+      matches[j].alternatives = std::max(2U, waiting);
+    }
+  }
+  return true;
+}
+
+// A name that ran on several streams has no order: one partner on every
+// alignment of the whole is no proof.
+void DoubtSpreadNames(const Sequence& replay, std::vector<Match>& matches) {
+  absl::flat_hash_map<uint32_t, uint32_t> stream_of;
+  absl::flat_hash_map<uint32_t, uint32_t> spread;  // kernels of the name
+  for (size_t j = 0; j < replay.tokens.size(); ++j) {
+    const auto [it, is_new] =
+        stream_of.try_emplace(replay.tokens[j], replay.streams[j]);
+    if (it->second != replay.streams[j]) spread[replay.tokens[j]] = 0;
+  }
+  for (const uint32_t token : replay.tokens) {
+    const auto it = spread.find(token);
+    if (it != spread.end()) ++it->second;
+  }
+  for (size_t j = 0; j < matches.size(); ++j) {
+    const auto it = spread.find(replay.tokens[j]);
+    if (it == spread.end() || matches[j].level != Level::kSure) continue;
+    matches[j].level = Level::kLcs;
+    matches[j].alternatives = it->second;
   }
 }
 
@@ -279,7 +388,9 @@ std::vector<Match> Align(const Sequence& capture, const Sequence& replay) {
       matches[j] = {j, Level::kExact};
     return matches;
   }
+  const bool several = OnSeveralStreams(replay);
   if (SameMultiset(capture.tokens, replay.tokens)) {
+    if (several && ByStreams(capture, replay, matches)) return matches;
     ByOrder(capture, replay, matches, Level::kFifo);
     return matches;
   }
@@ -290,6 +401,7 @@ std::vector<Match> Align(const Sequence& capture, const Sequence& replay) {
     ByOrder(capture, replay, matches, Level::kLcs);
   } else {
     Lcs(capture.tokens, replay.tokens).Run(matches);
+    if (several) DoubtSpreadNames(replay, matches);
   }
   FillGaps(capture, replay, matches);
   return matches;
