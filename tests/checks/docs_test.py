@@ -56,6 +56,14 @@ def matches(found, expected):
     return re.fullmatch(pattern, found) is not None
 
 
+def check_links(checks, page, text):
+    """Links to files of the project lead somewhere."""
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if "://" not in target:
+            checks.true(f"{page.name}: link to {target}",
+                        (page.parent / target).exists())
+
+
 def main():
     arguments = [a for a in sys.argv[2:] if a != "--update"]
     update = "--update" in sys.argv
@@ -64,6 +72,7 @@ def main():
     checks = Checks()
     for page in pages:
         text = page.read_text()
+        check_links(checks, page, text)
         with temporary() as folder:
             for name in ("samples", "data"):
                 os.symlink(ROOT / name, pathlib.Path(folder) / name)
