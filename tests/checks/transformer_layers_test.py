@@ -132,6 +132,12 @@ def main():
                             detector)
             checks.equal(f"{name}, {detector}: layers of every pass",
                          {p["layers"] for p in tables["passes"]}, {count})
+    # Forward and backward pass of a layer are one layer of one pass.
+    tables = layers(SAMPLES / "train_step.json.gz")
+    checks.equal("train_step: layers of every pass",
+                 [p["layers"] for p in tables["passes"]], [4, 4])
+    checks.equal("train_step: kernels of every layer",
+                 {r["kernels"] for r in tables["layers"]}, {23})
     folder = shared()
     for path in traces(folder):
         check_conservation(checks, path)

@@ -90,7 +90,6 @@ class Finder {
     const tree::Modules& modules = context_.modules;
     std::map<uint32_t, uint32_t> layer_of_call;  // call -> layer
     std::map<uint32_t, uint32_t> last_of_path;   // path -> layer
-    std::vector<SliceId> backward;
     for (const SliceId s : trace_.device_slices()) {
       const NodeId launch = context_.tree.launch(s);
       if (!launch.valid()) continue;
@@ -98,7 +97,13 @@ class Finder {
       while (call.valid() && !stack_of.contains(modules.call(call).path.value))
         call = modules.call(call).parent;
       if (!call.valid()) {
-        if (modules.OwnerOf(launch).backward) backward.push_back(s);
+        // The backward pass of a layer belongs to its last forward pass.
+        const auto owner = modules.OwnerOf(launch);
+        if (!owner.backward) continue;
+        ModulePathId path = owner.path;
+        while (path.valid() && !last_of_path.contains(path.value))
+          path = modules.path(path).parent;
+        if (path.valid()) Give(s, last_of_path.at(path.value));
         continue;
       }
       const ModulePathId path = modules.call(call).path;
@@ -113,13 +118,6 @@ class Finder {
       }
       last_of_path[path.value] = it->second;
       Give(s, it->second);
-    }
-    // The backward pass of a layer belongs to it.
-    for (const SliceId s : backward) {
-      ModulePathId path = modules.OwnerOf(context_.tree.launch(s)).path;
-      while (path.valid() && !last_of_path.contains(path.value))
-        path = modules.path(path).parent;
-      if (path.valid()) Give(s, last_of_path.at(path.value));
     }
   }
 
@@ -369,19 +367,26 @@ class Finder {
   }
 
   // Copies, fills and kernels of other streams join the layer during which
-  // they start.
+  // they start: while a stream runs its kernels and no others.
   void Attach() {
     struct Span {
       int64_t device, start, end;
       uint32_t layer;
     };
     std::vector<Span> spans;
-    for (uint32_t i = 0; i < model_.layers.size(); ++i) {
-      const Layer& layer = model_.layers[i];
-      int64_t end = 0;
-      for (const SliceId s : layer.work) end = std::max(end, trace_.End(s));
-      spans.push_back(
-          {DeviceOf(trace_, layer.work[0]), FirstStart(layer), end, i});
+    for (const Lane& lane : lanes_) {
+      uint32_t last = kNone;
+      for (const SliceId s : lane.kernels) {
+        const uint32_t layer = layer_of_[s.value];
+        if (layer == kNone) {
+          last = kNone;
+          continue;
+        }
+        if (layer != last)
+          spans.push_back({lane.device, trace_.Start(s), 0, layer});
+        spans.back().end = std::max(spans.back().end, trace_.End(s));
+        last = layer;
+      }
     }
     std::stable_sort(
         spans.begin(), spans.end(), [](const Span& a, const Span& b) {
