@@ -143,8 +143,12 @@ std::vector<ClockFit> FitClocks(const JoinedGroup& group) {
 }
 
 int64_t RankClock::Align(int64_t t) const {
-  return t - offset_ns -
-         std::llround(drift * static_cast<double>(t - origin_ns));
+  const int64_t drifted =
+      std::llround(drift * static_cast<double>(t - origin_ns));
+  // Hostile clocks may lie centuries apart: wraps instead of overflowing.
+  return static_cast<int64_t>(static_cast<uint64_t>(t) -
+                              static_cast<uint64_t>(offset_ns) -
+                              static_cast<uint64_t>(drifted));
 }
 
 Clocks::Clocks(const std::vector<RankOrigin>& ranks, std::vector<ClockFit> fits,

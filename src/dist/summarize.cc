@@ -41,7 +41,13 @@ class Texts {
 // Times of a recording are relative to its base time where it has one.
 int64_t BaseOf(const Trace& trace) {
   const auto base = trace.info.base_time_ns;
-  return base && trace::IsUsableTime(*base) ? *base : 0;
+  if (!base || !trace::IsUsableTime(*base)) return 0;
+  // Hostile times: the sum must be a usable time as well.
+  const auto order = trace.device_slices();
+  const bool fits =
+      trace::IsUsableTime(*base + trace.first_ns) &&
+      (order.empty() || trace::IsUsableTime(*base + trace.Start(order.back())));
+  return fits ? *base : 0;
 }
 
 std::vector<CallStats> CollectStats(const Trace& trace,
