@@ -9,8 +9,10 @@ namespace {
 
 // In the order of --help.
 const CommandInfo kCommands[] = {
-    GraphPrintCommand(), GraphPipelineCommand(), GraphLayersCommand(),
-    GraphLayerCommand(), GraphKernelsCommand(),  GraphDiffCommand(),
+    GraphPrintCommand(),   GraphPipelineCommand(),   GraphLayersCommand(),
+    GraphLayerCommand(),   GraphKernelsCommand(),    GraphDiffCommand(),
+    GraphCensusCommand(),  GraphCandidatesCommand(), GraphRewriteCommand(),
+    GraphLogDiffCommand(), GraphReviewCommand(),
 };
 
 Run Add(CLI::App& app, Common& common) {

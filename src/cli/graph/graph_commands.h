@@ -14,5 +14,10 @@ CommandInfo GraphLayersCommand();
 CommandInfo GraphLayerCommand();
 CommandInfo GraphKernelsCommand();
 CommandInfo GraphDiffCommand();
+CommandInfo GraphCensusCommand();
+CommandInfo GraphCandidatesCommand();
+CommandInfo GraphRewriteCommand();
+CommandInfo GraphLogDiffCommand();
+CommandInfo GraphReviewCommand();
 
 }  // namespace lamina::cli

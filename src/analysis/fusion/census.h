@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which known fusions a dump holds: every rule against every graph of every
+// file, with what nearly matches and why not.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/dump.h"
+#include "graph/folder.h"
+#include "graph/layers/layers.h"
+#include "graph/passes/log.h"
+#include "graph/passes/rule_file.h"
+#include "lamina/result.h"
+
+namespace lamina::fusion {
+
+struct NearMiss {
+  std::string rule;   // empty: metadata that a node lacks
+  std::string layer;  // of the anchor
+  std::string node;   // where the deviation is
+  std::string other;  // the other user, of an extra_user
+  std::string anchor;
+  std::string miss;
+  std::string evidence;
+  uint32_t line = 0;  // of the node in the file
+};
+
+struct LayerCount {
+  std::string layer;
+  size_t matches = 0;
+  size_t possible = 0;
+  std::vector<std::string> anchors;
+};
+
+// One rule in one graph.
+struct RuleCount {
+  const graph::Rule* rule = nullptr;
+  size_t matches = 0;
+  size_t possible = 0;
+  std::vector<LayerCount> layers;  // in order of the graph
+  std::vector<NearMiss> near_misses;
+  std::map<std::string, size_t> rejected;  // by class
+  size_t already = 0;  // ops that its replacement leaves behind
+  size_t given_up = 0;
+};
+
+struct GraphCensus {
+  std::string graph;
+  std::vector<RuleCount> rules;  // those with something to say
+  std::vector<NearMiss> metadata;
+};
+
+struct FileCensus {
+  graph::DumpFile file;
+  graph::Header header;
+  std::vector<GraphCensus> graphs;
+
+  // Matches of a rule over all graphs.
+  size_t Matches(const graph::Rule& rule) const;
+};
+
+struct CensusOptions {
+  std::vector<std::string> rules;  // names; empty: all
+  graph::OptionOf option;
+  std::shared_ptr<const graph::GroupRules> groups;
+};
+
+// The rules of one graph.
+GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
+                       const CensusOptions& options);
+FileCensus TakeCensus(const graph::DumpFile& file, const graph::Dump& dump,
+                      const graph::RuleSet& rules,
+                      const CensusOptions& options);
+
+// A number per layer for each node, by the weights that it consumes itself;
+// negative for none.
+// Nodes without weights can be said to be of two layers, so they do not keep a
+// match apart.
+std::vector<int32_t> OwnLayers(const graph::Graph& graph);
+
+// The class of near misses of a rule of which the second run has most more, as
+// "extra_user (2 more)"; empty when there is none. Of the dumps of a run the
+// one counts in which the rule matches most often.
+std::string GrownMiss(const std::vector<FileCensus>& before,
+                      const std::vector<FileCensus>& after,
+                      std::string_view rule);
+
+// Tables `census_rules`, `near_misses`, `census` and, for several files,
+// `census_stages`; notes with conflicts between the log and the dumps. `log`
+// may be null.
+ResultSet CensusTables(const std::vector<FileCensus>& files,
+                       const graph::RuleSet& rules,
+                       const graph::TransformLog* log);
+
+}  // namespace lamina::fusion

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph candidates: what could be fused, and what that is worth.
+#include <algorithm>
+#include <filesystem>
+
+#include "analysis/fusion/candidates.h"
+#include "base/byte_sink.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "cli/graph/rule_input.h"
+
+namespace lamina::cli {
+namespace {
+
+constexpr size_t kShownCandidates = 20;
+
+struct Options {
+  std::string input;
+  std::string section;
+  std::string tree;
+  std::string log;
+  std::vector<std::string> bind;
+  std::vector<std::string> without;
+  size_t min_layers = 0;
+  bool template_text = false;
+};
+
+// "s72=1".
+Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
+  graph::Bindings out;
+  for (const std::string& text : texts) {
+    const size_t at = text.find('=');
+    const auto value = at == std::string::npos ? std::optional<int64_t>()
+                                               : ParseInt(text.substr(at + 1));
+    if (!value || *value <= 0 || at == 0) {
+      return Fail(UsageError("--bind: expected SYMBOL=NUMBER, found '" +
+                                 EscapeTerminal(text) + "'",
+                             "for example --bind s72=1,s70=128"));
+    }
+    out[text.substr(0, at)] = *value;
+  }
+  return out;
+}
+
+// The log of --log, or the one beside the dump.
+Result<std::optional<graph::TransformLog>> FindLog(const Options& options,
+                                                   const std::string& dump) {
+  namespace fs = std::filesystem;
+  std::string path = options.log;
+  if (path.empty()) {
+    const fs::path beside = fs::path(dump).parent_path() / "transform.log";
+    std::error_code error;
+    if (!fs::is_regular_file(beside, error)) return std::nullopt;
+    path = beside.string();
+  }
+  LAMINA_ASSIGN(graph::TransformLog log, graph::ReadTransformLog(path));
+  return log;
+}
+
+Result<int> RunCandidates(const Options& options, Common& common) {
+  LAMINA_ASSIGN(RuleInput rules, OpenRules(common));
+  for (const std::string& name : options.without) {
+    if (rules.set.Find(name) == nullptr) return Fail(UnknownRule(rules, name));
+    std::erase_if(rules.set.rules,
+                  [&](const graph::Rule& rule) { return rule.name == name; });
+  }
+  LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
+  fusion::CandidateOptions find;
+  LAMINA_ASSIGN(find.bindings, ParseBindings(options.bind));
+  std::optional<fusion::SourceIndex> tree;
+  if (!options.tree.empty()) {
+    const ScopedStage stage(&common.times, "scan");
+    LAMINA_ASSIGN(tree, fusion::ScanTree(options.tree));
+  }
+  LAMINA_ASSIGN(const GraphInput input,
+                OpenGraph(options.input, options.section, &common.times));
+  LAMINA_ASSIGN(const auto log, FindLog(options, input.path));
+  const fusion::KernelLookup lookup(*ops, tree ? &*tree : nullptr);
+  find.min_layers = options.min_layers;
+  find.rules = &rules.set;
+  find.groups = rules.groups.get();
+  find.ops = ops.get();
+  find.lookup = &lookup;
+  find.log = log ? &*log : nullptr;
+  fusion::Candidates found;
+  {
+    const ScopedStage stage(&common.times, "search");
+    found = fusion::FindCandidates(*input.graph, find);
+  }
+  const size_t top = common.top > 0 ? common.top : kShownCandidates;
+  if (options.template_text) {
+    const std::string text =
+        fusion::CandidateMarkdown(found, input.FileName(), top);
+    if (common.output != "-") {
+      LAMINA_TRY(WriteFile(common.output, text));
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+    return kFine;
+  }
+  Document document;
+  document.command = "graph candidates";
+  document.inputs = {input.path};
+  document.result = fusion::CandidateTables(
+      found, input.FileName(),
+      common.format == "table" ? top : found.list.size());
+  // The evidence of every kernel is for files.
+  if (common.format == "table") document.result.tables.pop_back();
+  if (tree && common.format != "table")
+    document.result.tables.push_back(fusion::SourceTable(*tree));
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dump", options->input,
+                 "Dump file, or a folder (its last dump)")
+      ->required();
+  app.add_option("--section", options->section,
+                 "GraphModule to look at (default: the largest)");
+  app.add_option("--tree", options->tree,
+                 "Source checkout of TensorRT-LLM to look up kernels in");
+  app.add_option("--log", options->log,
+                 "Log of the run (default: transform.log beside the dump)");
+  app.add_option("--bind", options->bind,
+                 "Sizes of symbols, like s72=1,s70=128")
+      ->delimiter(',');
+  app.add_option("--min-layers", options->min_layers,
+                 "Layers that must hold a form (default: half of them)");
+  app.add_option("--without-rule", options->without,
+                 "Leave out these rules: what they match is searched for");
+  app.add_flag("--template", options->template_text,
+               "Print a proposal per candidate as Markdown");
+  common.AddTo(app);
+  return [options, &common] { return RunCandidates(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphCandidatesCommand() {
+  return {"candidates", "What could be fused, with existing kernels and worth",
+          "lamina graph candidates dumps/001_export_export_to_gm.txt", &Add};
+}
+
+}  // namespace lamina::cli

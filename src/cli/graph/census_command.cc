@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph census: which known fusions a dump holds or nearly holds.
+#include <algorithm>
+#include <filesystem>
+
+#include "analysis/fusion/census.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "cli/graph/rule_input.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string input;
+  std::vector<std::string> rules;
+  std::string log;
+  bool explain = false;
+};
+
+// What a rule looks for and under which conditions.
+Table Explain(const graph::RuleSet& set,
+              const std::vector<std::string>& names) {
+  Table table({"fusion_rules",
+               "Rules of the census.",
+               {{"rule", ColumnType::kText, "Name of the transform."},
+                {"stage", ColumnType::kText, "Stage in which it runs."},
+                {"default", ColumnType::kText, "Whether it runs unasked."},
+                {"title", ColumnType::kText, "What it does."},
+                {"guards", ColumnType::kText, "Conditions."},
+                {"saves", ColumnType::kText, "What it saves."},
+                {"limits", ColumnType::kText, "What a dump does not show."},
+                {"file", ColumnType::kText, "File and line of the rule."}}});
+  for (const graph::Rule& rule : set.rules) {
+    if (!names.empty() &&
+        std::find(names.begin(), names.end(), rule.name) == names.end())
+      continue;
+    std::string guards;
+    for (const graph::Guard& guard : rule.guards) {
+      guards += (guards.empty() ? "" : "; ") + guard.text;
+      if (guard.visible != graph::Guard::Visible::kDump)
+        guards += " (" + std::string(graph::Name(guard.visible)) + ")";
+    }
+    table.Add(rule.name, rule.stage, graph::Name(rule.default_state),
+              rule.title, guards, rule.saves, rule.limits,
+              rule.file + ":" + std::to_string(rule.line));
+  }
+  return table;
+}
+
+// Rules with a match or a near miss.
+Table Found(const Table& table) {
+  Table out(table.schema());
+  const size_t matches = table.schema().IndexOf("matches");
+  const size_t misses = table.schema().IndexOf("near_misses");
+  for (size_t row = 0; row < table.rows(); ++row) {
+    if (table.Int(row, matches) == 0 && table.Int(row, misses) == 0) continue;
+    std::vector<Value> cells;
+    for (size_t column = 0; column < table.columns(); ++column)
+      cells.push_back(table.At(row, column));
+    out.AddRow(cells);
+  }
+  return out;
+}
+
+// The log of --log, or transform.log in the folder of the dumps.
+Result<std::optional<graph::TransformLog>> FindLog(const Options& options) {
+  namespace fs = std::filesystem;
+  std::string path = options.log;
+  if (path.empty()) {
+    std::error_code error;
+    if (!fs::is_directory(options.input, error)) return std::nullopt;
+    const fs::path beside = fs::path(options.input) / "transform.log";
+    if (!fs::exists(beside, error)) return std::nullopt;
+    path = beside.string();
+  }
+  LAMINA_ASSIGN(graph::TransformLog log, graph::ReadTransformLog(path));
+  return log;
+}
+
+Result<int> RunCensus(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const RuleInput rules, OpenRules(common));
+  for (const std::string& name : options.rules) {
+    if (rules.set.Find(name) == nullptr) return Fail(UnknownRule(rules, name));
+  }
+  Document document;
+  document.command = "graph census";
+  document.inputs = {options.input};
+  if (options.explain) {
+    document.result.tables.push_back(Explain(rules.set, options.rules));
+    LAMINA_TRY(Write(document, common));
+    return kFine;
+  }
+  fusion::CensusOptions census;
+  census.rules = options.rules;
+  census.groups = rules.groups;
+  LAMINA_ASSIGN(const auto log, FindLog(options));
+  std::vector<graph::DumpFile> files;
+  std::error_code error;
+  if (std::filesystem::is_directory(options.input, error)) {
+    LAMINA_ASSIGN(files, graph::ListDumps(options.input));
+  } else {
+    graph::DumpFile file;
+    graph::ParseDumpName(options.input, file);
+    files.push_back(file);
+  }
+  std::vector<fusion::FileCensus> counted;
+  for (const graph::DumpFile& file : files) {
+    LAMINA_ASSIGN(const graph::Dump dump,
+                  ReadGraphDump(file.path, {}, false, &common.times));
+    const ScopedStage stage(&common.times, "match");
+    counted.push_back(fusion::TakeCensus(file, dump, rules.set, census));
+  }
+  document.result =
+      fusion::CensusTables(counted, rules.set, log ? &*log : nullptr);
+  if (common.format == "table") {
+    for (Table& table : document.result.tables) {
+      if (table.name() == "census_rules") table = Found(table);
+    }
+    // Per layer and file by file is too much for a terminal.
+    const bool folder = files.size() > 1;
+    std::erase_if(document.result.tables, [&](const Table& table) {
+      return table.rows() == 0 || table.name() == "census" ||
+             (folder && table.name() != "census_stages" &&
+              options.rules.empty());
+    });
+  }
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dump", options->input, "Dump file or folder of dumps")
+      ->required();
+  app.add_option("--rule", options->rules, "Only these rules");
+  app.add_option("--log", options->log,
+                 "Log of the run (default: transform.log of the folder)");
+  app.add_flag("--explain", options->explain,
+               "List the rules with their conditions, and stop");
+  common.AddTo(app);
+  return [options, &common] { return RunCensus(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphCensusCommand() {
+  return {"census", "Known fusions: which match, which nearly match, and why",
+          "lamina graph census dumps/ --rule fuse_rmsnorm", &Add};
+}
+
+}  // namespace lamina::cli

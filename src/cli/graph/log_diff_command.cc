@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph log-diff: transforms that lost matches between two runs.
+#include "analysis/fusion/census.h"
+#include "analysis/fusion/log_diff.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/rule_input.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string a;
+  std::string b;
+  std::vector<std::string> dumps;
+  double max_drop = 0;
+  int64_t layers = 0;
+  bool all = false;
+};
+
+// Only what differs, unless asked for everything.
+Table Changed(const Table& table) {
+  Table out(table.schema());
+  const size_t verdict = table.schema().IndexOf("verdict");
+  for (size_t row = 0; row < table.rows(); ++row) {
+    if (table.At(row, verdict).text() == "same") continue;
+    std::vector<Value> cells;
+    for (size_t column = 0; column < table.columns(); ++column)
+      cells.push_back(table.At(row, column));
+    out.AddRow(cells);
+  }
+  return out;
+}
+
+// The census of every dump of a folder.
+Result<std::vector<fusion::FileCensus>> CountRun(const std::string& folder,
+                                                 const RuleInput& rules) {
+  LAMINA_ASSIGN(const auto files, graph::ListDumps(folder));
+  fusion::CensusOptions census;
+  census.groups = rules.groups;
+  std::vector<fusion::FileCensus> out;
+  for (const graph::DumpFile& file : files) {
+    LAMINA_ASSIGN(const graph::Dump dump, graph::ReadDump(file.path));
+    out.push_back(fusion::TakeCensus(file, dump, rules.set, census));
+  }
+  return out;
+}
+
+Result<int> RunLogDiff(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const graph::TransformLog a,
+                graph::ReadTransformLog(options.a));
+  LAMINA_ASSIGN(const graph::TransformLog b,
+                graph::ReadTransformLog(options.b));
+  fusion::LogDiffOptions diff;
+  diff.max_drop_percent = options.max_drop;
+  diff.layers = options.layers;
+  RuleInput rules;
+  std::vector<std::vector<fusion::FileCensus>> runs;
+  if (!options.dumps.empty()) {
+    LAMINA_ASSIGN(rules, OpenRules(common));
+    for (const std::string& folder : options.dumps) {
+      LAMINA_ASSIGN(auto run, CountRun(folder, rules));
+      runs.push_back(std::move(run));
+    }
+    diff.reason = [&runs](std::string_view transform) {
+      return fusion::GrownMiss(runs[0], runs[1], transform);
+    };
+  }
+  fusion::LogDiff found = fusion::CompareLogs(a, b, diff);
+  Document document;
+  document.command = "graph log-diff";
+  document.inputs = {options.a, options.b};
+  document.result = std::move(found.result);
+  if (common.format == "table" && !options.all) {
+    Table changed = Changed(document.result.tables[0]);
+    document.result.tables.clear();
+    if (changed.rows() > 0)
+      document.result.tables.push_back(std::move(changed));
+  }
+  if (found.regressions == 0) {
+    Note note;
+    note.id = "no_regression";
+    note.text = "No transform lost matches.";
+    document.result.notes.push_back(std::move(note));
+  }
+  LAMINA_TRY(Write(document, common));
+  return found.regressions > 0 ? kCheckFailed : kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("log_a", options->a, "Log of the run to compare with")
+      ->required();
+  app.add_option("log_b", options->b, "Log of the new run")->required();
+  app.add_option("--max-drop", options->max_drop,
+                 "Percent of its matches that a transform may lose")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_option("--layers", options->layers,
+                 "Layers of the model (default: guessed from the first log)")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--dumps", options->dumps,
+                 "Folders of dumps of both runs: say which kind of near miss "
+                 "took the matches")
+      ->expected(2);
+  app.add_flag("--all", options->all, "Also transforms that did not change");
+  common.AddTo(app);
+  return [options, &common] { return RunLogDiff(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphLogDiffCommand() {
+  return {"log-diff", "Transforms that lost matches between two runs",
+          "lamina graph log-diff before/transform.log after/transform.log",
+          &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph review: the checklist for a fusion, from two runs.
+#include <cstdio>
+#include <filesystem>
+
+#include "analysis/fusion/review.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/rule_input.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string before;
+  std::string after;
+  std::vector<std::string> logs;
+  std::string rule;
+  std::string config;
+  std::vector<std::string> overlays;
+  std::string tree;
+  bool note = false;
+};
+
+Result<fusion::Run> OpenRun(const std::string& folder, const std::string& log) {
+  namespace fs = std::filesystem;
+  fusion::Run run;
+  run.folder = folder;
+  LAMINA_ASSIGN(run.files, graph::ListDumps(folder));
+  std::string path = log;
+  std::error_code error;
+  const fs::path beside = fs::path(folder) / "transform.log";
+  if (path.empty() && fs::is_regular_file(beside, error))
+    path = beside.string();
+  if (!path.empty()) {
+    LAMINA_ASSIGN(run.log, graph::ReadTransformLog(path));
+  }
+  return run;
+}
+
+Result<int> RunReview(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const RuleInput rules, OpenRules(common));
+  fusion::ReviewInput input;
+  input.rule = rules.set.Find(options.rule);
+  if (input.rule == nullptr) return Fail(UnknownRule(rules, options.rule));
+  input.rules = &rules.set;
+  input.census.groups = rules.groups;
+  const auto log = [&](size_t i) {
+    return i < options.logs.size() ? options.logs[i] : std::string();
+  };
+  LAMINA_ASSIGN(input.before, OpenRun(options.before, log(0)));
+  LAMINA_ASSIGN(input.after, OpenRun(options.after, log(1)));
+  std::optional<graph::PipelineConfig> config;
+  if (!options.config.empty()) {
+    LAMINA_ASSIGN(config,
+                  graph::ReadPipelineConfig(options.config, options.overlays));
+    input.config = &*config;
+    input.overlays = options.overlays;
+  }
+  std::optional<fusion::SourceIndex> tree;
+  if (!options.tree.empty()) {
+    LAMINA_ASSIGN(tree, fusion::ScanTree(options.tree));
+    input.tree = &*tree;
+  }
+  LAMINA_ASSIGN(const fusion::Review review, fusion::ReviewFusion(input));
+  Document document;
+  document.command = "graph review";
+  document.inputs = {options.before, options.after};
+  document.result = fusion::ReviewTables(review);
+  LAMINA_TRY(Write(document, common));
+  if (options.note)
+    std::fprintf(common.output == "-" ? stdout : stderr, "\n%s",
+                 review.note.c_str());
+  return review.failed > 0 ? kCheckFailed : kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("before", options->before, "Dumps of the run before")
+      ->required();
+  app.add_option("after", options->after, "Dumps of the run after")->required();
+  app.add_option("--rule", options->rule, "The fusion under review")
+      ->required();
+  app.add_option("--log", options->logs,
+                 "Logs of both runs (default: transform.log of the folders)")
+      ->expected(1, 2);
+  app.add_option("--config", options->config,
+                 "Configuration of the pipeline, as for graph rewrite");
+  app.add_option("--overlay", options->overlays, "Files laid over it");
+  app.add_option("--tree", options->tree,
+                 "Source checkout to look for the registration and tests");
+  app.add_flag("--note", options->note, "Also print the note of the iteration");
+  common.AddTo(app);
+  return [options, &common] { return RunReview(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo GraphReviewCommand() {
+  return {"review", "The checklist for a fusion, answered from two runs",
+          "lamina graph review before/ after/ --rule fuse_rmsnorm --note",
+          &Add};
+}
+
+}  // namespace lamina::cli

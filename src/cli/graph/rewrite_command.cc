@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina graph rewrite: what the transforms of a configuration would make of a
+// dump.
+#include <algorithm>
+#include <cstdio>
+
+#include "analysis/fusion/rewrite_report.h"
+#include "base/byte_sink.h"
+#include "base/escape.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
+#include "cli/graph/rule_input.h"
+#include "graph/passes/pass.h"
+#include "graph/print.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string input;
+  std::string config;
+  std::vector<std::string> overlays;
+  std::vector<std::string> stages;
+  std::vector<std::string> assume;
+  std::string folder;
+  bool dump_all = false;
+};
+
+std::string DumpText(const graph::Dump& dump) {
+  graph::Header header = dump.header;
+  header.modules = static_cast<int64_t>(dump.graphs.size());
+  std::string out = graph::HeaderText(header);
+  for (const graph::Graph& graph : dump.graphs) graph::AppendGraph(out, graph);
+  return out;
+}
+
+Result<int> RunRewrite(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const RuleInput rules, OpenRules(common));
+  LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
+  LAMINA_ASSIGN(const graph::PipelineConfig config,
+                graph::ReadPipelineConfig(options.config, options.overlays,
+                                          options.stages));
+  LAMINA_ASSIGN(const std::string path, graph::PickDump(options.input));
+  LAMINA_ASSIGN(graph::Dump dump,
+                ReadGraphDump(path, {}, false, &common.times));
+  graph::DumpFile file;
+  graph::ParseDumpName(path, file);
+  const graph::PassRegistry registry(rules.set);
+  const bool write = !options.folder.empty();
+  if (write) LAMINA_TRY(MakeDirectory(options.folder));
+
+  fusion::RewriteReport report(*ops, file, config, registry);
+  report.Begin(dump);
+  graph::RunOptions run;
+  run.assume.insert(options.assume.begin(), options.assume.end());
+  std::string log;
+  int64_t number = file.number;
+  run.after = [&](const graph::PassReport& pass,
+                  const graph::Dump& now) -> Status {
+    ++number;
+    std::string name;
+    if (pass.changed || options.dump_all) {
+      char digits[24];
+      std::snprintf(digits, sizeof digits, "%03lld",
+                    static_cast<long long>(number));
+      name = std::string(digits) + "_" + pass.entry.stage + "_" +
+             pass.entry.transform + ".txt";
+      std::replace(name.begin(), name.end(), '/', '_');
+      if (write)
+        LAMINA_TRY(WriteFile(options.folder + "/" + name, DumpText(now)));
+    }
+    log += graph::SummaryLine(pass.entry, pass.time) + "\n";
+    report.Add(pass, now, number, write ? name : std::string());
+    return {};
+  };
+  {
+    const ScopedStage stage(&common.times, "rewrite");
+    LAMINA_TRY(graph::RunPasses(dump, config, registry, run));
+  }
+  if (write) {
+    LAMINA_TRY(WriteFile(options.folder + "/transform.log", log));
+    LAMINA_TRY(
+        WriteFile(options.folder + "/before_after.md", report.Markdown()));
+  }
+  Document document;
+  document.command = "graph rewrite";
+  document.inputs = {path, options.config};
+  document.result = report.Finish();
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(CLI::App& app, Common& common) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dump", options->input,
+                 "Dump to begin with, or a folder (its last dump)")
+      ->required();
+  app.add_option("--config", options->config,
+                 "Transforms to run, in the form of AutoDeploy's default.yaml")
+      ->required();
+  app.add_option("--overlay", options->overlays,
+                 "Files to lay over it, such as those of a model registry");
+  app.add_option("--stage-order", options->stages, "Another order of stages")
+      ->delimiter(',');
+  app.add_option("--assume", options->assume,
+                 "Ids of guards to take as given that a dump cannot show")
+      ->delimiter(',');
+  app.add_option("-d,--dump-dir", options->folder,
+                 "Write the dump after each transform that changed it, "
+                 "transform.log and before_after.md to this folder");
+  app.add_flag("--dump-all", options->dump_all,
+               "Also dumps of transforms that changed nothing");
+  common.AddTo(app);
+  return [options, &common] {
+    // -o names the folder too, unless a format for the table is asked for.
+    if (options->folder.empty() && common.output != "-" &&
+        common.format == "table") {
+      options->folder = common.output;
+      common.output = "-";
+    }
+    return RunRewrite(*options, common);
+  };
+}
+
+}  // namespace
+
+CommandInfo GraphRewriteCommand() {
+  return {"rewrite", "A dump as the transforms of a configuration leave it",
+          "lamina graph rewrite dumps/001_export_export_to_gm.txt --config "
+          "default.yaml -o out/",
+          &Add};
+}
+
+}  // namespace lamina::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fusion rules of a command: the built-in ones with those of --rules, a
+// folder laid out like data/ or one file of rules.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "graph/layers/rules.h"
+#include "graph/passes/rule_file.h"
+
+namespace lamina::cli {
+
+struct RuleInput {
+  rules::DataSet data;
+  graph::RuleSet set;
+  std::shared_ptr<const graph::GroupRules> groups;
+};
+
+// Warnings about rules go to stderr.
+Result<RuleInput> OpenRules(const Common& common);
+
+// The error for --rule NAME; names the nearest one.
+Error UnknownRule(const RuleInput& rules, const std::string& name);
+
+}  // namespace lamina::cli

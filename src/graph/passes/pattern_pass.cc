@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/passes/pattern_pass.h"
+
+#include <algorithm>
+
+#include "graph/dump.h"
+#include "graph/passes/merge_linears.h"
+#include "graph/print.h"
+
+namespace lamina::graph {
+namespace {
+
+// A condition that neither the dump nor the configuration answers.
+const Guard* OpenGuard(const GuardSummary& guards,
+                       const ApplyOptions& options) {
+  for (const Guard* const guard : guards.unknown) {
+    // A transform that is configured to run is configured by that.
+    const bool configured =
+        guard->visible == Guard::Visible::kConfig && guard->check.empty();
+    if (!configured && !options.assume.contains(guard->id)) return guard;
+  }
+  return nullptr;
+}
+
+class RuleApplier {
+ public:
+  RuleApplier(Graph& graph, const Rule& rule, const ApplyOptions& options)
+      : graph_(graph), rule_(rule), options_(options) {
+    state_.option = options.option;
+  }
+
+  Applied Run() {
+    do {
+      round_ = 0;
+      RunOnce();
+    } while (rule_.counting == Counting::kFixedPoint && round_ > 0);
+    return std::move(out_);
+  }
+
+ private:
+  void RunOnce() {
+    const OpIndex index(graph_);
+    FindOptions find;
+    find.option = options_.option;
+    // Nodes that this pass made have no layer.
+    find.layers = options_.layers;
+    if (!find.layers.empty()) find.layers.resize(graph_.size(), -1);
+    const RuleMatches found = FindRule(index, rule_, find);
+    for (const RuleMatch& match : found.matches) {
+      const Alternative& alternative = rule_.alternatives[match.alternative];
+      if (alternative.after.empty()) {
+        ++out_.left["the rule does not say what replaces this form"];
+        continue;
+      }
+      Replace(index, alternative, match.match.anchor());
+    }
+  }
+
+  void Replace(const OpIndex& index, const Alternative& alternative,
+               NodeId anchor) {
+    if (graph_[anchor].erased) return;
+    // An earlier replacement may have changed what is around the anchor.
+    const Guard* open = nullptr;
+    const auto accept = [&](Match& match) {
+      const GuardSummary guards = CheckGuards(
+          rule_, graph_, alternative.pattern, match, options_.option);
+      open = OpenGuard(guards, options_);
+      return guards.failed.empty();
+    };
+    const std::optional<Match> match =
+        Finder(index, alternative.pattern).Find(anchor, accept);
+    if (!match) return;
+    if (open != nullptr) {
+      ++out_.left["guard '" + open->id + "' is not visible in a dump"];
+      return;
+    }
+    const Replaced replaced =
+        graph::Replace(graph_, alternative, *match, state_);
+    if (!replaced.done) {
+      ++out_.left[replaced.reason];
+      return;
+    }
+    ++out_.matches;
+    ++round_;
+  }
+
+  Graph& graph_;
+  const Rule& rule_;
+  const ApplyOptions& options_;
+  RewriteState state_;
+  Applied out_;
+  size_t round_ = 0;
+};
+
+}  // namespace
+
+bool CanRewrite(const Rule& rule) {
+  if (!rule.native.empty() || !rule.rewrites.empty()) return true;
+  return std::any_of(rule.alternatives.begin(), rule.alternatives.end(),
+                     [](const Alternative& one) { return !one.after.empty(); });
+}
+
+Applied ApplyRule(Graph& graph, const Rule& rule, const ApplyOptions& options) {
+  if (rule.native == kMergeLinears) return MergeLinears(graph, rule, options);
+  if (rule.rewrites.empty()) return RuleApplier(graph, rule, options).Run();
+  Rule longer = rule;
+  longer.alternatives = rule.rewrites;
+  return RuleApplier(graph, longer, options).Run();
+}
+
+size_t CountReplacements(const Graph& graph, const Rule& rule) {
+  std::string text = HeaderText({}) + SectionHead(graph.name());
+  // The head and tail of a section are no lines of it.
+  for (const NodeId id : graph.nodes()) {
+    AppendNode(text, graph, id);
+    text += '\n';
+  }
+  auto copy = ParseDump("copy", std::move(text));
+  if (!copy || copy->graphs.empty()) return 0;
+  return ApplyRule(copy->graphs[0], rule, {}).matches;
+}
+
+}  // namespace lamina::graph

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/pattern/match.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "graph/target.h"
+
+namespace lamina::graph {
+namespace {
+
+// Patterns with fewer lines say too little for one of their ops to be another.
+constexpr size_t kMinLinesForOtherOp = 4;
+
+std::string Quoted(std::string_view text) {
+  constexpr size_t kMost = 40;
+  if (text.size() > kMost) text = text.substr(0, kMost);
+  return "'" + EscapeTerminal(text) + "'";
+}
+
+bool SameLiteral(std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  const auto x = ParseDouble(a);
+  const auto y = ParseDouble(b);
+  return x && y && *x == *y;
+}
+
+// Operands directly inside of a container.
+std::vector<OperandId> Items(const Graph& graph, OperandId container) {
+  std::vector<OperandId> out;
+  const uint32_t end = container.value + graph.operand(container).extent();
+  for (uint32_t i = container.value + 1; i <= end;) {
+    out.push_back(OperandId(i));
+    i += 1 + graph.operand(OperandId(i)).extent();
+  }
+  return out;
+}
+
+bool IsWeight(const Graph& graph, NodeId id) {
+  return graph[id].kind == NodeKind::kWeight;
+}
+
+}  // namespace
+
+std::string_view Name(Miss miss) {
+  switch (miss) {
+    case Miss::kExtraUser:
+      return "extra_user";
+    case Miss::kOperandOrder:
+      return "operand_order";
+    case Miss::kStrategy:
+      return "strategy";
+    case Miss::kLiteral:
+      return "literal";
+    case Miss::kDType:
+      return "dtype";
+    case Miss::kShape:
+      return "shape";
+    case Miss::kExtraCast:
+      return "extra_cast";
+    case Miss::kMissingCast:
+      return "missing_cast";
+    case Miss::kArity:
+      return "arity";
+    case Miss::kCrossesLayer:
+      return "crosses_layer";
+    case Miss::kOtherOp:
+      return "other_op";
+  }
+  return {};
+}
+
+std::vector<NodeId> Match::Nodes() const {
+  std::vector<NodeId> out;
+  for (const NodeId id : nodes) {
+    if (id.valid()) out.push_back(id);
+  }
+  if (extra.valid()) out.push_back(extra);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool Match::Holds(NodeId id) const {
+  return id == extra ||
+         std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+}
+
+OpIndex::OpIndex(const Graph& graph)
+    : graph_(&graph),
+      positions_(graph.Positions()),
+      by_op_(graph.ops()->size()) {
+  for (const NodeId id : graph.nodes()) {
+    if (graph[id].kind != NodeKind::kOp) continue;
+    std::vector<NodeId>& nodes = by_op_[graph[id].op.value];
+    if (nodes.empty()) present_.push_back(graph[id].op);
+    nodes.push_back(id);
+  }
+}
+
+std::vector<StringId> OpIndex::Ops(std::span<const std::string> targets) const {
+  std::vector<StringId> out;
+  for (const StringId op : present_) {
+    for (const std::string& target : targets) {
+      if (MatchesTarget((*graph_->ops())[op], target)) {
+        out.push_back(op);
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+std::span<const NodeId> OpIndex::Nodes(StringId op) const {
+  return by_op_[op.value];
+}
+
+std::vector<NodeId> OpIndex::Candidates(
+    std::span<const std::string> targets) const {
+  std::vector<NodeId> out;
+  for (const StringId op : Ops(targets))
+    out.insert(out.end(), by_op_[op.value].begin(), by_op_[op.value].end());
+  std::sort(out.begin(), out.end(),
+            [this](NodeId a, NodeId b) { return Position(a) < Position(b); });
+  return out;
+}
+
+Finder::Finder(const OpIndex& index, const Pattern& pattern)
+    : index_(index), graph_(index.graph()), pattern_(pattern) {
+  for (const PatternLine& line : pattern.lines)
+    targets_.push_back(index.Ops(line.targets));
+  if (!targets_.back().empty())
+    anchors_ = index.Candidates(pattern.anchor().targets);
+}
+
+bool Finder::IsTarget(uint32_t line, StringId op) const {
+  const std::vector<StringId>& ops = targets_[line];
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
+
+bool Finder::Taken(NodeId node) const {
+  return std::find(match_.nodes.begin(), match_.nodes.end(), node) !=
+         match_.nodes.end();
+}
+
+bool Finder::Bind(uint32_t slot, const Binding& binding) {
+  Binding& old = match_.slots[slot];
+  if (old.bound) {
+    if (!old.node.valid() || !binding.node.valid())
+      return old.node == binding.node && SameLiteral(old.text, binding.text);
+    return old.node == binding.node;
+  }
+  old = binding;
+  old.bound = true;
+  trail_.push_back(slot);
+  return true;
+}
+
+bool Finder::Deviate(Deviation deviation) {
+  if (!relaxed_ || match_.deviation) return false;
+  match_.deviation = std::move(deviation);
+  return true;
+}
+
+void Finder::Rewind(size_t size, bool deviated) {
+  for (; trail_.size() > size; trail_.pop_back())
+    match_.slots[trail_.back()] = Binding();
+  if (!deviated) match_.deviation.reset();
+}
+
+bool Finder::MatchTerm(const PatternTerm& term, OperandId id, NodeId node) {
+  const Operand& operand = graph_.operand(id);
+  switch (term.kind) {
+    case Term::Kind::kAny: {
+      if (term.slot == kNoSlot) return true;
+      Binding binding;
+      binding.node = operand.value();
+      binding.operand = id;
+      binding.text = operand.text();
+      return Bind(term.slot, binding);
+    }
+    case Term::Kind::kValue:
+    case Term::Kind::kWeight: {
+      if (!operand.IsValue()) return false;
+      if (term.kind == Term::Kind::kWeight &&
+          !IsWeight(graph_, operand.value()))
+        return false;
+      Binding binding;
+      binding.node = operand.value();
+      return Bind(term.slot, binding);
+    }
+    case Term::Kind::kLiteral:
+    case Term::Kind::kText: {
+      if (operand.IsValue()) return false;
+      const std::string_view found = operand.text();
+      std::string_view wanted = term.text;
+      if (term.kind == Term::Kind::kLiteral) {
+        Binding binding;
+        binding.operand = id;
+        binding.text = found;
+        if (Bind(term.slot, binding)) return true;
+        wanted = match_.slots[term.slot].text;
+      } else if (SameLiteral(found, wanted)) {
+        return true;
+      }
+      if (!relaxed_ || match_.deviation) return false;
+      return Deviate({Miss::kLiteral, node, NodeId(),
+                      fmt::format("an operand is {}, expected {}",
+                                  Quoted(found), Quoted(wanted))});
+    }
+    case Term::Kind::kList:
+    case Term::Kind::kTuple: {
+      const OperandKind wanted = term.kind == Term::Kind::kList
+                                     ? OperandKind::kList
+                                     : OperandKind::kTuple;
+      if (operand.kind != wanted) return false;
+      const std::vector<OperandId> items = Items(graph_, id);
+      if (items.size() != term.items.size()) return false;
+      for (size_t i = 0; i < items.size(); ++i) {
+        if (!MatchTerm(term.items[i], items[i], node)) return false;
+      }
+      return true;
+    }
+    case Term::Kind::kRest:
+    case Term::Kind::kCall:
+      break;
+  }
+  return false;
+}
+
+bool Finder::TryOperands(uint32_t number, NodeId node, size_t step,
+                         bool swapped) {
+  const PatternLine& line = pattern_.lines[number];
+  std::vector<OperandId> operands = graph_.TopOperands(node);
+  if (swapped) {
+    if (operands.size() < 2) return false;
+    std::swap(operands[0], operands[1]);
+  }
+  const size_t wanted = line.operands.size();
+  const bool fits =
+      line.rest ? operands.size() >= wanted : operands.size() == wanted;
+  if (!fits &&
+      !Deviate({Miss::kArity, node, NodeId(),
+                fmt::format("{} operands, expected {}{}", operands.size(),
+                            line.rest ? "at least " : "", wanted)}))
+    return false;
+  const size_t common = std::min(wanted, operands.size());
+  for (size_t i = 0; i < common; ++i) {
+    if (!MatchTerm(line.operands[i], operands[i], node)) return false;
+  }
+  return Search(step);
+}
+
+// A node for a line, in every order of operands that is allowed.
+bool Finder::TryNode(uint32_t number, NodeId node, size_t step) {
+  const PatternLine& line = pattern_.lines[number];
+  if (Taken(node)) return false;
+  const size_t size = trail_.size();
+  const bool deviated = match_.deviation.has_value();
+  match_.nodes[number] = node;
+  Binding result;
+  result.node = node;
+  const auto attempt = [&](bool swapped) {
+    if (Bind(line.slot, result) && TryOperands(number, node, step, swapped))
+      return true;
+    Rewind(size, deviated);
+    return false;
+  };
+  if (attempt(false)) return true;
+  if (line.commutes && attempt(true)) return true;
+  const bool may_swap = relaxed_ && !deviated && !line.commutes &&
+                        line.operands.size() >= 2 &&
+                        line.operands[0].kind != Term::Kind::kAny &&
+                        line.operands[1].kind != Term::Kind::kAny;
+  if (may_swap) {
+    match_.deviation = Deviation{Miss::kOperandOrder, node, NodeId(),
+                                 "operands 0 and 1 are swapped"};
+    if (attempt(true)) return true;
+    match_.deviation.reset();
+  }
+  match_.nodes[number] = NodeId();
+  return false;
+}
+
+bool Finder::Search(size_t step) {
+  if (++steps_ > kMaxSteps) return true;
+  if (step == pattern_.plan.size()) return Finish();
+  const Pattern::Step& next = pattern_.plan[step];
+  const PatternLine& line = pattern_.lines[next.line];
+  const NodeId value = match_.slots[next.via].node;
+  // An operand that the deviation took away leads nowhere.
+  if (!value.valid()) return false;
+  if (!next.backward) {
+    for (const NodeId user : graph_.Users(value)) {
+      if (graph_[user].kind == NodeKind::kOp &&
+          IsTarget(next.line, graph_[user].op) &&
+          TryNode(next.line, user, step + 1))
+        return true;
+    }
+    return false;
+  }
+  const Node& node = graph_[value];
+  const bool op = node.kind == NodeKind::kOp;
+  if (op && IsTarget(next.line, node.op)) {
+    if (TryNode(next.line, value, step + 1)) return true;
+  }
+  if (!relaxed_ || match_.deviation) return false;
+  const size_t size = trail_.size();
+  // A cast stands between.
+  if (op && !line.cast && IsCast(graph_.op(value)) && !Taken(value)) {
+    const std::vector<OperandId> operands = graph_.TopOperands(value);
+    if (!operands.empty() && graph_.operand(operands[0]).IsValue()) {
+      const NodeId input = graph_.operand(operands[0]).value();
+      if (graph_[input].kind == NodeKind::kOp &&
+          IsTarget(next.line, graph_[input].op)) {
+        match_.deviation = Deviation{Miss::kExtraCast, value, NodeId(),
+                                     "a cast stands between %" +
+                                         EscapeTerminal(graph_[input].name) +
+                                         " and where it is used"};
+        match_.extra = value;
+        // The consumer reads the cast; the line is what the cast reads.
+        const Binding consumer = match_.slots[line.slot];
+        match_.slots[line.slot].node = input;
+        if (TryNode(next.line, input, step + 1)) return true;
+        match_.slots[line.slot] = consumer;
+        match_.extra = NodeId();
+        match_.deviation.reset();
+        Rewind(size, false);
+      }
+    }
+  }
+  // The cast of the pattern is not there.
+  if (line.cast && !(op && IsCast(graph_.op(value))) &&
+      !line.operands.empty() && line.operands[0].slot != kNoSlot) {
+    Binding same;
+    same.node = value;
+    match_.deviation = Deviation{Miss::kMissingCast, value, NodeId(),
+                                 "no conversion of the element type behind it"};
+    if (Bind(line.operands[0].slot, same) && Search(step + 1)) return true;
+    match_.deviation.reset();
+    Rewind(size, false);
+  }
+  // Another op in this place.
+  if (op && !line.cast && pattern_.lines.size() >= kMinLinesForOtherOp &&
+      !IsTarget(next.line, node.op) && !IsCast(graph_.op(value))) {
+    match_.deviation = Deviation{
+        Miss::kOtherOp, value, NodeId(),
+        fmt::format("the op is {}, expected {}",
+                    EscapeTerminal(graph_.op(value)), line.targets.front())};
+    if (TryNode(next.line, value, step + 1)) return true;
+    match_.deviation.reset();
+    Rewind(size, false);
+  }
+  return false;
+}
+
+// All lines have a node: looks at users outside and asks the caller.
+bool Finder::Finish() {
+  const bool deviated = match_.deviation.has_value();
+  for (size_t i = 0; i < match_.nodes.size(); ++i) {
+    const NodeId id = match_.nodes[i];
+    if (!id.valid() || pattern_.slots[pattern_.lines[i].slot].output) continue;
+    bool foreign = false;
+    for (const NodeId user : graph_.Users(id)) {
+      if (match_.Holds(user)) continue;
+      const std::string_view name = graph_[user].name;
+      if (!foreign &&
+          !Deviate({Miss::kExtraUser, id, user,
+                    "also used by " + (name.empty()
+                                           ? "the output"
+                                           : "%" + EscapeTerminal(name))})) {
+        if (!deviated) match_.deviation.reset();
+        return false;
+      }
+      foreign = true;
+    }
+  }
+  Match proposal = match_;
+  if (!deviated) match_.deviation.reset();
+  if (!(*accept_)(proposal)) return false;
+  if (!relaxed_) {
+    best_ = std::move(proposal);
+    return true;
+  }
+  // Go on: a cheaper reason may be found.
+  if (proposal.deviation &&
+      (!best_ || proposal.deviation->miss < best_->deviation->miss))
+    best_ = std::move(proposal);
+  return best_ && best_->deviation->miss == Miss::kExtraUser;
+}
+
+std::optional<Match> Finder::Find(NodeId anchor, const Accept& accept) {
+  const auto last = static_cast<uint32_t>(pattern_.lines.size() - 1);
+  if (!IsTarget(last, graph_[anchor].op)) return std::nullopt;
+  match_ = Match();
+  match_.slots.resize(pattern_.slots.size());
+  match_.nodes.resize(pattern_.lines.size());
+  trail_.clear();
+  steps_ = 0;
+  accept_ = &accept;
+  best_.reset();
+  TryNode(last, anchor, 0);
+  if (steps_ > kMaxSteps) ++given_up_;
+  return std::move(best_);
+}
+
+std::optional<Match> Finder::FindNear(NodeId anchor, const Accept& accept) {
+  relaxed_ = true;
+  std::optional<Match> found = Find(anchor, accept);
+  relaxed_ = false;
+  return found;
+}
+
+bool HasForm(const Graph& graph, const Pattern& pattern, uint32_t number,
+             NodeId node, uint32_t slot, NodeId value) {
+  const PatternLine& line = pattern.lines[number];
+  if (graph[node].kind != NodeKind::kOp) return false;
+  bool target = false;
+  for (const std::string& wanted : line.targets)
+    target |= MatchesTarget(graph.op(node), wanted);
+  const std::vector<OperandId> operands = graph.TopOperands(node);
+  if (!target || (line.rest ? operands.size() < line.operands.size()
+                            : operands.size() != line.operands.size()))
+    return false;
+  for (size_t i = 0; i < line.operands.size(); ++i) {
+    const PatternTerm& term = line.operands[i];
+    const Operand& operand = graph.operand(operands[i]);
+    const bool is_value =
+        term.kind == Term::Kind::kValue || term.kind == Term::Kind::kWeight;
+    if (is_value != operand.IsValue() && term.kind != Term::Kind::kAny)
+      return false;
+    if (is_value && term.slot == slot && operand.value() != value) return false;
+    if (term.kind == Term::Kind::kWeight && !IsWeight(graph, operand.value()))
+      return false;
+    if (term.kind == Term::Kind::kText &&
+        !SameLiteral(operand.text(), term.text))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace lamina::graph

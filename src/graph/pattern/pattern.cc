@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/pattern/pattern.h"
+
+#include <algorithm>
+
+#include "graph/target.h"
+
+namespace lamina::graph {
+namespace {
+
+class Compiler {
+ public:
+  Parsed<Pattern> Run(std::span<const Statement> statements,
+                      std::span<const std::string> outputs) {
+    if (statements.empty()) return Wrong({1, 1}, "a pattern needs a line");
+    if (statements.size() > kMaxPatternLines)
+      return Wrong(statements[kMaxPatternLines].place, "too many lines");
+    for (const Statement& statement : statements) {
+      if (auto done = AddLine(statement); !done)
+        return tl::make_unexpected(std::move(done).error());
+    }
+    for (const std::string& output : outputs) {
+      const uint32_t slot = out_.Find(output);
+      if (slot == kNoSlot || out_.slots[slot].kind != Slot::Kind::kResult) {
+        return Wrong(statements.back().place,
+                     "output '" + output + "' is not the result of a line");
+      }
+      out_.slots[slot].output = true;
+    }
+    if (!out_.slots[out_.anchor().slot].output) {
+      return Wrong(statements.back().place,
+                   "the last line must be one of the outputs");
+    }
+    if (auto done = MakePlan(); !done)
+      return tl::make_unexpected(std::move(done).error());
+    return std::move(out_);
+  }
+
+ private:
+  static tl::unexpected<SyntaxError> Wrong(TextPlace place, std::string what) {
+    return tl::make_unexpected(SyntaxError{place, std::move(what)});
+  }
+
+  Parsed<void> AddLine(const Statement& statement) {
+    if (statement.targets.empty())
+      return Wrong(statement.target_place, "a pattern has no aliases");
+    if (!statement.annotation.empty())
+      return Wrong(statement.annotation[0].place,
+                   "a pattern has no annotations");
+    PatternLine line;
+    line.place = statement.place;
+    line.targets = statement.targets;
+    line.commutes = statement.commutes;
+    line.cast = std::all_of(line.targets.begin(), line.targets.end(), IsCast);
+    for (size_t i = 0; i < statement.operands.size(); ++i) {
+      const Term& term = statement.operands[i];
+      if (term.kind == Term::Kind::kRest) {
+        if (i + 1 < statement.operands.size())
+          return Wrong(term.place, "'...' must be the last operand");
+        line.rest = true;
+        break;
+      }
+      auto operand = Convert(term);
+      if (!operand) return tl::make_unexpected(std::move(operand).error());
+      line.operands.push_back(std::move(*operand));
+    }
+    if (line.commutes && line.operands.size() < 2)
+      return Wrong(statement.target_place, "'~' needs two operands");
+    if (out_.Find(statement.result) != kNoSlot) {
+      return Wrong(statement.place,
+                   "'" + statement.result + "' is used or defined before this");
+    }
+    line.slot = static_cast<uint32_t>(out_.slots.size());
+    out_.slots.push_back({statement.result, Slot::Kind::kResult, false});
+    out_.lines.push_back(std::move(line));
+    return {};
+  }
+
+  Parsed<PatternTerm> Convert(const Term& term) {
+    PatternTerm out;
+    out.kind = term.kind;
+    switch (term.kind) {
+      case Term::Kind::kValue:
+        out.slot = Use(term.text, Slot::Kind::kValue);
+        break;
+      case Term::Kind::kWeight:
+        out.slot = Use(term.text, Slot::Kind::kWeight);
+        break;
+      case Term::Kind::kLiteral:
+        out.slot = Use(term.text, Slot::Kind::kLiteral);
+        break;
+      case Term::Kind::kAny:
+        if (!term.text.empty()) out.slot = Use(term.text, Slot::Kind::kAny);
+        break;
+      case Term::Kind::kRest:
+        break;
+      case Term::Kind::kText:
+        out.text = term.text;
+        break;
+      case Term::Kind::kList:
+      case Term::Kind::kTuple:
+        for (const Term& item : term.items) {
+          if (item.kind == Term::Kind::kRest) {
+            return Wrong(item.place, "'...' cannot stand inside a list");
+          }
+          auto inner = Convert(item);
+          if (!inner) return inner;
+          out.items.push_back(std::move(*inner));
+        }
+        break;
+      case Term::Kind::kCall:
+        return Wrong(term.place, "a pattern has no calls");
+    }
+    const bool value = term.kind == Term::Kind::kValue;
+    if (out.slot != kNoSlot) {
+      const Slot::Kind kind = out_.slots[out.slot].kind;
+      const bool fits =
+          (term.kind == Term::Kind::kLiteral) ==
+              (kind == Slot::Kind::kLiteral) &&
+          (term.kind == Term::Kind::kAny) == (kind == Slot::Kind::kAny);
+      if (!fits || (kind == Slot::Kind::kWeight && value)) {
+        return Wrong(term.place, "'" + term.text +
+                                     "' was something else before: write it "
+                                     "with the same sigil");
+      }
+    }
+    return out;
+  }
+
+  uint32_t Use(const std::string& name, Slot::Kind kind) {
+    const uint32_t found = out_.Find(name);
+    if (found != kNoSlot) return found;
+    out_.slots.push_back({name, kind, false});
+    return static_cast<uint32_t>(out_.slots.size() - 1);
+  }
+
+  static void ValueSlots(const std::vector<PatternTerm>& terms,
+                         std::vector<uint32_t>& out) {
+    for (const PatternTerm& term : terms) {
+      if (term.kind == Term::Kind::kValue || term.kind == Term::Kind::kWeight)
+        out.push_back(term.slot);
+      ValueSlots(term.items, out);
+    }
+  }
+
+  Parsed<void> MakePlan() {
+    const size_t count = out_.lines.size();
+    std::vector<bool> bound(out_.slots.size());
+    std::vector<bool> done(count);
+    std::vector<uint32_t> used;
+    const auto take = [&](uint32_t line) {
+      done[line] = true;
+      used.clear();
+      ValueSlots(out_.lines[line].operands, used);
+      for (const uint32_t slot : used) bound[slot] = true;
+      bound[out_.lines[line].slot] = true;
+    };
+    take(static_cast<uint32_t>(count - 1));
+    for (size_t left = count - 1; left > 0; --left) {
+      std::optional<Pattern::Step> best;
+      // Backwards first: there is one candidate.
+      for (uint32_t i = static_cast<uint32_t>(count); i-- > 0 && !best;) {
+        if (!done[i] && bound[out_.lines[i].slot])
+          best = Pattern::Step{i, true, out_.lines[i].slot};
+      }
+      for (uint32_t i = static_cast<uint32_t>(count); i-- > 0 && !best;) {
+        if (done[i]) continue;
+        used.clear();
+        ValueSlots(out_.lines[i].operands, used);
+        for (const uint32_t slot : used) {
+          if (bound[slot]) best = Pattern::Step{i, false, slot};
+        }
+      }
+      if (!best) {
+        for (const PatternLine& line : out_.lines) {
+          if (!done[static_cast<size_t>(&line - out_.lines.data())]) {
+            return Wrong(line.place,
+                         "unreachable line: no value connects it with the "
+                         "last line");
+          }
+        }
+      }
+      take(best->line);
+      out_.plan.push_back(*best);
+    }
+    return {};
+  }
+
+  Pattern out_;
+};
+
+}  // namespace
+
+uint32_t Pattern::Find(std::string_view name) const {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].name == name) return static_cast<uint32_t>(i);
+  }
+  return kNoSlot;
+}
+
+Parsed<Pattern> CompilePattern(std::span<const Statement> statements,
+                               std::span<const std::string> outputs) {
+  return Compiler().Run(statements, outputs);
+}
+
+bool IsCast(std::string_view op) {
+  return MatchesTarget(op, "aten.to") || MatchesTarget(op, "aten._to_copy");
+}
+
+}  // namespace lamina::graph

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates on the reference dumps: every fusion that the log counts later is
+among the first ten with a kernel; what a rule matches is found without it."""
+import json
+
+from common import Checks, lamina, shared
+
+# What replaces nothing by a kernel: two transposes are removed.
+NO_KERNEL = {"eliminate_redundant_transposes"}
+
+
+def rows(document, table):
+    found = document["tables"].get(table, [])
+    return found["rows"] if isinstance(found, dict) else found
+
+
+def candidates(path, *args):
+    return rows(json.loads(lamina("graph", "candidates", path, "--format",
+                                  "json", *args).stdout), "candidates")
+
+
+def main():
+    folder = shared()
+    if not (folder / "dumps").is_dir():
+        print("skipped: no reference dumps")
+        raise SystemExit(77)
+    truth = json.loads((folder / "goldens/dumps_truth.json").read_text())
+    checks = Checks()
+    for name, model in truth.items():
+        if name == "_about" or "log" not in model:
+            continue
+        order = [transform for _, transform, _ in model["log"]]
+        counts = {t: n for _, t, n in model["log"]
+                  if isinstance(n, int) and n > 0}
+        for file, facts in model["files"].items():
+            found = candidates(folder / "dumps" / name / file)
+            first = {r["candidate"]: r for r in found[:10]}
+            listed = {r["candidate"]: r for r in found}
+            here = (order.index(facts["transform"])
+                    if facts["transform"] in order else -1)
+            shown = facts["sections"][0]["rule_matches"]
+            for rule in shown:
+                if rule in counts and order.index(rule) > here:
+                    checks.true(f"{file}: {rule} is among the first ten",
+                                rule in first)
+                    checks.true(f"{file}: a kernel is named for {rule}",
+                                rule in NO_KERNEL or
+                                first.get(rule, {}).get("kernels"))
+            if "fuse_gemms" in shown:
+                checks.true(f"{file}: fuse_gemms is marked as disabled",
+                            listed["fuse_gemms"]["in_log"] ==
+                            "disabled in the log")
+            for row in found:
+                checks.true(f"{file}: {row['candidate']} has a recommendation",
+                            row["recommendation"] in
+                            ("use_existing_kernel", "needs_triton_fallback",
+                             "defer"))
+                checks.true(f"{file}: {row['candidate']} is no kernel without "
+                            "a look-up",
+                            row["recommendation"] != "needs_triton_fallback" or
+                            row["lookup"] == "not_found")
+
+    export = (folder / "dumps/llama_32l_gqa_symbolic" /
+              "001_export_export_to_gm.txt")
+    without = candidates(export, "--without-rule", "match_rmsnorm_pattern")
+    checks.true("the norm is found without its rule",
+                any(r["occurrences"] == 65 and r["kind"] == "norm chain" and
+                    r["pattern"].count("\n") == 7 for r in without))
+    without = candidates(export, "--without-rule", "match_swiglu_pattern")
+    checks.true("the product of SwiGLU is found without its rule",
+                any(r["occurrences"] == 32 and "aten.silu" in r["pattern"] and
+                    "aten.mul" in r["pattern"] for r in without))
+    without = candidates(export, "--without-rule", "match_rope_pattern")
+    checks.true("rotary embedding is found without its rule",
+                any(r["occurrences"] in (32, 64) and
+                    "aten.neg" in r["pattern"] and "aten.cat" in r["pattern"]
+                    for r in without))
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""lamina graph rewrite over a whole pipeline: dumps, log and page; the census
+of what it wrote; a regression of the log that is cut."""
+import json
+import pathlib
+
+from common import Checks, lamina, shared, temporary
+
+CONFIG = """transforms:
+  match_repeat_kv: {stage: pattern_matcher}
+  match_grouped_attention: {stage: pattern_matcher}
+  match_attention_layout: {stage: pattern_matcher}
+  match_rope_pattern: {stage: pattern_matcher}
+  match_rope_layout: {stage: pattern_matcher}
+  match_rmsnorm_pattern: {stage: pattern_matcher}
+  match_moe_routing_pattern: {stage: pattern_matcher}
+  eliminate_redundant_transposes: {stage: pattern_matcher}
+  match_swiglu_pattern: {stage: pattern_matcher}
+  detect_sharding: {stage: sharding}
+  fuse_gemms: {stage: post_load_fusion, enabled: false}
+  fuse_moe: {stage: post_load_fusion}
+  fuse_rmsnorm: {stage: post_load_fusion, rmsnorm_backend: flashinfer}
+  fuse_swiglu: {stage: post_load_fusion}
+  fuse_add_rms_norm: {stage: post_load_fusion}
+  optimize_rope: {stage: post_load_fusion}
+"""
+
+
+def rows(document, table):
+    found = document["tables"].get(table, [])
+    return found["rows"] if isinstance(found, dict) else found
+
+
+def main():
+    folder = shared()
+    if not (folder / "dumps").is_dir():
+        print("skipped: no reference dumps")
+        raise SystemExit(77)
+    truth = json.loads((folder / "goldens/dumps_truth.json").read_text())
+    checks = Checks()
+    with temporary() as work:
+        work = pathlib.Path(work)
+        config = work / "default.yaml"
+        config.write_text(CONFIG)
+        for name in ("llama_32l_gqa_symbolic", "mixtral_4l_moe_symbolic"):
+            out = work / name
+            first = folder / "dumps" / name / "001_export_export_to_gm.txt"
+            document = json.loads(
+                lamina("graph", "rewrite", first, "--config", config, "-d", out,
+                       "--format", "json").stdout)
+            expected = {t: n for _, t, n in truth[name]["log"]}
+            for row in rows(document, "rewrite"):
+                if row["transform"] == "detect_sharding":
+                    checks.equal("unknown transform", row["status"], "skipped")
+                elif row["transform"] == "fuse_gemms":
+                    checks.equal("fuse_gemms", row["status"], "disabled")
+                else:
+                    checks.equal(f"{name} {row['transform']}", row["matches"],
+                                 expected[row["transform"]])
+                    checks.equal(f"{name} {row['transform']} left", row["left"],
+                                 0)
+                written = (out / row["file"]).is_file() if row["file"] else None
+                checks.equal(f"{name} {row['transform']} dump",
+                             bool(written), bool(row["matches"]))
+            # What was written reads back without a complaint.
+            for dump in sorted(out.glob("*.txt")):
+                lamina("graph", "print", dump, "--check")
+            checks.true("page", (out / "before_after.md").read_text()
+                        .startswith("# 001_export"))
+            # The log of the rewrite agrees with its dumps.
+            census = json.loads(lamina("graph", "census", out, "--format",
+                                       "json").stdout)
+            for row in rows(census, "census_stages"):
+                checks.true(f"{name} {row['rule']} agrees",
+                            row["agrees"] != "no")
+            # A second run with a merge of the projections.
+            merged = work / "merged.yaml"
+            merged.write_text("transforms:\n  fuse_gemms: {enabled: true}\n")
+            document = json.loads(
+                lamina("graph", "rewrite", first, "--config", config,
+                       "--overlay", merged, "--format", "json").stdout)
+            gemms = [r for r in rows(document, "rewrite")
+                     if r["transform"] == "fuse_gemms"]
+            checks.equal(f"{name} merged groups", gemms[0]["matches"],
+                         32 if name.startswith("llama") else 4)
+
+        log = (folder / "dumps/llama_32l_gqa_symbolic/transform.log")
+        cut = work / "cut.log"
+        cut.write_text(log.read_text().replace(
+            "transform=fuse_add_rms_norm] [SUMMARY] matches=64",
+            "transform=fuse_add_rms_norm] [SUMMARY] matches=60"))
+        lamina("graph", "log-diff", log, log)
+        result = lamina("graph", "log-diff", log, cut, status=1)
+        checks.true("the line of the regression",
+                    "fuse_add_rms_norm: 64 -> 60" in result.stdout)
+        # 60 is no multiple of the layers, unless there is one only.
+        lamina("graph", "log-diff", log, cut, "--max-drop", "10", status=1)
+        lamina("graph", "log-diff", log, cut, "--max-drop", "10", "--layers",
+               "1")
+        lamina("graph", "log-diff", log, config, status=3)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
