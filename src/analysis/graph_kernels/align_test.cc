@@ -81,7 +81,10 @@ TEST(Launches, TheLongestOpWins) {
   ASSERT_EQ(Launches()->RulesFor("aten.topk.default").size(), 1U);
   EXPECT_EQ(Launches()->RulesFor("aten.topk.default")[0]->op, "aten.topk");
   EXPECT_TRUE(Launches()->RulesFor("who.knows").empty());
-  EXPECT_EQ(Launches()->ShortName("void a::b<int>(char*, int)"), "a::b<int>");
+  EXPECT_EQ(Launches()->ShortName("void a::b<int>(char*, int)"), "a::b");
+  EXPECT_EQ(
+      Launches()->ShortName("void x::(anonymous namespace)::f<(int)1>(int)"),
+      "x::(anonymous namespace)::f");
   EXPECT_EQ(Launches()->ShortName("bmm_E4m3_x_t128_y"), "bmm_E4m3_x");
 }
 

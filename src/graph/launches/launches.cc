@@ -118,12 +118,15 @@ re2::StringPiece Piece(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// The name in front of its arguments, without a return type.
+// The name in front of template and call arguments, without a return type.
 std::string_view BaseOf(std::string_view kernel) {
-  kernel = kernel.substr(0, kernel.find('('));
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
   if (kernel.starts_with("void ")) kernel.remove_prefix(5);
-  while (kernel.ends_with(' ')) kernel.remove_suffix(1);
-  return kernel;
+  size_t end = kernel.find_first_of("(<", 1);
+  while (end != std::string_view::npos &&
+         kernel.substr(end).starts_with(kAnonymous))
+    end = kernel.find_first_of("(<", end + kAnonymous.size());
+  return kernel.substr(0, end);
 }
 
 }  // namespace

@@ -11,10 +11,15 @@ namespace {
 
 constexpr size_t kMaxMessage = size_t{64} << 10;
 
-// A quoted string: quotes and backslashes escaped, no control characters.
+// A quoted string: quotes, backslashes and line ends escaped, no other control
+// characters.
 std::string Quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : RepairUtf8(text)) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
     if (c == '"' || c == '\\') out += '\\';
     out += static_cast<uint8_t>(c) < 0x20 ? ' ' : c;
   }
