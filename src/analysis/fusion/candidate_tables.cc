@@ -33,8 +33,18 @@ std::string KernelNames(const Candidate& c) {
 // The op that is left when all transforms ran; of a search the nearest.
 std::string MainKernel(const Candidate& c) {
   if (c.kernels.empty()) return {};
-  const std::string& op =
-      c.rule.empty() ? c.kernels.front().op : c.kernels.back().op;
+  const FoundKernel* last = &c.kernels.front();
+  // Of the ops that one transform leaves behind the first is the usual one.
+  for (const FoundKernel& kernel : c.kernels) {
+    if (c.rule.empty()) break;
+    const size_t at = kernel.evidence.rfind("by ");
+    const size_t had = last->evidence.rfind("by ");
+    const auto by = [](const std::string& text, size_t from) {
+      return from == std::string::npos ? std::string() : text.substr(from);
+    };
+    if (by(kernel.evidence, at) != by(last->evidence, had)) last = &kernel;
+  }
+  const std::string& op = last->op;
   return op.substr(op.find('.') + 1);
 }
 

@@ -56,7 +56,9 @@ class Finder {
     bindings_ = ReferenceBindings(graph, options.bindings, &out_.assumed);
     std::vector<NodeId> all;
     for (const NodeId id : graph.nodes()) {
-      if (graph[id].kind == NodeKind::kOp) all.push_back(id);
+      if (graph[id].kind != NodeKind::kOp) continue;
+      all.push_back(id);
+      ops_here_.insert(graph.op(id));
     }
     const Traffic whole = Separate(graph, *options.ops, all, bindings_);
     out_.step_ns =
@@ -173,16 +175,29 @@ class Finder {
         continue;
       for (const graph::Alternative& alternative : rule.alternatives) {
         const graph::Pattern& pattern = alternative.pattern;
-        for (const graph::PatternLine& line : pattern.lines) {
-          for (const std::string& target : line.targets) {
-            if (target != op) continue;
-            if (pattern.lines.size() == 1) return &rule;
-            if (with_others == nullptr) with_others = &rule;
-          }
-        }
+        if (!Consumes(pattern, op)) continue;
+        if (pattern.lines.size() == 1) return &rule;
+        if (with_others == nullptr) with_others = &rule;
       }
     }
     return with_others;
+  }
+
+  // Whether a pattern takes an op, and the graph has its other ones.
+  bool Consumes(const graph::Pattern& pattern, const std::string& op) const {
+    bool takes = false;
+    for (const graph::PatternLine& line : pattern.lines) {
+      bool here = false;
+      bool present = false;
+      for (const std::string& target : line.targets) {
+        here |= target == op;
+        for (const std::string_view there : ops_here_)
+          present |= graph::MatchesTarget(there, target);
+      }
+      takes |= here;
+      if (!here && !present) return false;
+    }
+    return takes;
   }
 
   void JudgeKnown(Candidate& c, const Rule& rule, bool possible, bool gemms) {
@@ -463,6 +478,7 @@ class Finder {
   graph::Layers layers_;
   graph::Bindings bindings_;
   size_t min_layers_ = 2;
+  std::set<std::string_view> ops_here_;
   absl::flat_hash_map<NodeId, std::set<const Rule*>> covered_;
   Candidates out_;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "analysis/fusion/canonical.h"
 #include "base/text.h"
@@ -259,8 +260,8 @@ class Miner {
     return true;
   }
 
-  // Parts of cones that occur more often than the whole: runs of nodes that
-  // end at one node of the cone, in one cone of each form.
+  // Parts of cones that occur more often than the whole: what only one node of
+  // the cone needs, with or without the nodes in front.
   void AddParts() {
     std::map<std::string, std::vector<const Cone*>> same;
     for (const Cone& cone : cones_) {
@@ -270,19 +271,28 @@ class Miner {
     if (same.size() < 2) return;
     for (const auto& [key, cones] : same) {
       const Cone& sample = *cones.front();
-      for (size_t end = 1; end + 1 < sample.nodes.size(); ++end) {
-        std::vector<size_t> part = ConeWithin(sample, end);
-        if (part.size() < 2) continue;
-        for (const Cone* const cone : cones) {
-          std::vector<NodeId> nodes;
-          size_t light = 0;
-          for (const size_t at : part) {
-            nodes.push_back(cone->nodes[at]);
-            light += IsLight(cone->nodes[at]);
-          }
-          if (light >= 2) Add(std::move(nodes), light);
-        }
+      for (size_t end = 1; end < sample.nodes.size(); ++end) {
+        const std::vector<size_t> part = ConeWithin(sample, end);
+        // Without the first nodes what is left still meets at the end.
+        const bool whole = part.size() == sample.nodes.size();
+        for (size_t skip = whole ? 1 : 0; skip + 2 <= part.size(); ++skip)
+          AddPart(cones, std::span(part).subspan(skip));
       }
+    }
+  }
+
+  // The same positions of every cone of a form.
+  void AddPart(const std::vector<const Cone*>& cones,
+               std::span<const size_t> part) {
+    for (const Cone* const cone : cones) {
+      std::vector<NodeId> nodes;
+      size_t light = 0;
+      for (const size_t at : part) {
+        nodes.push_back(cone->nodes[at]);
+        light += IsLight(cone->nodes[at]);
+      }
+      if (light < 2) return;
+      Add(std::move(nodes), light);
     }
   }
 
