@@ -373,11 +373,7 @@ Result<trace::Trace> ReadPftrace(std::unique_ptr<ByteSource> source,
 }
 
 FormatInfo Format() {
-  return {"pftrace",
-          "Perfetto traces of rocprofv3, PyTorch, the SDK and lamina: "
-          ".pftrace, plain or packed",
-          "spans, instants, counters, flows; kernels, copies and launches with "
-          "arguments where the profiler writes them",
+  return {"pftrace", "Perfetto .pftrace", "spans, kernels, flows, counters",
           &Sniff, &Read};
 }
 
