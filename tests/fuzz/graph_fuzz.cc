@@ -21,7 +21,7 @@ const GroupRules& Rules() {
 
 void CheckGraph(const Graph& graph) {
   for (const Violation& violation : Verify(graph))
-    LAMINA_CHECK(violation.what.find("users") == std::string::npos);
+    LAMINA_CHECK(violation.what.find("list of users") == std::string::npos);
   VerifyAnnotations(graph);
   std::string text;
   AppendNormalized(text, graph);
