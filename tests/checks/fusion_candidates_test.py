@@ -20,6 +20,31 @@ def candidates(path, *args):
                                   "json", *args).stdout), "candidates")
 
 
+def check_measured(checks, folder):
+    """With a trace of the replays savings are bounds by measured times."""
+    dump = (folder / "dumps/llama_32l_gqa_symbolic" /
+            "019_pattern_matcher_eliminate_redundant_transposes.txt")
+    trace = folder / "traces/nsys/llama_32l_decode_graph.sqlite"
+    found = candidates(dump, "--trace", trace)
+    checks.equal("measured: every saving is a bound",
+                 {r["claim"] for r in found}, {"bound"})
+    for row in found:
+        name = f"measured: {row['candidate']}"
+        saving = row["saving_us"]
+        if saving is not None:
+            checks.true(name + " saves no more than it takes",
+                        0 <= saving <= row["measured_us"])
+            checks.true(name + " is no more than the step",
+                        row["percent_of_step"] <= 100)
+        else:
+            checks.true(name + " says why it claims nothing",
+                        row["measured_us"] == 0 or
+                        "fuse_gemms" in row["candidate"])
+    swiglu = [r for r in found if r["candidate"] == "match_swiglu_pattern"]
+    checks.true("measured: SwiGLU has kernels of the trace",
+                len(swiglu) == 1 and swiglu[0]["measured_us"] > 1000)
+
+
 def main():
     folder = shared()
     if not (folder / "dumps").is_dir():
@@ -76,6 +101,7 @@ def main():
                 any(r["occurrences"] in (32, 64) and
                     "aten.neg" in r["pattern"] and "aten.cat" in r["pattern"]
                     for r in without))
+    check_measured(checks, folder)
     checks.finish()
 
 

@@ -456,7 +456,9 @@ class Finder {
     } else {
       c.measured_ns = measured;
       c.claim = "bound";
-      if (gemms) {
+      if (measured == 0) {
+        c.weaknesses.emplace_back("the trace has no kernel on its nodes");
+      } else if (gemms) {
         c.weaknesses.emplace_back("no saving is claimed without a measurement");
       } else {
         // The fused kernels move what remains at least, and none is shorter

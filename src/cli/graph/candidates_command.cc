@@ -2,6 +2,7 @@
 //
 // lamina graph candidates: what could be fused, and what that is worth.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "analysis/fusion/candidates.h"
@@ -10,6 +11,7 @@
 #include "base/escape.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
+#include "cli/graph/kernel_options.h"
 #include "cli/graph/rule_input.h"
 
 namespace lamina::cli {
@@ -22,6 +24,8 @@ struct Options {
   std::string section;
   std::string tree;
   std::string log;
+  std::string trace;
+  graph_kernels::Options kernels;
   std::vector<std::string> bind;
   std::vector<std::string> without;
   size_t min_layers = 0;
@@ -60,6 +64,41 @@ Result<std::optional<graph::TransformLog>> FindLog(const Options& options,
   return log;
 }
 
+// What the nodes took in a full replay of median length.
+Result<fusion::Measured> MeasureNodes(const Options& options, Common& common,
+                                      const RuleInput& rules,
+                                      const GraphInput& input,
+                                      std::vector<Note>& notes) {
+  LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
+  LAMINA_ASSIGN(const auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  const graph::Graph& graph = *input.graph;
+  const graph::Layers layers = graph::FindLayers(graph, *rules.groups);
+  const auto groups = graph::GroupNodes(graph, layers, *rules.groups);
+  const graph::Kinds kinds = graph::FindKinds(graph, layers, groups);
+  LAMINA_ASSIGN(
+      const graph_kernels::KernelMap map,
+      graph_kernels::MapKernels(session->trace(), {graph, layers, kinds},
+                                *launches, options.kernels));
+  notes = map.notes;
+  fusion::Measured out;
+  out.node_ns.assign(graph.size(), 0);
+  for (const graph_kernels::NodeTime& node : map.nodes)
+    out.node_ns[node.node.value] = std::llround(node.time.median_ns);
+  for (const graph_kernels::MappedKernel& kernel : map.kernels) {
+    const int64_t ns = std::llround(kernel.time.median_ns);
+    if (out.shortest_kernel_ns == 0 || ns < out.shortest_kernel_ns)
+      out.shortest_kernel_ns = ns;
+  }
+  std::vector<int64_t> steps;
+  for (const graph_kernels::Replay& replay : map.runs.replays) {
+    if (replay.full) steps.push_back(replay.end_ns - replay.start_ns);
+  }
+  std::ranges::sort(steps);
+  if (!steps.empty()) out.step_ns = steps[(steps.size() - 1) / 2];
+  return out;
+}
+
 Result<int> RunCandidates(const Options& options, Common& common) {
   LAMINA_ASSIGN(RuleInput rules, OpenRules(common));
   for (const std::string& name : options.without) {
@@ -85,6 +124,13 @@ Result<int> RunCandidates(const Options& options, Common& common) {
   find.ops = ops.get();
   find.lookup = &lookup;
   find.log = log ? &*log : nullptr;
+  std::vector<Note> notes;
+  fusion::Measured measured;
+  if (!options.trace.empty()) {
+    const ScopedStage stage(&common.times, "kernels");
+    LAMINA_ASSIGN(measured, MeasureNodes(options, common, rules, input, notes));
+    find.measured = &measured;
+  }
   fusion::Candidates found;
   {
     const ScopedStage stage(&common.times, "search");
@@ -107,6 +153,11 @@ Result<int> RunCandidates(const Options& options, Common& common) {
   document.result = fusion::CandidateTables(
       found, input.FileName(),
       common.format == "table" ? top : found.list.size());
+  if (!options.trace.empty()) document.inputs.push_back(options.trace);
+  for (Note& note : notes) {
+    note.evidence.clear();  // tables of `graph kernels`
+    document.result.notes.push_back(std::move(note));
+  }
   // The evidence of every kernel is for files.
   if (common.format == "table") document.result.tables.pop_back();
   if (tree && common.format != "table")
@@ -126,6 +177,11 @@ Run Add(CLI::App& app, Common& common) {
                  "Source checkout of TensorRT-LLM to look up kernels in");
   app.add_option("--log", options->log,
                  "Log of the run (default: transform.log beside the dump)");
+  app.add_option("--trace", options->trace,
+                 "Trace with replays of this graph: savings are bounds by what "
+                 "its nodes took, not estimates")
+      ->type_name("TRACE");
+  AddKernelOptions(app, options->kernels);
   app.add_option("--bind", options->bind,
                  "Sizes of symbols, like s72=1,s70=128")
       ->delimiter(',');
