@@ -8,6 +8,7 @@
 #include "analysis/cudagraph/node_tags.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "emit/perfetto/trace_writer.h"
 #include "engine/augment.h"
 #include "engine/captures.h"
 
@@ -203,7 +204,12 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
         "--from: the trace does not hold how its graphs were recorded",
         "give the trace of the capture or of an eager run"));
   }
-  if (!job.output.empty()) LAMINA_TRY(CheckCopyable(trace, "--trace"));
+  const bool anew = emit::perfetto::IsPerfettoName(job.output);
+  if (!job.output.empty() && !anew) LAMINA_TRY(CheckCopyable(trace, "--trace"));
+  if (request.by_name && anew) {
+    return Fail(UsageError("--method name writes Chrome JSON only",
+                           "give a name that ends in .json or .json.gz"));
+  }
   cudagraph::Annotation annotation;
   {
     const ScopedStage stage(&common.times, "align");
@@ -242,7 +248,8 @@ Result<int> RunAnnotate(Options options, Common& common) {
   // -o OUT.json.gz is the annotated trace; the tables go to the terminal.
   if (options.trace_out.empty() && common.format == "table" &&
       (common.output.ends_with(".json") ||
-       common.output.ends_with(".json.gz"))) {
+       common.output.ends_with(".json.gz") ||
+       emit::perfetto::IsPerfettoName(common.output))) {
     options.trace_out = common.output;
     common.output = "-";
   }

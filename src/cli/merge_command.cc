@@ -2,6 +2,7 @@
 //
 // lamina merge: many ranks into one trace.
 #include "cli/commands.h"
+#include "cli/perfetto_output.h"
 #include "dist/inputs.h"
 #include "dist/merge.h"
 
@@ -35,7 +36,11 @@ Result<int> RunMerge(const Options& options, Common& common) {
   Document document;
   document.command = "merge";
   document.inputs = files;
-  LAMINA_ASSIGN(document.result, dist::MergeTraces(files, output, merge));
+  LAMINA_TRY(
+      WriteTraceAs(output, common, [&](const std::string& path) -> Status {
+        LAMINA_ASSIGN(document.result, dist::MergeTraces(files, path, merge));
+        return {};
+      }));
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

@@ -8,6 +8,7 @@
 #include "analysis/slice/slice.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/perfetto_output.h"
 #include "emit/chrome/filter.h"
 
 namespace lamina::cli {
@@ -194,11 +195,14 @@ Result<int> RunSlice(Options options, Common& common) {
   }
   {
     const ScopedStage stage(&common.times, "copy");
-    LAMINA_ASSIGN(auto source, OpenByteSource(options.trace));
-    LAMINA_ASSIGN(const auto sink, CreateFileSink(common.output));
-    Picker picker(trace, *selection);
-    LAMINA_TRY(emit::CopyRecords(std::move(source), *sink, std::ref(picker)));
-    LAMINA_TRY(sink->Close());
+    const auto copy = [&](const std::string& path) -> Status {
+      LAMINA_ASSIGN(auto source, OpenByteSource(options.trace));
+      LAMINA_ASSIGN(const auto sink, CreateFileSink(path));
+      Picker picker(trace, *selection);
+      LAMINA_TRY(emit::CopyRecords(std::move(source), *sink, std::ref(picker)));
+      return sink->Close();
+    };
+    LAMINA_TRY(WriteTraceAs(common.output, common, copy));
   }
   Document document;
   document.command = "slice";

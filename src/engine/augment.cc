@@ -7,6 +7,7 @@
 
 #include "base/escape.h"
 #include "emit/chrome/copy.h"
+#include "emit/perfetto/trace_writer.h"
 
 namespace lamina::engine {
 namespace {
@@ -98,8 +99,38 @@ class Augmenter {
     return sink->Close();
   }
 
+  // The same for a trace that is written anew.
+  emit::perfetto::Extras Extras() const {
+    emit::perfetto::Extras extras;
+    for (const Place& place : places_) {
+      if (place.position == kLaunch) continue;
+      ForEachSpan(place, [&](TrackOf track, uint32_t stream,
+                             std::string_view name, int64_t start, int64_t end,
+                             std::string_view) {
+        extras.spans.push_back(
+            {GroupName(stream),
+             (track == TrackOf::kOps ? "ops" : "modules") + OfStream(stream),
+             std::string(name), start, end - start});
+      });
+      const Replay& replay = annotation_.replays[place.replay];
+      ForEachArgument(
+          replay, place.position,
+          [&](std::string_view key, std::string_view value, bool) {
+            if (value.empty()) return;
+            extras.args.push_back({replay.work[place.position],
+                                   std::string(key), std::string(value)});
+          });
+    }
+    std::stable_sort(extras.args.begin(), extras.args.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.slice.value < b.slice.value;
+                     });
+    return extras;
+  }
+
  private:
   static constexpr uint32_t kLaunch = UINT32_MAX;
+  enum class TrackOf : uint8_t { kOps, kModules };
   // A record that something is added to: a kernel of a replay or its launch.
   struct Place {
     uint64_t offset;
@@ -176,6 +207,16 @@ class Augmenter {
                                : trace::kNoInt;
     return kProcess + (device >= 0 && device < 1000 ? device : 999);
   }
+  std::string GroupName(uint32_t stream) const {
+    return "lamina: replayed graphs, device " +
+           std::to_string(ProcessOf(stream) - kProcess);
+  }
+  std::string OfStream(uint32_t stream) const {
+    if (stream >= trace_.streams.size() ||
+        trace_.streams[stream].stream == trace::kNoInt)
+      return "";
+    return " of stream " + std::to_string(trace_.streams[stream].stream);
+  }
   static int64_t ModuleTrack(uint32_t stream) { return 2 * stream + 1; }
   static int64_t OpTrack(uint32_t stream) { return 2 * stream + 2; }
 
@@ -187,13 +228,8 @@ class Augmenter {
       last = work.stream;
       const int64_t process = ProcessOf(last);
       const trace::Track& device = trace_.TrackOf(SliceOf(work));
-      std::string stream;
-      if (last < trace_.streams.size() &&
-          trace_.streams[last].stream != trace::kNoInt)
-        stream = " of stream " + std::to_string(trace_.streams[last].stream);
-      emit::AppendName(out, "process_name", process, 0,
-                       "lamina: replayed graphs, device " +
-                           std::to_string(process - kProcess));
+      const std::string stream = OfStream(last);
+      emit::AppendName(out, "process_name", process, 0, GroupName(last));
       emit::AppendSortIndex(out, process,
                             device.process_sort.value_or(kDeviceSort) - 1);
       emit::AppendName(out, "thread_name", process, ModuleTrack(last),
@@ -219,8 +255,10 @@ class Augmenter {
     return end;
   }
 
-  // The spans of op and modules that begin with this kernel.
-  void Spans(const Place& place, std::string& out) const {
+  // The spans of op and modules that begin with this kernel:
+  // `add(track, stream, name, start_ns, end_ns, op_path)`.
+  template <class F>
+  void ForEachSpan(const Place& place, F add) const {
     const Work& work = work_[place.index];
     const Tags* tags = TagsOf(work);
     if (tags == nullptr) return;
@@ -229,12 +267,9 @@ class Augmenter {
         work_[place.index - 1].replay == work.replay)
       before = TagsOf(work_[place.index - 1]);
     const int64_t start = trace_.Start(SliceOf(work));
-    const auto span = [&](std::string_view name, int64_t track, int64_t end,
-                          std::string_view args) {
-      if (end > start) {
-        emit::AppendSpan(out, name, "lamina", ProcessOf(work.stream), track,
-                         start, end - start, args);
-      }
+    const auto span = [&](TrackOf track, std::string_view name, int64_t end,
+                          std::string_view op_path) {
+      if (end > start) add(track, work.stream, name, start, end, op_path);
     };
     if (levels_.op && !tags->op.empty() &&
         (before == nullptr || before->op_uid != tags->op_uid ||
@@ -244,9 +279,7 @@ class Augmenter {
         return its != nullptr && its->op_uid == tags->op_uid &&
                its->op == tags->op;
       });
-      std::string args;
-      AppendMember(args, "lamina_op_path", tags->op_path, true);
-      span(tags->op, OpTrack(work.stream), end, args);
+      span(TrackOf::kOps, tags->op, end, tags->op_path);
     }
     if (!levels_.module) return;
     const std::string_view path = tags->module;
@@ -261,9 +294,24 @@ class Augmenter {
         return within(TagsOf(other));
       });
       const size_t slash = prefix.rfind('/');
-      span(slash == std::string_view::npos ? prefix : prefix.substr(slash + 1),
-           ModuleTrack(work.stream), end, {});
+      span(TrackOf::kModules,
+           slash == std::string_view::npos ? prefix : prefix.substr(slash + 1),
+           end, {});
     }
+  }
+
+  // The same as records of a Chrome trace.
+  void Spans(const Place& place, std::string& out) const {
+    ForEachSpan(
+        place, [&](TrackOf track, uint32_t stream, std::string_view name,
+                   int64_t start, int64_t end, std::string_view op_path) {
+          std::string args;
+          AppendMember(args, "lamina_op_path", op_path, true);
+          emit::AppendSpan(
+              out, name, "lamina", ProcessOf(stream),
+              track == TrackOf::kOps ? OpTrack(stream) : ModuleTrack(stream),
+              start, end - start, args);
+        });
   }
 
   // Replays with the same kernels have the same texts; they are kept.
@@ -277,46 +325,53 @@ class Augmenter {
   }
 
   std::string MakeArguments(const Replay& replay, size_t position) const {
+    std::string out;
+    ForEachArgument(
+        replay, position,
+        [&](std::string_view key, std::string_view value, bool quoted) {
+          AppendMember(out, key, value, quoted);
+        });
+    return out;
+  }
+
+  // `add(key, value, quoted)` for what is known of a kernel; an empty value is
+  // none.
+  template <class F>
+  void ForEachArgument(const Replay& replay, size_t position, F add) const {
     const Match& match = annotation_.MatchesOf(replay)[position];
     const Tags tags = annotation_.TagsOf(replay, position);
-    std::string out;
     const bool ranges = levels_.range && !tags.ranges.empty();
     if (ranges || levels_.line)
-      AppendMember(out, "source_lines", ranges ? tags.ranges : tags.line, true);
+      add("source_lines", ranges ? tags.ranges : tags.line, true);
     if (levels_.op) {
-      AppendMember(out, "lamina_op", tags.op, true);
-      AppendMember(out, "lamina_op_path", tags.op_path, true);
-      AppendMember(out, "lamina_input_dims", tags.dims, false);
-      AppendMember(out, "lamina_input_type", tags.types, false);
+      add("lamina_op", tags.op, true);
+      add("lamina_op_path", tags.op_path, true);
+      add("lamina_input_dims", tags.dims, false);
+      add("lamina_input_type", tags.types, false);
     }
     if (levels_.module) {
-      AppendMember(out, "lamina_module", tags.module, true);
+      add("lamina_module", tags.module, true);
       if (tags.layer >= 0)
-        AppendMember(out, "lamina_layer", std::to_string(tags.layer), false);
+        add("lamina_layer", std::to_string(tags.layer), false);
     }
-    AppendMember(out, "lamina_evidence", cudagraph::LevelName(match.level),
-                 true);
-    AppendMember(out, "lamina_confidence", cudagraph::ConfidenceOf(match.level),
-                 true);
+    add("lamina_evidence", cudagraph::LevelName(match.level), true);
+    add("lamina_confidence", cudagraph::ConfidenceOf(match.level), true);
     if (match.level == cudagraph::Level::kAmbiguous) {
-      AppendMember(out, "lamina_alternatives",
-                   ListOf(annotation_.OpsByName(trace_, replay.work[position])),
-                   false);
+      add("lamina_alternatives",
+          ListOf(annotation_.OpsByName(trace_, replay.work[position])), false);
     } else if (match.alternatives > 1) {
-      AppendMember(out, "lamina_alternatives",
-                   std::to_string(match.alternatives), false);
+      add("lamina_alternatives", std::to_string(match.alternatives), false);
     }
     if (match.partner != Match::kNoPartner &&
         match.level != cudagraph::Level::kExactId) {
       const auto& segment =
           annotation_.segments[static_cast<size_t>(replay.segment)];
-      AppendMember(out, "lamina_source",
-                   "[" + std::to_string(segment.file) + "," +
-                       std::to_string(segment.number) + "," +
-                       std::to_string(match.partner) + "]",
-                   false);
+      add("lamina_source",
+          "[" + std::to_string(segment.file) + "," +
+              std::to_string(segment.number) + "," +
+              std::to_string(match.partner) + "]",
+          false);
     }
-    return out;
   }
 
   const trace::Trace& trace_;
@@ -333,7 +388,13 @@ class Augmenter {
 Status WriteAugmented(const std::string& input, const std::string& output,
                       const trace::Trace& trace, const Annotation& annotation,
                       const AugmentLevels& levels) {
-  return Augmenter(trace, annotation, levels).Copy(input, output);
+  Augmenter augmenter(trace, annotation, levels);
+  if (!emit::perfetto::IsPerfettoName(output))
+    return augmenter.Copy(input, output);
+  emit::perfetto::Extras extras = augmenter.Extras();
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+  emit::perfetto::WriteTrace(trace, extras, *sink);
+  return sink->Close();
 }
 
 Status WriteSourceLines(const std::string& input, const std::string& output,

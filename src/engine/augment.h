@@ -23,7 +23,9 @@ struct AugmentLevels {
 // the tags in the arguments of every replayed kernel, tracks for ops and
 // modules of every stream in a process above that of the device, and the start
 // of the launch's flow where the profiler left it out. All else stays as it is,
-// byte for byte. Memory does not grow with the input.
+// byte for byte, and memory does not grow with the input. An output that ends
+// in .pftrace or .pftrace.gz is written anew as a Perfetto trace instead, from
+// an input of any format.
 Status WriteAugmented(const std::string& input, const std::string& output,
                       const trace::Trace& trace,
                       const cudagraph::Annotation& annotation,

@@ -97,6 +97,37 @@ def check_layers(checks, path, folder):
         checks.true(f"{path.name}: track {lane}", b"name: " + lane in decoded)
 
 
+def check_other_writers(checks, folder):
+    """annotate, slice and merge write what their JSON holds."""
+    graphs = SAMPLES / "graphs"
+    commands = {
+        "annotate": ["annotate", graphs / "replay.json.gz", "--from",
+                     graphs / "capture.json.gz"],
+        "slice": ["slice", SAMPLES / "serve.json.gz", "--step", "3"],
+        "merge": ["merge", SAMPLES / "ranks", "--align-clocks"]}
+    for name, command in commands.items():
+        json_file = pathlib.Path(folder) / f"{name}.json"
+        perfetto = pathlib.Path(folder) / f"{name}.pftrace"
+        lamina(*command, "-o", json_file)
+        lamina(*command, "-o", perfetto)
+        before, _ = report(json_file, "--only", "gpu_timeline,kernels")
+        after, _ = report(perfetto, "--only", "gpu_timeline,kernels")
+        # Devices of one number are told apart by numbers of processes.
+        label = ("device",) if name == "merge" else ()
+        for table in before:
+            checks.equal(f"{name}: {table}", rows(after, table, label),
+                         rows(before, table, label))
+        unknown, decoded = unknown_fields(perfetto)
+        checks.equal(f"{name}: fields that protoc does not know", unknown, [])
+        if name == "annotate":
+            for text in (b"lamina_module", b"lamina_evidence", b"ops of stream",
+                         b"modules of stream"):
+                checks.true(f"annotate: {text} is there", text in decoded)
+    checks.equal("nothing is left behind",
+                 [p for p in pathlib.Path(folder).iterdir()
+                  if ".part" in p.name], [])
+
+
 def check_fixture(checks, path, folder):
     truth = json.loads(path.with_suffix("").with_suffix(
         ".truth.json").read_text())
@@ -161,6 +192,7 @@ def main():
             check_round_trip(checks, SAMPLES / f"{name}.json.gz", out)
         check_packed(checks, SAMPLES / "train_step.json.gz", out)
         check_layers(checks, SAMPLES / "serve.json.gz", out)
+        check_other_writers(checks, out)
         folder = shared() / "traces"
         for name in TRACES:
             check_round_trip(checks, folder / f"{name}.json.gz", out)

@@ -14,7 +14,7 @@ EAGER = ["train_step", "serve", "moe", "graphs/eager"]
 
 
 def inputs(folder):
-    return sorted(p.relative_to(folder) for pattern in ("*.gz", "*.pb")
+    return sorted(p.relative_to(folder) for pattern in ("*.gz", "*.pb", "*.txt")
                   for p in folder.rglob(pattern))
 
 

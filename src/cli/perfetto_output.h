@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Traces that commands write as Chrome JSON, as Perfetto traces where the name
+// asks for one.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/command.h"
+
+namespace lamina::cli {
+
+// Calls `write_json` with a name for its output. That is `output`, or, where
+// `output` ends in .pftrace or .pftrace.gz, a file beside it that is then
+// written anew as a Perfetto trace and removed.
+Status WriteTraceAs(
+    const std::string& output, Common& common,
+    const std::function<Status(const std::string&)>& write_json);
+
+}  // namespace lamina::cli
