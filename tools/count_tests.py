@@ -11,7 +11,7 @@ tests when there are any. Exit status 1 when a test failed or none ran.
 import re
 import sys
 
-LINE = re.compile(r"^\s*\d+/\d+ Test +#\d+: \S+ \.*\s*(?:\*{3})?"
+LINE = re.compile(r"^\s*\d+/\d+ Test +#\d+: .*\.\.\s*(?:\*{3})?"
                   r"(Passed|Failed|Timeout|Not Run|Skipped|Exception)", re.M)
 
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <ostream>
 
 #include "graph/passes/pass.h"
 #include "graph/print.h"
@@ -82,6 +83,11 @@ struct Case {
   std::vector<const char*> transforms;
   size_t matches;  // of the last transform
 };
+
+// Without it the name of a test would hold addresses.
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.folder << " " << c.before << " to " << c.after;
+}
 
 class RewriteDumps : public testing::TestWithParam<Case> {};
 
