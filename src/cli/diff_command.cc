@@ -2,10 +2,12 @@
 //
 // lamina diff: what changed between two traces.
 #include <algorithm>
+#include <fmt/core.h>
 
 #include "analysis/diff/diff.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "engine/page_diff.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
 
@@ -20,6 +22,7 @@ struct Options {
   std::vector<std::string> traces;
   std::string fail_above;
   std::string measure = "kernel_time";
+  double html_max_mb = 25;
   analysis::diff::Options diff;
 };
 
@@ -56,13 +59,22 @@ Result<std::vector<Comparison>> CompareReports(
   return out;
 }
 
+// Two traces that are open, for a page with their events. Of more traces only
+// the tables are kept.
+struct OpenPair {
+  std::unique_ptr<engine::Session> first, second;
+  const analysis::Context* a = nullptr;
+  const analysis::Context* b = nullptr;
+  std::shared_ptr<const analysis::layers::Rules> rules;
+};
+
 Result<std::vector<Comparison>> CompareTraces(
     const std::vector<std::string>& paths, analysis::diff::Options options,
-    Common& common) {
+    Common& common, OpenPair& pair) {
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  std::unique_ptr<engine::Session> first;
-  std::shared_ptr<const analysis::layers::Rules> rules;
+  std::unique_ptr<engine::Session>& first = pair.first;
+  std::shared_ptr<const analysis::layers::Rules>& rules = pair.rules;
   std::vector<Comparison> out;
   for (size_t i = 0; i < paths.size(); ++i) {
     LAMINA_ASSIGN(auto session, engine::Session::Open(paths[i], common.Open()));
@@ -81,8 +93,41 @@ Result<std::vector<Comparison>> CompareTraces(
     options.letter = static_cast<char>('A' + i);
     const ScopedStage stage(&common.times, "compare");
     out.push_back(analysis::diff::Compare(*a, *b, *rules, options));
+    pair.a = a;
+    pair.b = b;
+    pair.second = std::move(session);
   }
   return out;
+}
+
+void SayNoEvents(Document& document, std::string_view why) {
+  Note note;
+  note.severity = Severity::kInfo;
+  note.id = "page_no_events";
+  note.text = fmt::format("This page holds no events: {}.", why);
+  document.result.notes.push_back(std::move(note));
+}
+
+// A page holds the events of two traces; of reports or of more traces it has
+// the tables.
+Status WriteComparison(Document document,
+                       const analysis::diff::Members& members,
+                       const OpenPair& pair, const Options& options,
+                       const Common& common) {
+  const bool two = pair.a != nullptr && options.traces.size() == 2;
+  if (common.format != "html" || common.top > 0) return Write(document, common);
+  if (!two) {
+    SayNoEvents(document, pair.a == nullptr
+                              ? "what is compared are reports"
+                              : "only two traces can lie over each other");
+    return Write(document, common);
+  }
+  engine::DiffPageOptions page;
+  page.output = common.output;
+  page.threads = common.ThreadCount();
+  page.max_bytes = static_cast<uint64_t>(options.html_max_mb * 1e6);
+  return engine::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
+                               std::move(document), page);
 }
 
 Result<int> RunDiff(const Options& options, Common& common) {
@@ -104,12 +149,13 @@ Result<int> RunDiff(const Options& options, Common& common) {
     reports.push_back(std::move(report));
   }
   std::vector<Comparison> comparisons;
+  OpenPair pair;
   if (any_report) {
     LAMINA_ASSIGN(comparisons,
                   CompareReports(options.traces, std::move(reports), common));
   } else {
     LAMINA_ASSIGN(comparisons,
-                  CompareTraces(options.traces, options.diff, common));
+                  CompareTraces(options.traces, options.diff, common, pair));
   }
   int status = kFine;
   for (const Comparison& comparison : comparisons) {
@@ -122,6 +168,7 @@ Result<int> RunDiff(const Options& options, Common& common) {
   Document document;
   document.command = "diff";
   document.inputs = options.traces;
+  const analysis::diff::Members members = comparisons.front().members;
   document.result =
       comparisons.size() == 1
           ? std::move(comparisons[0].result)
@@ -133,7 +180,8 @@ Result<int> RunDiff(const Options& options, Common& common) {
     std::erase_if(document.result.tables,
                   [](const Table& table) { return table.rows() == 0; });
   }
-  LAMINA_TRY(Write(document, common));
+  LAMINA_TRY(
+      WriteComparison(std::move(document), members, pair, options, common));
   return status;
 }
 
@@ -151,6 +199,10 @@ Run Add(CLI::App& app, Common& common) {
                  "What --fail-above looks at: the sum of device work, the "
                  "time in which the device was busy, or its whole window")
       ->check(CLI::IsMember({"kernel_time", "busy", "total"}))
+      ->capture_default_str();
+  app.add_option("--html-max-mb", options->html_max_mb,
+                 "Size above which a page leaves out detail, in MB")
+      ->check(CLI::Range(0.001, 2000.0))
       ->capture_default_str();
   app.add_flag("--python-stacks", options->diff.python,
                "Match all Python frames, not only modules");

@@ -14,11 +14,6 @@
 namespace lamina::engine {
 namespace {
 
-// Bytes per event after compression, as measured on real traces; the choice
-// of detail must not depend on how well this trace compresses, or a page
-// could change its content with the version of zlib.
-constexpr uint64_t kDeviceEventBytes = 8;
-constexpr uint64_t kHostEventBytes = 6;
 // A table with a row per call says less than the timeline and the ops, and
 // costs more than all events.
 constexpr size_t kMostLauncherRows = 20000;
@@ -48,44 +43,6 @@ Result<std::string> DeviceJson(Session& session, const Table* ops) {
   return json + "}}";
 }
 
-// How much of the host fits beside the device events.
-HostDetail ChooseDetail(const trace::Trace& trace, uint64_t max_bytes,
-                        uint64_t& host_events) {
-  uint64_t calls = 0, ranges = 0;
-  for (size_t i = 0; i < trace.slices.size(); ++i) {
-    const auto kind = trace.slices.kind[i];
-    calls += kind == trace::Kind::kOp || trace::IsApiCall(kind);
-    ranges += kind == trace::Kind::kAnnotation;
-  }
-  host_events = calls + ranges;
-  const uint64_t device = trace.device_slices().size();
-  const auto fits = [&](uint64_t events) {
-    return device * kDeviceEventBytes + events * kHostEventBytes <= max_bytes;
-  };
-  if (fits(calls + ranges)) return HostDetail::kAll;
-  // An op and a call for each piece of device work.
-  if (fits(ranges + 3 * device)) return HostDetail::kNoDeepCalls;
-  if (fits(ranges + 2 * device)) return HostDetail::kWithDeviceWork;
-  if (fits(ranges)) return HostDetail::kRanges;
-  return HostDetail::kNone;
-}
-
-std::string_view WhatIsLeftOut(HostDetail detail) {
-  switch (detail) {
-    case HostDetail::kAll:
-      return "";
-    case HostDetail::kNoDeepCalls:
-      return "host events without device work";
-    case HostDetail::kWithDeviceWork:
-      return "runtime calls and host ops without device work";
-    case HostDetail::kRanges:
-      return "host ops, runtime calls and modules";
-    case HostDetail::kNone:
-      return "all host events";
-  }
-  return "";
-}
-
 }  // namespace
 
 Status WritePage(Session& session, Document document,
@@ -111,18 +68,13 @@ Status WritePage(Session& session, Document document,
 
   const trace::Trace& trace = session.trace();
   uint64_t host_events = 0;
-  const HostDetail detail = ChooseDetail(trace, options.max_bytes, host_events);
+  const trace::Trace* const traces[] = {&trace};
+  const HostDetail detail =
+      ChooseDetail(traces, options.max_bytes, host_events);
   if (detail != HostDetail::kAll) {
-    Note note;
-    note.severity = Severity::kWarning;
-    note.id = "page_left_out";
-    note.text = fmt::format(
-        "This page leaves out {} to stay below {}; --html-max-mb changes "
-        "that.",
-        WhatIsLeftOut(detail),
-        HumanBytes(static_cast<double>(options.max_bytes)));
-    note.evidence.push_back({"trace_health", "", "", {}});
-    document.result.notes.push_back(std::move(note));
+    document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
+    document.result.notes.back().evidence.push_back(
+        {"trace_health", "", "", {}});
   }
   render::Page page(document);
   LAMINA_ASSIGN(std::string device,

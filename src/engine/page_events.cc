@@ -3,10 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
-#include <fmt/core.h>
 #include <tuple>
-
-#include "base/escape.h"
 
 namespace lamina::engine {
 namespace {
@@ -173,151 +170,21 @@ class DeviceColumns {
   Membership of_;
 };
 
-// Modules are drawn apart from the ops of their thread.
-enum class HostTrack : uint8_t { kRanges, kModules, kCalls };
-
-class HostColumns {
- public:
-  HostColumns(const Context& context, HostDetail detail)
-      : context_(context), trace_(context.trace), detail_(detail) {
-    row_of_.assign(trace_.slices.size(), 0);
-    if (detail == HostDetail::kNone) return;
-    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
-      if (const auto track = Wanted(SliceId(i)))
-        order_.emplace_back(*track, trace_.slices.track[i].value, i);
-    }
-    std::sort(order_.begin(), order_.end(), [&](const Item& a, const Item& b) {
-      const SliceId x(std::get<2>(a));
-      const SliceId y(std::get<2>(b));
-      return std::tuple(std::get<1>(a), std::get<0>(a), trace_.Start(x),
-                        -trace_.Duration(x), x.value) <
-             std::tuple(std::get<1>(b), std::get<0>(b), trace_.Start(y),
-                        -trace_.Duration(y), y.value);
-    });
-    for (uint32_t row = 0; row < order_.size(); ++row)
-      row_of_[std::get<2>(order_[row])] = row + 1;
-  }
-
-  // Row + 1 by slice.
-  const std::vector<uint32_t>& rows() const { return row_of_; }
-
-  void AddTo(render::Page& page) const {
-    std::vector<int64_t> start, dur, name, kind, uid;
-    std::string tracks = "[";
-    for (size_t i = 0; i < order_.size(); ++i) {
-      const auto [track, thread, slice] = order_[i];
-      const SliceId s(slice);
-      if (i == 0 || std::get<0>(order_[i - 1]) != track ||
-          std::get<1>(order_[i - 1]) != thread) {
-        const trace::Track& info = trace_.tracks[thread];
-        const char* names[] = {"ranges", "modules", "calls"};
-        if (i > 0) tracks += fmt::format("\"end\":{}}},", i);
-        tracks += fmt::format(
-            "{{\"kind\":\"{}\",\"process\":{},\"thread\":{},\"name\":{},"
-            "\"begin\":{},",
-            names[static_cast<size_t>(track)], JsonQuote(trace_.Text(info.pid)),
-            JsonQuote(trace_.Text(info.tid)),
-            JsonQuote(info.thread_name.valid()
-                          ? Shorten(trace_.Text(info.thread_name), 200)
-                          : std::string()),
-            i);
-      }
-      start.push_back(trace_.Start(s) - trace_.first_ns);
-      dur.push_back(trace_.Duration(s));
-      name.push_back(page.strings.Id(trace_.Name(s)));
-      kind.push_back(static_cast<int64_t>(trace_.KindOf(s)));
-      uid.push_back(trace_.Uid(s));
-    }
-    if (!order_.empty()) tracks += fmt::format("\"end\":{}}}", order_.size());
-    page.facts.emplace_back("host_tracks", tracks + "]");
-    render::Block block("host", order_.size());
-    block.Add("start", start, true);
-    block.Add("dur", dur);
-    block.Add("name", name);
-    block.Add("kind", kind);
-    block.Add("uid", uid, true);
-    page.blocks.push_back(std::move(block));
-  }
-
- private:
-  using Item = std::tuple<HostTrack, uint32_t, uint32_t>;
-
-  std::optional<HostTrack> Wanted(SliceId s) const {
-    switch (trace_.KindOf(s)) {
-      case Kind::kAnnotation:
-        return HostTrack::kRanges;
-      case Kind::kPython:
-        if (detail_ >= HostDetail::kRanges ||
-            !trace_.Name(s).starts_with(tree::kModulePrefix))
-          return std::nullopt;
-        return HostTrack::kModules;
-      case Kind::kOp:
-      case Kind::kRuntime:
-      case Kind::kDriver: {
-        if (detail_ >= HostDetail::kRanges) return std::nullopt;
-        const NodeId node = context_.tree.node(s);
-        if (!node.valid()) return std::nullopt;
-        if (detail_ == HostDetail::kWithDeviceWork &&
-            (!context_.tree.HasDeviceWork(node) || !context_.tree.IsOp(node)))
-          return std::nullopt;
-        if (detail_ == HostDetail::kNoDeepCalls &&
-            !context_.tree.HasDeviceWork(node))
-          return std::nullopt;
-        return HostTrack::kCalls;
-      }
-      default:
-        return std::nullopt;
-    }
-  }
-
-  const Context& context_;
-  const Trace& trace_;
-  HostDetail detail_;
-  std::vector<Item> order_;
-  std::vector<uint32_t> row_of_;
-};
-
-std::string Lanes(const Trace& trace) {
-  std::string json = "[";
-  size_t begin = 0;
-  for (const trace::Stream& lane : trace.streams) {
-    const auto number = [](int64_t value) {
-      return value == trace::kNoInt ? std::string("null")
-                                    : std::to_string(value);
-    };
-    if (json.size() > 1) json += ',';
-    json += fmt::format(
-        "{{\"process\":{},\"device\":{},\"stream\":{},\"begin\":{},"
-        "\"end\":{}}}",
-        JsonQuote(trace.Text(lane.pid)), number(lane.device),
-        number(lane.stream), begin, begin + lane.slices.size());
-    begin += lane.slices.size();
-  }
-  return json + "]";
-}
-
-std::string Families(const rules::Catalog& catalog) {
-  std::string json = "[";
-  for (const rules::Family& family : catalog.families()) {
-    if (json.size() > 1) json += ',';
-    json += fmt::format("{{\"name\":{},\"group\":{},\"title\":{}}}",
-                        JsonQuote(family.name), JsonQuote(family.group),
-                        JsonQuote(family.title));
-  }
-  return json + "]";
-}
-
 }  // namespace
 
 void AddEvents(const Context& context,
                const analysis::layers::LayerModel& layers,
                const Document& document, HostDetail detail,
                render::Page& page) {
-  const HostColumns host(context, detail);
-  page.facts.emplace_back("lanes", Lanes(context.trace));
-  page.facts.emplace_back("families", Families(context.catalog));
+  HostEvents host;
+  const auto host_rows = host.Add(context, detail, {}, page.strings);
+  std::string lanes = "[";
+  size_t rows = 0;
+  AppendLanes(context.trace, {}, rows, lanes);
+  page.facts.emplace_back("lanes", lanes + "]");
+  page.facts.emplace_back("families", FamiliesJson(context.catalog));
   const DeviceColumns device(context, layers, document);
-  page.blocks.push_back(device.Make(host.rows()));
+  page.blocks.push_back(device.Make(host_rows));
   host.AddTo(page);
 }
 

@@ -9,13 +9,11 @@
 #pragma once
 
 #include "analysis/layers/layers.h"
+#include "engine/page_host.h"
 #include "lamina/result.h"
 #include "render/html/page.h"
 
 namespace lamina::engine {
-
-// Which host events a page holds; each step keeps less than the one before.
-enum class HostDetail { kAll, kNoDeepCalls, kWithDeviceWork, kRanges, kNone };
 
 // Adds the blocks "device" and "host" and the facts that describe them.
 // `document` is the one of the page.

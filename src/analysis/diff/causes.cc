@@ -46,11 +46,15 @@ std::vector<Cause> FindCauses(const PairRows& rows, const Names& names,
       to.time_ns[s] += from.time_ns[s];
     }
   };
+  const auto add_row = [&](Cause& to, const OpRow& row) {
+    add(to, row);
+    to.ops.push_back(row.id);
+  };
   Cause other;
   other.name = "(other ops)";
   for (const OpRow& row : rows.ops) {
     if (row.equal()) {
-      add(other, row);
+      add_row(other, row);
       continue;
     }
     const auto [it, is_new] =
@@ -60,12 +64,15 @@ std::vector<Cause> FindCauses(const PairRows& rows, const Names& names,
       cause.name = names.Text(row.op);
       cause.change = ChangeName(row.change);
     }
-    add(ops[it->second], row);
+    add_row(ops[it->second], row);
   }
   std::stable_sort(ops.begin(), ops.end(), [](const Cause& x, const Cause& y) {
     return std::abs(x.delta_ns()) > std::abs(y.delta_ns());
   });
-  for (size_t i = kNamedCauses; i < ops.size(); ++i) add(other, ops[i]);
+  for (size_t i = kNamedCauses; i < ops.size(); ++i) {
+    add(other, ops[i]);
+    other.ops.insert(other.ops.end(), ops[i].ops.begin(), ops[i].ops.end());
+  }
   if (ops.size() > kNamedCauses) ops.resize(kNamedCauses);
   const auto rest = [&](std::string name, auto&& time) {
     Cause& cause = ops.emplace_back();
@@ -73,7 +80,7 @@ std::vector<Cause> FindCauses(const PairRows& rows, const Names& names,
     cause.time_ns = {time(0), time(1)};
   };
   ops.push_back(std::move(other));
-  rest("(unlinked)", [&](size_t s) { return unlinked_ns[s]; });
+  rest(std::string(kUnlinkedCause), [&](size_t s) { return unlinked_ns[s]; });
   rest("(overlap)",
        [&](size_t s) { return totals[s].busy_ns - totals[s].kernel_time_ns; });
   rest("(idle)", [&](size_t s) { return totals[s].idle_ns; });
@@ -116,7 +123,7 @@ std::string Verdict(const std::vector<Cause>& causes,
   const auto said = [&](const Cause& cause) {
     if (cause.name == "(idle)") return std::string("idle time");
     if (cause.name == "(overlap)") return std::string("overlap of device work");
-    if (cause.name == "(unlinked)")
+    if (cause.name == kUnlinkedCause)
       return std::string("device work without a launch");
     if (cause.name == "(other ops)") return std::string("other ops");
     return cause.name + Words(cause.change, letter);

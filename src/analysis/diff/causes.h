@@ -17,9 +17,12 @@ struct Cause {
   std::string change;  // of an op; empty for what is no op
   PerSide<int64_t> count{};
   PerSide<int64_t> time_ns{};
+  std::vector<uint32_t> ops;  // ids of the rows that it sums up
 
   int64_t delta_ns() const { return time_ns[1] - time_ns[0]; }
 };
+
+inline constexpr std::string_view kUnlinkedCause = "(unlinked)";
 
 // Ops by the sum of their device time, then "(other ops)", "(unlinked)",
 // "(overlap)": busy time less the sum of durations, and "(idle)". Their times

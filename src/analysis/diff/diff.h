@@ -26,9 +26,19 @@ struct Totals {
   int64_t total_ns = 0;
 };
 
+// Which rows of the tables count a device slice, by side and by its row of
+// device arguments: row + 1, 0 for none. What does not differ has no row.
+// Empty when reports were compared.
+struct Members {
+  using Rows = std::array<std::vector<uint32_t>, 2>;
+  Rows cause, op, kernel;        // diff_causes, diff_ops, diff_kernels
+  Rows category, module, layer;  // of diff_by
+};
+
 struct Comparison {
   ResultSet result;
   std::array<Totals, 2> totals;  // of A and B
+  Members members;
 };
 
 // True when the tree of a trace needs Python frames to be compared.

@@ -52,7 +52,13 @@ class Collector {
       : sides_{&a, &b},
         partners_{&matching.partner_a, &matching.partner_b},
         members_{FindMembers(a, matching.partner_a),
-                 FindMembers(b, matching.partner_b)} {}
+                 FindMembers(b, matching.partner_b)} {
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      const size_t slices = sides_[s]->trace().device.size();
+      rows_.op_of[s].assign(slices, kNone);
+      rows_.kernel_of[s].assign(slices, kNone);
+    }
+  }
 
   PairRows Run() {
     const Side& a = *sides_[0];
@@ -89,6 +95,7 @@ class Collector {
     const auto [it, is_new] = op_ids_.try_emplace(key, rows_.ops.size());
     if (is_new) {
       OpRow& row = rows_.ops.emplace_back();
+      row.id = static_cast<uint32_t>(it->second);
       row.op = op;
       row.module = module;
       row.dims = dims;
@@ -102,6 +109,7 @@ class Collector {
         kernel_ids_.try_emplace(std::tuple(op, a, b), rows_.kernels.size());
     if (is_new) {
       KernelRow& row = rows_.kernels.emplace_back();
+      row.id = static_cast<uint32_t>(it->second);
       row.op = op;
       row.kernel = {a, b};
     }
@@ -121,9 +129,13 @@ class Collector {
     Tally(Kernel(op, s == 0 ? name : StringId(), s == 1 ? name : StringId()), s,
           slice);
   }
-  void Tally(KernelRow& row, size_t s, SliceId slice) const {
+  void Tally(KernelRow& row, size_t s, SliceId slice) {
     ++row.count[s];
     row.time_ns[s] += sides_[s]->trace().Duration(slice);
+    rows_.kernel_of[s][Detail(s, slice)] = row.id;
+  }
+  uint32_t Detail(size_t s, SliceId slice) const {
+    return sides_[s]->trace().slices.detail[slice.value];
   }
 
   void AddAlone(size_t s, uint32_t entry) {
@@ -136,9 +148,11 @@ class Collector {
       time += side.trace().Duration(slice);
       CountKernel(side.Title(entry), s, slice);
     }
-    Count(Op(side.Title(entry), side.Module(entry), dims, types,
-             s == 0 ? Change::kOnlyA : Change::kOnlyB),
-          s, entry, time);
+    OpRow& row = Op(side.Title(entry), side.Module(entry), dims, types,
+                    s == 0 ? Change::kOnlyA : Change::kOnlyB);
+    Count(row, s, entry, time);
+    for (const SliceId slice : side.Work(entry))
+      rows_.op_of[s][Detail(s, slice)] = row.id;
   }
 
   void AddPair(uint32_t i, uint32_t j, std::span<const uint32_t> left,
@@ -176,6 +190,10 @@ class Collector {
       row.module_b = module_b;
     Count(row, 0, i, time[0]);
     Count(row, 1, j, time[1]);
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      for (const SliceId slice : work[s])
+        rows_.op_of[s][Detail(s, slice)] = row.id;
+    }
     AddKernelPairs(title, work, kernels);
   }
 

@@ -32,7 +32,12 @@ std::string_view ChangeName(Change change);
 template <class T>
 using PerSide = std::array<T, 2>;
 
+// Which row counts a device slice, by its row of device arguments: the id of
+// the row, kNone for none.
+using SliceRows = PerSide<std::vector<uint32_t>>;
+
 struct OpRow {
+  uint32_t id = 0;  // position before any sorting
   StringId op, module;
   StringId module_b;       // of the first call in B where it differs
   PerSide<StringId> dims;  // invalid: not recorded
@@ -50,6 +55,7 @@ struct OpRow {
 };
 
 struct KernelRow {
+  uint32_t id = 0;
   StringId op;               // empty: unlinked
   PerSide<StringId> kernel;  // invalid: no counterpart
   PerSide<int64_t> count{};
@@ -66,6 +72,7 @@ struct KernelRow {
 struct PairRows {
   std::vector<OpRow> ops;
   std::vector<KernelRow> kernels;
+  SliceRows op_of, kernel_of;
 };
 
 PairRows CollectRows(const Side& a, const Side& b, const Matching& matching);

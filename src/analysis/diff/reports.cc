@@ -270,7 +270,7 @@ class ReportComparer {
 
   void AddDimension(std::string_view dimension,
                     const std::map<std::string, Sum>& sums) {
-    std::vector<Sum>& out = d_.dimensions.emplace_back();
+    std::vector<Sum>& out = d_.dimensions.emplace_back().rows;
     for (const auto& [key, sum] : sums) {
       out.push_back(sum);
       out.back().dimension = dimension;

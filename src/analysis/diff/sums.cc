@@ -9,25 +9,35 @@ namespace {
 // Rows in the order of their first use.
 class Rows {
  public:
-  explicit Rows(std::string_view dimension) : dimension_(dimension) {}
+  Rows(std::string_view dimension, const Side& a, const Side& b)
+      : dimension_(dimension), traces_{&a.trace(), &b.trace()} {
+    for (const size_t s : {size_t{0}, size_t{1}})
+      out_.row_of[s].assign(traces_[s]->device.size(), kNone);
+  }
 
   size_t Of(std::string_view key) {
-    const auto [it, is_new] = ids_.try_emplace(key, rows_.size());
+    const auto [it, is_new] = ids_.try_emplace(key, out_.rows.size());
     if (is_new) {
-      rows_.emplace_back().dimension = dimension_;
-      rows_.back().key = key;
+      Sum& row = out_.rows.emplace_back();
+      row.id = static_cast<uint32_t>(it->second);
+      row.dimension = dimension_;
+      row.key = key;
     }
     return it->second;
   }
-  void Add(size_t row, size_t side, int64_t time_ns) {
-    ++rows_[row].count[side];
-    rows_[row].time_ns[side] += time_ns;
+  void Add(size_t row, size_t side, SliceId slice) {
+    const Trace& trace = *traces_[side];
+    ++out_.rows[row].count[side];
+    out_.rows[row].time_ns[side] += trace.Duration(slice);
+    out_.row_of[side][trace.slices.detail[slice.value]] =
+        static_cast<uint32_t>(row);
   }
-  std::vector<Sum> Take() { return std::move(rows_); }
+  Dimension Take() { return std::move(out_); }
 
  private:
   std::string_view dimension_;
-  std::vector<Sum> rows_;
+  PerSide<const Trace*> traces_;
+  Dimension out_;
   TextMap<size_t> ids_;
 };
 
@@ -35,8 +45,8 @@ constexpr size_t kNoEntry = ~size_t{0};
 
 }  // namespace
 
-std::vector<Sum> SumByCategory(const Side& a, const Side& b) {
-  Rows rows("category");
+Dimension SumByCategory(const Side& a, const Side& b) {
+  Rows rows("category", a, b);
   for (const size_t s : {size_t{0}, size_t{1}}) {
     const Side& side = s == 0 ? a : b;
     const Context& context = side.context();
@@ -47,16 +57,16 @@ std::vector<Sum> SumByCategory(const Side& a, const Side& b) {
         row =
             rows.Of(context.catalog.family(context.device.family(slice)).name);
       }
-      rows.Add(row, s, context.trace.Duration(slice));
+      rows.Add(row, s, slice);
     }
   }
   return rows.Take();
 }
 
-std::vector<Sum> SumByModule(const Side& a, const Side& b,
-                             const Matching& matching, const Names& names) {
+Dimension SumByModule(const Side& a, const Side& b, const Matching& matching,
+                      const Names& names) {
   if (a.context().modules.empty() && b.context().modules.empty()) return {};
-  Rows rows("module");
+  Rows rows("module", a, b);
   for (const size_t s : {size_t{0}, size_t{1}}) {
     const Side& side = s == 0 ? a : b;
     for (uint32_t i = 0; i < side.entries().size(); ++i) {
@@ -68,20 +78,18 @@ std::vector<Sum> SumByModule(const Side& a, const Side& b,
         module = side.Module(i);
       const size_t row = rows.Of(
           module == StringPool::kEmpty ? "(outside)" : names.Text(module));
-      for (const SliceId slice : side.Work(i))
-        rows.Add(row, s, side.trace().Duration(slice));
+      for (const SliceId slice : side.Work(i)) rows.Add(row, s, slice);
     }
     for (const SliceId slice : side.trace().device_slices()) {
       if (!side.context().tree.launch(slice).valid())
-        rows.Add(rows.Of("(unlinked)"), s, side.trace().Duration(slice));
+        rows.Add(rows.Of("(unlinked)"), s, slice);
     }
   }
   return rows.Take();
 }
 
-std::vector<Sum> SumByLayer(const Side& a, const Side& b,
-                            const layers::Rules& rules) {
-  Rows rows("layer");
+Dimension SumByLayer(const Side& a, const Side& b, const layers::Rules& rules) {
+  Rows rows("layer", a, b);
   for (const size_t s : {size_t{0}, size_t{1}}) {
     const Context& context = (s == 0 ? a : b).context();
     const layers::LayerModel model = layers::FindLayers(context, rules, {});
@@ -89,8 +97,7 @@ std::vector<Sum> SumByLayer(const Side& a, const Side& b,
     const auto add = [&](std::string_view key,
                          const std::vector<SliceId>& work) {
       const size_t row = rows.Of(key);
-      for (const SliceId slice : work)
-        rows.Add(row, s, context.trace.Duration(slice));
+      for (const SliceId slice : work) rows.Add(row, s, slice);
     };
     for (const layers::Layer& layer : model.layers) {
       add(model.stacks[layer.stack].name + " " + std::to_string(layer.index),
@@ -103,14 +110,14 @@ std::vector<Sum> SumByLayer(const Side& a, const Side& b,
   return rows.Take();
 }
 
-std::vector<Sum> SumByTimeline(const Timeline& a, const Timeline& b) {
-  std::vector<Sum> out;
+Dimension SumByTimeline(const Timeline& a, const Timeline& b) {
+  Dimension out;
   const auto add = [&](std::string_view key, int64_t Timeline::*part) {
     Sum sum;
     sum.dimension = "timeline";
     sum.key = key;
     sum.time_ns = {a.*part, b.*part};
-    out.push_back(std::move(sum));
+    out.rows.push_back(std::move(sum));
   };
   add("computation_time", &Timeline::computation_ns);
   add("exposed_comm_time", &Timeline::exposed_communication_ns);

@@ -15,6 +15,7 @@
 namespace lamina::analysis::diff {
 
 struct Sum {
+  uint32_t id = 0;
   std::string_view dimension;
   std::string key;
   PerSide<int64_t> count{};  // of device slices
@@ -23,16 +24,20 @@ struct Sum {
   int64_t delta_ns() const { return time_ns[1] - time_ns[0]; }
 };
 
+struct Dimension {
+  std::vector<Sum> rows;  // an id is a position before sorting
+  SliceRows row_of;       // empty where rows are no sums of slices
+};
+
 // All device time by the family of its kernels.
-std::vector<Sum> SumByCategory(const Side& a, const Side& b);
+Dimension SumByCategory(const Side& a, const Side& b);
 // By module; a module of B that was matched goes by its name in A.
-std::vector<Sum> SumByModule(const Side& a, const Side& b,
-                             const Matching& matching, const Names& names);
+Dimension SumByModule(const Side& a, const Side& b, const Matching& matching,
+                      const Names& names);
 // By layer, over all passes. Empty when a side has no layers.
-std::vector<Sum> SumByLayer(const Side& a, const Side& b,
-                            const layers::Rules& rules);
+Dimension SumByLayer(const Side& a, const Side& b, const layers::Rules& rules);
 // Computation, exposed communication and copies, idle, total.
-std::vector<Sum> SumByTimeline(const Timeline& a, const Timeline& b);
+Dimension SumByTimeline(const Timeline& a, const Timeline& b);
 
 // Calls of CUDA or HIP.
 struct Calls {

@@ -24,6 +24,27 @@ void SortByDelta(std::vector<Row>& rows) {
   });
 }
 
+// Row + 1 of a table by the id of what stands there.
+class Places {
+ public:
+  explicit Places(size_t ids) : row_(ids, 0) {}
+
+  void Set(uint32_t id, size_t row) {
+    row_[id] = static_cast<uint32_t>(row) + 1;
+  }
+  Members::Rows Of(const SliceRows& ids) const {
+    Members::Rows out;
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      for (const uint32_t id : ids[s])
+        out[s].push_back(id == kNone ? 0 : row_[id]);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<uint32_t> row_;
+};
+
 class Writer {
  public:
   explicit Writer(Differences& differences) : d_(differences) {}
@@ -41,6 +62,8 @@ class Writer {
     out.result.tables.push_back(ByTable());
     out.result.tables.push_back(CallsTable());
     out.result.tables.push_back(MovedTable());
+    members_.cause = CauseMembers(causes);
+    out.members = std::move(members_);
     AddNotes(out.result.notes, causes);
     return out;
   }
@@ -92,11 +115,32 @@ class Writer {
     return table;
   }
 
+  // Work of an op is that of the cause which sums the op up; "(unlinked)" has
+  // the work of no op.
+  Members::Rows CauseMembers(const std::vector<Cause>& causes) const {
+    Places places(d_.rows.ops.size());
+    uint32_t unlinked = 0;
+    for (size_t i = 0; i < causes.size(); ++i) {
+      for (const uint32_t op : causes[i].ops) places.Set(op, i);
+      if (causes[i].name == kUnlinkedCause)
+        unlinked = static_cast<uint32_t>(i) + 1;
+    }
+    Members::Rows out = places.Of(d_.rows.op_of);
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      for (size_t i = 0; i < out[s].size(); ++i) {
+        if (d_.rows.op_of[s][i] == kNone) out[s][i] = unlinked;
+      }
+    }
+    return out;
+  }
+
   Table OpsTable() {
     SortByDelta(d_.rows.ops);
     Table table(OpsSchema());
+    Places places(d_.rows.ops.size());
     for (const OpRow& row : d_.rows.ops) {
       if (row.equal()) continue;
+      places.Set(row.id, table.rows());
       const StringId shapes = row.dims[0].valid() ? row.dims[0] : row.dims[1];
       const bool both = row.count[0] > 0 && row.count[1] > 0;
       table.Add(
@@ -111,37 +155,47 @@ class Writer {
           both && row.dims[0] != row.dims[1] ? Text(row.dims[1]) : Value(),
           Text(row.types[0]), Text(row.types[1]), row.uid[0], row.uid[1]);
     }
+    members_.op = places.Of(d_.rows.op_of);
     return table;
   }
 
   Table KernelsTable() {
     SortByDelta(d_.rows.kernels);
     Table table(KernelsSchema());
+    Places places(d_.rows.kernels.size());
     for (const KernelRow& row : d_.rows.kernels) {
       if (row.equal()) continue;
+      places.Set(row.id, table.rows());
       const auto kernel = [&](size_t s) {
         return row.count[s] > 0 ? Text(row.kernel[s]) : Value();
       };
       table.Add(d_.names.Text(row.op), kernel(0), kernel(1), row.delta_ns(),
                 row.time_ns[0], row.time_ns[1], row.count[0], row.count[1]);
     }
+    members_.kernel = places.Of(d_.rows.kernel_of);
     return table;
   }
 
   Table ByTable() {
     Table table(BySchema());
-    for (std::vector<Sum>& sums : d_.dimensions) {
-      const bool timeline =
-          !sums.empty() && sums.front().dimension == "timeline";
+    for (auto& [sums, row_of] : d_.dimensions) {
+      if (sums.empty()) continue;
+      const std::string_view dimension = sums.front().dimension;
+      const bool timeline = dimension == "timeline";
       if (!timeline) SortByDelta(sums);
+      Places places(sums.size());
       for (const Sum& sum : sums) {
         if (sum.count[0] == sum.count[1] && sum.delta_ns() == 0) continue;
+        places.Set(sum.id, table.rows());
         const auto count = [&](size_t s) {
           return timeline ? Value() : Value(sum.count[s]);
         };
         table.Add(sum.dimension, sum.key, count(0), count(1), sum.time_ns[0],
                   sum.time_ns[1], sum.delta_ns());
       }
+      if (dimension == "category") members_.category = places.Of(row_of);
+      if (dimension == "module") members_.module = places.Of(row_of);
+      if (dimension == "layer") members_.layer = places.Of(row_of);
     }
     return table;
   }
@@ -223,6 +277,7 @@ class Writer {
   }
 
   Differences& d_;
+  Members members_;
 };
 
 }  // namespace

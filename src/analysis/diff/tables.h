@@ -34,7 +34,7 @@ struct Differences {
   Names names;
   PerSide<SideFacts> sides;
   PairRows rows;
-  std::vector<std::vector<Sum>> dimensions;
+  std::vector<Dimension> dimensions;
   std::vector<Calls> calls;
   std::vector<MovedRow> moved;
 };

@@ -5,8 +5,9 @@
 // to 2^53 ns.
 
 import type { Column } from "./decode";
-import type { DeviceEvents, Model } from "./model";
-import { parseBound, parseRange, type Chip } from "./state";
+import { kRowTables, type DeviceEvents, type Model, type RowColumn } from
+  "./model";
+import { parseBound, parseRange, parseRow, type Chip } from "./state";
 
 export interface Selection {
   mask: Uint8Array | null;  // null: everything
@@ -102,8 +103,7 @@ export class Filter {
   }
 
   // Kernel time and events by the value of a column, under the last select().
-  by(column: keyof DeviceEvents & ("kernel" | "family" | "op" | "module" |
-     "layer" | "pass" | "step" | "lane"), size: number): Sums {
+  by(column: RowColumn | "family" | "lane", size: number): Sums {
     let sums = this.sums.get(column);
     const device = this.model.device;
     if (sums) return sums;
@@ -187,6 +187,21 @@ export class Filter {
       case "lane":
         return byColumn(device.lane, allow(model.lanes.length,
           (lane) => wanted.has(laneKey(model, lane))));
+      case "trace":
+        return byColumn(device.lane, allow(model.lanes.length, (lane) =>
+          wanted.has(model.traces[model.lanes[lane]!.trace ?? 0]?.name ?? "")));
+      case "of": {
+        for (const value of chip.values) {
+          const [table, row] = parseRow(value)!;
+          for (const [name, of] of Object.entries(kRowTables)) {
+            if (of !== table) continue;
+            const column = device[name as RowColumn];
+            for (let i = 0; i < mask.length; ++i)
+              if (column[i] === row + 1) mask[i] = 1;
+          }
+        }
+        return mask;
+      }
       case "t": {
         const ranges = chip.values.map(parseRange).filter((r) => r !== null);
         for (const [from, to] of ranges) {
@@ -248,16 +263,28 @@ export function modulesBelow(model: Model, paths: Set<string>): Uint8Array {
 }
 
 export function laneKey(model: Model, lane: number): string {
-  const { process, device, stream } = model.lanes[lane]!;
+  const { process, device, stream, trace } = model.lanes[lane]!;
   const name = `${device ?? "?"}/${stream ?? "?"}`;
   const twin = model.lanes.some((other, i) => i !== lane &&
-    other.device === device && other.stream === stream);
-  return twin ? `${process}/${name}` : name;
+    other.device === device && other.stream === stream &&
+    other.trace === trace);
+  const own = twin ? `${process}/${name}` : name;
+  const from = model.traces[trace ?? 0];
+  return from ? `${from.name}:${own}` : own;
+}
+
+// The name of the trace that a lane or track is of, in front of its own.
+export function withTrace(model: Model, at: { trace?: number },
+                          name: string): string {
+  const trace = model.traces[at.trace ?? 0];
+  return trace ? `${trace.name}: ${name}` : name;
 }
 
 export function laneName(model: Model, lane: number): string {
   const { process, device, stream } = model.lanes[lane]!;
   const own = laneKey(model, lane).split("/").length > 2;
-  return (device === null ? "Device" : `GPU ${device}`) +
-    (stream === null ? "" : `, stream ${stream}`) + (own ? ` (${process})` : "");
+  return withTrace(model, model.lanes[lane]!,
+    (device === null ? "Device" : `GPU ${device}`) +
+    (stream === null ? "" : `, stream ${stream}`) +
+    (own ? ` (${process})` : ""));
 }

@@ -40,7 +40,18 @@ interface TableInfo {
   columns: TableColumn[];
 }
 
+// One of the traces of a page that compares some. Its events have numbers
+// from `first_uid` on, and times that count from its first event are larger
+// by `shift_ns` in the page.
+export interface TraceInfo {
+  name: string;              // A and B, or the rank
+  input: string;
+  first_uid: number;
+  shift_ns: number;
+}
+
 export interface Lane {
+  trace?: number;            // of Model.traces; none: the first
   process: string;
   device: number | null;
   stream: number | null;
@@ -49,6 +60,7 @@ export interface Lane {
 }
 
 export interface HostTrack {
+  trace?: number;
   kind: "ranges" | "modules" | "calls";
   process: string;
   thread: string;
@@ -91,6 +103,7 @@ interface Manifest {
   trace?: TraceFacts;
   device?: DeviceFacts | null;
   families?: Family[];
+  traces?: TraceInfo[];
   lanes?: Lane[];
   host_tracks?: HostTrack[];
   graph?: unknown;   // one layer, see layergraph.ts
@@ -145,14 +158,11 @@ export class Table {
   }
 }
 
-// Device events: lane by lane, by start. kernel, op, module, layer, pass and
-// step are row + 1 of the table of that name, 0 for none; launch is row + 1
-// of the host events.
-export interface DeviceEvents {
+// Device events: lane by lane, by start. The columns of kRowTables are row + 1
+// of the table of that name, 0 for none; launch is row + 1 of the host events.
+export interface DeviceEvents extends Record<RowColumn, Column> {
   count: number;
-  start: Column; dur: Column; kernel: Column; family: Column; op: Column;
-  module: Column; layer: Column; pass: Column; step: Column; uid: Column;
-  launch: Column;
+  start: Column; dur: Column; family: Column; uid: Column; launch: Column;
   lane: Uint16Array | Uint32Array;
   first: number;  // ns: first start and last end
   last: number;
@@ -163,18 +173,22 @@ export interface HostEvents {
   start: Column; dur: Column; name: Column; kind: Column; uid: Column;
 }
 
-const kDeviceColumns = ["start", "dur", "kernel", "family", "op", "module",
-  "layer", "pass", "step", "uid", "launch"] as const;
-// The table that a column of device events counts rows of.
+const kDeviceColumns = ["start", "dur", "kernel", "family", "uid"] as const;
+// The table that a column of device events counts rows of. A file has the
+// columns of the tables that it has; the others are 0.
 export const kRowTables = {
   kernel: "kernels", op: "op_efficiency", module: "modules", layer: "layers",
-  pass: "passes", step: "steps",
+  pass: "passes", step: "steps", diffop: "diff_ops",
+  diffkernel: "diff_kernels", diffcategory: "diff_by", diffmodule: "diff_by",
+  difflayer: "diff_by", diffcause: "diff_causes", collective: "collectives",
 } as const;
+export type RowColumn = keyof typeof kRowTables;
 const kHostColumns = ["start", "dur", "name", "kind", "uid"] as const;
 
 export class Model {
   readonly manifest: Manifest;
   readonly families: Family[];
+  readonly traces: TraceInfo[];  // none in a page of one trace
   readonly lanes: Lane[];
   readonly hostTracks: HostTrack[];
   device: DeviceEvents | null = null;
@@ -190,6 +204,7 @@ export class Model {
   constructor(manifest: Manifest) {
     this.manifest = manifest;
     this.families = manifest.families ?? [];
+    this.traces = manifest.traces ?? [];
     this.lanes = manifest.lanes ?? [];
     this.hostTracks = manifest.host_tracks ?? [];
   }
@@ -218,6 +233,14 @@ export class Model {
     const names = this.manifest.inputs.map((input) =>
       input.slice(input.lastIndexOf("/") + 1));
     return names.length > 2 ? `${names.length} files` : names.join(" \u2192 ");
+  }
+
+  // The trace of an event number; null in a page of one trace.
+  traceOf(uid: number): TraceInfo | null {
+    let found: TraceInfo | null = null;
+    for (const trace of this.traces)
+      if (trace.first_uid <= uid) found = trace;
+    return found;
   }
 
   // --- texts ---
@@ -297,11 +320,15 @@ export class Model {
       if (!column) throw new DamagedFile(`column ${name} is missing`);
       device[name] = column;
     }
+    const none = new Uint8Array(count);
+    device.launch = columns.get("launch") ?? none;
+    for (const name of Object.keys(kRowTables) as RowColumn[])
+      device[name] = columns.get(name) ?? none;
     const rowsOf = (table: string) =>
       this.manifest.tables.find((t) => t.name === table)?.rows ?? 0;
     for (const [name, table] of Object.entries(kRowTables)) {
       const most = rowsOf(table);
-      const column = device[name as keyof typeof kRowTables];
+      const column = device[name as RowColumn];
       for (let i = 0; i < count; ++i)
         if (column[i]! > most) throw new DamagedFile(`${name} out of range`);
     }
@@ -310,6 +337,8 @@ export class Model {
     for (const [index, lane] of this.lanes.entries()) {
       if (lane.begin !== at || lane.end < at || lane.end > count)
         throw new DamagedFile("lanes out of range");
+      if ((lane.trace ?? 0) > Math.max(0, this.traces.length - 1))
+        throw new DamagedFile("trace of a lane out of range");
       at = lane.end;
       device.lane.fill(index, lane.begin, lane.end);
     }

@@ -4,7 +4,8 @@
 // untrusted: what does not fit is dropped and counted, never an error.
 
 export const kChipKinds = ["q", "fam", "cat", "name", "op", "row", "mod",
-  "layer", "pass", "stage", "lane", "step", "t", "dur", "uid"] as const;
+  "layer", "pass", "stage", "trace", "lane", "step", "of", "t", "dur", "uid"] as
+  const;
 export type ChipKind = typeof kChipKinds[number];
 
 // One condition: any of the values, or none of them.
@@ -46,6 +47,12 @@ export function parseRange(text: string): [number, number] | null {
   if (!match) return null;
   const range: [number, number] = [Number(match[1]), Number(match[2])];
   return range[0] < range[1] ? range : null;
+}
+
+// Rows of a table, counted from 0: "diff_ops.12".
+export function parseRow(text: string): [string, number] | null {
+  const match = /^([a-z_]{1,40})\.(\d{1,9})$/.exec(text);
+  return match ? [match[1]!, Number(match[2])] : null;
 }
 
 function encode(text: string): string {
@@ -131,6 +138,7 @@ function readPart(state: State, key: string, raw: string,
     if (value === null || value === "") continue;
     if (kind === "t" && !parseRange(value)) continue;
     if (kind === "dur" && !parseBound(value)) continue;
+    if (kind === "of" && !parseRow(value)) continue;
     values.push(value);
   }
   if (values.length === 0) return false;

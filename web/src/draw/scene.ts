@@ -6,7 +6,7 @@
 
 import type { Column } from "../data/decode";
 import { groupIndex, kGroups } from "../data/groups";
-import { laneKey, laneName, type Selection } from "../data/filter";
+import { laneKey, laneName, withTrace, type Selection } from "../data/filter";
 import type { HostTrack, Model } from "../data/model";
 import { buildPyramid, type Level } from "../data/pyramid";
 import { stackTrack } from "../data/tracks";
@@ -28,6 +28,7 @@ export interface BoxRow {
 
 export interface LaneTrack {
   kind: "lane";
+  trace: number;
   lane: number;
   levels: Level[];
   maxEnd: Column | null;     // running maximum of ends, where events overlap
@@ -35,6 +36,7 @@ export interface LaneTrack {
 }
 export interface BoxTrack {
   kind: "boxes";
+  trace: number;
   color: "host" | "module";
   rows: BoxRow[];
 }
@@ -130,6 +132,13 @@ function overlapOf(model: Model, lane: number): Overlap {
   return result;
 }
 
+// Characters that an address needs no escape for. Traces of a page may have
+// the same streams, so there the number of the lane is the key.
+function laneTrackKey(model: Model, lane: number): string {
+  return "lane" + (model.traces.length > 1 ? `.${lane}`
+    : laneKey(model, lane).replace(/[^0-9]/g, "."));
+}
+
 function laneTracks(app: App, from: number, to: number): Track[] {
   const { model } = app;
   const device = model.device;
@@ -142,8 +151,9 @@ function laneTracks(app: App, from: number, to: number): Track[] {
   }
   const height = lanes.length <= 4 ? 46 : lanes.length <= 16 ? 30 : 18;
   return lanes.map((lane): Track => ({
-    kind: "lane", key: "lane" + laneKey(model, lane).replace(/[^0-9]/g, "."),
-    label: laneName(model, lane), lane, y: 0, height,
+    kind: "lane", key: laneTrackKey(model, lane),
+    label: laneName(model, lane), trace: model.lanes[lane]!.trace ?? 0, lane,
+    y: 0, height,
     levels: lanePyramid(app, lane, from, to), ...overlapOf(model, lane) }));
 }
 
@@ -165,8 +175,10 @@ function hostTrack(app: App, track: HostTrack, key: string): Track | null {
   if (rows.length === 0) return null;
   const who = clean(track.name || track.thread, 40);
   const words = { ranges: "Ranges", modules: "Modules", calls: "Host" };
-  return { kind: "boxes", key, label: `${words[track.kind]} ${who}`,
+  return { kind: "boxes", key, 
+    label: withTrace(model, track, `${words[track.kind]} ${who}`),
     color: track.kind === "modules" ? "module" : "host", rows, y: 0,
+    trace: track.trace ?? 0,
     height: rows.length * kRowHeight };
 }
 
@@ -205,9 +217,19 @@ function tableTrack(app: App, name: "passes" | "layers"): Track | null {
       ? (id) => ({ chips: app.toggle("pass", table.str(id, "pass")) })
       : (id) => ({ chips: app.toggle("layer", table.str(id, "first_uid")) }),
   }));
-  return { kind: "boxes", key: name, color: "module", rows, y: 0,
+  return { kind: "boxes", key: name, color: "module", rows, y: 0, trace: 0,
            label: name === "passes" ? "Passes" : "Layers",
            height: rows.length * kRowHeight };
+}
+
+// The device work of two traces stands close together, with the ranges of each
+// above it; the host comes behind.
+function traceByTrace(model: Model, ...lists: Track[][]): Track[] {
+  const traces = Math.max(1, model.traces.length);
+  const of = Array.from({ length: traces }, (): Track[] => []);
+  for (const list of lists)
+    for (const track of list) of[track.trace]?.push(track);
+  return of.flat();
 }
 
 export function makeScene(app: App, width: number): Scene {
@@ -228,8 +250,9 @@ export function makeScene(app: App, width: number): Scene {
     if (bySize.indexOf(i) >= kMostThreads) off.add(track.key);
   }
   const all = [tableTrack(app, "passes"), tableTrack(app, "layers"),
-    ...host.ranges, ...laneTracks(app, from, to), ...host.modules,
-    ...host.calls].filter((track) => track !== null);
+    ...traceByTrace(model, host.ranges, laneTracks(app, from, to)),
+    ...traceByTrace(model, host.modules, host.calls)]
+    .filter((track) => track !== null);
   // The address names the tracks whose visibility is not the usual one.
   for (const key of app.option("timeline.tracks").split(",")) {
     if (off.has(key)) off.delete(key);

@@ -3,7 +3,7 @@
 // The filter as chips, and the legend that is the filter of families.
 
 import { groupTimes } from "../data/groups";
-import { parseRange, type Chip } from "../data/state";
+import { parseRange, parseRow, type Chip } from "../data/state";
 import type { App } from "./app";
 import { groupColor } from "./colors";
 import { h } from "./dom";
@@ -12,8 +12,8 @@ import { clean, count, percent, shapes, time } from "./format";
 const kNames: Record<Chip["kind"], string> = {
   q: "text", fam: "family", cat: "category", name: "kernel", op: "op",
   row: "op and shapes", mod: "module", layer: "layer", pass: "pass",
-  stage: "stage", lane: "stream", step: "step", t: "time", dur: "length",
-  uid: "event",
+  stage: "stage", trace: "trace", lane: "stream", step: "step", of: "row",
+  t: "time", dur: "length", uid: "event",
 };
 
 // A value as a person knows it.
@@ -38,7 +38,18 @@ export function chipText(app: App, chip: Chip, value: string): string {
     return layers && row >= 0 ? `${clean(layers.str(row, "stack"), 40)} ` +
       `${layers.str(row, "layer")} of pass ${layers.str(row, "pass")}` : value;
   }
+  if (chip.kind === "of") return rowText(app, value);
   return clean(value, 60);
+}
+
+// A row of a table by its first text.
+function rowText(app: App, value: string): string {
+  const [name, row] = parseRow(value)!;
+  const table = app.model.table(name);
+  if (!table || row >= table.rows) return value;
+  const texts = table.info.columns.filter((c) => c.type === "text")
+    .map((c) => table.str(row, c.name)).filter((text) => text !== "");
+  return `${name} ${row + 1}: ${clean(texts.slice(0, 2).join(" "), 60)}`;
 }
 
 export function drawChips(app: App): HTMLElement {

@@ -3,15 +3,18 @@
 // The panel of the selected event. Every entry is a link.
 
 import { laneKey, laneName } from "../data/filter";
+import { kRowTables } from "../data/model";
 import type { App } from "./app";
 import { swatch } from "./chips";
+import { causeWords, rowEvents } from "./compare";
 import { h } from "./dom";
 import { findEvent, nameIds, showEvent, type Event } from "./events";
 import { big, bytes, clean, count, shapes, time } from "./format";
 
 export function panelNeeds(): string[] {
   return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
-          "passes", "steps"];
+          "passes", "steps", "diff_ops", "diff_kernels", "diff_by",
+          "collectives"];
 }
 
 type Entry = [string, ...(Node | string)[]];
@@ -68,7 +71,7 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
   const path = modules && device.module[row]! > 0
     ? modules.str(device.module[row]! - 1, "module") : "";
   return [list([
-    ["start", time(event.start)],
+    startEntry(app, event.start, uid),
     ["length", time(event.dur), ` (${count(event.dur)} ns)`],
     ["track", app.link(laneName(model, lane), {
       chips: app.only("lane", laneKey(model, lane)) })],
@@ -85,11 +88,52 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
     ...launchEntries(app, row),
     opKey ? costEntry(app, costRow) : null,
     sameName(app, row, name),
-    ["event", `number ${uid} of the trace`],
+    ...comparedEntries(app, row),
+    eventNumber(app, uid),
   ]), tools(app, uid,
     app.link("Only this kernel", { chips: app.only("name", name) }),
     app.link("Only this time", { chips: app.only("t",
       `${event.start}..${event.start + Math.max(1, event.dur)}`) }))];
+}
+
+// Where traces lie over each other: the time on the common axis, and that of
+// the trace itself.
+function startEntry(app: App, start: number, uid: number): Entry {
+  const of = app.model.traceOf(uid);
+  return ["start", time(start) + (of && of.shift_ns !== 0
+    ? `, in ${of.name} ${time(start - of.shift_ns)}` : "")];
+}
+
+function eventNumber(app: App, uid: number): Entry {
+  const of = app.model.traceOf(uid);
+  return ["event", of ? `number ${uid - of.first_uid} of ${of.name}: ` +
+    clean(of.input.replace(/^.*\//, ""), 80) : `number ${uid} of the trace`];
+}
+
+// Rows of a comparison that count the event.
+function comparedEntries(app: App, row: number): (Entry | null)[] {
+  const device = app.model.device!;
+  const words = { diffop: "op, A to B", diffkernel: "kernel, A to B",
+                  difflayer: "layer, A to B" } as const;
+  const entries = Object.entries(words).map(([column, title]): Entry | null => {
+    const at = device[column as keyof typeof words][row]! - 1;
+    const name = kRowTables[column as keyof typeof words];
+    const table = app.model.table(name);
+    if (at < 0 || !table) return null;
+    const delta = table.num(at, "delta_us");
+    return [title, app.link(delta === 0 ? "the same time"
+      : `${time(Math.abs(delta))} ${delta > 0 ? "more" : "less"} in B`,
+      rowEvents(app, name, at))];
+  });
+  const calls = app.model.table("collectives");
+  const call = device.collective[row]! - 1;
+  if (!calls || call < 0) return entries;
+  const late = calls.str(call, "late_rank");
+  return [...entries, ["collective", app.link(
+    `${clean(calls.str(call, "collective"), 40)} ${calls.str(call, "id")}`,
+    { view: "ranks", ...app.withOption("ranks.col", calls.str(call, "id")) }),
+    late ? `, rank ${late} last` : ""],
+    causeWords(calls, call) ? ["held up", causeWords(calls, call)] : null];
 }
 
 function modulePath(app: App, path: string): Node[] {
@@ -181,7 +225,7 @@ function hostBody(app: App, event: Event, uid: number): Node[] {
     sum += device.dur[i]!;
   }
   return [list([
-    ["start", time(event.start)],
+    startEntry(app, event.start, uid),
     ["length", `${time(event.dur)} (${count(event.dur)} ns)`],
     track ? ["thread", clean(track.name || track.thread, 80)] : null,
     launched.length > 0 ? ["launched",
@@ -190,7 +234,7 @@ function hostBody(app: App, event: Event, uid: number): Node[] {
           : { view: "timeline",
               chips: app.only("uid", ...launched.map(String)) })]
       : null,
-    ["event", `number ${uid} of the trace`],
+    eventNumber(app, uid),
   ]), tools(app, uid, app.link("Only this time", { chips: app.only("t",
     `${event.start}..${end}`) }))];
 }

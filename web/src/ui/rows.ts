@@ -40,13 +40,17 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
     if (column.shown === "hidden" && !options.all && !own) continue;
     const numeric = column.type !== "text" && column.type !== "bool" &&
       !column.text;
-    const isEvent = /(^|_)uid$/.test(column.name);
+    // uid_a is an event of trace A.
+    const side = /^uid_([a-z])$/.exec(column.name)?.[1];
+    const isEvent = /(^|_)uid$/.test(column.name) || side !== undefined;
+    const first = app.model.traces.find((t) =>
+      t.name.toLowerCase() === side)?.first_uid ?? 0;
     columns.push({
       key: keyOf(c), title: heading(column.name), tip: column.doc, numeric,
       wide: c === 0 && column.type === "text",
       value: (row) => table.at(row, c),
       text: (row) => cell(table.at(row, c), column),
-      cell: own ?? (isEvent ? (row) => eventLink(app, table, row, c)
+      cell: own ?? (isEvent ? (row) => eventLink(app, table, row, c, first)
         : column.shown === "bar" ? (row) => meter(table, row, c)
         : column.type === "text" ? (row) => textCell(table, row, c)
         : undefined),
@@ -70,12 +74,12 @@ export function meter(table: Table, row: number, column: number): Node {
   return h("span", {}, cell(value, info), bar);
 }
 
-function eventLink(app: App, table: Table, row: number, column: number):
-    Node | string {
+function eventLink(app: App, table: Table, row: number, column: number,
+                   first: number): Node | string {
   const uid = table.at(row, column);
   if (uid === null || !app.model.hasEvents) return uid === null ? "" :
     String(uid);
-  return app.link(String(uid), showEvent(app, Number(uid)));
+  return app.link(String(uid), showEvent(app, first + Number(uid)));
 }
 
 export function drawRows(app: App, table: Table, options: RowOptions):

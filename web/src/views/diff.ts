@@ -7,6 +7,7 @@
 import type { Table } from "../data/model";
 import type { App, View } from "../ui/app";
 import { h } from "../ui/dom";
+import { countsEvents, rowEvents } from "../ui/compare";
 import { clean, count, percent, shapes, tableCsv, time } from "../ui/format";
 import { textFilter } from "../ui/inputs";
 import { drawNotes, drawVerdicts } from "../ui/notes";
@@ -40,6 +41,10 @@ interface Section {
 }
 
 const kOnly: Record<string, string> = { only_a: "only in A", only_b: "only in B" };
+
+// Rows of times in which nothing or several things ran.
+const kNoEvents = new Set(["(overlap)", "(idle)", "computation_time",
+  "exposed_comm_time", "exposed_memcpy_time", "idle_time", "total_time"]);
 
 const kSections: Section[] = [
   { table: "diff_causes", title: "Why the total differs",
@@ -101,6 +106,17 @@ function deltaCell(ns: number): HTMLElement {
            deltaText(ns));
 }
 
+// A number as a link to the events of its row in A, in B or in both; plain
+// where a row sums up no events.
+function eventsLink(app: App, table: Table, line: Line, text: string,
+                    side: "A" | "B" | ""): Node | string {
+  const shown = side === "" ? line.a + line.b : side === "A" ? line.a : line.b;
+  if (shown === 0 || !countsEvents(app, table.name) ||
+      kNoEvents.has(line.name)) return text;
+  const of = side && isSwapped(app) ? (side === "A" ? "B" : "A") : side;
+  return app.link(text, rowEvents(app, table.name, line.row, of));
+}
+
 function drawLines(app: App, id: string, title: string, lines: Line[],
                    table: Table): HTMLElement {
   const most = Math.max(1, ...lines.map((l) => Math.max(l.a, l.b)));
@@ -108,18 +124,19 @@ function drawLines(app: App, id: string, title: string, lines: Line[],
     { key: "what", title: "what", wide: true, value: (l) => l.name,
       text: (l) => clean(`${l.name} ${l.detail}`, 500),
       cell: (l) => h("span", { title: clean(`${l.name} ${l.detail}`, 1500) },
-        clean(l.name, 200), l.detail ? h("small", {}, clean(l.detail, 200))
+        eventsLink(app, table, l, clean(l.name, 200), ""), l.detail ? h("small", {}, clean(l.detail, 200))
           : null) },
     { key: "kind", title: "change", value: (l) =>
       kOnly[l.kind] ?? l.kind.replace(/_/g, " ") },
     { key: "a", title: "A", numeric: true, value: (l) => l.a,
       text: (l) => time(l.a), cell: (l) =>
-        h("span", {}, time(l.a), " ", bar(l.a, most, "a")) },
+        h("span", {}, eventsLink(app, table, l, time(l.a), "A"), " ", bar(l.a, most, "a")) },
     { key: "delta", title: "B \u2212 A", numeric: true,
       value: (l) => l.delta, text: (l) => deltaText(l.delta),
       cell: (l) => deltaCell(l.delta) },
     { key: "b", title: "B", value: (l) => l.b, text: (l) => time(l.b),
-      cell: (l) => h("span", {}, bar(l.b, most, "b"), " ", time(l.b)) },
+      cell: (l) => h("span", {}, bar(l.b, most, "b"), " ",
+                           eventsLink(app, table, l, time(l.b), "B")) },
     { key: "percent", title: "%", numeric: true,
       value: (l) => l.a > 0 ? l.delta / l.a : null,
       text: (l) => l.a > 0 ? percent(l.delta, l.a) : "" },
@@ -227,6 +244,11 @@ export const diffView: View = {
         `${steps[1]}: the times are of whole windows, not per step.`));
     }
     root.append(controls(app));
+    if (app.model.hasEvents) {
+      root.append(h("p", {}, app.link("Both timelines above each other",
+        { view: "timeline", chips: [], zoom: null, selected: "" }),
+        "; a name or a time below leads to its events there."));
+    }
     const least = threshold(app, a);
     for (const section of kSections) drawSection(app, section, least, root);
     const by = app.model.table("diff_by");

@@ -103,7 +103,10 @@ export const kernelsView: View = {
   id: "kernels",
   title: "Kernels",
   filtered: true,
-  missing: (model) => model.hasTable("kernels") ? null
+  missing: (model) => model.traces.length > 0
+    ? "A page of several traces compares; lamina report TRACE --format html " +
+      "lists the kernels of one."
+    : model.hasTable("kernels") ? null
     : "The trace holds no work of a device.",
   needs: () => ["kernels", "device", "short_kernel_histogram"],
   draw(app, root) {

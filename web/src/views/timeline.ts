@@ -46,7 +46,10 @@ class Timeline implements Surface {
     this.whole = { from, to };
     const zoom = app.state.zoom ?? aroundSelected(app) ?? [from, to];
     this.window = this.clamp({ from: zoom[0], to: zoom[1] });
-    root.append(drawLegend(app), this.tools(), h("div",
+    const aligned = app.model.manifest.notes
+      .filter((note) => note.id === "page_alignment");
+    root.append(drawLegend(app), this.tools(), ...aligned.map((note) =>
+      h("p", { class: "muted" }, clean(note.text, 600))), h("div",
       { class: "canvasbox" }, this.strip), this.box, this.below);
     attachPointer(this);
     this.strip.addEventListener("pointerdown", (event) => this.onStrip(event));

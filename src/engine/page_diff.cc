@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/page_diff.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/core.h>
+
+#include "base/byte_sink.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "engine/page_align.h"
+#include "engine/page_host.h"
+#include "engine/page_kernels.h"
+
+namespace lamina::engine {
+namespace {
+
+using analysis::Context;
+using analysis::diff::Members;
+using trace::SliceId;
+using tree::NodeId;
+
+// The columns of device events that count rows of the comparison.
+struct RowColumn {
+  const char* name;
+  Members::Rows Members::*rows;
+  std::vector<int64_t> values{};
+};
+
+class DiffEvents {
+ public:
+  explicit DiffEvents(const Members& members) : members_(members) {}
+
+  void Add(const Context& context, const PageTrace& of, std::string_view name,
+           const std::vector<uint32_t>& host_rows) {
+    const trace::Trace& trace = context.trace;
+    AppendLanes(trace, of, lane_row_, lanes_);
+    for (const trace::Stream& lane : trace.streams) {
+      for (const SliceId s : lane.slices) {
+        start_.push_back(trace.Start(s) - trace.first_ns + of.shift_ns);
+        dur_.push_back(trace.Duration(s));
+        family_.push_back(static_cast<int64_t>(context.device.family(s)));
+        uid_.push_back(of.first_uid + trace.Uid(s));
+        kernel_.push_back(kernels_.RowOf(context, s, name));
+        const NodeId call = context.tree.launch(s);
+        launch_.push_back(
+            call.valid() ? host_rows[context.tree.slice(call).value] : 0);
+        const uint32_t detail = trace.slices.detail[s.value];
+        for (RowColumn& column : columns_) {
+          const auto& rows = (members_.*column.rows)[of.index];
+          column.values.push_back(rows.empty() ? 0 : rows[detail]);
+        }
+      }
+    }
+  }
+
+  // The table of names, which belongs into the document of the page.
+  Table TakeKernels() { return kernels_.Take(); }
+
+  void AddTo(render::Page& page) const {
+    page.facts.emplace_back("lanes", lanes_ + "]");
+    render::Block block("device", start_.size());
+    block.Add("start", start_, true);
+    block.Add("dur", dur_);
+    block.Add("kernel", kernel_);
+    block.Add("family", family_);
+    block.Add("uid", uid_, true);
+    block.Add("launch", launch_, true);
+    for (const RowColumn& column : columns_)
+      block.Add(column.name, column.values);
+    page.blocks.push_back(std::move(block));
+  }
+
+ private:
+  const Members& members_;
+  std::array<RowColumn, 6> columns_{{{"diffcause", &Members::cause},
+                                     {"diffop", &Members::op},
+                                     {"diffkernel", &Members::kernel},
+                                     {"diffcategory", &Members::category},
+                                     {"diffmodule", &Members::module},
+                                     {"difflayer", &Members::layer}}};
+  std::vector<int64_t> start_, dur_, kernel_, family_, uid_, launch_;
+  PageKernels kernels_;
+  std::string lanes_ = "[";
+  size_t lane_row_ = 0;
+};
+
+// Above every event number of a trace.
+int64_t EndOfUids(const trace::Trace& trace) {
+  int64_t end = 0;
+  for (const uint32_t uid : trace.slices.uid)
+    end = std::max(end, int64_t{uid} + 1);
+  return end;
+}
+
+// Where B stands on the axis of A.
+Note AlignmentNote(const Alignment& alignment, int64_t shift_ns) {
+  Note note;
+  note.severity = Severity::kInfo;
+  note.id = "page_alignment";
+  note.text = fmt::format(
+      "The timelines of A and B lie over each other at {}; times are those of "
+      "A, and B is drawn {} {} than recorded.",
+      alignment.at, HumanTime(shift_ns < 0 ? -shift_ns : shift_ns),
+      shift_ns < 0 ? "earlier" : "later");
+  return note;
+}
+
+}  // namespace
+
+Status WriteDiffPage(const Context& a, const Context& b,
+                     const analysis::layers::Rules& rules,
+                     const Members& members, Document document,
+                     const DiffPageOptions& options) {
+  const std::array<const Context*, 2> sides{&a, &b};
+  const Alignment alignment = AlignTraces(a, b, rules);
+  const std::array<PageTrace, 2> of{
+      {{0, 0, 0},
+       {1, alignment.at_ns[0] - alignment.at_ns[1], EndOfUids(a.trace)}}};
+  const trace::Trace* const traces[] = {&a.trace, &b.trace};
+  uint64_t host_events = 0;
+  const HostDetail detail =
+      ChooseDetail(traces, options.max_bytes, host_events);
+  if (detail != HostDetail::kAll)
+    document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
+  document.result.notes.push_back(AlignmentNote(alignment, of[1].shift_ns));
+
+  render::Page page(document);
+  HostEvents host;
+  DiffEvents device(members);
+  std::string list = "[";
+  constexpr std::array<std::string_view, 2> kNames{"A", "B"};
+  for (size_t s = 0; s < sides.size(); ++s) {
+    const auto rows = host.Add(*sides[s], detail, of[s], page.strings);
+    device.Add(*sides[s], of[s], kNames[s], rows);
+    list += fmt::format(
+        "{}{{\"name\":\"{}\",\"input\":{},\"first_uid\":{},\"shift_ns\":{}}}",
+        s > 0 ? "," : "", kNames[s], JsonQuote(sides[s]->trace.info.file),
+        of[s].first_uid, of[s].shift_ns);
+  }
+  document.result.tables.push_back(device.TakeKernels());
+  page.facts.emplace_back("traces", list + "]");
+  page.facts.emplace_back("families", FamiliesJson(a.catalog));
+  device.AddTo(page);
+  host.AddTo(page);
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
+  LAMINA_TRY(render::WritePage(page, *sink, options.threads));
+  return sink->Close();
+}
+
+}  // namespace lamina::engine

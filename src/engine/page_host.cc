@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/page_host.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+#include <optional>
+#include <tuple>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+
+namespace lamina::engine {
+namespace {
+
+using analysis::Context;
+using trace::Kind;
+using trace::SliceId;
+using trace::Trace;
+using tree::NodeId;
+
+// Bytes per event after compression, as measured on real traces; the choice
+// of detail must not depend on how well this trace compresses, or a page
+// could change its content with the version of zlib.
+constexpr uint64_t kDeviceEventBytes = 8;
+constexpr uint64_t kHostEventBytes = 6;
+
+// Modules are drawn apart from the ops of their thread.
+enum class HostTrack : uint8_t { kRanges, kModules, kCalls };
+constexpr const char* kTrackNames[] = {"ranges", "modules", "calls"};
+
+// What is wanted of a trace, in the order of the page.
+class HostOrder {
+ public:
+  struct Item {
+    HostTrack track;
+    uint32_t thread;
+    SliceId slice;
+  };
+
+  HostOrder(const Context& context, HostDetail detail)
+      : context_(context), trace_(context.trace), detail_(detail) {
+    if (detail == HostDetail::kNone) return;
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      if (const auto track = Wanted(SliceId(i)))
+        items_.push_back({*track, trace_.slices.track[i].value, SliceId(i)});
+    }
+    const auto key = [&](const Item& item) {
+      return std::tuple(item.thread, item.track, trace_.Start(item.slice),
+                        -trace_.Duration(item.slice), item.slice.value);
+    };
+    std::sort(items_.begin(), items_.end(),
+              [&](const Item& a, const Item& b) { return key(a) < key(b); });
+  }
+
+  const std::vector<Item>& items() const { return items_; }
+
+ private:
+  std::optional<HostTrack> Wanted(SliceId s) const {
+    switch (trace_.KindOf(s)) {
+      case Kind::kAnnotation:
+        return HostTrack::kRanges;
+      case Kind::kPython:
+        if (detail_ >= HostDetail::kRanges ||
+            !trace_.Name(s).starts_with(tree::kModulePrefix))
+          return std::nullopt;
+        return HostTrack::kModules;
+      case Kind::kOp:
+      case Kind::kRuntime:
+      case Kind::kDriver: {
+        if (detail_ >= HostDetail::kRanges) return std::nullopt;
+        const NodeId node = context_.tree.node(s);
+        if (!node.valid()) return std::nullopt;
+        if (detail_ == HostDetail::kWithDeviceWork &&
+            (!context_.tree.HasDeviceWork(node) || !context_.tree.IsOp(node)))
+          return std::nullopt;
+        if (detail_ == HostDetail::kNoDeepCalls &&
+            !context_.tree.HasDeviceWork(node))
+          return std::nullopt;
+        return HostTrack::kCalls;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  const Context& context_;
+  const Trace& trace_;
+  HostDetail detail_;
+  std::vector<Item> items_;
+};
+
+// The trace of a lane or track; a page of one trace does not say it.
+std::string TraceJson(const PageTrace& of) {
+  return of.index > 0 ? fmt::format("\"trace\":{},", of.index) : std::string();
+}
+
+}  // namespace
+
+HostDetail ChooseDetail(std::span<const Trace* const> traces,
+                        uint64_t max_bytes, uint64_t& host_events) {
+  uint64_t calls = 0, ranges = 0, device = 0;
+  for (const Trace* const trace : traces) {
+    for (const Kind kind : trace->slices.kind) {
+      calls += kind == Kind::kOp || trace::IsApiCall(kind);
+      ranges += kind == Kind::kAnnotation;
+    }
+    device += trace->device_slices().size();
+  }
+  host_events = calls + ranges;
+  const auto fits = [&](uint64_t events) {
+    return device * kDeviceEventBytes + events * kHostEventBytes <= max_bytes;
+  };
+  if (fits(calls + ranges)) return HostDetail::kAll;
+  // An op and a call for each piece of device work.
+  if (fits(ranges + 3 * device)) return HostDetail::kNoDeepCalls;
+  if (fits(ranges + 2 * device)) return HostDetail::kWithDeviceWork;
+  if (fits(ranges)) return HostDetail::kRanges;
+  return HostDetail::kNone;
+}
+
+std::string_view WhatIsLeftOut(HostDetail detail) {
+  switch (detail) {
+    case HostDetail::kAll:
+      return "";
+    case HostDetail::kNoDeepCalls:
+      return "host events without device work";
+    case HostDetail::kWithDeviceWork:
+      return "runtime calls and host ops without device work";
+    case HostDetail::kRanges:
+      return "host ops, runtime calls and modules";
+    case HostDetail::kNone:
+      return "all host events";
+  }
+  return "";
+}
+
+Note LeftOutNote(HostDetail detail, uint64_t max_bytes) {
+  Note note;
+  note.severity = Severity::kWarning;
+  note.id = "page_left_out";
+  note.text = fmt::format(
+      "This page leaves out {} to stay below {}; --html-max-mb changes that.",
+      WhatIsLeftOut(detail), HumanBytes(static_cast<double>(max_bytes)));
+  return note;
+}
+
+std::vector<uint32_t> HostEvents::Add(const Context& context, HostDetail detail,
+                                      const PageTrace& of,
+                                      render::PageStrings& strings) {
+  const Trace& trace = context.trace;
+  std::vector<uint32_t> rows(trace.slices.size());
+  const HostOrder order(context, detail);
+  const auto& items = order.items();
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto& [track, thread, s] = items[i];
+    if (i == 0 || items[i - 1].track != track ||
+        items[i - 1].thread != thread) {
+      const trace::Track& info = trace.tracks[thread];
+      if (!tracks_.empty())
+        tracks_ += fmt::format("\"end\":{}}},", start_.size());
+      tracks_ += fmt::format(
+          "{{{}\"kind\":\"{}\",\"process\":{},\"thread\":{},\"name\":{},"
+          "\"begin\":{},",
+          TraceJson(of), kTrackNames[static_cast<size_t>(track)],
+          JsonQuote(trace.Text(info.pid)), JsonQuote(trace.Text(info.tid)),
+          JsonQuote(info.thread_name.valid()
+                        ? Shorten(trace.Text(info.thread_name), 200)
+                        : std::string()),
+          start_.size());
+    }
+    start_.push_back(trace.Start(s) - trace.first_ns + of.shift_ns);
+    dur_.push_back(trace.Duration(s));
+    name_.push_back(strings.Id(trace.Name(s)));
+    kind_.push_back(static_cast<int64_t>(trace.KindOf(s)));
+    uid_.push_back(of.first_uid + trace.Uid(s));
+    rows[s.value] = static_cast<uint32_t>(start_.size());
+  }
+  return rows;
+}
+
+void HostEvents::AddTo(render::Page& page) const {
+  std::string tracks = "[" + tracks_;
+  if (!start_.empty()) tracks += fmt::format("\"end\":{}}}", start_.size());
+  page.facts.emplace_back("host_tracks", tracks + "]");
+  render::Block block("host", start_.size());
+  block.Add("start", start_, true);
+  block.Add("dur", dur_);
+  block.Add("name", name_);
+  block.Add("kind", kind_);
+  block.Add("uid", uid_, true);
+  page.blocks.push_back(std::move(block));
+}
+
+void AppendLanes(const Trace& trace, const PageTrace& of, size_t& row,
+                 std::string& json) {
+  const auto number = [](int64_t value) {
+    return value == trace::kNoInt ? std::string("null") : std::to_string(value);
+  };
+  for (const trace::Stream& lane : trace.streams) {
+    if (json.size() > 1) json += ',';
+    json += fmt::format(
+        "{{{}\"process\":{},\"device\":{},\"stream\":{},\"begin\":{},"
+        "\"end\":{}}}",
+        TraceJson(of), JsonQuote(trace.Text(lane.pid)), number(lane.device),
+        number(lane.stream), row, row + lane.slices.size());
+    row += lane.slices.size();
+  }
+}
+
+std::string FamiliesJson(const rules::Catalog& catalog) {
+  std::string json = "[";
+  for (const rules::Family& family : catalog.families()) {
+    if (json.size() > 1) json += ',';
+    json += fmt::format("{{\"name\":{},\"group\":{},\"title\":{}}}",
+                        JsonQuote(family.name), JsonQuote(family.group),
+                        JsonQuote(family.title));
+  }
+  return json + "]";
+}
+
+}  // namespace lamina::engine

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pages of one trace and of several have in common: host events thread by
+// thread, the lanes of device events, and the families of kernels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "lamina/result.h"
+#include "render/html/page.h"
+
+namespace lamina::engine {
+
+// Which host events a page holds; each step keeps less than the one before.
+enum class HostDetail { kAll, kNoDeepCalls, kWithDeviceWork, kRanges, kNone };
+
+// How much of the host fits beside the device events of some traces.
+HostDetail ChooseDetail(std::span<const trace::Trace* const> traces,
+                        uint64_t max_bytes, uint64_t& host_events);
+std::string_view WhatIsLeftOut(HostDetail detail);
+// A warning that says it.
+Note LeftOutNote(HostDetail detail, uint64_t max_bytes);
+
+// One of the traces of a page, and how its events enter it.
+struct PageTrace {
+  uint32_t index = 0;
+  int64_t shift_ns = 0;   // added to times since its first event
+  int64_t first_uid = 0;  // added to its event numbers
+};
+
+// The block "host": threads of the first trace, then those of the next.
+class HostEvents {
+ public:
+  // Row + 1 in the block by slice; 0 for those that the page leaves out.
+  std::vector<uint32_t> Add(const analysis::Context& context, HostDetail detail,
+                            const PageTrace& of, render::PageStrings& strings);
+  // The block, and the fact that describes its tracks.
+  void AddTo(render::Page& page) const;
+
+ private:
+  std::vector<int64_t> start_, dur_, name_, kind_, uid_;
+  std::string tracks_;
+};
+
+// Lanes as JSON, with a comma before each but the first. `row` is the first
+// row of their events and moves behind the last.
+void AppendLanes(const trace::Trace& trace, const PageTrace& of, size_t& row,
+                 std::string& json);
+
+std::string FamiliesJson(const rules::Catalog& catalog);
+
+}  // namespace lamina::engine

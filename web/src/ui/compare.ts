@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pages of several traces share: links from a row of a table to the
+// events that it counts, and what is known of a collective.
+
+import { kRowTables, type RowColumn, type Table } from "../data/model";
+import type { App, Patch } from "./app";
+import { clean, time } from "./format";
+
+// The timeline with nothing but the events that a row counts, of all traces
+// or of the one with this name.
+export function rowEvents(app: App, table: string, row: number, trace = ""):
+    Patch {
+  const others = app.state.chips.filter((c) => c.kind !== "of" &&
+                                        c.kind !== "trace");
+  return { view: "timeline", selected: "", zoom: null, chips: [...others,
+    { kind: "of", values: [`${table}.${row}`], not: false },
+    ...(trace ? [{ kind: "trace" as const, values: [trace], not: false }]
+      : [])] };
+}
+
+// True if the file says for each event which row of this table counts it.
+export function countsEvents(app: App, table: string): boolean {
+  const columns = app.model.manifest.blocks
+    .find((b) => b.name === "device")?.columns ?? [];
+  return columns.some((c) => kRowTables[c.name as RowColumn] === table);
+}
+
+// What the engine found before the rank that came last, as a sentence; empty
+// where it found nothing.
+export function causeWords(calls: Table, row: number): string {
+  const cause = calls.str(row, "cause");
+  if (!cause) return "";
+  const rank = calls.str(row, "late_rank");
+  const name = clean(calls.str(row, "cause_name"), 200);
+  const more = time(calls.num(row, "cause_us"));
+  const than = "than on the other ranks";
+  switch (cause) {
+    case "compute":
+      return `A longer kernel held rank ${rank} up: the work of ` +
+        `${name || "the device"} took ${more} longer ${than}.`;
+    case "copy":
+      return `A copy held rank ${rank} up: ${name} took ${more} longer ${than}.`;
+    case "launch":
+      return `A gap of the host held rank ${rank} up: its device waited ` +
+        `${more} longer for the launch ${than}` + (name ? `, in ${name}.` : ".");
+    case "previous":
+      return `The collective before held rank ${rank} up: it ended ${more} ` +
+        `later ${than}.`;
+    default:
+      return `${clean(cause, 40)} ${name}: ${more} more ${than}.`;
+  }
+}
+
+// The correction of the clock of a rank.
+export function clockWords(clocks: Table | null, rank: string): string {
+  const row = clocks?.rowWhere("rank", Number(rank)) ?? -1;
+  if (!clocks || row < 0 || clocks.at(row, "offset_us") === null)
+    return "clock unknown, as recorded";
+  if (clocks.str(row, "reference_rank") === rank) return "reference clock";
+  const offset = clocks.num(row, "offset_us");
+  const drift = clocks.at(row, "drift_ppm");
+  return (clocks.num(row, "applied") ? "clock moved by " : "clock off by ") +
+    (clocks.num(row, "applied") !== 0 === offset > 0 ? "\u2212" : "+") +
+    `${time(Math.abs(offset))} \u00b1 ` +
+    time(clocks.num(row, "uncertainty_us")) +
+    (drift === null ? "" : `, drift ${Number(drift).toFixed(2)} ppm`);
+}
