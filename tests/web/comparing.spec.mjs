@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pages of other commands: diff, ranks, the graph of a layer.
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 
 import { folder, go, open, ready, root, run } from "./harness.mjs";
 
@@ -21,6 +22,27 @@ async function picture(page, name) {
   await page.screenshot({ path: join(shots, name + ".png") });
 }
 
+// Rows of a table whose events do not add up to their times in A and B.
+const wrongRows = (page, name, prefix) => page.evaluate(
+  async ([table, before]) => {
+    await __lamina.model.require(["device", table]);
+    const t = __lamina.model.table(table);
+    const wrong = [];
+    for (let row = 0; row < t.rows; ++row) {
+      const label = t.str(row, 0);
+      if (t.find("dimension") === 0 && label === "timeline" ||
+          ["(overlap)", "(idle)"].includes(label)) continue;
+      for (const side of ["A", "B"]) {
+        const found = __lamina.select([
+          { kind: "of", values: [`${table}.${row}`], not: false },
+          { kind: "trace", values: [side], not: false }]);
+        const said = t.num(row, `${before}${side.toLowerCase()}_us`);
+        if (found !== said) wrong.push([label, side, found, said]);
+      }
+    }
+    return { rows: t.rows, wrong: wrong.slice(0, 5) };
+  }, [name, prefix]);
+
 const tests = {
   "a trace with itself": async (check) => {
     const page = await open(made("same.html", "diff", rank(0), rank(0),
@@ -31,6 +53,95 @@ const tests = {
     check.true("no difference", sums.every((s) => s.includes("rows 0 =")));
     check.equal("nothing is more", await page.locator("td .more").count(), 0);
     check.equal("nothing is less", await page.locator("td .less").count(), 0);
+    // The same events twice, at the same times.
+    const same = await page.evaluate(async () => {
+      await __lamina.model.require(["device"]);
+      const { device, lanes, traces } = __lamina.model;
+      const of = [[], []];
+      for (let i = 0; i < device.count; ++i) {
+        const side = lanes[device.lane[i]].trace ?? 0;
+        of[side].push([device.start[i], device.dur[i], device.family[i],
+                       device.uid[i] - traces[side].first_uid].join());
+      }
+      return of.map((list) => list.sort().join(";"));
+    });
+    check.true("events", same[0].length > 0);
+    check.true("the same events", same[0] === same[1]);
+  },
+
+  "rows of a comparison lead to their events": async (check) => {
+    const page = await open(made("events.html", "diff", rank(0), rank(2),
+                                 "--format", "html"));
+    for (const [table, prefix] of [["diff_causes", "time_"],
+        ["diff_ops", "kernel_time_"], ["diff_kernels", "kernel_time_"],
+        ["diff_by", "time_"]]) {
+      const { rows, wrong } = await wrongRows(page, table, prefix);
+      check.true(`${table} has rows`, rows > 0);
+      check.equal(table, wrong, []);
+    }
+    await go(page, "#v=diff&o.diff.q=mm", "diff");
+    const line = page.locator("main tbody tr").first();
+    const time = await line.locator("td").nth(2).locator("a").textContent();
+    await line.locator("td").nth(2).locator("a").click();
+    await ready(page, "timeline");
+    const chips = await page.evaluate(() => __lamina.state().chips);
+    check.equal("chips", chips.map((c) => c.kind), ["of", "trace"]);
+    check.equal("of A", chips[1].values, ["A"]);
+    check.true("the time of the row", (await page.locator("#matching")
+      .textContent()).endsWith(time));
+    check.true("in words", (await page.locator("#chips").innerText())
+      .includes("diff_causes"));
+    await picture(page, "diff-timeline-light-1280");
+    check.true("says how the timelines lie", (await page.locator("main")
+      .innerText()).includes("lie over each other at the first device work"));
+    // An event of B in the panel: its number and time in its own trace.
+    const uid = await page.evaluate(() => {
+      const { device, lanes, traces } = __lamina.model;
+      const lane = lanes.find((l) => l.trace === 1 && l.end > l.begin);
+      return { page: device.uid[lane.begin],
+               own: device.uid[lane.begin] - traces[1].first_uid };
+    });
+    await go(page, `#v=timeline&sel=${uid.page}`, "timeline");
+    check.true("number in B", (await page.locator("aside").innerText())
+      .includes(`number ${uid.own} of B`));
+    await go(page, "#v=timeline&trace=B", "timeline");
+    const b = await page.evaluate(() => __lamina.selection().time);
+    await go(page, "#v=timeline&trace=A", "timeline");
+    const a = await page.evaluate(() => __lamina.selection().time);
+    const { diff_totals: totals } = JSON.parse(run("diff", rank(0), rank(2),
+      "--format", "json")).tables;
+    check.equal("both traces whole", [a, b], totals.map((row) =>
+      Math.round(row.kernel_time_us * 1000)));
+  },
+
+  "five slower kernels lead the list": async (check) => {
+    const before = join(root, "samples/train_step.json.gz");
+    const trace = JSON.parse(gunzipSync(readFileSync(before)));
+    const slower = new Map();
+    for (const event of trace.traceEvents) {
+      if (event.cat !== "kernel" || slower.size >= 5 || slower.has(event.name))
+        continue;
+      slower.set(event.name, 100 * (slower.size + 1));
+      event.dur = Math.round((event.dur + slower.get(event.name)) * 1000) / 1000;
+    }
+    const after = join(folder, "slower.json");
+    writeFileSync(after, JSON.stringify(trace));
+    const page = await open(made("slower.html", "diff", before, after,
+                                 "--format", "html"));
+    const found = await page.evaluate(() => {
+      const t = __lamina.model.table("diff_kernels");
+      return Array.from({ length: t.rows }, (_, row) =>
+        [t.str(row, "kernel_a"), t.num(row, "delta_us") / 1000]);
+    });
+    check.equal("these and by how much, the largest first", found,
+                [...slower].reverse());
+    const sums = await page.locator("[data-sum=diff_kernels]").textContent();
+    check.equal("shown and the rest", sums, "Difference of all rows " +
+      "\u25b2 +1.500 ms = shown \u25b2 +1.500 ms + rest 0.");
+    for (const table of ["diff_kernels", "diff_ops"]) {
+      const { wrong } = await wrongRows(page, table, "kernel_time_");
+      check.equal(`events of ${table}`, wrong, []);
+    }
   },
 
   "two ranks": async (check) => {
@@ -126,7 +237,6 @@ const tests = {
     }
     const out = join(folder, "layer.json");
     run("graph", "layer", dump, "-n", "1", "--render", "html", "-o", out);
-    const { readFileSync } = await import("node:fs");
     const json = JSON.parse(readFileSync(out, "utf8"));
     const page = await open(join(folder, "layer.html"));
     await picture(page, "graph-light-1280");

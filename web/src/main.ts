@@ -33,6 +33,9 @@ async function start(): Promise<void> {
   const app = new App(model, { ...kStart });
   const views = kViews.filter((view) => view.missing(model) === null);
   const ids = new Set(views.map((view) => view.id));
+  // A page opens with the answer of its command.
+  const first = ids.has(model.manifest.command) ? model.manifest.command
+    : views[0]?.id ?? "tables";
   const shell = new Shell(app, views,
     kViews.filter((view) => !views.includes(view)));
   document.getElementById("static")?.remove();
@@ -40,7 +43,7 @@ async function start(): Promise<void> {
 
   const read = () => {
     const { state, dropped } = fromHash(location.hash, ids);
-    if (!ids.has(state.view)) state.view = views[0]?.id ?? "tables";
+    if (!ids.has(state.view)) state.view = first;
     app.state = state;
     if (dropped > 0) {
       app.say(`${dropped} ${dropped === 1 ? "part" : "parts"} of the ` +
