@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, open, pageOf, ready, root, traces } from "./harness.mjs";
+import { click, folder, go, open, pageOf, press, root, traces, until } from "./harness.mjs";
 
 const trace = traces.owlv2 ?? traces.train;
 const kViews = ["overview", "timeline", "layers", "modules", "ops", "roofline",
@@ -117,8 +117,7 @@ for (const theme of ["light", "dark"]) {
         const dark = [18, 22, 28];
         const light = [255, 255, 255];
         check.equal("canvas", await pixel(), theme === "dark" ? dark : light);
-        await page.locator("[data-k=theme]").click();
-        await ready(page, "timeline");
+        await click(page, page.locator("[data-k=theme]"), "timeline");
         check.equal("redrawn", await pixel(), theme === "dark" ? light : dark);
       }
     };
@@ -209,31 +208,27 @@ Object.assign(tests, {
     for (const [key, view] of [["2", "timeline"], ["3", "layers"],
         ["4", "modules"], ["5", "ops"], ["6", "roofline"], ["7", "kernels"],
         ["8", "health"], ["1", "overview"]]) {
-      await page.keyboard.press(key);
-      await ready(page, view);
+      await press(page, key, view);
       check.equal(`key ${key}`, await page.evaluate(() =>
         document.documentElement.dataset.ready), view);
     }
     // Which kernel is it: search, Enter, count, event.
     await page.keyboard.press("/");
+    await until(page, () => document.activeElement.dataset.k === "search");
     await page.keyboard.type("name:gemm");
-    await page.waitForSelector(".results:not([hidden]) [role=option]");
-    await page.keyboard.press("Enter");
-    await ready(page, "kernels");
+    // Enter takes the first result, also when it has not been drawn yet.
+    await press(page, "Enter", "kernels");
     check.equal("search leads to the kernel", await page.evaluate(() =>
       __lamina.state().chips.map((c) => c.kind)), ["name"]);
-    await page.keyboard.press("Escape");
-    await page.waitForTimeout(60);
+    await press(page, "Escape", "kernels");
     await page.keyboard.press("?");
     check.true("keys are listed", await page.locator("dialog[open]").count());
     await page.keyboard.press("Escape");
     check.equal("and closed", await page.locator("dialog[open]").count(), 0);
     // Focus stays where it was after a redraw.
-    await page.keyboard.press("5");
-    await ready(page, "ops");
+    await press(page, "5", "ops");
     await page.locator("[data-k='ops.sort.calls']").focus();
-    await page.keyboard.press("Enter");
-    await page.waitForTimeout(100);
+    await press(page, "Enter", "ops");
     check.equal("focus after sorting", await page.evaluate(() =>
       document.activeElement.dataset.k), "ops.sort.calls");
   },

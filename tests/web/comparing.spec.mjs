@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
-import { folder, go, open, ready, root, run } from "./harness.mjs";
+import { act, folder, go, open, press, root, run } from "./harness.mjs";
 
 const ranks = join(root, "samples/ranks");
 const rank = (n) => join(ranks, `rank${n}.json.gz`);
@@ -209,9 +209,8 @@ const tests = {
       return { long: at(16), none: at(56) };
     });
     check.true("dark is long", cells.long < cells.none);
-    await canvas.click({ position: { x: 78 + (box.width - 80) * 4.5 / 8,
-                                     y: 20 } });
-    await ready(page, "ranks");
+    await act(page, "ranks", () => canvas.click({ position:
+      { x: 78 + (box.width - 80) * 4.5 / 8, y: 20 } }));
     const id = await page.evaluate(() =>
       __lamina.state().options["ranks.col"]);
     check.equal("click chooses a collective", id, "4");
@@ -219,9 +218,7 @@ const tests = {
     check.true("names the late rank", (await page.locator("main").innerText())
       .includes(`Rank ${call.late_rank} comes last`));
     await canvas.focus();
-    await page.keyboard.press("ArrowRight");
-    await page.waitForTimeout(60);
-    await ready(page, "ranks");
+    await press(page, "ArrowRight", "ranks");
     check.equal("arrows walk", await page.evaluate(() =>
       __lamina.state().options["ranks.col"]), "5");
     await go(page, "#v=ranks&o.ranks.by=steps", "ranks");

@@ -85,19 +85,29 @@ export function ns(text) {
   return Number(sign + whole + part);
 }
 
+// Waits are for a state of the page, never for a time; this is when a test
+// gives up on a machine that does other work.
+const kWaitMs = 120_000;
+
 let browser;
+let contexts = [];
 export const problems = [];
 
 export async function open(file, options = {}) {
-  browser ??= await chromium.launch({
-    executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu"] });
+  if (!browser?.isConnected()) {
+    browser = await chromium.launch({ timeout: kWaitMs,
+      executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--disable-gpu"] });
+  }
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1280, height: options.height ?? 860 },
     colorScheme: options.theme ?? "light",
     reducedMotion: options.reducedMotion ?? "no-preference",
     hasTouch: options.touch ?? false,
     javaScriptEnabled: options.script ?? true });
+  contexts.push(context);
+  context.setDefaultTimeout(kWaitMs);
+  context.setDefaultNavigationTimeout(kWaitMs);
   const page = await context.newPage();
   const note = (text) => { if (!options.mayFail) problems.push(text); };
   page.on("console", (m) => note(`console: ${m.text()}`));
@@ -120,20 +130,80 @@ export async function open(file, options = {}) {
   return page;
 }
 
-export async function ready(page, view) {
-  await page.waitForFunction((name) => {
-    const now = document.documentElement.dataset.ready;
-    return name ? now === name : now !== undefined;
-  }, view, { timeout: 60_000 });
+// Waits until `holds`, a function that runs in the page, is true.
+export async function until(page, holds, argument) {
+  await page.waitForFunction(holds, argument, { timeout: kWaitMs,
+                                                polling: 30 });
 }
 
+export async function ready(page, view) {
+  await until(page, (name) => {
+    const now = document.documentElement.dataset.ready;
+    return name ? now === name : now !== undefined;
+  }, view);
+}
+
+// Opens an address and waits until its view is drawn.
 export async function go(page, hash, view) {
   await page.evaluate((h) => {
-    if (location.hash === h) return;
+    const before = location.hash;
+    const { ready } = document.documentElement.dataset;
+    if (before === h) return;
     delete document.documentElement.dataset.ready;
     location.hash = h;
+    // The browser may write the same address in another way.
+    if (location.hash === before)
+      document.documentElement.dataset.ready = ready;
   }, hash);
   await ready(page, view);
+}
+
+// Does what makes the page draw again, and waits for that drawing: a link
+// changes the address some time after the click.
+export async function act(page, view, action) {
+  const drawn = await page.evaluate(() => __lamina.frames.length);
+  await action();
+  await until(page, ([before, name]) => {
+    const now = document.documentElement.dataset.ready;
+    return __lamina.frames.length > before && now !== undefined &&
+      (!name || now === name);
+  }, [drawn, view]);
+}
+export function press(page, key, view) {
+  return act(page, view, () => page.keyboard.press(key));
+}
+export function click(page, target, view) {
+  return act(page, view, () => target.click());
+}
+
+// Types into the search box and waits for the results of that text.
+export async function search(page, text) {
+  await page.locator("[data-k=search]").fill(text);
+  await until(page, (query) => {
+    const list = document.querySelector(".results");
+    return !list.hidden && list.dataset.query === query;
+  }, text);
+  return page.locator(".results li").allTextContents();
+}
+
+// What an action copies: waits until the clipboard holds another text than
+// before.
+export async function copied(page, action) {
+  await page.context().grantPermissions(["clipboard-read",
+                                         "clipboard-write"]);
+  const mark = `nothing copied yet ${Math.random()}`;
+  await page.evaluate((text) => navigator.clipboard.writeText(text), mark);
+  await action();
+  await until(page, async (text) =>
+    await navigator.clipboard.readText() !== text, mark);
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+// Pages of a test end with it, so that no test pays for those before it.
+export async function closePages() {
+  const open = contexts;
+  contexts = [];
+  for (const context of open) await context.close().catch(() => {});
 }
 
 export async function done() { await browser?.close(); }

@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, open, pageOf } from "./harness.mjs";
+import { folder, go, open, pageOf, search } from "./harness.mjs";
 
 const kHostile = [
   "</script><script>globalThis.pwned=1</script>",
@@ -104,8 +104,7 @@ export default {
       check.equal(`filter ${text.slice(0, 20)}`, await strangers(page),
                   kClean);
     }
-    await page.locator("input[type=search]").first().fill("script");
-    await page.waitForSelector(".results:not([hidden])");
+    await search(page, "script");
     check.equal("search", await strangers(page), kClean);
     check.true("title", !(await page.title()).includes("{{"));
   },
@@ -125,14 +124,15 @@ export default {
         element.onerror = () => done(false);
         element.src = "http://127.0.0.1:9/x.png";
       });
-      let socket = false;
-      try {
-        new WebSocket("ws://127.0.0.1:9/");
-        socket = await new Promise((done) => setTimeout(() => done(false),
-                                                        50));
-      } catch {
-        socket = false;
-      }
+      const socket = await new Promise((done) => {
+        try {
+          const line = new WebSocket("ws://127.0.0.1:9/");
+          line.onopen = () => done(true);
+          line.onerror = () => done(false);
+        } catch {
+          done(false);
+        }
+      });
       return { added: globalThis.added ?? 0, fetched, image, socket };
     });
     check.equal("refused", result,

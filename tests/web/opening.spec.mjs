@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, open, pageOf, traces } from "./harness.mjs";
+import { closePages, folder, go, open, pageOf, traces } from "./harness.mjs";
 
 function odd(events) {
   const traceEvents = events.map((e, i) => ({ ph: "X", cat: "kernel",
@@ -41,7 +41,7 @@ const tests = {
                  await page.locator(".item").count() >= 1);
       check.true(`${name}: links`,
                  await page.locator(".verdict a, .card a").count() >= 5);
-      await page.context().close();
+      await closePages();
     }
   },
 
@@ -55,7 +55,7 @@ const tests = {
         check.true(`${name}: ${view}`, await page.evaluate(() =>
           document.querySelector("main").innerText.length > 10));
       }
-      await page.context().close();
+      await closePages();
     }
   },
 
@@ -80,7 +80,7 @@ const tests = {
       const alert = await page.locator("[role=alert]").textContent();
       check.true(`${name}: ${alert}`,
                  alert?.startsWith("This report cannot be shown"));
-      await page.context().close();
+      await closePages();
     }
     // A script that is not the one the policy names does not run.
     const file = join(folder, "other_script.html");

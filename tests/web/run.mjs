@@ -5,30 +5,49 @@ import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { Check, done, problems } from "./harness.mjs";
+import { Check, closePages, done, problems } from "./harness.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const wanted = process.argv.slice(3);
 let held = 0;
 let failed = 0;
+
+// One run of a test: what did not hold, and whether all of that is a wait that
+// took too long.
+async function attempt(name, test) {
+  const check = new Check(name);
+  problems.length = 0;
+  let late = false;
+  try {
+    await test(check);
+  } catch (error) {
+    late = error.name === "TimeoutError" && check.failures.length === 0 &&
+      problems.length === 0;
+    check.failures.push(String(error.stack ?? error).slice(0, 1500));
+  }
+  check.equal("console, errors, dialogs, requests", problems.slice(0, 5), []);
+  await closePages();
+  return { check, late };
+}
+
 for (const file of readdirSync(here).filter((f) => f.endsWith(".spec.mjs"))
        .sort()) {
   if (wanted.length > 0 && !wanted.includes(file.replace(".spec.mjs", "")))
     continue;
   const { default: tests } = await import(join(here, file));
   for (const [name, test] of Object.entries(tests)) {
-    const check = new Check(name);
-    problems.length = 0;
-    try {
-      await test(check);
-    } catch (error) {
-      check.failures.push(String(error.stack ?? error).slice(0, 1500));
+    const begin = Date.now();
+    let { check, late } = await attempt(name, test);
+    if (late) {
+      console.log(`  ${name}: timed out once, run again: ` +
+                  check.failures[0].split("\n")[0]);
+      ({ check } = await attempt(name, test));
     }
-    check.equal("console, errors, dialogs, requests", problems.slice(0, 5), []);
     held += check.held;
     failed += check.failures.length;
     console.log(`${check.failures.length > 0 ? "FAILED" : "ok"} ` +
-                `${file.replace(".spec.mjs", "")}: ${name} (${check.held})`);
+                `${file.replace(".spec.mjs", "")}: ${name} (${check.held}, ` +
+                `${((Date.now() - begin) / 1000).toFixed(1)} s)`);
     for (const failure of check.failures.slice(0, 8))
       console.log("  " + failure);
   }

@@ -41,7 +41,9 @@ async function start(): Promise<void> {
   document.getElementById("static")?.remove();
   document.getElementById("app")!.replaceChildren(shell.root);
 
+  let shown = "";  // the address of what is drawn or being drawn
   const read = () => {
+    shown = location.hash;
     const { state, dropped } = fromHash(location.hash, ids);
     if (!ids.has(state.view)) state.view = first;
     app.state = state;
@@ -60,8 +62,11 @@ async function start(): Promise<void> {
     void read();
   };
   app.keep = (patch) => {
+    // A link was followed meanwhile: its address stays.
+    if (location.hash !== shown) return;
     app.state = { ...app.state, ...patch };
     history.replaceState(null, "", app.href({}));
+    shown = location.hash;
     shell.drawLinks();
   };
   addEventListener("popstate", () => void read());

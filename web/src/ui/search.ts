@@ -25,7 +25,9 @@ export class SearchBox {
   readonly root: HTMLElement;
   private readonly input: HTMLInputElement;
   private readonly list = h("ul", { class: "results", role: "listbox",
-    id: "results", "aria-label": "Results", hidden: true });
+    id: "results", "aria-label": "Results", hidden: true,
+    // A click in the list leaves the focus in the box.
+    mousedown: (event: Event) => event.preventDefault() });
   private hits: Hit[] = [];
   private chosen = 0;
 
@@ -36,7 +38,7 @@ export class SearchBox {
       "aria-controls": "results", "aria-autocomplete": "list",
       autocomplete: "off", spellcheck: "false", "data-k": "search",
       input: () => void this.look(), focus: () => void this.look(),
-      blur: () => setTimeout(() => this.close(), 150),
+      blur: () => this.close(),
       keydown: (event: KeyboardEvent) => this.onKey(event),
     });
     this.root = h("div", { class: "search", role: "search" },
@@ -50,17 +52,25 @@ export class SearchBox {
 
   private close(): void {
     this.list.hidden = true;
+    delete this.list.dataset.query;
     this.input.setAttribute("aria-expanded", "false");
   }
 
-  private async look(): Promise<void> {
+  // False if the box has changed or was left before the names were there.
+  private async look(): Promise<boolean> {
     const query = this.input.value.trim();
-    if (query === "") return this.close();
+    if (query === "") {
+      this.close();
+      return false;
+    }
     await this.app.model.require(kTables);
-    if (query !== this.input.value.trim()) return;
+    if (query !== this.input.value.trim() ||
+        document.activeElement !== this.input) return false;
     this.hits = find(this.app, query);
     this.chosen = 0;
     this.draw();
+    this.list.dataset.query = query;
+    return true;
   }
 
   private draw(): void {
@@ -77,7 +87,6 @@ export class SearchBox {
       this.list.append(h("li", {
         role: "option", id: "hit" + i,
         "aria-selected": i === this.chosen ? "true" : "false",
-        pointerdown: (event: Event) => event.preventDefault(),
         click: () => this.apply(i),
       }, clean(hit.text, 160), " ", h("small", {}, hit.detail)));
     }
@@ -108,7 +117,11 @@ export class SearchBox {
       this.close();
       this.input.blur();
     } else if (key === "Enter") {
-      this.apply(this.chosen);
+      const seen = !this.list.hidden &&
+        this.list.dataset.query === this.input.value.trim();
+      if (seen) this.apply(this.chosen);
+      // The names are still being read: the first result when they are there.
+      else void this.look().then((found) => { if (found) this.apply(0); });
     } else if (key === "ArrowDown" || key === "ArrowUp") {
       const count = this.hits.length;
       if (count > 0) {

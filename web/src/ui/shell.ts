@@ -95,6 +95,7 @@ export class Shell {
     this.setTheme(false);
     app.selection = app.filter.select(app.state.chips);
     const focused = document.activeElement?.getAttribute("data-k");
+    const typed = typedText();
     this.drawLinks();
     this.chips.replaceChildren(
       ...(app.state.chips.length > 0 ? [drawChips(app)] : []));
@@ -112,6 +113,7 @@ export class Shell {
       const again = this.root.querySelector<HTMLElement>(
         `[data-k="${CSS.escape(focused)}"]`);
       (again ?? this.main).focus({ preventScroll: true });
+      keepTyped(again, typed);
     }
     if (this.shown !== view.id) {
       if (this.shown) scrollTo(0, 0);
@@ -172,6 +174,20 @@ export class Shell {
     const dark = document.documentElement.dataset.theme === "dark";
     this.app.go({ theme: dark ? "light" : "dark" }, true);
   }
+}
+
+// Text in the box that has the focus. What is typed while a view is drawn again
+// goes into the box of the new view.
+function typedText(): string | null {
+  const box = document.activeElement;
+  return box instanceof HTMLInputElement && box.type === "search"
+    ? box.value : null;
+}
+function keepTyped(box: Element | null, typed: string | null): void {
+  if (typed === null || !(box instanceof HTMLInputElement) ||
+      box.value === typed) return;
+  box.value = typed;
+  box.dispatchEvent(new Event("input"));
 }
 
 // Checks of trace health that found something; the notes say it without the

@@ -124,6 +124,7 @@ class Timeline implements Surface {
   }
   private set(window: Window): void {
     this.window = this.clamp(window);
+    delete this.canvas.dataset.window;
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => this.draw());
     clearTimeout(this.wait);
