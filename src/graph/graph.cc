@@ -9,6 +9,12 @@
 #include "graph/target.h"
 
 namespace lamina::graph {
+namespace {
+
+// Between the ranks of neighbours, so that ranks fit in between.
+constexpr uint64_t kRankGap = uint64_t{1} << 32;
+
+}  // namespace
 
 ResultText SplitResult(std::string_view result) {
   const size_t colon = result.find(" : ");
@@ -165,6 +171,19 @@ void Graph::Link(NodeId id, NodeId before) {
   node.previous_ = before.valid() ? nodes_[before.value].previous_ : last_;
   (node.previous_.valid() ? nodes_[node.previous_.value].next_ : first_) = id;
   (before.valid() ? nodes_[before.value].previous_ : last_) = id;
+  const uint64_t low =
+      node.previous_.valid() ? nodes_[node.previous_.value].rank_ : 0;
+  const uint64_t high =
+      before.valid() ? nodes_[before.value].rank_ : low + 2 * kRankGap;
+  node.rank_ = low + (high - low) / 2;
+  if (node.rank_ == low) RankAll();
+}
+
+// Only after some thirty insertions at one place.
+void Graph::RankAll() {
+  uint64_t rank = 0;
+  for (NodeId id = first_; id.valid(); id = nodes_[id.value].next_)
+    nodes_[id.value].rank_ = rank += kRankGap;
 }
 
 void Graph::Unlink(NodeId id) {

@@ -172,6 +172,37 @@ TEST(Graph, MutatedTextPrintsBack) {
   }
 }
 
+// The order that is kept along with changes is that of a walk, also when all
+// new nodes come at one place.
+TEST(Graph, OrderOfTwoNodesAtAnyTime) {
+  Dump dump = Read(kSmall);
+  Graph& graph = dump.graphs[0];
+  std::mt19937 random(11);
+  const auto in_order = [&] {
+    std::vector<NodeId> out;
+    for (const NodeId id : graph.nodes()) out.push_back(id);
+    return out;
+  };
+  for (int round = 0; round < 400; ++round) {
+    const std::vector<NodeId> nodes = in_order();
+    const NodeId place =
+        round % 2 == 0 ? nodes[3] : nodes[random() % nodes.size()];
+    if (round % 5 == 4) {
+      graph.MoveBefore(nodes[random() % nodes.size()], place);
+    } else {
+      ASSERT_TRUE(graph.Insert(place, "%n" + std::to_string(round) +
+                                          " = a.b(%x : 4x8 : torch.float32) "
+                                          ": 4x8 : torch.float32"));
+    }
+    const std::vector<NodeId> now = in_order();
+    ASSERT_GE(now.size(), nodes.size());
+    for (size_t i = 1; i < now.size(); ++i) {
+      ASSERT_TRUE(graph.ComesBefore(now[i - 1], now[i])) << round;
+      ASSERT_FALSE(graph.ComesBefore(now[i], now[i - 1])) << round;
+    }
+  }
+}
+
 TEST(Graph, NormalizedTextForgetsNamesAndAddresses) {
   std::string other(kSmall);
   for (const auto& [from, to] :

@@ -46,18 +46,20 @@ class RuleApplier {
     find.layers = options_.layers;
     if (!find.layers.empty()) find.layers.resize(graph_.size(), -1);
     const RuleMatches found = FindRule(index, rule_, find);
+    std::vector<Finder> finders;
+    for (const Alternative& alternative : rule_.alternatives)
+      finders.emplace_back(index, alternative.pattern);
     for (const RuleMatch& match : found.matches) {
       const Alternative& alternative = rule_.alternatives[match.alternative];
       if (alternative.after.empty()) {
         ++out_.left["the rule does not say what replaces this form"];
         continue;
       }
-      Replace(index, alternative, match.match.anchor());
+      Replace(finders[match.alternative], alternative, match.match.anchor());
     }
   }
 
-  void Replace(const OpIndex& index, const Alternative& alternative,
-               NodeId anchor) {
+  void Replace(Finder& finder, const Alternative& alternative, NodeId anchor) {
     if (graph_[anchor].erased) return;
     // An earlier replacement may have changed what is around the anchor.
     const Guard* open = nullptr;
@@ -67,8 +69,7 @@ class RuleApplier {
       open = OpenGuard(guards, options_);
       return guards.failed.empty();
     };
-    const std::optional<Match> match =
-        Finder(index, alternative.pattern).Find(anchor, accept);
+    const std::optional<Match> match = finder.Find(anchor, accept);
     if (!match) return;
     if (open != nullptr) {
       ++out_.left["guard '" + open->id + "' is not visible in a dump"];

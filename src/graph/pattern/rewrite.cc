@@ -487,22 +487,18 @@ std::string BaseName(std::string_view target) {
 
 NodeId PlaceFor(const Graph& graph, const std::vector<NodeId>& inputs,
                 const std::vector<NodeId>& users, NodeId wished) {
-  const std::vector<uint32_t> positions = graph.Positions();
-  const auto position = [&](NodeId id) { return positions[id.value]; };
-  uint32_t after = 0;  // must come behind this position
-  bool any = false;
+  NodeId last;  // must come behind this one
   for (const NodeId id : inputs) {
     if (graph[id].kind == NodeKind::kWeight) continue;
-    after = any ? std::max(after, position(id)) : position(id);
-    any = true;
+    if (!last.valid() || graph.ComesBefore(last, id)) last = id;
   }
   NodeId first;
   for (const NodeId id : users) {
-    if (!first.valid() || position(id) < position(first)) first = id;
+    if (!first.valid() || graph.ComesBefore(id, first)) first = id;
   }
   const auto fits = [&](NodeId place) {
-    return (!any || position(place) > after) &&
-           (!first.valid() || position(place) <= position(first));
+    return (!last.valid() || graph.ComesBefore(last, place)) &&
+           (!first.valid() || !graph.ComesBefore(first, place));
   };
   if (fits(wished)) return wished;
   return first.valid() && fits(first) ? first : NodeId();
