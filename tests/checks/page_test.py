@@ -7,6 +7,7 @@ are checked in a browser by page_browser_test.py.
 """
 import base64
 import csv
+import gzip
 import hashlib
 import html.parser
 import json
@@ -16,7 +17,6 @@ import re
 import struct
 import subprocess
 import sys
-import zlib
 from decimal import Decimal
 
 from common import Checks, LAMINA, ROOT, SAMPLES, lamina, temporary
@@ -64,7 +64,7 @@ def decode(page, name):
     """A block as {column: list of integers or floats}."""
     block = next(b for b in page.data["manifest"]["blocks"]
                  if b["name"] == name)
-    raw = zlib.decompress(base64.b64decode(page.data["block-" + name]), -15)
+    raw = gzip.decompress(base64.b64decode(page.data["block-" + name]))
     assert len(raw) == block["bytes"], name
     rows, at, columns = block["rows"], 0, {}
     for column in block["columns"]:

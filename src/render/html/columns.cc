@@ -21,14 +21,22 @@ uint64_t ZigZag(uint64_t difference) {
 // Bytes of one part of a large input; the cut depends on the size only.
 constexpr size_t kPart = size_t{1} << 20;
 
-std::string DeflatePart(std::string_view bytes, bool last) {
+struct Part {
+  std::string packed;
+  uLong crc = 0;
+};
+
+const Bytef* Bytes(std::string_view text) {
+  return reinterpret_cast<const Bytef*>(text.data());  // NOLINT
+}
+
+Part DeflatePart(std::string_view bytes, bool last) {
   z_stream stream{};
   // Level 4 is three times as fast as 6 and writes 3 % more.
   LAMINA_CHECK(
       deflateInit2(&stream, 4, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK);
   std::string out(deflateBound(&stream, bytes.size()) + 16, '\0');
-  stream.next_in =
-      reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // NOLINT
+  stream.next_in = const_cast<Bytef*>(Bytes(bytes));  // NOLINT
   stream.avail_in = static_cast<uInt>(bytes.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
@@ -37,7 +45,13 @@ std::string DeflatePart(std::string_view bytes, bool last) {
   LAMINA_CHECK(status == (last ? Z_STREAM_END : Z_OK) && stream.avail_in == 0);
   out.resize(stream.total_out);
   deflateEnd(&stream);
-  return out;
+  return {std::move(out),
+          crc32(0, Bytes(bytes), static_cast<uInt>(bytes.size()))};
+}
+
+void AppendLittleEndian(std::string& out, uint32_t value) {
+  for (int byte = 0; byte < 4; ++byte)
+    out += static_cast<char>(value >> (8 * byte));
 }
 
 }  // namespace
@@ -101,14 +115,22 @@ void Block::AddBytes(std::string name, std::string_view bytes) {
   columns_.push_back(std::move(column));
 }
 
-std::string Deflate(std::string_view bytes, int threads) {
+std::string Gzip(std::string_view bytes, int threads) {
   const size_t count = std::max<size_t>(1, (bytes.size() + kPart - 1) / kPart);
-  std::vector<std::string> parts(count);
+  std::vector<Part> parts(count);
   ParallelFor(threads, count, [&](size_t i) {
     parts[i] = DeflatePart(bytes.substr(i * kPart, kPart), i + 1 == count);
   });
-  std::string out;
-  for (const std::string& part : parts) out += part;
+  // Deflate, no name, no time, any system.
+  std::string out("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
+  uLong crc = 0;
+  for (size_t i = 0; i < count; ++i) {
+    out += parts[i].packed;
+    const size_t size = bytes.substr(i * kPart, kPart).size();
+    crc = crc32_combine(crc, parts[i].crc, static_cast<z_off_t>(size));
+  }
+  AppendLittleEndian(out, static_cast<uint32_t>(crc));
+  AppendLittleEndian(out, static_cast<uint32_t>(bytes.size()));
   return out;
 }
 

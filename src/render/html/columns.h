@@ -2,7 +2,7 @@
 //
 // Columns of numbers in the form that a page reads: little-endian integers of
 // the smallest width that holds them (or doubles), cut into byte planes (all
-// first bytes, all second bytes, ...), deflated, base64. Planes of slowly
+// first bytes, all second bytes, ...), gzipped, base64. Planes of slowly
 // growing numbers hold long runs, so sorted times cost about two bytes each.
 #pragma once
 
@@ -53,9 +53,10 @@ constexpr bool Exact(int64_t value) {
   return value >= -kMost && value <= kMost;
 }
 
-// Raw deflate of `bytes` (RFC 1951). Large inputs are cut into parts that
-// threads compress on their own; the result does not depend on their number.
-std::string Deflate(std::string_view bytes, int threads);
+// A gzip member of `bytes` (RFC 1952), so that its reader checks a CRC-32.
+// Large inputs are cut into parts that threads compress on their own; the
+// result does not depend on their number.
+std::string Gzip(std::string_view bytes, int threads);
 std::string Base64(std::string_view bytes);
 
 }  // namespace lamina::render

@@ -27,7 +27,7 @@ extern const char lamina_page_end[];
 namespace lamina::render {
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
 std::string_view Template() {
   return {lamina_page_begin,
@@ -343,7 +343,7 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
   for (const Block& block : page.blocks) {
     sink.Write("<script type=\"application/json\" id=\"block-" + block.name() +
                "\">\"");
-    sink.Write(Base64(Deflate(block.raw(), threads)));
+    sink.Write(Base64(Gzip(block.raw(), threads)));
     sink.Write("\"</script>\n");
   }
   sink.Write(rest);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of the file to typed arrays: base64, deflate, byte planes,
+// Blocks of the file to typed arrays: base64, gzip, byte planes,
 // differences. The writer is src/render/html/columns.cc. Everything read here
 // is checked; what does not fit raises DamagedFile.
 
@@ -32,17 +32,18 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
     for (let i = 0; i < bytes.length; ++i) bytes[i] = binary.charCodeAt(i);
     return bytes;
   } catch {
-    throw new DamagedFile("a block is not base64");
+    throw new DamagedFile("is not base64");
   }
 }
 
-async function inflate(bytes: Uint8Array<ArrayBuffer>, length: number):
+// Unpacks a gzip member; the browser checks its CRC-32.
+async function unzip(bytes: Uint8Array<ArrayBuffer>, length: number):
     Promise<Uint8Array> {
   const out = new Uint8Array(length);
   let at = 0;
   try {
     const stream = new Blob([bytes]).stream()
-      .pipeThrough(new DecompressionStream("deflate-raw"));
+      .pipeThrough(new DecompressionStream("gzip"));
     const reader = stream.getReader();
     for (;;) {
       const { done, value } = await reader.read();
@@ -52,9 +53,9 @@ async function inflate(bytes: Uint8Array<ArrayBuffer>, length: number):
       at += value.length;
     }
   } catch {
-    throw new DamagedFile("a block cannot be unpacked");
+    throw new DamagedFile("cannot be unpacked");
   }
-  if (at !== length) throw new DamagedFile("a block is too short");
+  if (at !== length) throw new DamagedFile("is too short");
   return out;
 }
 
@@ -64,7 +65,8 @@ function unzigzag(code: number): number {
 
 function unplane(raw: Uint8Array, at: number, rows: number,
                  info: ColumnInfo): Column {
-  if (info.width === 1) return raw.subarray(at, at + rows);
+  // A copy: a view would keep the bytes of all columns.
+  if (info.width === 1) return raw.slice(at, at + rows);
   if (info.width === 8) {
     const bytes = new Uint8Array(rows * 8);
     for (let plane = 0; plane < 8; ++plane) {
@@ -82,29 +84,47 @@ function unplane(raw: Uint8Array, at: number, rows: number,
   return out;
 }
 
+// Runs over the numbers of a column, writes them to `out` if there is one,
+// and says the least and the most.
+function replay(codes: Column, info: ColumnInfo, out: Column | null):
+    [number, number] {
+  const wide = info.wide ?? [];
+  let next = 0;
+  let value = 0;
+  let least = 0;
+  let most = 0;
+  for (let i = 0; i < codes.length; ++i) {
+    if (next < wide.length && wide[next]![0] === i) {
+      value = wide[next]![1];
+      ++next;
+    } else if (info.delta) {
+      value += unzigzag(codes[i]!);
+    } else {
+      value = codes[i]!;
+    }
+    if (value < least) least = value;
+    if (value > most) most = value;
+    if (out) out[i] = value;
+  }
+  if (next !== wide.length)
+    throw new DamagedFile("has wide numbers out of range");
+  return [least, most];
+}
+
+// The narrowest array that holds the numbers.
+function arrayFor(rows: number, least: number, most: number): Column {
+  if (least < 0 || most > 0xFFFFFFFF) return new Float64Array(rows);
+  return most > 0xFFFF ? new Uint32Array(rows)
+    : most > 0xFF ? new Uint16Array(rows) : new Uint8Array(rows);
+}
+
 function decodeColumn(raw: Uint8Array, at: number, rows: number,
                       info: ColumnInfo): Column {
   const codes = unplane(raw, at, rows, info);
   if (!info.delta && !info.wide) return codes;
-  const out = new Float64Array(rows);
-  let next = 0;
-  let sum = 0;
-  const wide = info.wide ?? [];
-  for (let i = 0; i < rows; ++i) {
-    if (next < wide.length && wide[next]![0] === i) {
-      sum = wide[next]![1];
-      ++next;
-    } else if (info.delta) {
-      sum += unzigzag(codes[i]!);
-    } else {
-      sum = codes[i]!;
-    }
-    out[i] = sum;
-  }
-  if (next !== wide.length) throw new DamagedFile("wide numbers out of range");
-  // Half the memory where 32 bits are enough.
-  return out.every((value) => value >= 0 && value <= 0xFFFFFFFF)
-    ? Uint32Array.from(out) : out;
+  const out = arrayFor(rows, ...replay(codes, info, null));
+  replay(codes, info, out);
+  return out;
 }
 
 function checkInfo(info: BlockInfo): void {
@@ -113,30 +133,31 @@ function checkInfo(info: BlockInfo): void {
     typeof n === "number" && Number.isSafeInteger(n) && n >= 0;
   if (!isCount(info.rows) || !isCount(info.bytes) ||
       !Array.isArray(info.columns))
-    throw new DamagedFile("a block has no length");
+    throw new DamagedFile("has no length");
   for (const column of info.columns) {
     if (![1, 2, 4, 8].includes(column.width))
-      throw new DamagedFile("a column has no width");
+      throw new DamagedFile("has a column without width");
     bytes += column.width * info.rows;
   }
-  if (bytes !== info.bytes) throw new DamagedFile("columns of wrong length");
+  if (bytes !== info.bytes) throw new DamagedFile("has columns of wrong length");
 }
 
-export async function decodeBlock(info: BlockInfo):
-    Promise<Map<string, Column>> {
+// The text between the quotes; base64 holds no escapes.
+function textOf(element: Element): string {
+  const text = (element.textContent ?? "").trim();
+  if (text.length < 2 || !text.startsWith('"') || !text.endsWith('"'))
+    throw new DamagedFile("is not a text");
+  return text.slice(1, -1);
+}
+
+async function decode(info: BlockInfo): Promise<Map<string, Column>> {
   checkInfo(info);
   const element = document.getElementById("block-" + info.name);
-  if (!element) throw new DamagedFile(`block ${info.name} is missing`);
-  let text: unknown;
-  try {
-    text = JSON.parse(element.textContent ?? "");
-  } catch {
-    text = undefined;
-  }
-  if (typeof text !== "string") throw new DamagedFile("a block is not text");
-  const raw = await inflate(fromBase64(text), info.bytes);
+  if (!element) throw new DamagedFile("is missing");
+  const bytes = fromBase64(textOf(element));
   // The text is not needed again.
   element.remove();
+  const raw = await unzip(bytes, info.bytes);
   const columns = new Map<string, Column>();
   let at = 0;
   for (const column of info.columns) {
@@ -144,4 +165,16 @@ export async function decodeBlock(info: BlockInfo):
     at += column.width * info.rows;
   }
   return columns;
+}
+
+// Errors name the block.
+export async function decodeBlock(info: BlockInfo):
+    Promise<Map<string, Column>> {
+  try {
+    return await decode(info);
+  } catch (error) {
+    if (!(error instanceof DamagedFile)) throw error;
+    throw new DamagedFile(
+      `block ${String(info.name).slice(0, 40)} ${error.message}`);
+  }
 }

@@ -6,7 +6,7 @@
 import { decodeBlock, DamagedFile, type BlockInfo, type Column } from
   "./decode";
 
-export const kSchema = 1;
+export const kSchema = 2;
 
 export interface Evidence {
   table: string;
