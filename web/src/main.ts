@@ -6,7 +6,7 @@
 import { DamagedFile } from "./data/decode";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
-import { buildLanePyramid, extent } from "./draw/scene";
+import { buildLanePyramid } from "./draw/scene";
 import { App } from "./ui/app";
 import { groupColor, ink, kGroups, textOn } from "./ui/colors";
 import { h } from "./ui/dom";
@@ -84,7 +84,8 @@ async function start(): Promise<void> {
     filterMask: (chips: Chip[]) => app.filter.mask(chips) ??
       new Uint8Array(model.device?.count ?? 0).fill(1),
     href: () => app.href({}),
-    model, pyramid: (lane: number) => buildLanePyramid(app, lane, ...extent(model)),
+    model,
+    pyramid: (lane: number) => buildLanePyramid(app, lane),
     trackTop: (uid: number) => trackTop(uid),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     palette: () => ({

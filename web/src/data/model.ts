@@ -164,16 +164,32 @@ export interface DeviceEvents extends Record<RowColumn, Column> {
   count: number;
   start: Column; dur: Column; family: Column; uid: Column; launch: Column;
   lane: Uint16Array | Uint32Array;
-  first: number;  // ns: first start and last end
+  first: number;  // ns: first start and last end; infinite without events
   last: number;
 }
 
 export interface HostEvents {
   count: number;
+  first: number;
+  last: number;
   start: Column; dur: Column; name: Column; kind: Column; uid: Column;
 }
 
 const kDeviceColumns = ["start", "dur", "kernel", "family", "uid"] as const;
+
+// First start and last end of some events.
+function span(events: { start: Column; dur: Column }):
+    { first: number; last: number } {
+  const { start, dur } = events;
+  let first = Infinity;
+  let last = -Infinity;
+  for (let i = 0; i < start.length; ++i) {
+    first = Math.min(first, start[i]!);
+    last = Math.max(last, start[i]! + dur[i]!);
+  }
+  return { first, last };
+}
+
 // The table that a column of device events counts rows of. A file has the
 // columns of the tables that it has; the others are 0.
 export const kRowTables = {
@@ -268,7 +284,7 @@ export class Model {
   }
 
   // --- blocks ---
-  private block(name: string): Promise<Map<string, Column>> {
+  private async block(name: string): Promise<Map<string, Column>> {
     const info = this.manifest.blocks.find((b) => b.name === name);
     if (!info) throw new DamagedFile(`block ${name} is missing`);
     return decodeBlock(info);
@@ -314,7 +330,7 @@ export class Model {
     if (!this.manifest.blocks.some((b) => b.name === "device")) return;
     const columns = await this.block("device");
     const count = columns.get("start")?.length ?? 0;
-    const device = { count, first: Infinity, last: -Infinity } as DeviceEvents;
+    const device = { count } as DeviceEvents;
     for (const name of kDeviceColumns) {
       const column = columns.get(name);
       if (!column) throw new DamagedFile(`column ${name} is missing`);
@@ -332,7 +348,8 @@ export class Model {
       for (let i = 0; i < count; ++i)
         if (column[i]! > most) throw new DamagedFile(`${name} out of range`);
     }
-    device.lane = new Uint32Array(count);
+    device.lane = this.lanes.length > 0xFFFF ? new Uint32Array(count)
+      : new Uint16Array(count);
     let at = 0;
     for (const [index, lane] of this.lanes.entries()) {
       if (lane.begin !== at || lane.end < at || lane.end > count)
@@ -345,10 +362,8 @@ export class Model {
     for (let i = 0; i < count; ++i) {
       if (device.family[i]! >= this.families.length)
         throw new DamagedFile("family out of range");
-      device.first = Math.min(device.first, device.start[i]!);
-      device.last = Math.max(device.last, device.start[i]! + device.dur[i]!);
     }
-    this.device = device;
+    this.device = Object.assign(device, span(device));
   }
   private async loadHost(): Promise<void> {
     if (!this.manifest.blocks.some((b) => b.name === "host")) return;
@@ -365,6 +380,6 @@ export class Model {
         throw new DamagedFile("host tracks out of range");
       at = track.end;
     }
-    this.host = host;
+    this.host = Object.assign(host, span(host));
   }
 }

@@ -8,106 +8,168 @@
 
 import type { Column } from "./decode";
 
+type Times = Uint16Array | Uint32Array | Float64Array;
+
 export interface Level {
-  width: number;         // ns
-  busy: Float64Array;    // ns of all events
-  match: Float64Array;   // ns of those that pass the filter
-  group: Uint8Array;     // with most matching time, else with most time
+  width: number;      // ns
+  busy: Times;        // ns of all events
+  match: Times;       // ns of those that pass the filter; `busy` without one
+  group: Uint8Array;  // with most matching time, else with most time
 }
 
 export interface LaneEvents {
   start: Column;
   dur: Column;
   family: Column;
-  begin: number;  // rows
+  begin: number;      // rows
   end: number;
+  overlap: boolean;   // a bucket can hold more time than its width
 }
 
 const kFactor = 4;
+const kRowsPerStep = 8192;  // well below a millisecond
 
-export function buildPyramid(lane: LaneEvents, groupOf: Uint8Array,
-                             groups: number, mask: Uint8Array | null,
-                             from: number, to: number): Level[] {
+function makeLevel(width: number, size: number, overlap: boolean,
+                   filtered: boolean): Level {
+  const times = (): Times => overlap || width > 0xFFFFFFFF
+    ? new Float64Array(size)
+    : width > 0xFFFF ? new Uint32Array(size) : new Uint16Array(size);
+  const busy = times();
+  return { width, busy, match: filtered ? times() : busy,
+           group: new Uint8Array(size) };
+}
+
+// Yields between steps that are shorter than a frame.
+export function* pyramidSteps(lane: LaneEvents, groupOf: Uint8Array,
+                              groups: number, mask: Uint8Array | null,
+                              from: number, to: number):
+    Generator<void, Level[]> {
   const events = lane.end - lane.begin;
   let width = 64;
   while ((to - from) / width > Math.max(64, 2 * events)) width *= 2;
   const size = Math.max(1, Math.ceil((to - from) / width));
-  const level: Level = { width, busy: new Float64Array(size),
-    match: new Float64Array(size), group: new Uint8Array(size) };
-  fillFirst(level, lane, groupOf, groups, mask, from);
-  const levels = [level];
-  while (levels[levels.length - 1]!.busy.length > 64)
-    levels.push(coarser(levels[levels.length - 1]!, groups));
+  const filtered = mask !== null;
+  const levels = [makeLevel(width, size, lane.overlap, filtered)];
+  const first = new FirstLevel(levels[0]!, lane, groupOf, groups, mask, from);
+  for (let row = lane.begin; row < lane.end; row += kRowsPerStep) {
+    first.add(row, Math.min(lane.end, row + kRowsPerStep));
+    yield;
+  }
+  first.close();
+  for (let fine = levels[0]!; fine.busy.length > 64;) {
+    const level = makeLevel(fine.width * kFactor,
+      Math.ceil(fine.busy.length / kFactor), lane.overlap, filtered);
+    for (let b = 0; b < level.busy.length; b += kRowsPerStep) {
+      addCoarser(level, fine, b, Math.min(level.busy.length, b + kRowsPerStep));
+      yield;
+    }
+    levels.push(level);
+    fine = level;
+  }
   return levels;
 }
 
-function fillFirst(level: Level, lane: LaneEvents, groupOf: Uint8Array,
-                   groups: number, mask: Uint8Array | null,
-                   from: number): void {
-  const { width, busy, match, group } = level;
-  // Time by group in the bucket that is being filled; matching time first.
-  const matched = new Float64Array(groups);
-  const others = new Float64Array(groups);
-  let at = 0;
-  const flush = () => {
-    const best = strongest(matched);
-    group[at] = best >= 0 ? best : Math.max(0, strongest(others));
-    matched.fill(0);
-    others.fill(0);
-  };
-  for (let i = lane.begin; i < lane.end; ++i) {
-    const dur = lane.dur[i]!;
-    if (dur === 0) continue;
-    const start = lane.start[i]! - from;
-    const end = start + dur;
-    const g = groupOf[lane.family[i]!]!;
-    const hit = mask === null || mask[i] === 1;
-    const last = Math.min(busy.length - 1, Math.floor((end - 1) / width));
-    for (let b = Math.floor(start / width); b <= last; ++b) {
-      const part = Math.min(end, (b + 1) * width) - Math.max(start, b * width);
-      busy[b]! += part;
-      if (hit) match[b]! += part;
-      if (b > at) {
-        flush();
-        at = b;
+export function buildPyramid(...args: Parameters<typeof pyramidSteps>):
+    Level[] {
+  const steps = pyramidSteps(...args);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+class FirstLevel {
+  // Time by group in the bucket that is being filled, matching time behind
+  // the rest; `bucketOf` says which bucket a number is of.
+  private readonly time: Float64Array;
+  private readonly bucketOf: Float64Array;
+  private at = -1;   // that bucket
+  private best = 0;  // the strongest there
+
+  constructor(private readonly level: Level,
+              private readonly lane: LaneEvents,
+              private readonly groupOf: Uint8Array,
+              private readonly groups: number,
+              private readonly mask: Uint8Array | null,
+              private readonly from: number) {
+    this.time = new Float64Array(2 * groups);
+    this.bucketOf = new Float64Array(2 * groups).fill(-1);
+  }
+
+  add(begin: number, end: number): void {
+    const { lane, mask, groupOf, groups, from } = this;
+    const { start: starts, dur: durs, family } = lane;
+    const { width, busy, match } = this.level;
+    const most = busy.length - 1;
+    for (let i = begin; i < end; ++i) {
+      const dur = durs[i]!;
+      if (dur === 0) continue;
+      const start = starts[i]! - from;
+      const stop = start + dur;
+      const hit = mask === null || mask[i] === 1;
+      const slot = groupOf[family[i]!]! + (hit ? groups : 0);
+      const last = Math.min(most, Math.floor((stop - 1) / width));
+      for (let b = Math.floor(start / width); b <= last; ++b) {
+        const edge = b * width;
+        const part = (stop < edge + width ? stop : edge + width) -
+          (start > edge ? start : edge);
+        busy[b]! += part;
+        if (hit && mask !== null) match[b]! += part;
+        if (b >= this.at) this.strengthen(slot, b, part);
       }
-      (hit ? matched : others)[g]! += part;
     }
   }
-  flush();
+  private strengthen(slot: number, bucket: number, part: number): void {
+    const { time, groups } = this;
+    if (bucket > this.at) {
+      this.close();
+      this.at = bucket;
+      this.best = slot;
+    }
+    if (this.bucketOf[slot] !== bucket) {
+      this.bucketOf[slot] = bucket;
+      time[slot] = 0;
+    }
+    time[slot]! += part;
+    const match = slot >= groups;
+    if (match === this.best >= groups ? time[slot]! > time[this.best]!
+      : match) this.best = slot;
+  }
+  close(): void {
+    if (this.at >= 0) this.level.group[this.at] = this.best % this.groups;
+  }
 }
 
-// The index of the largest value; -1 if all are 0.
-function strongest(values: Float64Array): number {
-  let best = -1;
-  let most = 0;
-  for (let i = 0; i < values.length; ++i) {
-    if (values[i]! > most) {
-      most = values[i]!;
-      best = i;
+function addCoarser(level: Level, fine: Level, begin: number, end: number):
+    void {
+  const { busy, match, group } = fine;
+  const filtered = fine.match !== fine.busy;
+  for (let b = begin; b < end; ++b) {
+    const first = b * kFactor;
+    const last = Math.min(busy.length, first + kFactor);
+    let best = first;
+    let bestMatch = -1;
+    let bestBusy = -1;
+    for (let k = first; k < last; ++k) {
+      level.busy[b]! += busy[k]!;
+      if (filtered) level.match[b]! += match[k]!;
+      // The time of this group in all four; what matches decides.
+      let matchOf = 0;
+      let busyOf = 0;
+      for (let other = first; other < last; ++other) {
+        if (group[other] !== group[k]) continue;
+        matchOf += match[other]!;
+        busyOf += busy[other]!;
+      }
+      if (matchOf > bestMatch ||
+          (matchOf === bestMatch && busyOf > bestBusy)) {
+        best = k;
+        bestMatch = matchOf;
+        bestBusy = busyOf;
+      }
     }
+    level.group[b] = group[best]!;
   }
-  return best;
-}
-
-function coarser(fine: Level, groups: number): Level {
-  const size = Math.ceil(fine.busy.length / kFactor);
-  const level: Level = { width: fine.width * kFactor,
-    busy: new Float64Array(size), match: new Float64Array(size),
-    group: new Uint8Array(size) };
-  const weight = new Float64Array(groups);
-  for (let b = 0; b < size; ++b) {
-    weight.fill(0);
-    for (let k = b * kFactor; k < Math.min(fine.busy.length,
-                                           (b + 1) * kFactor); ++k) {
-      level.busy[b]! += fine.busy[k]!;
-      level.match[b]! += fine.match[k]!;
-      // What matches decides; without it what is there.
-      weight[fine.group[k]!]! += fine.match[k]! * 1e6 + fine.busy[k]!;
-    }
-    level.group[b] = Math.max(0, strongest(weight));
-  }
-  return level;
 }
 
 // The widest buckets that are not wider than `ns`.

@@ -8,7 +8,8 @@ import type { Column } from "../data/decode";
 import { groupIndex, kGroups } from "../data/groups";
 import { laneKey, laneName, withTrace, type Selection } from "../data/filter";
 import type { HostTrack, Model } from "../data/model";
-import { buildPyramid, type Level } from "../data/pyramid";
+import { buildPyramid, pyramidSteps, type Level } from "../data/pyramid";
+import { inSlices } from "../data/slices";
 import { stackTrack } from "../data/tracks";
 import type { App, Patch } from "../ui/app";
 import { clean } from "../ui/format";
@@ -64,42 +65,57 @@ const kMostTableRows = 3;
 
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
 
-export function buildLanePyramid(app: App, lane: number, from: number,
-                                 to: number): Level[] {
+export function buildLanePyramid(app: App, lane: number): Level[] {
+  return buildPyramid(...pyramidInput(app, lane));
+}
+function pyramidInput(app: App, lane: number):
+    Parameters<typeof buildPyramid> {
   const { begin, end } = app.model.lanes[lane]!;
-  return buildPyramid({ ...app.model.device!, begin, end },
-    groupIndex(app.model), kGroups.length, app.selection.mask, from, to);
+  const overlap = overlapOf(app.model, lane).maxEnd !== null;
+  return [{ ...app.model.device!, begin, end, overlap }, groupIndex(app.model),
+          kGroups.length, app.selection.mask, ...extent(app.model)];
 }
 
-function lanePyramid(app: App, lane: number, from: number, to: number):
-    Level[] {
+function pyramids(app: App): Map<number, Level[]> {
   if (cache?.selection !== app.selection)
     cache = { selection: app.selection, levels: new Map() };
-  let levels = cache.levels.get(lane);
+  return cache.levels;
+}
+
+// Builds what the scene of the selection needs; stops when there is another.
+export async function preparePyramids(app: App): Promise<void> {
+  const levels = pyramids(app);
+  const wanted = () => cache?.levels === levels;
+  for (const lane of drawnLanes(app)) {
+    if (levels.has(lane)) continue;
+    const built = await inSlices(pyramidSteps(...pyramidInput(app, lane)),
+                                 wanted);
+    if (!built) return;
+    levels.set(lane, built);
+  }
+}
+
+function lanePyramid(app: App, lane: number): Level[] {
+  const known = pyramids(app);
+  let levels = known.get(lane);
   if (!levels) {
-    levels = buildLanePyramid(app, lane, from, to);
-    cache.levels.set(lane, levels);
+    levels = buildLanePyramid(app, lane);
+    known.set(lane, levels);
   }
   return levels;
 }
 
 // First and last time of anything that is drawn.
 export function extent(model: Model): [number, number] {
-  let from = Infinity;
-  let to = -Infinity;
-  const { device, host } = model;
-  if (device && device.count > 0) {
-    from = device.first;
-    to = device.last;
-  }
-  for (let i = 0; host && i < host.count; ++i) {
-    from = Math.min(from, host.start[i]!);
-    to = Math.max(to, host.start[i]! + host.dur[i]!);
-  }
+  const from = Math.min(model.device?.first ?? Infinity,
+                        model.host?.first ?? Infinity);
+  const to = Math.max(model.device?.last ?? -Infinity,
+                      model.host?.last ?? -Infinity);
   return from < to ? [from, to] : [0, 1000];
 }
 
-interface Overlap { maxEnd: Float64Array | null; rowOf: Uint8Array | null }
+// Both null where no events of the lane overlap.
+interface Overlap { maxEnd: Column | null; rowOf: Uint8Array | null }
 const overlaps = new Map<number, Overlap>();
 
 function overlapOf(model: Model, lane: number): Overlap {
@@ -139,22 +155,26 @@ function laneTrackKey(model: Model, lane: number): string {
     : laneKey(model, lane).replace(/[^0-9]/g, "."));
 }
 
-function laneTracks(app: App, from: number, to: number): Track[] {
+// Lanes with events; of very many those that the filter leaves some of.
+function drawnLanes(app: App): number[] {
   const { model } = app;
-  const device = model.device;
-  if (!device) return [];
-  let lanes = model.lanes.map((_, i) => i)
+  if (!model.device) return [];
+  const lanes = model.lanes.map((_, i) => i)
     .filter((i) => model.lanes[i]!.end > model.lanes[i]!.begin);
-  if (lanes.length > kMostLanes) {
-    const count = app.filter.by("lane", model.lanes.length).count;
-    lanes = lanes.filter((i) => count[i]! > 0).slice(0, kMostLanes);
-  }
+  if (lanes.length <= kMostLanes) return lanes;
+  const count = app.filter.by("lane", model.lanes.length).count;
+  return lanes.filter((i) => count[i]! > 0).slice(0, kMostLanes);
+}
+
+function laneTracks(app: App): Track[] {
+  const { model } = app;
+  const lanes = drawnLanes(app);
   const height = lanes.length <= 4 ? 46 : lanes.length <= 16 ? 30 : 18;
   return lanes.map((lane): Track => ({
     kind: "lane", key: laneTrackKey(model, lane),
     label: laneName(model, lane), trace: model.lanes[lane]!.trace ?? 0, lane,
     y: 0, height,
-    levels: lanePyramid(app, lane, from, to), ...overlapOf(model, lane) }));
+    levels: lanePyramid(app, lane), ...overlapOf(model, lane) }));
 }
 
 const stacked = new Map<HostTrack, BoxRow[]>();
@@ -250,7 +270,7 @@ export function makeScene(app: App, width: number): Scene {
     if (bySize.indexOf(i) >= kMostThreads) off.add(track.key);
   }
   const all = [tableTrack(app, "passes"), tableTrack(app, "layers"),
-    ...traceByTrace(model, host.ranges, laneTracks(app, from, to)),
+    ...traceByTrace(model, host.ranges, laneTracks(app)),
     ...traceByTrace(model, host.modules, host.calls)]
     .filter((track) => track !== null);
   // The address names the tracks whose visibility is not the usual one.

@@ -240,12 +240,20 @@ export class Painter {
     }
   }
 
+  // The first position from `from` on that starts at or after `t`, which is
+  // near: steps that double, then bisection.
   private nextStart(row: BoxRow, t: number, from: number): number {
+    const { ids, start } = row;
     let lo = from;
-    let hi = row.ids.length;
+    let step = 1;
+    while (lo + step < ids.length && start[ids[lo + step]!]! < t) {
+      lo += step;
+      step *= 2;
+    }
+    let hi = Math.min(ids.length, lo + step);
     while (lo < hi) {
       const mid = (lo + hi) >> 1;
-      if (row.start[row.ids[mid]!]! < t) lo = mid + 1;
+      if (start[ids[mid]!]! < t) lo = mid + 1;
       else hi = mid;
     }
     return lo;

@@ -19,6 +19,8 @@ export interface View {
   needs(model: Model): string[];
   // False for views that a filter means nothing to.
   filtered: boolean;
+  // Long work before draw(); the old picture stays, dimmed, until it is done.
+  prepare?(app: App): Promise<void>;
   draw(app: App, root: HTMLElement): void;
   // After the elements have entered the page and have a size.
   mounted?(app: App, root: HTMLElement): void;

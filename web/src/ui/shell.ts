@@ -94,6 +94,12 @@ export class Shell {
     const begin = performance.now();
     this.setTheme(false);
     app.selection = app.filter.select(app.state.chips);
+    if (view.prepare) {
+      this.main.classList.add("busy");
+      await view.prepare(app);
+      if (turn !== this.turn) return;
+    }
+    this.main.classList.remove("busy");
     const focused = document.activeElement?.getAttribute("data-k");
     const typed = typedText();
     this.drawLinks();

@@ -8,7 +8,8 @@ import { laneName } from "../data/filter";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { prepare, toPng } from "../draw/canvas";
-import { extent, makeScene, type Scene } from "../draw/scene";
+import { extent, makeScene, preparePyramids, type Scene } from
+  "../draw/scene";
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
 import { drawLegend, swatch } from "../ui/chips";
@@ -369,6 +370,7 @@ export const timelineView: View = {
     : "The file holds no device events.",
   needs: () => ["device", "host", "kernels", "passes", "layers", "modules",
                 "op_efficiency", "steps"],
+  prepare: preparePyramids,
   draw(app, root) { current = new Timeline(app, root); },
   mounted() { current?.mount(); },
   key: (_app, event) => current?.key(event) ?? false,
