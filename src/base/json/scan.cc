@@ -12,8 +12,6 @@ namespace {
 
 using Kind = ScanResult::Kind;
 
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // One past the closing quote of the string whose opening quote is at `pos`,

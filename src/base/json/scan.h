@@ -33,6 +33,9 @@ inline constexpr int kMaxDepth = 1000;
 // skipped).
 ScanResult ScanValue(std::string_view text, size_t pos);
 
+inline bool IsSpace(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
 size_t SkipSpace(std::string_view text, size_t pos);
 
 // After a broken record: the next place at or after `pos` where a record can

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cutter alone, on the inside of one array.
+#include "base/json/cutter.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+namespace lamina::json {
+namespace {
+
+using Place = RecordCutter::Place;
+
+class Losses final : public Router {
+ public:
+  Action Route(Path, char) override { return Action::kSkip; }
+  void Captured(Path, std::string_view, uint64_t) override {}
+  void Lost(std::string_view reason, uint64_t offset, uint64_t bytes) override {
+    text += std::string(reason) + "@" + std::to_string(offset) + "+" +
+            std::to_string(bytes) + ";";
+  }
+  std::string text;
+};
+
+struct Cut {
+  std::string fast;     // of every chunk by the fast scan, then |
+  std::string careful;  // the same by the careful one
+  std::string lost;
+  std::string rest;  // what the window holds in the end
+  Place place = Place::kInside;
+};
+
+Cut CutAll(const std::string& text, RecordCutter::Options options) {
+  Cut out;
+  Losses losses;
+  const auto source = OpenMemory("doc", text);
+  ByteWindow window(source->get());
+  RecordCutter cutter(&window, &losses, options);
+  cutter.Start();
+  Chunk chunk;
+  while (cutter.place() == Place::kInside) {
+    const auto any = cutter.Next(chunk);
+    EXPECT_TRUE(any.has_value());
+    if (!any || !*any) continue;
+    EXPECT_EQ(text.substr(chunk.offset, chunk.text.size()), chunk.text);
+    EXPECT_GE(chunk.buffer.size(), chunk.text.size() + 64);
+    std::string& side = chunk.suspect ? out.careful : out.fast;
+    side += std::string(chunk.text) + "|";
+  }
+  out.lost = losses.text;
+  out.rest = window.text();
+  out.place = cutter.place();
+  return out;
+}
+
+TEST(RecordCutter, LeavesWhatFollowsTheArray) {
+  const Cut cut = CutAll("{\"a\":1}, {\"b\":2} ], \"rest\"", {100, 1000});
+  EXPECT_EQ(cut.fast, "{\"a\":1}, {\"b\":2} |");
+  EXPECT_EQ(cut.careful, "");
+  EXPECT_EQ(cut.rest, ", \"rest\"");
+  EXPECT_EQ(cut.place, Place::kBehind);
+}
+
+TEST(RecordCutter, GrowsForARecordLongerThanABlock) {
+  const std::string record = "{\"a\":\"" + std::string(1000, 'x') + "\"}";
+  const Cut cut = CutAll(record + "," + record + "]", {300, 10000});
+  EXPECT_EQ(cut.fast, record + "|," + record + "|");
+  EXPECT_EQ(cut.lost, "");
+}
+
+// Around damage the careful scan reads; with enough good records behind it
+// the fast one takes over again.
+TEST(RecordCutter, TrustsAgainBehindDamage) {
+  const std::string good = "{\"a\":1},";
+  const std::string broken = "{\"a\":\"raw\x01quote\"x},";
+  std::string text;
+  for (int i = 0; i < 10; ++i) text += good;
+  text += broken;
+  for (int i = 0; i < 5000; ++i) text += good;
+  text.back() = ']';
+  const Cut cut = CutAll(text, {4096, 10000});
+  EXPECT_EQ(cut.lost, "a record cannot be read@80+19;");
+  EXPECT_GT(cut.fast.size(), cut.careful.size());
+  EXPECT_GE(cut.careful.size(), 64 * good.size());
+  EXPECT_EQ(cut.place, Place::kBehind);
+}
+
+TEST(RecordCutter, SaysWhatACutInputLost) {
+  const Cut record = CutAll("{\"a\":1}, {\"b\":", {100, 1000});
+  EXPECT_EQ(record.lost, "the last record is cut off@9+5;");
+  EXPECT_EQ(record.place, Place::kInputEnded);
+  const Cut list = CutAll("{\"a\":1}, ", {100, 1000});
+  EXPECT_EQ(list.lost, "the file ends inside the list of records@9+0;");
+  EXPECT_EQ(list.fast, "{\"a\":1}|");
+}
+
+// A record that never ends is dropped piece by piece; the next is found.
+TEST(RecordCutter, DropsARecordBeyondTheLimit) {
+  const std::string text =
+      "{\"a\":[" + std::string(60000, '1') + "\n{\"b\":2},\n{\"c\":3}]";
+  const Cut cut = CutAll(text, {1000, 8000});
+  EXPECT_EQ(cut.fast + cut.careful, "{\"b\":2},\n{\"c\":3}|");
+  EXPECT_TRUE(cut.lost.starts_with("a record cannot be read@0+")) << cut.lost;
+}
+
+}  // namespace
+}  // namespace lamina::json
