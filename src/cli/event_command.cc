@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/byte_source.h"
+#include "base/json/members.h"
 #include "base/json/scan.h"
 #include "cli/commands.h"
 
@@ -47,26 +48,14 @@ Schema ArgumentsSchema() {
 // Members of the JSON object `text`, the nested "args" unfolded.
 void AddMembers(std::string_view text, const std::string& prefix,
                 Table& table) {
-  size_t pos = json::SkipSpace(text, 0) + 1;
-  while (true) {
-    pos = json::SkipSpace(text, pos);
-    if (pos >= text.size() || text[pos] != '"') return;
-    const json::ScanResult key = json::ScanValue(text, pos);
-    if (key.kind != json::ScanResult::Kind::kOk) return;
-    const std::string name =
-        json::DecodeString(text.substr(pos + 1, key.end - pos - 2));
-    pos = json::SkipSpace(text, json::SkipSpace(text, key.end) + 1);
-    const json::ScanResult value = json::ScanValue(text, pos);
-    if (value.kind != json::ScanResult::Kind::kOk) return;
-    const std::string_view raw = text.substr(pos, value.end - pos);
-    if (name == "args" && raw.starts_with("{")) {
-      AddMembers(raw, "args.", table);
+  json::MemberScan members(text);
+  for (json::Member member; members.Next(member);) {
+    const std::string name = json::DecodeString(member.key);
+    if (name == "args" && member.value.starts_with('{')) {
+      AddMembers(member.value, "args.", table);
     } else {
-      table.Add(prefix + name, json::Canonical(raw));
+      table.Add(prefix + name, json::Canonical(member.value));
     }
-    pos = json::SkipSpace(text, value.end);
-    if (pos >= text.size() || text[pos] != ',') return;
-    ++pos;
   }
 }
 

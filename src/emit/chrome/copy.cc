@@ -6,8 +6,10 @@
 #include <optional>
 #include <string_view>
 
+#include "base/byte_window.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/members.h"
 #include "base/json/scan.h"
 
 namespace lamina::emit {
@@ -19,7 +21,6 @@ constexpr size_t kMaxRecord = size_t{64} << 20;
 
 // Places inside a record, as offsets from its first byte.
 struct Places {
-  size_t end = 0;          // one past the closing brace
   size_t args = 0;         // one past the brace that opens "args"; 0: none
   bool args_empty = true;  // no member in args
   bool empty = true;       // no member in the record
@@ -28,69 +29,16 @@ struct Places {
 // Nothing when the text is no JSON object.
 std::optional<Places> FindPlaces(std::string_view record) {
   Places places;
-  places.end = record.size();
-  size_t pos = json::SkipSpace(record, 0);
-  if (pos >= record.size() || record[pos] != '{') return std::nullopt;
-  ++pos;
-  for (;;) {
-    pos = json::SkipSpace(record, pos);
-    if (pos >= record.size()) return std::nullopt;
-    if (record[pos] == '}') return places;
-    if (record[pos] == ',') {
-      ++pos;
-      continue;
-    }
-    const json::ScanResult key = json::ScanValue(record, pos);
-    if (key.kind != json::ScanResult::Kind::kOk) return std::nullopt;
-    const std::string_view name = record.substr(pos, key.end - pos);
-    pos = json::SkipSpace(record, key.end);
-    if (pos >= record.size() || record[pos] != ':') return std::nullopt;
-    pos = json::SkipSpace(record, pos + 1);
-    const json::ScanResult value = json::ScanValue(record, pos);
-    if (value.kind != json::ScanResult::Kind::kOk) return std::nullopt;
+  json::MemberScan members(record);
+  for (json::Member member; members.Next(member);) {
     places.empty = false;
-    if (name == "\"args\"" && record[pos] == '{') {
-      places.args = pos + 1;
-      const size_t first = json::SkipSpace(record, pos + 1);
-      places.args_empty = first < record.size() && record[first] == '}';
-    }
-    pos = value.end;
+    if (member.key != "args" || !member.value.starts_with('{')) continue;
+    places.args = member.position + 1;
+    places.args_empty = member.value[json::SkipSpace(member.value, 1)] == '}';
   }
+  if (!members.closed()) return std::nullopt;
+  return places;
 }
-
-// Bytes of the input with a window to look ahead.
-class Window {
- public:
-  explicit Window(ByteSource& source) : source_(source) {}
-
-  uint64_t offset() const { return offset_; }
-  std::string_view text() const {
-    return {buffer_.data() + begin_, buffer_.size() - begin_};
-  }
-  // Reads more; false at the end of the input.
-  Result<bool> More() {
-    if (begin_ > 0) {
-      buffer_.erase(0, begin_);
-      begin_ = 0;
-    }
-    const size_t old = buffer_.size();
-    buffer_.resize(old + kRead);
-    LAMINA_ASSIGN(const size_t count,
-                  source_.Read(buffer_.data() + old, kRead));
-    buffer_.resize(old + count);
-    return count > 0;
-  }
-  void Drop(size_t bytes) {
-    begin_ += bytes;
-    offset_ += bytes;
-  }
-
- private:
-  ByteSource& source_;
-  std::string buffer_;
-  size_t begin_ = 0;
-  uint64_t offset_ = 0;
-};
 
 Error NoRecord(const ByteSource& source, uint64_t offset) {
   return InputErrorAt(source.name(), offset,
@@ -113,7 +61,7 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
 Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
                          std::span<const uint64_t> offsets,
                          const std::function<void(size_t, Addition&)>& make) {
-  Window window(source);
+  ByteWindow window(&source);
   for (size_t i = 0; i < offsets.size(); ++i) {
     Addition addition;
     make(i, addition);
@@ -123,14 +71,14 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
     while (window.offset() < addition.offset) {
       const uint64_t left = addition.offset - window.offset();
       if (window.text().empty()) {
-        LAMINA_ASSIGN(const bool more, window.More());
+        LAMINA_ASSIGN(const bool more, window.Fill(kRead));
         if (!more) return Fail(NoRecord(source, addition.offset));
         continue;
       }
       const size_t take =
           static_cast<size_t>(std::min<uint64_t>(left, window.text().size()));
       sink.Write(window.text().substr(0, take));
-      window.Drop(take);
+      window.Consume(take);
     }
     sink.Write(addition.before);
     if (addition.args.empty()) continue;
@@ -138,7 +86,7 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
     json::ScanResult scan = json::ScanValue(window.text(), 0);
     while (scan.kind == json::ScanResult::Kind::kIncomplete &&
            window.text().size() < kMaxRecord) {
-      LAMINA_ASSIGN(const bool more, window.More());
+      LAMINA_ASSIGN(const bool more, window.Fill(kRead));
       if (!more) break;
       scan = json::ScanValue(window.text(), 0);
     }
@@ -160,12 +108,12 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
       sink.Write("}");
       sink.Write(record.substr(close));
     }
-    window.Drop(scan.end);
+    window.Consume(scan.end);
   }
   for (;;) {
     sink.Write(window.text());
-    window.Drop(window.text().size());
-    LAMINA_ASSIGN(const bool more, window.More());
+    window.Consume(window.text().size());
+    LAMINA_ASSIGN(const bool more, window.Fill(kRead));
     if (!more) return {};
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/escape.h"
+#include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
 #include "base/json/tokens.h"
@@ -162,23 +163,9 @@ Status CopyRecords(std::unique_ptr<ByteSource> source, ByteSink& sink,
 }
 
 std::string_view MemberOf(std::string_view record, std::string_view name) {
-  size_t pos = json::SkipSpace(record, 0);
-  if (pos >= record.size() || record[pos] != '{') return {};
-  for (++pos; pos < record.size();) {
-    pos = json::SkipSpace(record, pos);
-    if (pos < record.size() && record[pos] == ',')
-      pos = json::SkipSpace(record, pos + 1);
-    const json::ScanResult key = json::ScanValue(record, pos);
-    if (key.kind != json::ScanResult::Kind::kOk || record[pos] != '"')
-      return {};
-    const std::string_view found = record.substr(pos + 1, key.end - pos - 2);
-    pos = json::SkipSpace(record, key.end);
-    if (pos >= record.size() || record[pos] != ':') return {};
-    pos = json::SkipSpace(record, pos + 1);
-    const json::ScanResult value = json::ScanValue(record, pos);
-    if (value.kind != json::ScanResult::Kind::kOk) return {};
-    if (found == name) return record.substr(pos, value.end - pos);
-    pos = value.end;
+  json::MemberScan members(record);
+  for (json::Member member; members.Next(member);) {
+    if (member.key == name) return member.value;
   }
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
 #include "base/json/tokens.h"
@@ -89,20 +90,13 @@ class Rewriter {
   static bool Members(const Tokens& tokens, size_t token,
                       std::vector<Member>& members) {
     members.clear();
-    size_t t = token + 1;
-    while (t < tokens.count() && tokens.Kind(t) != '}') {
-      if (tokens.Kind(t) == ',') {
-        ++t;
-        continue;
-      }
-      if (tokens.Kind(t) != '"' || tokens.Kind(t + 1) != ':') return false;
-      const auto key = tokens.String(t);
-      const size_t behind = tokens.Skip(t + 2);
-      if (!key.ok || behind > tokens.count()) return false;
-      members.push_back({key.raw, t + 2, behind});
-      t = behind;
-    }
-    return t < tokens.count();
+    return json::WalkObject(tokens, token,
+                            [&](std::string_view key, size_t& value) {
+                              members.push_back({key, value, 0});
+                              if (!json::SkipValue(tokens, value)) return false;
+                              members.back().behind = value;
+                              return true;
+                            });
   }
 
   static std::string_view Value(const Tokens& tokens, const Member& m) {

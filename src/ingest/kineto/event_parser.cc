@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/decimal.h"
+#include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/tokens.h"
 #include "ingest/common/arg_rows.h"
@@ -121,6 +122,7 @@ class EventParser final : public JsonRecordParser {
 
   bool ParseEvent(const Tokens& tokens, size_t& token);
   bool ParseArgs(const Tokens& tokens, size_t& token);
+  Raw* FieldOf(std::string_view key);
 
   void Emit(const Tokens& tokens, uint64_t offset);
   void EmitSpan(const Tokens& tokens, int64_t start_ns, uint64_t offset);
@@ -166,98 +168,49 @@ class EventParser final : public JsonRecordParser {
 };
 
 bool EventParser::ParseArgs(const Tokens& tokens, size_t& token) {
-  ++token;  // '{'
-  if (tokens.Kind(token) == '}') {
-    ++token;
-    return true;
+  return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
+    const ArgKey known = trace::kArgIndex.Find(key);
+    if (known == ArgKey::kCount) return json::SkipValue(tokens, at);
+    Raw& value = event_.args.values[static_cast<size_t>(known)];
+    event_.args.present |= uint64_t{1} << static_cast<unsigned>(known);
+    return ReadValue(tokens, at, value);
+  });
+}
+
+// Where the value of a member goes; null: nowhere.
+Raw* EventParser::FieldOf(std::string_view key) {
+  switch (key.size()) {
+    case 2:
+      if (key == "ph") return &event_.ph;
+      if (key == "ts") return &event_.ts;
+      if (key == "id") return &event_.id;
+      break;
+    case 3:
+      if (key == "cat") return &event_.cat;
+      if (key == "pid") return &event_.pid;
+      if (key == "tid") return &event_.tid;
+      if (key == "dur") return &event_.dur;
+      break;
+    case 4:
+      if (key == "name") return &event_.name;
+      break;
+    default:
+      break;
   }
-  while (true) {
-    if (tokens.Kind(token) != '"' || tokens.Kind(token + 1) != ':')
-      return false;
-    const Tokens::Text key = tokens.String(token);
-    if (!key.ok) return false;
-    token += 2;
-    const ArgKey known = trace::kArgIndex.Find(key.raw);
-    if (known == ArgKey::kCount) {
-      const char kind = tokens.Kind(token);
-      if (kind == '{' || kind == '[') {
-        token = tokens.Skip(token);
-      } else if (kind == '}' || kind == ']' || kind == ',' || kind == ':' ||
-                 kind == '\0') {
-        return false;
-      } else {
-        ++token;
-      }
-    } else {
-      Raw& value = event_.args.values[static_cast<size_t>(known)];
-      if (!ReadValue(tokens, token, value)) return false;
-      event_.args.present |= uint64_t{1} << static_cast<unsigned>(known);
-    }
-    const char next = tokens.Kind(token);
-    ++token;
-    if (next == '}') return true;
-    if (next != ',') return false;
-  }
+  return nullptr;
 }
 
 // The object at `token` into event_; moves behind it.
 bool EventParser::ParseEvent(const Tokens& tokens, size_t& token) {
-  ++token;  // '{'
-  if (tokens.Kind(token) == '}') {
-    ++token;
-    return true;
-  }
-  while (true) {
-    if (tokens.Kind(token) != '"' || tokens.Kind(token + 1) != ':')
-      return false;
-    const Tokens::Text key = tokens.String(token);
-    if (!key.ok) return false;
-    token += 2;
-    Raw* to = nullptr;
-    switch (key.raw.size()) {
-      case 2:
-        if (key.raw == "ph") {
-          to = &event_.ph;
-        } else if (key.raw == "ts") {
-          to = &event_.ts;
-        } else if (key.raw == "id") {
-          to = &event_.id;
-        }
-        break;
-      case 3:
-        if (key.raw == "cat") {
-          to = &event_.cat;
-        } else if (key.raw == "pid") {
-          to = &event_.pid;
-        } else if (key.raw == "tid") {
-          to = &event_.tid;
-        } else if (key.raw == "dur") {
-          to = &event_.dur;
-        }
-        break;
-      case 4:
-        if (key.raw == "name") {
-          to = &event_.name;
-        } else if (key.raw == "args" && tokens.Kind(token) == '{') {
-          event_.args_token = token;
-          if (!ParseArgs(tokens, token)) return false;
-          const char next = tokens.Kind(token);
-          ++token;
-          if (next == '}') return true;
-          if (next != ',') return false;
-          continue;
-        }
-        break;
-      default:
-        break;
+  return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
+    if (key == "args" && tokens.Kind(at) == '{') {
+      event_.args_token = at;
+      return ParseArgs(tokens, at);
     }
     Raw unused;
-    if (!ReadValue(tokens, token, to != nullptr ? *to : unused)) return false;
-    const char next = tokens.Kind(token);
-    ++token;
-    if (next == '}') return true;
-    if (next != ',') return false;
-  }
+    Raw* const to = FieldOf(key);
+    return ReadValue(tokens, at, to != nullptr ? *to : unused);
+  });
 }
 
 // --------------------------------------------------------------------------
@@ -458,27 +411,22 @@ void EventParser::EmitInstant(int64_t time_ns) {
 void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
   size_t token = event_.args_token;
   if (token == 0) return;
-  ++token;
   const StringId name = InternText(event_.name);
   const TrackId track = Track();
-  while (tokens.Kind(token) == '"') {
-    const Tokens::Text key = tokens.String(token);
-    token += 2;
+  json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
     Raw value;
-    if (!ReadValue(tokens, token, value)) return;
+    if (!ReadValue(tokens, at, value)) return false;
     const auto number = ParseDouble(value.text);
-    if (number) {
-      trace::Counters& counters = segment_->counters;
-      counters.time_ns.push_back(time_ns);
-      counters.name.push_back(name);
-      counters.series.push_back(InternText({key.raw, '"'}));
-      counters.track.push_back(track);
-      counters.value.push_back(*number);
-      counters.uid.push_back(segment_->next_uid);
-    }
-    if (tokens.Kind(token) != ',') return;
-    ++token;
-  }
+    if (!number) return true;
+    trace::Counters& counters = segment_->counters;
+    counters.time_ns.push_back(time_ns);
+    counters.name.push_back(name);
+    counters.series.push_back(InternText({key, '"'}));
+    counters.track.push_back(track);
+    counters.value.push_back(*number);
+    counters.uid.push_back(segment_->next_uid);
+    return true;
+  });
 }
 
 void EventParser::EmitFact() {

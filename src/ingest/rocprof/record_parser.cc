@@ -9,6 +9,7 @@
 #include <array>
 
 #include "base/decimal.h"
+#include "base/json/members.h"
 #include "base/text.h"
 #include "ingest/common/json_records.h"
 #include "ingest/common/rocm.h"
@@ -166,33 +167,18 @@ class Parser final : public JsonRecordParser {
 bool Parser::ReadObject(const Tokens& tokens, size_t& token, Field around,
                         int depth) {
   constexpr int kMostDepth = 8;
-  ++token;  // '{'
-  if (tokens.Kind(token) == '}') {
-    ++token;
-    return true;
-  }
-  while (true) {
-    if (tokens.Kind(token) != '"' || tokens.Kind(token + 1) != ':')
-      return false;
-    const Tokens::Text key = tokens.String(token);
-    if (!key.ok) return false;
-    token += 2;
-    const Field field = Member(around, key.raw);
-    if (tokens.Kind(token) == '{' && field > kFields && field != kOther &&
-        depth < kMostDepth) {
-      if (!ReadObject(tokens, token, field, depth + 1)) return false;
-    } else {
-      RawValue value;
-      if (!ReadValue(tokens, token, value)) return false;
-      if (field < kFields) {
-        if (const auto number = ParseInt(value.text)) values_[field] = *number;
-      }
+  return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
+    const Field field = Member(around, key);
+    if (tokens.Kind(at) == '{' && field > kFields && field != kOther &&
+        depth < kMostDepth)
+      return ReadObject(tokens, at, field, depth + 1);
+    RawValue value;
+    if (!ReadValue(tokens, at, value)) return false;
+    if (field < kFields) {
+      if (const auto number = ParseInt(value.text)) values_[field] = *number;
     }
-    const char next = tokens.Kind(token);
-    ++token;
-    if (next == '}') return true;
-    if (next != ',') return false;
-  }
+    return true;
+  });
 }
 
 const Parser::Name& Parser::KernelName(int64_t id) {
