@@ -3,186 +3,43 @@
 // The only way a reader writes a trace.
 //
 // Readers work in parallel: each worker fills Segments, one per chunk of
-// input, with ids that are its own, and TraceBuilder joins the segments in
-// input order. Global ids are given in the order in which the joined events
-// use them, so that the result does not depend on who parsed what when.
+// input, with ids that are its own (segment.h), and TraceBuilder joins the
+// segments in input order. Global ids are given in the order in which the
+// joined events use them (id_map.h), so that the result does not depend on who
+// parsed what when.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "trace/id_map.h"
+#include "trace/segment.h"
 #include "trace/trace.h"
 
 namespace lamina::trace {
 
-// The names of one worker. Kept across its segments.
-class LocalNames {
- public:
-  LocalNames();
-  StringId Intern(std::string_view text);
-  std::string_view Text(StringId id) const { return strings_[id]; }
-  // Track of (pid, tid), both as text.
-  TrackId InternTrack(StringId pid, StringId tid);
-  uint32_t InternConfig(const LaunchConfig& config);
-  uint8_t InternCategory(StringId text);
-
- private:
-  friend class Segment;
-  friend class TraceBuilder;
-
-  StringPool strings_;
-  std::vector<std::pair<StringId, StringId>> tracks_;
-  absl::flat_hash_map<std::pair<StringId, StringId>, uint32_t> track_ids_;
-  std::vector<LaunchConfig> configs_;
-  absl::flat_hash_map<LaunchConfig, uint32_t> config_ids_;
-  std::vector<StringId> categories_;
-  // What earlier segments have handed to the builder.
-  size_t sent_strings_ = 0;
-  size_t sent_tracks_ = 0;
-  size_t sent_configs_ = 0;
-  size_t sent_categories_ = 0;
-  // The builder's side: what sealed segments handed over, and the ids in the
-  // trace that it got. The worker never looks at it, so a segment can be
-  // joined while its worker fills the next one.
-  struct Joined {
-    std::vector<std::string_view> texts;
-    std::vector<StringId> text_ids;
-    std::vector<std::pair<StringId, StringId>> tracks;
-    std::vector<TrackId> track_ids;
-    std::vector<LaunchConfig> configs;
-    std::vector<uint32_t> config_ids;
-    std::vector<StringId> categories;
-    std::vector<int> category_ids;
-  };
-  Joined joined_;
-};
-
-// A begin or end event ("B", "E") waiting for its partner.
-struct HalfSlice {
-  int64_t time_ns = 0;
-  uint64_t offset = 0;
-  StringId name;
-  TrackId track;
-  uint32_t uid = 0;
-  uint32_t detail = kNoRow;
-  Kind kind = Kind::kOther;
-  uint8_t category = 0;
-  bool begin = false;
-};
-
-// A metadata event about a process or thread.
-struct TrackFact {
-  enum class What : uint8_t {
-    kProcessName,
-    kProcessLabels,
-    kProcessSort,
-    kThreadName,
-    kThreadSort,
-  };
-  TrackId track;
-  What what = What::kProcessName;
-  StringId text;
-  int64_t number = 0;
-};
-
-// Events of one piece of the input, in input order. Fill the columns through
-// the members; ids are those of the LocalNames given. Argument rows count
-// from 0 within the segment.
-class Segment {
- public:
-  explicit Segment(LocalNames* local_names) : names(local_names) {}
-  Segment(Segment&&) noexcept = default;
-  Segment& operator=(Segment&&) noexcept = default;
-
-  void AddSlice(int64_t start_ns, int64_t dur_ns, StringId name, Kind kind,
-                uint8_t category, TrackId track, uint64_t offset,
-                uint32_t detail = kNoRow) {
-    slices.start_ns.push_back(start_ns);
-    slices.dur_ns.push_back(dur_ns);
-    slices.name.push_back(name);
-    slices.kind.push_back(kind);
-    slices.category.push_back(category);
-    slices.track.push_back(track);
-    slices.uid.push_back(next_uid);
-    slices.offset.push_back(offset);
-    slices.detail.push_back(detail);
-  }
-  uint32_t AddOp(const OpArgs& args) { return Row(ops, args); }
-  uint32_t AddApi(const ApiArgs& args) { return Row(api_calls, args); }
-  uint32_t AddDevice(const DeviceArgs& args) { return Row(device, args); }
-  uint32_t AddPython(const PythonArgs& args) { return Row(python, args); }
-  uint32_t AddCollective(const CollectiveArgs& args) {
-    return Row(collectives, args);
-  }
-  uint32_t AddMemory(const MemoryArgs& args) { return Row(memory, args); }
-
-  // Makes the segment ready to be joined: call once, on the worker, when it
-  // is filled.
-  void Seal();
-  // Empties the columns, keeping their memory.
-  void Clear();
-
-  LocalNames* names;
-  // Number of the current event within the segment; a reader increments it
-  // for every record, also for those that it drops.
-  uint32_t next_uid = 0;
-  Slices slices;
-  PodVector<OpArgs> ops;
-  PodVector<ApiArgs> api_calls;
-  PodVector<DeviceArgs> device;
-  PodVector<PythonArgs> python;
-  PodVector<CollectiveArgs> collectives;
-  PodVector<MemoryArgs> memory;
-  PodVector<GraphNode> graph_nodes;
-  // Unlike the other rows they count over all segments: ops of any segment
-  // name them. A reader that has some fills them in one segment.
-  std::vector<Instruction> instructions;
-  Flows flows;
-  Instants instants;
-  Counters counters;
-  std::vector<HalfSlice> halves;
-  std::vector<TrackFact> facts;
-  Diagnostics diagnostics;
-
- private:
-  friend class TraceBuilder;
-  template <class T>
-  static uint32_t Row(PodVector<T>& table, const T& row) {
-    table.push_back(row);
-    return static_cast<uint32_t>(table.size() - 1);
-  }
-
-  // Names that are new since the last segment of the same worker.
-  std::vector<std::string_view> new_texts_;
-  std::vector<std::pair<StringId, StringId>> new_tracks_;
-  std::vector<LaunchConfig> new_configs_;
-  std::vector<StringId> new_categories_;
-};
-
 class TraceBuilder {
  public:
-  TraceBuilder();
-  ~TraceBuilder();
+  TraceBuilder() = default;
   TraceBuilder(const TraceBuilder&) = delete;
   TraceBuilder& operator=(const TraceBuilder&) = delete;
 
   // Joins sealed segments; call in input order, one at a time.
   void Append(const Segment& segment);
 
-  Info& info();
-  Diagnostics& diagnostics();
+  Info& info() { return trace_.info; }
+  Diagnostics& diagnostics() { return trace_.diagnostics; }
 
   // Pairs begin and end events, drops what cannot be used, applies names to
   // tracks and sorts device work into streams. The builder is spent.
   Trace Finish(int threads);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  Trace trace_;
+  GlobalIds ids_{&trace_};
+  uint64_t events_ = 0;
+  std::vector<HalfSlice> halves_;
+  std::vector<TrackFact> facts_;
 };
 
 }  // namespace lamina::trace

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/id_map.h"
+
+#include <algorithm>
+
+namespace lamina::trace {
+namespace {
+
+template <class T>
+void Extend(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+TrackId GlobalIds::Track(StringId pid, StringId tid) {
+  const auto [it, is_new] = tracks_.try_emplace(
+      std::pair(pid, tid), static_cast<uint32_t>(trace_.tracks.size()));
+  if (is_new) {
+    trace::Track track;
+    track.pid = pid;
+    track.tid = tid;
+    trace_.tracks.push_back(track);
+  }
+  return TrackId(it->second);
+}
+
+uint32_t GlobalIds::Config(const LaunchConfig& config) {
+  const auto [it, is_new] = configs_.try_emplace(
+      config, static_cast<uint32_t>(trace_.configs.size()));
+  if (is_new) trace_.configs.push_back(config);
+  return it->second;
+}
+
+uint8_t GlobalIds::Category(StringId text) {
+  const auto it = categories_.find(text);
+  if (it != categories_.end()) return it->second;
+  if (trace_.categories.size() >= LocalNames::kNoCategory) return NoCategory();
+  const auto index = static_cast<uint8_t>(trace_.categories.size());
+  trace_.categories.push_back(text);
+  categories_.emplace(text, index);
+  return index;
+}
+
+uint8_t GlobalIds::NoCategory() {
+  const auto [it, is_new] = categories_.try_emplace(
+      StringPool::kEmpty, static_cast<uint8_t>(trace_.categories.size()));
+  if (is_new) trace_.categories.push_back(StringPool::kEmpty);
+  return it->second;
+}
+
+IdMap::IdMap(GlobalIds* ids, const Segment& segment)
+    : ids_(*ids), names_(segment.names->joined_) {
+  Extend(names_.texts, segment.new_texts_);
+  names_.text_ids.resize(names_.texts.size());
+  Extend(names_.tracks, segment.new_tracks_);
+  names_.track_ids.resize(names_.tracks.size());
+  Extend(names_.configs, segment.new_configs_);
+  names_.config_ids.resize(names_.configs.size(), kNoRow);
+  Extend(names_.categories, segment.new_categories_);
+  names_.category_ids.resize(names_.categories.size(), -1);
+}
+
+}  // namespace lamina::trace
