@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ops cost by the models that TraceLens has, too.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "compat/tracelens/model.h"
+#include "compat/tracelens/perf_params.h"
+#include "compat/tracelens/pseudo_ops.h"
+
+namespace lamina::compat::tracelens {
+
+// What one op costs by its model, as the layout shows it.
+struct Priced {
+  const cost::OpModel* model = nullptr;
+  std::optional<cost::Cost> cost;
+  std::vector<Param> params;
+  std::string spec;
+};
+
+// Calls that look the same are priced once.
+class Pricer {
+ public:
+  explicit Pricer(const Model& model)
+      : model_(model), costs_(*model.context().efficiency->costs) {}
+
+  const cost::ModelSet& models() const { return costs_.models(); }
+
+  // The model that TraceLens has, too; null if none.
+  const cost::OpModel* Find(NodeId node);
+
+  static bool IsCompiled(const cost::OpModel& model) {
+    return model.model->name == "triton";
+  }
+
+  // Of the call `source`; kernels are those of `node`.
+  const Priced& Price(NodeId node, NodeId source, bool backward);
+
+  // Null when no model knows the pseudo-op.
+  const Priced* Price(const PseudoOp& pseudo);
+
+ private:
+  // Name, the four texts of its arguments, kernel, step, backward.
+  using CallKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
+                             uint32_t, uint32_t, bool>;
+  // Name, three texts, kernel, step, experts of a token.
+  using PseudoKey = std::tuple<std::string_view, uint32_t, uint32_t, uint32_t,
+                               uint32_t, uint32_t, double>;
+
+  void Evaluate(const cost::Call& call, bool backward, std::string_view strides,
+                std::string_view kernel, Priced& priced) const;
+
+  const Model& model_;
+  const analysis::CostView& costs_;
+  std::map<uint32_t, const cost::OpModel*> by_name_;
+  std::map<CallKey, Priced> calls_;
+  std::map<PseudoKey, Priced> pseudo_;
+};
+
+}  // namespace lamina::compat::tracelens
