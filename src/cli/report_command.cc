@@ -18,16 +18,18 @@ struct Options {
   std::string link = "auto";
   std::string roofline;
   double html_max_mb = 25;
+  size_t html_max_events = 2'000'000;
 };
 
 // The page holds the events beside the tables.
 Status WriteReportPage(engine::Session& session, Document document,
-                       const ReportOptions& report, double max_mb,
+                       const ReportOptions& report, const Options& options,
                        const Common& common) {
   engine::PageOptions page;
   page.output = common.output;
   page.threads = report.threads;
-  page.max_bytes = static_cast<uint64_t>(max_mb * 1e6);
+  page.max_bytes = static_cast<uint64_t>(options.html_max_mb * 1e6);
+  page.max_events = options.html_max_events;
   page.link =
       report.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
   page.python_stacks = report.python_stacks || report.recompute;
@@ -66,8 +68,8 @@ Result<int> RunReport(const Options& options, Common& common) {
   const ScopedStage stage(&common.times, "write");
   if (common.format == "html" && report.layout == "native" &&
       report.only.empty() && common.top == 0) {
-    LAMINA_TRY(WriteReportPage(*session, std::move(document), report,
-                               options.html_max_mb, common));
+    LAMINA_TRY(WriteReportPage(*session, std::move(document), report, options,
+                               common));
     return kFine;
   }
   LAMINA_TRY(Write(document, common));
@@ -110,6 +112,11 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--html-max-mb", options->html_max_mb,
                  "Size above which a page leaves out detail, in MB")
       ->check(CLI::Range(0.001, 2000.0))
+      ->capture_default_str();
+  app.add_option("--html-max-events", options->html_max_events,
+                 "Device events above which a page holds sums, and only the "
+                 "slowest events and those around findings")
+      ->check(CLI::Range(size_t{1}, size_t{100'000'000}))
       ->capture_default_str();
   common.AddTo(app);
   return [options, &common] { return RunReport(*options, common); };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <optional>
 #include <set>
 
 #include "analysis/layers/layers.h"
@@ -43,6 +45,44 @@ Result<std::string> DeviceJson(Session& session, const Table* ops) {
   return json + "}}";
 }
 
+// The rows of a trace with more device events than a page may have.
+std::optional<ThinRows> ThinOut(const trace::Trace& trace,
+                                const std::vector<DeviceRow>& rows,
+                                const Document& document, size_t most) {
+  if (rows.size() <= most) return std::nullopt;
+  std::set<uint32_t> evidence;
+  for (const Note& note : document.result.notes) {
+    for (const Evidence& proof : note.evidence)
+      evidence.insert(proof.events.begin(), proof.events.end());
+  }
+  std::vector<uint32_t> names;
+  std::vector<bool> found;
+  names.reserve(rows.size());
+  found.reserve(rows.size());
+  for (const DeviceRow& row : rows) {
+    names.push_back(trace.slices.name[row.slice.value].value);
+    found.push_back(evidence.contains(trace.Uid(row.slice)));
+  }
+  return Thin(rows, names, found, most);
+}
+
+Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
+  Note note;
+  note.severity = Severity::kWarning;
+  note.id = "page_thinned";
+  note.text = fmt::format(
+      "This page holds {} of {} device events: the slowest of each kernel "
+      "name and those around findings. Sums and the columns of the timeline "
+      "count all of them; filters by time, length or event{} see the single "
+      "events alone. --html-max-events changes that.",
+      shown, all,
+      thin.dropped.empty()
+          ? std::string()
+          : fmt::format(", {}", fmt::join(thin.dropped, ", ")));
+  note.evidence.push_back({"trace_health", "", "", {}});
+  return note;
+}
+
 }  // namespace
 
 Status WritePage(Session& session, Document document,
@@ -67,10 +107,19 @@ Status WritePage(Session& session, Document document,
   }
 
   const trace::Trace& trace = session.trace();
+  const std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
+  const auto thin = ThinOut(trace, rows, document, options.max_events);
+  if (thin) {
+    document.result.notes.push_back(
+        ThinNote(thin->singles.size(), rows.size(), *thin));
+  }
   uint64_t host_events = 0;
   const trace::Trace* const traces[] = {&trace};
-  const HostDetail detail =
-      ChooseDetail(traces, options.max_bytes, host_events);
+  const HostDetail detail = ChooseDetail(
+      traces,
+      thin ? thin->singles.size() + thin->merged.size() + thin->buckets.size()
+           : rows.size(),
+      options.max_bytes, host_events);
   if (detail != HostDetail::kAll) {
     document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
     document.result.notes.back().evidence.push_back(
@@ -89,7 +138,7 @@ Status WritePage(Session& session, Document document,
                   trace.info.file_bytes, host_events,
                   JsonQuote(WhatIsLeftOut(detail)), without_launchers,
                   options.settings.short_kernel_ns));
-  AddEvents(*context, layers, document, detail, page);
+  AddEvents(*context, rows, thin ? &*thin : nullptr, detail, page);
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));
   return sink->Close();

@@ -16,6 +16,8 @@ struct PageOptions {
   int threads = 1;
   // Detail is left out of a page that would be larger, in a fixed order.
   uint64_t max_bytes = uint64_t{25} << 20;
+  // Above this a page holds sums, and only some device events as they are.
+  size_t max_events = 2'000'000;
   tree::LinkMode link = tree::LinkMode::kAuto;
   bool python_stacks = false;
   analysis::Settings settings;

@@ -34,7 +34,7 @@ class DiffEvents {
   void Add(const Context& context, const PageTrace& of, std::string_view name,
            const std::vector<uint32_t>& host_rows) {
     const trace::Trace& trace = context.trace;
-    AppendLanes(trace, of, lane_row_, lanes_);
+    AppendLanes(trace, of, {}, lane_row_, lanes_);
     for (const trace::Stream& lane : trace.streams) {
       for (const SliceId s : lane.slices) {
         start_.push_back(trace.Start(s) - trace.first_ns + of.shift_ns);
@@ -120,7 +120,8 @@ Status WriteDiffPage(const Context& a, const Context& b,
   const trace::Trace* const traces[] = {&a.trace, &b.trace};
   uint64_t host_events = 0;
   const HostDetail detail =
-      ChooseDetail(traces, options.max_bytes, host_events);
+      ChooseDetail(traces, a.trace.device.size() + b.trace.device.size(),
+                   options.max_bytes, host_events);
   if (detail != HostDetail::kAll)
     document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
   document.result.notes.push_back(AlignmentNote(alignment, of[1].shift_ns));

@@ -8,17 +8,17 @@
 // events of any row and need not know how the row was made.
 #pragma once
 
-#include "analysis/layers/layers.h"
+#include "engine/page_device.h"
 #include "engine/page_host.h"
-#include "lamina/result.h"
+#include "engine/page_thin.h"
 #include "render/html/page.h"
 
 namespace lamina::engine {
 
-// Adds the blocks "device" and "host" and the facts that describe them.
-// `document` is the one of the page.
+// Adds the blocks "device" and "host" and the facts that describe them; with
+// `thin` only its rows, and the blocks "merged" and "buckets".
 void AddEvents(const analysis::Context& context,
-               const analysis::layers::LayerModel& layers,
-               const Document& document, HostDetail detail, render::Page& page);
+               const std::vector<DeviceRow>& rows, const ThinRows* thin,
+               HostDetail detail, render::Page& page);
 
 }  // namespace lamina::engine

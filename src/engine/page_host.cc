@@ -96,15 +96,14 @@ std::string TraceJson(const PageTrace& of) {
 
 }  // namespace
 
-HostDetail ChooseDetail(std::span<const Trace* const> traces,
+HostDetail ChooseDetail(std::span<const Trace* const> traces, uint64_t device,
                         uint64_t max_bytes, uint64_t& host_events) {
-  uint64_t calls = 0, ranges = 0, device = 0;
+  uint64_t calls = 0, ranges = 0;
   for (const Trace* const trace : traces) {
     for (const Kind kind : trace->slices.kind) {
       calls += kind == Kind::kOp || trace::IsApiCall(kind);
       ranges += kind == Kind::kAnnotation;
     }
-    device += trace->device_slices().size();
   }
   host_events = calls + ranges;
   const auto fits = [&](uint64_t events) {
@@ -191,19 +190,22 @@ void HostEvents::AddTo(render::Page& page) const {
   page.blocks.push_back(std::move(block));
 }
 
-void AppendLanes(const Trace& trace, const PageTrace& of, size_t& row,
+void AppendLanes(const Trace& trace, const PageTrace& of,
+                 std::span<const size_t> events, size_t& row,
                  std::string& json) {
   const auto number = [](int64_t value) {
     return value == trace::kNoInt ? std::string("null") : std::to_string(value);
   };
-  for (const trace::Stream& lane : trace.streams) {
+  for (size_t i = 0; i < trace.streams.size(); ++i) {
+    const trace::Stream& lane = trace.streams[i];
+    const size_t end = row + (events.empty() ? lane.slices.size() : events[i]);
     if (json.size() > 1) json += ',';
     json += fmt::format(
         "{{{}\"process\":{},\"device\":{},\"stream\":{},\"begin\":{},"
         "\"end\":{}}}",
         TraceJson(of), JsonQuote(trace.Text(lane.pid)), number(lane.device),
-        number(lane.stream), row, row + lane.slices.size());
-    row += lane.slices.size();
+        number(lane.stream), row, end);
+    row = end;
   }
 }
 

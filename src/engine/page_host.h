@@ -19,9 +19,10 @@ namespace lamina::engine {
 // Which host events a page holds; each step keeps less than the one before.
 enum class HostDetail { kAll, kNoDeepCalls, kWithDeviceWork, kRanges, kNone };
 
-// How much of the host fits beside the device events of some traces.
+// How much of the host of some traces fits beside `device` rows of events.
 HostDetail ChooseDetail(std::span<const trace::Trace* const> traces,
-                        uint64_t max_bytes, uint64_t& host_events);
+                        uint64_t device, uint64_t max_bytes,
+                        uint64_t& host_events);
 std::string_view WhatIsLeftOut(HostDetail detail);
 // A warning that says it.
 Note LeftOutNote(HostDetail detail, uint64_t max_bytes);
@@ -47,9 +48,11 @@ class HostEvents {
   std::string tracks_;
 };
 
-// Lanes as JSON, with a comma before each but the first. `row` is the first
-// row of their events and moves behind the last.
-void AppendLanes(const trace::Trace& trace, const PageTrace& of, size_t& row,
+// Lanes as JSON, with a comma before each but the first. `events` is how many
+// each has in the page; nothing: all. `row` is the first row of their events
+// and moves behind the last.
+void AppendLanes(const trace::Trace& trace, const PageTrace& of,
+                 std::span<const size_t> events, size_t& row,
                  std::string& json);
 
 std::string FamiliesJson(const rules::Catalog& catalog);

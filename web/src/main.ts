@@ -82,7 +82,7 @@ async function start(): Promise<void> {
            "step" | "lane", size: number) => app.filter.by(column, size),
     select: (chips: Chip[]) => app.filter.select(chips).time,
     filterMask: (chips: Chip[]) => app.filter.mask(chips) ??
-      new Uint8Array(model.device?.count ?? 0).fill(1),
+      new Uint8Array(model.device?.rows ?? 0).fill(1),
     href: () => app.href({}),
     model,
     pyramid: (lane: number) => buildLanePyramid(app, lane),

@@ -7,37 +7,10 @@
 #include <random>
 #include <zlib.h>
 
+#include "render/html/columns_testing.h"
+
 namespace lamina::render {
 namespace {
-
-// Undoes what Block does, by the description of the format.
-std::vector<int64_t> Read(const Block& block, size_t index) {
-  size_t at = 0;
-  for (size_t c = 0; c < index; ++c)
-    at += block.columns()[c].width * block.rows();
-  const PackedColumn& column = block.columns()[index];
-  std::vector<int64_t> out;
-  size_t next = 0;
-  int64_t last = 0;
-  for (size_t i = 0; i < block.rows(); ++i) {
-    uint64_t code = 0;
-    for (int plane = 0; plane < column.width; ++plane) {
-      const auto byte =
-          static_cast<uint8_t>(block.raw()[at + plane * block.rows() + i]);
-      code |= uint64_t{byte} << (8 * plane);
-    }
-    if (next < column.wide.size() && column.wide[next].first == i) {
-      last = column.wide[next++].second;
-    } else if (column.delta) {
-      last += static_cast<int64_t>(code >> 1) ^ -static_cast<int64_t>(code & 1);
-    } else {
-      last = static_cast<int64_t>(code);
-    }
-    out.push_back(last);
-  }
-  EXPECT_EQ(next, column.wide.size());
-  return out;
-}
 
 TEST(BlockTest, ColumnsReadBack) {
   std::mt19937_64 random(5);
@@ -59,10 +32,10 @@ TEST(BlockTest, ColumnsReadBack) {
     block.Add("signs", signs, true);
     ASSERT_EQ(block.columns().size(), 3u);
     if (block.columns()[0].width != 8) {
-      EXPECT_EQ(Read(block, 0), rising);
+      EXPECT_EQ(ReadColumn(block, size_t{0}), rising);
     }
-    EXPECT_EQ(Read(block, 1), small);
-    EXPECT_EQ(Read(block, 2), signs);
+    EXPECT_EQ(ReadColumn(block, size_t{1}), small);
+    EXPECT_EQ(ReadColumn(block, size_t{2}), signs);
     EXPECT_LE(block.columns()[1].width, round % 2 ? 1 : 4);
   }
 }

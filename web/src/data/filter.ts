@@ -8,11 +8,17 @@ import type { Column } from "./decode";
 import { kRowTables, type DeviceEvents, type Model, type RowColumn } from
   "./model";
 import { parseBound, parseRange, parseRow, type Chip } from "./state";
+import { needsSingles } from "./thinned";
 
 export interface Selection {
   mask: Uint8Array | null;  // null: everything
   count: number;
   time: number;  // ns
+}
+
+// Events that a row of the device events stands for.
+export function eventsOf(device: DeviceEvents, row: number): number {
+  return row < device.count ? 1 : device.merged![row - device.count]!;
 }
 
 export interface Sums {
@@ -78,9 +84,9 @@ export class Filter {
     const mask = this.mask(chips);
     let count = 0;
     let time = 0;
-    for (let i = 0; i < device.count; ++i) {
+    for (let i = 0; i < device.rows; ++i) {
       if (mask && !mask[i]) continue;
-      ++count;
+      count += eventsOf(device, i);
       time += device.dur[i]!;
     }
     this.now = { mask, count, time };
@@ -108,18 +114,29 @@ export class Filter {
     const device = this.model.device;
     if (sums) return sums;
     sums = { time: new Float64Array(size), count: new Uint32Array(size) };
-    if (device) {
+    if (this.model.thinned?.dropped.includes(column)) {
+      this.addTable(kRowTables[column as RowColumn], sums);
+    } else if (device) {
       const values = device[column];
       const { mask } = this.now;
-      for (let i = 0; i < device.count; ++i) {
+      for (let i = 0; i < device.rows; ++i) {
         if (mask && !mask[i]) continue;
         const value = values[i]!;
         sums.time[value]! += device.dur[i]!;
-        sums.count[value]!++;
+        sums.count[value]! += eventsOf(device, i);
       }
     }
     this.sums.set(column, sums);
     return sums;
+  }
+
+  // What a table says of its rows, for columns that the page dropped.
+  private addTable(name: string, sums: Sums): void {
+    const table = this.model.table(name);
+    for (let row = 0; table && row < table.rows; ++row) {
+      sums.time[row + 1] = table.num(row, "kernel_time_us");
+      sums.count[row + 1] = table.num(row, "kernels");
+    }
   }
 
   private maskOf(device: DeviceEvents, chip: Chip): Uint8Array {
@@ -128,6 +145,8 @@ export class Filter {
     if (known) return known;
     const mask = this.plainMask(device, chip);
     if (chip.not) for (let i = 0; i < mask.length; ++i) mask[i]! ^= 1;
+    if (needsSingles(this.model.thinned, chip.kind))
+      mask.fill(0, device.count);
     if (this.masks.size > 12) this.masks.clear();
     this.masks.set(key, mask);
     return mask;
@@ -136,7 +155,7 @@ export class Filter {
   private plainMask(device: DeviceEvents, chip: Chip): Uint8Array {
     const { model } = this;
     const wanted = new Set(chip.values);
-    const mask = new Uint8Array(device.count);
+    const mask = new Uint8Array(device.rows);
     const byColumn = (column: Column, ok: Uint8Array) => {
       for (let i = 0; i < mask.length; ++i) mask[i] = ok[column[i]!]!;
       return mask;
@@ -260,6 +279,14 @@ export function modulesBelow(model: Model, paths: Set<string>): Uint8Array {
     out[row] = below >= 0 ? 1 : 0;
   }
   return out;
+}
+
+// True if chips of kinds fam, cat and lane let this family of a lane pass.
+export function familyPasses(model: Model, lane: number, chip: Chip,
+                             family: number): boolean {
+  const { name, group } = model.families[family]!;
+  return chip.values.includes(chip.kind === "fam" ? group
+    : chip.kind === "cat" ? name : laneKey(model, lane));
 }
 
 export function laneKey(model: Model, lane: number): string {

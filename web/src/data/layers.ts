@@ -39,7 +39,14 @@ export function layerGroupTimes(model: Model, mask: Uint8Array | null,
   const device = model.device!;
   const rows = model.table("layers")?.rows ?? 0;
   const times = new Float64Array((rows + 1) * groups);
-  for (let i = 0; i < device.count; ++i) {
+  if (model.thinned?.dropped.includes("layer")) {
+    // Only the table knows the time of a layer, and not of which groups.
+    for (let row = 0; row < rows; ++row)
+      times[(row + 2) * groups - 1] =
+        model.table("layers")!.num(row, "kernel_time_us");
+    return times;
+  }
+  for (let i = 0; i < device.rows; ++i) {
     if (mask && !mask[i]) continue;
     times[device.layer[i]! * groups + groupOf[device.family[i]!]!]! +=
       device.dur[i]!;

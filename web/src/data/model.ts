@@ -6,6 +6,9 @@
 import { decodeBlock, DamagedFile, type BlockInfo, type Column } from
   "./decode";
 
+import { bucketsByLane, joined, type LaneBuckets, type Thinned } from
+  "./thinned";
+
 export const kSchema = 2;
 
 export interface Evidence {
@@ -106,6 +109,7 @@ interface Manifest {
   traces?: TraceInfo[];
   lanes?: Lane[];
   host_tracks?: HostTrack[];
+  thinned?: Thinned;
   graph?: unknown;   // one layer, see layergraph.ts
   graph_views?: unknown;  // ids of its nodes that launch nothing
 }
@@ -161,7 +165,10 @@ export class Table {
 // Device events: lane by lane, by start. The columns of kRowTables are row + 1
 // of the table of that name, 0 for none; launch is row + 1 of the host events.
 export interface DeviceEvents extends Record<RowColumn, Column> {
-  count: number;
+  count: number;         // single events
+  rows: number;          // with merged ones behind them, see thinned.ts
+  merged: Column | null; // how many events each of those stands for
+  total: number;         // events of all rows
   start: Column; dur: Column; family: Column; uid: Column; launch: Column;
   lane: Uint16Array | Uint32Array;
   first: number;  // ns: first start and last end; infinite without events
@@ -208,6 +215,7 @@ export class Model {
   readonly lanes: Lane[];
   readonly hostTracks: HostTrack[];
   device: DeviceEvents | null = null;
+  buckets: LaneBuckets[] = [];   // by lane, in a thinned page
   host: HostEvents | null = null;
 
   private readonly tables = new Map<string, Table>();
@@ -244,6 +252,8 @@ export class Model {
     await model.loadStrings();
     return model;
   }
+
+  get thinned(): Thinned | null { return this.manifest.thinned ?? null; }
 
   get title(): string {
     const names = this.manifest.inputs.map((input) =>
@@ -328,15 +338,21 @@ export class Model {
   }
   private async loadDevice(): Promise<void> {
     if (!this.manifest.blocks.some((b) => b.name === "device")) return;
-    const columns = await this.block("device");
-    const count = columns.get("start")?.length ?? 0;
-    const device = { count } as DeviceEvents;
+    const singles = await this.block("device");
+    const merged = this.thinned ? await this.block("merged") : null;
+    const columns = merged ? joined(singles, merged) : singles;
+    const events = merged?.get("events") ?? null;
+    const count = singles.get("start")?.length ?? 0;
+    const rows = count + (events?.length ?? 0);
+    let total = count;
+    for (const n of events ?? []) total += n;
+    const device = { count, rows, merged: events, total } as DeviceEvents;
     for (const name of kDeviceColumns) {
       const column = columns.get(name);
       if (!column) throw new DamagedFile(`column ${name} is missing`);
       device[name] = column;
     }
-    const none = new Uint8Array(count);
+    const none = new Uint8Array(rows);
     device.launch = columns.get("launch") ?? none;
     for (const name of Object.keys(kRowTables) as RowColumn[])
       device[name] = columns.get(name) ?? none;
@@ -345,11 +361,11 @@ export class Model {
     for (const [name, table] of Object.entries(kRowTables)) {
       const most = rowsOf(table);
       const column = device[name as RowColumn];
-      for (let i = 0; i < count; ++i)
+      for (let i = 0; i < rows; ++i)
         if (column[i]! > most) throw new DamagedFile(`${name} out of range`);
     }
-    device.lane = this.lanes.length > 0xFFFF ? new Uint32Array(count)
-      : new Uint16Array(count);
+    device.lane = this.lanes.length > 0xFFFF ? new Uint32Array(rows)
+      : new Uint16Array(rows);
     let at = 0;
     for (const [index, lane] of this.lanes.entries()) {
       if (lane.begin !== at || lane.end < at || lane.end > count)
@@ -359,11 +375,24 @@ export class Model {
       at = lane.end;
       device.lane.fill(index, lane.begin, lane.end);
     }
-    for (let i = 0; i < count; ++i) {
+    for (let i = 0; i < rows; ++i) {
       if (device.family[i]! >= this.families.length)
         throw new DamagedFile("family out of range");
     }
-    this.device = Object.assign(device, span(device));
+    if (merged) await this.loadMerged(device, merged);
+    this.device = Object.assign(device, this.thinned
+      ? { first: this.thinned.origin_ns, last: this.thinned.last_ns }
+      : span(device));
+  }
+  private async loadMerged(device: DeviceEvents, merged: Map<string, Column>):
+      Promise<void> {
+    const lanes = merged.get("lane") ?? new Uint8Array(0);
+    if (lanes.length !== device.rows - device.count ||
+        lanes.some((lane: number) => lane >= this.lanes.length))
+      throw new DamagedFile("lanes of merged events out of range");
+    device.lane.set(lanes, device.count);
+    this.buckets = bucketsByLane(await this.block("buckets"),
+      this.lanes.length, this.families.length);
   }
   private async loadHost(): Promise<void> {
     if (!this.manifest.blocks.some((b) => b.name === "host")) return;

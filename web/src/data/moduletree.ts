@@ -37,7 +37,7 @@ function ownTimes({ model, mask, groupOf, groups }: Sources):
     Map<number, Map<number, Float64Array>> {
   const device = model.device!;
   const own = new Map<number, Map<number, Float64Array>>();
-  for (let i = 0; i < device.count; ++i) {
+  for (let i = 0; i < device.rows; ++i) {
     if (mask && !mask[i]) continue;
     const module = device.module[i]!;
     let kernels = own.get(module);

@@ -12,6 +12,7 @@ type Times = Uint16Array | Uint32Array | Float64Array;
 
 export interface Level {
   width: number;      // ns
+  from: number;       // ns: where the first bucket begins
   busy: Times;        // ns of all events
   match: Times;       // ns of those that pass the filter; `busy` without one
   group: Uint8Array;  // with most matching time, else with most time
@@ -29,13 +30,13 @@ export interface LaneEvents {
 const kFactor = 4;
 const kRowsPerStep = 8192;  // well below a millisecond
 
-function makeLevel(width: number, size: number, overlap: boolean,
-                   filtered: boolean): Level {
+function makeLevel(width: number, from: number, size: number,
+                   overlap: boolean, filtered: boolean): Level {
   const times = (): Times => overlap || width > 0xFFFFFFFF
     ? new Float64Array(size)
     : width > 0xFFFF ? new Uint32Array(size) : new Uint16Array(size);
   const busy = times();
-  return { width, busy, match: filtered ? times() : busy,
+  return { width, from, busy, match: filtered ? times() : busy,
            group: new Uint8Array(size) };
 }
 
@@ -49,16 +50,23 @@ export function* pyramidSteps(lane: LaneEvents, groupOf: Uint8Array,
   while ((to - from) / width > Math.max(64, 2 * events)) width *= 2;
   const size = Math.max(1, Math.ceil((to - from) / width));
   const filtered = mask !== null;
-  const levels = [makeLevel(width, size, lane.overlap, filtered)];
-  const first = new FirstLevel(levels[0]!, lane, groupOf, groups, mask, from);
+  const level = makeLevel(width, from, size, lane.overlap, filtered);
+  const first = new FirstLevel(level, lane, groupOf, groups, mask, from);
   for (let row = lane.begin; row < lane.end; row += kRowsPerStep) {
     first.add(row, Math.min(lane.end, row + kRowsPerStep));
     yield;
   }
   first.close();
-  for (let fine = levels[0]!; fine.busy.length > 64;) {
-    const level = makeLevel(fine.width * kFactor,
-      Math.ceil(fine.busy.length / kFactor), lane.overlap, filtered);
+  return yield* coarserSteps(level);
+}
+
+function* coarserSteps(first: Level): Generator<void, Level[]> {
+  const overlap = first.busy instanceof Float64Array;
+  const levels = [first];
+  for (let fine = first; fine.busy.length > 64;) {
+    const level = makeLevel(fine.width * kFactor, fine.from,
+      Math.ceil(fine.busy.length / kFactor), overlap,
+      fine.match !== fine.busy);
     for (let b = 0; b < level.busy.length; b += kRowsPerStep) {
       addCoarser(level, fine, b, Math.min(level.busy.length, b + kRowsPerStep));
       yield;
@@ -69,13 +77,19 @@ export function* pyramidSteps(lane: LaneEvents, groupOf: Uint8Array,
   return levels;
 }
 
-export function buildPyramid(...args: Parameters<typeof pyramidSteps>):
-    Level[] {
-  const steps = pyramidSteps(...args);
+function run<T>(steps: Generator<void, T>): T {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;
   }
+}
+// A level with the coarser ones above it.
+export function withCoarser(first: Level): Level[] {
+  return run(coarserSteps(first));
+}
+export function buildPyramid(...args: Parameters<typeof pyramidSteps>):
+    Level[] {
+  return run(pyramidSteps(...args));
 }
 
 class FirstLevel {

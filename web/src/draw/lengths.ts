@@ -19,7 +19,8 @@ export function drawLengths(app: App): HTMLElement {
   const lengths: number[] = [];
   const uids: number[] = [];
   const rows: number[] = [];
-  const every = Math.max(1, Math.ceil(count / kMostPoints));
+  const every = Math.max(1, Math.ceil(
+    Math.min(count, device.count) / kMostPoints));
   let seen = 0;
   let group = "other";
   for (let i = 0; i < device.count; ++i) {

@@ -6,10 +6,12 @@
 
 import type { Column } from "../data/decode";
 import { groupIndex, kGroups } from "../data/groups";
-import { laneKey, laneName, withTrace, type Selection } from "../data/filter";
+import { familyPasses, laneKey, laneName, withTrace, type Selection } from
+  "../data/filter";
 import type { HostTrack, Model } from "../data/model";
 import { buildPyramid, pyramidSteps, type Level } from "../data/pyramid";
 import { inSlices } from "../data/slices";
+import { bucketLevels, bucketTest } from "../data/thinned";
 import { stackTrack } from "../data/tracks";
 import type { App, Patch } from "../ui/app";
 import { clean } from "../ui/format";
@@ -66,7 +68,7 @@ const kMostTableRows = 3;
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
 
 export function buildLanePyramid(app: App, lane: number): Level[] {
-  return buildPyramid(...pyramidInput(app, lane));
+  return bucketPyramid(app, lane) ?? buildPyramid(...pyramidInput(app, lane));
 }
 function pyramidInput(app: App, lane: number):
     Parameters<typeof buildPyramid> {
@@ -74,6 +76,15 @@ function pyramidInput(app: App, lane: number):
   const overlap = overlapOf(app.model, lane).maxEnd !== null;
   return [{ ...app.model.device!, begin, end, overlap }, groupIndex(app.model),
           kGroups.length, app.selection.mask, ...extent(app.model)];
+}
+// From the buckets of a page that does not hold every event.
+function bucketPyramid(app: App, lane: number): Level[] | null {
+  const { model } = app;
+  const rows = model.buckets[lane];
+  if (!model.thinned || !rows) return null;
+  return bucketLevels(rows, model.thinned, groupIndex(model),
+    bucketTest(app.state.chips, (chip, family) =>
+      familyPasses(model, lane, chip, family)));
 }
 
 function pyramids(app: App): Map<number, Level[]> {
@@ -88,8 +99,8 @@ export async function preparePyramids(app: App): Promise<void> {
   const wanted = () => cache?.levels === levels;
   for (const lane of drawnLanes(app)) {
     if (levels.has(lane)) continue;
-    const built = await inSlices(pyramidSteps(...pyramidInput(app, lane)),
-                                 wanted);
+    const built = bucketPyramid(app, lane) ??
+      await inSlices(pyramidSteps(...pyramidInput(app, lane)), wanted);
     if (!built) return;
     levels.set(lane, built);
   }
@@ -155,12 +166,18 @@ function laneTrackKey(model: Model, lane: number): string {
     : laneKey(model, lane).replace(/[^0-9]/g, "."));
 }
 
+// Rows of its events, or of its buckets.
+function laneSize(model: Model, lane: number): number {
+  const { begin, end } = model.buckets[lane] ?? model.lanes[lane]!;
+  return end - begin;
+}
+
 // Lanes with events; of very many those that the filter leaves some of.
 function drawnLanes(app: App): number[] {
   const { model } = app;
   if (!model.device) return [];
   const lanes = model.lanes.map((_, i) => i)
-    .filter((i) => model.lanes[i]!.end > model.lanes[i]!.begin);
+    .filter((i) => laneSize(model, i) > 0);
   if (lanes.length <= kMostLanes) return lanes;
   const count = app.filter.by("lane", model.lanes.length).count;
   return lanes.filter((i) => count[i]! > 0).slice(0, kMostLanes);

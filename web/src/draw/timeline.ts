@@ -124,9 +124,12 @@ export class Painter {
     context.fillRect(scene.gutter, track.y, width - scene.gutter,
                      track.height);
     const [first, last] = this.range(track, window);
-    if (last - first > kEventsPerPixel * (width - scene.gutter))
-      this.buckets(track, window);
-    else this.events(track, window, first, last);
+    const many = last - first > kEventsPerPixel * (width - scene.gutter);
+    const { thinned } = this.app.model;
+    if (many || thinned) this.buckets(track, window);
+    if (!many) this.events(track, window, first, last);
+    if (thinned) this.detail += "; boxes: the slowest events of each kernel " +
+      "and those around findings";
   }
 
   private buckets(track: LaneTrack & Track, window: Window): void {
@@ -137,7 +140,7 @@ export class Painter {
     const { busy, match, group } = level;
     const bottom = track.y + track.height;
     for (let x = scene.gutter; x < width; ++x) {
-      const at = window.from + (x - scene.gutter) * perPixel - scene.from;
+      const at = window.from + (x - scene.gutter) * perPixel - level.from;
       const from = Math.max(0, Math.floor(at / level.width));
       const to = Math.max(from + 1, Math.floor((at + perPixel) / level.width));
       let all = 0;

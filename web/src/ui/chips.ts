@@ -4,6 +4,7 @@
 
 import { groupTimes } from "../data/groups";
 import { parseRange, parseRow, type Chip } from "../data/state";
+import { needsSingles } from "../data/thinned";
 import type { App } from "./app";
 import { groupColor } from "./colors";
 import { h } from "./dom";
@@ -73,10 +74,16 @@ export function drawChips(app: App): HTMLElement {
                  { "aria-label": `Remove ${words} ${texts.join(", ")}`,
                    class: "close", "data-k": "chip.x." + chip.kind })));
   }
-  const all = app.model.device?.count ?? 0;
+  const all = app.model.device?.total ?? 0;
   row.append(h("span", { class: "muted", id: "matching" },
     `${count(app.selection.count)} of ${count(all)} device events, ` +
     time(app.selection.time)));
+  const only = chips.filter((c) => needsSingles(app.model.thinned, c.kind));
+  if (only.length > 0) {
+    row.append(h("span", { class: "muted", id: "singles" },
+      `The filter by ${only.map((c) => kNames[c.kind]).join(" and ")} sees ` +
+      `the ${count(app.model.device!.count)} single events of this page`));
+  }
   row.append(app.button("Clear all", () => app.go({ chips: [] }),
                         { "data-k": "chip.clear" }));
   return row;

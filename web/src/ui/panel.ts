@@ -2,7 +2,7 @@
 //
 // The panel of the selected event. Every entry is a link.
 
-import { laneKey, laneName } from "../data/filter";
+import { eventsOf, laneKey, laneName } from "../data/filter";
 import { kRowTables } from "../data/model";
 import type { App } from "./app";
 import { swatch } from "./chips";
@@ -193,15 +193,17 @@ function sameName(app: App, row: number, name: string): Entry {
   let all = 0;
   let sum = 0;
   let longer = 0;
-  for (let i = 0; i < device.count; ++i) {
+  for (let i = 0; i < device.rows; ++i) {
     if (nameOf(i) !== id) continue;
-    ++all;
+    all += eventsOf(device, i);
     sum += device.dur[i]!;
     if (device.dur[i]! > device.dur[row]!) ++longer;
   }
   return ["same name", app.link(`${count(all)} events, ${time(sum)}`,
     { view: "kernels", chips: app.only("name", name) }),
-    `; this one is number ${count(longer + 1)} by length`];
+    // Not all that are longer need be in the page.
+    device.merged ? ""
+      : `; this one is number ${count(longer + 1)} by length`];
 }
 
 function hostBody(app: App, event: Event, uid: number): Node[] {
@@ -229,7 +231,8 @@ function hostBody(app: App, event: Event, uid: number): Node[] {
     ["length", `${time(event.dur)} (${count(event.dur)} ns)`],
     track ? ["thread", clean(track.name || track.thread, 80)] : null,
     launched.length > 0 ? ["launched",
-      app.link(`${count(launched.length)} device events, ${time(sum)}`,
+      app.link(`${count(launched.length)} device events` +
+        (device!.merged ? " of those in the page" : "") + `, ${time(sum)}`,
         launched.length > 200 ? showEvent(app, launched[0]!)
           : { view: "timeline",
               chips: app.only("uid", ...launched.map(String)) })]

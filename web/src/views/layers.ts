@@ -96,7 +96,8 @@ function comparison(app: App): HTMLElement | null {
         table.str(row, "pass") === pass)
       rows.push(row);
   }
-  if (rows.length !== 2) return null;
+  // Single events of a layer may not be in the page.
+  if (rows.length !== 2 || device.merged) return null;
   const eventsOf = (row: number) => {
     const list: number[] = [];
     for (let i = 0; i < device.count; ++i)

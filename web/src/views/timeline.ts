@@ -231,11 +231,12 @@ class Timeline implements Surface {
       let most = 0;
       for (const { levels } of lanes) {
         const level = levelFor(levels, perPixel);
-        const first = Math.floor(x * perPixel / level.width);
+        const at = from + x * perPixel - level.from;
+        const first = Math.floor(at / level.width);
         const last = Math.max(first + 1,
-                              Math.floor((x + 1) * perPixel / level.width));
+                              Math.floor((at + perPixel) / level.width));
         let hit = 0;
-        for (let b = first; b < last && b < level.match.length; ++b) {
+        for (let b = Math.max(0, first); b < last && b < level.match.length; ++b) {
           hit += level.match[b]!;
           weight[level.group[b]!]! += level.match[b]!;
         }
@@ -302,10 +303,12 @@ class Timeline implements Surface {
     const note = matching > rows.length
       ? `The longest of ${count(matching)} in view, together ${time(sum)}.`
       : `Together ${time(sum)}.`;
+    const held = app.model.thinned ? ` The page holds ${count(device.count)} ` +
+      `of ${count(device.total)} events.` : "";
     this.below.replaceChildren(h("h2", {}, "Longest matching events in view"),
       drawTable(app, {
         id: "events", caption: "Longest matching events in view", rows,
-        sort: "length-", note,
+        sort: "length-", note: note + held,
         empty: "No device event in view passes the filter.",
         columns: [
           { key: "start", title: "start", numeric: true,

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/page_events.h"
+
+#include <gtest/gtest.h>
+#include <map>
+#include <set>
+
+#include "engine/report.h"
+#include "engine/session.h"
+#include "render/html/columns_testing.h"
+
+namespace lamina::engine {
+namespace {
+
+using render::ReadColumn;
+
+class PageEventsTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    OpenOptions open;
+    open.threads = 2;
+    auto session = Session::Open(
+        std::string(LAMINA_SOURCE_DIR "/samples/") + GetParam(), open);
+    ASSERT_TRUE(session);
+    session_ = std::move(*session);
+    auto document = MakeReport(*session_, report_, nullptr);
+    ASSERT_TRUE(document);
+    document_ = std::move(*document);
+    auto context =
+        session_->ContextFor(tree::LinkMode::kAuto, false, SettingsOf(report_));
+    ASSERT_TRUE(context);
+    context_ = *context;
+    auto rules = analysis::layers::LoadRules(session_->data());
+    ASSERT_TRUE(rules);
+    const analysis::layers::Options options;
+    layers_ = analysis::layers::FindLayers(*context_, **rules, options);
+    document_.result.Append(
+        analysis::layers::LayerTables(*context_, **rules, layers_, options));
+    rows_ = DeviceRows(*context_, layers_, document_);
+  }
+
+  // Time and number of the events of each row of a table, by its own columns.
+  void ExpectSums(std::string_view name, uint32_t DeviceRow::*column) const {
+    const Table* table = document_.result.Find(name);
+    ASSERT_NE(table, nullptr) << name;
+    std::vector<int64_t> found(table->rows() + 2), expected(found);
+    for (const DeviceRow& row : rows_) found.at(row.*column) += row.dur_ns;
+    const size_t time = table->schema().IndexOf("kernel_time_us");
+    for (size_t row = 0; row < table->rows(); ++row)
+      expected[row + 1] = table->Int(row, time);
+    found[0] = expected[0];  // in no row of the table
+    EXPECT_EQ(found, expected) << name;
+  }
+
+  ReportOptions report_;
+  std::unique_ptr<Session> session_;
+  Document document_;
+  analysis::Context* context_ = nullptr;
+  analysis::layers::LayerModel layers_;
+  std::vector<DeviceRow> rows_;
+};
+
+TEST_P(PageEventsTest, RowsAreTheEventsOfTheTrace) {
+  const trace::Trace& trace = session_->trace();
+  std::set<uint32_t> seen;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const DeviceRow& row = rows_[i];
+    EXPECT_EQ(row.start_ns, trace.Start(row.slice) - trace.first_ns);
+    EXPECT_EQ(row.dur_ns, trace.Duration(row.slice));
+    EXPECT_EQ(row.lane, trace.Device(row.slice)->lane.value);
+    seen.insert(row.slice.value);
+    if (i == 0) continue;
+    EXPECT_LE(rows_[i - 1].lane, row.lane);
+    if (rows_[i - 1].lane == row.lane) {
+      EXPECT_LE(rows_[i - 1].start_ns, row.start_ns);
+    }
+  }
+  EXPECT_EQ(seen.size(), rows_.size());
+  EXPECT_EQ(rows_.size(), trace.device_slices().size());
+}
+
+TEST_P(PageEventsTest, RowsOfTablesAddUp) {
+  ExpectSums("kernels", &DeviceRow::kernel);
+  ExpectSums("op_efficiency", &DeviceRow::op);
+  ExpectSums("layers", &DeviceRow::layer);
+  ExpectSums("passes", &DeviceRow::pass);
+}
+
+TEST_P(PageEventsTest, KernelsHaveTheNameOfTheirRow) {
+  const trace::Trace& trace = session_->trace();
+  const Table* kernels = document_.result.Find("kernels");
+  ASSERT_NE(kernels, nullptr);
+  const size_t name = kernels->schema().IndexOf("kernel");
+  const size_t family = kernels->schema().IndexOf("family");
+  for (const DeviceRow& row : rows_) {
+    ASSERT_GT(row.kernel, 0u);
+    EXPECT_EQ(kernels->At(row.kernel - 1, name).text(), trace.Name(row.slice));
+    EXPECT_EQ(kernels->At(row.kernel - 1, family).text(),
+              context_->catalog.families()[row.family].name);
+  }
+}
+
+TEST_P(PageEventsTest, BlocksHoldTheRows) {
+  render::Page page(document_);
+  AddEvents(*context_, rows_, nullptr, HostDetail::kAll, page);
+  ASSERT_EQ(page.blocks.size(), 2u);
+  const render::Block& device = page.blocks[0];
+  const std::pair<const char*, uint32_t DeviceRow::*> columns[] = {
+      {"kernel", &DeviceRow::kernel}, {"family", &DeviceRow::family},
+      {"op", &DeviceRow::op},         {"module", &DeviceRow::module},
+      {"layer", &DeviceRow::layer},   {"pass", &DeviceRow::pass},
+      {"step", &DeviceRow::step}};
+  for (const auto& [name, column] : columns) {
+    std::vector<int64_t> expected;
+    for (const DeviceRow& row : rows_) expected.push_back(row.*column);
+    EXPECT_EQ(ReadColumn(device, name), expected) << name;
+  }
+  const auto start = ReadColumn(device, "start");
+  const auto dur = ReadColumn(device, "dur");
+  const auto uid = ReadColumn(device, "uid");
+  const auto launch = ReadColumn(device, "launch");
+  const auto host_uid = ReadColumn(page.blocks[1], "uid");
+  size_t launched = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    EXPECT_EQ(start[i], rows_[i].start_ns);
+    EXPECT_EQ(dur[i], rows_[i].dur_ns);
+    EXPECT_EQ(uid[i], session_->trace().Uid(rows_[i].slice));
+    const tree::NodeId call = context_->tree.launch(rows_[i].slice);
+    ASSERT_EQ(launch[i] > 0, call.valid());
+    if (!call.valid()) continue;
+    ++launched;
+    EXPECT_EQ(host_uid[launch[i] - 1],
+              session_->trace().Uid(context_->tree.slice(call)));
+  }
+  EXPECT_GT(launched, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, PageEventsTest,
+                         testing::Values("train_step.json.gz", "serve.json.gz",
+                                         "moe.json.gz"),
+                         [](const auto& sample) {
+                           const std::string name = sample.param;
+                           return name.substr(0, name.find('.'));
+                         });
+
+}  // namespace
+}  // namespace lamina::engine
