@@ -35,28 +35,33 @@ export interface TableOptions<Row> {
 
 const kPlainRows = 40;   // drawn in full, without a box of their own
 const kSpare = 12;       // rows drawn above and below what is seen
+// Browsers cut elements that are higher than 17 to 33 million pixels.
+const kMostPixels = 12_000_000;
 
 export function sortRows<Row>(rows: Row[], columns: Col<Row>[],
                               sort: string): Row[] {
   const column = columns.find((c) => c.key === sort.slice(0, -1));
   if (!column) return rows;
   const sign = sort.endsWith("-") ? -1 : 1;
-  const keyed = rows.map((row, at) => ({ row, at, value: column.value(row) }));
-  keyed.sort((a, b) => {
-    const none = Number(isEmpty(a.value)) - Number(isEmpty(b.value));
-    if (none !== 0) return none;
-    if (isEmpty(a.value)) return a.at - b.at;
-    const order = typeof a.value === "number" && typeof b.value === "number"
-      ? a.value - b.value : compareText(String(a.value), String(b.value));
-    return order !== 0 ? sign * order : a.at - b.at;
-  });
-  return keyed.map((k) => k.row);
+  // Positions and values apart: a million rows need no object each.
+  const values = rows.map((row) => column.value(row));
+  const order = Uint32Array.from(rows.keys());
+  order.sort((a, b) => compare(values[a]!, values[b]!, sign) || a - b);
+  return Array.from(order, (at) => rows[at]!);
 }
 
+type Value = number | string | null;
+
+// Empty values come last both ways.
+function compare(a: Value, b: Value, sign: number): number {
+  if (isEmpty(a) || isEmpty(b)) return Number(isEmpty(a)) - Number(isEmpty(b));
+  return sign * (typeof a === "number" && typeof b === "number"
+    ? a - b : compareText(String(a), String(b)));
+}
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
-function isEmpty(value: number | string | null): boolean {
+function isEmpty(value: Value): boolean {
   return value === null || value === "";
 }
 function cellText<Row>(column: Col<Row>, row: Row): string {
@@ -110,28 +115,37 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
 }
 
 // Draws what is seen and leaves room for the rest. Heights of rows are fixed
-// by page.css.
+// by page.css. A box cannot be higher than some millions of pixels: beyond
+// that a pixel of scrolling is more than one of rows.
 function scrollRows<Row>(box: HTMLElement, body: HTMLElement, rows: Row[],
                          line: (row: Row) => HTMLElement, height: number,
                          columns: number): void {
   box.classList.add("scroll");
-  const room = (count: number) => {
+  const whole = rows.length * height;
+  const room = Math.min(whole, kMostPixels);
+  const filler = (pixels: number) => {
     const cell = h("td", { colspan: columns });
-    cell.style.height = count * height + "px";
+    cell.style.height = pixels + "px";
     const row = h("tr", { class: "room", "aria-hidden": "true" }, cell);
-    return count > 0 ? [row] : [];
+    return pixels > 0 ? [row] : [];
   };
   let shown = -1;
   const draw = () => {
-    const visible = Math.ceil((box.clientHeight || 600) / height);
-    const first = Math.max(0, Math.floor(box.scrollTop / height) - kSpare);
-    if (Math.abs(first - shown) < kSpare / 2 && shown >= 0 &&
-        first !== 0) return;
-    if (first === shown) return;
+    const seen = box.clientHeight || 600;
+    const top = whole === room ? box.scrollTop
+      : Math.min(1, box.scrollTop / Math.max(1, box.scrollHeight - seen)) *
+        Math.max(0, whole - seen + (box.scrollHeight - room));
+    const first = Math.max(0, Math.floor(top / height) - kSpare);
+    if (whole === room && shown >= 0 && (first === shown ||
+        (first !== 0 && Math.abs(first - shown) < kSpare / 2))) return;
     shown = first;
-    const last = Math.min(rows.length, first + visible + 3 * kSpare);
-    body.replaceChildren(...room(first), ...rows.slice(first, last).map(line),
-                         ...room(rows.length - last));
+    const last = Math.min(rows.length,
+                          first + Math.ceil(seen / height) + 3 * kSpare);
+    const drawn = (last - first) * height;
+    const above = Math.min(room - drawn,
+      Math.max(0, Math.round(box.scrollTop - (top - first * height))));
+    body.replaceChildren(...filler(above), ...rows.slice(first, last).map(line),
+                         ...filler(room - drawn - above));
   };
   box.addEventListener("scroll", draw, { passive: true });
   draw();
