@@ -5,7 +5,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
-import { act, folder, go, open, press, root, run } from "./harness.mjs";
+import { act, folder, go, open, press, ready, root, run } from
+  "./harness.mjs";
 
 const ranks = join(root, "samples/ranks");
 const rank = (n) => join(ranks, `rank${n}.json.gz`);
