@@ -79,7 +79,7 @@ for (const limit of [150, 20]) {
         .innerText()).includes(`holds ${held.single} of ${events} device`));
       await page.context().close();
     }
-    check.equal("merged rows without layers", drops > 0, limit < 100);
+    if (limit < 100) check.true("merged rows without layers", drops > 0);
   };
 
   tests[`views of a page with at most ${limit} events`] = async (check) => {
