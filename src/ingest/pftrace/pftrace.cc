@@ -270,10 +270,10 @@ class Reader {
 
 // Every packet is `0a <length> <packet>`. The first few must look like packets:
 // known field numbers with their types.
-int Sniff(const Probe& probe) {
-  if (probe.directory) return 0;
-  const char* at = probe.head.data();
-  const char* const end = at + probe.head.size();
+int Sniff(const Input& input) {
+  if (input.directory()) return 0;
+  const char* at = input.head().data();
+  const char* const end = at + input.head().size();
   int good = 0;
   while (at < end && good < 8) {
     if (*at != '\x0A') return 0;
@@ -323,8 +323,8 @@ int Sniff(const Probe& probe) {
   return good > 0 ? std::min(94, 60 + 10 * good) : 0;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  LAMINA_ASSIGN(auto source, OpenByteSource(path));
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  LAMINA_ASSIGN(auto source, input.Open());
   return ReadPftrace(std::move(source), options);
 }
 

@@ -179,8 +179,13 @@ void Tracks::Place(uint64_t uuid, Track& track, trace::Segment& segment) {
   }
   // Begins and ends pair per track: namesakes are told apart.
   const std::string plain = tid;
-  for (int n = 2; !taken_.emplace(pid, tid).second; ++n)
-    tid = plain + " #" + std::to_string(n);
+  if (!taken_.emplace(pid, tid).second) {
+    // Counted on, so that many namesakes are not tried one by one.
+    int& n = namesakes_.try_emplace(std::pair(pid, plain), 2).first->second;
+    do {
+      tid = plain + " #" + std::to_string(n++);
+    } while (!taken_.emplace(pid, tid).second);
+  }
   track.id = names.InternTrack(names.Intern(pid), names.Intern(tid));
   const auto fact = [&](What what, std::string_view text) {
     if (!text.empty())

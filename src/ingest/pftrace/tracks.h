@@ -57,6 +57,8 @@ class Tracks {
   absl::flat_hash_map<uint64_t, std::unique_ptr<Track>> tracks_;
   absl::flat_hash_map<int64_t, std::string> process_names_, process_labels_;
   absl::flat_hash_set<std::pair<std::string, std::string>> taken_;
+  // The next number of a name that is taken.
+  absl::flat_hash_map<std::pair<std::string, std::string>, int> namesakes_;
   uint64_t last_uuid_ = 0;
   Track* last_ = nullptr;
   size_t undescribed_ = 0;

@@ -54,6 +54,8 @@ int64_t DeviceNumber(std::string_view plane) {
 }
 
 void LineReader::ReadPlane(Stream& stream, const Plane& plane) {
+  // Its keys are places in the tables of the plane before.
+  instructions_.clear();
   const PlaneKind kind = PlaneKindOf(plane.name);
   if (kind == PlaneKind::kMetadata) return;
   if (kind == PlaneKind::kSkipped) {
@@ -75,6 +77,7 @@ void LineReader::ReadPlane(Stream& stream, const Plane& plane) {
     line.plane = &plane;
     line.kind = kind;
     line.device = kind == PlaneKind::kHost ? 0 : DeviceNumber(plane.name);
+    line.device_row = pending_.Device(line.device);
     stream.Enter();
     ReadLine(stream, line);
     bool whole = true;
@@ -227,7 +230,7 @@ bool LineReader::ParseEvent(std::string_view bytes, uint64_t offset,
   } else {
     event.name = &name->second;
     event.text = name->second.name;
-    line.plane->AddStats(name->second.stats, stats_, unpacked_);
+    line.plane->AddStats(name->second, stats_);
   }
   for (Walker own(bytes); own.Next();) {
     if (own->number == 4 && own->IsBytes())
@@ -341,12 +344,12 @@ void LineReader::DeviceEvent(const Line& line, const Event& event) {
   const int64_t duration = event.end_ns - event.start_ns;
   if (instruction == kNoRow && kind == Kind::kKernel) {
     pending_.nameless.push_back({args, event.start_ns, duration, event.offset,
-                                 name, line.track, kNoRow});
+                                 name, line.track, line.device_row});
     return;
   }
   if (instruction != kNoRow && args.correlation != kNoInt) {
-    pending_.launches.push_back({args.correlation, event.start_ns, line.device,
-                                 instruction, kNoRow, name});
+    pending_.launches.push_back({args.correlation, event.start_ns,
+                                 line.device_row, instruction, kNoRow, name});
   }
   args.collective = CollectiveOf(instruction);
   const uint8_t category = kind == Kind::kKernel   ? rows_.kernel
@@ -366,7 +369,7 @@ void LineReader::HostEvent(const Line& line, const Event& event) {
   const int64_t correlation = stats_.Int(StatKey::kCorrelationId);
   if (correlation != kNoInt && correlation != 0) {
     pending_.calls.push_back({correlation, event.start_ns, event.end_ns,
-                              event.offset, name, line.track,
+                              event.offset, name, line.track, kNoRow,
                               ApiKindOf(event.text)});
     return;
   }
@@ -520,7 +523,7 @@ void LineReader::EmitTpuOps(const Line& line) {
     run.track = ops;
     run.start_ns = op.start_ns;
     run.end_ns = op.end_ns;
-    run.device = line.device;
+    run.device = line.device_row;
     run.instruction = op.instruction;
     run.external_id = pending_.next_external_id++;
     if (op.instruction != kNoRow) pending_.runs.push_back(run);

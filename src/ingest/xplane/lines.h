@@ -50,6 +50,7 @@ class LineReader {
     const Plane* plane = nullptr;
     PlaneKind kind = PlaneKind::kSkipped;
     int64_t device = 0;
+    uint32_t device_row = 0;  // of Pending::devices
     int64_t id = 0;
     std::string name, display_name;
     int64_t origin_ns = 0;

@@ -73,6 +73,10 @@ size_t Programs::Add(const Plane& metadata) {
       if (bytes.empty()) continue;
       auto module = ParseHlo(bytes);
       if (module) {
+        // Of equal names the smallest id counts.
+        const auto [it, is_new] =
+            program_of_name_.try_emplace(module->name, key);
+        if (!is_new) it->second = std::min(it->second, key);
         modules_.insert_or_assign(key, std::move(*module));
       } else {
         ++damaged;
@@ -97,12 +101,10 @@ uint32_t Programs::Find(const Query& query) {
   out.row.name = op;
   out.row.program = program;
   auto module = modules_.find(program);
-  if (program == kNoInt && !query.module.empty()) {
-    for (auto other = modules_.begin(); other != modules_.end(); ++other) {
-      if (other->second.name != query.module) continue;
-      if (module != modules_.end() && module->first < other->first) continue;
-      module = other;
-    }
+  if (program == kNoInt) {
+    const auto named = program_of_name_.find(query.module);
+    if (!query.module.empty() && named != program_of_name_.end())
+      module = modules_.find(named->second);
   }
   std::string_view module_name = query.module;
   std::string_view op_name = query.op_name;

@@ -59,6 +59,7 @@ class Programs {
 
   trace::LocalNames* names_;
   absl::flat_hash_map<int64_t, HloModule> modules_;  // by program id
+  TextMap<int64_t> program_of_name_;
   absl::flat_hash_map<std::pair<int64_t, StringId>, uint32_t> ids_;
   std::vector<RanInstruction> ran_;
 };

@@ -6,13 +6,27 @@
 // the op is known from the device's events, on other planes.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <vector>
 
+#include "base/pod_vector.h"
 #include "ingest/xplane/programs.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::xplane {
+
+// Rows that are taken off the end, whose memory goes back meanwhile: what they
+// turn into takes its place.
+template <class T>
+class Waiting : public PodVector<T> {
+ public:
+  void Pop() {
+    constexpr size_t kPiece = size_t{1} << 16;
+    PodVector<T>::pop_back();
+    if (this->size() % kPiece == 0) this->shrink_to_fit();
+  }
+};
 
 // A host call with a correlation.
 struct Call {
@@ -22,6 +36,7 @@ struct Call {
   uint64_t offset = 0;
   StringId name;
   trace::TrackId track;
+  uint32_t device = trace::kNoRow;  // of the run that it launched
   trace::Kind kind = trace::Kind::kRuntime;
 };
 
@@ -33,14 +48,14 @@ struct NamelessKernel {
   uint64_t offset = 0;
   StringId name;
   trace::TrackId track;
-  uint32_t instruction = trace::kNoRow;  // found by name
+  uint32_t device = 0;  // row of Pending::devices
 };
 
 // One device event that ran an instruction.
 struct Launch {
   int64_t correlation = 0;
   int64_t start_ns = 0;
-  int64_t device = 0;
+  uint32_t device = 0;                   // row of Pending::devices
   uint32_t instruction = trace::kNoRow;  // of Programs
   uint32_t nameless = trace::kNoRow;     // row of Pending::nameless
   StringId kernel;
@@ -48,13 +63,14 @@ struct Launch {
 
 // One run of an instruction: an op of the trace.
 struct Run {
-  trace::TrackId track;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  int64_t device = 0;
-  uint32_t instruction = trace::kNoRow;
   int64_t external_id = trace::kNoInt;  // of device events that no call links
-  uint32_t execution = trace::kNoRow;   // of its program
+  trace::TrackId track;
+  uint32_t device = 0;  // row of Pending::devices
+  uint32_t instruction = trace::kNoRow;
+  uint32_t execution = trace::kNoRow;  // of its program
+  uint32_t number = 0;                 // in order of device and launch
 };
 
 // A range of the host in which a program runs.
@@ -65,12 +81,23 @@ struct Execution {
 };
 
 struct Pending {
-  std::vector<Call> calls;
-  std::vector<NamelessKernel> nameless;
-  std::vector<Launch> launches;
-  std::vector<Run> runs;  // of devices without launches (TPU)
-  std::vector<Execution> thunks, modules;
+  Waiting<Call> calls;
+  Waiting<NamelessKernel> nameless;
+  Waiting<Launch> launches;
+  Waiting<Run> runs;  // of devices without launches (TPU)
+  PodVector<Execution> thunks, modules;
+  std::vector<int64_t> devices;  // numbers of the devices, as they come
   int64_t next_external_id = 1;
+
+  uint32_t Device(int64_t number) {
+    const auto [it, is_new] =
+        device_rows_.try_emplace(number, static_cast<uint32_t>(devices.size()));
+    if (is_new) devices.push_back(number);
+    return it->second;
+  }
+
+ private:
+  absl::flat_hash_map<int64_t, uint32_t> device_rows_;
 };
 
 // The rows of one file, on their way to the builder.
@@ -83,12 +110,16 @@ class Rows {
         python(names->InternCategory(names->Intern("python_function"))),
         annotation(names->InternCategory(names->Intern("user_annotation"))),
         step(names->InternCategory(names->Intern(trace::kStepCategory))),
+        op(names->InternCategory(names->Intern("cpu_op"))),
+        runtime(names->InternCategory(names->Intern("cuda_runtime"))),
+        driver(names->InternCategory(names->Intern("cuda_driver"))),
         builder_(builder),
         names_(names),
         segment_(names) {}
 
   // Numbers of categories.
-  const uint8_t kernel, memcpy, memset, python, annotation, step;
+  const uint8_t kernel, memcpy, memset, python, annotation, step, op, runtime,
+      driver;
 
   trace::Segment& segment() { return segment_; }
   trace::LocalNames& names() { return *names_; }

@@ -2,7 +2,7 @@
 //
 // Reader of XPlane files: what the XLA profiler writes for JAX, TensorFlow and
 // PyTorch/XLA. See README.md in this folder for the format.
-#include <fmt/core.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "ingest/xplane/lines.h"
 #include "ingest/xplane/programs.h"
@@ -21,9 +21,9 @@ namespace {
 
 // A file is one message whose fields are planes (1) and texts (2 to 4). The
 // head must hold the start of a plane with a name, or lines.
-int Sniff(const Probe& probe) {
-  if (probe.directory) return 0;
-  std::string_view head = probe.head;
+int Sniff(const Input& input) {
+  if (input.directory()) return 0;
+  std::string_view head = input.head();
   if (head.empty()) return 0;
   const char* at = head.data();
   const char* const end = head.data() + head.size();
@@ -56,74 +56,174 @@ int Sniff(const Probe& probe) {
   return 0;
 }
 
-void ReadDevice(const Plane& plane, trace::Info& info) {
-  const PlaneKind kind = PlaneKindOf(plane.name);
-  if (kind != PlaneKind::kGpu && kind != PlaneKind::kTpu) return;
-  std::deque<std::string> unpacked;
-  Stats stats;
-  plane.AddStats(plane.stats, stats, unpacked);
-  trace::DeviceInfo device;
-  device.id = DeviceNumber(plane.name);
-  device.name = stats.Text(StatKey::kDeviceTypeString);
-  device.memory_bytes = stats.Int(StatKey::kMemorySize);
-  device.compute_major = stats.Int(StatKey::kComputeMajor);
-  device.compute_minor = stats.Int(StatKey::kComputeMinor);
-  device.sm_count = stats.Int(StatKey::kCoreCount);
-  device.clock_khz = stats.Int(StatKey::kClockRate);
-  device.memory_bandwidth_bytes_per_s = stats.Int(StatKey::kMemoryBandwidth);
-  for (const trace::DeviceInfo& known : info.devices) {
-    if (known.id == device.id) return;
-  }
-  info.devices.push_back(std::move(device));
-}
+// What must be known of the whole file before its events can be read:
+// programs, devices, the time at which profiling began.
+class Facts {
+ public:
+  Facts(Programs* programs, trace::TraceBuilder* builder)
+      : programs_(*programs), builder_(*builder) {}
 
-int64_t ProfileStart(const Space& space) {
-  for (const Plane& plane : space.planes) {
-    if (plane.name != "Task Environment") continue;
+  static Tables Wanted(std::string_view plane) {
+    if (plane == kPrograms) return Tables::kAll;
+    return IsDevice(plane) || plane == kSettings ? Tables::kStats
+                                                 : Tables::kNone;
+  }
+
+  void Add(const Plane& plane) {
+    ++planes_;
+    if (plane.name == kPrograms) damaged_ += programs_.Add(plane);
+    if (plane.name == kSettings) ReadStart(plane);
+    if (!IsDevice(plane.name)) return;
+    idle_ += plane.lines == 0;
+    ReadDevice(plane);
+  }
+
+  // Says what is missing, once all planes are there.
+  void Note(const PlaneReader& planes) {
+    Count(Effect::kLost, "program_damaged",
+          "Programs (HloProto) that cannot be read.", damaged_);
+    Count(Effect::kOddity, "profiler_errors",
+          "The profiler reported errors, the first: " +
+              planes.first_error().substr(0, 300),
+          planes.errors());
+    Count(Effect::kInfo, "profiler_warnings", "The profiler reported warnings.",
+          planes.warnings());
+    Count(Effect::kInfo, "devices_without_events",
+          "Devices of the host that recorded nothing.", idle_);
+    Count(Effect::kInfo, "no_programs",
+          "The file holds no HLO: no shapes, FLOPs, scopes or source lines.",
+          programs_.empty() ? 1 : 0);
+  }
+
+  uint64_t planes() const { return planes_; }
+  int64_t start_ns() const { return start_ns_; }  // kNoInt: not recorded
+
+ private:
+  static constexpr std::string_view kPrograms = "/host:metadata";
+  static constexpr std::string_view kSettings = "Task Environment";
+
+  static bool IsDevice(std::string_view plane) {
+    const PlaneKind kind = PlaneKindOf(plane);
+    return kind == PlaneKind::kGpu || kind == PlaneKind::kTpu;
+  }
+
+  void Count(Effect effect, std::string_view reason, std::string_view text,
+             uint64_t count) {
+    if (count == 0) return;
+    builder_.diagnostics().Add(effect, reason, text,
+                               trace::Diagnostics::kNoOffset, count);
+  }
+
+  void ReadStart(const Plane& plane) {
     std::deque<std::string> unpacked;
     Stats stats;
     plane.AddStats(plane.stats, stats, unpacked);
     const int64_t start = stats.Int(StatKey::kProfileStart);
-    if (start != kNoInt && trace::IsUsableTime(start)) return start;
+    if (start_ns_ == kNoInt && start != kNoInt && trace::IsUsableTime(start))
+      start_ns_ = start;
   }
-  return kNoInt;
+
+  void ReadDevice(const Plane& plane) {
+    std::deque<std::string> unpacked;
+    Stats stats;
+    plane.AddStats(plane.stats, stats, unpacked);
+    trace::DeviceInfo device;
+    device.id = DeviceNumber(plane.name);
+    if (!devices_.insert(device.id).second) return;
+    device.name = stats.Text(StatKey::kDeviceTypeString);
+    device.memory_bytes = stats.Int(StatKey::kMemorySize);
+    device.compute_major = stats.Int(StatKey::kComputeMajor);
+    device.compute_minor = stats.Int(StatKey::kComputeMinor);
+    device.sm_count = stats.Int(StatKey::kCoreCount);
+    device.clock_khz = stats.Int(StatKey::kClockRate);
+    device.memory_bandwidth_bytes_per_s = stats.Int(StatKey::kMemoryBandwidth);
+    builder_.info().devices.push_back(std::move(device));
+  }
+
+  Programs& programs_;
+  trace::TraceBuilder& builder_;
+  absl::flat_hash_set<int64_t> devices_;
+  uint64_t planes_ = 0, damaged_ = 0, idle_ = 0;
+  int64_t start_ns_ = kNoInt;
+};
+
+// What the events of a plane refer to.
+Tables WantedByEvents(std::string_view plane) {
+  const PlaneKind kind = PlaneKindOf(plane);
+  return kind == PlaneKind::kMetadata || kind == PlaneKind::kSkipped
+             ? Tables::kNone
+             : Tables::kAll;
 }
 
-void Facts(const Space& space, const Programs& programs,
-           trace::TraceBuilder& builder) {
-  trace::Diagnostics& diagnostics = builder.diagnostics();
-  if (space.errors > 0) {
-    diagnostics.Add(Effect::kOddity, "profiler_errors",
-                    "The profiler reported errors, the first: " +
-                        space.first_error.substr(0, 300),
-                    trace::Diagnostics::kNoOffset, space.errors);
+Status ReadFacts(const OpenSource& open, Facts& facts,
+                 trace::TraceBuilder& builder) {
+  LAMINA_ASSIGN(const auto source, open());
+  builder.info().format = "xplane";
+  builder.info().file = source->name();
+  builder.info().file_bytes = source->stored_size();
+  builder.info().plain = source->plain();
+  PlaneReader planes(*source, &Facts::Wanted, &builder.diagnostics());
+  for (Plane plane; planes.Next(plane);) facts.Add(plane);
+  LAMINA_TRY(planes.status());
+  builder.info().input_bytes = planes.bytes();
+  if (const auto damage = source->damage()) {
+    builder.diagnostics().Add(
+        Effect::kLost, "input_damaged",
+        "The packed file is damaged: " + damage->what + ".", damage->offset);
   }
-  if (space.warnings > 0) {
-    diagnostics.Add(Effect::kInfo, "profiler_warnings",
-                    "The profiler reported warnings.",
-                    trace::Diagnostics::kNoOffset, space.warnings);
+  if (facts.planes() == 0) {
+    return Fail(InputErrorAt(source->name(), 0,
+                             "the file holds no plane of a profile",
+                             "give the .xplane.pb that the XLA profiler "
+                             "wrote"));
   }
-  uint64_t idle = 0;
-  for (const Plane& plane : space.planes) {
-    ReadDevice(plane, builder.info());
-    const PlaneKind kind = PlaneKindOf(plane.name);
-    idle += (kind == PlaneKind::kGpu || kind == PlaneKind::kTpu) &&
-            plane.lines == 0;
-  }
-  if (idle > 0) {
-    diagnostics.Add(Effect::kInfo, "devices_without_events",
-                    "Devices of the host that recorded nothing.",
-                    trace::Diagnostics::kNoOffset, idle);
-  }
-  if (programs.empty()) {
-    diagnostics.Add(Effect::kInfo, "no_programs",
-                    "The file holds no HLO: no shapes, FLOPs, scopes or "
-                    "source lines.");
-  }
+  facts.Note(planes);
+  return {};
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  return ReadXplane([&] { return OpenByteSource(path); }, options);
+// The names of a plane stand behind its events: one source runs a plane ahead
+// and fetches them, so that no more than one plane's are in memory.
+Status ReadEvents(const OpenSource& open, const ReadOptions& options,
+                  LineReader& lines) {
+  LAMINA_ASSIGN(const auto ahead, open());
+  LAMINA_ASSIGN(const auto source, open());
+  trace::Diagnostics counted;  // by ReadFacts
+  PlaneReader planes(*ahead, &WantedByEvents, &counted);
+  Stream stream(*source);
+  Plane plane;
+  while (stream.Next()) {
+    if (stream.field().number != 1 || !stream.field().IsBytes()) continue;
+    if (!planes.Next(plane)) break;
+    stream.Enter();
+    lines.ReadPlane(stream, plane);
+    if (stream.damage() && !stream.Recover()) break;
+    stream.Leave();
+    if (options.progress)
+      options.progress(source->stored_position(), source->stored_size());
+  }
+  LAMINA_TRY(planes.status());
+  return stream.status();
+}
+
+// Why a file gave no event.
+Error NothingRead(const trace::Trace& trace) {
+  uint64_t offset = 0;
+  std::string why = "the profile has no event";
+  for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
+    if (d.effect != Effect::kLost) continue;
+    why += " (" + d.text.substr(0, d.text.size() - 1) + ")";
+    if (!d.first_offsets.empty()) offset = d.first_offsets[0];
+    break;
+  }
+  return InputErrorAt(trace.info.file, offset, why,
+                      "record again and wait until the profiler has written "
+                      "the file");
+}
+
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  // Names stand behind the events that use them: the bytes are read twice.
+  LAMINA_TRY(input.Keep());
+  return ReadXplane([&] { return input.Open(); }, options);
 }
 
 }  // namespace
@@ -132,88 +232,30 @@ Result<trace::Trace> ReadXplane(const OpenSource& open,
                                 const ReadOptions& options) {
   trace::TraceBuilder builder;
   trace::LocalNames names;
-  Space space;
-  std::string path;
+  Programs programs(&names);
+  Facts facts(&programs, &builder);
   {
     const ScopedStage stage(options.times, "read");
-    LAMINA_ASSIGN(const auto source, open());
-    path = source->name();
-    builder.info().format = "xplane";
-    builder.info().file = path;
-    builder.info().file_bytes = source->stored_size();
-    builder.info().plain = source->plain();
-    LAMINA_ASSIGN(space, ReadPlanes(*source, builder.diagnostics()));
-    if (const auto damage = source->damage()) {
-      builder.diagnostics().Add(
-          Effect::kLost, "input_damaged",
-          "The packed file is damaged: " + damage->what + ".", damage->offset);
-    }
+    LAMINA_TRY(ReadFacts(open, facts, builder));
   }
-  if (space.planes.empty()) {
-    return Fail(InputErrorAt(path, 0, "the file holds no plane of a profile",
-                             "give the .xplane.pb that the XLA profiler "
-                             "wrote"));
-  }
-  builder.info().input_bytes = space.bytes;
-
-  Programs programs(&names);
-  size_t damaged = 0;
-  for (Plane& plane : space.planes) {
-    if (plane.name != "/host:metadata") continue;
-    damaged += programs.Add(plane);
-    plane.event_names.clear();
-  }
-  if (damaged > 0) {
-    builder.diagnostics().Add(Effect::kLost, "program_damaged",
-                              "Programs (HloProto) that cannot be read.",
-                              trace::Diagnostics::kNoOffset, damaged);
-  }
-  Facts(space, programs, builder);
-  const int64_t start = ProfileStart(space);
-  if (start != kNoInt) builder.info().base_time_ns = start;
+  const int64_t start_ns = facts.start_ns();
+  if (start_ns != kNoInt) builder.info().base_time_ns = start_ns;
 
   Rows rows(&builder, &names);
   Pending pending;
-  uint64_t events = 0;
+  LineReader lines(&rows, &programs, &pending, &builder.diagnostics(),
+                   start_ns == kNoInt ? 0 : start_ns);
   {
     const ScopedStage stage(options.times, "events");
-    LAMINA_ASSIGN(const auto source, open());
-    Stream stream(*source);
-    LineReader lines(&rows, &programs, &pending, &builder.diagnostics(),
-                     start == kNoInt ? 0 : start);
-    size_t next = 0;
-    while (next < space.planes.size() && stream.Next()) {
-      if (stream.field().number != 1 || !stream.field().IsBytes()) continue;
-      const Plane& plane = space.planes[next++];
-      stream.Enter();
-      lines.ReadPlane(stream, plane);
-      if (stream.damage() && !stream.Recover()) break;
-      stream.Leave();
-      if (options.progress)
-        options.progress(source->stored_position(), source->stored_size());
-    }
-    if (!stream.status()) return Fail(stream.status().error());
-    events = lines.events();
+    LAMINA_TRY(ReadEvents(open, options, lines));
   }
-  space.planes.clear();
   const ScopedStage stage(options.times, "index");
   EmitPending(pending, programs, rows);
   pending = Pending();
   trace::Trace trace = builder.Finish(options.threads);
-  trace.info.events = events;
-  if (trace.slices.size() == 0 && trace.instants.size() == 0) {
-    uint64_t offset = 0;
-    std::string why = "the profile has no event";
-    for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
-      if (d.effect != Effect::kLost) continue;
-      why += " (" + d.text.substr(0, d.text.size() - 1) + ")";
-      if (!d.first_offsets.empty()) offset = d.first_offsets[0];
-      break;
-    }
-    return Fail(InputErrorAt(path, offset, why,
-                             "record again and wait until the profiler has "
-                             "written the file"));
-  }
+  trace.info.events = lines.events();
+  if (trace.slices.size() == 0 && trace.instants.size() == 0)
+    return Fail(NothingRead(trace));
   return trace;
 }
 

@@ -81,27 +81,6 @@ void ReadStatName(const Field& field, Plane& plane) {
   plane.stat_names[key] = std::move(name);
 }
 
-void ReadPlane(Stream& stream, Plane& plane) {
-  while (stream.Next()) {
-    Field field = stream.field();
-    if (!field.IsBytes()) {
-      if (field.number == 1) plane.id = field.Int();
-      continue;
-    }
-    if (field.number == 3) {
-      ++plane.lines;
-      continue;
-    }
-    if (field.number != 2 && (field.number < 4 || field.number > 6)) continue;
-    if (!stream.Take()) continue;
-    field.bytes = stream.bytes();
-    if (field.number == 2) plane.name = field.bytes;
-    if (field.number == 4) ReadEventName(field, plane);
-    if (field.number == 5) ReadStatName(field, plane);
-    if (field.number == 6) AppendMessage(plane.stats, 1, field.bytes);
-  }
-}
-
 }  // namespace
 
 int64_t Stats::Int(StatKey key) const {
@@ -111,6 +90,15 @@ int64_t Stats::Int(StatKey key) const {
   if (!stat.is_real) return stat.integer;
   return std::abs(stat.real) < 9e15 ? static_cast<int64_t>(stat.real)
                                     : trace::kNoInt;
+}
+
+std::vector<std::pair<StatKey, Stat>> Stats::List() const {
+  std::vector<std::pair<StatKey, Stat>> list;
+  for (size_t i = 0; i < static_cast<size_t>(StatKey::kCount); ++i) {
+    const auto key = static_cast<StatKey>(i);
+    if (Has(key)) list.emplace_back(key, (*this)[key]);
+  }
+  return list;
 }
 
 void Plane::AddStat(std::string_view message, Stats& target,
@@ -164,42 +152,87 @@ void Plane::AddStats(std::string_view messages, Stats& target,
   for (Walker walk(messages); walk.Next();) AddStat(walk->bytes, target, arena);
 }
 
-Result<Space> ReadPlanes(ByteSource& source, trace::Diagnostics& diagnostics) {
-  Space space;
-  Stream stream(source);
-  const auto lost = [&](const protobuf::Damage& damage) {
-    diagnostics.Add(
-        trace::Effect::kLost, "plane_damaged",
-        std::string("A plane is not read to its end: ") + damage.what + ".",
-        damage.offset);
-  };
-  bool whole = true;
-  while (whole && stream.Next()) {
-    const Field field = stream.field();
-    if (!field.IsBytes()) continue;
-    if (field.number == 2 || field.number == 3) {
-      ++(field.number == 2 ? space.errors : space.warnings);
-      if (field.number == 2 && space.errors == 1 && stream.Take(kMaxText))
-        space.first_error = stream.bytes();
+void Plane::AddStats(const EventName& event, Stats& target) const {
+  if (event.stats.empty()) return;
+  if (event.parsed == nullptr) {
+    event.parsed = std::make_unique<EventName::Parsed>();
+    Stats own;
+    AddStats(event.stats, own, event.parsed->unpacked);
+    event.parsed->stats = own.List();
+  }
+  for (const auto& [key, stat] : event.parsed->stats) target.Set(key, stat);
+}
+
+void PlaneReader::Lost(const protobuf::Damage& damage) {
+  diagnostics_.Add(
+      trace::Effect::kLost, "plane_damaged",
+      std::string("A plane is not read to its end: ") + damage.what + ".",
+      damage.offset);
+}
+
+void PlaneReader::ReadPlane(Plane& plane) {
+  Tables wanted = Tables::kAll;
+  while (stream_.Next()) {
+    Field field = stream_.field();
+    if (!field.IsBytes()) {
+      if (field.number == 1) plane.id = field.Int();
       continue;
     }
-    if (field.number != 1) continue;
-    Plane plane;
-    plane.offset = field.offset;
-    stream.Enter();
-    ReadPlane(stream, plane);
-    if (stream.damage()) {
-      lost(stream.damage());
-      plane.cut = true;
-      whole = stream.Recover();
+    switch (field.number) {
+      case 2:
+        if (!stream_.Take(kMaxText)) break;
+        plane.name = stream_.bytes();
+        wanted = wanted_(plane.name);
+        break;
+      case 3:
+        ++plane.lines;
+        break;
+      case 4:
+        if (wanted != Tables::kAll || !stream_.Take()) break;
+        field.bytes = stream_.bytes();
+        ReadEventName(field, plane);
+        break;
+      case 5:
+        if (wanted == Tables::kNone || !stream_.Take()) break;
+        field.bytes = stream_.bytes();
+        ReadStatName(field, plane);
+        break;
+      case 6:
+        if (wanted == Tables::kNone || !stream_.Take()) break;
+        AppendMessage(plane.stats, 1, stream_.bytes());
+        break;
+      default:
+        break;
     }
-    stream.Leave();
-    space.planes.push_back(std::move(plane));
   }
-  if (whole && stream.damage()) lost(stream.damage());
-  if (!stream.status()) return Fail(stream.status().error());
-  space.bytes = stream.offset();
-  return space;
+}
+
+void PlaneReader::ReadMessage(uint32_t number) {
+  ++(number == 2 ? errors_ : warnings_);
+  if (number == 2 && errors_ == 1 && stream_.Take(kMaxText))
+    first_error_ = stream_.bytes();
+}
+
+bool PlaneReader::Next(Plane& plane) {
+  plane = Plane();
+  while (whole_ && stream_.Next()) {
+    const Field field = stream_.field();
+    if (!field.IsBytes()) continue;
+    if (field.number == 2 || field.number == 3) ReadMessage(field.number);
+    if (field.number != 1) continue;
+    plane.offset = field.offset;
+    stream_.Enter();
+    ReadPlane(plane);
+    if (stream_.damage()) {
+      Lost(stream_.damage());
+      whole_ = stream_.Recover();
+    }
+    stream_.Leave();
+    return true;
+  }
+  if (whole_ && stream_.damage()) Lost(stream_.damage());
+  whole_ = false;
+  return false;
 }
 
 }  // namespace lamina::ingest::xplane

@@ -2,13 +2,14 @@
 //
 // The containers of an XPlane file: planes with their name tables, and the
 // stats that events and names carry. Names stand behind the events that use
-// them, so a file is read twice: ReadPlanes() keeps the tables and passes over
-// the events, the second pass has the names at hand and keeps no event.
+// them, so the events of a plane are read when its tables are known; the
+// tables of one plane are in memory at a time, and no event.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -96,6 +97,8 @@ class Stats {
     present_ |= Bit(key);
     values_[static_cast<size_t>(key)] = value;
   }
+  // All that are there, in order of their keys.
+  std::vector<std::pair<StatKey, Stat>> List() const;
   bool Has(StatKey key) const { return (present_ & Bit(key)) != 0; }
   const Stat& operator[](StatKey key) const {
     return values_[static_cast<size_t>(key)];
@@ -119,9 +122,15 @@ struct EventName {
   std::string name;
   std::string display_name;
   std::string stats;  // its XStat messages, each behind its tag and length
-  // Of the reader's names; set on first use.
+  // Set on first use: the number among the reader's names, the kind as a
+  // device event, the stats (see Plane::AddStats).
   mutable StringId id;
-  mutable std::optional<trace::Kind> kind;  // as a device event
+  mutable std::optional<trace::Kind> kind;
+  struct Parsed {
+    std::vector<std::pair<StatKey, Stat>> stats;
+    std::deque<std::string> unpacked;
+  };
+  mutable std::unique_ptr<Parsed> parsed;
 };
 
 struct Plane {
@@ -129,7 +138,6 @@ struct Plane {
   int64_t id = 0;
   uint64_t offset = 0;
   uint64_t lines = 0;
-  bool cut = false;   // the input ends or breaks inside it
   std::string stats;  // as in EventName
   absl::flat_hash_map<int64_t, EventName> event_names;
   absl::flat_hash_map<int64_t, std::string> stat_names;
@@ -139,21 +147,51 @@ struct Plane {
   // are unpacked into `arena`, which must outlive `target`.
   void AddStats(std::string_view messages, Stats& target,
                 std::deque<std::string>& arena) const;
+  // Adds the stats that all events of a name share. They are taken apart once:
+  // a long list must not cost its length at every short event.
+  void AddStats(const EventName& event, Stats& target) const;
   // One XStat message.
   void AddStat(std::string_view message, Stats& target,
                std::deque<std::string>& arena) const;
 };
 
-struct Space {
-  std::vector<Plane> planes;  // in the order of the file
-  uint64_t errors = 0, warnings = 0;
-  std::string first_error;
-  uint64_t bytes = 0;  // of the unpacked input
-};
+// Which tables of a plane somebody asks for.
+enum class Tables : uint8_t { kNone, kStats, kAll };
 
-// The tables of all planes. Damage is counted in `diagnostics` and ends a
-// plane, not the file, where its length says how to go on. Errors: a failing
-// device only.
-Result<Space> ReadPlanes(ByteSource& source, trace::Diagnostics& diagnostics);
+// Reads the tables of one plane after the other and passes over the events.
+class PlaneReader {
+ public:
+  // `wanted` says by the name of a plane what is kept of it. What stands
+  // before the name is kept anyway. Damage is counted in `diagnostics` and
+  // ends a plane, not the file, where its length says how to go on.
+  using Wanted = Tables (*)(std::string_view plane);
+  PlaneReader(ByteSource& source, Wanted wanted,
+              trace::Diagnostics* diagnostics)
+      : stream_(source), wanted_(wanted), diagnostics_(*diagnostics) {}
+
+  // Fills `plane` with the next one; false when there is none.
+  bool Next(Plane& plane);
+
+  // A failing device.
+  const Status& status() const { return stream_.status(); }
+  // When the last plane is read: what the profiler said.
+  uint64_t errors() const { return errors_; }
+  uint64_t warnings() const { return warnings_; }
+  const std::string& first_error() const { return first_error_; }
+  // Of the unpacked input.
+  uint64_t bytes() const { return stream_.offset(); }
+
+ private:
+  void ReadPlane(Plane& plane);
+  void ReadMessage(uint32_t number);
+  void Lost(const protobuf::Damage& damage);
+
+  protobuf::Stream stream_;
+  Wanted wanted_;
+  trace::Diagnostics& diagnostics_;
+  bool whole_ = true;
+  uint64_t errors_ = 0, warnings_ = 0;
+  std::string first_error_;
+};
 
 }  // namespace lamina::ingest::xplane
