@@ -293,6 +293,13 @@ TEST(Inputs, RankOfAName) {
   EXPECT_EQ(RankOfName("trace7.json"), 7);
   EXPECT_EQ(RankOfName("a1b2.json"), std::nullopt);
   EXPECT_EQ(RankOfName("trace.json"), std::nullopt);
+  EXPECT_EQ(RankOfName("d/3.json"), 3);
+  EXPECT_EQ(RankOfName("r2.json.gz"), 2);
+  EXPECT_EQ(RankOfName("worker-5.pt.trace.json"), 5);
+  // Numbers of something else.
+  EXPECT_EQ(RankOfName("rocprof-908.json.gz"), std::nullopt);
+  EXPECT_EQ(RankOfName("4711_results.json"), std::nullopt);
+  EXPECT_EQ(RankOfName("h100-bert.json"), std::nullopt);
 }
 
 TEST(Inputs, RanksOfAList) {

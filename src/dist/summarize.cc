@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <tuple>
@@ -286,6 +287,12 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
   return out;
 }
 
+namespace {
+
+bool IsLetter(char c) { return c >= 'a' && c <= 'z'; }
+
+}  // namespace
+
 std::optional<int64_t> RankOfName(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
   for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -302,13 +309,28 @@ std::optional<int64_t> RankOfName(const std::string& path) {
     if (digits < name.size() && is_digit(name[digits]))
       return number_at(digits);
   }
-  std::optional<int64_t> only;
+  std::optional<size_t> only;
   for (size_t i = 0; i < name.size(); ++i) {
     if (!is_digit(name[i]) || (i > 0 && is_digit(name[i - 1]))) continue;
     if (only) return std::nullopt;
-    only = number_at(i);
+    only = i;
   }
-  return only;
+  if (!only) return std::nullopt;
+  // Other numbers are versions, dates, processes: "rocprof-908",
+  // "4711_results".
+  const size_t word_end =
+      *only > 0 && !IsLetter(name[*only - 1]) ? *only - 1 : *only;
+  size_t word = word_end;
+  while (word > 0 && IsLetter(name[word - 1])) --word;
+  static constexpr std::array<std::string_view, 5> kWords = {
+      "r", "trace", "worker", "gpu", "device"};
+  const auto before = std::string_view(name).substr(word, word_end - word);
+  const size_t end = name.find_first_not_of("0123456789", *only);
+  const bool bare =
+      *only == 0 && (end == std::string::npos || name[end] == '.');
+  if (!bare && std::find(kWords.begin(), kWords.end(), before) == kWords.end())
+    return std::nullopt;
+  return number_at(*only);
 }
 
 }  // namespace lamina::dist

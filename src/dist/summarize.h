@@ -26,7 +26,9 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
                       int64_t rank);
 
 // The rank that a file name speaks of: the number after "rank" ("rank-12",
-// "Rank_3"), else the only number in the name. Nothing for any other name.
+// "Rank_3"), else the only number in the name when it is all of it or stands
+// behind a word that ranks go by ("trace7", "worker-2"). Nothing for any other
+// name.
 std::optional<int64_t> RankOfName(const std::string& path);
 
 }  // namespace lamina::dist
