@@ -12,13 +12,19 @@ void Catalog::Add(Map<T>& map, Key key, T value) {
 }
 
 template <class T>
+const T* Catalog::Seen(const Map<T>& map, uint32_t array, int64_t id) const {
+  if (array >= arrays_.size()) return nullptr;
+  const auto it = map.find(Key(arrays_[array].process, id));
+  return it == map.end() || it->second.since > array ? nullptr
+                                                     : &it->second.value;
+}
+
+template <class T>
 std::optional<T> Catalog::Find(const Map<T>& map, uint32_t array,
                                int64_t id) const {
   const std::shared_lock lock(mutex_);
-  if (array >= arrays_.size()) return std::nullopt;
-  const auto it = map.find(Key(arrays_[array].process, id));
-  if (it == map.end() || it->second.since > array) return std::nullopt;
-  return it->second.value;
+  const T* found = Seen(map, array, id);
+  return found != nullptr ? std::optional<T>(*found) : std::nullopt;
 }
 
 void Catalog::AddAgent(uint32_t process, int64_t handle, const Agent& agent) {
@@ -52,11 +58,13 @@ std::optional<Symbol> Catalog::FindSymbol(uint32_t array, int64_t id) const {
 }
 std::string Catalog::Operation(uint32_t array, int64_t kind,
                                int64_t operation) const {
-  const auto names = Find(operations_, array, kind);
-  if (!names || operation < 0 ||
-      operation >= static_cast<int64_t>(names->size()))
-    return {};
-  return (*names)[static_cast<size_t>(operation)];
+  const std::shared_lock lock(mutex_);
+  // One name is copied, not the list: there may be as many as look-ups.
+  const auto* names = Seen(operations_, array, kind);
+  return names != nullptr && operation >= 0 &&
+                 operation < static_cast<int64_t>(names->size())
+             ? (*names)[static_cast<size_t>(operation)]
+             : std::string();
 }
 std::string Catalog::Message(uint32_t array, int64_t id) const {
   return Find(messages_, array, id).value_or(std::string());

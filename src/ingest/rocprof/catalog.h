@@ -74,6 +74,9 @@ class Catalog {
   using Map = absl::flat_hash_map<Key, Entry<T>>;
   template <class T>
   void Add(Map<T>& map, Key key, T value);
+  // Null when the array does not see it; for holders of the lock.
+  template <class T>
+  const T* Seen(const Map<T>& map, uint32_t array, int64_t id) const;
   template <class T>
   std::optional<T> Find(const Map<T>& map, uint32_t array, int64_t id) const;
 
