@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sqlite3.h>
 
+#include "base/byte_source.h"
 #include "base/text.h"
 
 namespace lamina::ingest {
@@ -17,6 +18,8 @@ namespace {
 constexpr int kMaxValueBytes = 16 << 20;
 // The smallest row of a table takes this much of its page.
 constexpr uint64_t kMinRowBytes = 4;
+// How often a reader may go over all of a file.
+constexpr uint64_t kPasses = 3;
 
 std::string Quoted(std::string_view name) {
   std::string out = "\"";
@@ -25,6 +28,15 @@ std::string Quoted(std::string_view name) {
     out += c;
   }
   out += '"';
+  return out;
+}
+
+// ASCII letters in lower case, as SQLite compares names.
+std::string Lower(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
   return out;
 }
 
@@ -83,9 +95,9 @@ bool DatabaseTable::Has(std::string_view column) const {
 // --------------------------------------------------------------------------
 
 Rows::Rows(sqlite3* connection, const DatabaseTable* table,
-           std::initializer_list<std::string_view> columns, uint64_t limit,
+           std::initializer_list<std::string_view> columns, uint64_t* rows_left,
            std::string_view condition)
-    : connection_(connection), limit_(limit) {
+    : connection_(connection), rows_left_(rows_left) {
   if (table == nullptr) return;
   std::string sql = "SELECT ";
   for (const std::string_view column : columns) {
@@ -107,8 +119,13 @@ bool Rows::Next() {
   if (statement_ == nullptr || !damage_.empty()) return false;
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) {
-    // A page that is its own child would go on for ever.
-    if (++count_ <= limit_) return true;
+    ++count_;
+    // A page that is its own child would go on for ever, and tables that share
+    // their pages would be read as often as there are names for them.
+    if (*rows_left_ > 0) {
+      --*rows_left_;
+      return true;
+    }
     damage_ = "the table has more rows than the file has room for";
   } else if (code != SQLITE_DONE) {
     damage_ = sqlite3_errmsg(connection_);
@@ -204,6 +221,12 @@ Database::~Database() { sqlite3_close_v2(connection_); }
 
 Status Database::Begin(std::string_view head, uint64_t file_bytes) {
   file_bytes_ = file_bytes;
+  rows_left_ = kPasses * file_bytes / kMinRowBytes;
+  if (DetectPacking(head) != Packing::kPlain) {
+    return Fail(InputErrorAt(name_, 0,
+                             "is a packed database, which cannot be read",
+                             "unpack it first"));
+  }
   if (head.size() < 100 || !head.starts_with(kSqliteMagic)) {
     return Fail(InputErrorAt(name_, 0, "is no SQLite database",
                              "give the database that the profiler wrote"));
@@ -261,28 +284,27 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
       if (keys != 1) table.primary_key.clear();
     }
     sqlite3_finalize(info);
-    if (!table.columns.empty()) tables_.push_back(std::move(table));
+    if (table.columns.empty()) continue;
+    places_.try_emplace(Lower(name), tables_.size());
+    tables_.push_back(std::move(table));
   }
   return {};
 }
 
 const DatabaseTable* Database::Find(std::string_view table) const {
-  for (const DatabaseTable& known : tables_) {
-    if (EqualsIgnoringCase(known.name, table)) return &known;
-  }
-  return nullptr;
+  const auto it = places_.find(Lower(table));
+  return it == places_.end() ? nullptr : &tables_[it->second];
 }
 
 Rows Database::Scan(const DatabaseTable* table,
                     std::initializer_list<std::string_view> columns) const {
-  return {connection_, table, columns, file_bytes_ / kMinRowBytes};
+  return {connection_, table, columns, &rows_left_};
 }
 
 std::unique_ptr<Rows> Database::Lookup(
     const DatabaseTable* table, std::initializer_list<std::string_view> columns,
     std::string_view key) const {
-  return std::make_unique<Rows>(connection_, table, columns,
-                                file_bytes_ / kMinRowBytes, key);
+  return std::make_unique<Rows>(connection_, table, columns, &rows_left_, key);
 }
 
 }  // namespace lamina::ingest

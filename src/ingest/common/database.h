@@ -7,6 +7,7 @@
 // early and is remembered; it never ends the run.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -37,7 +38,7 @@ struct DatabaseTable {
 class Rows {
  public:
   Rows(sqlite3* connection, const DatabaseTable* table,
-       std::initializer_list<std::string_view> columns, uint64_t limit,
+       std::initializer_list<std::string_view> columns, uint64_t* rows_left,
        std::string_view condition = {});
   ~Rows();
   Rows(const Rows&) = delete;
@@ -64,7 +65,7 @@ class Rows {
  private:
   sqlite3* connection_;
   sqlite3_stmt* statement_ = nullptr;
-  uint64_t limit_;
+  uint64_t* rows_left_;  // of all passes over the file
   uint64_t count_ = 0;
   std::string damage_;
 };
@@ -106,8 +107,10 @@ class Database {
   std::string name_;
   uint64_t file_bytes_ = 0;
   uint64_t missing_bytes_ = 0;
+  mutable uint64_t rows_left_ = 0;
   sqlite3* connection_ = nullptr;
   std::vector<DatabaseTable> tables_;
+  absl::flat_hash_map<std::string, size_t> places_;  // by name, lower case
 };
 
 }  // namespace lamina::ingest

@@ -151,5 +151,32 @@ TEST(Database, SurvivesDamageAnywhere) {
   }
 }
 
+// Tables that share their pages would be read as often as there are names.
+TEST(Database, TablesThatShareTheirPagesAreNotReadForEver) {
+  std::string statements = "CREATE TABLE t(a);";
+  for (int i = 0; i < 2000; ++i)
+    statements += "INSERT INTO t VALUES (" + std::to_string(i) + ");";
+  statements += "PRAGMA writable_schema = ON;";
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "u" + std::to_string(i);
+    statements += "INSERT INTO sqlite_master SELECT 'table', '" + name +
+                  "', '" + name + "', rootpage, 'CREATE TABLE " + name +
+                  "(a)' FROM sqlite_master WHERE name = 't';";
+  }
+  const std::string bytes = MakeDatabase(statements);
+  const auto database = Open(bytes);
+  ASSERT_EQ(database->tables().size(), 1001u);
+  uint64_t count = 0;
+  uint64_t damaged = 0;
+  for (const DatabaseTable& table : database->tables()) {
+    Rows rows = database->Scan(&table, {"a"});
+    while (rows.Next()) ++count;
+    damaged += !rows.damage().empty();
+  }
+  EXPECT_GT(count, 2000u);
+  EXPECT_LE(count, bytes.size());
+  EXPECT_GT(damaged, 0u);
+}
+
 }  // namespace
 }  // namespace lamina::ingest
