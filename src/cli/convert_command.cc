@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina convert: any trace in the form that a viewer or another tool reads.
+#include <filesystem>
 #include <fmt/core.h>
 
 #include "base/byte_sink.h"
@@ -54,8 +55,9 @@ Result<int> RunConvert(const Options& options, Common& common) {
       emit::perfetto::Extras extras;
       extras.args_of_slices = !options.no_args;
       written = emit::perfetto::WriteTrace(trace, extras, *sink);
-    } else if (trace.info.format == "kineto" && options.trace != "-") {
-      // A copy keeps every argument.
+    } else if (trace.info.format == "kineto" &&
+               std::filesystem::is_regular_file(options.trace)) {
+      // A copy keeps every argument. What a pipe gave is gone.
       LAMINA_ASSIGN(const auto source, OpenByteSource(options.trace));
       LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {}));
     } else {

@@ -2,6 +2,7 @@
 #include "engine/report_file.h"
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "analysis/analyses.h"
@@ -61,7 +62,10 @@ Value CellOf(const Json& json, ColumnType type) {
 }  // namespace
 
 Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
-  if (path == "-") return std::optional<ResultSet>();
+  // The bytes of a pipe come once, and belong to whoever reads a trace.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    return std::optional<ResultSet>();
   LAMINA_ASSIGN(const std::string head, ReadHead(path, kHead));
   if (!IsReport(head)) return std::optional<ResultSet>();
   LAMINA_ASSIGN(const std::string text, ReadAll(path, kMaxReport));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/ingest.h"
 
-#include <filesystem>
 #include <vector>
 
-#include "base/byte_source.h"
+#include "ingest/common/database.h"
 
 #define LAMINA_FORMAT(name)        \
   namespace lamina::ingest::name { \
@@ -26,27 +25,25 @@ std::span<const FormatInfo> Formats() {
 
 Result<trace::Trace> ReadTrace(const std::string& path,
                                const ReadOptions& options) {
-  Probe probe;
-  probe.path = path;
-  std::error_code ignored;
-  probe.directory = std::filesystem::is_directory(path, ignored);
-  // Standard input cannot be read twice; it holds the format of most traces.
-  const bool piped = path == "-";
-  if (!probe.directory && !piped) {
-    LAMINA_ASSIGN(probe.head, ReadHead(path, kHeadBytes));
+  Input input(path);
+  LAMINA_TRY(input.Look());
+  if (input.piped() && input.head().starts_with(kSqliteMagic)) {
+    return Fail(InputError(path,
+                           "this is a database, which cannot be read from a "
+                           "pipe",
+                           "give the database file itself"));
   }
   const FormatInfo* best = nullptr;
   int best_score = 0;
   for (const FormatInfo& format : Formats()) {
-    const int score =
-        piped ? (format.name == "kineto" ? 1 : 0) : format.sniff(probe);
+    const int score = format.sniff(input);
     if (score > best_score) {
       best = &format;
       best_score = score;
     }
   }
   if (best == nullptr) {
-    if (probe.directory) {
+    if (input.directory()) {
       return Fail(InputError(path, "is a directory, expected a trace file",
                              "name one file inside it"));
     }
@@ -54,12 +51,12 @@ Result<trace::Trace> ReadTrace(const std::string& path,
         InputErrorAt(path, 0, "is no trace that lamina knows",
                      "give the file that the profiler wrote (lamina list "
                      "formats)");
-    const size_t first = probe.head.find_first_not_of(" \t\r\n");
-    if (first != std::string::npos && probe.head[first] == '<')
+    const size_t first = input.head().find_first_not_of(" \t\r\n");
+    if (first != std::string::npos && input.head()[first] == '<')
       error.hint = "this looks like HTML: download the trace file itself";
     return Fail(error);
   }
-  LAMINA_ASSIGN(trace::Trace trace, best->read(path, options));
+  LAMINA_ASSIGN(trace::Trace trace, best->read(input, options));
   trace.info.format_lacks = best->lacks;
   return trace;
 }

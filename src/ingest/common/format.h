@@ -11,17 +11,11 @@
 
 #include "base/status.h"
 #include "base/timer.h"
+#include "ingest/common/input.h"
 #include "trace/trace.h"
 
 namespace lamina::ingest {
 
-// What is known of an input before a reader is chosen.
-struct Probe {
-  std::string path;
-  bool directory = false;
-  std::string head;  // first bytes after unpacking, up to kHeadBytes
-};
-inline constexpr size_t kHeadBytes = size_t{64} << 10;
 
 struct ReadOptions {
   int threads = 1;
@@ -38,9 +32,8 @@ struct FormatInfo {
   std::string_view gives;  // what the model gets from it
   // How well the input fits: 0 not at all, 100 beyond doubt. Looks at the
   // content, never at the name alone.
-  int (*sniff)(const Probe& probe);
-  Result<trace::Trace> (*read)(const std::string& path,
-                               const ReadOptions& options);
+  int (*sniff)(const Input& input);
+  Result<trace::Trace> (*read)(Input& input, const ReadOptions& options);
   // What no recording of this format can tell; a row of trace_health.
   std::string_view lacks = {};
 };

@@ -11,6 +11,7 @@
 #include "base/json/scan.h"
 #include "base/json/stream.h"
 #include "ingest/common/format.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/common/record_reader.h"
 #include "ingest/common/recording.h"
 #include "ingest/kineto/event_parser.h"
@@ -92,9 +93,9 @@ class DocumentRouter final : public json::Router {
 };
 
 // {"traceEvents": ... or [{"ph": ...: enough of an event must be in sight.
-int Sniff(const Probe& probe) {
-  if (probe.directory) return 0;
-  const std::string& head = probe.head;
+int Sniff(const Input& input) {
+  if (input.directory()) return 0;
+  const std::string& head = input.head();
   size_t first = head.find_first_not_of(" \t\r\n");
   if (head.starts_with("\xEF\xBB\xBF"))
     first = head.find_first_not_of(" \t\r\n", 3);
@@ -109,8 +110,8 @@ int Sniff(const Probe& probe) {
   return 5;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  LAMINA_ASSIGN(auto source, OpenByteSource(path));
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  LAMINA_ASSIGN(auto source, input.Open());
   return ReadKineto(std::move(source), options);
 }
 
@@ -136,11 +137,11 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (!router.any_records()) {
-    return Fail(InputError(path,
-                           "the JSON document has no list of events "
-                           "(\"traceEvents\")",
-                           "give a trace of torch.profiler or another Chrome "
-                           "trace"));
+    return Fail(NothingRead(trace,
+                            "the JSON document has no list of events "
+                            "(\"traceEvents\")",
+                            "give a trace of torch.profiler or another Chrome "
+                            "trace"));
   }
   const bool nothing = trace.slices.size() == 0 && trace.flows.size() == 0 &&
                        trace.instants.size() == 0 && trace.counters.size() == 0;
@@ -149,18 +150,9 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
     if (trace.info.events > 0) {
       why = fmt::format("none of the {} events can be used", trace.info.events);
     }
-    uint64_t offset = 0;
-    for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
-      if (d.effect != trace::Effect::kLost) continue;
-      why += " (" + d.text;
-      if (why.ends_with('.')) why.pop_back();
-      why += ')';
-      if (!d.first_offsets.empty()) offset = d.first_offsets[0];
-      break;
-    }
-    return Fail(InputErrorAt(path, offset, why,
-                             "record the trace again and let the profiler "
-                             "finish writing"));
+    return Fail(NothingRead(trace, std::move(why),
+                            "record the trace again and let the profiler "
+                            "finish writing"));
   }
   return trace;
 }

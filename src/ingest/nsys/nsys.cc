@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/byte_source.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/reader.h"
 #include "ingest/nsys/recording.h"
@@ -33,26 +34,27 @@ bool IsExport(const Database& database) {
 
 // The format of a recording is not public: a binary file that no reader knows,
 // with a name that the recorder gives.
-bool IsRecording(const Probe& probe) {
+bool IsRecording(const Input& input) {
   for (const std::string_view end : {".nsys-rep", ".qdrep"}) {
-    if (probe.path.ends_with(end) && !probe.head.starts_with(kSqliteMagic))
-      return probe.head.find('\0') != std::string::npos;
+    if (input.path().ends_with(end) && !input.head().starts_with(kSqliteMagic))
+      return input.head().find('\0') != std::string::npos;
   }
   return false;
 }
 
-int Sniff(const Probe& probe) {
-  if (probe.directory) return 0;
-  if (IsBlank(probe.head)) return 4;
-  if (IsRecording(probe)) return 3;
-  if (!probe.head.starts_with(kSqliteMagic)) return 0;
+int Sniff(const Input& input) {
+  if (input.directory()) return 0;
+  if (IsBlank(input.head())) return 4;
+  if (IsRecording(input)) return 3;
+  if (!input.head().starts_with(kSqliteMagic)) return 0;
   // Any database: this reader says what is missing.
-  const auto database = Database::Open(probe.path);
+  const auto database = Database::Open(input.path());
   return database && IsExport(**database) ? 95 : 4;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  LAMINA_ASSIGN(const std::string head, ReadHead(path, kHeadBytes));
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  const std::string& path = input.path();
+  const std::string& head = input.head();
   if (IsBlank(head)) {
     return Fail(InputErrorAt(path, 0,
                              "the file begins with an empty page: an "
@@ -79,6 +81,12 @@ Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
 Result<trace::Trace> ReadNsys(const Database& database,
                               const ReadOptions& options) {
   const std::string& path = database.name();
+  if (!IsExport(database) && database.missing_bytes() > 0) {
+    return Fail(InputErrorAt(path, database.file_bytes(),
+                             "the database is cut off here, and no table of a "
+                             "trace is left",
+                             "copy or export it again"));
+  }
   if (!IsExport(database)) {
     return Fail(InputError(path,
                            "the SQLite database is no trace that lamina knows",
@@ -120,8 +128,8 @@ Result<trace::Trace> ReadNsys(const Database& database,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (trace.slices.size() == 0) {
-    return Fail(InputError(path, "the export has no kernel, call or range",
-                           "record with nsys profile --trace=cuda,nvtx"));
+    return Fail(NothingRead(trace, "the export has no kernel, call or range",
+                            "record with nsys profile --trace=cuda,nvtx"));
   }
   return trace;
 }

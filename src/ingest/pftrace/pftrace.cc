@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/protobuf/stream.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/pftrace/events.h"
 #include "ingest/pftrace/reader.h"
 #include "ingest/pftrace/sequences.h"
@@ -357,17 +358,9 @@ Result<trace::Trace> ReadPftrace(std::unique_ptr<ByteSource> source,
   trace::Trace trace = builder.Finish(options.threads);
   if (trace.slices.size() == 0 && trace.instants.size() == 0 &&
       trace.counters.size() == 0) {
-    uint64_t offset = 0;
-    std::string why =
-        fmt::format("none of the {} packets is a track event", packets);
-    for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
-      if (d.effect != Effect::kLost) continue;
-      why += " (" + d.text.substr(0, d.text.size() - 1) + ")";
-      if (!d.first_offsets.empty()) offset = d.first_offsets[0];
-      break;
-    }
-    return Fail(InputErrorAt(path, offset, why,
-                             "record with track events or GPU stages"));
+    return Fail(NothingRead(
+        trace, fmt::format("none of the {} packets is a track event", packets),
+        "record with track events or GPU stages"));
   }
   return trace;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ingest/common/database_trace.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/rocpd/reader.h"
 #include "ingest/rocpd/run_tables.h"
 
@@ -18,16 +19,16 @@ bool IsRocpd(const Database& database) {
   });
 }
 
-int Sniff(const Probe& probe) {
-  if (probe.directory || !probe.head.starts_with(kSqliteMagic)) return 0;
-  const auto database = Database::Open(probe.path);
+int Sniff(const Input& input) {
+  if (input.directory() || !input.head().starts_with(kSqliteMagic)) return 0;
+  const auto database = Database::Open(input.path());
   // An rpd database has a table of metadata, too.
   return database && IsRocpd(**database) && !(*database)->Has("rocpd_op") ? 97
                                                                           : 0;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  LAMINA_ASSIGN(const auto database, Database::Open(path));
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  LAMINA_ASSIGN(const auto database, Database::Open(input.path()));
   return ReadRocpd(*database, options);
 }
 
@@ -55,9 +56,9 @@ Result<trace::Trace> ReadRocpd(const Database& database,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (trace.slices.size() == 0) {
-    return Fail(InputError(database.name(),
-                           "the database has no kernel, copy, call or range",
-                           "record with rocprofv3 --runtime-trace"));
+    return Fail(NothingRead(trace,
+                            "the database has no kernel, copy, call or range",
+                            "record with rocprofv3 --runtime-trace"));
   }
   rocm::NoteMissing(trace);
   return trace;

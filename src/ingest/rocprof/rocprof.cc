@@ -8,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/common/record_reader.h"
 #include "ingest/common/rocm.h"
 #include "ingest/common/rocm_agent.h"
@@ -201,9 +202,9 @@ class DocumentRouter final : public json::Router {
   bool any_records_ = false;
 };
 
-int Sniff(const Probe& probe) {
-  if (probe.directory) return 0;
-  const std::string& head = probe.head;
+int Sniff(const Input& input) {
+  if (input.directory()) return 0;
+  const std::string& head = input.head();
   const size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || head[first] != '{') return 0;
   // The first key of the document.
@@ -215,8 +216,8 @@ int Sniff(const Probe& probe) {
              : 0;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  LAMINA_ASSIGN(auto source, OpenByteSource(path));
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  LAMINA_ASSIGN(auto source, input.Open());
   return ReadRocprof(std::move(source), options);
 }
 
@@ -245,16 +246,17 @@ Result<trace::Trace> ReadRocprof(std::unique_ptr<ByteSource> source,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (!router.any_records()) {
-    return Fail(InputError(path,
-                           "the JSON document has no records of rocprofv3 "
-                           "(\"buffer_records\")",
-                           "record with rocprofv3 --runtime-trace "
-                           "--output-format json"));
+    return Fail(NothingRead(trace,
+                            "the JSON document has no records of rocprofv3 "
+                            "(\"buffer_records\")",
+                            "record with rocprofv3 --runtime-trace "
+                            "--output-format json"));
   }
   if (trace.slices.size() == 0) {
-    return Fail(InputError(path, "the file has no kernel, copy, call or range",
-                           "record with rocprofv3 --runtime-trace "
-                           "--output-format json"));
+    return Fail(NothingRead(trace,
+                            "the file has no kernel, copy, call or range",
+                            "record with rocprofv3 --runtime-trace "
+                            "--output-format json"));
   }
   rocm::NoteMissing(trace);
   return trace;

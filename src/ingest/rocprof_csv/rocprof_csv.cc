@@ -10,6 +10,7 @@
 #include "base/csv_reader.h"
 #include "base/decimal.h"
 #include "ingest/common/filler.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/common/rocm.h"
 #include "ingest/rocprof_csv/reader.h"
 #include "ingest/rocprof_csv/tables.h"
@@ -341,26 +342,29 @@ TableKind KindOfHead(std::string_view head) {
   return sheet.Open() ? sheet.kind() : TableKind::kNone;
 }
 
-int Sniff(const Probe& probe) {
-  if (!probe.directory)
-    return KindOfHead(probe.head) != TableKind::kNone ? 90 : 0;
-  for (const std::string& file : FilesOf(probe.path)) {
+int Sniff(const Input& input) {
+  if (!input.directory())
+    return KindOfHead(input.head()) != TableKind::kNone ? 90 : 0;
+  for (const std::string& file : FilesOf(input.path())) {
     const auto head = ReadHead(file, kHeadBytes);
     if (head && KindOfHead(*head) != TableKind::kNone) return 60;
   }
   return 0;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
   std::vector<std::unique_ptr<ByteSource>> sources;
-  for (const std::string& file : FilesOf(path)) {
+  if (!input.directory()) {
+    LAMINA_ASSIGN(auto source, input.Open());
+    sources.push_back(std::move(source));
+    return ReadCsvFiles(input.path(), std::move(sources), options);
+  }
+  for (const std::string& file : FilesOf(input.path())) {
     auto source = OpenByteSource(file);
     // An empty file in a folder is a table without rows.
-    if (!source && file != path) continue;
-    if (!source) return Fail(std::move(source).error());
-    sources.push_back(std::move(*source));
+    if (source) sources.push_back(std::move(*source));
   }
-  return ReadCsvFiles(path, std::move(sources), options);
+  return ReadCsvFiles(input.path(), std::move(sources), options);
 }
 
 }  // namespace
@@ -397,9 +401,10 @@ Result<trace::Trace> ReadCsvFiles(
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (trace.slices.size() == 0) {
-    return Fail(InputError(name, "no kernel, copy, call or range in the table",
-                           "give the folder that rocprofv3 wrote, or its "
-                           "kernel_trace.csv"));
+    return Fail(NothingRead(trace,
+                            "no kernel, copy, call or range in the table",
+                            "give the folder that rocprofv3 wrote, or its "
+                            "kernel_trace.csv"));
   }
   rocm::NoteMissing(trace);
   return trace;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ingest/common/database_trace.h"
 #include "ingest/common/id_table.h"
+#include "ingest/common/nothing_read.h"
 #include "ingest/common/rocm.h"
 #include "ingest/common/text_table.h"
 #include "ingest/rpd/reader.h"
@@ -256,14 +257,14 @@ bool IsRpd(const Database& database) {
   return database.Has("rocpd_op") && database.Has("rocpd_api");
 }
 
-int Sniff(const Probe& probe) {
-  if (probe.directory || !probe.head.starts_with(kSqliteMagic)) return 0;
-  const auto database = Database::Open(probe.path);
+int Sniff(const Input& input) {
+  if (input.directory() || !input.head().starts_with(kSqliteMagic)) return 0;
+  const auto database = Database::Open(input.path());
   return database && IsRpd(**database) ? 97 : 0;
 }
 
-Result<trace::Trace> Read(const std::string& path, const ReadOptions& options) {
-  LAMINA_ASSIGN(const auto database, Database::Open(path));
+Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
+  LAMINA_ASSIGN(const auto database, Database::Open(input.path()));
   return ReadRpd(*database, options);
 }
 
@@ -282,9 +283,9 @@ Result<trace::Trace> ReadRpd(const Database& database,
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);
   if (trace.slices.size() == 0) {
-    return Fail(InputError(database.name(),
-                           "the database has no kernel, copy, call or range",
-                           "record with runTracer.sh"));
+    return Fail(NothingRead(trace,
+                            "the database has no kernel, copy, call or range",
+                            "record with runTracer.sh"));
   }
   rocm::NoteMissing(trace);
   return trace;

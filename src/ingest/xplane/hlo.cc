@@ -21,28 +21,19 @@ constexpr int kMaxDepth = 16;
 struct ElementType {
   std::string_view name;
   int bits;
-  bool is_float;
 };
 
 // By the numbers of xla_data.proto.
 constexpr std::array<ElementType, 34> kElementTypes = {{
-    {"", 0, false},          {"pred", 8, false},
-    {"s8", 8, false},        {"s16", 16, false},
-    {"s32", 32, false},      {"s64", 64, false},
-    {"u8", 8, false},        {"u16", 16, false},
-    {"u32", 32, false},      {"u64", 64, false},
-    {"f16", 16, true},       {"f32", 32, true},
-    {"f64", 64, true},       {"tuple", 0, false},
-    {"opaque", 0, false},    {"c64", 64, true},
-    {"bf16", 16, true},      {"token", 0, false},
-    {"c128", 128, true},     {"f8e5m2", 8, true},
-    {"f8e4m3fn", 8, true},   {"s4", 4, false},
-    {"u4", 4, false},        {"f8e4m3b11fnuz", 8, true},
-    {"f8e5m2fnuz", 8, true}, {"f8e4m3fnuz", 8, true},
-    {"s2", 2, false},        {"u2", 2, false},
-    {"f8e4m3", 8, true},     {"f8e3m4", 8, true},
-    {"s1", 1, false},        {"u1", 1, false},
-    {"f4e2m1fn", 4, true},   {"f8e8m0fnu", 8, true},
+    {"", 0},           {"pred", 8},       {"s8", 8},     {"s16", 16},
+    {"s32", 32},       {"s64", 64},       {"u8", 8},     {"u16", 16},
+    {"u32", 32},       {"u64", 64},       {"f16", 16},   {"f32", 32},
+    {"f64", 64},       {"tuple", 0},      {"opaque", 0}, {"c64", 64},
+    {"bf16", 16},      {"token", 0},      {"c128", 128}, {"f8e5m2", 8},
+    {"f8e4m3fn", 8},   {"s4", 4},         {"u4", 4},     {"f8e4m3b11fnuz", 8},
+    {"f8e5m2fnuz", 8}, {"f8e4m3fnuz", 8}, {"s2", 2},     {"u2", 2},
+    {"f8e4m3", 8},     {"f8e3m4", 8},     {"s1", 1},     {"u1", 1},
+    {"f4e2m1fn", 4},   {"f8e8m0fnu", 8},
 }};
 
 void AddIntegers(const Field& field, std::vector<int64_t>& out) {
@@ -355,10 +346,6 @@ void ParseComputation(std::string_view bytes, HloModule& module) {
 std::string_view ElementTypeName(uint32_t type) {
   return type < kElementTypes.size() ? kElementTypes[type].name
                                      : std::string_view();
-}
-
-bool IsFloatType(uint32_t type) {
-  return type < kElementTypes.size() && kElementTypes[type].is_float;
 }
 
 double HloShape::Elements() const {

@@ -32,7 +32,6 @@ struct HloShape {
 
 // "bf16"; "" for a number that is not known.
 std::string_view ElementTypeName(uint32_t type);
-bool IsFloatType(uint32_t type);
 
 struct HloWindowDim {
   int64_t size = 0, stride = 1, padding_low = 0, padding_high = 0;

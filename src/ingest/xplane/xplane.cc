@@ -4,6 +4,7 @@
 // PyTorch/XLA. See README.md in this folder for the format.
 #include <absl/container/flat_hash_set.h>
 
+#include "ingest/common/nothing_read.h"
 #include "ingest/xplane/lines.h"
 #include "ingest/xplane/programs.h"
 #include "ingest/xplane/reader.h"
@@ -205,21 +206,6 @@ Status ReadEvents(const OpenSource& open, const ReadOptions& options,
   return stream.status();
 }
 
-// Why a file gave no event.
-Error NothingRead(const trace::Trace& trace) {
-  uint64_t offset = 0;
-  std::string why = "the profile has no event";
-  for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
-    if (d.effect != Effect::kLost) continue;
-    why += " (" + d.text.substr(0, d.text.size() - 1) + ")";
-    if (!d.first_offsets.empty()) offset = d.first_offsets[0];
-    break;
-  }
-  return InputErrorAt(trace.info.file, offset, why,
-                      "record again and wait until the profiler has written "
-                      "the file");
-}
-
 Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
   // Names stand behind the events that use them: the bytes are read twice.
   LAMINA_TRY(input.Keep());
@@ -255,13 +241,20 @@ Result<trace::Trace> ReadXplane(const OpenSource& open,
   trace::Trace trace = builder.Finish(options.threads);
   trace.info.events = lines.events();
   if (trace.slices.size() == 0 && trace.instants.size() == 0)
-    return Fail(NothingRead(trace));
+    return Fail(NothingRead(trace, "the profile has no event",
+                            "record again and wait until the profiler has "
+                            "written the file"));
   return trace;
 }
 
 FormatInfo Format() {
-  return {"xplane", "XLA profiler .xplane.pb",
-          "HLO ops, FLOPs, scopes, kernels", &Sniff, &Read};
+  return {"xplane",
+          "XLA profiler .xplane.pb",
+          "HLO ops, FLOPs, scopes, kernels",
+          &Sniff,
+          &Read,
+          "values of arguments; the time of loops on GPUs, whose kernels name "
+          "the instruction inside; occupancy on ROCm."};
 }
 
 }  // namespace lamina::ingest::xplane
