@@ -23,7 +23,8 @@ Result<Trace> ReadText(const std::string& text, int threads = 2) {
   std::ofstream(path, std::ios::binary) << text;
   ReadOptions options;
   options.threads = threads;
-  auto trace = Format().read(path.string(), options);
+  Input input(path.string());
+  auto trace = Format().read(input, options);
   std::filesystem::remove(path);
   return trace;
 }
