@@ -61,6 +61,28 @@ Note MakeNote(Severity severity, std::string id, std::string text) {
   return note;
 }
 
+// A bound above what was measured cannot be one: the sizes or the device are
+// not those of the trace.
+std::optional<Note> MoreThanMeasured(const Candidates& found) {
+  std::vector<std::string> names;
+  for (const Candidate& c : found.list) {
+    if (c.more_than_measured) names.push_back(c.name);
+  }
+  if (names.empty()) return std::nullopt;
+  Note note = MakeNote(
+      Severity::kWarning, "more_than_measured",
+      fmt::format(
+          "At {} the bytes of {} {} ({}) need longer than the trace measured "
+          "for {} nodes: the sizes (--bind) or the device (--device) are not "
+          "those of the trace.",
+          found.memory.Text(), names.size(),
+          names.size() == 1 ? "candidate" : "candidates",
+          Joined(names, ", ", 4), names.size() == 1 ? "its" : "their"));
+  for (const std::string& name : names)
+    note.evidence.push_back({"candidates", "candidate", name, {}});
+  return note;
+}
+
 }  // namespace
 
 ResultSet CandidateTables(const Candidates& found, const std::string& file,
@@ -102,6 +124,9 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
          "the fused kernel needs at least.",
          Shown::kHidden},
         {"lookup", ColumnType::kText, "found or not_found.", Shown::kHidden},
+        {"match", ColumnType::kText,
+         "sure, or possible: a condition that a dump cannot show.",
+         Shown::kHidden},
         {"rule", ColumnType::kText, "Known rule.", Shown::kHidden},
         {"contains", ColumnType::kText, "Known rules it goes beyond.",
          Shown::kHidden},
@@ -120,9 +145,22 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
                   {"score", ColumnType::kReal, "1: every word fits."},
                   {"evidence", ColumnType::kText, "Where it is defined."},
                   {"test", ColumnType::kText, "A test of it."}}});
+  Table places(
+      {"candidate_places",
+       "Where each candidate stands.",
+       {{"candidate", ColumnType::kText, "Candidate."},
+        {"layer", ColumnType::kText, "Layer of the last node."},
+        {"nodes", ColumnType::kText, "Its nodes, in order."},
+        {"measured_us", ColumnType::kTime,
+         "Kernel time of them per step; empty without a trace."},
+        {"line", ColumnType::kInt, "Line of the first one in the dump."}}});
   size_t rank = 0;
   for (const Candidate& c : found.list) {
     if (++rank > top) break;
+    for (const CandidatePlace& place : c.places) {
+      places.Add(c.name, place.layer, place.nodes, place.measured_ns,
+                 place.line);
+    }
     const double layers = static_cast<double>(std::max<size_t>(c.layers, 1));
     std::optional<int64_t> per_layer;
     if (c.saving_ns)
@@ -133,7 +171,8 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
               KernelNames(c), c.launches, c.bytes,
               static_cast<double>(c.launches) / layers,
               static_cast<double>(c.bytes) / layers, c.measured_ns, per_layer,
-              c.claim, IsFound(c) ? "found" : "not_found", c.rule, c.contains,
+              c.claim, IsFound(c) ? "found" : "not_found",
+              c.possible ? "possible" : "sure", c.rule, c.contains,
               Joined(c.anchors, " ", kShownAnchors), c.first_line,
               Joined(c.strengths, "; ", 99), Joined(c.weaknesses, "; ", 99),
               Joined(c.risks, "; ", 99), c.pattern);
@@ -145,6 +184,7 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
   }
   (void)file;
   out.tables.push_back(std::move(table));
+  out.tables.push_back(std::move(places));
   out.tables.push_back(std::move(kernels));
   if (found.list.size() > top) {
     out.notes.push_back(
@@ -157,15 +197,18 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
         MakeNote(Severity::kWarning, "search_bounded",
                  "The search reached its bound: candidates may be missing."));
   }
+  if (auto note = MoreThanMeasured(found))
+    out.notes.push_back(*std::move(note));
   std::string text =
       found.measured
           ? "Savings are bounds: measured kernel time less what a fused kernel "
-            "needs at least at 3.35 TB/s"
+            "needs at least at " +
+                found.memory.Text()
           : fmt::format(
-                "Savings are estimates with {} us per launch and 3.35 "
-                "TB/s; a step is estimated at {}",
+                "Savings are estimates with {} us per launch and {}; a step is "
+                "estimated at {}",
                 FormatDouble(static_cast<double>(kLaunchNs) / 1000),
-                HumanTime(found.step_ns));
+                found.memory.Text(), HumanTime(found.step_ns));
   if (!found.assumed.empty()) text += ", for " + Joined(found.assumed, ", ", 8);
   out.notes.push_back(MakeNote(Severity::kInfo, "claim", text + "."));
   out.notes.push_back(MakeNote(

@@ -53,6 +53,7 @@ class Finder {
         options_(options),
         layers_(graph::FindLayers(graph, *options.groups)) {
     out_.measured = options.measured != nullptr;
+    out_.memory = options.memory;
     bindings_ = ReferenceBindings(graph, options.bindings, &out_.assumed);
     std::vector<NodeId> all;
     for (const NodeId id : graph.nodes()) {
@@ -61,10 +62,10 @@ class Finder {
       ops_here_.insert(graph.op(id));
     }
     const Traffic whole = Separate(graph, *options.ops, all, bindings_);
-    out_.step_ns =
-        options.measured != nullptr
-            ? options.measured->step_ns
-            : EstimateNs(static_cast<int64_t>(whole.kernels), whole.bytes());
+    out_.step_ns = options.measured != nullptr
+                       ? options.measured->step_ns
+                       : EstimateNs(static_cast<int64_t>(whole.kernels),
+                                    whole.bytes(), options.memory);
     min_layers_ = options.min_layers > 0
                       ? options.min_layers
                       : std::max<size_t>(2, layers_.layers.size() / 2);
@@ -229,7 +230,7 @@ class Finder {
       c.risks.push_back(fmt::format("guard '{}' ({}): {}", guard.id,
                                     graph::Name(guard.visible), guard.text));
     }
-    (void)possible;
+    c.possible = possible;
     if (unknowable) {
       c.recommendation = "defer";
       c.risks.emplace_back(
@@ -418,6 +419,7 @@ class Finder {
       const NodeId last = nodes.back();
       c.anchors.emplace_back(graph_[last].name);
       const graph::Place place = layers_.PlaceOf(last);
+      c.places.push_back(PlaceAt(nodes));
       if (place < 0 || place == graph::kEpilogue) continue;
       layers.insert(place);
       numbers.insert(layers_.layers[static_cast<size_t>(place)].index);
@@ -425,6 +427,20 @@ class Finder {
     c.layers = layers.size();
     c.layer_names = Ranges(numbers);
     c.first_line = graph_[places[0].front()].line;
+  }
+
+  CandidatePlace PlaceAt(const std::vector<NodeId>& nodes) const {
+    CandidatePlace out;
+    out.layer = layers_.NameOf(layers_.PlaceOf(nodes.back()));
+    out.line = graph_[nodes.front()].line;
+    for (const NodeId id : nodes) {
+      if (!out.nodes.empty()) out.nodes += ' ';
+      out.nodes += graph_[id].name;
+      if (options_.measured == nullptr) continue;
+      out.measured_ns =
+          out.measured_ns.value_or(0) + options_.measured->node_ns[id.value];
+    }
+    return out;
   }
 
   void Value(Candidate& c, const std::vector<std::vector<NodeId>>& places,
@@ -452,7 +468,7 @@ class Finder {
           fmt::format("{} values have no known size", unknown));
     if (options_.measured == nullptr) {
       c.claim = "estimate";
-      c.saving_ns = EstimateNs(c.launches, c.bytes);
+      c.saving_ns = EstimateNs(c.launches, c.bytes, options_.memory);
     } else {
       c.measured_ns = measured;
       c.claim = "bound";
@@ -463,10 +479,16 @@ class Finder {
       } else {
         // The fused kernels move what remains at least, and none is shorter
         // than the shortest of the trace.
+        const int64_t moved_ns = EstimateNs(0, remaining, options_.memory);
         const int64_t least =
-            std::max(EstimateNs(0, remaining),
-                     kernels * options_.measured->shortest_kernel_ns);
+            std::max(moved_ns, kernels * options_.measured->shortest_kernel_ns);
         c.saving_ns = std::max<int64_t>(0, measured - least);
+        if (moved_ns > measured) {
+          c.more_than_measured = true;
+          c.weaknesses.push_back(
+              fmt::format("its bytes need {} at least and its nodes took {}",
+                          HumanTime(moved_ns), HumanTime(measured)));
+        }
       }
     }
     if (c.saving_ns && out_.step_ns > 0) {

@@ -37,6 +37,15 @@ struct CandidateOptions {
   const KernelLookup* lookup = nullptr;
   const graph::TransformLog* log = nullptr;  // may be null
   const Measured* measured = nullptr;        // may be null
+  Memory memory;
+};
+
+// Where a candidate stands.
+struct CandidatePlace {
+  std::string layer;  // of its last node
+  std::string nodes;  // in order of the graph, with blanks between
+  uint32_t line = 0;  // of the first one
+  std::optional<int64_t> measured_ns;
 };
 
 struct Candidate {
@@ -50,6 +59,9 @@ struct Candidate {
   size_t layers = 0;
   std::string layer_names;  // "0-31"
   std::vector<std::string> anchors;
+  std::vector<CandidatePlace> places;
+  // A guard of the rule cannot be seen in a dump.
+  bool possible = false;
   uint32_t first_line = 0;
 
   int64_t launches = 0;                // fewer per step
@@ -58,6 +70,8 @@ struct Candidate {
   std::optional<int64_t> saving_ns;    // at most per step
   std::string claim;                   // measured or estimate
   std::optional<double> percent_of_step;
+  // Its bytes need longer than the trace measured for its nodes.
+  bool more_than_measured = false;
 
   std::vector<FoundKernel> kernels;
   std::string recommendation;
@@ -73,12 +87,13 @@ struct Candidates {
   int64_t step_ns = 0;
   bool measured = false;
   std::vector<std::string> assumed;  // symbols that were bound
+  Memory memory;
 };
 
 Candidates FindCandidates(const graph::Graph& graph,
                           const CandidateOptions& options);
 
-// Tables `candidates` and `candidate_kernels`, with notes.
+// Tables `candidates`, `candidate_places` and `candidate_kernels`, with notes.
 ResultSet CandidateTables(const Candidates& found, const std::string& file,
                           size_t top);
 // One section per candidate in the form of a proposal.

@@ -56,6 +56,7 @@ class GraphCounter {
       ++layer.matches;
       layer.possible += match.possible;
       layer.anchors.emplace_back(graph_[anchor].name);
+      out.places.push_back(PlaceOf(match));
       ++out.matches;
       out.possible += match.possible;
     }
@@ -126,6 +127,22 @@ class GraphCounter {
   }
 
  private:
+  MatchPlace PlaceOf(const graph::RuleMatch& match) const {
+    std::vector<NodeId> nodes = match.match.Nodes();
+    std::sort(nodes.begin(), nodes.end(), [this](NodeId a, NodeId b) {
+      return index_.Position(a) < index_.Position(b);
+    });
+    MatchPlace out;
+    out.layer = layers_.NameOf(layers_.PlaceOf(match.match.anchor()));
+    out.possible = match.possible;
+    out.line = graph_[nodes.front()].line;
+    for (const NodeId id : nodes) {
+      if (!out.nodes.empty()) out.nodes += ' ';
+      out.nodes += graph_[id].name;
+    }
+    return out;
+  }
+
   bool KnownToUser(NodeId id) const {
     bool known = false;
     graph_.ForEachUse(id, [&](graph::OperandId, const graph::Operand& use) {

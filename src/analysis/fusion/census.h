@@ -30,6 +30,14 @@ struct NearMiss {
   uint32_t line = 0;  // of the node in the file
 };
 
+// One match.
+struct MatchPlace {
+  std::string layer;
+  std::string nodes;  // in order of the graph, with blanks between
+  bool possible = false;
+  uint32_t line = 0;  // of the first node
+};
+
 struct LayerCount {
   std::string layer;
   size_t matches = 0;
@@ -43,6 +51,7 @@ struct RuleCount {
   size_t matches = 0;
   size_t possible = 0;
   std::vector<LayerCount> layers;  // in order of the graph
+  std::vector<MatchPlace> places;
   std::vector<NearMiss> near_misses;
   std::map<std::string, size_t> rejected;  // by class
   size_t already = 0;  // ops that its replacement leaves behind
@@ -90,9 +99,9 @@ std::string GrownMiss(const std::vector<FileCensus>& before,
                       const std::vector<FileCensus>& after,
                       std::string_view rule);
 
-// Tables `census_rules`, `near_misses`, `census` and, for several files,
-// `census_stages`; notes with conflicts between the log and the dumps. `log`
-// may be null.
+// Tables `census_rules`, `near_misses`, `census`, `matches` and, for several
+// files, `census_stages`; notes with conflicts between the log and the dumps.
+// `log` may be null.
 ResultSet CensusTables(const std::vector<FileCensus>& files,
                        const graph::RuleSet& rules,
                        const graph::TransformLog* log);

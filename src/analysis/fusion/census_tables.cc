@@ -25,6 +25,19 @@ Schema CensusSchema() {
             Shown::kHidden}}};
 }
 
+Schema MatchSchema() {
+  return {"matches",
+          "Every match with its nodes.",
+          {{"file", ColumnType::kText, "Dump."},
+           {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
+           {"rule", ColumnType::kText, "Fusion rule."},
+           {"layer", ColumnType::kText, "Layer of the last node."},
+           {"possible", ColumnType::kBool,
+            "A guard holds that a dump cannot show."},
+           {"nodes", ColumnType::kText, "Its nodes, in order."},
+           {"line", ColumnType::kInt, "Line of the first one in the dump."}}};
+}
+
 // One file has no need of its name in every row.
 Shown FileShown(bool folder) { return folder ? Shown::kPlain : Shown::kHidden; }
 
@@ -264,6 +277,7 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
   const bool folder = files.size() > 1;
   Table summary(RuleSchema(folder));
   Table census(CensusSchema());
+  Table matches(MatchSchema());
   Table misses(MissSchema(folder));
   MissRows rows;
   for (const FileCensus& file : files) {
@@ -275,6 +289,10 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
                     graph::Name(rule.default_state), count.matches,
                     count.possible, Histogram(count), count.near_misses.size(),
                     Reasons(count), count.already, Hidden(rule));
+        for (const MatchPlace& place : count.places) {
+          matches.Add(name, graph.graph, rule.name, place.layer, place.possible,
+                      place.nodes, place.line);
+        }
         size_t left = count.matches;
         for (const LayerCount& layer : count.layers) {
           std::string anchors;
@@ -309,6 +327,7 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
   out.tables.push_back(std::move(misses));
   if (folder) StageTable(files, rules, log).AddTo(out);
   out.tables.push_back(std::move(census));
+  out.tables.push_back(std::move(matches));
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+#include "analysis/fusion/candidates.h"
 #include "analysis/fusion/kernel_lookup.h"
 #include "analysis/fusion/log_diff.h"
 #include "analysis/fusion/mining.h"
@@ -136,6 +137,76 @@ TEST(Mining, IsBoundedOnDenseGraphs) {
   options.max_sets = 1000;
   const Mined mined = MineForms(dump->graphs[0], **ops, options);
   EXPECT_TRUE(mined.bounded);
+}
+
+// A SwiGLU of 2 x 1 MiB inputs and 1 MiB out, with the time that its two nodes
+// took.
+ResultSet MeasuredSwiglu(int64_t node_ns, const Memory& memory) {
+  const auto ops = *OpTable::Load(rules::DataSet());
+  const auto groups = *graph::GroupRules::Load(rules::DataSet());
+  const std::string type = " : 1024x512 : torch.bfloat16";
+  const auto dump = graph::ParseDump(
+      "t", graph::HeaderText({}) + graph::SectionHead("g") + "%g" + type +
+               "\n%u" + type + "\n%s = aten.silu.default(%g" + type + ")" +
+               type + "\n%m = aten.mul.Tensor(%s" + type + ", %u" + type + ")" +
+               type + "\noutput %m\n");
+  EXPECT_TRUE(dump);
+  const graph::Graph& graph = dump->graphs[0];
+  Measured measured;
+  measured.node_ns.assign(graph.size(), 0);
+  measured.node_ns[graph.Find("s").value] = node_ns;
+  measured.node_ns[graph.Find("m").value] = node_ns;
+  measured.step_ns = 10 * node_ns;
+  measured.shortest_kernel_ns = 10;
+  const KernelLookup lookup(*ops, nullptr);
+  const auto file = rules::ParseYaml(
+      "own.yaml",
+      "rules:\n  - rule: silu_mul\n    stage: export\n    before: |\n"
+      "      %a = aten.silu(%x)\n      %out = aten.mul(%a, %y)\n"
+      "    outputs: [out]\n");
+  EXPECT_TRUE(file);
+  std::vector<std::string> warnings;
+  graph::RuleSet set;
+  set.rules = *graph::ReadRules(*file, &warnings);
+  CandidateOptions options;
+  options.rules = &set;
+  options.groups = groups.get();
+  options.ops = ops.get();
+  options.lookup = &lookup;
+  options.measured = &measured;
+  options.memory = memory;
+  return CandidateTables(FindCandidates(graph, options), "t", 10);
+}
+
+const Note* Find(const ResultSet& result, std::string_view id) {
+  for (const Note& note : result.notes) {
+    if (note.id == id) return &note;
+  }
+  return nullptr;
+}
+
+// 3 MiB at 3.35 TB/s need 939 ns.
+TEST(Candidates, SubtractsTheBoundOfTheDevice) {
+  const ResultSet result = MeasuredSwiglu(1000, {});
+  const Table& table = *result.Find("candidates");
+  ASSERT_EQ(table.rows(), 1U);
+  EXPECT_EQ(table.At(0, "saving_us").integer(), 2000 - 939);
+  EXPECT_EQ(Find(result, "more_than_measured"), nullptr);
+  const ResultSet half = MeasuredSwiglu(1000, {1.675e12, "A device"});
+  EXPECT_EQ(half.Find("candidates")->At(0, "saving_us").integer(), 2000 - 1878);
+  EXPECT_NE(Find(half, "claim")->text.find("1.675 TB/s (A device)"),
+            std::string::npos);
+  EXPECT_NE(Find(result, "claim")->text.find("is assumed"), std::string::npos);
+}
+
+TEST(Candidates, WarnsOfABoundAboveTheMeasurement) {
+  const ResultSet result = MeasuredSwiglu(400, {});
+  const Note* const note = Find(result, "more_than_measured");
+  ASSERT_NE(note, nullptr);
+  EXPECT_EQ(note->severity, Severity::kWarning);
+  ASSERT_EQ(note->evidence.size(), 1U);
+  EXPECT_EQ(note->evidence[0].value, "silu_mul");
+  EXPECT_EQ(result.Find("candidates")->At(0, "saving_us").integer(), 0);
 }
 
 }  // namespace

@@ -40,8 +40,12 @@ std::string Shortened(const std::string& line) {
 
 RewriteReport::RewriteReport(const OpTable& ops, const graph::DumpFile& file,
                              const graph::PipelineConfig& config,
-                             const graph::PassRegistry& registry)
-    : ops_(ops), file_(file), config_(config), registry_(registry) {}
+                             const graph::PassRegistry& registry, Memory memory)
+    : ops_(ops),
+      file_(file),
+      config_(config),
+      registry_(registry),
+      memory_(std::move(memory)) {}
 
 RewriteReport::State RewriteReport::Look(const graph::Dump& dump) {
   State out;
@@ -133,8 +137,8 @@ ResultSet RewriteReport::Finish() const {
          "Bytes that no op reads or writes any more, at the reference sizes.",
          Shown::kBytes},
         {"estimate_us", ColumnType::kTime,
-         "What that is worth at most per step: an estimate with 2.5 us per "
-         "launch and 3.35 TB/s."},
+         "What that is worth at most per step: an estimate by launches and the "
+         "bandwidth of the device."},
         {"note", ColumnType::kText, "Why matches were left or nothing ran."},
         {"file", ColumnType::kText, "Dump that was written.",
          Shown::kHidden}}});
@@ -163,7 +167,7 @@ ResultSet RewriteReport::Finish() const {
     if (pass.changed) {
       saved_kernels = kernels;
       saved_bytes = static_cast<double>(bytes);
-      saved_ns = EstimateNs(kernels, bytes);
+      saved_ns = EstimateNs(kernels, bytes, memory_);
     }
     table.Add(step.number, pass.entry.stage, pass.entry.transform,
               graph::Name(pass.entry.status), pass.entry.matches, left,
@@ -201,11 +205,14 @@ ResultSet RewriteReport::Finish() const {
         fmt::format("{} passes are not in the configuration and did not run.",
                     missing.size())));
   }
-  out.notes.push_back(
-      MakeNote(Severity::kInfo, "estimate",
-               "Savings are estimates, not measurements" +
-                   (assumed_.empty() ? std::string(".")
-                                     : ", for " + Joined(assumed_) + ".")));
+  out.notes.push_back(MakeNote(
+      Severity::kInfo, "estimate",
+      fmt::format("Savings are estimates with {} us per launch and {}, "
+                  "not measurements",
+                  FormatDouble(static_cast<double>(kLaunchNs) / 1000),
+                  memory_.Text()) +
+          (assumed_.empty() ? std::string(".")
+                            : ", for " + Joined(assumed_) + ".")));
   out.tables.push_back(std::move(table));
   if (ops.rows() > 0) out.tables.push_back(std::move(ops));
   return out;

@@ -20,7 +20,7 @@ class RewriteReport {
   // All arguments must live as long.
   RewriteReport(const OpTable& ops, const graph::DumpFile& file,
                 const graph::PipelineConfig& config,
-                const graph::PassRegistry& registry);
+                const graph::PassRegistry& registry, Memory memory);
 
   // The dump before the first transform.
   void Begin(const graph::Dump& dump);
@@ -55,6 +55,7 @@ class RewriteReport {
   const graph::DumpFile& file_;
   const graph::PipelineConfig& config_;
   const graph::PassRegistry& registry_;
+  Memory memory_;
   State now_;
   std::vector<Step> steps_;
   std::vector<std::string> assumed_;

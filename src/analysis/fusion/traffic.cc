@@ -5,7 +5,9 @@
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
+#include "base/escape.h"
 #include "base/text.h"
 #include "graph/pattern/pattern.h"
 #include "graph/tables.h"
@@ -267,10 +269,17 @@ Saving SavingOf(const Graph& graph, const OpTable& ops,
   return out;
 }
 
-int64_t EstimateNs(int64_t launches, int64_t bytes) {
+std::string Memory::Text() const {
+  return fmt::format("{:.4g} TB/s ({})", bytes_per_s / 1e12,
+                     device.empty()
+                         ? "an H100 SXM is assumed, --device names another"
+                         : EscapeTerminal(device));
+}
+
+int64_t EstimateNs(int64_t launches, int64_t bytes, const Memory& memory) {
   return launches * kLaunchNs +
          static_cast<int64_t>(std::llround(static_cast<double>(bytes) * 1e9 /
-                                           kBandwidthBytesPerSecond));
+                                           memory.bytes_per_s));
 }
 
 }  // namespace lamina::fusion

@@ -102,7 +102,16 @@ Saving SavingOf(const graph::Graph& graph, const OpTable& ops,
 
 // The estimate of time where nothing is measured.
 inline constexpr int64_t kLaunchNs = 2500;
-inline constexpr double kBandwidthBytesPerSecond = 3.35e12;  // H100 SXM
-int64_t EstimateNs(int64_t launches, int64_t bytes);
+
+// The device that bytes are moved on.
+struct Memory {
+  double bytes_per_s = 3.35e12;  // H100 SXM
+  std::string device;            // its title; empty: assumed
+
+  // "3.35 TB/s (NVIDIA H100 SXM)", or that it is an assumption.
+  std::string Text() const;
+};
+
+int64_t EstimateNs(int64_t launches, int64_t bytes, const Memory& memory);
 
 }  // namespace lamina::fusion

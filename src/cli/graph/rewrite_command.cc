@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> stages;
   std::vector<std::string> assume;
   std::string folder;
+  std::string device;
   bool dump_all = false;
 };
 
@@ -47,10 +48,12 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   graph::DumpFile file;
   graph::ParseDumpName(path, file);
   const graph::PassRegistry registry(rules.set);
+  LAMINA_ASSIGN(const fusion::Memory memory,
+                ChooseMemory(rules, options.device, nullptr));
   const bool write = !options.folder.empty();
   if (write) LAMINA_TRY(MakeDirectory(options.folder));
 
-  fusion::RewriteReport report(*ops, file, config, registry);
+  fusion::RewriteReport report(*ops, file, config, registry, memory);
   report.Begin(dump);
   graph::RunOptions run;
   run.assume.insert(options.assume.begin(), options.assume.end());
@@ -106,6 +109,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--assume", options->assume,
                  "Ids of guards to take as given that a dump cannot show")
       ->delimiter(',');
+  AddDeviceOption(app, options->device);
   app.add_option("-d,--dump-dir", options->folder,
                  "Write the dump after each transform that changed it, "
                  "transform.log and before_after.md to this folder");

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/escape.h"
+#include "cost/device.h"
 
 namespace lamina::cli {
 
@@ -20,6 +21,30 @@ Result<RuleInput> OpenRules(const Common& common) {
     std::fprintf(stderr, "lamina: warning: %s\n",
                  EscapeTerminal(warning).c_str());
   return out;
+}
+
+Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
+                                    const std::string& device,
+                                    engine::Session* session) {
+  std::optional<cost::Device> found;
+  if (!device.empty()) {
+    LAMINA_ASSIGN(const auto devices, cost::DeviceSet::Load(rules.data));
+    LAMINA_ASSIGN(found, devices->Find(device));
+  } else if (session != nullptr) {
+    LAMINA_ASSIGN(found, session->FindDevice());
+  }
+  fusion::Memory memory;
+  if (found && found->bytes_per_s > 0) {
+    memory.bytes_per_s = found->bytes_per_s;
+    memory.device = found->title;
+  }
+  return memory;
+}
+
+void AddDeviceOption(CLI::App& app, std::string& device) {
+  app.add_option("--device", device,
+                 "Device that savings are for: a name (lamina list devices) or "
+                 "a file (default: what the trace says, else an H100 SXM)");
 }
 
 Error UnknownRule(const RuleInput& rules, const std::string& name) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "analysis/fusion/traffic.h"
 #include "cli/command.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
@@ -21,6 +22,13 @@ struct RuleInput {
 
 // Warnings about rules go to stderr.
 Result<RuleInput> OpenRules(const Common& common);
+
+// The memory of the device that --device names; with an empty name of that of
+// the trace in `session`, if there is one that says it; else the default.
+Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
+                                    const std::string& device,
+                                    engine::Session* session);
+void AddDeviceOption(CLI::App& app, std::string& device);
 
 // The error for --rule NAME; names the nearest one.
 Error UnknownRule(const RuleInput& rules, const std::string& name);

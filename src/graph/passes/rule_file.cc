@@ -211,7 +211,7 @@ class RuleReader {
           CompilePattern(*statements, OutputsOf(*statements, outputs));
       if (!pattern) return At(*text, pattern.error());
       WarnTargets(*text, *statements);
-      out.push_back({std::move(*pattern), {}});
+      out.push_back({std::move(*pattern), {}, text->text});
     }
     return ReadAfter(members, std::span(out).subspan(first));
   }

@@ -31,6 +31,7 @@ struct Alternative {
   Pattern pattern;
   // Lines to put in place of a match; empty: cannot be rewritten.
   std::vector<Statement> after;
+  std::string text;  // the pattern as it was written
 };
 
 struct CounterExample {
