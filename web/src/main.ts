@@ -6,6 +6,7 @@
 import { DamagedFile } from "./data/decode";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
+import { layoutTimes } from "./draw/dagplace";
 import { buildLanePyramid } from "./draw/scene";
 import { App } from "./ui/app";
 import { groupColor, ink, kGroups, textOn } from "./ui/colors";
@@ -92,7 +93,7 @@ async function start(): Promise<void> {
       colors: Object.fromEntries(kGroups.map((g) => [g, groupColor(g)])),
       inks: Object.fromEntries(kGroups.map((g) => [g, textOn(g)])),
       grounds: [ink("page"), ink("panel")] }),
-    frames: shell.frames, timelineFrames: frames,
+    frames: shell.frames, timelineFrames: frames, layouts: layoutTimes,
   }) });
 }
 

@@ -13,6 +13,7 @@
 #include "cli/graph/graph_input.h"
 #include "cli/graph/kernel_options.h"
 #include "cli/graph/rule_input.h"
+#include "graph/atlas/atlas.h"
 
 namespace lamina::cli {
 namespace {
@@ -25,6 +26,7 @@ struct Options {
   std::string tree;
   std::string log;
   std::string trace;
+  std::string device;
   graph_kernels::Options kernels;
   std::vector<std::string> bind;
   std::vector<std::string> without;
@@ -64,23 +66,22 @@ Result<std::optional<graph::TransformLog>> FindLog(const Options& options,
   return log;
 }
 
-// What the nodes took in a full replay of median length.
-Result<fusion::Measured> MeasureNodes(const Options& options, Common& common,
-                                      const RuleInput& rules,
-                                      const GraphInput& input,
-                                      std::vector<Note>& notes) {
-  LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
-  LAMINA_ASSIGN(const auto session,
-                engine::Session::Open(options.trace, common.Open()));
+Result<graph_kernels::KernelMap> MapKernels(const Options& options,
+                                            const RuleInput& rules,
+                                            const GraphInput& input,
+                                            const graph::LaunchTable& launches,
+                                            const trace::Trace& trace) {
   const graph::Graph& graph = *input.graph;
   const graph::Layers layers = graph::FindLayers(graph, *rules.groups);
   const auto groups = graph::GroupNodes(graph, layers, *rules.groups);
   const graph::Kinds kinds = graph::FindKinds(graph, layers, groups);
-  LAMINA_ASSIGN(
-      const graph_kernels::KernelMap map,
-      graph_kernels::MapKernels(session->trace(), {graph, layers, kinds},
-                                *launches, options.kernels));
-  notes = map.notes;
+  return graph_kernels::MapKernels(trace, {graph, layers, kinds}, launches,
+                                   options.kernels);
+}
+
+// What the nodes took in a full replay of median length.
+fusion::Measured MeasureNodes(const graph::Graph& graph,
+                              const graph_kernels::KernelMap& map) {
   fusion::Measured out;
   out.node_ns.assign(graph.size(), 0);
   for (const graph_kernels::NodeTime& node : map.nodes)
@@ -125,12 +126,21 @@ Result<int> RunCandidates(const Options& options, Common& common) {
   find.lookup = &lookup;
   find.log = log ? &*log : nullptr;
   std::vector<Note> notes;
+  LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
   fusion::Measured measured;
+  std::optional<graph_kernels::KernelMap> kernels;
+  std::unique_ptr<engine::Session> session;
   if (!options.trace.empty()) {
+    LAMINA_ASSIGN(session, engine::Session::Open(options.trace, common.Open()));
     const ScopedStage stage(&common.times, "kernels");
-    LAMINA_ASSIGN(measured, MeasureNodes(options, common, rules, input, notes));
+    LAMINA_ASSIGN(kernels, MapKernels(options, rules, input, *launches,
+                                      session->trace()));
+    notes = kernels->notes;
+    measured = MeasureNodes(*input.graph, *kernels);
     find.measured = &measured;
   }
+  LAMINA_ASSIGN(find.memory,
+                ChooseMemory(rules, options.device, session.get()));
   fusion::Candidates found;
   {
     const ScopedStage stage(&common.times, "search");
@@ -158,8 +168,22 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     note.evidence.clear();  // tables of `graph kernels`
     document.result.notes.push_back(std::move(note));
   }
+  if (common.format == "html") {
+    graph::Atlas atlas(*rules.groups, *launches);
+    atlas.Add({input.FileName(), input.dump.header.stage,
+               input.dump.header.transform},
+              *input.graph, [&](graph::LayerGraph& layer) {
+                if (kernels)
+                  graph_kernels::AddKernels(*kernels, *input.graph, layer);
+              });
+    document.result.Append(std::move(atlas).Tables());
+  }
   // The evidence of every kernel is for files.
-  if (common.format == "table") document.result.tables.pop_back();
+  if (common.format == "table") {
+    std::erase_if(document.result.tables, [](const Table& table) {
+      return table.name() != "candidates";
+    });
+  }
   if (tree && common.format != "table")
     document.result.tables.push_back(fusion::SourceTable(*tree));
   LAMINA_TRY(Write(document, common));
@@ -185,6 +209,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--bind", options->bind,
                  "Sizes of symbols, like s72=1,s70=128")
       ->delimiter(',');
+  AddDeviceOption(app, options->device);
   app.add_option("--min-layers", options->min_layers,
                  "Layers that must hold a form (default: half of them)");
   app.add_option("--without-rule", options->without,

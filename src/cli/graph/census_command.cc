@@ -8,6 +8,7 @@
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
 #include "cli/graph/rule_input.h"
+#include "graph/atlas/atlas.h"
 
 namespace lamina::cli {
 namespace {
@@ -31,7 +32,12 @@ Table Explain(const graph::RuleSet& set,
                 {"guards", ColumnType::kText, "Conditions."},
                 {"saves", ColumnType::kText, "What it saves."},
                 {"limits", ColumnType::kText, "What a dump does not show."},
-                {"file", ColumnType::kText, "File and line of the rule."}}});
+                {"file", ColumnType::kText, "File and line of the rule."},
+                {"pattern", ColumnType::kText,
+                 "What it looks for; alternatives stand below each other.",
+                 Shown::kHidden},
+                {"leaves", ColumnType::kText,
+                 "Ops that a replacement leaves behind.", Shown::kHidden}}});
   for (const graph::Rule& rule : set.rules) {
     if (!names.empty() &&
         std::find(names.begin(), names.end(), rule.name) == names.end())
@@ -42,9 +48,15 @@ Table Explain(const graph::RuleSet& set,
       if (guard.visible != graph::Guard::Visible::kDump)
         guards += " (" + std::string(graph::Name(guard.visible)) + ")";
     }
+    std::string pattern;
+    for (const graph::Alternative& alternative : rule.alternatives)
+      pattern += (pattern.empty() ? "" : "\n") + alternative.text;
+    std::string leaves;
+    for (const std::string& op : rule.produces)
+      leaves += (leaves.empty() ? "" : ", ") + op;
     table.Add(rule.name, rule.stage, graph::Name(rule.default_state),
               rule.title, guards, rule.saves, rule.limits,
-              rule.file + ":" + std::to_string(rule.line));
+              rule.file + ":" + std::to_string(rule.line), pattern, leaves);
   }
   return table;
 }
@@ -105,15 +117,26 @@ Result<int> RunCensus(const Options& options, Common& common) {
     graph::ParseDumpName(options.input, file);
     files.push_back(file);
   }
+  const bool page = common.format == "html";
+  LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
+  graph::Atlas atlas(*rules.groups, *launches);
   std::vector<fusion::FileCensus> counted;
   for (const graph::DumpFile& file : files) {
     LAMINA_ASSIGN(const graph::Dump dump,
                   ReadGraphDump(file.path, {}, false, &common.times));
     const ScopedStage stage(&common.times, "match");
     counted.push_back(fusion::TakeCensus(file, dump, rules.set, census));
+    for (const graph::Graph& graph : dump.graphs) {
+      if (page)
+        atlas.Add({file.name, dump.header.stage, dump.header.transform}, graph);
+    }
   }
   document.result =
       fusion::CensusTables(counted, rules.set, log ? &*log : nullptr);
+  if (page) {
+    document.result.Append(std::move(atlas).Tables());
+    document.result.tables.push_back(Explain(rules.set, options.rules));
+  }
   if (common.format == "table") {
     for (Table& table : document.result.tables) {
       if (table.name() == "census_rules") table = Found(table);
@@ -122,6 +145,7 @@ Result<int> RunCensus(const Options& options, Common& common) {
     const bool folder = files.size() > 1;
     std::erase_if(document.result.tables, [&](const Table& table) {
       return table.rows() == 0 || table.name() == "census" ||
+             table.name() == "matches" ||
              (folder && table.name() != "census_stages" &&
               options.rules.empty());
     });

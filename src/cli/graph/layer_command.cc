@@ -14,6 +14,7 @@
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
 #include "cli/graph/kernel_options.h"
+#include "graph/atlas/atlas.h"
 #include "graph/draw/draw_layer.h"
 #include "graph/launches/launches.h"
 #include "graph/layers/layer_graph.h"
@@ -118,21 +119,55 @@ std::string DefaultStem(const std::string& dump) {
   return stem;
 }
 
-// The layer as a page: the program of the page places the boxes.
-Status WriteLayerPage(const graph::LayerGraph& layer, const Options& options,
-                      const std::string& stem,
-                      const graph::LaunchTable& launches) {
+// The dumps of the folder around the chosen one, or that one alone.
+Result<std::vector<graph::DumpFile>> FilesOfPage(const Options& options,
+                                                 const GraphInput& input) {
+  std::error_code error;
+  if (std::filesystem::is_directory(options.path, error))
+    return graph::ListDumps(options.path);
+  graph::DumpFile file;
+  graph::ParseDumpName(input.path, file);
+  return std::vector<graph::DumpFile>{file};
+}
+
+// All layers of the dump, and of a folder those of its other dumps too, as a
+// page that opens at one layer: the program of the page places the boxes.
+Status WriteLayerPage(const Options& options, const GraphInput& input,
+                      const std::string& layer, const std::string& stem,
+                      const graph::GroupRules& rules,
+                      const graph::LaunchTable& launches,
+                      const graph::Atlas::Decorate& decorate) {
+  LAMINA_ASSIGN(const auto files, FilesOfPage(options, input));
+  graph::Atlas atlas(rules, launches);
+  size_t shown = 0;
+  size_t start = 0;
+  for (const graph::DumpFile& file : files) {
+    const auto add = [&](const graph::Header& header, const graph::Graph& graph,
+                         const graph::Atlas::Decorate& with) {
+      atlas.Add({file.name.empty() ? input.FileName() : file.name, header.stage,
+                 header.transform},
+                graph, with);
+      ++shown;
+    };
+    if (files.size() == 1 || file.path == input.path) {
+      start = shown;
+      add(input.dump.header, *input.graph, decorate);
+      continue;
+    }
+    LAMINA_ASSIGN(const graph::Dump dump,
+                  ReadGraphDump(file.path, {}, true, nullptr));
+    // Not every dump of a run has the section that was asked for.
+    const auto graph = graph::ChooseGraph(dump, options.section);
+    if (graph) add(dump.header, **graph, {});
+  }
   Document document;
   document.command = "graph layer";
-  document.inputs = {layer.source_file};
+  document.inputs = {input.FileName()};
+  document.result = std::move(atlas).Tables();
   render::Page page(document);
-  page.facts.emplace_back("graph", graph::LayerJson(layer, options.extended));
-  std::string views;
-  for (const graph::LayerNode& node : layer.nodes) {
-    if (launches.NeverLaunches(node.op))
-      views += (views.empty() ? "" : ",") + JsonQuote(node.id);
-  }
-  page.facts.emplace_back("graph_views", "[" + views + "]");
+  page.facts.emplace_back("graph_start", "{\"file\":" + std::to_string(start) +
+                                             ",\"layer\":" + JsonQuote(layer) +
+                                             "}");
   const std::string file = stem + ".html";
   LAMINA_ASSIGN(const auto sink, CreateFileSink(file));
   LAMINA_TRY(render::WritePage(page, *sink, 1));
@@ -197,6 +232,9 @@ Result<int> RunLayer(const Options& options, Common& common) {
                                *launches, options.kernels));
     for (const Note& note : kernels->notes) Say(EscapeTerminal(note.text));
   }
+  const graph::Atlas::Decorate decorate = [&](graph::LayerGraph& layer) {
+    if (kernels) graph_kernels::AddKernels(*kernels, graph, layer);
+  };
   const bool beside = options.output.empty() && input.path != "-";
   const std::string stem = beside ? DefaultStem(input.path) : "";
   for (const graph::Place place : places) {
@@ -209,7 +247,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
     const std::string file = beside ? stem + "_layer" + name + ".json"
                              : options.output.empty() ? "-"
                                                       : options.output;
-    if (kernels) graph_kernels::AddKernels(*kernels, graph, layer);
+    decorate(layer);
     LAMINA_TRY(WriteFile(file, graph::LayerJson(layer, options.extended)));
     if (kernels && file != "-") {
       const std::string path = WithoutJson(file) + "_kernels.json";
@@ -229,8 +267,13 @@ Result<int> RunLayer(const Options& options, Common& common) {
                                               : WithoutJson(file);
     const auto& render = options.render;
     const auto pages = std::count(render.begin(), render.end(), "html");
-    if (pages > 0)
-      LAMINA_TRY(WriteLayerPage(layer, options, picture, *launches));
+    // One page for all layers.
+    if (pages > 0 && place == places.front()) {
+      const std::string all = beside ? stem + "_layers" : "layers";
+      LAMINA_TRY(WriteLayerPage(options, input, layers.NameOf(place),
+                                places.size() > 1 ? all : picture, *rules,
+                                *launches, decorate));
+    }
     if (static_cast<size_t>(pages) == render.size()) continue;
     LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));
   }

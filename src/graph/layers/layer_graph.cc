@@ -17,6 +17,12 @@ class Cutter {
         rules_(rules) {}
 
   LayerGraph Run(bool extended) {
+    if (place_ == kShared || place_ == kEpilogue) {
+      for (const NodeId id :
+           place_ == kShared ? layers_.shared : layers_.epilogue)
+        Add(id, false);
+      return std::move(out_);
+    }
     const Layer& layer = layers_.layers[static_cast<size_t>(place_)];
     out_.index = layer.index;
     if (static_cast<int>(layer.stack) != layers_.main_stack)
@@ -55,8 +61,10 @@ class Cutter {
         continue;
       }
       out.inputs.emplace_back(value.name);
-      if (layers_.PlaceOf(input) != place_ && seen_.insert(input).second)
-        AddExternal(input);
+      // What no op makes stands in no layer.
+      const bool outside =
+          layers_.PlaceOf(input) != place_ || value.kind != NodeKind::kOp;
+      if (outside && seen_.insert(input).second) AddExternal(input);
     }
     out_.nodes.push_back(std::move(out));
   }

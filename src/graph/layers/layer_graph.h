@@ -63,6 +63,7 @@ struct LayerGraph {
   std::optional<TraceSummary> trace;
 };
 
+// One layer, or what stands in front of or behind all (kShared, kEpilogue).
 // `extended` adds the norm of the next layer that holds the addition of this
 // one.
 LayerGraph CutLayer(const Graph& graph, const Layers& layers, Place place,

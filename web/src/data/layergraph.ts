@@ -1,100 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One layer of a graph dump as `lamina graph layer` writes it. The engine
-// made it; everything is checked again, as a file may have been changed.
+// Layers of graph dumps, from the tables that src/graph/atlas writes: what
+// alike layers share is kept once per kind, names and times once per distinct
+// layer ("cut"). Positions are checked, as a file may have been changed.
 
 import { DamagedFile } from "./decode";
+import type { Model, Table } from "./model";
+
+export const kGraphTables = ["graph_files", "graph_layers", "graph_nodes",
+  "graph_edges", "graph_names", "graph_node_kernels"];
 
 export interface GraphKernel {
   name: string;
-  full_name: string;
-  duration_us: number;
-  p95_us: number | null;
+  fullName: string;
+  medianNs: number;
+  p95Ns: number | null;
+  confidence: string;
 }
 
 export interface GraphNode {
   id: string;
-  op: string;
+  op: string;           // of an input: what it is
   shape: string;
   dtype: string;
   group: string;
   subGroup: string;
-  inputs: string[];
-  weights: { name: string; shape: string; dtype: string }[];
+  launches: boolean;
+  secondStream: boolean;
+  external: boolean;    // comes from outside of the layer
+  carried: boolean;     // and from the layer before
+  weights: string[];
   kernels: GraphKernel[];
-  external: boolean;
 }
 
 export interface LayerGraph {
-  layer: number;
-  source: string;
+  kind: number;
   nodes: GraphNode[];
   byId: Map<string, number>;
   producers: number[][];   // by node
   consumers: number[][];
 }
 
-type Json = Record<string, unknown>;
-
-function text(from: Json, key: string): string {
-  const value = from[key];
-  return typeof value === "string" ? value : "";
-}
-function list(from: Json, key: string): unknown[] {
-  const value = from[key];
-  return Array.isArray(value) ? value : [];
-}
-function objects(from: Json, key: string): Json[] {
-  return list(from, key).filter((one): one is Json =>
-    typeof one === "object" && one !== null);
-}
-function number(from: Json, key: string): number | null {
-  const value = from[key];
-  return typeof value === "number" && Number.isFinite(value) ? value : null;
+export interface GraphFile {
+  name: string;
+  stage: string;
+  transform: string;
+  section: string;
+  layers: Map<string, { kind: number; cut: number; nodes: number }>;
 }
 
-// "<function f at 0x7fea>" and "<built-in function getitem>" as "f".
-export function shortOp(op: string): string {
-  return op.replace(/^<(?:built-in )?function ([^ >]+).*>$/, "$1")
-    .replace(/\.default$/, "");
-}
-
-export function readLayerGraph(json: unknown): LayerGraph {
-  if (typeof json !== "object" || json === null)
-    throw new DamagedFile("the graph cannot be read");
-  const root = json as Json;
-  const nodes: GraphNode[] = objects(root, "external_inputs").map((one) => ({
-    id: text(one, "id"), op: text(one, "label"), shape: text(one, "shape"),
-    dtype: "", group: "inputs", subGroup: "", inputs: [], weights: [],
-    kernels: [], external: true }));
-  for (const one of objects(root, "nodes")) {
-    nodes.push({
-      id: text(one, "id"), op: shortOp(text(one, "op")),
-      shape: text(one, "shape"), dtype: text(one, "dtype"),
-      group: text(one, "group") || "other", subGroup: text(one, "sub_group"),
-      inputs: list(one, "inputs").filter((i): i is string =>
-        typeof i === "string"),
-      weights: objects(one, "weight_inputs").map((w) => ({
-        name: text(w, "name"), shape: text(w, "shape"),
-        dtype: text(w, "dtype") })),
-      kernels: objects(one, "kernels").map((k) => ({
-        name: text(k, "name"), full_name: text(k, "full_name"),
-        duration_us: number(k, "duration_us") ?? 0,
-        p95_us: number(k, "p95_us") })),
-      external: false });
+// First row of each value of a column that counts up from 0.
+function firstRows(table: Table | null, column: string): number[] {
+  const first: number[] = [];
+  for (let row = 0; table && row < table.rows; ++row) {
+    const value = table.num(row, column);
+    if (value === first.length) first.push(row);
+    else if (value !== first.length - 1)
+      throw new DamagedFile(`${column} of ${table.name} does not count up`);
   }
-  const byId = new Map<string, number>();
-  nodes.forEach((node, i) => { if (!byId.has(node.id)) byId.set(node.id, i); });
-  const producers = nodes.map((node) => [...new Set(node.inputs)]
-    .map((id) => byId.get(id)).filter((i) => i !== undefined));
-  const consumers: number[][] = nodes.map(() => []);
-  producers.forEach((from, i) => from.forEach((p) => consumers[p]!.push(i)));
-  return { layer: number(root, "layer") ?? 0, source: text(root, "source_file"),
-           nodes, byId, producers, consumers };
+  first.push(table?.rows ?? 0);
+  return first;
+}
+
+export class LayerAtlas {
+  readonly files: GraphFile[] = [];
+  readonly hasKernels: boolean;
+  private readonly nodeRows: number[];
+  private readonly nameRows: number[];
+  private readonly edgesOf = new Map<number, [number, number][]>();
+  private readonly kernelsOf = new Map<number, number[]>();
+  private readonly graphs = new Map<number, LayerGraph>();
+
+  constructor(private readonly model: Model) {
+    const files = model.table("graph_files");
+    for (let row = 0; files && row < files.rows; ++row) {
+      this.files.push({ name: files.str(row, "file"),
+        stage: files.str(row, "stage"), transform: files.str(row, "transform"),
+        section: files.str(row, "section"), layers: new Map() });
+    }
+    this.nodeRows = firstRows(model.table("graph_nodes"), "kind");
+    this.nameRows = firstRows(model.table("graph_names"), "cut");
+    this.readLayers();
+    const kernels = model.table("graph_node_kernels");
+    this.hasKernels = kernels !== null && kernels.rows > 0;
+    for (let row = 0; kernels && row < kernels.rows; ++row) {
+      const cut = kernels.num(row, "cut");
+      this.kernelsOf.set(cut, [...this.kernelsOf.get(cut) ?? [], row]);
+    }
+    const edges = model.table("graph_edges");
+    for (let row = 0; edges && row < edges.rows; ++row) {
+      const kind = edges.num(row, "kind");
+      const list = this.edgesOf.get(kind) ?? [];
+      list.push([edges.num(row, "from"), edges.num(row, "to")]);
+      this.edgesOf.set(kind, list);
+    }
+  }
+
+  private readLayers(): void {
+    const layers = this.model.table("graph_layers");
+    for (let row = 0; layers && row < layers.rows; ++row) {
+      const file = this.files[layers.num(row, "file")];
+      const kind = layers.num(row, "kind");
+      const cut = layers.num(row, "cut");
+      if (!file || kind + 1 >= this.nodeRows.length ||
+          cut + 1 >= this.nameRows.length)
+        throw new DamagedFile("a layer of a graph is missing");
+      file.layers.set(layers.str(row, "layer"),
+                      { kind, cut, nodes: layers.num(row, "nodes") });
+    }
+  }
+
+  // The file that a table names; -1 without its graph.
+  find(file: string, section: string): number {
+    return this.files.findIndex((one) => one.name === file &&
+                                (section === "" || one.section === section));
+  }
+
+  // Null where the file has no such layer.
+  graph(file: number, layer: string): LayerGraph | null {
+    const place = this.files[file]?.layers.get(layer);
+    if (!place) return null;
+    let graph = this.graphs.get(place.cut);
+    if (!graph) {
+      graph = this.read(place.kind, place.cut);
+      this.graphs.set(place.cut, graph);
+    }
+    return graph;
+  }
+
+  private read(kind: number, cut: number): LayerGraph {
+    const table = this.model.table("graph_nodes")!;
+    const names = this.model.table("graph_names")!;
+    const first = this.nodeRows[kind]!;
+    const size = this.nodeRows[kind + 1]! - first;
+    const at = this.nameRows[cut]!;
+    if (this.nameRows[cut + 1]! - at !== size)
+      throw new DamagedFile("names of a layer are missing");
+    const nodes: GraphNode[] = [];
+    const byId = new Map<string, number>();
+    for (let i = 0; i < size; ++i) {
+      const op = table.str(first + i, "op");
+      const id = names.str(at + i, "node");
+      if (!byId.has(id)) byId.set(id, i);
+      nodes.push({ id, op: op || names.str(at + i, "label"),
+        external: op === "", shape: table.str(first + i, "shape"),
+        dtype: table.str(first + i, "dtype"),
+        group: table.str(first + i, "group"),
+        subGroup: table.str(first + i, "sub_group"),
+        launches: table.num(first + i, "launches") === 1,
+        secondStream: table.num(first + i, "second_stream") === 1,
+        carried: table.num(first + i, "carried") === 1,
+        weights: names.str(at + i, "weights").split("\n").filter((w) => w),
+        kernels: [] });
+    }
+    this.addKernels(cut, nodes, byId);
+    const producers: number[][] = nodes.map(() => []);
+    const consumers: number[][] = nodes.map(() => []);
+    for (const [from, to] of this.edgesOf.get(kind) ?? []) {
+      if (from >= size || to >= size)
+        throw new DamagedFile("an edge of a graph leads nowhere");
+      producers[to]!.push(from);
+      consumers[from]!.push(to);
+    }
+    return { kind, nodes, byId, producers, consumers };
+  }
+
+  private addKernels(cut: number, nodes: GraphNode[],
+                     byId: Map<string, number>): void {
+    const table = this.model.table("graph_node_kernels");
+    for (const row of this.kernelsOf.get(cut) ?? []) {
+      const node = nodes[byId.get(table!.str(row, "node")) ?? -1];
+      if (!node) throw new DamagedFile("a kernel of a graph has no node");
+      const p95 = table!.at(row, "p95_us");
+      node.kernels.push({ name: table!.str(row, "kernel"),
+        fullName: table!.str(row, "full_name"),
+        medianNs: table!.num(row, "median_ns"),
+        p95Ns: p95 === null ? null : Number(p95),
+        confidence: table!.str(row, "confidence") });
+    }
+  }
+}
+
+const atlases = new WeakMap<Model, LayerAtlas>();
+// The layers of the page, read once. The tables must be there.
+export function atlasOf(model: Model): LayerAtlas {
+  let atlas = atlases.get(model);
+  if (!atlas) atlases.set(model, atlas = new LayerAtlas(model));
+  return atlas;
 }
 
 export function nodeTime(node: GraphNode): number {
-  return node.kernels.reduce((sum, kernel) => sum + kernel.duration_us, 0);
+  return node.kernels.reduce((sum, kernel) => sum + kernel.medianNs, 0);
 }
 
 // Nodes of a shortest path along the edges, or of none; both ends included.
@@ -114,4 +210,40 @@ export function pathBetween(graph: LayerGraph, from: number, to: number):
   const path = [];
   for (let node = to; node >= 0; node = before.get(node)!) path.push(node);
   return path.reverse();
+}
+
+// One graph of all that a layer was in several files: nodes with equal name
+// and op are one. For each file its nodes in the union.
+export function unionOf(graphs: LayerGraph[]):
+    { graph: LayerGraph; places: number[][] } {
+  const nodes: GraphNode[] = [];
+  const index = new Map<string, number>();
+  const edges = new Map<number, Set<number>>();
+  const places = graphs.map((graph) => {
+    const at = graph.nodes.map((node) => {
+      const key = unionKey(node);
+      let u = index.get(key);
+      if (u === undefined) {
+        index.set(key, u = nodes.length);
+        nodes.push(node);
+      } else {
+        nodes[u] = node;
+      }
+      return u;
+    });
+    graph.producers.forEach((from, to) => from.forEach((p) => {
+      const set = edges.get(at[to]!) ?? new Set();
+      edges.set(at[to]!, set.add(at[p]!));
+    }));
+    return at;
+  });
+  const producers = nodes.map((_, i) => [...edges.get(i) ?? []]);
+  const consumers: number[][] = nodes.map(() => []);
+  producers.forEach((from, to) => from.forEach((p) => consumers[p]!.push(to)));
+  return { graph: { kind: -1, nodes, byId: new Map(nodes.map((n, i) =>
+    [n.id, i])), producers, consumers }, places };
+}
+
+export function unionKey(node: GraphNode): string {
+  return node.id + "\n" + (node.external ? "" : node.op);
 }

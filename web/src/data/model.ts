@@ -110,8 +110,7 @@ interface Manifest {
   lanes?: Lane[];
   host_tracks?: HostTrack[];
   thinned?: Thinned;
-  graph?: unknown;   // one layer, see layergraph.ts
-  graph_views?: unknown;  // ids of its nodes that launch nothing
+  graph_start?: { file?: unknown; layer?: unknown };  // see layergraph.ts
 }
 
 export type Cell = number | string | null;

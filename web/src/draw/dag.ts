@@ -1,183 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer as a graph, laid out by dagre from top to bottom; groups are tinted
-// boxes. The stripe of a node is its share of the layer's time.
+// A layer as boxes and arrows from top to bottom; groups are tinted frames.
+// The stripe of a node is its share of the layer's time. Of large graphs only
+// what is near the window is drawn.
 
-import { Graph, layout } from "@dagrejs/dagre";
-
+import type { Box, Boxes } from "../data/boxes";
 import { nodeTime, type LayerGraph } from "../data/layergraph";
 import { groupColor } from "../ui/colors";
 import { svg } from "../ui/dom";
 import { clean } from "../ui/format";
+import type { Placed, Size } from "./dagplace";
 
-export interface Placed {
-  width: number;
-  height: number;
-  nodes: Map<number, { x: number; y: number; width: number; height: number }>;
-  edges: { from: number; to: number; points: { x: number; y: number }[] }[];
+export type BoxState = "" | "chosen" | "near" | "path" | "found" | "far" |
+  "marked";
+
+// What is drawn, in the order of `boxes`.
+export interface DagPicture {
+  graph: LayerGraph;
+  boxes: Boxes;
+  placed: Placed;
 }
 
 export interface DagOptions {
-  hide(node: number): boolean;
-  state(node: number): "" | "chosen" | "near" | "path" | "found" | "far";
-  href(node: number): string;
+  state(box: number): BoxState;
+  isNew(box: number): boolean;
+  href(box: Box): string;
 }
 
-const kMostGroups = 400;  // nodes, above which clusters are left out
-const kLine = 15;
+interface Rect { x0: number; y0: number; x1: number; y1: number }
 
-function lines(graph: LayerGraph, at: number): string[] {
-  const node = graph.nodes[at]!;
-  const ns = nodeTime(node);
-  const op = node.external ? node.op : node.op.replace(/^\w+\.(?=\w)/, "");
-  return [clean(op, 46), clean([node.shape, node.dtype
-    .replace(/torch\./g, "")].filter((s) => s !== "").join(" "), 46),
-    ns > 0 ? `${node.kernels.length} kernels, ${ns.toFixed(1)} \u00b5s` : ""]
+// Boxes above which only those near the window are drawn.
+export const kMostDrawn = 600;
+const kLine = 15;
+const kLetter = 6.6;
+const kMostLetters = 46;
+
+// Of all kinds of layers alike, so that alike layers share a layout: the width
+// of a line with times is a guess.
+export function sizeOf(graph: LayerGraph, box: Box): Size {
+  const node = graph.nodes[box.node]!;
+  const text = linesOf(graph, box);
+  const wide = node.external ? [25, node.shape.length]
+    : box.isPart || node.kernels.length > 0
+    ? [...text.slice(0, 2).map((line) => line.length), 24]
+    : text.map((line) => line.length);
+  const letters = Math.min(kMostLetters, Math.max(...wide));
+  return { width: Math.max(90, kLetter * letters + 26),
+           height: text.length * kLine + 12 };
+}
+
+function linesOf(graph: LayerGraph, box: Box): string[] {
+  const node = graph.nodes[box.node]!;
+  const kernels = box.nodes.reduce((sum, i) =>
+    sum + graph.nodes[i]!.kernels.length, 0);
+  const ns = box.nodes.reduce((sum, i) => sum + nodeTime(graph.nodes[i]!), 0);
+  const op = node.external ? node.op : node.op.replace(/^\w+\.(?=\w)/, "")
+    .replace(/\.default$/, "");
+  const what = box.isPart
+    ? [`${clean(node.group, 30)}: ${box.nodes.length} nodes`, "click to open"]
+    : [clean(op, kMostLetters), clean([node.shape,
+        node.dtype.replace(/torch\./g, "")].filter((s) => s !== "").join(" "),
+        kMostLetters)];
+  return [...what, kernels > 0 ? `${kernels} ${kernels === 1 ? "kernel"
+    : "kernels"}, ${(ns / 1000).toFixed(1)} \u00b5s` : ""]
     .filter((line) => line !== "");
 }
 
 // Colours of groups of nodes: those of the kernels they become.
-export function colorOf(group: string): string {
-  const names: Record<string, string> = { attention: "attention", mlp: "gemm",
-    moe: "moe", norm: "norm", residual: "elementwise", inputs: "other",
-    rope: "elementwise" };
+function colorOf(group: string): string {
+  const names: Record<string, string> = { attention: "attention",
+    mla: "attention", mlp: "gemm", moe: "moe", norm: "norm",
+    residual: "elementwise", mamba: "conv", gdn: "conv", inputs: "other" };
   return groupColor(names[group] ?? "other");
 }
 
-// Connected nodes of one group, three or more: node -> its part, named by its
-// first node. Two norms at the two ends of a layer are two parts.
-export function partsOf(graph: LayerGraph, shown: number[]):
-    Map<number, number> {
-  const root = new Map(shown.map((i) => [i, i]));
-  const find = (i: number): number => {
-    let at = i;
-    while (root.get(at) !== at) at = root.get(at)!;
-    return at;
-  };
-  const sameGroup = (a: number, b: number) => root.has(a) && root.has(b) &&
-    !graph.nodes[a]!.external && !graph.nodes[b]!.external &&
-    graph.nodes[a]!.group === graph.nodes[b]!.group;
-  for (const i of shown) {
-    for (const p of graph.producers[i]!) {
-      if (!sameGroup(p, i)) continue;
-      const [a, b] = [find(p), find(i)];
-      root.set(Math.max(a, b), Math.min(a, b));
-    }
-  }
-  const size = new Map<number, number>();
-  for (const i of shown) size.set(find(i), (size.get(find(i)) ?? 0) + 1);
-  return new Map(shown.filter((i) => size.get(find(i))! >= 3)
-    .map((i) => [i, find(i)]));
+function rectOf(box: Placed["boxes"][number]): Rect {
+  return { x0: box.x - box.width / 2, y0: box.y - box.height / 2,
+           x1: box.x + box.width / 2, y1: box.y + box.height / 2 };
+}
+function meets(a: Rect, b: Rect): boolean {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
 
-export function placeDag(graph: LayerGraph, hide: (node: number) => boolean):
-    Placed {
-  const dag = new Graph({ compound: true });
-  dag.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 30, marginx: 12,
-                 marginy: 12 });
-  dag.setDefaultEdgeLabel(() => ({}));
-  const shown = graph.nodes.map((_, i) => i).filter((i) => !hide(i));
-  const clusters = shown.length <= kMostGroups;
-  for (const i of shown) {
-    const text = lines(graph, i);
-    dag.setNode(String(i), { width: Math.max(90, 6.6 * Math.max(...text.map(
-      (line) => line.length)) + 26), height: text.length * kLine + 12 });
-  }
-  const parts = clusters ? partsOf(graph, shown) : new Map<number, number>();
-  for (const [i, part] of parts) {
-    if (!dag.hasNode("g" + part)) dag.setNode("g" + part, {});
-    dag.setParent(String(i), "g" + part);
-  }
-  // Edges pass through what is hidden.
-  const through = (node: number, seen: Set<number>): number[] =>
-    graph.producers[node]!.flatMap((p) => {
-      if (!hide(p)) return [p];
-      if (seen.has(p)) return [];
-      seen.add(p);
-      return through(p, seen);
-    });
-  for (const i of shown) {
-    for (const p of new Set(through(i, new Set([i]))))
-      dag.setEdge(String(p), String(i), {});
-  }
-  layout(dag);
-  const label = dag.graph() as { width?: number; height?: number };
-  const placed: Placed = { width: label.width ?? 100,
-    height: label.height ?? 100, nodes: new Map(), edges: [] };
-  for (const name of dag.nodes()) {
-    const node = dag.node(name) as { x: number; y: number; width: number;
-                                     height: number } | undefined;
-    if (!node || !/^\d+$/.test(name)) continue;
-    placed.nodes.set(Number(name), { x: node.x, y: node.y, width: node.width,
-                                     height: node.height });
-  }
-  for (const edge of dag.edges()) {
-    const { points } = dag.edge(edge) as { points?: { x: number;
-                                                      y: number }[] };
-    placed.edges.push({ from: Number(edge.v), to: Number(edge.w),
-                        points: points ?? [] });
-  }
-  return placed;
-}
-
-export function drawDag(graph: LayerGraph, placed: Placed,
-                        options: DagOptions): SVGElement {
+// An SVG without content, of the size of the graph.
+export function emptyPicture({ placed, boxes }: DagPicture, label: string):
+    SVGElement {
   const picture = svg("svg", { class: "dag", role: "group",
     viewBox: `0 0 ${placed.width} ${placed.height}`,
-    "aria-label": `Graph of ${placed.nodes.size} nodes` });
-  picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox:
-    "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
-    orient: "auto" }, svg("path", { d: "M0 0 L8 4 L0 8 z",
-                                    fill: "var(--muted)" }))));
-  for (const box of partBoxes(graph, placed).values()) {
-    picture.append(svg("rect", { class: "cluster", rx: 8, x: box.x0 - 8,
-      y: box.y0 - 8, width: box.x1 - box.x0 + 16,
-      height: box.y1 - box.y0 + 16, fill: colorOf(box.group) },
-      svg("title", {}, clean(box.group, 80))));
-  }
-  for (const { from, to, points } of placed.edges) {
-    const near = [from, to].every((n) => options.state(n) !== "far");
-    picture.append(svg("polyline", { class: near ? "edge" : "edge far",
-      points: points.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`)
-        .join(" "), "marker-end": "url(#tip)" }));
-  }
-  const total = Math.max(1e-9, graph.nodes.reduce((s, n) => s + nodeTime(n),
-                                                  0));
-  for (const [i, box] of placed.nodes) {
-    const node = graph.nodes[i]!;
-    const x = box.x - box.width / 2;
-    const y = box.y - box.height / 2;
-    const share = nodeTime(node) / total;
-    const text = lines(graph, i);
-    picture.append(svg("a", { href: options.href(i), "data-node": node.id,
-      "data-k": "node." + node.id.slice(0, 100),
-      class: "node " + options.state(i), "aria-label": text.join(", ") },
-      svg("title", {}, clean(`${node.id}: ${node.op} ${node.shape}`, 400)),
-      svg("rect", { x, y, width: box.width, height: box.height, rx: 4,
-                    "stroke-dasharray": node.external ? "4 3" : "none" }),
-      svg("rect", { class: "stripe", x, y, height: box.height,
-        width: 5 + share * (box.width - 5), fill: colorOf(node.group),
-        opacity: share > 0.2 ? 0.35 : 1 }),
-      ...text.map((line, k) => svg("text", { x: x + 12, y: y + 18 + k * kLine,
-        class: k === 0 ? "name" : "" }, line))));
-  }
+    "aria-label": `${label}: ${boxes.boxes.length} boxes` });
   return picture;
 }
 
-// The extent of each part, with its group.
-function partBoxes(graph: LayerGraph, placed: Placed) {
-  const boxes = new Map<number, { group: string; x0: number; y0: number;
-                                  x1: number; y1: number }>();
-  if (placed.nodes.size > kMostGroups) return boxes;
-  for (const [i, part] of partsOf(graph, [...placed.nodes.keys()])) {
-    const at = placed.nodes.get(i)!;
-    const box = boxes.get(part) ?? { group: graph.nodes[i]!.group,
-      x0: Infinity, y0: Infinity, x1: -Infinity, y1: -Infinity };
-    box.x0 = Math.min(box.x0, at.x - at.width / 2);
-    box.x1 = Math.max(box.x1, at.x + at.width / 2);
-    box.y0 = Math.min(box.y0, at.y - at.height / 2);
-    box.y1 = Math.max(box.y1, at.y + at.height / 2);
-    boxes.set(part, box);
+// Draws what meets the window (all of it without one) into the picture.
+export function drawDag(picture: SVGElement, what: DagPicture,
+                        options: DagOptions, window: Rect | null): void {
+  const { graph, boxes, placed } = what;
+  const rects = placed.boxes.map(rectOf);
+  const seen = (rect: Rect) => !window || meets(rect, window);
+  const states = boxes.boxes.map((_, b) => options.state(b));
+  picture.replaceChildren(svg("defs", {}, svg("marker", { id: "tip", viewBox:
+    "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
+    orient: "auto" }, svg("path", { d: "M0 0 L8 4 L0 8 z",
+                                    fill: "var(--muted)" }))));
+  for (const { group, rect } of partRects(what, rects)) {
+    if (!seen(rect)) continue;
+    picture.append(svg("rect", { class: "cluster", rx: 8, x: rect.x0 - 8,
+      y: rect.y0 - 8, width: rect.x1 - rect.x0 + 16,
+      height: rect.y1 - rect.y0 + 16, fill: colorOf(group) },
+      svg("title", {}, clean(group, 80))));
   }
-  return boxes;
+  for (const { from, to, points } of placed.edges) {
+    const a = rects[from]!;
+    const b = rects[to]!;
+    if (!seen({ x0: Math.min(a.x0, b.x0), y0: Math.min(a.y0, b.y0),
+                x1: Math.max(a.x1, b.x1), y1: Math.max(a.y1, b.y1) })) continue;
+    const near = states[from] !== "far" && states[to] !== "far";
+    const line = points.length > 0 ? points : [
+      { x: placed.boxes[from]!.x, y: a.y1 }, { x: placed.boxes[to]!.x, y: b.y0 }];
+    picture.append(svg("polyline", { class: near ? "edge" : "edge far",
+      points: line.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" "),
+      "marker-end": "url(#tip)" }));
+  }
+  const total = Math.max(1e-9, graph.nodes.reduce((s, n) => s + nodeTime(n),
+                                                  0));
+  boxes.boxes.forEach((box, b) => {
+    if (seen(rects[b]!))
+      picture.append(drawBox(what, b, states[b]!, options, total));
+  });
+}
+
+function drawBox({ graph, boxes, placed }: DagPicture, at: number,
+                 state: BoxState, options: DagOptions, total: number):
+    SVGElement {
+  const box = boxes.boxes[at]!;
+  const node = graph.nodes[box.node]!;
+  const { x: mx, y: my, width, height } = placed.boxes[at]!;
+  const [x, y] = [mx - width / 2, my - height / 2];
+  const share = box.nodes.reduce((s, i) => s + nodeTime(graph.nodes[i]!), 0) /
+    total;
+  const text = linesOf(graph, box);
+  const fresh = options.isNew(at);
+  return svg("a", { href: options.href(box), "data-node": node.id,
+    "data-part": box.isPart ? String(box.node) : undefined,
+    "data-k": "node." + node.id.slice(0, 100),
+    class: `node ${state}${fresh ? " new" : ""}${box.isPart ? " part" : ""}`,
+    "aria-label": text.join(", ") + (fresh ? ", new" : "") },
+    svg("title", {}, clean(`${node.id}: ${node.op} ${node.shape}`, 400)),
+    svg("rect", { class: "box", x, y, width, height, rx: 4,
+      "stroke-dasharray": node.external || node.secondStream ? "4 3"
+        : "none" }),
+    svg("rect", { class: "stripe", x, y, height,
+      width: 5 + share * (width - 5), fill: colorOf(node.group),
+      opacity: share > 0.2 ? 0.35 : 1 }),
+    ...text.map((line, k) => svg("text", { x: x + 12, y: y + 18 + k * kLine,
+      class: k === 0 ? "name" : "" }, line)));
+}
+
+// The extent of each opened part, with its group.
+function partRects({ graph, boxes }: DagPicture, rects: Rect[]):
+    { group: string; rect: Rect }[] {
+  const parts = new Map<number, { group: string; rect: Rect }>();
+  for (const [b, name] of boxes.part) {
+    const { x0, y0, x1, y1 } = rects[b]!;
+    const part = parts.get(name);
+    const group = graph.nodes[boxes.boxes[b]!.node]!.group;
+    if (!part) {
+      parts.set(name, { group, rect: { x0, y0, x1, y1 } });
+      continue;
+    }
+    const { rect } = part;
+    rect.x0 = Math.min(rect.x0, x0);
+    rect.y0 = Math.min(rect.y0, y0);
+    rect.x1 = Math.max(rect.x1, x1);
+    rect.y1 = Math.max(rect.y1, y1);
+  }
+  return [...parts.values()];
 }

@@ -4,6 +4,7 @@
 
 import type { View } from "../ui/app";
 import { diffView } from "./diff";
+import { fusionsView } from "./fusions";
 import { graphView } from "./graph";
 import { healthView } from "./health";
 import { kernelsView } from "./kernels";
@@ -18,5 +19,6 @@ import { timelineView } from "./timeline";
 
 export const kViews: View[] = [
   overviewView, timelineView, layersView, modulesView, opsView,
-  rooflineView, kernelsView, ranksView, diffView, graphView, healthView, tablesView,
+  rooflineView, kernelsView, ranksView, diffView, fusionsView,
+  graphView, healthView, tablesView,
 ];

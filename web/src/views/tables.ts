@@ -32,7 +32,7 @@ export const tablesView: View = {
   draw(app, root) {
     // Where no other view shows the sentences of the command.
     const { command, notes } = app.model.manifest;
-    if (!/^(report|diff|ranks)$/.test(command)) {
+    if (!/^(report|diff|ranks|graph (census|candidates|pipeline|review))$/.test(command)) {
       root.append(...drawVerdicts(app));
       const rest = notes.filter((note) => note.severity !== "verdict");
       if (rest.length > 0) root.append(drawNotes(app, rest));
