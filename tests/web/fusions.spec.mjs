@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, open, run } from "./harness.mjs";
+import { folder, go, hasShared, open, run, shared } from "./harness.mjs";
 import { picture } from "./pictures.mjs";
 
 const kType = "4x8 : torch.bfloat16";
@@ -365,15 +365,52 @@ const tests = {
         .split(" ").sort());
   },
 
+  "kernels of a candidate": async (check) => {
+    if (!hasShared) {
+      check.true("skipped: no reference traces", true);
+      return;
+    }
+    const dump = join(shared, "dumps/llama_32l_gqa_symbolic",
+                      "019_pattern_matcher_eliminate_redundant_transposes.txt");
+    const trace = join(shared, "traces/nsys/llama_32l_decode_graph.sqlite");
+    const out = join(folder, "traced.html");
+    run("graph", "candidates", dump, "--trace", trace, "--format", "html",
+        "-o", out);
+    const [place] = tables("candidates", dump, "--trace", trace)
+      .candidate_places.filter((row) => row.candidate ===
+                               "match_swiglu_pattern");
+    const page = await open(out,
+      { hash: "#v=fusions&o.fusions.what=match_swiglu_pattern" });
+    const section = page.locator('[data-candidate="match_swiglu_pattern"]');
+    await section.locator("tbody a", { hasText: "kernel" }).first().click();
+    await page.waitForFunction(() =>
+      document.documentElement.dataset.ready === "graph");
+    const rows = await page.evaluate(() => [...document.querySelectorAll(
+      '[data-k="graph.kernels"] tbody tr')].map((row) => ({
+      node: row.cells[0].textContent, median: row.cells[2].textContent })));
+    const nodes = place.nodes.split(" ");
+    check.true("kernels of these nodes", rows.length > 0 &&
+               rows.every((row) => nodes.includes(row.node)));
+    const wanted = tables("kernels", trace, "--dump", dump).graph_kernels
+      .filter((row) => nodes.includes(row.node));
+    const list = (all) => all.map((row) => `${row.node} ${Number(row.median)}`)
+      .sort();
+    check.equal("kernels and times", list(rows), list(wanted.map((row) =>
+      ({ node: row.node, median: row.median_us }))));
+    await picture(page, "graph-kernels-light-1280");
+  },
+
   "hostile names": async (check) => {
     const w = new Writer();
     // What a name of a dump may hold; the rule brings markup in its title.
     const bad = "n\"'<b>&amp;\u202e";
     w.op(bad, "aten.silu<script>.default", "x");
     w.op("mul", "aten.mul.Tensor", bad, "x");
+    w.op("silu", "aten.silu.default", "mul");
+    w.op("gated", "aten.mul.Tensor", "silu", "x");
     const file = join(folder, "001_export_hostile.txt");
     writeFileSync(file, w.text("</script><script>alert(1)</script>", "export",
-                               "mul"));
+                               "gated"));
     const out = join(folder, "hostile_census.html");
     run("graph", "census", file, "--rules", dumps().rules, "--format", "html",
         "-o", out);

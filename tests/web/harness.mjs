@@ -19,7 +19,7 @@ const { chromium } = require("playwright-core");
 export const folder = mkdtempSync(join(tmpdir(), "lamina_page_"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-const shared = process.env.LAMINA_SHARED ?? join(root, "..", "shared");
+export const shared = process.env.LAMINA_SHARED ?? join(root, "..", "shared");
 export const hasShared = existsSync(join(shared, "traces"));
 export const traces = {
   train: join(root, "samples/train_step.json.gz"),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/dump.h"
+#include "graph/print.h"
 
 namespace lamina::graph {
 namespace {
@@ -40,8 +41,9 @@ Dump Model(int layers) {
 }
 
 struct Made {
-  std::shared_ptr<const GroupRules> rules = *GroupRules::Load({});
-  std::shared_ptr<const LaunchTable> launches = *LaunchTable::Load({});
+  std::shared_ptr<const GroupRules> rules = *GroupRules::Load(rules::DataSet());
+  std::shared_ptr<const LaunchTable> launches =
+      *LaunchTable::Load(rules::DataSet());
   Atlas atlas{*rules, *launches};
 
   ResultSet Tables() { return std::move(atlas).Tables(); }

@@ -111,6 +111,11 @@ function keysOf(graph: LayerGraph): Set<string> {
   return new Set(graph.nodes.map(unionKey));
 }
 
+function zoomOf(app: App): number {
+  const zoom = Number(app.option("graph.zoom") || "1");
+  return Number.isFinite(zoom) ? Math.min(8, Math.max(0.2, zoom)) : 1;
+}
+
 function drawPicture(app: App, box: HTMLElement): void {
   const place = placeOf(app);
   const { graph } = place;
@@ -132,7 +137,7 @@ function drawPicture(app: App, box: HTMLElement): void {
           [string, string])),
   };
   const drawing = emptyPicture(what, `Layer ${clean(place.layer, 60)}`);
-  const zoom = Number(app.option("graph.zoom") || "1");
+  const zoom = zoomOf(app);
   const { width, height } = what.placed;
   // Not smaller than can be read, unless asked for.
   const fit = Math.min(1, (box.clientWidth - 4) / width);
@@ -168,7 +173,8 @@ function drawPicture(app: App, box: HTMLElement): void {
 }
 
 function microseconds(ns: number): string {
-  return (ns / 1000).toFixed(3).replace(/\.?0+$/, "");
+  // A median may end in half a nanosecond.
+  return (ns / 1000).toFixed(4).replace(/\.?0+$/, "");
 }
 
 function details(app: App, graph: LayerGraph, at: number): HTMLElement {
@@ -244,8 +250,7 @@ function toolbars(app: App, place: Place, box: HTMLElement): HTMLElement {
       { "aria-pressed": String(app.option("graph." + key) === on),
         "data-k": "graph." + key });
   const zoom = (factor: number) => app.go(app.withOption("graph.zoom",
-    (Math.min(8, Math.max(0.2, Number(app.option("graph.zoom") || "1") *
-                          factor))).toFixed(2)), true);
+    (zoomOf(app) * factor).toFixed(2)), true);
   const parts = what.boxes.boxes.filter((b) => b.isPart);
   return h("div", {}, h("div", { class: "tools" },
     chooser(app, "graph.file", "Dump", atlas.files.map((one, i) => ({
