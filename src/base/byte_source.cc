@@ -5,16 +5,16 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <isa-l/igzip_lib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
-#include <zstd.h>
+
+#include "base/unpack.h"
 
 namespace lamina {
 namespace {
 
-constexpr size_t kStoredBlock = size_t{256} << 10;
+constexpr size_t kSkippedBlock = size_t{256} << 10;
 
 Error SystemError(const std::string& name, const char* action, int error) {
   std::string hint = "check the path and its permissions";
@@ -101,157 +101,6 @@ class PrefixedSource final : public ByteSource {
   std::unique_ptr<ByteSource> rest_;
 };
 
-// Base of the unpackers: a window over the stored bytes and the damage.
-class UnpackingSource : public ByteSource {
- public:
-  explicit UnpackingSource(std::unique_ptr<ByteSource> stored)
-      : ByteSource(stored->name()),
-        stored_(std::move(stored)),
-        window_(kStoredBlock) {}
-  std::optional<SourceDamage> damage() const override { return damage_; }
-  uint64_t stored_size() const override { return stored_->stored_size(); }
-  uint64_t stored_position() const override {
-    return stored_->stored_position();
-  }
-  bool plain() const override { return false; }
-
- protected:
-  // Reads the next block of stored bytes into window_; false at the end.
-  Result<bool> Refill(size_t& size) {
-    auto got = stored_->Read(window_.data(), window_.size());
-    if (!got) return Fail(got.error());
-    size = *got;
-    return *got > 0;
-  }
-  void Damaged(uint64_t unread, std::string what) {
-    damage_ =
-        SourceDamage{stored_->stored_position() - unread, std::move(what)};
-  }
-
-  std::unique_ptr<ByteSource> stored_;
-  std::vector<char> window_;
-  std::optional<SourceDamage> damage_;
-};
-
-// gzip (several members are joined) and raw deflate data of a zip member.
-class InflateSource final : public UnpackingSource {
- public:
-  InflateSource(std::unique_ptr<ByteSource> stored, bool gzip)
-      : UnpackingSource(std::move(stored)), gzip_(gzip) {
-    Restart();
-  }
-
-  Result<size_t> Read(char* to, size_t size) override {
-    if (done_) return size_t{0};
-    state_.next_out = reinterpret_cast<uint8_t*>(to);
-    state_.avail_out =
-        static_cast<uint32_t>(std::min<size_t>(size, size_t{1} << 30));
-    const uint32_t wanted = state_.avail_out;
-    while (state_.avail_out == wanted) {
-      if (state_.avail_in == 0) {
-        size_t got = 0;
-        auto more = Refill(got);
-        if (!more) return Fail(more.error());
-        if (!*more) {
-          done_ = true;
-          if (in_member_ && !member_finished_)
-            Damaged(0, "the compressed data is cut off");
-          break;
-        }
-        state_.next_in = reinterpret_cast<uint8_t*>(window_.data());
-        state_.avail_in = static_cast<uint32_t>(got);
-      }
-      if (member_finished_) {
-        // Another member, or zero padding, or garbage behind the last one.
-        if (!gzip_ || *state_.next_in != 0x1F) {
-          done_ = true;
-          if (gzip_ && *state_.next_in != 0)
-            Damaged(state_.avail_in, "unknown bytes follow the gzip data");
-          break;
-        }
-        const uint8_t* next_in = state_.next_in;
-        const uint32_t avail_in = state_.avail_in;
-        uint8_t* next_out = state_.next_out;
-        const uint32_t avail_out = state_.avail_out;
-        Restart();
-        state_.next_in = const_cast<uint8_t*>(next_in);
-        state_.avail_in = avail_in;
-        state_.next_out = next_out;
-        state_.avail_out = avail_out;
-      }
-      in_member_ = true;
-      const int code = isal_inflate(&state_);
-      if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT &&
-          code != ISAL_OUT_OVERFLOW) {
-        done_ = true;
-        Damaged(state_.avail_in, code == ISAL_INCORRECT_CHECKSUM
-                                     ? "the gzip checksum does not match"
-                                     : "the compressed data is corrupt");
-        break;
-      }
-      if (state_.block_state == ISAL_BLOCK_FINISH) member_finished_ = true;
-    }
-    return static_cast<size_t>(wanted - state_.avail_out);
-  }
-
- private:
-  void Restart() {
-    isal_inflate_init(&state_);
-    state_.crc_flag = gzip_ ? ISAL_GZIP : ISAL_DEFLATE;
-    member_finished_ = false;
-    in_member_ = false;
-  }
-
-  inflate_state state_;
-  bool gzip_;
-  bool in_member_ = false;
-  bool member_finished_ = false;
-  bool done_ = false;
-};
-
-class ZstdSource final : public UnpackingSource {
- public:
-  explicit ZstdSource(std::unique_ptr<ByteSource> stored)
-      : UnpackingSource(std::move(stored)), stream_(ZSTD_createDStream()) {
-    ZSTD_initDStream(stream_);
-    // Frames that ask for a window above 128 MB are refused: bounded memory.
-    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 27);
-  }
-  ~ZstdSource() override { ZSTD_freeDStream(stream_); }
-  ZstdSource(const ZstdSource&) = delete;
-  ZstdSource& operator=(const ZstdSource&) = delete;
-
-  Result<size_t> Read(char* to, size_t size) override {
-    ZSTD_outBuffer out{to, size, 0};
-    while (out.pos == 0 && !done_) {
-      if (in_.pos == in_.size) {
-        size_t got = 0;
-        auto more = Refill(got);
-        if (!more) return Fail(more.error());
-        if (!*more) {
-          done_ = true;
-          if (pending_ != 0) Damaged(0, "the compressed data is cut off");
-          break;
-        }
-        in_ = ZSTD_inBuffer{window_.data(), got, 0};
-      }
-      pending_ = ZSTD_decompressStream(stream_, &out, &in_);
-      if (ZSTD_isError(pending_)) {
-        done_ = true;
-        Damaged(in_.size - in_.pos, std::string("corrupt zstd data: ") +
-                                        ZSTD_getErrorName(pending_));
-      }
-    }
-    return out.pos;
-  }
-
- private:
-  ZSTD_DStream* stream_;
-  ZSTD_inBuffer in_{nullptr, 0, 0};
-  size_t pending_ = 0;
-  bool done_ = false;
-};
-
 // Reads `size` bytes or up to the end.
 Result<std::string> Take(ByteSource& source, size_t size) {
   // Grows with what is there, not with what may be.
@@ -289,7 +138,7 @@ Result<std::unique_ptr<ByteSource>> OpenZipMember(
                            "the first file of the zip is not deflated",
                            "unpack it first"));
   }
-  return std::make_unique<InflateSource>(std::move(stored), false);
+  return UnpackDeflate(std::move(stored));
 }
 
 Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored) {
@@ -302,9 +151,9 @@ Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored) {
   stored = std::make_unique<PrefixedSource>(std::move(head), std::move(stored));
   switch (packing) {
     case Packing::kGzip:
-      return std::make_unique<InflateSource>(std::move(stored), true);
+      return UnpackGzip(std::move(stored));
     case Packing::kZstd:
-      return std::make_unique<ZstdSource>(std::move(stored));
+      return UnpackZstd(std::move(stored));
     case Packing::kZip:
       return OpenZipMember(std::move(stored));
     case Packing::kPlain:
@@ -315,7 +164,7 @@ Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored) {
 
 // Reads past `size` bytes; false when there are fewer.
 Result<bool> Skip(ByteSource& source, uint64_t size) {
-  std::vector<char> block(kStoredBlock);
+  std::vector<char> block(kSkippedBlock);
   while (size > 0) {
     LAMINA_ASSIGN(
         const size_t got,
@@ -372,7 +221,7 @@ Result<std::unique_ptr<ByteSource>> OpenDeflated(std::string name,
       (byte(0) * 256 + byte(1)) % 31 != 0 || (byte(1) & 32) != 0)
     return Fail(InputErrorAt(name, 0, "the bytes are no zlib stream"));
   auto stored = std::make_unique<MemorySource>(name, bytes.substr(2));
-  return std::make_unique<InflateSource>(std::move(stored), false);
+  return UnpackDeflate(std::move(stored));
 }
 
 Result<std::string> ReadHead(const std::string& path, size_t size) {
