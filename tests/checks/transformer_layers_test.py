@@ -23,6 +23,8 @@ TRUTH = [
 ]
 # A model of several stacks: layers of each in one pass.
 DIFFUSION = ("xdit-flux1-sage/replay", {12, 24, 19, 38})
+# One step of several passes of the same kernels.
+STEP_OF_PASSES = ("h100-owlv2", 5, 1033)
 NO_LAYERS = ["alexnet", "simple-add", "normalization", "compile-triton"]
 PARTS = ["attention_us", "gemm_us", "moe_us", "norm_us", "communication_us",
          "quantization_us", "other_us"]
@@ -152,6 +154,11 @@ def main():
                  if r["layers_per_pass"].isdigit()}
         checks.true(f"{name} {args}: {found} holds {expected}",
                     expected <= found)
+    name, passes, kernels = STEP_OF_PASSES
+    checks.equal(f"{name}: kernels of every pass",
+                 [p["kernels"] for p in
+                  layers(folder / "traces" / f"{name}.json.gz")["passes"]],
+                 [kernels] * passes)
     for name in NO_LAYERS:
         tables = layers(folder / "traces" / f"{name}.json.gz")
         checks.equal(f"{name}: no layers", tables["layers"], [])

@@ -8,6 +8,7 @@
 #include "analysis/layers/module_stacks.h"
 #include "analysis/layers/passes.h"
 #include "analysis/layers/repeats.h"
+#include "analysis/layers/stages.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -45,7 +46,8 @@ class Finder {
     }
     SortLayers();
     Attach();
-    MakePasses(context_, labels_, lanes_, layer_of_, model_);
+    MakePasses(context_, lanes_, layer_of_, model_);
+    FindStages(context_, labels_, model_);
     return std::move(model_);
   }
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/layers/labels.h"
+#include "analysis/layers/layers.h"
 
 namespace lamina::analysis::layers {
 
@@ -22,8 +22,7 @@ int64_t DeviceOf(const Trace& trace, SliceId s);
 // Fills passes and no_pass of the model and numbers its layers and variants.
 // `layer_of` gives the layer of every slice, UINT32_MAX for none; the layers
 // are in order of their first start.
-void MakePasses(const Context& context, Labels& labels,
-                const std::vector<Lane>& lanes,
+void MakePasses(const Context& context, const std::vector<Lane>& lanes,
                 const std::vector<uint32_t>& layer_of, LayerModel& model);
 
 }  // namespace lamina::analysis::layers
