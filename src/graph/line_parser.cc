@@ -2,9 +2,9 @@
 #include "graph/line_parser.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/escape.h"
+#include "graph/line_scan.h"
 #include "graph/types.h"
 
 namespace lamina::graph {
@@ -13,93 +13,8 @@ namespace {
 constexpr std::string_view kColon = " : ";
 constexpr size_t kNone = std::string_view::npos;
 
-// What a byte means to the scanner.
-enum Class : uint8_t { kOther, kOpen, kClose, kQuote, kComma };
-
-constexpr std::array<Class, 256> kClasses = [] {
-  std::array<Class, 256> out{};
-  for (const char c : {'(', '[', '{'}) out[static_cast<uint8_t>(c)] = kOpen;
-  for (const char c : {')', ']', '}'}) out[static_cast<uint8_t>(c)] = kClose;
-  for (const char c : {'\'', '"'}) out[static_cast<uint8_t>(c)] = kQuote;
-  out[static_cast<uint8_t>(',')] = kComma;
-  return out;
-}();
-
-Class ClassOf(char c) { return kClasses[static_cast<uint8_t>(c)]; }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         static_cast<uint8_t>(c) >= 0x80;
-}
-bool IsNameByte(char c) { return IsNameStart(c) || IsDigit(c); }
-// Names of values are nearly free: dots, quotes and angle brackets occur.
-bool IsValueNameByte(char c) {
-  return static_cast<uint8_t>(c) > ' ' && ClassOf(c) != kOpen &&
-         ClassOf(c) != kClose && c != ',' && c != '%' && c != '=' && c != 0x7f;
-}
-
-// Past the string that begins at `pos`; the end of the text when it does not
-// end.
-size_t SkipQuoted(std::string_view text, size_t pos) {
-  const char quote = text[pos++];
-  while (pos < text.size()) {
-    if (text[pos] == '\\') {
-      pos += 2;
-    } else if (text[pos++] == quote) {
-      return pos;
-    }
-  }
-  return text.size();
-}
-
-// Past the `<...>` that begins at `pos`, brackets counted; kNone when it does
-// not end.
-size_t SkipAngles(std::string_view text, size_t pos) {
-  size_t depth = 0;
-  for (; pos < text.size(); ++pos) {
-    if (text[pos] == '<') ++depth;
-    if (text[pos] == '>' && --depth == 0) return pos + 1;
-  }
-  return kNone;
-}
-
 std::string Shown(std::string_view text) {
   return "'" + EscapeTerminal(Shorten(text, 40)) + "'";
-}
-
-bool IsKeyword(std::string_view name) {
-  for (const std::string_view word :
-       {"None", "True", "False", "Ellipsis", "slice", "inf", "nan", "device"}) {
-    if (name == word) return true;
-  }
-  return false;
-}
-
-bool IsNumber(std::string_view text) {
-  if (!text.empty() && (text[0] == '-' || text[0] == '+'))
-    text.remove_prefix(1);
-  if (text.empty()) return false;
-  if (text == "inf" || text == "nan") return true;
-  if (!IsDigit(text[0]) && !(text[0] == '.' && text.size() > 1)) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return IsNameByte(c) || c == '.' || c == '-' || c == '+';
-  });
-}
-
-bool IsDotted(std::string_view text) {
-  return !text.empty() && IsNameStart(text[0]) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return IsNameByte(c) || c == '.'; });
-}
-
-// "cuda:0", "cpu"
-bool IsDevice(std::string_view text) {
-  const size_t colon = text.find(':');
-  if (colon == kNone) return text == "cpu" || text == "cuda" || text == "meta";
-  const std::string_view index = text.substr(colon + 1);
-  return IsDotted(text.substr(0, colon)) && !index.empty() &&
-         std::all_of(index.begin(), index.end(), IsDigit);
 }
 
 class Parser {
@@ -199,18 +114,18 @@ class Parser {
     size_t pos = open;
     bool balanced = false;
     while (pos < line_.size()) {
-      const Class c = ClassOf(line_[pos]);
-      if (c == kOpen) {
+      const Byte c = ByteOf(line_[pos]);
+      if (c == Byte::kOpen) {
         if (++depth > kMaxDepth) {
           return Fail(pos, "brackets are nested more than " +
                                std::to_string(kMaxDepth) + " deep");
         }
-      } else if (c == kClose) {
+      } else if (c == Byte::kClose) {
         if (--depth == 0) {
           balanced = true;
           break;
         }
-      } else if (c == kQuote && depth > 1) {
+      } else if (c == Byte::kQuote && depth > 1) {
         pos = SkipQuoted(line_, pos);
         continue;
       }
@@ -247,15 +162,15 @@ class Parser {
   size_t PieceEnd(size_t pos, size_t end) const {
     size_t depth = 0;
     while (pos < end) {
-      const Class c = ClassOf(line_[pos]);
-      if (c == kOpen) {
+      const Byte c = ByteOf(line_[pos]);
+      if (c == Byte::kOpen) {
         ++depth;
-      } else if (c == kClose) {
+      } else if (c == Byte::kClose) {
         if (depth > 0) --depth;
-      } else if (c == kQuote && depth > 0) {
+      } else if (c == Byte::kQuote && depth > 0) {
         pos = SkipQuoted(line_, pos);
         continue;
-      } else if (c == kComma && depth == 0 && pos + 1 < end &&
+      } else if (c == Byte::kComma && depth == 0 && pos + 1 < end &&
                  line_[pos + 1] == ' ') {
         return pos;
       }
@@ -331,15 +246,15 @@ class Parser {
     size_t pos = 0;
     while (pos < piece.size() && (IsNameByte(piece[pos]) || piece[pos] == '.'))
       ++pos;
-    if (pos == piece.size() || ClassOf(piece[pos]) != kOpen) return false;
+    if (pos == piece.size() || ByteOf(piece[pos]) != Byte::kOpen) return false;
     if (pos > 0 && (piece[pos] != '(' || !IsNameStart(piece[0]))) return false;
-    if (ClassOf(piece.back()) != kClose) return false;
+    if (ByteOf(piece.back()) != Byte::kClose) return false;
     size_t depth = 0;
     while (pos < piece.size()) {
-      const Class c = ClassOf(piece[pos]);
-      if (c == kOpen) ++depth;
-      if (c == kClose && --depth == 0) return pos + 1 == piece.size();
-      pos = c == kQuote ? SkipQuoted(piece, pos) : pos + 1;
+      const Byte c = ByteOf(piece[pos]);
+      if (c == Byte::kOpen) ++depth;
+      if (c == Byte::kClose && --depth == 0) return pos + 1 == piece.size();
+      pos = c == Byte::kQuote ? SkipQuoted(piece, pos) : pos + 1;
     }
     return false;
   }
@@ -370,13 +285,13 @@ class Parser {
     while (pos < end) {
       const char c = line_[pos];
       const size_t start = pos;
-      if (ClassOf(c) == kOpen) {
+      if (ByteOf(c) == Byte::kOpen) {
         if (!Open(KindOf(c), pos, pos)) return false;
         ++pos;
-      } else if (ClassOf(c) == kClose) {
+      } else if (ByteOf(c) == Byte::kClose) {
         ++pos;
         Close(pos);
-      } else if (ClassOf(c) == kQuote) {
+      } else if (ByteOf(c) == Byte::kQuote) {
         pos = std::min(SkipQuoted(line_, pos), end);
         AddNested(OperandKind::kLiteral, start, pos);
       } else if (c == '<' && angles_) {
