@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/pattern/rewrite.h"
 
-#include <absl/container/flat_hash_set.h>
 #include <algorithm>
-#include <fmt/format.h>
-#include <numeric>
+#include <map>
+#include <utility>
 
 #include "base/decimal.h"
 #include "graph/target.h"
@@ -61,7 +60,6 @@ std::string Sum(const std::string& a, const std::string& b) {
   return "(" + text + ")";
 }
 
-constexpr std::string_view kUnknownUse = "? : unknown";
 constexpr std::string_view kUnknownResult = "? : N/A";
 
 class Replacer {
@@ -349,140 +347,11 @@ class Replacer {
   uint32_t number_ = 0;
 };
 
-// --- checking the lines of a rule ---
-
-class TemplateCheck {
- public:
-  explicit TemplateCheck(const Pattern& pattern) : pattern_(pattern) {}
-
-  Parsed<void> Run(const std::vector<Statement>& after) {
-    for (const Statement& line : after) {
-      for (const Term& term : line.operands) {
-        if (auto done = Check(term); !done) return done;
-      }
-      for (const Term& term : line.annotation) {
-        if (auto done = Check(term); !done) return done;
-      }
-      if (line.targets.size() > 1)
-        return Wrong(line.target_place, "a replacement has one target");
-      if (line.commutes) return Wrong(line.target_place, "'~' is for patterns");
-      const uint32_t slot = pattern_.Find(line.result);
-      if (line.targets.empty() &&
-          (slot == kNoSlot || !pattern_.slots[slot].output)) {
-        return Wrong(line.place,
-                     "'" + line.result + "' is not an output of the pattern");
-      }
-      made_.push_back(line.result);
-    }
-    const std::string& anchor = pattern_.slots[pattern_.anchor().slot].name;
-    if (Made(anchor)) return {};
-    return Wrong(after.empty() ? TextPlace{1, 1} : after.back().place,
-                 "nothing replaces the output '" + anchor + "'");
-  }
-
- private:
-  static tl::unexpected<SyntaxError> Wrong(TextPlace place, std::string what) {
-    return tl::make_unexpected(SyntaxError{place, std::move(what)});
-  }
-  bool Made(const std::string& name) const {
-    return std::find(made_.begin(), made_.end(), name) != made_.end();
-  }
-
-  Parsed<void> Check(const Term& term) const {
-    const bool name = term.kind == Kind::kValue || term.kind == Kind::kWeight ||
-                      term.kind == Kind::kLiteral || term.kind == Kind::kAny;
-    if (term.kind == Kind::kAny && term.text.empty())
-      return Wrong(term.place, "give the operand a name: ?name");
-    if (name && !Made(term.text) && pattern_.Find(term.text) == kNoSlot) {
-      return Wrong(term.place, "'" + term.text +
-                                   "' is bound neither by the pattern nor by "
-                                   "a line above");
-    }
-    if (term.kind == Kind::kCall) {
-      struct Form {
-        std::string_view name;
-        size_t least;
-        size_t most;
-      };
-      constexpr Form kForms[] = {
-          {"dim", 2, 2},       {"dtype", 1, 1}, {"weight", 2, 2},
-          {"transpose", 3, 3}, {"flat", 1, 1},  {"concat", 3, 64},
-          {"unknown", 0, 0},   {"cast", 2, 2},
-      };
-      const auto* const form =
-          std::find_if(std::begin(kForms), std::end(kForms),
-                       [&](const Form& f) { return f.name == term.text; });
-      if (form == std::end(kForms))
-        return Wrong(term.place, "unknown function '" + term.text + "'");
-      if (term.items.size() < form->least || term.items.size() > form->most)
-        return Wrong(term.place, "wrong number of arguments");
-    }
-    for (const Term& item : term.items) {
-      if (auto done = Check(item); !done) return done;
-    }
-    return {};
-  }
-
-  const Pattern& pattern_;
-  std::vector<std::string> made_;
-};
-
 }  // namespace
-
-Parsed<void> ValidateTemplate(const std::vector<Statement>& after,
-                              const Pattern& pattern) {
-  return TemplateCheck(pattern).Run(after);
-}
 
 Replaced Replace(Graph& graph, const Alternative& alternative,
                  const Match& match, RewriteState& state) {
   return Replacer(graph, alternative, match, state).Run();
-}
-
-std::string AnnotationOf(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  if (node.result.empty()) return std::string(kUnknownUse);
-  return SplitResult(node.result).tuple ? "? : tuple"
-                                        : std::string(node.result);
-}
-
-std::string UseOf(const Graph& graph, NodeId id) {
-  return "%" + std::string(graph[id].name) + " : " + AnnotationOf(graph, id);
-}
-
-std::string OperandText(const Graph& graph, OperandId id) {
-  const struct Operand& operand = graph.operand(id);
-  if (operand.IsValue()) {
-    if (operand.nested) return std::string(graph[operand.value()].name);
-    return UseOf(graph, operand.value());
-  }
-  const std::string_view text = operand.text();
-  std::string out;
-  size_t done = 0;
-  for (uint32_t i = 1; i <= operand.extent(); ++i) {
-    const struct Operand& inner = graph.operand(OperandId(id.value + i));
-    if (!inner.replaced) continue;
-    const auto at = static_cast<size_t>(inner.text().data() - text.data());
-    out += text.substr(done, at - done);
-    out += graph[inner.value()].name;
-    done = at + inner.text().size();
-  }
-  return out + std::string(text.substr(done));
-}
-
-std::string PrintedTarget(std::string_view target) {
-  if (target.starts_with("builtin."))
-    return "<built-in function " + std::string(target.substr(8)) + ">";
-  if (target.starts_with("fn."))
-    return "<function " + std::string(target.substr(3)) + " at 0x0>";
-  return std::string(target);
-}
-
-std::string BaseName(std::string_view target) {
-  const size_t dot = target.find('.');
-  std::string name(target.substr(dot + 1));
-  std::replace(name.begin(), name.end(), '.', '_');
-  return name;
 }
 
 NodeId PlaceFor(const Graph& graph, const std::vector<NodeId>& inputs,

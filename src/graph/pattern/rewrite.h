@@ -30,6 +30,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/pattern/rule.h"
@@ -61,7 +62,8 @@ Replaced Replace(Graph& graph, const Alternative& alternative,
 
 // --- what native passes use too ---
 
-// The annotation of a use of a value.
+// The annotation of a use of a value, and of one of which nothing is known.
+inline constexpr std::string_view kUnknownUse = "? : unknown";
 std::string AnnotationOf(const Graph& graph, NodeId id);
 // "%name : shape : dtype".
 std::string UseOf(const Graph& graph, NodeId id);
