@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+#include <string>
+#include <vector>
+
+#include "analysis/health/checks.h"
+#include "base/decimal.h"
+
+namespace lamina::analysis::health {
+namespace {
+
+std::string PercentText(double percent) {
+  return fmt::format("{:.1f} %", percent);
+}
+
+}  // namespace
+
+void CheckCoverage(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  int64_t all = 0;
+  int64_t linked = 0;
+  int64_t categorised = 0;
+  size_t linked_count = 0;
+  std::vector<int64_t> by_reason(tree::kUnlinkedReasons, 0);
+  std::vector<size_t> count_by_reason(tree::kUnlinkedReasons, 0);
+  const size_t other = context.catalog.FamilyIndex("other");
+  for (const SliceId s : trace.device_slices()) {
+    const int64_t dur = trace.Duration(s);
+    all += dur;
+    const auto reason = static_cast<size_t>(context.tree.unlinked(s));
+    by_reason[reason] += dur;
+    ++count_by_reason[reason];
+    if (context.tree.launch(s).valid()) {
+      linked += dur;
+      ++linked_count;
+    }
+    if (context.device.family(s) != other) categorised += dur;
+  }
+  const size_t count = trace.device_slices().size();
+  if (count == 0) {
+    out.Add("device_work", "warn", "no GPU events",
+            "The recording has no device activity: switch it on "
+            "(ProfilerActivity.CUDA) and record work that uses the GPU. Host "
+            "tables are complete.",
+            0);
+    return;
+  }
+  const auto share = [&](int64_t part) {
+    return all > 0
+               ? 100.0 * static_cast<double>(part) / static_cast<double>(all)
+               : 100.0;
+  };
+  const double linked_share = share(linked);
+  out.Add(
+      "linked_device_time", linked_share >= 99.5 ? "ok" : "warn",
+      PercentText(linked_share),
+      linked_share >= 99.5
+          ? "Device time whose launch is in the trace."
+          : "The rest has no launch in the trace: it is in gpu_timeline and "
+            "kernels, and in op tables only as the row \"unlinked\".",
+      static_cast<int64_t>(linked_count), linked_share);
+  for (int r = 1; r < tree::kUnlinkedReasons; ++r) {
+    const auto i = static_cast<size_t>(r);
+    if (count_by_reason[i] == 0) continue;
+    static constexpr std::string_view kMeanings[] = {
+        "", "Device events carry neither correlation nor External id.",
+        "Launched before the recording began, or by a call that was not "
+        "traced.",
+        "The flow event between call and work is missing.",
+        "The trace has no host events: record CPU activity too."};
+    out.Add(
+        "unlinked_" + std::string(UnlinkedName(static_cast<tree::Unlinked>(r))),
+        "info",
+        fmt::format("{} events, {}",
+                    GroupDigits(static_cast<int64_t>(count_by_reason[i])),
+                    HumanTime(by_reason[i])),
+        kMeanings[r], static_cast<int64_t>(count_by_reason[i]),
+        share(by_reason[i]));
+  }
+  const double known = share(categorised);
+  out.Add("categorised_device_time", known >= 95 ? "ok" : "warn",
+          PercentText(known),
+          known >= 95 ? "Device time in a known category."
+                      : "The rest is in the category \"other\": add its ops or "
+                        "kernels to a file in --rules.",
+          std::nullopt, known);
+}
+
+void CheckCosts(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  if (context.efficiency == nullptr || trace.device_slices().empty()) return;
+  const CostView& view = *context.efficiency->costs;
+  int64_t all = 0;
+  int64_t costed = 0;
+  int64_t estimated = 0;
+  for (const CostView::Call& call : view.calls()) {
+    const CostView::Group& group = view.groups()[call.group];
+    int64_t sum = 0;
+    for (const SliceId s : view.Work(call)) sum += trace.Duration(s);
+    all += sum;
+    if (!group.cost) continue;
+    costed += sum;
+    if (group.cost->fidelity == cost::Fidelity::kEstimated) estimated += sum;
+  }
+  if (all == 0) return;
+  const auto share = [&](int64_t part) {
+    return 100.0 * static_cast<double>(part) / static_cast<double>(all);
+  };
+  out.Add("modelled_device_time", share(costed) >= 90 ? "ok" : "info",
+          fmt::format("{}, {} estimated", PercentText(share(costed)),
+                      PercentText(share(estimated))),
+          "Linked device time without communication whose op has a cost model; "
+          "op_efficiency says why the rest has none.",
+          std::nullopt, share(costed));
+  const auto& device = context.efficiency->device;
+  if (!device) {
+    const std::string name =
+        trace.info.devices.empty() ? "" : trace.info.devices[0].name;
+    out.Add(
+        "roofline_device", "info", name.empty() ? "not recorded" : name,
+        "No rooflines: give the device with --device (lamina list devices).");
+    return;
+  }
+  std::string meaning = "Peaks: " + device->source + ".";
+  if (device->assumed)
+    meaning += " Told by memory and capability: the trace has no name.";
+  if (device->scaled) meaning += " Scaled to the multiprocessors of the trace.";
+  out.Add("roofline_device", device->assumed ? "info" : "ok", device->title,
+          meaning);
+}
+
+}  // namespace lamina::analysis::health

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fmt/core.h>
+#include <string>
+
+#include "analysis/health/checks.h"
+#include "base/decimal.h"
+
+namespace lamina::analysis::health {
+namespace {
+
+// Of the replayed work, how much has its captured call.
+void Replayed(const trace::Captured& captured, const std::string& value,
+              size_t graph_kernels, CheckTable& out) {
+  size_t facts = 0;
+  size_t likely = 0;
+  for (size_t row = 0; row < captured.calls.size(); ++row) {
+    if (!captured.calls[row].valid()) continue;
+    ++(captured.facts[row] != 0 ? facts : likely);
+  }
+  const size_t rest = graph_kernels - facts - likely;
+  out.Add(
+      "graph_launches", rest == 0 && likely == 0 ? "ok" : "info", value,
+      fmt::format("{} stand below the call that they were captured from for "
+                  "sure, {} below the likely one, {} below the launch. "
+                  "Captured calls have no host time.",
+                  GroupDigits(static_cast<int64_t>(facts)),
+                  GroupDigits(static_cast<int64_t>(likely)),
+                  GroupDigits(static_cast<int64_t>(rest))),
+      static_cast<int64_t>(facts));
+}
+
+}  // namespace
+
+void CheckLaunches(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  size_t without_work = 0;
+  size_t graph_launches = 0;
+  size_t graph_kernels = 0;
+  for (uint32_t n = 0; n < context.tree.size(); ++n) {
+    const NodeId node(n);
+    if (!trace::IsApiCall(context.tree.kind(node))) continue;
+    const std::string_view name = context.tree.name(node);
+    const bool graph = name.find("GraphLaunch") != std::string_view::npos;
+    const bool launch =
+        graph || name.find("LaunchKernel") != std::string_view::npos;
+    // A captured call need not be replayed.
+    if (!launch || trace.captured.Has(context.tree.slice(node))) continue;
+    const size_t work = context.tree.DeviceWork(node).size();
+    if (graph) {
+      ++graph_launches;
+      graph_kernels += work;
+    }
+    without_work += work == 0;
+  }
+  if (without_work > 0) {
+    out.Add("launches_without_work", "info",
+            GroupDigits(static_cast<int64_t>(without_work)),
+            "Launch calls whose device work is not in the trace: it ran after "
+            "the end of the recording, or the events were dropped.",
+            static_cast<int64_t>(without_work));
+  }
+  if (graph_launches > 0) {
+    const std::string value =
+        fmt::format("{} launches, {} device events", graph_launches,
+                    GroupDigits(static_cast<int64_t>(graph_kernels)));
+    if (trace.captured.empty()) {
+      out.Add("graph_launches", "info", value,
+              "Replayed work has no op of its own: give the capture trace with "
+              "--capture to see ops, shapes and modules.",
+              static_cast<int64_t>(graph_launches));
+    } else {
+      Replayed(trace.captured, value, graph_kernels, out);
+    }
+  }
+}
+
+}  // namespace lamina::analysis::health

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+#include <functional>
+#include <vector>
+
+#include "analysis/health/checks.h"
+#include "base/decimal.h"
+#include "base/run_sort.h"
+
+namespace lamina::analysis::health {
+namespace {
+
+// Counts the values of the sorted `some` that the sorted `others` lack.
+void Orphans(CheckTable& out, std::string_view check,
+             const std::vector<int64_t>& some,
+             const std::vector<int64_t>& others, std::string_view meaning) {
+  int64_t count = 0;
+  auto other = others.begin();
+  for (const int64_t id : some) {
+    while (other != others.end() && *other < id) ++other;
+    count += other == others.end() || *other != id;
+  }
+  if (count > 0) out.Add(check, "info", GroupDigits(count), meaning, count);
+}
+
+void LaunchFlows(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  std::vector<int64_t> starts;
+  std::vector<int64_t> ends;
+  // Kineto ends a flow at every API call that launched nothing, too.
+  std::vector<bool> on_device(trace.tracks.size(), false);
+  for (const SliceId s : trace.device_slices())
+    on_device[trace.slices.track[s.value].value] = true;
+  const trace::Flows& flows = trace.flows;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    if (flows.kind[f] != trace::FlowKind::kLaunch) continue;
+    if (flows.phase[f] == trace::FlowPhase::kStart) {
+      starts.push_back(flows.id[f]);
+    } else if (on_device[flows.track[f].value]) {
+      ends.push_back(flows.id[f]);
+    }
+  }
+  if (starts.empty() && ends.empty()) {
+    if (trace.device.empty() || !trace.info.format_lacks.empty()) return;
+    out.Add("launch_flows", "info", "none",
+            "No ac2g flow events; launches are found by correlation.");
+    return;
+  }
+  RunSort(starts, 1, std::less<>());
+  RunSort(ends, 1, std::less<>());
+  Orphans(out, "flows_without_end", starts, ends,
+          "ac2g flows that begin at a launch and end nowhere: the device "
+          "work is not in the trace.");
+  Orphans(out, "flows_without_start", ends, starts,
+          "ac2g flows that end at device work and begin nowhere: the launch "
+          "is not in the trace.");
+}
+
+}  // namespace
+
+void CheckRecording(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  const trace::Info& info = trace.info;
+  if (!info.format_lacks.empty())
+    out.Add("format", "info", info.format,
+            "Not in such files: " + info.format_lacks);
+  bool shapes = false;
+  bool ops = false;
+  for (const trace::OpArgs& op : trace.ops) {
+    ops = true;
+    if (op.dims.valid()) {
+      shapes = true;
+      break;
+    }
+  }
+  size_t python = 0;
+  for (size_t i = 0; i < trace.slices.size() && python == 0; ++i)
+    python += trace.slices.kind[i] == trace::Kind::kPython;
+  // Options of torch.profiler help only where it can record these.
+  const bool possible = info.format_lacks.empty();
+  if (!ops) {
+    out.Add("host_ops", "info", "none",
+            possible ? "No framework ops: tables by op show API calls. Record "
+                       "CPU activity."
+                     : "No framework ops: tables by op show API calls.");
+  }
+  if (ops && (shapes || possible)) {
+    out.Add("shapes", shapes ? "ok" : "info", shapes ? "recorded" : "none",
+            shapes ? "Ops carry their argument shapes."
+                   : "Record with record_shapes=True for op_shapes and cost "
+                     "models.");
+  }
+  if (python > 0 || possible) {
+    out.Add("python_stacks", python > 0 ? "ok" : "info",
+            python > 0 ? "recorded" : "none",
+            python > 0 ? "Python frames are there."
+                       : "Record with with_stack=True for source lines and "
+                         "modules.");
+  }
+  const tree::Modules& modules = context.modules;
+  if (!modules.empty() || possible) {
+    out.Add("modules", modules.empty() ? "info" : "ok",
+            modules.empty()
+                ? "none"
+                : fmt::format("{} calls of {} modules", modules.calls().size(),
+                              modules.paths().size()),
+            modules.empty()
+                ? "Record with with_stack=True (and with_modules=True) for the "
+                  "module tree."
+                : "nn.Module calls are in the trace.");
+  }
+  LaunchFlows(context, out);
+  out.Add("steps", context.steps.steps().empty() ? "info" : "ok",
+          context.steps.steps().empty()
+              ? "none"
+              : fmt::format("{}", context.steps.steps().size()),
+          context.steps.steps().empty()
+              ? "No step ranges: call profiler.step() for figures per step."
+              : "Step ranges are in the trace.");
+}
+
+}  // namespace lamina::analysis::health

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fmt/core.h>
+#include <string>
+
+#include "analysis/health/checks.h"
+#include "base/decimal.h"
+
+namespace lamina::analysis::health {
+
+void CheckStructure(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  const size_t dropped = context.tree.dropped_by_overlap();
+  if (dropped > 0) {
+    out.Add("dropped_by_overlap", "warn",
+            GroupDigits(static_cast<int64_t>(dropped)),
+            "Host events that overlap another by 1 us or more without nesting; "
+            "they are not in the call tree.",
+            static_cast<int64_t>(dropped));
+  }
+  const size_t popped = context.tree.popped_by_overlap();
+  if (popped > 0) {
+    out.Add("closed_early_by_overlap", "info",
+            GroupDigits(static_cast<int64_t>(popped)),
+            "Host events that bleed over the end of their parent by less than "
+            "1 us; they count as its sibling.",
+            static_cast<int64_t>(popped));
+  }
+  // Work of one stream runs in order: overlap means clipped or bad times.
+  size_t overlaps = 0;
+  uint64_t offset = 0;
+  size_t long_ones = 0;
+  constexpr int64_t kDay = int64_t{86400} * 1000000000;
+  for (const trace::Stream& stream : trace.streams) {
+    int64_t end = 0;
+    bool first = true;
+    for (const SliceId s : stream.slices) {
+      if (!first && trace.Start(s) < end) {
+        if (overlaps == 0) offset = trace.slices.offset[s.value];
+        ++overlaps;
+      }
+      first = false;
+      end = std::max(end, trace.End(s));
+      long_ones += trace.Duration(s) > kDay;
+    }
+  }
+  if (overlaps > 0) {
+    out.Add("overlaps_on_a_stream", "warn",
+            GroupDigits(static_cast<int64_t>(overlaps)),
+            "Device events of one stream overlap, which hardware does not do: "
+            "clock effects or bad durations. busy_us counts the overlap once, "
+            "kernel_time_us twice.",
+            static_cast<int64_t>(overlaps), std::nullopt,
+            offset != trace::Diagnostics::kNoOffset
+                ? std::optional(static_cast<int64_t>(offset))
+                : std::nullopt);
+  }
+  if (long_ones > 0) {
+    out.Add("suspicious_kernels", "warn",
+            GroupDigits(static_cast<int64_t>(long_ones)),
+            "Device events longer than a day.",
+            static_cast<int64_t>(long_ones));
+  }
+}
+
+void CheckRecords(const Context& context, CheckTable& out) {
+  const Trace& trace = context.trace;
+  for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
+    std::string_view status = "info";
+    if (d.effect == trace::Effect::kLost) status = "lost";
+    if (d.effect == trace::Effect::kOddity ||
+        d.effect == trace::Effect::kRepaired)
+      status = "warn";
+    std::string value = GroupDigits(static_cast<int64_t>(d.count));
+    if (d.bytes > 0) value += ", " + HumanBytes(static_cast<double>(d.bytes));
+    if (!d.first_offsets.empty())
+      value += fmt::format(", first at byte {}", d.first_offsets[0]);
+    out.Add(d.reason, status, value, d.text, static_cast<int64_t>(d.count),
+            std::nullopt,
+            d.first_offsets.empty()
+                ? std::nullopt
+                : std::optional(static_cast<int64_t>(d.first_offsets[0])));
+  }
+  out.Add("events", "info",
+          GroupDigits(static_cast<int64_t>(trace.info.events)),
+          "Records of all phases in the input.",
+          static_cast<int64_t>(trace.info.events));
+}
+
+}  // namespace lamina::analysis::health
