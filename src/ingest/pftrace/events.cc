@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <tuple>
 
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/json/scan.h"
 #include "ingest/common/recording.h"
 #include "ingest/pftrace/kinds.h"
 #include "trace/categories.h"
@@ -18,11 +16,8 @@ namespace lamina::ingest::pftrace {
 using protobuf::Field;
 using protobuf::Walker;
 using trace::Effect;
-using trace::FlowKind;
-using trace::FlowPhase;
 using trace::Kind;
 using trace::kNoInt;
-using trace::kNoRow;
 
 namespace {
 
@@ -42,85 +37,7 @@ void AppendReal(std::string& out, double value) {
   out.append(text, end.ptr);
 }
 
-uint32_t Small(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, 0xFFFFFFFF));
-}
-
 }  // namespace
-
-int64_t EventArgs::Int(ArgKey key) const {
-  if (!Has(key)) return kNoInt;
-  const Value& value = (*this)[key];
-  switch (value.type) {
-    case Value::Type::kInt:
-      return value.integer;
-    case Value::Type::kText:
-      return ParseInt(value.text).value_or(kNoInt);
-    default:
-      return kNoInt;
-  }
-}
-
-std::optional<double> EventArgs::Real(ArgKey key) const {
-  if (!Has(key)) return std::nullopt;
-  const Value& value = (*this)[key];
-  switch (value.type) {
-    case Value::Type::kInt:
-      return static_cast<double>(value.integer);
-    case Value::Type::kReal:
-      return value.real;
-    case Value::Type::kText:
-      return ParseDouble(value.text);
-    default:
-      return std::nullopt;
-  }
-}
-
-StringId EventArgs::Text(ArgKey key) {
-  if (!Has(key)) return {};
-  const Value& value = (*this)[key];
-  if (value.interned.valid()) return value.interned;
-  if (value.type == Value::Type::kText || value.type == Value::Type::kJson)
-    return names_->Intern(value.text);
-  if (value.type == Value::Type::kInt) {
-    std::string text;
-    AppendInt(text, value.integer);
-    return names_->Intern(text);
-  }
-  return {};
-}
-
-StringId EventArgs::List(ArgKey key) {
-  if (!Has(key) || !(*this)[key].text.starts_with('[')) return {};
-  const StringId text = Text(key);
-  const auto [it, is_new] = lists_.try_emplace(text, StringId());
-  if (is_new) it->second = names_->Intern(json::Canonical((*this)[key].text));
-  return it->second;
-}
-
-std::array<uint32_t, 3> EventArgs::Triple(ArgKey key) const {
-  const Value& value = (*this)[key];
-  if (value.type == Value::Type::kTriple) return value.triple;
-  // A product of three: rocprofv3 gives no more.
-  if (value.type == Value::Type::kInt && value.integer > 0)
-    return {Small(static_cast<uint64_t>(value.integer)), 1, 1};
-  std::array<uint32_t, 3> out{};
-  size_t index = 0;
-  for (size_t i = 0; i < value.text.size() && index < 3;) {
-    if (value.text[i] < '0' || value.text[i] > '9') {
-      ++i;
-      continue;
-    }
-    uint64_t number = 0;
-    while (i < value.text.size() && value.text[i] >= '0' &&
-           value.text[i] <= '9')
-      number = std::min<uint64_t>(
-          number * 10 + static_cast<uint64_t>(value.text[i++] - '0'),
-          0xFFFFFFFF);
-    out[index++] = static_cast<uint32_t>(number);
-  }
-  return out;
-}
 
 // The values of an annotation as JSON: lists of shapes.
 void EventReader::AppendJson(const Field& annotation, const Sequence& sequence,
@@ -465,158 +382,9 @@ void EventReader::Recording(const Field& event, const Sequence& sequence) {
   }
 }
 
-void EventReader::Stage(const Field& event, int64_t time_ns,
-                        const Sequence& sequence, uint64_t offset) {
-  Stage_ stage{};
-  stage.start_ns = time_ns;
-  stage.offset = offset;
-  stage.args.device = 0;
-  uint64_t duration = 0;
-  uint64_t queue = 0;
-  StringId queue_name;
-  StringId stage_name;
-  const auto triple = [](const Field& field) {
-    std::array<uint32_t, 3> out{};
-    for (Walker walk(field); walk.Next();) {
-      if (walk->number >= 1 && walk->number <= 3)
-        out[walk->number - 1] = Small(walk->value);
-    }
-    return out;
-  };
-  for (Walker walk(event); walk.Next();) {
-    switch (walk->number) {
-      case 2:
-        duration = walk->value;
-        break;
-      case 11:
-        stage.args.device = walk->Int();
-        break;
-      case 13:
-        queue = walk->value;
-        if (const StringId* text = sequence.specifications.Find(walk->value))
-          queue_name = *text;
-        break;
-      case 14:
-        if (const StringId* text = sequence.specifications.Find(walk->value))
-          stage_name = *text;
-        break;
-      case 17:
-        if (walk->IsBytes()) stage.name = names_.Intern(walk->bytes);
-        break;
-      case 20:
-        if (walk->IsBytes()) {
-          stage.name = names_.Intern(walk->bytes);
-        } else if (const StringId* text = sequence.names.Find(walk->value)) {
-          stage.name = *text;
-        }
-        break;
-      case 21:
-        stage.configured = true;
-        for (Walker inner(walk.field()); inner.Next();) {
-          if (inner->number == 1) stage.grid = triple(inner.field());
-          if (inner->number == 2) stage.block = triple(inner.field());
-        }
-        break;
-      default:
-        break;
-    }
-  }
-  if (duration > static_cast<uint64_t>(trace::kMaxDurationNs) ||
-      time_ns + static_cast<int64_t>(duration) > trace::kMaxTimeNs) {
-    Lost("duration_out_of_range",
-         "The duration of an event is no number, or longer than 13 days.",
-         offset);
-    return;
-  }
-  stage.dur_ns = static_cast<int64_t>(duration);
-  if (!stage.name.valid())
-    stage.name = stage_name.valid() ? stage_name : names_.Intern("GPU stage");
-  // "stream 7"
-  const std::string_view text = names_.Text(queue_name);
-  const size_t space = text.rfind(' ');
-  stage.args.stream =
-      ParseInt(space == std::string_view::npos ? text : text.substr(space + 1))
-          .value_or(static_cast<int64_t>(Small(queue)));
-  std::string tid = "GPU stages ";
-  AppendInt(tid, stage.args.stream);
-  std::string pid = "GPU ";
-  AppendInt(pid, stage.args.device);
-  stage.track = names_.InternTrack(names_.Intern(pid), names_.Intern(tid));
-  stages_.push_back(stage);
-  Next();
-}
-
 void EventReader::Next() {
   if (++segment_.next_uid < kSegment) return;
   events_ += segment_.next_uid;
-  segment_.Seal();
-  builder_.Append(segment_);
-  segment_.Clear();
-}
-
-void EventReader::Finish() {
-  if (tracks_.undescribed() > 0) {
-    segment_.diagnostics.Add(
-        Effect::kInfo, "track_without_descriptor",
-        "Tracks with events that nothing describes, or only later.",
-        trace::Diagnostics::kNoOffset, tracks_.undescribed());
-  }
-  // Viewers are given kernels twice: as slices and as stages.
-  if (kernels_ && !stages_.empty()) {
-    segment_.diagnostics.Add(
-        Effect::kInfo, "gpu_stages_not_read",
-        "GPU stages repeat the kernels that stand as slices; they are in no "
-        "number.",
-        stages_[0].offset, stages_.size());
-    stages_.clear();
-  }
-  const uint8_t category = names_.InternCategory(names_.Intern("kernel"));
-  for (Stage_& stage : stages_) {
-    if (stage.configured) {
-      trace::LaunchConfig config;
-      config.grid = stage.grid;
-      config.block = stage.block;
-      stage.args.config = names_.InternConfig(config);
-    }
-    segment_.AddSlice(stage.start_ns, stage.dur_ns, stage.name, Kind::kKernel,
-                      category, stage.track, stage.offset,
-                      segment_.AddDevice(stage.args));
-  }
-  // Equal ids connect in the order of time.
-  std::sort(flows_.begin(), flows_.end(),
-            [](const FlowEnd& a, const FlowEnd& b) {
-              return std::tuple(a.id, a.time_ns, a.uid) <
-                     std::tuple(b.id, b.time_ns, b.uid);
-            });
-  trace::Flows& out = segment_.flows;
-  for (size_t begin = 0; begin < flows_.size();) {
-    size_t end = begin;
-    int64_t correlation = kNoInt;
-    bool launch = false;
-    while (end < flows_.size() && flows_[end].id == flows_[begin].id) {
-      const FlowEnd& flow = flows_[end++];
-      if (!trace::IsDevice(flow.kind)) continue;
-      launch = true;
-      if (flow.correlation != kNoInt) correlation = flow.correlation;
-    }
-    for (size_t i = begin; i < end && end - begin > 1; ++i) {
-      const FlowEnd& flow = flows_[i];
-      out.time_ns.push_back(flow.time_ns);
-      out.id.push_back(correlation != kNoInt
-                           ? correlation
-                           : static_cast<int64_t>(flow.id & INT64_MAX));
-      out.track.push_back(flow.track);
-      out.phase.push_back(i == begin               ? FlowPhase::kStart
-                          : launch || i + 1 == end ? FlowPhase::kFinish
-                                                   : FlowPhase::kStep);
-      out.kind.push_back(launch                   ? FlowKind::kLaunch
-                         : flow.kind == Kind::kOp ? FlowKind::kForwardBackward
-                                                  : FlowKind::kOther);
-      // Numbers are those of the whole file, the segment counts its own.
-      out.uid.push_back(flow.uid - static_cast<uint32_t>(events_));
-    }
-    begin = end;
-  }
   segment_.Seal();
   builder_.Append(segment_);
   segment_.Clear();

@@ -9,52 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/common/arg_rows.h"
+#include "ingest/pftrace/event_args.h"
 #include "ingest/pftrace/sequences.h"
 #include "ingest/pftrace/tracks.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::pftrace {
-
-// The known arguments of one event.
-class EventArgs {
- public:
-  struct Value {
-    enum class Type : uint8_t { kInt, kReal, kText, kJson, kTriple };
-    Type type = Type::kInt;
-    int64_t integer = 0;
-    double real = 0;
-    std::string_view text;
-    StringId interned;  // of a text from a table
-    std::array<uint32_t, 3> triple{};
-  };
-
-  void Clear(trace::LocalNames* names) {
-    names_ = names;
-    present_ = 0;
-  }
-  void Set(ArgKey key, const Value& value) {
-    present_ |= ArgBit(key);
-    values_[static_cast<size_t>(key)] = value;
-  }
-  const Value& operator[](ArgKey key) const {
-    return values_[static_cast<size_t>(key)];
-  }
-
-  bool Has(ArgKey key) const { return (present_ & ArgBit(key)) != 0; }
-  uint64_t present() const { return present_; }
-  int64_t Int(ArgKey key) const;
-  std::optional<double> Real(ArgKey key) const;
-  StringId Text(ArgKey key);
-  StringId List(ArgKey key);
-  std::array<uint32_t, 3> Triple(ArgKey key) const;
-
- private:
-  trace::LocalNames* names_ = nullptr;
-  uint64_t present_ = 0;
-  std::array<Value, trace::kArgKeys> values_;
-  absl::flat_hash_map<StringId, StringId> lists_;  // text to canonical JSON
-};
 
 class EventReader {
  public:
@@ -107,15 +67,16 @@ class EventReader {
   };
 
   void ReadArg(const protobuf::Field& annotation, const Sequence& sequence);
-  EventArgs::Value ReadArray(const protobuf::Field& annotation);
   void AppendJson(const protobuf::Field& annotation, const Sequence& sequence,
                   int depth, std::string& out);
   trace::Kind KindOf(StringId category, StringId name);
-  StringId CategoryText(StringId category, trace::Kind kind);
   void CompleteArgs(trace::Kind kind, const Track& track);
   void AddCounter(Track& track, int64_t time_ns, double value);
   void Recording(const protobuf::Field& event, const Sequence& sequence);
   void Next();
+  void AddStages();
+  void AddFlows();
+  void AddFlow(size_t begin, size_t end);
 
   trace::TraceBuilder& builder_;
   trace::LocalNames& names_;
