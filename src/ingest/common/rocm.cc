@@ -98,16 +98,21 @@ uint8_t Writer::Category(std::string_view text) {
 }
 
 TrackId Writer::Lane(StringId pid, int64_t device, int64_t stream) {
+  TrackId& track = lanes_[std::tuple(pid, device, stream)];
+  if (track.valid()) return track;
   std::string name = device == kNoInt ? "GPU" : "GPU " + std::to_string(device);
   if (stream != kNoInt) name += " stream " + std::to_string(stream);
-  const StringId tid = names_.Intern(name);
-  const TrackId track = names_.InternTrack(pid, tid);
+  track = names_.InternTrack(pid, names_.Intern(name));
   return track;
 }
 
 TrackId Writer::Track(const Thread& thread) {
-  return names_.InternTrack(thread.pid,
-                            names_.Intern(std::to_string(thread.tid)));
+  TrackId& track = threads_[std::pair(thread.pid, thread.tid)];
+  if (!track.valid()) {
+    track = names_.InternTrack(thread.pid,
+                               names_.Intern(std::to_string(thread.tid)));
+  }
+  return track;
 }
 
 void Writer::Add(const Dispatch& dispatch) {

@@ -5,11 +5,14 @@
 // nanoseconds of the host's boot clock in all of them.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 #include "trace/builder.h"
 
@@ -108,6 +111,10 @@ class Writer {
 
   trace::LocalNames& names_;
   trace::Segment* segment_ = nullptr;
+  // Tracks whose names were made: process, device and stream; process, thread.
+  absl::flat_hash_map<std::tuple<StringId, int64_t, int64_t>, trace::TrackId>
+      lanes_;
+  absl::flat_hash_map<std::pair<StringId, int64_t>, trace::TrackId> threads_;
 };
 
 // What a recording lacks, and the option that would have given it.
