@@ -397,6 +397,10 @@ const tests = {
       .sort();
     check.equal("kernels and times", list(rows), list(wanted.map((row) =>
       ({ node: row.node, median: row.median_us }))));
+    check.true("no full colour below text", await page.evaluate(() =>
+      [...document.querySelectorAll(".node .stripe")].every((stripe) =>
+        Number(stripe.getAttribute("width")) <= 12 ||
+        Number(stripe.getAttribute("opacity")) < 0.5)));
     await picture(page, "graph-kernels-light-1280");
   },
 

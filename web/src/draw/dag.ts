@@ -32,6 +32,7 @@ interface Rect { x0: number; y0: number; x1: number; y1: number }
 // Boxes above which only those near the window are drawn.
 export const kMostDrawn = 600;
 const kLine = 15;
+const kMargin = 12;  // in front of the text; a wider stripe stands below it
 const kLetter = 6.6;
 const kMostLetters = 46;
 
@@ -139,6 +140,7 @@ function drawBox({ graph, boxes, placed }: DagPicture, at: number,
   const share = box.nodes.reduce((s, i) => s + nodeTime(graph.nodes[i]!), 0) /
     total;
   const text = linesOf(graph, box);
+  const stripe = 5 + share * (width - 5);
   const fresh = options.isNew(at);
   return svg("a", { href: options.href(box), "data-node": node.id,
     "data-part": box.isPart ? String(box.node) : undefined,
@@ -149,11 +151,10 @@ function drawBox({ graph, boxes, placed }: DagPicture, at: number,
     svg("rect", { class: "box", x, y, width, height, rx: 4,
       "stroke-dasharray": node.external || node.secondStream ? "4 3"
         : "none" }),
-    svg("rect", { class: "stripe", x, y, height,
-      width: 5 + share * (width - 5), fill: colorOf(node.group),
-      opacity: share > 0.2 ? 0.35 : 1 }),
-    ...text.map((line, k) => svg("text", { x: x + 12, y: y + 18 + k * kLine,
-      class: k === 0 ? "name" : "" }, line)));
+    svg("rect", { class: "stripe", x, y, height, width: stripe,
+      fill: colorOf(node.group), opacity: stripe > kMargin ? 0.3 : 1 }),
+    ...text.map((line, k) => svg("text", { x: x + kMargin,
+      y: y + 18 + k * kLine, class: k === 0 ? "name" : "" }, line)));
 }
 
 // The extent of each opened part, with its group.
