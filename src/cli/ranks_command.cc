@@ -12,6 +12,7 @@
 #include "dist/job.h"
 #include "dist/mpi_plugin.h"
 #include "dist/partial_store.h"
+#include "dist/rank_events.h"
 #include "dist/tables.h"
 
 namespace lamina::cli {
@@ -25,6 +26,11 @@ struct Options {
   std::string pictures;
   std::string layout = "native";
   bool raw_clocks = false;
+  double html_max_mb = 25;
+
+  uint64_t html_max_bytes() const {
+    return static_cast<uint64_t>(html_max_mb * 1e6);
+  }
 };
 
 struct Share {
@@ -109,8 +115,31 @@ Result<int> RunShare(const std::vector<std::string>& files, const Share& share,
   return kFine;
 }
 
+// A page holds the events of traces that this process reads; of others it has
+// the tables.
+Status WriteDocument(const dist::Job& job, Document document,
+                     const dist::RankEvents* events, const Options& options,
+                     const Common& common) {
+  if (events != nullptr) {
+    return events->Write(
+        job, std::move(document),
+        {common.output, common.ThreadCount(), options.html_max_bytes()});
+  }
+  if (common.format == "html" && options.engine != "local") {
+    Note note;
+    note.severity = Severity::kInfo;
+    note.id = "page_no_events";
+    note.text =
+        "This page holds no events: only --engine local reads all traces in "
+        "the process that writes it.";
+    document.result.notes.push_back(std::move(note));
+  }
+  return Write(document, common);
+}
+
 Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
-                   const Options& options, Common& common) {
+                   const dist::RankEvents* events, const Options& options,
+                   Common& common) {
   Document document;
   document.command = "ranks";
   document.inputs = files;
@@ -140,7 +169,7 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
              std::find(kLong.begin(), kLong.end(), table.name()) != kLong.end();
     });
   }
-  LAMINA_TRY(Write(document, common));
+  LAMINA_TRY(WriteDocument(job, std::move(document), events, options, common));
   if (std::none_of(job.ranks.begin(), job.ranks.end(),
                    [](const auto& rank) { return rank.error.empty(); })) {
     return Fail(InputError(files.front(), "no input can be used",
@@ -181,11 +210,25 @@ Result<int> RunRanks(const Options& options, Common& common) {
       return store.Load(path, number, load);
     };
     const auto job = dist::RunJob(*channel, files, settings);
-    LAMINA_TRY(WriteResult(*job, files, options, common));
+    LAMINA_TRY(WriteResult(*job, files, nullptr, options, common));
     return kFine;
   }
+  std::optional<dist::RankEvents> events;
+  if (common.format == "html" && options.engine == "local" &&
+      options.layout == "native" && common.top == 0) {
+    events.emplace(settings.load.catalog, files.size(),
+                   options.html_max_bytes());
+    settings.load.inspect = [&](const analysis::Context& context,
+                                const dist::Lanes& lanes, uint64_t file,
+                                uint64_t part) {
+      events->Keep(context, lanes, file, part);
+    };
+  }
   const auto job = dist::RunJob(*channel, files, settings);
-  if (job) LAMINA_TRY(WriteResult(*job, files, options, common));
+  if (job) {
+    LAMINA_TRY(
+        WriteResult(*job, files, events ? &*events : nullptr, options, common));
+  }
   return kFine;
 }
 
@@ -211,6 +254,10 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--layout", options->layout,
                  "native, or the tables of TraceLens's report over ranks")
       ->check(CLI::IsMember({"native", "tracelens"}))
+      ->capture_default_str();
+  app.add_option("--html-max-mb", options->html_max_mb,
+                 "Size above which a page leaves out detail, in MB")
+      ->check(CLI::Range(0.001, 2000.0))
       ->capture_default_str();
   app.add_flag("--raw-clocks", options->raw_clocks,
                "Leave times as recorded; clock_offsets still says how clocks "

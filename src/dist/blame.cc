@@ -69,8 +69,21 @@ class Follower {
 
 }  // namespace
 
-std::vector<RankBlame> FindBlame(const Measured& measured) {
+std::vector<BlamedCall> BlameCalls(const Measured& measured) {
   const Follower follower(measured.calls);
+  std::vector<BlamedCall> out;
+  for (size_t c = 0; c < measured.calls.size(); ++c) {
+    const MeasuredCall& call = measured.calls[c];
+    if (!call.comparable() || !Synchronises(call.kind) ||
+        call.start_skew_ns == 0)
+      continue;
+    const size_t root = follower.RootOf(c);
+    out.push_back({c, root, measured.calls[root].late_rank});
+  }
+  return out;
+}
+
+std::vector<RankBlame> FindBlame(const Measured& measured) {
   std::map<int64_t, RankBlame> ranks;
   using Key = std::tuple<int64_t, Cause, std::string_view>;
   std::map<Key, CauseSum> sums;
@@ -83,14 +96,15 @@ std::vector<RankBlame> FindBlame(const Measured& measured) {
       blame.wait_ns += m.wait_ns;
       ++blame.calls;
     }
-    if (call.start_skew_ns == 0) continue;
+  }
+  for (const auto& [c, root, rank] : BlameCalls(measured)) {
+    const MeasuredCall& call = measured.calls[c];
     ++ranks[call.late_rank].times_last;
     ++ranks[call.early_rank].times_first;
     ranks[call.late_rank].caused_ns += call.wait_ns;
-    const size_t root = follower.RootOf(c);
     const MeasuredCall& first = measured.calls[root];
-    ranks[first.late_rank].blamed_ns += call.wait_ns;
-    CauseSum& sum = sums[Key{first.late_rank, first.cause, first.cause_name}];
+    ranks[rank].blamed_ns += call.wait_ns;
+    CauseSum& sum = sums[Key{rank, first.cause, first.cause_name}];
     sum.cause = first.cause;
     sum.name = first.cause_name;
     sum.wait_ns += call.wait_ns;

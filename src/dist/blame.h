@@ -37,6 +37,14 @@ struct RankBlame {
   std::vector<CauseSum> causes;  // by wait, largest first
 };
 
+// A call that ranks waited in, put down to the rank whose delay was behind it.
+struct BlamedCall {
+  size_t call = 0;  // of Measured::calls
+  size_t root = 0;  // the call in which the delay happened
+  int64_t rank = 0;
+};
+std::vector<BlamedCall> BlameCalls(const Measured& measured);
+
 // One per rank, by blamed wait, largest first; ranks without calls are left
 // out.
 std::vector<RankBlame> FindBlame(const Measured& measured);

@@ -103,9 +103,11 @@ Gap GapFinder::Before(uint32_t call) const {
                         std::min(trace.End(s), end)};
     if (part.length_ns() <= 0) continue;
     busy.AppendSorted(part);
+    // A copy says itself what is copied; the op is often one of many.
     const NodeId launcher = context_.device.launcher(s);
-    times[launcher.valid() ? context_.tree.name(launcher) : trace.Name(s)] +=
-        part.length_ns();
+    const bool copy = trace.KindOf(s) == trace::Kind::kMemcpy;
+    times[launcher.valid() && !copy ? context_.tree.name(launcher)
+                                    : trace.Name(s)] += part.length_ns();
   }
   const std::vector<Interval> idle = busy.Gaps({gap.start_ns, end});
   for (const Interval& i : idle) gap.idle_ns += i.length_ns();

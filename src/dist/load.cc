@@ -19,7 +19,6 @@ Result<std::vector<RankSummary>> Load(const std::string& path,
   settings.threads = options.threads;
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
-  if (options.inspect) options.inspect(session->trace(), file_number);
   std::optional<int64_t> rank = session->trace().info.rank;
   if (!rank) rank = RankOfName(path);
   const std::vector<Lanes> parts = FindRanks(*context);
@@ -27,6 +26,8 @@ Result<std::vector<RankSummary>> Load(const std::string& path,
   for (const Lanes& lanes : parts) {
     out.push_back(Summarize(*context, lanes, rank.value_or(0)));
     out.back().is_position = !rank || parts.size() > 1;
+    if (options.inspect)
+      options.inspect(*context, lanes, file_number, out.size() - 1);
   }
   return out;
 }

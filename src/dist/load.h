@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dist/rank_summary.h"
+#include "dist/summarize.h"
 #include "rules/catalog.h"
 
 namespace lamina::dist {
@@ -17,8 +18,11 @@ struct LoadOptions {
   int threads = 1;
   std::string rules_dir;
   std::shared_ptr<const rules::Catalog> catalog;
-  // Sees every trace before it is closed; called from any thread.
-  std::function<void(const trace::Trace& trace, uint64_t file_number)> inspect;
+  // Sees every rank of every trace before the trace is closed; called from any
+  // thread.
+  std::function<void(const analysis::Context& context, const Lanes& lanes,
+                     uint64_t file_number, uint64_t part)>
+      inspect;
 };
 
 // The ranks in a file, mostly one. A file that cannot be used gives one with

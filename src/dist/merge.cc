@@ -162,8 +162,9 @@ Result<ResultSet> MergeTraces(const std::vector<std::string>& files,
   std::vector<Facts> facts(files.size());
   JobOptions settings = options.job;
   settings.raw_clocks = !options.align_clocks;
-  settings.load.inspect = [&](const Trace& trace, uint64_t file) {
-    facts[file] = FactsOf(trace);
+  settings.load.inspect = [&](const analysis::Context& context, const Lanes&,
+                              uint64_t file, uint64_t part) {
+    if (part == 0) facts[file] = FactsOf(context.trace);
   };
   const auto channel = MakeLocalChannel();
   auto job = RunJob(*channel, files, settings);

@@ -240,6 +240,7 @@ void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result) {
   SayVerdict(job, result);
   SayStraggler(blame, result);
+  if (auto note = LatenessNote(job)) result.notes.push_back(std::move(*note));
   SayInputs(job, result);
   SayLosses(job, result);
   SayMatching(job, result);

@@ -39,18 +39,6 @@ class Texts {
   StringPool pool_;
 };
 
-// Times of a recording are relative to its base time where it has one.
-int64_t BaseOf(const Trace& trace) {
-  const auto base = trace.info.base_time_ns;
-  if (!base || !trace::IsUsableTime(*base)) return 0;
-  // Hostile times: the sum must be a usable time as well.
-  const auto order = trace.device_slices();
-  const bool fits =
-      trace::IsUsableTime(*base + trace.first_ns) &&
-      (order.empty() || trace::IsUsableTime(*base + trace.Start(order.back())));
-  return fits ? *base : 0;
-}
-
 std::vector<CallStats> CollectStats(const Trace& trace,
                                     const std::vector<Collective>& calls,
                                     Texts& texts) {
@@ -213,6 +201,28 @@ std::vector<Lanes> FindRanks(const analysis::Context& context) {
   return out;
 }
 
+// Times of a recording are relative to its base time where it has one.
+int64_t BaseOf(const Trace& trace) {
+  const auto base = trace.info.base_time_ns;
+  if (!base || !trace::IsUsableTime(*base)) return 0;
+  // Hostile times: the sum must be a usable time as well.
+  const auto order = trace.device_slices();
+  const bool fits =
+      trace::IsUsableTime(*base + trace.first_ns) &&
+      (order.empty() || trace::IsUsableTime(*base + trace.Start(order.back())));
+  return fits ? *base : 0;
+}
+
+std::vector<Collective> CollectivesOf(const analysis::Context& context,
+                                      const Lanes& lanes) {
+  std::vector<Collective> all =
+      analysis::CollectCollectives(context.tree, context.device);
+  std::erase_if(all, [&](const Collective& c) {
+    return !Within(context.trace, lanes, c.slice);
+  });
+  return all;
+}
+
 RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
                       int64_t rank) {
   const Trace& trace = context.trace;
@@ -225,10 +235,7 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
   out.events = trace.info.events;
   out.input_bytes = trace.info.input_bytes;
 
-  std::vector<Collective> all =
-      analysis::CollectCollectives(context.tree, context.device);
-  std::erase_if(
-      all, [&](const Collective& c) { return !Within(trace, lanes, c.slice); });
+  const std::vector<Collective> all = CollectivesOf(context, lanes);
   out.stats = CollectStats(trace, all, texts);
   // Without arguments nothing says that a SendRecv kernel is no all-to-all.
   std::vector<bool> is_peer(trace.device.size());

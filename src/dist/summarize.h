@@ -20,6 +20,13 @@ using Lanes = std::vector<bool>;
 // device. One with all lanes if at most one does.
 std::vector<Lanes> FindRanks(const analysis::Context& context);
 
+// The base of the times of a trace, 0 where it has none or it is unusable.
+int64_t BaseOf(const trace::Trace& trace);
+
+// The collectives of a rank by start, as RankSummary::calls.
+std::vector<analysis::Collective> CollectivesOf(
+    const analysis::Context& context, const Lanes& lanes);
+
 // Near-linear in the number of slices. Sets everything but the file and its
 // number. `rank` decides which end of a transfer this is.
 RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,

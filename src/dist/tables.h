@@ -3,6 +3,8 @@
 // A joined job as tables and notes.
 #pragma once
 
+#include <optional>
+
 #include "dist/blame.h"
 #include "dist/job.h"
 #include "dist/links.h"
@@ -23,6 +25,10 @@ void AddRankTables(const Job& job, const std::vector<RankBlame>& blame,
 void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result);
 
+// How lateness is spread over ranks and time: one rank again and again, another
+// one each time, or few bad steps. Nothing where it is even.
+std::optional<Note> LatenessNote(const Job& job);
+
 // bandwidth_model: latency and bandwidth by kind of collective and group.
 void AddLinkTable(const std::vector<LinkSeries>& links, ResultSet& result);
 
@@ -33,6 +39,9 @@ void AddTracelensTables(const Job& job, const std::vector<RankBlame>& blame,
 
 // All of lamina's own, and with `pictures` the pictures.
 ResultSet MakeResult(const Job& job, bool pictures);
+
+// Calls in the order of the table collectives.
+std::vector<const MeasuredCall*> CallsByStart(const Measured& measured);
 
 // The zero of aligned times: the first event of any rank.
 int64_t OriginOf(const Job& job);

@@ -28,18 +28,6 @@ std::optional<double> BusRate(const MeasuredCall& call) {
   return *rate * factor;
 }
 
-// Calls by aligned start; the group and sequence decide between equals.
-std::vector<const MeasuredCall*> ByStart(const Measured& measured) {
-  std::vector<const MeasuredCall*> calls;
-  for (const MeasuredCall& call : measured.calls) calls.push_back(&call);
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const auto* a, const auto* b) {
-                     return std::tie(a->start_ns, a->group, a->sequence) <
-                            std::tie(b->start_ns, b->group, b->sequence);
-                   });
-  return calls;
-}
-
 void AddCalls(const Job& job, const std::vector<const MeasuredCall*>& calls,
               ResultSet& result) {
   Table table(
@@ -303,6 +291,18 @@ void AddLost(const Job& job, ResultSet& result) {
 
 }  // namespace
 
+// By aligned start; the group and sequence decide between equals.
+std::vector<const MeasuredCall*> CallsByStart(const Measured& measured) {
+  std::vector<const MeasuredCall*> calls;
+  for (const MeasuredCall& call : measured.calls) calls.push_back(&call);
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const auto* a, const auto* b) {
+                     return std::tie(a->start_ns, a->group, a->sequence) <
+                            std::tie(b->start_ns, b->group, b->sequence);
+                   });
+  return calls;
+}
+
 void AddLinkTable(const std::vector<LinkSeries>& links, ResultSet& result) {
   Table table(
       {"bandwidth_model",
@@ -330,7 +330,7 @@ void AddLinkTable(const std::vector<LinkSeries>& links, ResultSet& result) {
 }
 
 void AddCallTables(const Job& job, ResultSet& result) {
-  const auto calls = ByStart(job.measured);
+  const auto calls = CallsByStart(job.measured);
   AddCalls(job, calls, result);
   AddWaits(job, calls, result);
   AddSizes(job, result);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/page_diff.h"
 
-#include <algorithm>
 #include <array>
 #include <fmt/core.h>
 
@@ -84,14 +83,6 @@ class DiffEvents {
   std::string lanes_ = "[";
   size_t lane_row_ = 0;
 };
-
-// Above every event number of a trace.
-int64_t EndOfUids(const trace::Trace& trace) {
-  int64_t end = 0;
-  for (const uint32_t uid : trace.slices.uid)
-    end = std::max(end, int64_t{uid} + 1);
-  return end;
-}
 
 // Where B stands on the axis of A.
 Note AlignmentNote(const Alignment& alignment, int64_t shift_ns) {

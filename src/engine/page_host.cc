@@ -90,8 +90,8 @@ class HostOrder {
 };
 
 // The trace of a lane or track; a page of one trace does not say it.
-std::string TraceJson(const PageTrace& of) {
-  return of.index > 0 ? fmt::format("\"trace\":{},", of.index) : std::string();
+std::string TraceJson(uint32_t trace) {
+  return trace > 0 ? fmt::format("\"trace\":{},", trace) : std::string();
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ std::vector<uint32_t> HostEvents::Add(const Context& context, HostDetail detail,
       tracks_ += fmt::format(
           "{{{}\"kind\":\"{}\",\"process\":{},\"thread\":{},\"name\":{},"
           "\"begin\":{},",
-          TraceJson(of), kTrackNames[static_cast<size_t>(track)],
+          TraceJson(of.index), kTrackNames[static_cast<size_t>(track)],
           JsonQuote(trace.Text(info.pid)), JsonQuote(trace.Text(info.tid)),
           JsonQuote(info.thread_name.valid()
                         ? Shorten(trace.Text(info.thread_name), 200)
@@ -190,21 +190,34 @@ void HostEvents::AddTo(render::Page& page) const {
   page.blocks.push_back(std::move(block));
 }
 
-void AppendLanes(const Trace& trace, const PageTrace& of,
-                 std::span<const size_t> events, size_t& row,
-                 std::string& json) {
+int64_t EndOfUids(const Trace& trace) {
+  int64_t end = 0;
+  for (const uint32_t uid : trace.slices.uid)
+    end = std::max(end, int64_t{uid} + 1);
+  return end;
+}
+
+void AppendLane(const PageLane& lane, size_t begin, size_t end,
+                std::string& json) {
   const auto number = [](int64_t value) {
     return value == trace::kNoInt ? std::string("null") : std::to_string(value);
   };
+  if (json.size() > 1) json += ',';
+  json += fmt::format(
+      "{{{}\"process\":{},\"device\":{},\"stream\":{},\"begin\":{},"
+      "\"end\":{}}}",
+      TraceJson(lane.trace), JsonQuote(lane.process), number(lane.device),
+      number(lane.stream), begin, end);
+}
+
+void AppendLanes(const Trace& trace, const PageTrace& of,
+                 std::span<const size_t> events, size_t& row,
+                 std::string& json) {
   for (size_t i = 0; i < trace.streams.size(); ++i) {
     const trace::Stream& lane = trace.streams[i];
     const size_t end = row + (events.empty() ? lane.slices.size() : events[i]);
-    if (json.size() > 1) json += ',';
-    json += fmt::format(
-        "{{{}\"process\":{},\"device\":{},\"stream\":{},\"begin\":{},"
-        "\"end\":{}}}",
-        TraceJson(of), JsonQuote(trace.Text(lane.pid)), number(lane.device),
-        number(lane.stream), row, end);
+    AppendLane({of.index, trace.Text(lane.pid), lane.device, lane.stream}, row,
+               end, json);
     row = end;
   }
 }

@@ -48,9 +48,21 @@ class HostEvents {
   std::string tracks_;
 };
 
-// Lanes as JSON, with a comma before each but the first. `events` is how many
-// each has in the page; nothing: all. `row` is the first row of their events
-// and moves behind the last.
+// Above every event number of a trace.
+int64_t EndOfUids(const trace::Trace& trace);
+
+// A lane of device events as JSON, with a comma before each but the first.
+struct PageLane {
+  uint32_t trace = 0;
+  std::string_view process;
+  int64_t device = trace::kNoInt;
+  int64_t stream = trace::kNoInt;
+};
+void AppendLane(const PageLane& lane, size_t begin, size_t end,
+                std::string& json);
+
+// All of a trace. `events` is how many each has in the page; nothing: all.
+// `row` is the first row of their events and moves behind the last.
 void AppendLanes(const trace::Trace& trace, const PageTrace& of,
                  std::span<const size_t> events, size_t& row,
                  std::string& json);

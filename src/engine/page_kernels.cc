@@ -3,16 +3,18 @@
 
 namespace lamina::engine {
 
+std::string_view LauncherName(const analysis::Context& context,
+                              trace::SliceId slice) {
+  tree::NodeId parent = context.tree.launch(slice);
+  if (!parent.valid()) return {};
+  const tree::NodeId op = context.tree.EnclosingOp(parent);
+  return context.tree.name(op.valid() ? op : parent);
+}
+
 int64_t PageKernels::RowOf(const analysis::Context& context,
                            trace::SliceId slice, std::string_view trace_name) {
-  // The op above the launch, else the launch: as in the kernels of a report.
-  tree::NodeId parent = context.tree.launch(slice);
-  if (parent.valid()) {
-    const tree::NodeId op = context.tree.EnclosingOp(parent);
-    if (op.valid()) parent = op;
-  }
   return RowOf(trace_name, context.trace.Name(slice),
-               parent.valid() ? context.tree.name(parent) : std::string_view(),
+               LauncherName(context, slice),
                context.catalog.family(context.device.family(slice)).name,
                context.trace.Duration(slice));
 }
@@ -34,19 +36,24 @@ int64_t PageKernels::RowOf(std::string_view trace_name, std::string_view kernel,
 }
 
 Table PageKernels::Take() const {
-  Table table(
-      {"kernels",
-       "Kernels, copies and fills of which this page holds events.",
-       {{"trace", ColumnType::kText, "Trace of the events."},
-        {"kernel", ColumnType::kText, "Name."},
-        {"op", ColumnType::kText,
-         "Op that launched it; the call where there is none."},
-        {"family", ColumnType::kText, "Family of the kernel."},
-        {"count", ColumnType::kInt, "Events in this page."},
-        {"kernel_time_us", ColumnType::kTime, "Sum of their durations."}}});
+  Schema schema{
+      "kernels",
+      "Kernels, copies and fills of which this page holds events.",
+      {{"trace", ColumnType::kText, "Trace of the events."},
+       {"kernel", ColumnType::kText, "Name."},
+       {"op", ColumnType::kText,
+        "Op that launched it; the call where there is none."},
+       {"family", ColumnType::kText, "Family of the kernel."},
+       {"count", ColumnType::kInt, "Events in this page."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations."}}};
+  const bool named = !rows_.empty() && !rows_.front().trace.empty();
+  if (!named) schema.columns.erase(schema.columns.begin());
+  Table table(std::move(schema));
   for (const Row& row : rows_) {
-    table.Add(row.trace, row.kernel, row.op, row.family, row.count,
-              row.time_ns);
+    std::vector<Value> cells{row.kernel, row.op, row.family, row.count,
+                             row.time_ns};
+    if (named) cells.insert(cells.begin(), Value(row.trace));
+    table.AddRow(cells);
   }
   return table;
 }

@@ -14,12 +14,18 @@
 
 namespace lamina::engine {
 
+// The op above the launch of an event, else the launch, as in the kernels of a
+// report; empty without a launch.
+std::string_view LauncherName(const analysis::Context& context,
+                              trace::SliceId slice);
+
 class PageKernels {
  public:
   // Row + 1 of an event of the trace with this name, which it counts.
   int64_t RowOf(const analysis::Context& context, trace::SliceId slice,
                 std::string_view trace_name);
-  // The same for an event that is known by texts.
+  // The same for an event that is known by texts. The name of the trace is
+  // empty where the rows are those of all traces.
   int64_t RowOf(std::string_view trace_name, std::string_view kernel,
                 std::string_view op, std::string_view family, int64_t dur_ns);
   Table Take() const;

@@ -6,11 +6,12 @@ events of a collective are those of its ranks.
 """
 import json
 import pathlib
+import subprocess
 import sys
 from decimal import Decimal
 
 import trace_edits
-from common import Checks, SAMPLES, lamina, temporary
+from common import ROOT, Checks, SAMPLES, lamina, temporary
 from page_test import Page, decode, find_shared
 
 
@@ -137,6 +138,65 @@ def check_limits(checks, trace, folder):
     checks.true("smaller pages hold less", host[0] > host[1] > host[2])
 
 
+def check_ranks(checks, job, folder, *options):
+    """Every record of a collective is an event of its rank, at its aligned
+    time; the page counts what it leaves out."""
+    out = folder / "ranks.html"
+    lamina("ranks", job, "--format", "html", "-o", out, *options)
+    page = Page(out.read_text(encoding="utf-8"))
+    manifest = page.data["manifest"]
+    result = json.loads(lamina("ranks", job, "--format", "json").stdout)
+    events = decode(page, "device")
+    found, others = [], 0
+    for lane in manifest["lanes"]:
+        rank = manifest["traces"][lane.get("trace", 0)]["name"]
+        for i in range(lane["begin"], lane["end"]):
+            if events["collective"][i] == 0:
+                others += 1
+                continue
+            found.append((events["collective"][i] - 1, rank,
+                          events["start"][i], events["dur"][i]))
+    checks.equal(f"{job.name}: events of collectives", sorted(found), sorted(
+        (r["id"], f"rank {r['rank']}", int(Decimal(repr(r["start_us"])) * 1000),
+         int(Decimal(repr(r["dur_us"])) * 1000))
+        for r in result["tables"]["collective_waits"]))
+    checks.equal(f"{job.name}: numbers are unique", len(set(events["uid"])),
+                 len(events["uid"]))
+    said = [n["text"] for n in manifest["notes"] if n["id"] == "page_left_out"]
+    return others, said
+
+
+# What the generated jobs do, and how lamina names it.
+LATENESS = {
+    "One rank: 21 is late again and again": ["--straggler", "21"],
+    "Wandering: the late rank changes from step to step": [
+        "--late", "5@0,17@1,33@2,48@3,2@4,60@5,40@6,11@7"],
+    "Few steps: 3 of 12 hold": ["--steps", "12", "--late", "7@2,31@5,9@8"],
+}
+
+
+def check_lateness(checks, folder):
+    for number, (words, options) in enumerate(LATENESS.items()):
+        job = folder / f"job{number}"
+        subprocess.run([sys.executable, ROOT / "tools/generator/job.py", "-o",
+                        job, "--tp", "4", "--pp", "1", "--dp", "16", "--steps",
+                        "8", "--micro-batches", "1", "--layers", "1",
+                        "--offset-us", "500", *options], check=True,
+                       stdout=subprocess.DEVNULL)
+        notes = json.loads(lamina("ranks", job, "--format",
+                                  "json").stdout)["notes"]
+        said = [n["text"] for n in notes if n["id"] == "lateness"]
+        checks.true(f"{words}: found {said}",
+                    len(said) == 1 and said[0].startswith(words))
+    all_others, said = check_ranks(checks, folder / "job0", folder)
+    checks.true("64 ranks: all events", all_others > 0 and said == [])
+    others, said = check_ranks(checks, folder / "job0", folder,
+                               "--html-max-mb", "0.05")
+    checks.true("64 ranks: fewer in a smaller page",
+                others < all_others and len(said) == 1 and
+                f"the longest {others} of" in said[0].replace(",", ""))
+
+
 def main():
     with temporary() as folder:
         folder = pathlib.Path(folder)
@@ -159,6 +219,8 @@ def main():
                 for device in ("h100", "mi300")]
         if all(pair):
             check_diff(checks, *pair, folder)
+        check_ranks(checks, ranks, folder)
+        check_lateness(checks, folder)
         checks.finish()
 
 

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
-import { act, folder, go, open, press, ready, root, run } from
+import { act, click, folder, go, open, press, ready, root, run } from
   "./harness.mjs";
 
 const ranks = join(root, "samples/ranks");
@@ -218,6 +218,40 @@ const tests = {
     const call = json.tables.collectives.find((row) => String(row.id) === id);
     check.true("names the late rank", (await page.locator("main").innerText())
       .includes(`Rank ${call.late_rank} comes last`));
+    // Its events on all ranks, with what held the last one up.
+    const cause = page.locator("p[data-cause]");
+    check.equal("the cause of the table", await cause
+      .getAttribute("data-cause"), call.cause);
+    check.true("in words", (await cause.innerText()).includes(
+      "A longer kernel held rank 2 up: the work of aten::mm took"));
+    const table = page.locator("main table").first();
+    check.equal("a row for each rank", await table.locator("tbody tr").count(),
+                json.tables.collective_waits.filter((row) =>
+                  row.id === call.id).length);
+    check.true("clock of each rank", /reference clock[^]*moved by \+/.test(
+      await table.innerText()));
+    const wrong = await page.evaluate(() => {
+      const calls = __lamina.model.table("collectives");
+      const waits = __lamina.model.table("collective_waits");
+      const out = [];
+      for (let row = 0; row < calls.rows; ++row) {
+        const found = __lamina.select([{ kind: "of", not: false,
+          values: [`collectives.${row}`] }]);
+        let said = 0;
+        for (let w = 0; w < waits.rows; ++w)
+          if (waits.num(w, "id") === calls.num(row, "id"))
+            said += waits.num(w, "dur_us");
+        if (found !== said) out.push([row, found, said]);
+      }
+      return out;
+    });
+    check.equal("events of each collective add up", wrong, []);
+    await click(page, table.locator("tbody a").first(), "ranks");
+    const panel = await page.locator("aside").innerText();
+    check.true("the panel knows the collective", panel.includes(
+      `rank ${call.late_rank} last`) && panel.includes("held rank 2 up"));
+    await picture(page, "ranks-events-light-1280");
+    await go(page, "#v=ranks&o.ranks.col=4", "ranks");
     await canvas.focus();
     await press(page, "ArrowRight", "ranks");
     check.equal("arrows walk", await page.evaluate(() =>

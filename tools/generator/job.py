@@ -50,13 +50,15 @@ class Member:
             draw = self.rank.random.uniform
             self.rank.offset_ns = int(draw(-1, 1) * a.offset_us * 1000)
             self.rank.drift_ppm = draw(-1, 1) * a.drift_ppm
+        self.step = -1
         self.sequences = {}
         self.groups = {g.description: g for g in job.groups
                        if number in g.ranks}
 
     @property
     def slow(self):
-        return self.number == self.job.args.straggler
+        return (self.number == self.job.args.straggler or
+                (self.number, self.step) in self.job.late)
 
     def compute(self, op, dur_ns):
         """A kernel below an op; the straggler's matrix products are slow."""
@@ -163,6 +165,7 @@ class Member:
         yield from self.call("broadcast", 1024, "world", DP_STREAM, "Float")
         for number in range(a.steps):
             self.rank.labels = {"step": number}
+            self.step = number
             with self.rank.annotation(f"ProfilerStep#{number}"):
                 for backward in (False, True):
                     for _ in range(a.micro_batches):
@@ -183,6 +186,8 @@ class Job:
     def __init__(self, args):
         self.args = args
         a = args
+        self.late = {tuple(map(int, item.split("@")))
+                     for item in a.late.split(",") if item}
         self.world = a.tp * a.pp * a.dp
         number = lambda stage, replica, part: \
             (stage * a.dp + replica) * a.tp + part
@@ -313,6 +318,8 @@ def arguments():
     ap.add_argument("--jitter-us", type=float, default=0.3,
                     help="members of a collective end apart by up to this")
     ap.add_argument("--straggler", type=int, default=-1, help="rank")
+    ap.add_argument("--late", default="",
+                    help="RANK@STEP,...: stragglers of single steps")
     ap.add_argument("--cause", choices=["compute", "launch"],
                     default="compute")
     ap.add_argument("--slowdown", type=float, default=1.6,

@@ -26,6 +26,9 @@ export function countsEvents(app: App, table: string): boolean {
   return columns.some((c) => kRowTables[c.name as RowColumn] === table);
 }
 
+// As the profilers call copies and fills.
+const kCopy = /^\[?(cuda )?mem(cpy|set|ory_copy)|^copy(host|device)/i;
+
 // What the engine found before the rank that came last, as a sentence; empty
 // where it found nothing.
 export function causeWords(calls: Table, row: number): string {
@@ -37,10 +40,12 @@ export function causeWords(calls: Table, row: number): string {
   const than = "than on the other ranks";
   switch (cause) {
     case "compute":
+      if (kCopy.test(name)) {
+        return `A copy held rank ${rank} up: ${name} took ${more} longer ` +
+          `${than}.`;
+      }
       return `A longer kernel held rank ${rank} up: the work of ` +
         `${name || "the device"} took ${more} longer ${than}.`;
-    case "copy":
-      return `A copy held rank ${rank} up: ${name} took ${more} longer ${than}.`;
     case "launch":
       return `A gap of the host held rank ${rank} up: its device waited ` +
         `${more} longer for the launch ${than}` + (name ? `, in ${name}.` : ".");
@@ -58,11 +63,12 @@ export function clockWords(clocks: Table | null, rank: string): string {
   if (!clocks || row < 0 || clocks.at(row, "offset_us") === null)
     return "clock unknown, as recorded";
   if (clocks.str(row, "reference_rank") === rank) return "reference clock";
-  const offset = clocks.num(row, "offset_us");
   const drift = clocks.at(row, "drift_ppm");
-  return (clocks.num(row, "applied") ? "clock moved by " : "clock off by ") +
-    (clocks.num(row, "applied") !== 0 === offset > 0 ? "\u2212" : "+") +
-    `${time(Math.abs(offset))} \u00b1 ` +
+  const applied = clocks.num(row, "applied") !== 0;
+  // An offset that was applied has been taken off.
+  const moved = clocks.num(row, "offset_us") * (applied ? -1 : 1);
+  return (applied ? "moved by " : "off by ") + (moved < 0 ? "\u2212" : "+") +
+    `${time(Math.abs(moved))} \u00b1 ` +
     time(clocks.num(row, "uncertainty_us")) +
     (drift === null ? "" : `, drift ${Number(drift).toFixed(2)} ppm`);
 }

@@ -6,7 +6,7 @@ import { eventsOf, laneKey, laneName } from "../data/filter";
 import { kRowTables } from "../data/model";
 import type { App } from "./app";
 import { swatch } from "./chips";
-import { causeWords, rowEvents } from "./compare";
+import { causeWords, clockWords, rowEvents } from "./compare";
 import { h } from "./dom";
 import { findEvent, nameIds, showEvent, type Event } from "./events";
 import { big, bytes, clean, count, shapes, time } from "./format";
@@ -14,7 +14,7 @@ import { big, bytes, clean, count, shapes, time } from "./format";
 export function panelNeeds(): string[] {
   return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
           "passes", "steps", "diff_ops", "diff_kernels", "diff_by",
-          "collectives"];
+          "collectives", "clock_offsets"];
 }
 
 type Entry = [string, ...(Node | string)[]];
@@ -127,6 +127,11 @@ function comparedEntries(app: App, row: number): (Entry | null)[] {
   });
   const calls = app.model.table("collectives");
   const call = device.collective[row]! - 1;
+  const rank = /^rank (-?\d+)$/.exec(app.model.traces[app.model.lanes[
+    device.lane[row]!]!.trace ?? 0]?.name ?? "")?.[1];
+  if (rank !== undefined) {
+    entries.push(["clock", clockWords(app.model.table("clock_offsets"), rank)]);
+  }
   if (!calls || call < 0) return entries;
   const late = calls.str(call, "late_rank");
   return [...entries, ["collective", app.link(

@@ -7,12 +7,14 @@ import type { Table } from "../data/model";
 import { drawHeat, heatCell, heatTop, placeHeat, type HeatMap } from
   "../draw/heatmap";
 import { toPng } from "../draw/canvas";
-import { niceTop } from "../draw/ruler";
+import { drawRankRows, type RankRow } from "../draw/rankrows";
 import type { App, View } from "../ui/app";
-import { download, h, svg } from "../ui/dom";
+import { causeWords, clockWords, countsEvents, rowEvents } from "../ui/compare";
+import { download, h } from "../ui/dom";
 import { bytes, clean, count, time } from "../ui/format";
 import { drawNotes, drawVerdicts } from "../ui/notes";
 import { drawRows } from "../ui/rows";
+import { drawTable } from "../ui/table";
 
 const kColumns = ["collectives", "steps"] as const;
 type Columns = typeof kColumns[number];
@@ -84,75 +86,171 @@ function scale(map: HeatMap): HTMLElement {
   return box;
 }
 
-// One collective on all ranks: when each began, how long it waited and ran.
-function oneCollective(app: App, id: string): HTMLElement | null {
-  const waits = app.model.table("collective_waits");
-  const calls = app.model.table("collectives");
-  if (!waits || !calls) return null;
-  const call = calls.rowWhere("id", Number(id));
-  const rows: number[] = [];
-  for (let row = 0; row < waits.rows; ++row)
-    if (waits.str(row, "id") === id) rows.push(row);
-  if (call < 0 || rows.length === 0) return null;
-  rows.sort((a, b) => waits.num(a, "rank") - waits.num(b, "rank"));
-  const first = Math.min(...rows.map((row) => waits.num(row, "start_us")));
-  const last = Math.max(...rows.map((row) =>
-    waits.num(row, "start_us") + waits.num(row, "dur_us")));
-  const { top, step } = niceTop(Math.max(1, last - first), 6);
-  const width = 1000;
-  const left = 70;
-  const tall = rows.length <= 32 ? 20 : 8;
-  const height = rows.length * tall + 26;
-  const x = (ns: number) => left + (width - left - 10) * ns / top;
-  const late = calls.str(call, "late_rank");
-  const picture = svg("svg", { class: "chart", role: "img",
-    viewBox: `0 0 ${width} ${height}`,
-    "aria-label": `Collective ${id} on ${rows.length} ranks` });
-  for (let ns = 0; ns <= top + step / 2; ns += step) {
-    picture.append(svg("line", { class: "grid", x1: x(ns), x2: x(ns), y1: 0,
-                                 y2: height - 20 }),
-      svg("text", { class: "axis", x: x(ns), y: height - 5,
-                    "text-anchor": ns === 0 ? "start" : ns >= top ? "end"
-                      : "middle" }, time(ns)));
-  }
-  for (const [i, row] of rows.entries()) {
-    const start = waits.num(row, "start_us") - first;
-    const wait = waits.num(row, "wait_us");
-    const dur = waits.num(row, "dur_us");
-    const rank = waits.str(row, "rank");
-    const y = i * tall + 2;
-    picture.append(svg("g", {}, svg("title", {}, `rank ${rank}: starts at ` +
-        `+${time(start)}, waits ${time(wait)} of ${time(dur)}`),
-      svg("rect", { x: x(start), y, height: tall - 4, fill: "var(--q1)",
-                    width: Math.max(0.5, x(start + wait) - x(start)) }),
-      svg("rect", { x: x(start + wait), y, height: tall - 4,
-        fill: rank === late ? "var(--more)" : "var(--q3)",
-        width: Math.max(1, x(start + dur) - x(start + wait)) })));
-    if (tall >= 14 || i % 4 === 0) {
-      picture.append(svg("text", { x: 4, y: y + tall / 2 + 3 },
-                         `rank ${rank}`));
-    }
-  }
-  const cause = calls.str(call, "cause");
-  return h("section", {},
-    h("h2", {}, `${clean(calls.str(call, "name") ||
-      calls.str(call, "collective"), 60)} ${id} on all ranks`),
-    h("p", {}, `Rank ${late} comes last, ${time(calls.num(call,
-      "start_skew_us"))} after rank ${calls.str(call, "early_rank")}. ` +
-      (cause ? `Before it: ${clean(cause, 60)}` +
-        (calls.str(call, "cause_name") ? ` ${clean(calls.str(call,
-          "cause_name"), 200)}` : "") + ` took ${time(calls.num(call,
-          "cause_us"))} longer there. ` : "") +
-      `The transfer itself takes ${time(calls.num(call, "transfer_us"))}` +
-      (calls.at(call, "bytes") === null ? "."
-        : ` for ${bytes(calls.num(call, "bytes"))}.`)),
-    h("p", { class: "muted" }, "Pale is waiting, dark is transfer, orange " +
-      "the late rank. Times are aligned by the clock offsets below."),
-    h("div", { class: "canvasbox" }, picture),
-    h("p", {}, app.link("Its rows", app.rowsHref("collective_waits", "id",
-                                                id)), ", ",
-      app.link("the collective", app.rowsHref("collectives", "id", id))));
+// The shown ranks of a collective: all, or those that come first and last.
+const kMostShown = 64;
+
+function ranksShown(waits: Table, rows: number[]): number[] {
+  if (rows.length <= kMostShown) return rows;
+  const order = [...rows].sort((a, b) =>
+    waits.num(a, "start_us") - waits.num(b, "start_us") || a - b);
+  const taken = new Set([...order.slice(0, kMostShown / 2),
+                         ...order.slice(-kMostShown / 2)]);
+  return rows.filter((row) => taken.has(row));
 }
+
+// One collective on all ranks: what each did around it, and in numbers when
+// each began, how long it waited and how its clock was corrected.
+class Collective {
+  private readonly waits: Table;
+  private readonly calls: Table;
+  private readonly call: number;
+  private readonly rows: number[] = [];
+  private readonly late: string;
+  private readonly canvas = h("canvas", { tabindex: "0", role: "img",
+    "data-k": "ranks.events", "aria-label": "The collective on its ranks and " +
+      "what they did around it; the same numbers stand in the table below" });
+  private readonly tip = h("div", { class: "tip", hidden: true });
+
+  private constructor(private readonly app: App, id: string) {
+    this.waits = app.model.table("collective_waits")!;
+    this.calls = app.model.table("collectives")!;
+    this.call = this.calls.rowWhere("id", Number(id));
+    this.late = this.calls.str(this.call, "late_rank");
+    for (let row = 0; row < this.waits.rows; ++row)
+      if (this.waits.str(row, "id") === id) this.rows.push(row);
+    this.rows.sort((a, b) => this.waits.num(a, "rank") -
+                   this.waits.num(b, "rank"));
+  }
+  static of(app: App, id: string): Collective | null {
+    if (!app.model.table("collective_waits") || !app.model.table("collectives"))
+      return null;
+    const found = new Collective(app, id);
+    return found.call >= 0 && found.rows.length > 0 ? found : null;
+  }
+
+  private get span(): [number, number] {
+    const { waits, rows } = this;
+    return [Math.min(...rows.map((row) => waits.num(row, "start_us"))),
+            Math.max(...rows.map((row) => waits.num(row, "start_us") +
+                                 waits.num(row, "dur_us")))];
+  }
+  // From as much before it as shows what made the last rank late.
+  private get window(): [number, number] {
+    const [first, last] = this.span;
+    const room = Math.max(20_000, 1.2 * (last - first));
+    return [Math.round(first - room), Math.round(last + room / 8)];
+  }
+
+  section(): HTMLElement {
+    const { app, calls, call } = this;
+    const id = calls.str(call, "id");
+    const last = this.late ? `Rank ${this.late} comes last, ` +
+      `${time(calls.num(call, "start_skew_us"))} after rank ` +
+      `${calls.str(call, "early_rank")}. ` : "";
+    const rows = countsEvents(app, "collectives") ? [
+      h("p", { class: "muted" }, "Above what each rank computed and copied, " +
+        "below its communication; pale is waiting, dark is transfer. " +
+        (this.rows.length > kMostShown ? `The first and last ${kMostShown / 2}` +
+          ` of ${count(this.rows.length)} ranks. ` : "") + "All in the ",
+        app.link("timeline", { ...rowEvents(app, "collectives", call),
+                               zoom: this.window }), "."),
+      h("div", { class: "canvasbox" }, this.canvas, this.tip)]
+      : [h("p", { class: "muted" }, "This page holds no events of the ranks: " +
+          "lamina ranks writes them with --engine local.")];
+    return h("section", {}, h("h2", {}, `${clean(calls.str(call, "name") ||
+        calls.str(call, "collective"), 60)} ${id} on all ranks`),
+      h("p", { "data-cause": calls.str(call, "cause") },
+        last + causeWords(calls, call) + (last ? " " : "") +
+        (calls.str(call, "doubt") ? `No times: ${calls.str(call, "doubt")}.`
+          : `The transfer itself takes ${time(calls.num(call, "transfer_us"))}` +
+          (calls.at(call, "bytes") === null ? "."
+            : ` for ${bytes(calls.num(call, "bytes"))}.`))),
+      ...rows, this.table(),
+      h("p", {}, app.link("Its rows", app.rowsHref("collective_waits", "id",
+                                                  id)), ", ",
+        app.link("the collective", app.rowsHref("collectives", "id", id))));
+  }
+
+  // The event of the collective on a rank.
+  private uidOf(rank: string): number | null {
+    const { device, lanes, traces } = this.app.model;
+    if (!device) return null;
+    for (const lane of lanes) {
+      if (traces[lane.trace ?? 0]?.name !== "rank " + rank) continue;
+      for (let i = lane.begin; i < lane.end; ++i)
+        if (device.collective[i] === this.call + 1) return device.uid[i]!;
+    }
+    return null;
+  }
+
+  private table(): HTMLElement {
+    const { app, waits } = this;
+    const clocks = app.model.table("clock_offsets");
+    const [first] = this.span;
+    const rank = (row: number) => waits.str(row, "rank");
+    return drawTable<number>(app, { id: "rankcall", rows: this.rows, sort: "",
+      caption: "The collective on each rank", columns: [
+        { key: "rank", title: "rank", value: (row) => waits.num(row, "rank"),
+          text: rank, cell: (row) => {
+            const uid = this.uidOf(rank(row));
+            const words = rank(row) + (rank(row) === this.late ? " (last)" : "");
+            return uid === null ? words : app.link(words,
+              { selected: String(uid) });
+          } },
+        { key: "start", title: "starts after the first", numeric: true,
+          value: (row) => waits.num(row, "start_us") - first,
+          text: (row) => "+" + time(waits.num(row, "start_us") - first) },
+        { key: "wait", title: "waits", numeric: true,
+          value: (row) => waits.at(row, "wait_us") === null ? null
+            : waits.num(row, "wait_us"),
+          text: (row) => waits.at(row, "wait_us") === null ? ""
+            : time(waits.num(row, "wait_us")) },
+        { key: "length", title: "length", numeric: true,
+          value: (row) => waits.num(row, "dur_us"),
+          text: (row) => time(waits.num(row, "dur_us")) },
+        { key: "clock", title: "clock", value: (row) =>
+          clockWords(clocks, rank(row)) }] });
+  }
+
+  mount(): void {
+    const box = this.canvas.parentElement;
+    const { app, waits } = this;
+    if (!box || !this.canvas.isConnected) return;
+    const index = new Map(app.model.traces.map((t, i) => [t.name, i]));
+    const rows = ranksShown(waits, this.rows).flatMap((row): RankRow[] => {
+      const name = "rank " + waits.str(row, "rank");
+      const trace = index.get(name);
+      return trace === undefined ? [] : [{ trace, label: name,
+        wait: waits.num(row, "wait_us"),
+        late: waits.str(row, "rank") === this.late }];
+    });
+    const [from, to] = this.window;
+    const boxes = drawRankRows(this.canvas, app.model,
+      { rows, collective: this.call, from, to }, box.clientWidth);
+    const at = (event: PointerEvent) => [...boxes].reverse().find((b) =>
+      event.offsetX >= b.x && event.offsetX <= b.x + b.width &&
+      event.offsetY >= b.y && event.offsetY <= b.y + b.height);
+    this.canvas.addEventListener("pointermove", (event) => {
+      const hit = at(event);
+      this.tip.hidden = !hit;
+      this.canvas.style.cursor = hit ? "pointer" : "";
+      if (!hit) return;
+      this.tip.textContent = hit.words;
+      this.tip.style.left = Math.max(4, Math.min(event.offsetX + 12,
+        box.clientWidth - 300)) + "px";
+      this.tip.style.top = event.offsetY + 14 + "px";
+    });
+    this.canvas.addEventListener("pointerleave", () => {
+      this.tip.hidden = true;
+    });
+    this.canvas.addEventListener("click", (event) => {
+      const hit = at(event as PointerEvent);
+      if (hit) app.go({ selected: String(hit.uid) });
+    });
+  }
+}
+
+let chosen: Collective | null = null;
 
 export const ranksView: View = {
   id: "ranks",
@@ -163,11 +261,12 @@ export const ranksView: View = {
     : "One rank; lamina ranks DIR --format html compares all ranks of a job.",
   needs: () => ["collective_waits", "rank_steps", "ranks", "collectives",
     "stragglers", "straggler_causes", "clock_offsets", "collective_sizes",
-    "pipeline_bubbles", "lost_calls", "all_to_all"],
+    "pipeline_bubbles", "lost_calls", "all_to_all", "kernels", "device"],
   draw(app, root) {
     const { notes } = app.model.manifest;
     root.append(...drawVerdicts(app));
-    const opportunities = notes.filter((n) => n.severity === "opportunity");
+    const opportunities = notes.filter((n) => n.severity === "opportunity" ||
+                                       n.id === "lateness");
     if (opportunities.length > 0) root.append(drawNotes(app, opportunities));
     const map = mapOf(app);
     if (map) {
@@ -181,14 +280,12 @@ export const ranksView: View = {
             download("ranks.png", picture))),
         h("div", { class: "canvasbox" }, canvas,
           h("div", { class: "tip", hidden: true })), scale(map));
-      const chosen = app.option("ranks.col");
-      if (chosen && columnsOf(app) === "collectives") {
-        const one = oneCollective(app, chosen);
-        if (one) root.append(one);
-      }
+      chosen = app.option("ranks.col") && columnsOf(app) === "collectives"
+        ? Collective.of(app, app.option("ranks.col")) : null;
+      if (chosen) root.append(chosen.section());
     }
-    const rest = notes.filter((n) => n.severity === "warning" ||
-                              n.severity === "info");
+    const rest = notes.filter((n) => (n.severity === "warning" ||
+      n.severity === "info") && n.id !== "lateness");
     if (rest.length > 0)
       root.append(h("h2", {}, "Notes"), drawNotes(app, rest));
     for (const [name, title] of [["stragglers", "Who is behind the waits"],
@@ -207,6 +304,7 @@ export const ranksView: View = {
     }
   },
   mounted(app, root) {
+    chosen?.mount();
     const canvas = root.querySelector<HTMLCanvasElement>("canvas.heat");
     const tip = root.querySelector<HTMLElement>(".tip");
     const map = mapOf(app);
