@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, open, pageOf, search } from "./harness.mjs";
+import { folder, go, open, pageOf, run, search } from "./harness.mjs";
 
 const kHostile = [
   "</script><script>globalThis.pwned=1</script>",
@@ -107,6 +107,42 @@ export default {
     await search(page, "script");
     check.equal("search", await strangers(page), kClean);
     check.true("title", !(await page.title()).includes("{{"));
+  },
+
+  "hostile names in pages of several traces": async (check) => {
+    const files = [0, 1].map((rank) => {
+      const trace = hostileTrace();
+      trace.distributedInfo = { rank, world_size: 2 };
+      for (const [i, text] of kHostile.entries()) {
+        trace.traceEvents.push({ ph: "X", cat: "kernel", pid: 0, tid: 99,
+          name: "ncclDevKernel_AllReduce_Sum " + text, ts: i * 1000 + 500,
+          dur: 50 + 100 * rank, args: { device: 0, stream: 99,
+            "Collective name": text, "Process Group Name": text,
+            "Process Group Ranks": "[0, 1]", "Group size": 2, Seq: i,
+            dtype: text, "In msg nelems": 8, "Out msg nelems": 8 } });
+      }
+      const file = join(folder, `hostile rank${rank}.json`);
+      writeFileSync(file, JSON.stringify(trace));
+      return file;
+    });
+    const hashes = {
+      diff: ["#v=diff", "#v=timeline&of=diff_ops.0,diff_kernels.2"],
+      ranks: ["#v=ranks&o.ranks.col=3", "#v=timeline&of=collectives.2"],
+    };
+    for (const command of ["diff", "ranks"]) {
+      const html = join(folder, `hostile_${command}.html`);
+      run(command, ...files, "--format", "html", "-o", html);
+      const page = await open(html);
+      const uid = await page.evaluate(async () => {
+        await __lamina.model.require(["device"]);
+        return __lamina.model.device.uid[5];
+      });
+      for (const hash of [...hashes[command],
+          "#v=tables&o.tables.name=kernels&o.tables.all=1"]) {
+        await go(page, `${hash}&sel=${uid}`, /v=([a-z]+)/.exec(hash)[1]);
+        check.equal(`${command} ${hash}`, await strangers(page), kClean);
+      }
+    }
   },
 
   "the policy refuses what is added": async (check) => {

@@ -79,15 +79,17 @@ export function drawHeat(canvas: HTMLCanvasElement, map: HeatMap,
   const top = heatTop(map);
   const wide = place.width / place.drawnColumns;
   const tall = place.height / place.drawnRows;
-  const hatch = hatching();
+  const tile = hatching();
+  // One pattern for all cells: making one costs more than a cell.
+  const hatch = (tile && context.createPattern(tile, "repeat")) ??
+    ink("panel");
   for (let r = 0; r < place.drawnRows; ++r) {
     for (let c = 0; c < place.drawnColumns; ++c) {
       const value = heatCell(map, place, r, c);
       const x = place.left + c * wide;
       const y = place.top + r * tall;
       if (Number.isNaN(value)) {
-        context.fillStyle = hatch ? context.createPattern(hatch, "repeat")!
-          : ink("panel");
+        context.fillStyle = hatch;
       } else {
         // The root spreads small waits, which are the many.
         const at = Math.sqrt(Math.max(0, value) / top) * (scale.length - 1);
