@@ -20,8 +20,9 @@ std::string Error::ToString() const {
     }
     out += ": ";
   }
-  out += what;
-  if (!hint.empty()) out += "; " + hint;
+  // Both may quote the input.
+  out += EscapeTerminal(what);
+  if (!hint.empty()) out += "; " + EscapeTerminal(hint);
   if (!excerpt.empty()) out += "\n" + excerpt;
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_set>
 #include <yaml-cpp/yaml.h>
 
 #include "base/byte_source.h"
@@ -15,6 +16,12 @@ namespace {
 
 constexpr size_t kMaxDataFile = size_t{16} << 20;
 constexpr int kMaxYamlDepth = 64;
+// Aliases (*name) repeat what stands once in the file; a few lines of them can
+// stand for more than any memory.
+constexpr size_t kMaxNodes = 1'000'000;
+constexpr size_t kMaxTextBytes = size_t{64} << 20;
+// Of a message that quotes the input.
+constexpr size_t kMaxMessage = 1000;
 
 std::string_view LineOf(std::string_view text, uint32_t line) {
   for (uint32_t i = 1; i < line; ++i) {
@@ -38,17 +45,38 @@ std::string Excerpt(std::string_view text, uint32_t line, uint32_t column) {
          std::string(DisplayWidth(before), ' ') + "^";
 }
 
-Result<Node> Convert(const std::string& name, const std::string& text,
-                     const YAML::Node& from, int depth) {
+// Nodes of yaml-cpp to ours, aliases written out.
+class Converter {
+ public:
+  explicit Converter(const DataFile& file) : file_(file) {}
+  Result<Node> Run(const YAML::Node& from, int depth);
+
+ private:
+  Status Fill(const YAML::Node& from, int depth, Node& node);
+
+  const DataFile& file_;
+  size_t nodes_ = 0;
+  size_t text_bytes_ = 0;
+};
+
+Result<Node> Converter::Run(const YAML::Node& from, int depth) {
   Node node;
   if (from.Mark().line >= 0) {
     node.line = static_cast<uint32_t>(from.Mark().line) + 1;
     node.column = static_cast<uint32_t>(from.Mark().column) + 1;
   }
-  if (depth > kMaxYamlDepth) {
-    DataFile file{name, text, {}};
-    return Fail(file.ErrorAt(node, "nested too deeply"));
+  if (depth > kMaxYamlDepth)
+    return Fail(file_.ErrorAt(node, "nested too deeply"));
+  if (from.IsScalar()) text_bytes_ += from.Scalar().size();
+  if (++nodes_ > kMaxNodes || text_bytes_ > kMaxTextBytes) {
+    return Fail(file_.ErrorAt(node, "too much, with every alias written out",
+                              "write fewer aliases (*name)"));
   }
+  LAMINA_TRY(Fill(from, depth, node));
+  return node;
+}
+
+Status Converter::Fill(const YAML::Node& from, int depth, Node& node) {
   switch (from.Type()) {
     case YAML::NodeType::Null:
     case YAML::NodeType::Undefined:
@@ -60,27 +88,27 @@ Result<Node> Convert(const std::string& name, const std::string& text,
     case YAML::NodeType::Sequence:
       node.kind = Node::Kind::kList;
       for (const YAML::Node& item : from) {
-        LAMINA_ASSIGN(Node child, Convert(name, text, item, depth + 1));
+        LAMINA_ASSIGN(Node child, Run(item, depth + 1));
         node.items.push_back(std::move(child));
       }
       break;
-    case YAML::NodeType::Map:
+    case YAML::NodeType::Map: {
       node.kind = Node::Kind::kMap;
+      std::unordered_set<std::string> seen;
       for (const auto& member : from) {
-        LAMINA_ASSIGN(Node key, Convert(name, text, member.first, depth + 1));
-        LAMINA_ASSIGN(Node value,
-                      Convert(name, text, member.second, depth + 1));
-        if (node.Find(key.text) != nullptr) {
-          DataFile file{name, text, {}};
+        LAMINA_ASSIGN(Node key, Run(member.first, depth + 1));
+        LAMINA_ASSIGN(Node value, Run(member.second, depth + 1));
+        if (!seen.insert(key.text).second) {
           return Fail(
-              file.ErrorAt(key, "the key '" + key.text + "' occurs twice"));
+              file_.ErrorAt(key, "the key '" + key.text + "' occurs twice"));
         }
         node.keys.push_back(std::move(key));
         node.items.push_back(std::move(value));
       }
       break;
+    }
   }
-  return node;
+  return {};
 }
 
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -109,7 +137,7 @@ const Node* Node::Find(std::string_view key) const {
 
 Error DataFile::ErrorAt(const Node& node, std::string what,
                         std::string hint) const {
-  Error error = InputError(name, std::move(what), std::move(hint));
+  Error error = InputError(name, Shorten(what, kMaxMessage), std::move(hint));
   error.line = node.line;
   error.column = node.column;
   if (!text.empty() && node.line > 0)
@@ -124,7 +152,7 @@ Result<DataFile> ParseYaml(std::string name, std::string text) {
   // yaml-cpp throws; nothing of that leaves this function.
   try {
     const YAML::Node root = YAML::Load(file.text);
-    LAMINA_ASSIGN(file.root, Convert(file.name, file.text, root, 0));
+    LAMINA_ASSIGN(file.root, Converter(file).Run(root, 0));
   } catch (const YAML::Exception& e) {
     Node place;
     if (e.mark.line >= 0) {
@@ -132,12 +160,17 @@ Result<DataFile> ParseYaml(std::string name, std::string text) {
       place.column = static_cast<uint32_t>(e.mark.column) + 1;
     }
     return Fail(file.ErrorAt(place, "not valid YAML: " + e.msg));
+  } catch (const std::exception& e) {
+    return Fail(
+        InputError(file.name, "not valid YAML: " + std::string(e.what())));
   }
   return file;
 }
 
 std::string_view Nearest(std::string_view word,
                          std::span<const std::string_view> names) {
+  constexpr size_t kMostBytes = 100;
+  if (word.size() > kMostBytes) return {};
   std::string_view best;
   size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
   for (const std::string_view name : names) {

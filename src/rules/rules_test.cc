@@ -103,6 +103,44 @@ TEST(Document, ErrorsNamePlaceAndNearestKey) {
   EXPECT_EQ(broken.error().line, 2u);
 }
 
+// Nine lines that stand for 10^9 nodes.
+TEST(Document, AliasesAreWrittenOutUpToALimit) {
+  std::string text = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + last;
+    for (int k = 1; k < 10; ++k) text += ", " + last;
+    text += "]\n";
+  }
+  const auto file = ParseYaml("laughs.yaml", text);
+  ASSERT_FALSE(file.has_value());
+  EXPECT_EQ(file.error().what, "too much, with every alias written out");
+  EXPECT_GT(file.error().line, 0u);
+  // Few are fine, and one inside of itself ends.
+  EXPECT_TRUE(ParseYaml("t", "a: &a [x]\nb: [*a, *a]\n"));
+  EXPECT_FALSE(ParseYaml("t", "a: &a [*a, *a]\n"));
+}
+
+TEST(Document, MessagesOfTheParserAreNoTerminalCodes) {
+  for (const char* text :
+       {"a: \"\\\x1b[31m\"", "a: !<\x1b[31m b", "\x1b[31m: [", "*\x1b[31m"}) {
+    const auto file = ParseYaml("bad\x1b.yaml", text);
+    ASSERT_FALSE(file.has_value()) << text;
+    EXPECT_EQ(file.error().ToString().find('\x1b'), std::string::npos);
+  }
+}
+
+TEST(Document, DeepNestingIsAnError) {
+  for (const char open : {'[', '{', '-', '?'}) {
+    std::string text;
+    for (int i = 0; i < 100000; ++i) {
+      text += open;
+      if (open == '-' || open == '?') text += ' ';
+    }
+    EXPECT_FALSE(ParseYaml("deep.yaml", text).has_value()) << open;
+  }
+}
+
 TEST(Document, EmbeddedTreesEqualTheirSources) {
   size_t compared = 0;
   for (const std::string& name : EmbeddedNames()) {
@@ -145,6 +183,22 @@ TEST_F(Overlay, UserRulesComeFirst) {
   ASSERT_TRUE(catalog.has_value());
   EXPECT_EQ((*catalog)->KernelFamily("nvjet_tst_128x256"), "moe");
   EXPECT_EQ((*catalog)->KernelFamily("flash_fwd_kernel"), "attention");
+}
+
+// A pattern may neither match everything nor repeat without measure.
+TEST_F(Overlay, EmptyAndHugePatternsAreRefused) {
+  const auto error_of = [&](const std::string& pattern) {
+    Write("kernels/bad.yaml",
+          "table: kernel_family\nrules:\n  - {id: bad, match: '" + pattern +
+              "', family: moe}\n");
+    const auto catalog = Catalog::Load(DataSet(folder_.string()));
+    return catalog ? std::string() : catalog.error().what;
+  };
+  EXPECT_EQ(error_of("x"), "");
+  EXPECT_EQ(error_of(""), "an empty pattern matches every name");
+  EXPECT_EQ(error_of("\\pL{100}"),
+            "the pattern is too large: it repeats too much");
+  EXPECT_NE(error_of("((a{999}){999}){999}"), "");
 }
 
 TEST_F(Overlay, BadRulesAreRefusedWithTheirPlace) {
