@@ -28,6 +28,7 @@ class Merger {
 
   // False: why not is in `reason`.
   bool Merge(NodeId input, std::string& reason) {
+    added_.clear();
     if (!Collect(input, reason)) return false;
     std::vector<NodeId> users;
     std::vector<NodeId> inputs = {input};
@@ -51,13 +52,21 @@ class Merger {
                         rows, columns_,
                         SplitResult(graph_[members_[0].weight].result).dtype),
             fmt::format("{}{} : {}", head, rows, dtype));
-    AddPieces(place, whole, head, dtype);
+    if (!whole.valid() || !AddPieces(place, whole, head, dtype)) {
+      for (; !added_.empty(); added_.pop_back())
+        EraseUnused(graph_, {added_.back()});
+      reason = "a new line is not one of a dump";
+      return false;
+    }
     for (const Member& member : members_) EraseUnused(graph_, {member.node});
     ++made_;
     return true;
   }
 
  private:
+  // Beyond this a shape is corrupt; sums stay far from overflow.
+  static constexpr int64_t kMostRows = int64_t{1} << 40;
+
   bool Collect(NodeId input, std::string& reason) {
     members_.clear();
     columns_.clear();
@@ -73,7 +82,7 @@ class Merger {
           SplitShape(SplitResult(graph_[member.weight].result).shape);
       const auto rows = dims && dims->size() == 2 ? ParseInt((*dims)[0])
                                                   : std::optional<int64_t>();
-      if (!rows) {
+      if (!rows || *rows < 0 || *rows > kMostRows) {
         reason = "the shape of a weight is not known";
         return false;
       }
@@ -91,7 +100,8 @@ class Merger {
     return false;
   }
 
-  void AddPieces(NodeId place, NodeId whole, const std::string& head,
+  // False when a line does not parse; uses are as they were then.
+  bool AddPieces(NodeId place, NodeId whole, const std::string& head,
                  const std::string& dtype) {
     NodeId split;
     if (split_) {
@@ -105,7 +115,9 @@ class Merger {
       split = Add(place, "fn.split_output", UseOf(graph_, whole),
                   fmt::format("({}) : ({})", shapes, dtypes));
     }
+    if (split_ && !split.valid()) return false;
     int64_t at = 0;
+    std::vector<NodeId> pieces;
     for (size_t i = 0; i < members_.size(); ++i) {
       const Member& member = members_[i];
       const std::string result(graph_[member.node].result);
@@ -116,18 +128,24 @@ class Merger {
                        fmt::format("{}, -1, {}, {}", UseOf(graph_, whole), at,
                                    member.rows),
                        result);
-      graph_.ReplaceUses(member.node, piece);
+      if (!piece.valid()) return false;
+      pieces.push_back(piece);
       at += member.rows;
     }
+    for (size_t i = 0; i < members_.size(); ++i)
+      graph_.ReplaceUses(members_[i].node, pieces[i]);
+    return true;
   }
 
+  // Invalid when the line does not parse.
   NodeId Add(NodeId place, std::string_view target, const std::string& operands,
              const std::string& result) {
     const auto added = graph_.Insert(
         place,
         fmt::format("%{} = {}({}) : {}", graph_.FreshName(BaseName(target)),
                     PrintedTarget(target), operands, result));
-    LAMINA_CHECK(added.has_value());
+    if (!added) return {};
+    added_.push_back(*added);
     return *added;
   }
 
@@ -135,6 +153,7 @@ class Merger {
   const Rule& rule_;
   bool split_ = false;
   std::vector<Member> members_;
+  std::vector<NodeId> added_;  // by the replacement at hand
   std::string columns_;
   size_t made_ = 0;
 };

@@ -30,15 +30,26 @@ class RuleApplier {
   }
 
   Applied Run() {
-    do {
-      round_ = 0;
+    RunOnce();
+    if (rule_.counting != Counting::kFixedPoint) return std::move(out_);
+    // A rule that replaces what it has put there would never end. One that
+    // removes has at most one replacement per node to make.
+    const size_t most = graph_.size();
+    for (size_t rounds = 1; round_ > 0; ++rounds) {
+      if (rounds == kMaxRounds || out_.matches > most) {
+        ++out_.left["the rule matches what it puts in place"];
+        break;
+      }
       RunOnce();
-    } while (rule_.counting == Counting::kFixedPoint && round_ > 0);
+    }
     return std::move(out_);
   }
 
  private:
+  static constexpr size_t kMaxRounds = 1000;
+
   void RunOnce() {
+    round_ = 0;
     const OpIndex index(graph_);
     FindOptions find;
     find.option = options_.option;

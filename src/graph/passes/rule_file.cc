@@ -10,6 +10,7 @@ namespace lamina::graph {
 namespace {
 
 constexpr size_t kMaxRuleFile = size_t{16} << 20;
+constexpr size_t kMaxRules = 10'000;  // of one file
 
 }  // namespace
 
@@ -44,6 +45,8 @@ Result<std::vector<Rule>> ReadRules(const rules::DataFile& file,
   if (list == nullptr || !list->IsList())
     return Fail(members.ErrorAt("expected a list 'rules'"));
   std::vector<Rule> out;
+  if (list->items.size() > kMaxRules)
+    return Fail(file.ErrorAt(*list, "too many rules"));
   for (const rules::Node& node : list->items) {
     LAMINA_ASSIGN(Rule rule, ReadRule(file, node, warnings));
     for (const Rule& other : out) {

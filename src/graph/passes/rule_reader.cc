@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <span>
 
+#include "graph/passes/merge_linears.h"
 #include "graph/passes/rule_file.h"
 #include "graph/pattern/rewrite.h"
 
 namespace lamina::graph {
 namespace {
+
+constexpr size_t kMaxWarnings = 100;  // kept
 
 constexpr std::string_view kRuleKeys[] = {
     "rule",     "title",      "stage",           "default",  "count",
@@ -58,8 +61,11 @@ class RuleReader {
   }
 
  private:
+  bool Warns() const {
+    return warnings_ != nullptr && warnings_->size() < kMaxWarnings;
+  }
   void Warn(const rules::Node& node, const std::string& what) {
-    if (warnings_ == nullptr) return;
+    if (!Warns()) return;
     warnings_->push_back(
         fmt::format("{}:{}:{}: {}", file_.name, node.line, node.column, what));
   }
@@ -180,6 +186,7 @@ class RuleReader {
     }
     LAMINA_TRY(ReadAlternatives(members, *before, rule.alternatives));
     LAMINA_TRY(CheckGuards(rule));
+    LAMINA_TRY(CheckGroup(members, rule));
     const rules::Node* const rewrites = members.Find("rewrite");
     if (rewrites == nullptr) return {};
     for (const rules::Node* const node : ItemsOf(*rewrites)) {
@@ -269,7 +276,7 @@ class RuleReader {
                    const std::vector<Statement>& statements) {
     for (const Statement& statement : statements) {
       for (const std::string& target : statement.targets) {
-        if (target.find('.') == std::string::npos) {
+        if (target.find('.') == std::string::npos && Warns()) {
           Warn(PlaceIn(text, statement.target_place),
                "unknown target '" + target + "': no namespace");
         }
@@ -298,13 +305,44 @@ class RuleReader {
     return {};
   }
 
+  // Members of a group share the first operand of the last line, and those of
+  // merge_linears multiply it with a weight.
+  Status CheckGroup(const rules::Members& members, const Rule& rule) {
+    if (!rule.native.empty() &&
+        (rule.native != kMergeLinears || rule.counting != Counting::kGroup)) {
+      return Fail(file_.ErrorAt(*members.Find("native"),
+                                "expected merge_linears, with 'count: group'"));
+    }
+    if (rule.counting != Counting::kGroup) return {};
+    for (const Alternative& alternative : rule.alternatives) {
+      const Pattern& pattern = alternative.pattern;
+      const auto is = [](const PatternLine& line, size_t at, Term::Kind kind) {
+        return at < line.operands.size() && line.operands[at].kind == kind;
+      };
+      if (!is(pattern.anchor(), 0, Term::Kind::kValue)) {
+        return Fail(file_.ErrorAt(
+            *members.Find("before"),
+            "'count: group' needs a value %x that the last line begins with"));
+      }
+      const PatternLine& first = pattern.lines.front();
+      if (rule.native == kMergeLinears &&
+          (!is(first, 0, Term::Kind::kValue) ||
+           !is(first, 1, Term::Kind::kWeight))) {
+        return Fail(file_.ErrorAt(
+            *members.Find("before"),
+            "merge_linears needs lines like %y = linear(%x, !w)"));
+      }
+    }
+    return {};
+  }
+
   // One text for all alternatives that it fits, or one per alternative.
   Status ReadAfter(const rules::Members& members,
                    std::span<Alternative> alternatives) {
     const rules::Node* const after = members.Find("after");
     if (after == nullptr) return {};
     const std::vector<const rules::Node*> texts = ItemsOf(*after);
-    if (texts.size() > 1 && texts.size() != alternatives.size()) {
+    if (texts.size() != 1 && texts.size() != alternatives.size()) {
       return Fail(file_.ErrorAt(
           *after, fmt::format("expected one text or one per alternative ({})",
                               alternatives.size())));

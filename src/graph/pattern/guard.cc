@@ -246,7 +246,10 @@ GuardResult Check(const Guard& guard, const Graph& graph,
     if (term.kind == Kind::kText) continue;
     const uint32_t slot = pattern.Find(term.text);
     if (slot == kNoSlot) return {};
-    if (!match.slots[slot].bound) return {Verdict::kUnknown, {}};
+    const Binding& binding = match.slots[slot];
+    const bool value = term.kind == Kind::kValue || term.kind == Kind::kWeight;
+    if (!binding.bound || (value && !binding.node.valid()))
+      return {Verdict::kUnknown, {}};
   }
   return Checker(graph, pattern, match, option).Run(call);
 }

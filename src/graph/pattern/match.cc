@@ -293,6 +293,8 @@ bool Finder::Search(size_t step) {
   if (!value.valid()) return false;
   if (!next.backward) {
     for (const NodeId user : graph_.Users(value)) {
+      // Values that thousands use cost what is looked at.
+      if (++steps_ > kMaxSteps) return true;
       if (graph_[user].kind == NodeKind::kOp &&
           IsTarget(next.line, graph_[user].op) &&
           TryNode(next.line, user, step + 1))
@@ -390,6 +392,10 @@ bool Finder::Finish() {
   return best_ && best_->deviation->miss == Miss::kExtraUser;
 }
 
+bool Finder::SpentAll() const {
+  return all_steps_ > kMaxAllSteps + kStepsPerAnchor * anchors_.size();
+}
+
 std::optional<Match> Finder::Find(NodeId anchor, const Accept& accept) {
   const auto last = static_cast<uint32_t>(pattern_.lines.size() - 1);
   if (!IsTarget(last, graph_[anchor].op)) return std::nullopt;
@@ -400,7 +406,12 @@ std::optional<Match> Finder::Find(NodeId anchor, const Accept& accept) {
   steps_ = 0;
   accept_ = &accept;
   best_.reset();
+  if (SpentAll()) {
+    ++given_up_;
+    return std::nullopt;
+  }
   TryNode(last, anchor, 0);
+  all_steps_ += steps_;
   if (steps_ > kMaxSteps) ++given_up_;
   return std::move(best_);
 }

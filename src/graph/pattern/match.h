@@ -81,9 +81,12 @@ class OpIndex {
 // Searches one pattern from its anchors.
 class Finder {
  public:
-  // Steps of a search per anchor; a search that needs more is given up and
-  // counted.
+  // Steps of a search per anchor, and of all searches together for patterns
+  // that need thousands at every anchor. A search that needs more is given up
+  // and counted.
   static constexpr size_t kMaxSteps = 50000;
+  static constexpr size_t kMaxAllSteps = size_t{1} << 20;
+  static constexpr size_t kStepsPerAnchor = 256;  // added to that
 
   Finder(const OpIndex& index, const Pattern& pattern);
 
@@ -104,6 +107,7 @@ class Finder {
     uint32_t slot;
   };
   bool Search(size_t step);
+  bool SpentAll() const;
   bool TryNode(uint32_t line, NodeId node, size_t step);
   bool TryOperands(uint32_t line, NodeId node, size_t step, bool swapped);
   bool MatchTerm(const PatternTerm& term, OperandId operand, NodeId node);
@@ -124,6 +128,7 @@ class Finder {
   std::vector<uint32_t> trail_;
   bool relaxed_ = false;
   size_t steps_ = 0;
+  size_t all_steps_ = 0;
   size_t given_up_ = 0;
   const Accept* accept_ = nullptr;
   std::optional<Match> best_;

@@ -47,6 +47,8 @@ class Compiler {
     if (!statement.annotation.empty())
       return Wrong(statement.annotation[0].place,
                    "a pattern has no annotations");
+    if (statement.targets.size() > kMaxPatternTargets)
+      return Wrong(statement.target_place, "too many targets");
     PatternLine line;
     line.place = statement.place;
     line.targets = statement.targets;
@@ -62,6 +64,8 @@ class Compiler {
       }
       auto operand = Convert(term);
       if (!operand) return tl::make_unexpected(std::move(operand).error());
+      if (out_.slots.size() > kMaxPatternNames)
+        return Wrong(term.place, "too many names");
       line.operands.push_back(std::move(*operand));
     }
     if (line.commutes && line.operands.size() < 2)

@@ -69,8 +69,11 @@ struct Pattern {
   uint32_t Find(std::string_view name) const;
 };
 
-// Lines beyond this are refused; it bounds the depth of the search.
+// More than these is refused. Lines bound the depth of the search, names and
+// targets the time to compile.
 inline constexpr size_t kMaxPatternLines = 64;
+inline constexpr size_t kMaxPatternNames = 1024;
+inline constexpr size_t kMaxPatternTargets = 64;  // of one line
 
 // `outputs` are the names whose values may be used outside of a match.
 Parsed<Pattern> CompilePattern(std::span<const Statement> statements,

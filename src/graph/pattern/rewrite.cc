@@ -94,7 +94,11 @@ class Replacer {
     if (!before_.valid())
       return {false, "an operand is defined behind a user of an output"};
     NumberWeights();
-    for (const Statement& line : after_) AddLine(line);
+    for (const Statement& line : after_) {
+      if (AddLine(line)) continue;
+      TakeBack();
+      return {false, "a new line is not one of a dump"};
+    }
     for (const auto& [output, to] : replace_) graph_.ReplaceUses(output, to);
     EraseUnused(graph_, match_.Nodes());
     ++state_.replaced;
@@ -288,14 +292,21 @@ class Replacer {
       out.push_back(OperandText(graph_, operands[i]));
   }
 
-  void AddLine(const Statement& line) {
+  // In the reverse order: later lines may use earlier ones.
+  void TakeBack() {
+    for (; !added_.empty(); added_.pop_back())
+      EraseUnused(graph_, {added_.back()});
+  }
+
+  // False when the line, with everything filled in, does not parse.
+  bool AddLine(const Statement& line) {
     const auto old = names_.find(line.result);
     const bool output =
         old != names_.end() && std::find(outputs_.begin(), outputs_.end(),
                                          line.result) != outputs_.end();
     if (line.targets.empty()) {
       replace_.emplace_back(old->second, Node(line.operands[0]));
-      return;
+      return true;
     }
     const std::string target = Filled(line.targets[0]);
     std::vector<std::string> operands;
@@ -313,8 +324,10 @@ class Replacer {
     if (line.shared) {
       const auto made = state_.shared.find(call);
       if (made != state_.shared.end() && !graph_[made->second].erased) {
+        if (output && old->second != made->second)
+          replace_.emplace_back(old->second, made->second);
         names_[line.result] = made->second;
-        return;
+        return true;
       }
     }
     std::string result;
@@ -329,10 +342,12 @@ class Replacer {
     const std::string name = graph_.FreshName(BaseName(target));
     const auto added =
         graph_.Insert(before_, "%" + name + " = " + call + " : " + result);
-    LAMINA_CHECK(added.has_value());
+    if (!added) return false;
+    added_.push_back(*added);
     if (line.shared) state_.shared[call] = *added;
     if (output) replace_.emplace_back(old->second, *added);
     names_[line.result] = *added;
+    return true;
   }
 
   Graph& graph_;
@@ -343,6 +358,7 @@ class Replacer {
   std::map<std::string, NodeId> names_;
   std::vector<std::string> outputs_;
   std::vector<std::pair<NodeId, NodeId>> replace_;  // old, new
+  std::vector<NodeId> added_;
   NodeId before_;
   uint32_t number_ = 0;
 };
