@@ -43,8 +43,26 @@ RankSummary RankWith(int64_t rank, const std::vector<int64_t>& ends) {
 
 JoinedGroup Join(const std::vector<const RankSummary*>& ranks) {
   std::vector<GroupPart> parts;
-  for (const RankSummary* rank : ranks) parts.push_back({rank, 0});
+  for (const RankSummary* rank : ranks) parts.push_back(PartsOf(*rank)[0]);
   return JoinGroup(parts);
+}
+
+TEST(Match, PartsHoldTheCallsOfTheirGroupInOrder) {
+  RankSummary rank = RankWith(0, {1000, 2000, 3000, 4000, 5000});
+  rank.groups.push_back({3, 2, 0, 2, 0});
+  rank.groups.push_back({4, 2, 0, 2, 0});
+  for (const size_t i : {1, 3}) rank.calls[i].group = 2;
+  const std::vector<GroupPart> parts = PartsOf(rank);
+  ASSERT_EQ(parts.size(), 3u);
+  const auto numbers = [](const GroupPart& part) {
+    std::vector<uint32_t> out;
+    for (const Call* call : part.calls) out.push_back(call->number);
+    return out;
+  };
+  EXPECT_EQ(numbers(parts[0]), (std::vector<uint32_t>{0, 2, 4}));
+  EXPECT_TRUE(parts[1].calls.empty());
+  EXPECT_EQ(parts[2].group, 2u);
+  EXPECT_EQ(numbers(parts[2]), (std::vector<uint32_t>{1, 3}));
 }
 
 TEST(Clocks, FindOffsetAndDriftDespiteOutliers) {

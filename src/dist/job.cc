@@ -138,9 +138,10 @@ std::vector<JoinedGroup> JoinGroups(const Partial& mine, int process,
             [](const auto* a, const auto* b) { return a->rank < b->rank; });
   std::map<std::string, std::vector<GroupPart>> parts;
   for (const RankSummary* rank : by_rank) {
-    for (uint32_t g = 0; g < rank->groups.size(); ++g) {
-      std::string key = GroupKey(*rank, g);
-      if (owners.at(key) == process) parts[std::move(key)].push_back({rank, g});
+    for (GroupPart& part : PartsOf(*rank)) {
+      std::string key = GroupKey(*rank, part.group);
+      if (owners.at(key) == process)
+        parts[std::move(key)].push_back(std::move(part));
     }
   }
   std::vector<const std::vector<GroupPart>*> list;

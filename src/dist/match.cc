@@ -152,8 +152,10 @@ bool HasPeers(const Call& call) {
 
 void FindLost(JoinedGroup& group, const std::vector<Lane>& lanes,
               size_t first_call) {
-  if (lanes.size() < 2) return;
   const size_t count = group.calls.size() - first_call;
+  if (lanes.size() < 2 || count == 0 ||
+      group.calls[first_call].by == MatchedBy::kUnmatched)
+    return;
   std::vector<std::vector<bool>> has(lanes.size(), std::vector<bool>(count));
   for (size_t c = 0; c < count; ++c) {
     size_t lane = 0;  // members and lanes are both by rank
@@ -167,7 +169,7 @@ void FindLost(JoinedGroup& group, const std::vector<Lane>& lanes,
     const auto last = std::find(has[l].rbegin(), has[l].rend(), true).base();
     for (auto it = has[l].begin(); it != has[l].end(); ++it) {
       const size_t c = first_call + static_cast<size_t>(it - has[l].begin());
-      if (!*it && group.calls[c].by != MatchedBy::kUnmatched)
+      if (!*it)
         group.lost.push_back({c, lanes[l].rank->rank, first < it && it < last});
     }
   }
@@ -197,6 +199,14 @@ std::string GroupKey(const RankSummary& rank, uint32_t group) {
   return key;
 }
 
+std::vector<GroupPart> PartsOf(const RankSummary& rank) {
+  std::vector<GroupPart> parts;
+  for (uint32_t group = 0; group < rank.groups.size(); ++group)
+    parts.push_back({&rank, group, {}});
+  for (const Call& call : rank.calls) parts[call.group].calls.push_back(&call);
+  return parts;
+}
+
 JoinedGroup JoinGroup(const std::vector<GroupPart>& parts) {
   JoinedGroup group;
   std::vector<Lane> all;
@@ -214,13 +224,12 @@ JoinedGroup JoinGroup(const std::vector<GroupPart>& parts) {
     }
     Lane lane{part.rank, {}};
     std::map<std::pair<int64_t, int64_t>, Lane> own;
-    for (const Call& call : part.rank->calls) {
-      if (call.group != part.group) continue;
-      if (HasPeers(call)) {
-        own[{call.source, call.destination}].calls.push_back(&call);
+    for (const Call* const call : part.calls) {
+      if (HasPeers(*call)) {
+        own[{call->source, call->destination}].calls.push_back(call);
       } else {
-        lane.calls.push_back(&call);
-        sequences = sequences && call.sequence != kNoInt;
+        lane.calls.push_back(call);
+        sequences = sequences && call->sequence != kNoInt;
       }
     }
     for (auto& [pair, list] : own) {

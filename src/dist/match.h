@@ -58,7 +58,10 @@ struct JoinedGroup {
 struct GroupPart {
   const RankSummary* rank = nullptr;
   uint32_t group = 0;
+  std::vector<const Call*> calls;  // by start
 };
+// The groups of a rank, each with its calls, in one pass over them.
+std::vector<GroupPart> PartsOf(const RankSummary& rank);
 
 // Same for all members of a group, different for any two groups.
 std::string GroupKey(const RankSummary& rank, uint32_t group);
