@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "analysis/layers/layers.h"
+#include "cost/models.h"
+#include "graph/layers/rules.h"
+#include "graph/passes/rule_file.h"
 #include "rules/catalog.h"
 
 namespace lamina::cli {
@@ -101,10 +104,22 @@ Result<Table> RuleProblems(const Common& common) {
                "Examples of rules that do not hold.",
                {{"table", ColumnType::kText, "Rule table."},
                 {"problem", ColumnType::kText, "What does not hold."}}});
-  for (const auto& [name, patterns] : all.tables) {
-    for (const std::string& problem : rules::CheckExamples(*patterns))
-      table.Add(name, problem);
-  }
+  const auto add = [&table](std::string_view name,
+                            const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems) table.Add(name, problem);
+  };
+  for (const auto& [name, patterns] : all.tables)
+    add(name, rules::CheckExamples(*patterns));
+  const rules::DataSet data(common.rules_dir);
+  LAMINA_ASSIGN(const auto costs, cost::ModelSet::Load(data));
+  add("cost", cost::CheckExamples(*costs));
+  LAMINA_ASSIGN(const auto groups, graph::GroupRules::Load(data));
+  for (const auto& [name, patterns] : groups->Tables())
+    add("graph_" + std::string(name), rules::CheckExamples(*patterns));
+  LAMINA_ASSIGN(const auto fusions, graph::LoadRuleSet(data));
+  add("fusion", fusions.warnings);
+  for (const graph::Rule& rule : fusions.rules)
+    add("fusion", graph::CheckRuleExamples(rule));
   return table;
 }
 

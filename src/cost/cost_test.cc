@@ -160,24 +160,10 @@ std::shared_ptr<const ModelSet> Models() {
 TEST(Models, Examples) {
   const auto set = Models();
   ASSERT_NE(set, nullptr);
-  std::set<std::string> ops;
-  for (const auto& model : set->models()) {
+  for (const auto& model : set->models())
     EXPECT_FALSE(model->examples.empty()) << model->name;
-    for (const Example& e : model->examples) {
-      const OpModel* op = set->Find(e.op);
-      ASSERT_NE(op, nullptr) << e.place << ": " << e.op << " has no model";
-      EXPECT_EQ(op->model, model.get()) << e.place << ": " << e.op;
-      auto call = ParseCall(e.op, e.dims, e.types, e.concrete);
-      ASSERT_TRUE(call) << e.place;
-      call->step = ParseStep(e.step);
-      call->kernel_element_bytes = ElementBytesOf(e.kernel);
-      const auto cost = set->Evaluate(*op, *call);
-      ASSERT_EQ(cost.has_value(), e.flops.has_value()) << e.place;
-      if (!cost) continue;
-      EXPECT_DOUBLE_EQ(cost->flops, *e.flops) << e.place << " flops";
-      EXPECT_DOUBLE_EQ(cost->bytes, *e.bytes) << e.place << " bytes";
-    }
-  }
+  for (const std::string& problem : CheckExamples(*set))
+    ADD_FAILURE() << problem;
 }
 
 TEST(Models, BackwardOfAForwardOp) {

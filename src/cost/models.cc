@@ -52,8 +52,13 @@ std::string_view MissingName(Missing missing) {
 
 Result<std::shared_ptr<const ModelSet>> ModelSet::Load(
     const rules::DataSet& data) {
-  auto set = std::make_shared<ModelSet>();
   LAMINA_ASSIGN(const auto files, data.Load("costs"));
+  return FromFiles(files);
+}
+
+Result<std::shared_ptr<const ModelSet>> ModelSet::FromFiles(
+    const std::vector<std::shared_ptr<const rules::DataFile>>& files) {
+  auto set = std::make_shared<ModelSet>();
   for (const auto& file : files) {
     if (const Node* list = file->root.Find("formulas"))
       LAMINA_TRY(set->ReadFormulas(*file, *list));
@@ -260,8 +265,9 @@ tl::expected<Cost, Missing> ModelSet::Evaluate(const OpModel& op,
   size_t typed = 0;
   if (model.type) {
     const Value at = model.type->Evaluate(scope);
+    const auto end = static_cast<double>(call.arguments.size());
     if (at.is_number() && at.number() >= 0)
-      typed = static_cast<size_t>(at.number());
+      typed = static_cast<size_t>(std::min(at.number(), end));
   }
   if (typed < call.arguments.size()) {
     if (const auto type = FindDType(call.arguments[typed].type))

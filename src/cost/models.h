@@ -84,6 +84,9 @@ class ModelSet {
   static Result<std::shared_ptr<const ModelSet>> Load(
       const rules::DataSet& data);
 
+  static Result<std::shared_ptr<const ModelSet>> FromFiles(
+      const std::vector<std::shared_ptr<const rules::DataFile>>& files);
+
   // The model of an op by exact name; for compiled Triton kernels
   // ("triton_poi_fused_...") that of their name. Null: it has none.
   const OpModel* Find(std::string_view op) const;
@@ -120,5 +123,8 @@ class ModelSet {
   Model generated_model_;
   OpModel generated_op_;
 };
+
+// Examples of models that do not cost what they state; one sentence each.
+std::vector<std::string> CheckExamples(const ModelSet& set);
 
 }  // namespace lamina::cost

@@ -193,12 +193,9 @@ TEST(LayerGraph, HasBothEndsOfEveryEdge) {
 
 TEST(Data, ExamplesOfGroupRulesHold) {
   const auto rules = Rules();
-  for (const rules::PatternTable* table :
-       {&rules->norm_ops, &rules->residual_norms, &rules->closing_ops,
-        &rules->mla_ops, &rules->closing_weights, &rules->op_groups,
-        &rules->weight_groups, &rules->op_labels}) {
+  for (const auto& [name, table] : rules->Tables()) {
     for (const std::string& violation : rules::CheckExamples(*table))
-      ADD_FAILURE() << violation;
+      ADD_FAILURE() << name << ": " << violation;
   }
   EXPECT_EQ(rules->LabelOf("auto_deploy.torch_linear_simple.default"),
             "Linear");

@@ -130,6 +130,20 @@ Result<std::shared_ptr<const GroupRules>> GroupRules::Load(
   return loader.Finish();
 }
 
+std::vector<std::pair<std::string_view, const rules::PatternTable*>>
+GroupRules::Tables() const {
+  return {{"norm_ops", &norm_ops},
+          {"residual_norms", &residual_norms},
+          {"closing_ops", &closing_ops},
+          {"mla_ops", &mla_ops},
+          {"closing_weights", &closing_weights},
+          {"rope_buffers", &rope_buffers},
+          {"op_groups", &op_groups},
+          {"weight_groups", &weight_groups},
+          {"op_labels", &op_labels},
+          {"aux_streams", &aux_streams}};
+}
+
 std::string GroupRules::LabelOf(std::string_view op) const {
   const int found = op_labels.Find(op);
   if (found != rules::PatternTable::kNone) return op_labels.rule(found).value;

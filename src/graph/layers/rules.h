@@ -41,6 +41,9 @@ struct GroupRules {
   // The name of an op for people: a label of the table, else the target
   // without its namespaces.
   std::string LabelOf(std::string_view op) const;
+  // Every table by name.
+  std::vector<std::pair<std::string_view, const rules::PatternTable*>> Tables()
+      const;
   std::string_view ColourOf(std::string_view group) const;
 };
 
