@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arbitrary bytes through the Kineto reader and everything behind it.
+// Arbitrary bytes through the Kineto reader and the call tree.
 #include "base/byte_source.h"
 #include "ingest/kineto/reader.h"
 #include "trace_fuzz.h"
@@ -11,6 +11,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto source = OpenMemory("fuzz", bytes);
   if (!source) return 0;
   auto trace = ingest::kineto::ReadKineto(std::move(*source), {});
-  if (trace) fuzz::CheckTrace(std::move(*trace));
+  if (trace) fuzz::CheckTrace(*trace);
   return 0;
 }

@@ -26,6 +26,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!again) std::abort();
   const auto back = ingest::pftrace::ReadPftrace(std::move(*again), {});
   if (!back || back->slices.size() != trace->slices.size()) std::abort();
-  fuzz::CheckTrace(std::move(*trace));
+  fuzz::CheckTrace(*trace);
   return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arbitrary bytes, cut into files at zero bytes, through the reader of rocprof
-// CSV and what every reader feeds.
+// CSV and the call tree.
 #include "base/byte_source.h"
 #include "ingest/rocprof_csv/reader.h"
 #include "trace_fuzz.h"
@@ -18,6 +18,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   auto trace =
       ingest::rocprof_csv::ReadCsvFiles("fuzz", std::move(sources), {});
-  if (trace) fuzz::CheckTrace(std::move(*trace));
+  if (trace) fuzz::CheckTrace(*trace);
   return 0;
 }

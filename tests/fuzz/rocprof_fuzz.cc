@@ -12,6 +12,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto source = OpenMemory("fuzz", bytes);
   if (!source) return 0;
   auto trace = ingest::rocprof::ReadRocprof(std::move(*source), {});
-  if (trace) fuzz::CheckTrace(std::move(*trace));
+  if (trace) fuzz::CheckTrace(*trace);
   return 0;
 }

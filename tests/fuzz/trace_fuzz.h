@@ -1,48 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every reader's fuzzer does with a trace: all analyses run, and what was
-// accepted keeps its books: categories, collectives and unlinked work add up to
-// the device time.
+// What every reader's fuzzer does with a trace it was given: the host call tree
+// is built, every slice of it can be named, and each piece of device work has
+// one launch or none. Analyses run in report_fuzz.h; they would take most of
+// the time of a reader's fuzzer.
 #pragma once
 
 #include <cstdlib>
-#include <utility>
+#include <vector>
 
-#include "compat/tracelens/sheets.h"
-#include "engine/session.h"
+#include "trace/trace.h"
+#include "tree/tree.h"
 
 namespace lamina::fuzz {
 
-inline void CheckTrace(trace::Trace trace) {
-  static const auto catalog = rules::Catalog::Load(rules::DataSet());
-  engine::OpenOptions open;
-  open.catalog = *catalog;
-  auto session = engine::Session::Adopt(std::move(trace), open);
-  if (!session) std::abort();
-  analysis::Settings settings;
-  settings.recompute = true;
-  const auto found =
-      (*session)->ContextFor(tree::LinkMode::kAuto, true, settings);
-  if (!found) std::abort();
-  const analysis::Context& context = **found;
-  std::vector<std::string_view> names;
-  for (const analysis::AnalysisInfo& info : analysis::Analyses())
-    names.push_back(info.name);
-  const auto result = (*session)->RunAnalyses(names, context);
-  if (!result) std::abort();
-  // Sums wrap together or not at all, so unsigned arithmetic is exact here.
-  uint64_t total = 0;
-  for (const trace::SliceId s : context.trace.device_slices())
-    total += static_cast<uint64_t>(context.trace.Duration(s));
-  const Table& categories = *result->Find("op_categories");
-  uint64_t sum = 0;
-  for (size_t row = 0; row < categories.rows(); ++row)
-    sum +=
-        static_cast<uint64_t>(categories.At(row, "kernel_time_us").integer());
-  if (sum != total) std::abort();
-  const auto flow =
-      (*session)->ContextFor(tree::LinkMode::kFlow, true, settings);
-  if (!flow || !compat::tracelens::MakeSheets(**flow, {})) std::abort();
+inline void CheckTrace(const trace::Trace& trace) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    const trace::SliceId slice(i);
+    bytes += trace.Name(slice).size();
+  }
+  if (bytes > trace.slices.size() << 32) std::abort();
+  for (const tree::LinkMode mode :
+       {tree::LinkMode::kAuto, tree::LinkMode::kFlow}) {
+    tree::Options options;
+    options.link = mode;
+    const tree::Tree tree = tree::Tree::Build(trace, options);
+    std::vector<bool> seen(trace.slices.size());
+    for (const trace::SliceId slice : tree.launched()) {
+      if (seen[slice.value] || !tree.launch(slice).valid()) std::abort();
+      seen[slice.value] = true;
+    }
+    for (uint32_t n = 0; n < tree.size(); ++n) {
+      const tree::NodeId node(n);
+      const tree::NodeId parent = tree.parent(node);
+      if (parent.valid() && tree.end(parent).value < tree.end(node).value)
+        std::abort();
+    }
+  }
 }
 
 }  // namespace lamina::fuzz
