@@ -32,7 +32,7 @@ struct Error {
   std::string excerpt;             // source line with a caret below, optional
 
   // "FILE[:OFFSET|:LINE:COLUMN]: what; hint" and the excerpt on own lines.
-  // Control characters are escaped.
+  // Control characters in file names are escaped.
   std::string ToString() const;
 };
 
