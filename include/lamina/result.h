@@ -40,6 +40,9 @@ struct Note {
   std::vector<Evidence> evidence;
 };
 
+Note MakeNote(Severity severity, std::string id, std::string text,
+              std::vector<Evidence> evidence = {});
+
 // A drawing as SVG or DOT text.
 struct Diagram {
   std::string name;

@@ -116,13 +116,10 @@ Result<int> RunCost(const Options& options, Common& common) {
   document.inputs = {options.op};
   document.result.tables.push_back(std::move(table));
   if (cost->fidelity == cost::Fidelity::kEstimated) {
-    Note note;
-    note.severity = Severity::kInfo;
-    note.id = "estimated";
-    note.text =
-        "An estimate: the model assumes something that the arguments "
-        "do not say.";
-    document.result.notes.push_back(std::move(note));
+    document.result.notes.push_back(
+        MakeNote(Severity::kInfo, "estimated",
+                 "An estimate: the model assumes something that the arguments "
+                 "do not say."));
   }
   LAMINA_TRY(Write(document, common));
   return kFine;

@@ -3,10 +3,12 @@
 // lamina layers: forward passes, layers and stages.
 #include <algorithm>
 #include <array>
+#include <fmt/core.h>
 #include <map>
 
 #include "analysis/layers/details.h"
 #include "analysis/layers/layers.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
 #include "emit/chrome/copy.h"
@@ -211,19 +213,16 @@ int CheckCount(const Options& options,
       expected += size_t{options.layers_per_pass} * (halves ? 2 : 1);
   }
   const size_t found = model.layers.size();
-  Note note;
-  note.id = "layers_per_pass";
-  note.severity =
-      found == expected && expected > 0 ? Severity::kInfo : Severity::kWarning;
-  note.text =
-      "Expected " + std::to_string(expected) + " layers (" +
-      std::to_string(options.layers_per_pass) + " in each of " +
-      std::to_string(model.passes.size()) +
-      (halves ? " passes, in two halves each), found " : " passes), found ") +
-      std::to_string(found) + ".";
-  note.evidence.push_back({"passes", "", "", {}});
-  result.notes.push_back(std::move(note));
-  return found == expected && expected > 0 ? kFine : kCheckFailed;
+  const bool fine = found == expected && expected > 0;
+  result.notes.push_back(
+      MakeNote(fine ? Severity::kInfo : Severity::kWarning, "layers_per_pass",
+               fmt::format("Expected {} ({} in each of {}{}), found {}.",
+                           Counted(expected, "layer"), options.layers_per_pass,
+                           Counted(model.passes.size(), "pass", "passes"),
+                           halves ? ", in two halves each" : "",
+                           GroupDigits(static_cast<int64_t>(found))),
+               {{"passes", "", "", {}}}));
+  return fine ? kFine : kCheckFailed;
 }
 
 Result<int> RunLayers(const Options& options, Common& common) {

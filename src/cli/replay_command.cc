@@ -127,12 +127,11 @@ Result<int> RunReplay(Options options, Common& common) {
   size_t scripts = 0;
   for (const engine::ReplayRow& row : plan.rows)
     scripts += row.reason.empty() ? 1 : 0;
-  Note& note = document.result.notes.emplace_back();
-  note.severity = Severity::kVerdict;
-  note.id = "replay_scripts";
-  note.text = fmt::format(
-      "{} of {} ops have a script in {}; run_all.py there runs them.", scripts,
-      plan.rows.size(), common.output);
+  document.result.notes.push_back(MakeNote(
+      Severity::kVerdict, "replay_scripts",
+      fmt::format(
+          "{} of {} ops have a script in {}; run_all.py there runs them.",
+          scripts, plan.rows.size(), common.output)));
   common.output = "-";
   LAMINA_TRY(Write(document, common));
   return kFine;

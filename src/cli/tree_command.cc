@@ -73,13 +73,10 @@ Result<int> RunTree(const Options& options, Common& common) {
   document.inputs.insert(document.inputs.end(), common.captures.begin(),
                          common.captures.end());
   if (by_module && context.modules.empty()) {
-    Note note;
-    note.severity = Severity::kWarning;
-    note.id = "no_modules";
-    note.text =
+    document.result.notes.push_back(MakeNote(
+        Severity::kWarning, "no_modules",
         "The trace has no nn.Module calls; record it with with_stack=True "
-        "and with_modules=True, or use --by op.";
-    document.result.notes.push_back(std::move(note));
+        "and with_modules=True, or use --by op."));
   }
   Table table = by_module
                     ? analysis::calltree::MakeModuleTree(context, tree_options)

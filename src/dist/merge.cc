@@ -240,12 +240,10 @@ Result<ResultSet> MergeTraces(const std::vector<std::string>& files,
   result.tables.push_back(std::move(table));
   for (const RankSummary& rank : job->ranks) {
     if (rank.error.empty()) continue;
-    Note note;
-    note.severity = Severity::kWarning;
-    note.id = "unusable_input";
-    note.text = rank.file + " is left out: " + rank.error + ".";
-    note.evidence = {{"merged", "file", rank.file, {}}};
-    result.notes.push_back(std::move(note));
+    result.notes.push_back(
+        MakeNote(Severity::kWarning, "unusable_input",
+                 rank.file + " is left out: " + rank.error + ".",
+                 {{"merged", "file", rank.file, {}}}));
   }
   return result;
 }

@@ -5,6 +5,16 @@
 
 namespace lamina {
 
+Note MakeNote(Severity severity, std::string id, std::string text,
+              std::vector<Evidence> evidence) {
+  Note note;
+  note.severity = severity;
+  note.id = std::move(id);
+  note.text = std::move(text);
+  note.evidence = std::move(evidence);
+  return note;
+}
+
 const Table* ResultSet::Find(std::string_view name) const {
   for (const Table& table : tables) {
     if (table.name() == name) return &table;

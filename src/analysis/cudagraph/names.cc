@@ -189,15 +189,12 @@ ResultSet NameResult(const analysis::Context& replay,
   }
   ResultSet result;
   result.tables.push_back(std::move(table));
-  Note note;
-  note.severity = Severity::kVerdict;
-  note.id = "annotated_by_name";
-  note.text = fmt::format(
-      "{} of {} replayed kernels have a tag by their name, {} of them one "
-      "only.",
-      GroupDigits(tagged), GroupDigits(all), GroupDigits(single));
-  note.evidence.push_back({"annotate_names", "", "", {}});
-  result.notes.push_back(std::move(note));
+  result.notes.push_back(MakeNote(
+      Severity::kVerdict, "annotated_by_name",
+      fmt::format("{} of {} replayed kernels have a tag by their name, {} of "
+                  "them one only.",
+                  GroupDigits(tagged), GroupDigits(all), GroupDigits(single)),
+      {{"annotate_names", "", "", {}}}));
   return result;
 }
 

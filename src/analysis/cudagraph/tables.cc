@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analysis/cudagraph/annotate.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 
 namespace lamina::cudagraph {
@@ -183,36 +184,32 @@ ResultSet AnnotationTables(const analysis::Context& context,
     result.tables.push_back(std::move(table));
   }
   result.tables.push_back(std::move(rows));
-  Note note;
-  note.severity = Severity::kVerdict;
   if (annotation.replays.empty()) {
-    note.id = "no_replays";
-    note.text = "No graph is replayed in this trace.";
+    result.notes.push_back(MakeNote(Severity::kVerdict, "no_replays",
+                                    "No graph is replayed in this trace."));
   } else {
-    note.id = "annotated";
-    note.text = fmt::format(
-        "{} of {} replayed kernels in {} launches are matched for sure "
-        "({:.1f} %); {} alignments.",
-        GroupDigits(facts), GroupDigits(kernels),
-        GroupDigits(static_cast<int64_t>(annotation.replays.size())),
-        100.0 * annotation.FactShare(), annotation.alignments.size());
-    note.evidence.push_back({"annotate_levels", "", "", {}});
+    result.notes.push_back(MakeNote(
+        Severity::kVerdict, "annotated",
+        fmt::format("{} of {} replayed kernels in {} are matched for sure "
+                    "({:.1f} %); {}.",
+                    GroupDigits(facts), GroupDigits(kernels),
+                    Counted(annotation.replays.size(), "launch", "launches"),
+                    100.0 * annotation.FactShare(),
+                    Counted(annotation.alignments.size(), "alignment")),
+        {{"annotate_levels", "", "", {}}}));
   }
-  result.notes.push_back(std::move(note));
   const auto unmatched =
       std::count_if(annotation.replays.begin(), annotation.replays.end(),
                     [](const Replay& replay) { return replay.segment < 0; });
   if (unmatched > 0) {
-    Note none;
-    none.severity = Severity::kWarning;
-    none.id = "no_match";
-    none.text = fmt::format(
-        "No match for {} of {} launches: no captured segment explains their "
-        "kernels. Is the capture of the same model, batch and software?",
-        GroupDigits(static_cast<int64_t>(unmatched)),
-        GroupDigits(static_cast<int64_t>(annotation.replays.size())));
-    none.evidence.push_back({"annotate_replays", "", "", {}});
-    result.notes.push_back(std::move(none));
+    result.notes.push_back(MakeNote(
+        Severity::kWarning, "no_match",
+        fmt::format(
+            "No match for {} of {}: no captured segment explains their "
+            "kernels. Is the capture of the same model, batch and software?",
+            GroupDigits(static_cast<int64_t>(unmatched)),
+            Counted(annotation.replays.size(), "launch", "launches")),
+        {{"annotate_replays", "", "", {}}}));
   }
   return result;
 }

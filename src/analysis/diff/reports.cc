@@ -84,12 +84,10 @@ class ReportComparer {
       }
     }
     Comparison out = MakeComparison(std::move(d_));
-    Note& note = out.result.notes.emplace_back();
-    note.severity = Severity::kInfo;
-    note.id = "diff_reports";
-    note.text =
-        "Reports are compared by ops and shapes; the modules of ops, layers "
-        "and API calls need the traces.";
+    out.result.notes.push_back(
+        MakeNote(Severity::kInfo, "diff_reports",
+                 "Reports are compared by ops and shapes; the modules of ops, "
+                 "layers and API calls need the traces."));
     return out;
   }
 

@@ -237,10 +237,7 @@ class Writer {
   void AddNotes(std::vector<Note>& notes,
                 const std::vector<Cause>& causes) const {
     const auto add = [&](Severity severity, std::string id, std::string text) {
-      Note& note = notes.emplace_back();
-      note.severity = severity;
-      note.id = std::move(id);
-      note.text = std::move(text);
+      notes.push_back(MakeNote(severity, std::move(id), std::move(text)));
     };
     add(Severity::kVerdict, "diff_verdict",
         Verdict(causes, totals(), d_.letter));

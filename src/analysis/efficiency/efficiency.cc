@@ -12,6 +12,7 @@
 #include "analysis/common/context.h"
 #include "analysis/common/launchers.h"
 #include "analysis/common/stats.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -309,25 +310,19 @@ class Analysis {
       const Sum& sum = sums[i];
       // Less than a hundredth of the busy time is no opportunity.
       if (sum.above_ns * 100 < busy_ns) continue;
-      Note note;
-      note.severity = Severity::kOpportunity;
-      note.id = "above_roofline";
-      note.text = fmt::format(
-          "{}: {} calls reach {:.0f} % of their roofline on {}.",
-          context_.trace.strings[sum.name],
-          GroupDigits(static_cast<int64_t>(sum.count)),
-          Percent(sum.roofline_s * 1e9, static_cast<double>(sum.busy_ns)),
-          context_.efficiency->device->title);
+      const std::string op(context_.trace.strings[sum.name]);
+      Note note = MakeNote(
+          Severity::kOpportunity, "above_roofline",
+          fmt::format(
+              "{}: {} {:.0f} % of {} roofline on {}.", op,
+              sum.count == 1 ? "1 call reaches"
+                             : Counted(sum.count, "call") + " reach",
+              Percent(sum.roofline_s * 1e9, static_cast<double>(sum.busy_ns)),
+              sum.count == 1 ? "its" : "their",
+              context_.efficiency->device->title),
+          {{"opportunities", "op", op, {}}, {"op_efficiency", "op", op, {}}});
       note.worth_ns = sum.above_ns;
       note.claim = "bound";
-      note.evidence.push_back({"opportunities",
-                               "op",
-                               std::string(context_.trace.strings[sum.name]),
-                               {}});
-      note.evidence.push_back({"op_efficiency",
-                               "op",
-                               std::string(context_.trace.strings[sum.name]),
-                               {}});
       notes_.push_back(std::move(note));
     }
     return table;

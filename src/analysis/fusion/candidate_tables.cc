@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/fusion/candidates.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 
@@ -53,14 +54,6 @@ bool IsFound(const Candidate& c) {
                      [](const FoundKernel& k) { return k.score > 0; });
 }
 
-Note MakeNote(Severity severity, std::string id, std::string text) {
-  Note note;
-  note.severity = severity;
-  note.id = std::move(id);
-  note.text = std::move(text);
-  return note;
-}
-
 // A bound above what was measured cannot be one: the sizes or the device are
 // not those of the trace.
 std::optional<Note> MoreThanMeasured(const Candidates& found) {
@@ -72,11 +65,10 @@ std::optional<Note> MoreThanMeasured(const Candidates& found) {
   Note note = MakeNote(
       Severity::kWarning, "more_than_measured",
       fmt::format(
-          "At {} the bytes of {} {} ({}) need longer than the trace measured "
+          "At {} the bytes of {} ({}) need longer than the trace measured "
           "for {} nodes: the sizes (--bind) or the device (--device) are not "
           "those of the trace.",
-          found.memory.Text(), names.size(),
-          names.size() == 1 ? "candidate" : "candidates",
+          found.memory.Text(), Counted(names.size(), "candidate"),
           Joined(names, ", ", 4), names.size() == 1 ? "its" : "their"));
   for (const std::string& name : names)
     note.evidence.push_back({"candidates", "candidate", name, {}});

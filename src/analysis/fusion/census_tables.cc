@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/fusion/census.h"
+#include "base/counted.h"
 #include "base/escape.h"
 
 namespace lamina::fusion {
@@ -214,13 +215,11 @@ class StageTable {
     }
     table.AddRow(row);
     if (agrees == "no") {
-      Note note;
-      note.severity = Severity::kWarning;
-      note.id = "census_conflict";
-      note.text = fmt::format("{}: the log counts {} matches, and {} holds {}.",
-                              rule.name, entry->matches.value_or(0),
-                              files_[*front.file].file.name, *before);
-      notes_.push_back(std::move(note));
+      notes_.push_back(MakeNote(
+          Severity::kWarning, "census_conflict",
+          fmt::format("{}: the log counts {} matches, and {} holds {}.",
+                      rule.name, entry->matches.value_or(0),
+                      files_[*front.file].file.name, *before)));
     }
   }
 
@@ -308,14 +307,12 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
                      left, 0, "");
         }
         if (count.given_up > 0) {
-          Note note;
-          note.severity = Severity::kWarning;
-          note.id = "search_given_up";
-          note.text = fmt::format(
-              "{}: the search for {} was given up at {} nodes; their number of "
-              "matches is a lower bound.",
-              EscapeTerminal(name), rule.name, count.given_up);
-          out.notes.push_back(std::move(note));
+          out.notes.push_back(MakeNote(
+              Severity::kWarning, "search_given_up",
+              fmt::format("{}: the search for {} was given up at {}; the "
+                          "number of matches is a lower bound.",
+                          EscapeTerminal(name), rule.name,
+                          Counted(count.given_up, "node"))));
         }
         rows.Add(name, graph.graph, count.near_misses);
       }

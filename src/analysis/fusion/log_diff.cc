@@ -77,14 +77,11 @@ class Comparer {
               verdict.verdict, verdict.cls, verdict.reason);
     if (verdict.verdict != "regression") return;
     ++out_.regressions;
-    Note note;
-    note.severity = Severity::kWarning;
-    note.id = "match_regression";
-    note.text =
+    out_.result.notes.push_back(MakeNote(
+        Severity::kWarning, "match_regression",
         fmt::format("{}: {}{}.", either.transform, verdict.reason,
-                    verdict.cls.empty() ? "" : " (" + verdict.cls + ")");
-    note.evidence.push_back({"log_diff", "transform", either.transform, {}});
-    out_.result.notes.push_back(std::move(note));
+                    verdict.cls.empty() ? "" : " (" + verdict.cls + ")"),
+        {{"log_diff", "transform", either.transform, {}}}));
   }
 
   Verdict Judge(const LogEntry* a, const LogEntry* b) const {

@@ -17,14 +17,6 @@ constexpr size_t kShownLines = 24;
 constexpr size_t kShownOps = 8;
 constexpr size_t kShownBytes = 200;
 
-Note MakeNote(Severity severity, std::string id, std::string text) {
-  Note note;
-  note.severity = severity;
-  note.id = std::move(id);
-  note.text = std::move(text);
-  return note;
-}
-
 std::string Joined(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;

@@ -37,11 +37,7 @@ Timing TimingOf(std::vector<int64_t> values) {
 
 void Say(std::vector<Note>& notes, Severity severity, const char* id,
          std::string text) {
-  Note note;
-  note.severity = severity;
-  note.id = id;
-  note.text = std::move(text);
-  notes.push_back(std::move(note));
+  notes.push_back(MakeNote(severity, id, std::move(text)));
 }
 
 // The hexadecimal number at the end of "mlir_fused_1a2b" or the name of a

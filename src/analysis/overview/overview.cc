@@ -17,6 +17,7 @@
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
 #include "analysis/common/timeline.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 
@@ -51,15 +52,12 @@ class Overview {
   std::vector<Note> Make() {
     const auto slices = trace_.device_slices();
     if (slices.empty()) {
-      Note note;
-      note.severity = Severity::kVerdict;
-      note.id = "no_device_work";
-      note.text =
-          "No GPU events in this trace: record device activity "
-          "(ProfilerActivity.CUDA). The host tables are complete.";
-      note.evidence.push_back({"trace_health", "check", "device_work", {}});
-      note.evidence.push_back({"gpu_timeline", "type", "busy_time", {}});
-      notes_.push_back(std::move(note));
+      notes_.push_back(
+          MakeNote(Severity::kVerdict, "no_device_work",
+                   "No GPU events in this trace: record device activity "
+                   "(ProfilerActivity.CUDA). The host tables are complete.",
+                   {{"trace_health", "check", "device_work", {}},
+                    {"gpu_timeline", "type", "busy_time", {}}}));
       return std::move(notes_);
     }
     timeline_ = MakeTimeline(
@@ -192,13 +190,10 @@ class Overview {
   void AddOpportunity(std::string id, int64_t worth, std::string claim,
                       std::string text, Evidence evidence) {
     if (Ratio(worth, timeline_.total_ns) < kMinOpportunity) return;
-    Note note;
-    note.severity = Severity::kOpportunity;
-    note.id = std::move(id);
+    Note note = MakeNote(Severity::kOpportunity, std::move(id), std::move(text),
+                         {std::move(evidence)});
     note.worth_ns = worth;
     note.claim = std::move(claim);
-    note.text = std::move(text);
-    note.evidence.push_back(std::move(evidence));
     opportunities_.push_back(std::move(note));
   }
 
@@ -252,26 +247,20 @@ class Overview {
       if (!context_.tree.launch(s).valid()) unlinked += trace_.Duration(s);
     }
     if (Ratio(unlinked, all) >= 0.005) {
-      Note note;
-      note.severity = Severity::kWarning;
-      note.id = "unlinked_device_work";
-      note.text = fmt::format(
-          "{} of the kernel time ({}) has no launch in this trace; op tables "
-          "show it as \"unlinked\".",
-          Percent(unlinked, all), HumanTime(unlinked));
-      note.evidence.push_back({"op_categories", "kind", "unlinked", {}});
-      notes_.push_back(std::move(note));
+      notes_.push_back(MakeNote(
+          Severity::kWarning, "unlinked_device_work",
+          fmt::format("{} of the kernel time ({}) has no launch in this trace; "
+                      "op tables show it as \"unlinked\".",
+                      Percent(unlinked, all), HumanTime(unlinked)),
+          {{"op_categories", "kind", "unlinked", {}}}));
     }
     const uint64_t lost = trace_.diagnostics.lost();
     if (lost > 0) {
-      Note note;
-      note.severity = Severity::kWarning;
-      note.id = "lost_records";
-      note.text = fmt::format(
-          "{} records of the input could not be used; see trace_health.",
-          GroupDigits(static_cast<int64_t>(lost)));
-      note.evidence.push_back({"trace_health", "status", "lost", {}});
-      notes_.push_back(std::move(note));
+      notes_.push_back(
+          MakeNote(Severity::kWarning, "lost_records",
+                   Counted(lost, "record") +
+                       " of the input could not be used; see trace_health.",
+                   {{"trace_health", "status", "lost", {}}}));
     }
   }
 

@@ -97,23 +97,24 @@ Result<ResultSet> Run(const Context& context) {
                     : Value());
   }
   ResultSet result;
-  Note note;
-  note.id = "recomputation";
+  const char* const id = "recomputation";
+  const Evidence rows = {"recompute_ops", "is_recompute", "True", {}};
+  Note note =
+      MakeNote(Severity::kInfo, id,
+               "No recomputation found: the trace has no Python frame of "
+               "torch/utils/checkpoint.py (record with with_stack=True).",
+               {rows});
   if (again > 0) {
-    note.severity = Severity::kOpportunity;
+    note = MakeNote(
+        Severity::kOpportunity, id,
+        fmt::format(
+            "activation checkpointing computes {:.1f} % of the linked device "
+            "time a second time.",
+            100.0 * static_cast<double>(again) / static_cast<double>(all)),
+        {rows});
     note.worth_ns = again;
     note.claim = "measured";
-    note.text = fmt::format(
-        "activation checkpointing computes {:.1f} % of the linked device time "
-        "a second time.",
-        100.0 * static_cast<double>(again) / static_cast<double>(all));
-  } else {
-    note.severity = Severity::kInfo;
-    note.text =
-        "No recomputation found: the trace has no Python frame of "
-        "torch/utils/checkpoint.py (record with with_stack=True).";
   }
-  note.evidence.push_back({"recompute_ops", "is_recompute", "True", {}});
   result.notes.push_back(std::move(note));
   result.tables.push_back(std::move(timeline));
   result.tables.push_back(std::move(ops));

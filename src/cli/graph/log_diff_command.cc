@@ -78,10 +78,8 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
       document.result.tables.push_back(std::move(changed));
   }
   if (found.regressions == 0) {
-    Note note;
-    note.id = "no_regression";
-    note.text = "No transform lost matches.";
-    document.result.notes.push_back(std::move(note));
+    document.result.notes.push_back(MakeNote(Severity::kInfo, "no_regression",
+                                             "No transform lost matches."));
   }
   LAMINA_TRY(Write(document, common));
   return found.regressions > 0 ? kCheckFailed : kFine;

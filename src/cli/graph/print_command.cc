@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/byte_sink.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "cli/graph/graph_commands.h"
@@ -77,8 +78,7 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
   }
   if (findings == 0) {
     out = EscapeTerminal(dump.name) + ": fine, " +
-          std::to_string(dump.graphs.size()) +
-          (dump.graphs.size() == 1 ? " graph\n" : " graphs\n");
+          Counted(dump.graphs.size(), "graph") + "\n";
   }
   LAMINA_TRY(WriteFile(common.output, out));
   return findings == 0 ? kFine : kCheckFailed;

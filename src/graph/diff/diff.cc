@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/counted.h"
 #include "base/escape.h"
 #include "base/sequence_match.h"
 #include "graph/types.h"
@@ -341,14 +342,10 @@ ResultSet DiffTables(const Graph& a, const Graph& b,
   for (const auto& [key, number] : count)
     counts.Add(ChangeName(key.first), key.second, number);
   ResultSet out;
-  Note note;
-  note.id = "graph_diff";
-  note.severity = Severity::kVerdict;
-  note.text = differences.empty()
-                  ? "The graphs compute the same."
-                  : std::to_string(differences.size()) +
-                        (differences.size() == 1 ? " change." : " changes.");
-  out.notes.push_back(std::move(note));
+  out.notes.push_back(MakeNote(
+      Severity::kVerdict, "graph_diff",
+      differences.empty() ? "The graphs compute the same."
+                          : Counted(differences.size(), "change") + "."));
   out.tables.push_back(std::move(counts));
   out.tables.push_back(std::move(changes));
   return out;

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <map>
 
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/string_pool.h"
@@ -73,10 +74,11 @@ class Drawer {
     out_.title = "Layer " + (layer_.stack.empty() ? "" : layer_.stack + ":") +
                  std::to_string(layer_.index) + " of " + layer_.source_file;
     if (layer_.trace) {
-      out_.title += fmt::format("\n{} in {} kernels on {} stream{}",
-                                HumanTime(static_cast<int64_t>(layer_.trace->total_ns)),
-                                layer_.trace->kernels, layer_.trace->streams,
-                                layer_.trace->streams == 1 ? "" : "s");
+      out_.title +=
+          fmt::format("\n{} in {} on {}",
+                      HumanTime(static_cast<int64_t>(layer_.trace->total_ns)),
+                      Counted(layer_.trace->kernels, "kernel"),
+                      Counted(layer_.trace->streams, "stream"));
     }
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
     AddExternals();

@@ -168,11 +168,7 @@ class Writer {
   }
 
   void Say(Severity severity, const char* id, std::string text) {
-    Note note;
-    note.severity = severity;
-    note.id = id;
-    note.text = std::move(text);
-    out_.notes.push_back(std::move(note));
+    out_.notes.push_back(MakeNote(severity, id, std::move(text)));
   }
 
   void Notes() {

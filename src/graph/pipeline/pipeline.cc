@@ -9,14 +9,6 @@
 namespace lamina::graph {
 namespace {
 
-Note MakeNote(Severity severity, std::string id, std::string text) {
-  Note note;
-  note.severity = severity;
-  note.id = std::move(id);
-  note.text = std::move(text);
-  return note;
-}
-
 // An op whose count differs between two steps.
 struct OpChange {
   std::string_view op;

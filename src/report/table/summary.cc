@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "report/table/grid.h"
@@ -97,8 +98,9 @@ void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
       continue;
     }
     const int64_t steps = table->At(row, "steps").integer();
-    line = fmt::format("{} {}, {} on the device", steps,
-                       steps == 1 ? "step" : "steps", HumanTime(mean));
+    line = fmt::format("{}, {} on the device",
+                       Counted(static_cast<uint64_t>(steps), "step"),
+                       HumanTime(mean));
     if (steps > 1) {
       line += fmt::format(" in the mean, {} p50, {} p99",
                           HumanTime(table->At(row, "p50_us").integer()),
