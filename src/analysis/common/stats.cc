@@ -72,6 +72,11 @@ std::vector<HistogramBin> MakeHistogram(std::vector<int64_t> values_ns,
   return out;
 }
 
+double PercentOf(int64_t part, int64_t whole) {
+  if (whole <= 0) return 0;
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
 int64_t RoundNs(double ns) { return std::llround(ns); }
 
 }  // namespace lamina::analysis

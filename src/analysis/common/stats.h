@@ -29,6 +29,9 @@ Stats Summarize(std::vector<int64_t>& values);
 // The value at nearest rank `percent` of sorted values; 0 for none.
 int64_t Percentile(const std::vector<int64_t>& sorted, double percent);
 
+// 100 * part / whole; 0 of nothing.
+double PercentOf(int64_t part, int64_t whole);
+
 // Nanoseconds rounded to whole ones, for table cells of type kTime.
 int64_t RoundNs(double ns);
 

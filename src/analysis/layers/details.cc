@@ -6,7 +6,7 @@
 
 #include "analysis/common/stats.h"
 #include "analysis/layers/labels.h"
-#include "analysis/layers/passes.h"
+#include "analysis/layers/lanes.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -117,8 +117,6 @@ class Detail {
             path.valid() ? context.modules.PathText(path) : std::string();
         const std::string_view family =
             context.catalog.family(context.device.family(s)).name;
-        const Part part = context.device.communication(s) ? Part::kCommunication
-                                                          : PartOf(family);
         const Label& label = names_.Of(s);
         const trace::LaunchConfig* config = Config(s);
         const std::string grid =
@@ -127,12 +125,12 @@ class Detail {
             config != nullptr ? Dimensions(config->block) : std::string();
         table.Add(
             layer->pass, in_.model.stacks[layer->stack].name, layer->index,
-            position++, trace_.Name(s), label.short_name, PartName(part),
-            family, names_.TypeRule(label), StageName(names_.Kernel(s).vote),
-            StageOf(*layer),
+            position++, trace_.Name(s), label.short_name,
+            PartName(PartOf(context, s)), family, names_.TypeRule(label),
+            StageName(names_.Kernel(s).vote), in_.model.StageOf(*layer),
             launcher.valid() ? context.tree.name(launcher) : std::string_view(),
             module, trace_.Start(s) - zero_ns_, trace_.Duration(s),
-            Percent(trace_.Duration(s), sum),
+            PercentOf(trace_.Duration(s), sum),
             std::max<int64_t>(0, trace_.Start(s) - reached), grid, block,
             trace_.Uid(s));
         reached = std::max(reached, trace_.End(s));
@@ -154,8 +152,8 @@ class Detail {
       for (const Stage stage :
            {Stage::kPrefill, Stage::kDecode, Stage::kUnknown}) {
         const auto i = static_cast<size_t>(stage);
-        table.Add(layer->index, layer->type, StageOf(*layer), StageName(stage),
-                  kernels[i], ns[i]);
+        table.Add(layer->index, layer->type, in_.model.StageOf(*layer),
+                  StageName(stage), kernels[i], ns[i]);
       }
     }
     return table;
@@ -172,7 +170,7 @@ class Detail {
       for (const SliceId s : work) {
         const Label& label = names_.Of(s);
         table.Add(layer->index, trace_.Name(s), label.short_name,
-                  StageName(names_.Kernel(s).vote), StageOf(*layer),
+                  StageName(names_.Kernel(s).vote), in_.model.StageOf(*layer),
                   names_.TypeRule(label), names_.StageRule(label),
                   trace_.Duration(s));
       }
@@ -280,7 +278,7 @@ class Detail {
   // A layer that knows its stage decides for its kernels.
   std::string_view FinalStage(SliceId s, const Layer* layer) {
     if (layer != nullptr) {
-      const std::string& stage = StageOf(*layer);
+      const std::string& stage = in_.model.StageOf(*layer);
       if (stage == "prefill" || stage == "decode") return stage;
     }
     return StageName(names_.Kernel(s).vote);
@@ -311,7 +309,7 @@ class Detail {
       const auto time = [&](ClassicType type) {
         return types[static_cast<size_t>(type)];
       };
-      table.Add(index++, layer.type, StageOf(layer), total,
+      table.Add(index++, layer.type, in_.model.StageOf(layer), total,
                 time(ClassicType::kAttention), time(ClassicType::kMoe),
                 time(ClassicType::kLinear), time(ClassicType::kCommunication),
                 time(ClassicType::kQuantization), layer.work.size());
@@ -329,20 +327,9 @@ class Detail {
     return out;
   }
 
-  const std::string& StageOf(const Layer& layer) const {
-    return layer.stage.empty() ? in_.model.passes[layer.pass].stage
-                               : layer.stage;
-  }
-
   const trace::LaunchConfig* Config(SliceId s) const {
     const trace::DeviceArgs* args = trace_.Device(s);
     return args != nullptr ? trace_.Config(args->config) : nullptr;
-  }
-
-  static double Percent(int64_t part, int64_t whole) {
-    return whole > 0
-               ? 100.0 * static_cast<double>(part) / static_cast<double>(whole)
-               : 0.0;
   }
 
   const Details& in_;

@@ -34,7 +34,9 @@ class Finder {
 
   LayerModel Run() {
     layer_of_.assign(trace_.slices.size(), kNone);
-    Lanes();
+    // The classic analyzer knows no streams.
+    lanes_ = MakeLanes(trace_, options_.detector == Detector::kClassic &&
+                                   options_.profile == Profile::kClassic);
     if (options_.detector == Detector::kClassic) {
       for (const Lane& lane : lanes_) ByNames(lane);
     } else {
@@ -57,23 +59,6 @@ class Finder {
   static constexpr size_t kMinLane = 20;
   // Share of a stream's time that makes a plain loop a stack.
   static constexpr double kLoopShare = 0.3;
-
-  void Lanes() {
-    std::map<std::pair<int64_t, uint32_t>, Lane> lanes;
-    for (const SliceId s : trace_.device_slices()) {
-      if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
-      const trace::DeviceArgs* args = trace_.Device(s);
-      const int64_t device = args != nullptr ? args->device : 0;
-      // The classic analyzer knows no streams.
-      const bool one_lane = options_.detector == Detector::kClassic &&
-                            options_.profile == Profile::kClassic;
-      Lane& lane =
-          lanes[{device, args != nullptr && !one_lane ? args->lane.value : 0}];
-      lane.device = device;
-      lane.kernels.push_back(s);
-    }
-    for (auto& [key, lane] : lanes) lanes_.push_back(std::move(lane));
-  }
 
   // --- modules ---
 
@@ -130,45 +115,8 @@ class Finder {
 
   // --- repeats ---
 
-  // Norms, attention and products of a stream.
-  std::vector<uint8_t> MarksOf(const Lane& lane) {
-    std::vector<uint8_t> marks;
-    for (const SliceId s : lane.kernels) {
-      const Part part =
-          PartOf(context_.catalog.family(context_.device.family(s)).name);
-      uint8_t mark = kNoMark;
-      if (labels_.Of(s).kernel.start) mark |= kNormMark;
-      if (part == Part::kNorm) mark |= kMaybeNormMark;
-      if (part == Part::kAttention) mark |= kAttentionMark;
-      if (part == Part::kGemm) mark |= kGemmMark;
-      marks.push_back(mark);
-    }
-    uint32_t step = kNone;
-    for (size_t i = 0; i < marks.size(); ++i) {
-      const uint32_t own = StepOf(lane.kernels[i]);
-      if (i > 0 && own != step) marks[i] |= kCutMark;
-      step = own;
-    }
-    // A norm written out in elementwise kernels begins at its square, or at
-    // the cast before that.
-    for (size_t i = 0; i < marks.size(); ++i) {
-      if (!Has(lane, i, "rsqrt_kernel_cuda")) continue;
-      for (size_t back = 1; back <= 5 && back <= i; ++back) {
-        if (!Has(lane, i - back, "pow_tensor")) continue;
-        size_t start = i - back;
-        if (start > 0 && Has(lane, start - 1, "copy")) --start;
-        marks[i] &= static_cast<uint8_t>(~kNormMark);
-        marks[start] |= kNormMark;
-        break;
-      }
-    }
-    return marks;
-  }
-
-  bool Has(const Lane& lane, size_t i, std::string_view word) const {
-    return trace_.Name(lane.kernels[i]).find(word) != std::string_view::npos;
-  }
-
+  // Layers that repeats find on a stream: held against those of the modules,
+  // and taken where the modules have none.
   void ByRepeats(const Lane& lane) {
     if (lane.kernels.size() < kMinLane) return;
     std::vector<uint32_t> ids;
@@ -179,29 +127,13 @@ class Finder {
     }
     StackOptions options;
     options.min_layers = options_.min_layers;
-    const std::vector<uint8_t> marks = MarksOf(lane);
+    const std::vector<uint8_t> marks = MarksOf(context_, labels_, lane);
     std::vector<Stack> stacks = FindStacks(ids, marks, options);
     AddFaintStacks(ids, marks, options, stacks);
     std::map<uint32_t, uint32_t> stack_of_kind;
-    size_t by_repeat = 0;
-    size_t equal = 0;
-    size_t near = 0;
-    size_t by_module = 0;
+    LayerModel::Check check;
     for (const Stack& stack : stacks) {
-      size_t taken = 0;
-      for (uint32_t i = stack.begin(); i < stack.end(); ++i)
-        taken += layer_of_[lane.kernels[i].value] != kNone;
-      if (2 * taken > stack.end() - stack.begin()) {
-        // Modules say the same: count how well the two agree.
-        by_repeat += stack.pieces.size();
-        for (const Piece& piece : stack.pieces)
-          Compare(lane, piece.begin, equal, near);
-        std::set<uint32_t> layers;
-        for (uint32_t i = stack.begin(); i < stack.end(); ++i)
-          layers.insert(layer_of_[lane.kernels[i].value]);
-        layers.erase(kNone);
-        by_module += layers.size();
-      }
+      Check(lane, stack, check);
       if (options_.detector == Detector::kModule) continue;
       // What the modules leave: a pass whose host side was not recorded.
       std::vector<Piece> free;
@@ -209,33 +141,57 @@ class Finder {
         if (Free(lane, piece)) free.push_back(piece);
       }
       if (free.size() < options_.min_layers) continue;
-      if (!LooksLikeLayers(lane, marks, stack, lane_ns) || AreSteps(lane, free))
-        continue;
-      const auto [it, is_new] = stack_of_kind.try_emplace(
-          stack.kind, static_cast<uint32_t>(model_.stacks.size()));
-      if (is_new) {
-        StackInfo info;
-        info.name = "stack" + std::to_string(model_.stacks.size());
-        info.period = stack.period;
-        info.per_unit = stack.per_unit;
-        info.boundary = stack.at_norm ? "norm" : "none";
-        model_.stacks.push_back(std::move(info));
-      }
-      ++runs_;
-      for (const Piece& piece : free) {
-        const auto layer = static_cast<uint32_t>(model_.layers.size());
-        model_.layers.emplace_back();
-        model_.layers.back().stack = it->second;
-        model_.layers.back().exact = piece.exact;
-        model_.layers.back().run = runs_;
-        for (uint32_t i = piece.begin; i < piece.end; ++i)
-          Give(lane.kernels[i], layer);
-      }
+      if (LooksLikeLayers(lane, marks, stack, lane_ns) && !AreSteps(lane, free))
+        Take(lane, stack, free, stack_of_kind);
     }
-    if (by_module + by_repeat > 0)
-      model_.checks.push_back({"device " + std::to_string(lane.device),
-                               by_module, by_repeat,
-                               CutByNames(lane, names_).size(), equal, near});
+    if (check.by_module + check.by_repeat == 0) return;
+    check.name = "device " + std::to_string(lane.device);
+    check.by_names = CutByNames(lane, names_).size();
+    model_.checks.push_back(std::move(check));
+  }
+
+  // Counts how well a stack agrees with the layers of modules, where most of it
+  // is in such.
+  void Check(const Lane& lane, const Stack& stack,
+             LayerModel::Check& check) const {
+    size_t taken = 0;
+    std::set<uint32_t> layers;
+    for (uint32_t i = stack.begin(); i < stack.end(); ++i) {
+      const uint32_t layer = layer_of_[lane.kernels[i].value];
+      if (layer == kNone) continue;
+      ++taken;
+      layers.insert(layer);
+    }
+    if (2 * taken <= stack.end() - stack.begin()) return;
+    check.by_repeat += stack.pieces.size();
+    check.by_module += layers.size();
+    for (const Piece& piece : stack.pieces)
+      Compare(lane, piece.begin, check.equal, check.near);
+  }
+
+  void Take(const Lane& lane, const Stack& stack,
+            const std::vector<Piece>& pieces,
+            std::map<uint32_t, uint32_t>& stack_of_kind) {
+    const auto [it, is_new] = stack_of_kind.try_emplace(
+        stack.kind, static_cast<uint32_t>(model_.stacks.size()));
+    if (is_new) {
+      StackInfo info;
+      info.name = "stack" + std::to_string(model_.stacks.size());
+      info.period = stack.period;
+      info.per_unit = stack.per_unit;
+      info.boundary = stack.at_norm ? "norm" : "none";
+      model_.stacks.push_back(std::move(info));
+    }
+    ++runs_;
+    for (const Piece& piece : pieces) {
+      const auto number = static_cast<uint32_t>(model_.layers.size());
+      Layer& layer = model_.layers.emplace_back();
+      layer.stack = it->second;
+      layer.exact = piece.exact;
+      layer.run = runs_;
+      for (uint32_t i = piece.begin; i < piece.end; ++i)
+        Give(lane.kernels[i], number);
+    }
   }
 
   // --- names ---
@@ -325,7 +281,8 @@ class Finder {
   }
 
   // Whether a layer of the modules begins at or near a boundary.
-  void Compare(const Lane& lane, uint32_t at, size_t& equal, size_t& near) {
+  void Compare(const Lane& lane, uint32_t at, size_t& equal,
+               size_t& near) const {
     const auto begins = [&](int64_t i) {
       if (i < 0 || i >= static_cast<int64_t>(lane.kernels.size())) return false;
       const uint32_t own =

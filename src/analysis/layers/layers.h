@@ -62,6 +62,10 @@ struct Options {
   std::vector<uint32_t> debug;
   size_t debug_kernels = 10;  // per layer
   bool names = false;         // the rules that decide about frequent names
+
+  bool Wants(std::string_view of_row) const {
+    return stage.empty() || of_row == stage;
+  }
 };
 
 // What a kernel does for its layer.
@@ -126,6 +130,10 @@ struct LayerModel {
     size_t near = 0;   // within two kernels
   };
   std::vector<Check> checks;
+
+  const std::string& StageOf(const Layer& layer) const {
+    return layer.stage.empty() ? passes[layer.pass].stage : layer.stage;
+  }
 };
 
 LayerModel FindLayers(const Context& context, const Rules& rules,
@@ -136,8 +144,9 @@ LayerModel FindLayers(const Context& context, const Rules& rules,
 ResultSet LayerTables(const Context& context, const Rules& rules,
                       const LayerModel& model, const Options& options);
 
-// The part of a layer that a family of kernels is.
+// The part of a layer that a family of kernels is, and that a slice is.
 Part PartOf(std::string_view family);
+Part PartOf(const Context& context, SliceId s);
 std::string_view PartName(Part part);
 
 AnalysisInfo Info();

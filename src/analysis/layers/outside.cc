@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include "analysis/layers/passes.h"
+#include "analysis/layers/lanes.h"
 
 namespace lamina::analysis::layers {
 namespace {

@@ -188,18 +188,6 @@ class PassMaker {
 
 }  // namespace
 
-void SortByStart(const Trace& trace, std::vector<SliceId>& work) {
-  std::stable_sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
-    return trace.Start(a) != trace.Start(b) ? trace.Start(a) < trace.Start(b)
-                                            : a < b;
-  });
-}
-
-int64_t DeviceOf(const Trace& trace, SliceId s) {
-  const trace::DeviceArgs* args = trace.Device(s);
-  return args != nullptr ? args->device : 0;
-}
-
 void MakePasses(const Context& context, const std::vector<Lane>& lanes,
                 const std::vector<uint32_t>& layer_of, LayerModel& model) {
   PassMaker(context, lanes, layer_of, model).Run();

@@ -28,6 +28,11 @@ Part PartOf(std::string_view family) {
   return Part::kOther;
 }
 
+Part PartOf(const Context& context, SliceId s) {
+  if (context.device.communication(s)) return Part::kCommunication;
+  return PartOf(context.catalog.family(context.device.family(s)).name);
+}
+
 Schema PassSchema() {
   return {
       "passes",

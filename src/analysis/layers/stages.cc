@@ -5,7 +5,7 @@
 #include <map>
 #include <re2/re2.h>
 
-#include "analysis/layers/passes.h"
+#include "analysis/layers/lanes.h"
 #include "base/decimal.h"
 
 namespace lamina::analysis::layers {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/layers/kernel_tables.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analysis/common/stats.h"
+#include "analysis/layers/lanes.h"
+#include "analysis/layers/schemas.h"
+
+namespace lamina::analysis::layers {
+namespace {
+
+struct Cell {
+  size_t kernels = 0;
+  int64_t ns = 0;
+
+  void Add(int64_t dur_ns) {
+    ++kernels;
+    ns += dur_ns;
+  }
+};
+
+}  // namespace
+
+Table StageTable(const Details& in, Labels& labels, int64_t total_ns) {
+  const Trace& trace = in.context.trace;
+  Table table(StageSchema());
+  using Key = std::tuple<std::string_view, size_t, ClassicType>;
+  std::map<Key, Cell> cells;
+  std::map<std::string_view, int64_t> stages;
+  const auto add = [&](std::string_view stage, SliceId s) {
+    Cell& cell =
+        cells[{stage, in.context.device.family(s), labels.Of(s).kernel.type}];
+    cell.Add(trace.Duration(s));
+    stages[stage] += trace.Duration(s);
+  };
+  for (const Pass& pass : in.model.passes) {
+    for (const SliceId s : pass.outside) add(pass.stage, s);
+    for (const uint32_t l : pass.layers) {
+      const Layer& layer = in.model.layers[l];
+      for (const SliceId s : layer.work) add(in.model.StageOf(layer), s);
+    }
+  }
+  for (const SliceId s : in.model.no_pass) add("-", s);
+  std::vector<std::pair<Key, Cell>> rows(cells.begin(), cells.end());
+  std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+    const auto stage = std::get<0>(a.first);
+    return stage != std::get<0>(b.first) ? stage < std::get<0>(b.first)
+                                         : a.second.ns > b.second.ns;
+  });
+  for (const auto& [key, cell] : rows) {
+    const auto& [stage, family, type] = key;
+    if (!in.options.Wants(stage)) continue;
+    table.Add(stage, in.context.catalog.family(family).name,
+              ClassicTypeName(type), cell.kernels, cell.ns,
+              PercentOf(cell.ns, stages[stage]), PercentOf(cell.ns, total_ns));
+  }
+  return table;
+}
+
+Table OrphanTable(const Details& in, int64_t total_ns) {
+  const Trace& trace = in.context.trace;
+  Table table(OrphanSchema());
+  using Key = std::tuple<int64_t, int64_t, std::string_view,
+                         std::string_view>;  // device, stream, reason, name
+  std::map<Key, Cell> cells;
+  const auto add = [&](const char* reason, SliceId s) {
+    const trace::DeviceArgs* args = trace.Device(s);
+    Cell& cell = cells[{DeviceOf(trace, s),
+                        args != nullptr ? args->stream : trace::kNoInt, reason,
+                        trace.Name(s)}];
+    cell.Add(trace.Duration(s));
+  };
+  for (const Pass& pass : in.model.passes) {
+    const int64_t first =
+        trace.Start(in.model.layers[pass.layers.front()].work[0]);
+    const int64_t last =
+        trace.Start(in.model.layers[pass.layers.back()].work[0]);
+    for (const SliceId s : pass.outside) {
+      add(trace.Start(s) < first  ? "prologue"
+          : trace.Start(s) > last ? "epilogue"
+                                  : "between",
+          s);
+    }
+  }
+  for (const SliceId s : in.model.no_pass) add("no_pass", s);
+  std::vector<std::pair<Key, Cell>> rows(cells.begin(), cells.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.second.ns > b.second.ns;
+  });
+  for (const auto& [key, cell] : rows) {
+    const auto& [device, stream, reason, name] = key;
+    table.Add(
+        device, stream != trace::kNoInt ? std::optional(stream) : std::nullopt,
+        reason, name, cell.kernels, cell.ns, PercentOf(cell.ns, total_ns));
+  }
+  return table;
+}
+
+}  // namespace lamina::analysis::layers

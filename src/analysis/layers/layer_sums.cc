@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/layers/layer_sums.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "analysis/common/launchers.h"
+
+namespace lamina::analysis::layers {
+namespace {
+
+// Longer patterns are cut.
+constexpr size_t kMaxPattern = 60;
+
+// What the kernels of a layer are.
+struct Markers {
+  bool part[kParts] = {};
+  bool moe = false, mla = false, gdn = false;
+
+  bool has(Part p) const { return part[static_cast<size_t>(p)]; }
+};
+
+std::string TypeOf(const Markers& marks) {
+  const bool moe = marks.moe || marks.has(Part::kMoe);
+  const bool gemm = marks.has(Part::kGemm);
+  if (!marks.has(Part::kAttention)) return moe ? "MOE" : gemm ? "FC" : "BLOCK";
+  const std::string kind = marks.mla ? "MLA" : marks.gdn ? "GDN" : "MHA";
+  return moe ? kind + "_MOE" : gemm ? kind + "_FC" : "ATTN";
+}
+
+// The variants of a stack in its first pass, with how often each repeats.
+std::string PatternOf(const LayerModel& model, uint32_t stack) {
+  std::vector<std::pair<uint32_t, size_t>> runs;
+  const Layer* first = nullptr;
+  for (const Layer& layer : model.layers) {
+    if (layer.stack != stack) continue;
+    if (first == nullptr) first = &layer;
+    if (layer.pass != first->pass) continue;
+    if (runs.empty() || runs.back().first != layer.variant)
+      runs.emplace_back(layer.variant, 0);
+    ++runs.back().second;
+  }
+  std::string out;
+  for (const auto& [variant, count] : runs) {
+    out += (out.empty() ? "" : " ") + VariantLetter(variant);
+    if (count > 1) out += std::to_string(count);
+  }
+  if (out.size() > kMaxPattern) out = out.substr(0, kMaxPattern - 3) + "...";
+  return out;
+}
+
+}  // namespace
+
+LayerSum SumOfLayer(const Context& context, Labels& labels,
+                    const Layer& layer) {
+  const Trace& trace = context.trace;
+  LayerSum sum;
+  sum.wall_ns = WallOf(trace, layer.work);
+  sum.busy_ns = UnionOf(trace, layer.work);
+  Markers marks;
+  for (const SliceId s : layer.work) {
+    const auto part = static_cast<size_t>(PartOf(context, s));
+    const ClassicKernel& kernel = labels.Of(s).kernel;
+    sum.kernel_ns += trace.Duration(s);
+    sum.parts[part] += trace.Duration(s);
+    marks.part[part] = true;
+    marks.moe = marks.moe || kernel.moe;
+    marks.mla = marks.mla || kernel.mla;
+    marks.gdn = marks.gdn || kernel.gdn;
+  }
+  sum.type = layer.type.empty() ? TypeOf(marks) : layer.type;
+  return sum;
+}
+
+StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,
+                    uint32_t index) {
+  StackSum sum;
+  std::map<uint32_t, size_t> per_pass;
+  size_t exact = 0;
+  for (size_t l = 0; l < model.layers.size(); ++l) {
+    const Layer& layer = model.layers[l];
+    if (layer.stack != index) continue;
+    ++sum.layers;
+    exact += layer.exact;
+    sum.ns += layers[l].kernel_ns;
+    ++per_pass[layer.pass];
+  }
+  if (sum.layers == 0) return sum;
+  sum.pattern = PatternOf(model, index);
+  sum.passes = per_pass.size();
+  std::set<size_t, std::greater<>> sizes;
+  for (const auto& [pass, size] : per_pass) sizes.insert(size);
+  for (const size_t size : sizes)
+    sum.per_pass += (sum.per_pass.empty() ? "" : ", ") + std::to_string(size);
+  sum.exactness = static_cast<double>(exact) / static_cast<double>(sum.layers);
+  const size_t spread = *sizes.begin() - *sizes.rbegin();
+  const StackInfo& stack = model.stacks[index];
+  sum.confidence = stack.by_names                        ? "low"
+                   : stack.boundary == "module"          ? "certain"
+                   : sum.exactness >= 0.9 && spread == 0 ? "high"
+                   : sum.exactness >= 0.5 || spread <= 1 ? "medium"
+                                                         : "low";
+  return sum;
+}
+
+int64_t WallOf(const Trace& trace, const std::vector<SliceId>& work) {
+  int64_t end = 0;
+  for (const SliceId s : work) end = std::max(end, trace.End(s));
+  return end - trace.Start(work.front());
+}
+
+std::string VariantLetter(uint32_t variant) {
+  std::string out;
+  for (uint32_t v = variant;; v = v / 26 - 1) {
+    out.insert(out.begin(), static_cast<char>('A' + v % 26));
+    if (v < 26) break;
+  }
+  return out;
+}
+
+}  // namespace lamina::analysis::layers
