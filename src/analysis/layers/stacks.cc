@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/layers/norm_boundary.h"
 #include "analysis/layers/repeats.h"
 #include "analysis/layers/units.h"
 
@@ -173,14 +174,15 @@ class Builder {
     stack.period = r.period;
     uint32_t begin = r.begin;
     if (!marks_.empty()) {
-      const uint32_t offset = Anchor({r.begin, r.begin + r.period, 0, false});
+      const uint32_t offset =
+          NormOffset(marks_, {r.begin, r.begin + r.period, 0, false});
       if (offset < r.period) begin += offset;
     }
     const std::vector<uint32_t> lengths =
         SplitUnit(ids_.subspan(std::min(begin, r.end - r.period), r.period));
     stack.per_unit = static_cast<uint32_t>(lengths.size());
     Cut(stack, r, begin, lengths);
-    Rotate(stack, r);
+    MoveToNorms(marks_, r.end, stack);
     return stack;
   }
 
@@ -338,63 +340,6 @@ class Builder {
       if (EditDistance(x, turned, limit) <= limit) return true;
     }
     return false;
-  }
-
-  // Offset in a layer of the norm that begins one: a product follows it, then
-  // attention, and no norm of the layer is nearer to attention. The first norm
-  // when the layer has no attention; the length of the layer when no norm.
-  uint32_t Anchor(const Piece& layer) const {
-    const uint32_t sure = Anchor(layer, kNormMark);
-    return sure < layer.end - layer.begin ? sure
-                                          : Anchor(layer, kMaybeNormMark);
-  }
-
-  uint32_t Anchor(const Piece& layer, Mark norm) const {
-    const uint32_t p = layer.end - layer.begin;
-    const auto mark = [&](uint32_t i) { return marks_[layer.begin + i % p]; };
-    uint32_t best = p;
-    uint32_t best_distance = 2 * p;
-    uint32_t first = p;
-    for (uint32_t i = 0; i < p; ++i) {
-      if ((mark(i) & norm) == 0) continue;
-      if (first == p) first = i;
-      bool product = false;
-      for (uint32_t away = 1; away < p; ++away) {
-        product = product || (mark(i + away) & kGemmMark) != 0;
-        if ((mark(i + away) & kAttentionMark) == 0) continue;
-        if (product && away < best_distance) {
-          best = i;
-          best_distance = away;
-        }
-        break;
-      }
-    }
-    return best < p ? best : first;
-  }
-
-  // Moves the boundaries of exact layers to the norm that begins one. What is
-  // left at the ends is for Extend and ExtendBack.
-  void Rotate(Stack& stack, const Region& r) const {
-    if (marks_.empty()) return;
-    std::vector<uint32_t> starts;
-    for (const Piece& piece : stack.pieces) {
-      const uint32_t offset = Anchor(piece);
-      if (offset == piece.end - piece.begin) return;
-      starts.push_back(piece.begin + offset);
-    }
-    stack.at_norm = true;
-    const size_t k = stack.per_unit;
-    const size_t count = starts.size();
-    // The layer after the last boundary is as long as the one a unit before.
-    uint32_t last =
-        starts.back() + (stack.pieces.back().end - stack.pieces.back().begin);
-    if (count > k)
-      last = starts.back() + starts[count - k] - starts[count - k - 1];
-    if (last <= r.end) starts.push_back(last);
-    if (starts.size() < 2) return;
-    stack.pieces.clear();
-    for (size_t i = 0; i + 1 < starts.size(); ++i)
-      stack.pieces.push_back({starts[i], starts[i + 1], 0, true});
   }
 
   void Kinds() {
