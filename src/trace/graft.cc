@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "trace/segment.h"
 
 namespace lamina::trace {
 
@@ -38,20 +39,20 @@ StringId Grafter::Map(StringId id) {
 
 uint8_t Grafter::MapCategory(uint8_t category) {
   int& own = categories_[category];
-  if (own >= 0) return static_cast<uint8_t>(own);
-  auto& known = trace_.categories;
-  const StringId name = Map(capture_->categories[category]);
-  const auto it = std::find(known.begin(), known.end(), name);
-  own = static_cast<int>(it - known.begin());
-  if (it == known.end()) {
-    // The index is a byte; a trace with that many categories keeps its first.
-    if (known.size() > UINT8_MAX) {
-      own = 0;
-    } else {
-      known.push_back(name);
-    }
-  }
+  if (own < 0) own = CategoryIndex(Map(capture_->categories[category]));
   return static_cast<uint8_t>(own);
+}
+
+// The index is a byte: as in the builder, all categories beyond the 255th are
+// the empty one.
+int Grafter::CategoryIndex(StringId name) {
+  auto& known = trace_.categories;
+  const auto it = std::find(known.begin(), known.end(), name);
+  if (it != known.end()) return static_cast<int>(it - known.begin());
+  if (known.size() >= LocalNames::kNoCategory && name != StringPool::kEmpty)
+    return CategoryIndex(StringPool::kEmpty);
+  known.push_back(name);
+  return static_cast<int>(known.size()) - 1;
 }
 
 SliceId Grafter::Add(SliceId captured, SliceId launch, SliceId parent) {

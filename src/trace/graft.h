@@ -33,6 +33,7 @@ class Grafter {
  private:
   StringId Map(StringId id);
   uint8_t MapCategory(uint8_t category);
+  int CategoryIndex(StringId name);
 
   Trace& trace_;
   const Trace* capture_ = nullptr;
