@@ -9,6 +9,7 @@
 
 #include "analysis/fusion/canonical.h"
 #include "analysis/fusion/census.h"
+#include "analysis/fusion/judgement.h"
 #include "base/decimal.h"
 #include "base/text.h"
 #include "graph/target.h"
@@ -24,16 +25,6 @@ using graph::Rule;
 // Kernels of a chain of transforms: the op that a rule leaves behind, and what
 // later rules make of it.
 constexpr size_t kMostSteps = 4;
-// A kernel for all words of a form; less is a guess.
-constexpr double kSureScore = 0.99;
-constexpr double kWorthPercent = 0.5;
-
-// Ops whose meaning depends on keywords, which a dump drops.
-constexpr std::string_view kKeywordOps[] = {
-    "aten.gelu", "aten.softmax", "aten._softmax", "aten.add",
-    "aten.sub",  "aten.clamp",   "aten.div",
-};
-
 std::string Ranges(const std::set<uint32_t>& numbers) {
   std::string out;
   for (auto it = numbers.begin(); it != numbers.end();) {
@@ -94,7 +85,6 @@ class Finder {
       candidate.rule = rule.name;
       candidate.kind = "known: " + rule.name;
       std::vector<std::vector<NodeId>> places;
-      bool possible = false;
       for (const graph::RuleMatch& match : found.matches) {
         std::vector<NodeId> nodes = rule.counting == graph::Counting::kGroup
                                         ? Members(rule, match)
@@ -102,7 +92,7 @@ class Finder {
         std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
           return index.Position(a) < index.Position(b);
         });
-        possible |= match.possible;
+        candidate.possible |= match.possible;
         for (const NodeId id : nodes) covered_[id].insert(&rule);
         places.push_back(std::move(nodes));
       }
@@ -110,17 +100,13 @@ class Finder {
       const bool gemms = rule.counting == graph::Counting::kGroup;
       Value(candidate, places, gemms);
       candidate.kernels = KernelsOf(rule);
-      JudgeKnown(candidate, rule, possible, gemms);
+      JudgeKnown(rule, options_.log, candidate);
       out_.list.push_back(std::move(candidate));
     }
     std::stable_sort(out_.list.begin(), out_.list.end(), Better);
     // What runs comes before what is switched off.
     std::stable_partition(out_.list.begin(), out_.list.end(),
-                          [](const Candidate& c) { return !IsOff(c); });
-  }
-
-  static bool IsOff(const Candidate& c) {
-    return c.in_log.starts_with("disabled") || c.in_log == "off by default";
+                          [](const Candidate& c) { return !IsSwitchedOff(c); });
   }
 
   static bool Better(const Candidate& a, const Candidate& b) {
@@ -201,46 +187,6 @@ class Finder {
     return takes;
   }
 
-  void JudgeKnown(Candidate& c, const Rule& rule, bool possible, bool gemms) {
-    c.in_log =
-        rule.default_state == graph::DefaultState::kOff ? "off by default" : "";
-    if (options_.log != nullptr) {
-      const graph::LogEntry* const entry = options_.log->Find(rule.name);
-      if (entry != nullptr) {
-        c.in_log =
-            entry->status == graph::TransformStatus::kApplied
-                ? fmt::format("{} matches", entry->matches.value_or(0))
-                : std::string(graph::Name(entry->status)) + " in the log";
-      }
-    }
-    c.strengths.push_back("the transform exists: " + rule.name + " (" +
-                          rule.source + ")");
-    if (!rule.saves.empty()) c.strengths.push_back("saves " + rule.saves);
-    if (!rule.limits.empty()) c.weaknesses.push_back(rule.limits);
-    if (IsOff(c)) c.weaknesses.push_back(c.in_log + ": enable it to try");
-    if (gemms)
-      c.weaknesses.emplace_back("what a larger GEMM saves needs a measurement");
-    if (rule.hides_data_flow)
-      c.risks.emplace_back("data flow moves into metadata");
-    bool unknowable = false;
-    for (const graph::Guard& guard : rule.guards) {
-      if (guard.visible == graph::Guard::Visible::kDump) continue;
-      if (guard.visible == graph::Guard::Visible::kConfig) continue;
-      unknowable = true;
-      c.risks.push_back(fmt::format("guard '{}' ({}): {}", guard.id,
-                                    graph::Name(guard.visible), guard.text));
-    }
-    c.possible = possible;
-    if (unknowable) {
-      c.recommendation = "defer";
-      c.risks.emplace_back(
-          "a run with the transform enabled would settle it: its count in the "
-          "log");
-    } else {
-      c.recommendation = "use_existing_kernel";
-    }
-  }
-
   // --- mined forms ---
 
   void AddMined() {
@@ -265,7 +211,7 @@ class Finder {
           options_.lookup->WordsOf(graph_, form.occurrences[0]);
       candidate.name = NameOf(words, form);
       candidate.kernels = options_.lookup->ByWords(words);
-      JudgeMined(candidate, form);
+      JudgeMined(graph_, form, min_layers_, candidate);
       rows.emplace_back(std::move(candidate), &form);
     }
     std::stable_sort(
@@ -321,91 +267,6 @@ class Finder {
     if (form.kind == FormKind::kSiblings)
       return fmt::format("merge_{}_linears", form.occurrences[0].size());
     return out.empty() ? "elementwise" : out;
-  }
-
-  void JudgeMined(Candidate& c, const Form& form) {
-    Risks(c, form);
-    const bool sure = !c.kernels.empty() && c.kernels[0].score >= kSureScore;
-    const bool sibling = form.kind == FormKind::kSiblings;
-    c.strengths.push_back(
-        fmt::format("occurs {} times in {} layers", c.occurrences, c.layers));
-    if (c.launches > 0)
-      c.strengths.push_back(
-          fmt::format("{} launches fewer per step", c.launches));
-    if (!c.contains.empty())
-      c.strengths.push_back("extends what " + c.contains + " matches");
-    if (sibling)
-      c.weaknesses.emplace_back("what a larger GEMM saves needs a measurement");
-    if (c.kernels.empty()) {
-      c.weaknesses.emplace_back("no op computes this by its name");
-    } else if (!sure) {
-      c.weaknesses.push_back("the nearest op fits in part: " + c.kernels[0].op);
-    }
-    const bool worth = c.percent_of_step.value_or(0) > kWorthPercent;
-    if (sure && c.risks.empty()) {
-      c.recommendation = "use_existing_kernel";
-    } else if (!sure && !sibling && worth && c.risks.empty() &&
-               c.layers >= min_layers_) {
-      c.recommendation = "needs_triton_fallback";
-    } else {
-      c.recommendation = "defer";
-      c.risks.push_back(Settles(c, sure, worth));
-    }
-  }
-
-  // What would end the doubt.
-  static std::string Settles(const Candidate& c, bool sure, bool worth) {
-    if (!sure && !worth && !c.measured_ns)
-      return "worth little by the estimate; a trace of a step would settle it";
-    if (!sure && !worth) return "worth less than 0.5 % of the step";
-    if (sure)
-      return "a unit test of " + c.kernels[0].op +
-             " against these ops would settle it";
-    return "a trace of a step with kernels on nodes would settle it";
-  }
-
-  void Risks(Candidate& c, const Form& form) const {
-    const std::vector<NodeId>& nodes = form.occurrences[0];
-    if (form.kind == FormKind::kSiblings) return;
-    const absl::flat_hash_set<NodeId> inside(nodes.begin(), nodes.end());
-    size_t outputs = 0;
-    bool mixed = false;
-    bool keyword = false;
-    bool symbolic = false;
-    std::set<std::string_view> dtypes;
-    for (const NodeId id : nodes) {
-      const std::string_view op = graph_.op(id);
-      const graph::ResultText result = graph::SplitResult(graph_[id].result);
-      if (graph::DTypeBytes(result.dtype)) dtypes.insert(result.dtype);
-      bool in = false;
-      bool out = false;
-      graph_.ForEachUse(id, [&](graph::OperandId, const graph::Operand& use) {
-        (inside.contains(use.owner()) ? in : out) = true;
-      });
-      outputs += out;
-      mixed |= in && out;
-      for (const std::string_view name : kKeywordOps) {
-        // alpha of an addition, rounding of a division: rarely set.
-        keyword |= graph::MatchesTarget(op, name) && name == "aten.gelu";
-      }
-      const bool reduces = graph::MatchesTarget(op, "aten.mean") ||
-                           graph::MatchesTarget(op, "aten.sum") ||
-                           graph::MatchesTarget(op, "aten.softmax");
-      const std::vector<NodeId> inputs = graph_.Inputs(id);
-      if (reduces && !inputs.empty()) {
-        const auto dims = graph::SplitShape(
-            graph::SplitResult(graph_[inputs[0]].result).shape);
-        symbolic |= dims && !dims->empty() && !ParseInt(dims->back());
-      }
-    }
-    if (dtypes.size() > 1)
-      c.weaknesses.emplace_back("the element type changes inside");
-    if (outputs > 1)
-      c.weaknesses.push_back(fmt::format("{} results leave it", outputs));
-    if (mixed) c.weaknesses.emplace_back("a value is used inside and outside");
-    if (symbolic) c.risks.emplace_back("reduces over a symbolic dimension");
-    if (keyword)
-      c.risks.emplace_back("an op has a keyword that the dump drops");
   }
 
   // --- both ---

@@ -5,10 +5,11 @@
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <map>
-#include <set>
 #include <span>
 
 #include "analysis/fusion/canonical.h"
+#include "analysis/fusion/cones.h"
+#include "analysis/fusion/form_kind.h"
 #include "base/text.h"
 
 namespace lamina::fusion {
@@ -18,41 +19,16 @@ using graph::Graph;
 using graph::NodeId;
 using graph::NodeKind;
 
-constexpr uint32_t kNoCone = 0xffffffff;
-// Values that nearly every node reads (cos and sin) join nothing by
-// themselves.
-constexpr size_t kMaxSiblings = 8;
-// Light nodes between a form and attention that still count as close.
-constexpr int kNear = 3;
-
-struct Cone {
-  NodeId root;
-  std::vector<NodeId> nodes;  // in order of the graph, views included
-  size_t light = 0;
-};
-
 class Miner {
  public:
   Miner(const Graph& graph, const OpTable& ops, const MiningOptions& options)
       : graph_(graph),
         options_(options),
         positions_(graph.Positions()),
-        class_(graph.size(), OpClass::kOther),
-        cone_of_(graph.size(), kNoCone) {
-    // Few distinct ops: each is looked up once.
-    absl::flat_hash_map<uint32_t, OpClass> known;
-    for (const NodeId id : graph.nodes()) {
-      if (graph[id].kind != NodeKind::kOp) continue;
-      order_.push_back(id);
-      const auto [found, fresh] = known.try_emplace(graph[id].op.value);
-      if (fresh) found->second = ops.ClassOf(graph.op(id));
-      class_[id.value] = found->second;
-    }
-  }
+        ops_(graph, ops),
+        cones_(FindCones(graph, ops_)) {}
 
   Mined Run() {
-    FindCones();
-    FindLinks();
     AddCones();
     AddUnions();
     AddParts();
@@ -61,71 +37,6 @@ class Miner {
   }
 
  private:
-  bool IsLight(NodeId id) const { return class_[id.value] == OpClass::kLight; }
-  bool IsView(NodeId id) const { return class_[id.value] == OpClass::kView; }
-
-  // From the last node to the first: a node whose users all lie in one cone
-  // belongs to it; another light node is a root.
-  void FindCones() {
-    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
-      const NodeId id = *it;
-      if (!IsLight(id) && !IsView(id)) continue;
-      uint32_t cone = kNoCone;
-      bool one = graph_.UseCount(id) > 0;
-      graph_.ForEachUse(id, [&](graph::OperandId, const graph::Operand& use) {
-        const uint32_t user = cone_of_[use.owner().value];
-        one &= user != kNoCone && (cone == kNoCone || cone == user);
-        cone = user;
-      });
-      if (!one) {
-        if (!IsLight(id)) continue;
-        cone = static_cast<uint32_t>(cones_.size());
-        cones_.emplace_back();
-        cones_.back().root = id;
-      }
-      cone_of_[id.value] = cone;
-      cones_[cone].nodes.push_back(id);
-      cones_[cone].light += IsLight(id);
-    }
-    for (Cone& cone : cones_)
-      std::reverse(cone.nodes.begin(), cone.nodes.end());
-  }
-
-  // Cones that feed each other, or read one value that few read.
-  void FindLinks() {
-    links_.resize(cones_.size());
-    const auto link = [&](uint32_t a, uint32_t b) {
-      if (a == b) return;
-      links_[a].insert(b);
-      links_[b].insert(a);
-    };
-    std::vector<NodeId> inputs;
-    for (const NodeId id : order_) {
-      const uint32_t to = cone_of_[id.value];
-      if (to == kNoCone) continue;
-      graph_.Inputs(id, inputs);
-      for (NodeId input : inputs) {
-        // Through views that belong to no cone.
-        for (int hops = 0; hops < 8 && graph_[input].kind == NodeKind::kOp &&
-                           IsView(input) && cone_of_[input.value] == kNoCone;
-             ++hops) {
-          std::set<uint32_t> siblings;
-          for (const NodeId user : graph_.Users(input)) {
-            if (cone_of_[user.value] != kNoCone)
-              siblings.insert(cone_of_[user.value]);
-          }
-          if (siblings.size() <= kMaxSiblings) {
-            for (const uint32_t sibling : siblings) link(to, sibling);
-          }
-          const std::vector<NodeId> above = graph_.Inputs(input);
-          if (above.empty()) break;
-          input = above[0];
-        }
-        if (cone_of_[input.value] != kNoCone) link(to, cone_of_[input.value]);
-      }
-    }
-  }
-
   void Add(std::vector<NodeId>&& nodes, size_t light) {
     std::string key = CanonicalForm(graph_, nodes);
     auto found = forms_.find(key);
@@ -141,7 +52,7 @@ class Miner {
   }
 
   void AddCones() {
-    for (const Cone& cone : cones_) {
+    for (const Cone& cone : cones_.list) {
       if (cone.light <= options_.max_nodes)
         Add(std::vector<NodeId>(cone.nodes), cone.light);
     }
@@ -150,14 +61,14 @@ class Miner {
   // Connected unions, each from its lowest cone.
   void AddUnions() {
     std::vector<uint32_t> members;
-    for (uint32_t first = 0; first < cones_.size() && !bounded_; ++first) {
-      if (cones_[first].light > options_.max_nodes) continue;
+    for (uint32_t first = 0; first < cones_.list.size() && !bounded_; ++first) {
+      if (cones_.list[first].light > options_.max_nodes) continue;
       members = {first};
       std::vector<uint32_t> next;
-      for (const uint32_t other : links_[first]) {
+      for (const uint32_t other : cones_.links[first]) {
         if (other > first) next.push_back(other);
       }
-      Grow(first, members, next, cones_[first].light);
+      Grow(first, members, next, cones_.list[first].light);
     }
   }
 
@@ -169,21 +80,22 @@ class Miner {
     while (!next.empty() && !bounded_) {
       const uint32_t cone = next.back();
       next.pop_back();
-      if (light + cones_[cone].light > options_.max_nodes) continue;
+      if (light + cones_.list[cone].light > options_.max_nodes) continue;
       if (++unions_ > options_.max_sets) {
         bounded_ = true;
         return;
       }
       members.push_back(cone);
       std::vector<NodeId> nodes = Union(members);
-      if (IsConvex(nodes)) Add(std::move(nodes), light + cones_[cone].light);
+      if (IsConvex(nodes))
+        Add(std::move(nodes), light + cones_.list[cone].light);
       std::vector<uint32_t> further = next;
-      for (const uint32_t other : links_[cone]) {
+      for (const uint32_t other : cones_.links[cone]) {
         if (other <= first || Near(members, other, cone)) continue;
         if (std::find(further.begin(), further.end(), other) == further.end())
           further.push_back(other);
       }
-      Grow(first, members, std::move(further), light + cones_[cone].light);
+      Grow(first, members, std::move(further), light + cones_.list[cone].light);
       members.pop_back();
     }
   }
@@ -193,7 +105,7 @@ class Miner {
             uint32_t except) const {
     for (const uint32_t member : members) {
       if (member == cone) return true;
-      if (member != except && links_[member].contains(cone)) return true;
+      if (member != except && cones_.links[member].contains(cone)) return true;
     }
     return false;
   }
@@ -201,14 +113,14 @@ class Miner {
   std::vector<NodeId> Union(const std::vector<uint32_t>& members) const {
     std::vector<NodeId> nodes;
     for (const uint32_t cone : members) {
-      nodes.insert(nodes.end(), cones_[cone].nodes.begin(),
-                   cones_[cone].nodes.end());
+      nodes.insert(nodes.end(), cones_.list[cone].nodes.begin(),
+                   cones_.list[cone].nodes.end());
     }
     absl::flat_hash_set<NodeId> inside(nodes.begin(), nodes.end());
     // Views between: all their users lie inside.
     for (size_t i = 0; i < nodes.size(); ++i) {
       for (const NodeId input : graph_.Inputs(nodes[i])) {
-        if (graph_[input].kind != NodeKind::kOp || !IsView(input) ||
+        if (graph_[input].kind != NodeKind::kOp || !ops_.IsView(input) ||
             inside.contains(input))
           continue;
         bool all = true;
@@ -264,7 +176,7 @@ class Miner {
   // the cone needs, with or without the nodes in front.
   void AddParts() {
     std::map<std::string, std::vector<const Cone*>> same;
-    for (const Cone& cone : cones_) {
+    for (const Cone& cone : cones_.list) {
       if (cone.light >= 3 && cone.light <= options_.max_nodes)
         same[CanonicalForm(graph_, cone.nodes)].push_back(&cone);
     }
@@ -289,7 +201,7 @@ class Miner {
       size_t light = 0;
       for (const size_t at : part) {
         nodes.push_back(cone->nodes[at]);
-        light += IsLight(cone->nodes[at]);
+        light += ops_.IsLight(cone->nodes[at]);
       }
       if (light < 2) return;
       Add(std::move(nodes), light);
@@ -318,9 +230,8 @@ class Miner {
   void AddSiblings() {
     absl::flat_hash_map<NodeId, std::vector<NodeId>> by_input;
     std::vector<NodeId> inputs;
-    for (const NodeId id : order_) {
-      if (class_[id.value] != OpClass::kHeavy ||
-          !Contains(graph_.op(id), "linear"))
+    for (const NodeId id : ops_.order()) {
+      if (ops_.of(id) != OpClass::kHeavy || !Contains(graph_.op(id), "linear"))
         continue;
       graph_.Inputs(id, inputs);
       if (!inputs.empty()) inputs.resize(1);
@@ -341,64 +252,6 @@ class Miner {
       if (form.occurrences.size() >= options_.min_occurrences)
         siblings_.push_back(std::move(form));
     }
-  }
-
-  // Whether something that `name` says is within a few nodes.
-  bool CloseTo(const std::vector<NodeId>& nodes, bool ahead,
-               bool (*is)(std::string_view), int hops) const {
-    std::vector<std::pair<NodeId, int>> open;
-    for (const NodeId id : nodes) open.emplace_back(id, 0);
-    absl::flat_hash_set<NodeId> seen(nodes.begin(), nodes.end());
-    while (!open.empty()) {
-      const auto [id, depth] = open.back();
-      open.pop_back();
-      for (const NodeId next : ahead ? graph_.Users(id) : graph_.Inputs(id)) {
-        if (graph_[next].kind != NodeKind::kOp || !seen.insert(next).second)
-          continue;
-        if (is(graph_.op(next))) return true;
-        if (IsView(next)) {
-          open.emplace_back(next, depth);
-        } else if (IsLight(next) && depth + 1 < hops) {
-          open.emplace_back(next, depth + 1);
-        }
-      }
-    }
-    return false;
-  }
-
-  FormKind KindOf(const std::vector<NodeId>& nodes) const {
-    bool norm = false;
-    bool copies = true;
-    for (const NodeId id : nodes) {
-      const std::string_view op = graph_.op(id);
-      norm |= Contains(op, "rsqrt") || Contains(op, "norm");
-      if (IsLight(id)) {
-        copies &= Contains(op, "aten.to") || Contains(op, "_to_copy") ||
-                  Contains(op, "contiguous") || Contains(op, "clone");
-      }
-    }
-    if (copies) return FormKind::kCopies;
-    const auto collective = [](std::string_view op) {
-      return Contains(op, "all_reduce") || Contains(op, "allreduce") ||
-             Contains(op, "all_gather") || Contains(op, "reduce_scatter");
-    };
-    if (CloseTo(nodes, false, collective, 1)) return FormKind::kCollective;
-    if (norm) return FormKind::kNorm;
-    const auto attention = [](std::string_view op) {
-      return Contains(op, "attention") || Contains(op, "sdpa") ||
-             Contains(op, "rope");
-    };
-    if (CloseTo(nodes, true, attention, kNear) ||
-        CloseTo(nodes, false, attention, kNear))
-      return FormKind::kAttention;
-    const auto heavy = [](std::string_view op) {
-      return Contains(op, "linear") || Contains(op, "gemm") ||
-             Contains(op, "moe") || Contains(op, "aten.mm") ||
-             Contains(op, "matmul");
-    };
-    if (CloseTo(nodes, false, heavy, 1)) return FormKind::kEpilogue;
-    if (CloseTo(nodes, true, heavy, 1)) return FormKind::kPrologue;
-    return FormKind::kElementWise;
   }
 
   Mined Finish() {
@@ -431,7 +284,7 @@ class Miner {
     absl::flat_hash_map<NodeId, std::vector<uint32_t>> holders;
     for (Form& form : kept) {
       if (IsCovered(form, out.forms, holders)) continue;
-      form.kind = KindOf(form.occurrences[0]);
+      form.kind = KindOfForm(graph_, ops_, form.occurrences[0]);
       const auto index = static_cast<uint32_t>(out.forms.size());
       for (const auto& nodes : form.occurrences) {
         for (const NodeId id : nodes) holders[id].push_back(index);
@@ -469,11 +322,8 @@ class Miner {
   const Graph& graph_;
   const MiningOptions& options_;
   std::vector<uint32_t> positions_;
-  std::vector<OpClass> class_;
-  std::vector<uint32_t> cone_of_;
-  std::vector<NodeId> order_;
-  std::vector<Cone> cones_;
-  std::vector<std::set<uint32_t>> links_;
+  ClassedOps ops_;
+  Cones cones_;
   std::map<std::string, Form> forms_;
   std::vector<Form> siblings_;
   size_t unions_ = 0;
@@ -481,28 +331,6 @@ class Miner {
 };
 
 }  // namespace
-
-std::string_view Name(FormKind kind) {
-  switch (kind) {
-    case FormKind::kElementWise:
-      return "element-wise chain";
-    case FormKind::kNorm:
-      return "norm chain";
-    case FormKind::kEpilogue:
-      return "epilogue";
-    case FormKind::kPrologue:
-      return "prologue";
-    case FormKind::kAttention:
-      return "attention-adjacent";
-    case FormKind::kCollective:
-      return "collective + norm";
-    case FormKind::kCopies:
-      return "redundant casts and copies";
-    case FormKind::kSiblings:
-      return "sibling GEMMs";
-  }
-  return {};
-}
 
 Mined MineForms(const Graph& graph, const OpTable& ops,
                 const MiningOptions& options) {
