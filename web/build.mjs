@@ -35,7 +35,7 @@ function hash(text) {
   return "sha256-" + createHash("sha256").update(text).digest("base64");
 }
 
-const licences = ["uplot", "@dagrejs/dagre", "@dagrejs/graphlib"].map((name) => {
+const licences = ["@dagrejs/dagre", "@dagrejs/graphlib"].map((name) => {
   const text = readFileSync(join(work, "node_modules", name, "LICENSE"), "utf8");
   return `${name}\n${text}`.replace(/--/g, "- -");
 }).join("\n");
