@@ -36,23 +36,26 @@ void ByteWindow::Close() {
   at_end_ = true;
 }
 
-size_t ByteWindow::Take(char* to) {
-  const std::string_view all = text();
-  std::copy(all.begin(), all.end(), to);
-  Consume(all.size());
-  return all.size();
-}
-
-Result<size_t> ByteWindow::Read(char* to, size_t size) {
-  LAMINA_ASSIGN(const size_t got, ReadFully(to, size));
+Result<size_t> ByteWindow::Take(char* to, size_t size) {
+  const std::string_view held = text().substr(0, size);
+  std::copy(held.begin(), held.end(), to);
+  Consume(held.size());
+  LAMINA_ASSIGN(const size_t got,
+                ReadFully(to + held.size(), size - held.size()));
   offset_ += got;
-  return got;
+  return held.size() + got;
 }
 
 void ByteWindow::PutBack(std::string_view rest) {
+  offset_ -= rest.size();
+  // Where text() is left, nothing was read behind it: the bytes still stand
+  // in front of it. Not copying them keeps many short takes linear.
+  if (!text().empty()) {
+    begin_ -= rest.size();
+    return;
+  }
   bytes_.assign(rest.begin(), rest.end());
   begin_ = 0;
-  offset_ -= rest.size();
 }
 
 }  // namespace lamina

@@ -25,6 +25,8 @@ class ByteWindow {
   uint64_t offset() const { return offset_; }
   // Nothing follows text().
   bool at_end() const { return at_end_; }
+  // Nothing is left at all.
+  bool empty() const { return at_end_ && text().empty(); }
   const ByteSource& source() const { return source_; }
 
   // Reads up to `bytes` more behind text(); false when there are none.
@@ -35,15 +37,14 @@ class ByteWindow {
   void Close();
 
   // For a caller with a buffer of its own, which saves a copy of every byte:
-  // moves all of text() to `to`, ...
-  size_t Take(char* to);
-  // ... reads what follows it; fewer bytes than `size` only at the end, ...
-  Result<size_t> Read(char* to, size_t size);
-  // ... and returns the last of those bytes.
+  // moves text() and then what follows it to `to`; fewer bytes than `size`
+  // only at the end.
+  Result<size_t> Take(char* to, size_t size);
+  // Returns the last of the bytes that Take() moved.
   void PutBack(std::string_view rest);
 
  private:
-  // As Read(), without moving the offset.
+  // Fewer bytes than `size` only at the end; does not move the offset.
   Result<size_t> ReadFully(char* to, size_t size);
 
   ByteSource& source_;

@@ -35,7 +35,7 @@ TEST(ByteWindow, KeepsTextAndOffsetTogether) {
   for (int round = 0; round < 200; ++round) {
     Dripping source(input);
     ByteWindow window(&source);
-    while (!window.at_end() || !window.text().empty()) {
+    while (!window.empty()) {
       const size_t from = window.offset();
       ASSERT_EQ(window.text(), input.substr(from, window.text().size()));
       switch (random() % 3) {
@@ -50,12 +50,10 @@ TEST(ByteWindow, KeepsTextAndOffsetTogether) {
           window.Consume(random() % (window.text().size() + 1));
           break;
         default: {
-          std::string buffer(window.text().size() + random() % 20, '\0');
-          const size_t taken = window.Take(buffer.data());
-          const auto read =
-              window.Read(buffer.data() + taken, buffer.size() - taken);
-          ASSERT_TRUE(read.has_value());
-          buffer.resize(taken + *read);
+          std::string buffer(random() % (window.text().size() + 20), '\0');
+          const auto taken = window.Take(buffer.data(), buffer.size());
+          ASSERT_TRUE(taken.has_value());
+          buffer.resize(*taken);
           EXPECT_EQ(buffer, input.substr(from, buffer.size()));
           const size_t used = random() % (buffer.size() + 1);
           window.PutBack(std::string_view(buffer).substr(used));

@@ -11,6 +11,9 @@ namespace {
 
 // The careful scan hands back to the fast one after this many good records.
 constexpr int kGoodRecordsToTrust = 64;
+// The first block of an array, and how much larger each next one is.
+constexpr size_t kFirstBlockBytes = 4096;
+constexpr size_t kBlockGrowth = 4;
 // Kept of a window that was searched in vain for the start of a record.
 constexpr size_t kOverlap = 4096;
 // Reading stops after this many broken records without a good one between.
@@ -34,6 +37,7 @@ size_t SkipSeparators(std::string_view text, size_t pos) {
 
 void RecordCutter::Start() {
   place_ = Place::kInside;
+  block_bytes_ = std::min(kFirstBlockBytes, options_.chunk_bytes);
   Trust();
 }
 
@@ -50,20 +54,21 @@ Result<bool> RecordCutter::Next(Chunk& chunk) {
 // Reads one block straight into the buffer of the chunk, behind the partial
 // record that the last chunk left, and cuts at the last record boundary.
 Result<bool> RecordCutter::NextFast(Chunk& chunk) {
-  size_t capacity = window_.text().size() + options_.chunk_bytes;
+  size_t capacity = scanned_ + block_bytes_;
+  block_bytes_ = std::min(block_bytes_ * kBlockGrowth, options_.chunk_bytes);
   char* data = Room(chunk, capacity);
   chunk.offset = window_.offset();
   chunk.suspect = false;
-  size_t size = window_.Take(data);
+  size_t size = 0;
   while (true) {
-    LAMINA_ASSIGN(const size_t got, window_.Read(data + size, capacity - size));
+    LAMINA_ASSIGN(const size_t got, window_.Take(data + size, capacity - size));
     size += got;
     const RecordScanner::Result scan = scanner_.Scan({data, size}, scanned_);
     scanned_ = size;
     const bool array_end = scan.stop == RecordScanner::Stop::kArrayEnd;
     careful_ =
         !array_end &&
-        (scan.stop == RecordScanner::Stop::kSuspicious || window_.at_end() ||
+        (scan.stop == RecordScanner::Stop::kSuspicious || window_.empty() ||
          (scan.last_end == 0 && size >= options_.chunk_bytes * 4));
     if (scan.last_end == 0 && !array_end && !careful_) {
       // A record longer than the block: read on behind it.

@@ -73,6 +73,8 @@ class RecordCutter {
   Place place_ = Place::kInside;
   RecordScanner scanner_;
   size_t scanned_ = 0;  // bytes of the window that scanner_ has seen
+  // Grows from block to block: a short array does not pay for a long one.
+  size_t block_bytes_ = 0;
   bool careful_ = false;
   int broken_in_row_ = 0;
 };

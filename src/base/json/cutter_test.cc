@@ -3,6 +3,7 @@
 // The cutter alone, on the inside of one array.
 #include "base/json/cutter.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -101,6 +102,47 @@ TEST(RecordCutter, DropsARecordBeyondTheLimit) {
   const Cut cut = CutAll(text, {1000, 8000});
   EXPECT_EQ(cut.fast + cut.careful, "{\"b\":2},\n{\"c\":3}|");
   EXPECT_TRUE(cut.lost.starts_with("a record cannot be read@0+")) << cut.lost;
+}
+
+// Counts what was read of an input.
+class Counting final : public ByteSource {
+ public:
+  explicit Counting(std::string text)
+      : ByteSource("doc"), text_(std::move(text)) {}
+  Result<size_t> Read(char* to, size_t size) override {
+    const size_t piece = std::min(size, text_.size() - read);
+    std::copy_n(text_.data() + read, piece, to);
+    read += piece;
+    return piece;
+  }
+  uint64_t stored_position() const override { return read; }
+
+  size_t read = 0;
+
+ private:
+  std::string text_;
+};
+
+// Many short arrays, as a file made to be slow has them: what lies behind an
+// array is not read because of it, or the window would grow with each.
+TEST(RecordCutter, ReadsNoFurtherForManyShortArrays) {
+  const std::string array = "{\"a\":1}]";
+  const size_t count = 3000;
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += array;
+  Losses losses;
+  Counting source(text);
+  ByteWindow window(&source);
+  RecordCutter cutter(&window, &losses, {1000, 8000});
+  Chunk chunk;
+  for (size_t i = 0; i < count; ++i) {
+    cutter.Start();
+    ASSERT_TRUE(cutter.Next(chunk).value());
+    ASSERT_EQ(chunk.text, "{\"a\":1}");
+    ASSERT_EQ(cutter.place(), Place::kBehind);
+    ASSERT_LE(source.read, (i + 1) * array.size() + 1000);
+  }
+  EXPECT_EQ(losses.text, "");
 }
 
 }  // namespace
