@@ -115,11 +115,20 @@ Status WritePage(Session& session, Document document,
   }
   uint64_t host_events = 0;
   const trace::Trace* const traces[] = {&trace};
-  const HostDetail detail = ChooseDetail(
-      traces,
+  const size_t shown =
       thin ? thin->singles.size() + thin->merged.size() + thin->buckets.size()
-           : rows.size(),
-      options.max_bytes, host_events);
+           : rows.size();
+  HostDetail detail =
+      ChooseDetail(traces, shown, options.max_bytes, host_events);
+  CallStacks stacks;
+  if (detail == HostDetail::kAll && !thin) {
+    stacks = FindStacks(*context);
+    if (!FitsPage(shown, host_events, stacks.EstimatedBytes(),
+                  options.max_bytes)) {
+      stacks = {};
+      detail = HostDetail::kNoStacks;
+    }
+  }
   if (detail != HostDetail::kAll) {
     document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
     document.result.notes.back().evidence.push_back(
@@ -138,7 +147,7 @@ Status WritePage(Session& session, Document document,
                   trace.info.file_bytes, host_events,
                   JsonQuote(WhatIsLeftOut(detail)), without_launchers,
                   options.settings.short_kernel_ns));
-  AddEvents(*context, rows, thin ? &*thin : nullptr, detail, page);
+  AddEvents(*context, rows, thin ? &*thin : nullptr, detail, stacks, page);
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));
   return sink->Close();

@@ -35,7 +35,7 @@ class RowsByUid {
 // What each device slice belongs to, by its row of device arguments; row + 1
 // of a table, 0 for none.
 struct Membership {
-  std::vector<uint32_t> kernel, op, module, layer, pass;
+  std::vector<uint32_t> kernel, op, module, layer, pass, call;
 };
 
 class DeviceMembers {
@@ -46,7 +46,7 @@ class DeviceMembers {
       : context_(context), trace_(context.trace) {
     const size_t count = trace_.device.size();
     for (auto* column :
-         {&of_.kernel, &of_.op, &of_.module, &of_.layer, &of_.pass})
+         {&of_.kernel, &of_.op, &of_.module, &of_.layer, &of_.pass, &of_.call})
       column->assign(count, 0);
     Kernels(document);
     Ops(document);
@@ -77,6 +77,7 @@ class DeviceMembers {
              .step = steps == 0                      ? 0
                      : step == tree::Steps::kOutside ? steps + 1
                                                      : step + 1,
+             .call = of_.call[at],
              .slice = s});
       }
     }
@@ -115,9 +116,13 @@ class DeviceMembers {
     for (const analysis::CostView::Group& group : view.groups()) {
       const int64_t row =
           rows.Find(trace_.Uid(context_.tree.slice(group.first)));
+      uint32_t number = 0;
       for (const uint32_t c : group.calls) {
-        for (const SliceId s : view.Work(view.calls()[c]))
+        ++number;
+        for (const SliceId s : view.Work(view.calls()[c])) {
           of_.op[Row(s)] = static_cast<uint32_t>(row);
+          of_.call[Row(s)] = number;
+        }
       }
     }
   }

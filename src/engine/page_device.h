@@ -24,6 +24,7 @@ struct DeviceRow {
   uint32_t layer = 0;
   uint32_t pass = 0;
   uint32_t step = 0;
+  uint32_t call = 0;  // of its op, from 1; 0: of none
   trace::SliceId slice;
 };
 

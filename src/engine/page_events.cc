@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "engine/page_counters.h"
+
 namespace lamina::engine {
 namespace {
 
@@ -34,7 +36,8 @@ void AddMembership(render::Block& block, const std::vector<DeviceRow>& rows) {
 
 render::Block DeviceBlock(const Context& context,
                           const std::vector<DeviceRow>& rows,
-                          const std::vector<uint32_t>& host_row) {
+                          const std::vector<uint32_t>& host_row,
+                          const CallStacks& stacks) {
   render::Block block("device", rows.size());
   AddColumn(
       block, "start", rows, [](auto& row) { return row.start_ns; }, true);
@@ -51,6 +54,16 @@ render::Block DeviceBlock(const Context& context,
         return call.valid() ? host_row[context.tree.slice(call).value] : 0;
       },
       true);
+  AddColumn(
+      block, "call", rows, [](auto& row) { return row.call; }, true);
+  if (!stacks.empty()) {
+    AddColumn(
+        block, "stack", rows,
+        [&](auto& row) {
+          return stacks.of_device[trace.slices.detail[row.slice.value]];
+        },
+        true);
+  }
   return block;
 }
 
@@ -87,7 +100,8 @@ void AddMerged(const ThinRows& thin, render::Page& page) {
 }  // namespace
 
 void AddEvents(const Context& context, const std::vector<DeviceRow>& rows,
-               const ThinRows* thin, HostDetail detail, render::Page& page) {
+               const ThinRows* thin, HostDetail detail,
+               const CallStacks& stacks, render::Page& page) {
   HostEvents host;
   const auto host_rows = host.Add(context, detail, {}, page.strings);
   std::vector<DeviceRow> singles;
@@ -103,8 +117,11 @@ void AddEvents(const Context& context, const std::vector<DeviceRow>& rows,
   AppendLanes(context.trace, {}, in_lane, first, lanes);
   page.facts.emplace_back("lanes", lanes + "]");
   page.facts.emplace_back("families", FamiliesJson(context.catalog));
-  page.blocks.push_back(DeviceBlock(context, shown, host_rows));
+  page.blocks.push_back(DeviceBlock(context, shown, host_rows, stacks));
   host.AddTo(page);
+  AddFrames(context.trace, stacks, page);
+  AddAutograd(context, host_rows, page);
+  AddCounters(context.trace, page);
 }
 
 }  // namespace lamina::engine

@@ -10,6 +10,7 @@
 
 #include "engine/page_device.h"
 #include "engine/page_host.h"
+#include "engine/page_stacks.h"
 #include "engine/page_thin.h"
 #include "render/html/page.h"
 
@@ -19,6 +20,6 @@ namespace lamina::engine {
 // `thin` only its rows, and the blocks "merged" and "buckets".
 void AddEvents(const analysis::Context& context,
                const std::vector<DeviceRow>& rows, const ThinRows* thin,
-               HostDetail detail, render::Page& page);
+               HostDetail detail, const CallStacks& stacks, render::Page& page);
 
 }  // namespace lamina::engine

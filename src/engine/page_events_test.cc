@@ -102,7 +102,7 @@ TEST_P(PageEventsTest, KernelsHaveTheNameOfTheirRow) {
 
 TEST_P(PageEventsTest, BlocksHoldTheRows) {
   render::Page page(document_);
-  AddEvents(*context_, rows_, nullptr, HostDetail::kAll, page);
+  AddEvents(*context_, rows_, nullptr, HostDetail::kAll, {}, page);
   ASSERT_EQ(page.blocks.size(), 2u);
   const render::Block& device = page.blocks[0];
   const std::pair<const char*, uint32_t DeviceRow::*> columns[] = {

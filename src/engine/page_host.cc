@@ -107,7 +107,7 @@ HostDetail ChooseDetail(std::span<const Trace* const> traces, uint64_t device,
   }
   host_events = calls + ranges;
   const auto fits = [&](uint64_t events) {
-    return device * kDeviceEventBytes + events * kHostEventBytes <= max_bytes;
+    return FitsPage(device, events, 0, max_bytes);
   };
   if (fits(calls + ranges)) return HostDetail::kAll;
   // An op and a call for each piece of device work.
@@ -117,10 +117,19 @@ HostDetail ChooseDetail(std::span<const Trace* const> traces, uint64_t device,
   return HostDetail::kNone;
 }
 
+bool FitsPage(uint64_t device_events, uint64_t host_events, uint64_t more,
+              uint64_t max_bytes) {
+  return device_events * kDeviceEventBytes + host_events * kHostEventBytes +
+             more <=
+         max_bytes;
+}
+
 std::string_view WhatIsLeftOut(HostDetail detail) {
   switch (detail) {
     case HostDetail::kAll:
       return "";
+    case HostDetail::kNoStacks:
+      return "call stacks";
     case HostDetail::kNoDeepCalls:
       return "host events without device work";
     case HostDetail::kWithDeviceWork:

@@ -17,12 +17,22 @@
 namespace lamina::engine {
 
 // Which host events a page holds; each step keeps less than the one before.
-enum class HostDetail { kAll, kNoDeepCalls, kWithDeviceWork, kRanges, kNone };
+enum class HostDetail {
+  kAll,
+  kNoStacks,  // every event, but no call stacks
+  kNoDeepCalls,
+  kWithDeviceWork,
+  kRanges,
+  kNone
+};
 
 // How much of the host of some traces fits beside `device` rows of events.
 HostDetail ChooseDetail(std::span<const trace::Trace* const> traces,
                         uint64_t device, uint64_t max_bytes,
                         uint64_t& host_events);
+// Whether `more` bytes fit beside that many device and host events.
+bool FitsPage(uint64_t device_events, uint64_t host_events, uint64_t more,
+              uint64_t max_bytes);
 std::string_view WhatIsLeftOut(HostDetail detail);
 // A warning that says it.
 Note LeftOutNote(HostDetail detail, uint64_t max_bytes);

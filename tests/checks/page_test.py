@@ -193,8 +193,10 @@ def check_imports(checks):
 
 
 def check_limits(checks, trace, folder):
-    """A smaller page has fewer host events and every device event."""
+    """A smaller page has no stacks, then fewer host events, and every device
+    event."""
     counts = []
+    stacks = []
     for limit in ("25", "0.01", "0.007", "0.005", "0.003", "0.001"):
         out = folder / "limit.html"
         lamina("report", trace, "--format", "html", "-o", out,
@@ -203,14 +205,20 @@ def check_limits(checks, trace, folder):
         manifest = page.data["manifest"]
         device, host = decode(page, "device"), decode(page, "host")
         counts.append(len(host["start"]))
+        stacks.append(any(b["name"] == "frames" for b in manifest["blocks"]))
         checks.equal(f"{limit} MB: device events", len(device["start"]), 212)
         checks.true(f"{limit} MB: launches are in the page",
                     max(device["launch"]) <= len(host["start"]))
         checks.equal(f"{limit} MB: the page says so",
                      any(n["id"] == "page_left_out"
-                         for n in manifest["notes"]), counts[-1] < counts[0])
+                         for n in manifest["notes"]),
+                     counts[-1] < counts[0] or not stacks[-1])
     checks.equal("smaller pages hold less", counts,
                  sorted(counts, reverse=True))
+    checks.true("call stacks go first",
+                stacks == sorted(stacks, reverse=True) and stacks[0] and
+                any(not kept and held == counts[0]
+                    for kept, held in zip(stacks, counts)))
     checks.true("some hold less, the smallest nothing",
                 len(set(counts)) >= 3 and counts[-1] == 0)
 

@@ -14,7 +14,7 @@ import { h } from "./ui/dom";
 import { Shell } from "./ui/shell";
 import { kViews } from "./views/list";
 import { makeTree } from "./views/modules";
-import { frames, trackTop } from "./views/timeline";
+import { counterPlace, frames, trackTop } from "./views/timeline";
 
 function fail(error: unknown): void {
   const text = error instanceof DamagedFile ? error.message
@@ -88,6 +88,7 @@ async function start(): Promise<void> {
     model,
     pyramid: (lane: number) => buildLanePyramid(app, lane),
     trackTop: (uid: number) => trackTop(uid),
+    counterPlace: (key: string, t: number) => counterPlace(key, t),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     palette: () => ({
       colors: Object.fromEntries(kGroups.map((g) => [g, groupColor(g)])),

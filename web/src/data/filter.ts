@@ -7,6 +7,7 @@
 import type { Column } from "./decode";
 import { kRowTables, type DeviceEvents, type Model, type RowColumn } from
   "./model";
+import { framesBelow } from "./stacks";
 import { parseBound, parseRange, parseRow, type Chip } from "./state";
 import { needsSingles } from "./thinned";
 
@@ -242,6 +243,8 @@ export class Filter {
         }
         return mask;
       }
+      case "frame":
+        return byColumn(device.stack, framesBelow(model, wanted));
       case "uid": {
         const uids = new Set(chip.values.map(Number));
         for (let i = 0; i < mask.length; ++i)

@@ -72,6 +72,13 @@ export interface HostTrack {
   end: number;
 }
 
+export interface CounterSeries {
+  name: string;
+  bytes: boolean;
+  begin: number;  // of its rows in the block "counters"
+  end: number;
+}
+
 export interface Family {
   name: string;
   group: string;
@@ -110,6 +117,7 @@ interface Manifest {
   lanes?: Lane[];
   host_tracks?: HostTrack[];
   thinned?: Thinned;
+  counters?: CounterSeries[];
   graph_start?: { file?: unknown; layer?: unknown };  // see layergraph.ts
 }
 
@@ -169,6 +177,8 @@ export interface DeviceEvents extends Record<RowColumn, Column> {
   merged: Column | null; // how many events each of those stands for
   total: number;         // events of all rows
   start: Column; dur: Column; family: Column; uid: Column; launch: Column;
+  call: Column;   // of its op, from 1
+  stack: Column;  // innermost frame + 1
   lane: Uint16Array | Uint32Array;
   first: number;  // ns: first start and last end; infinite without events
   last: number;
@@ -218,6 +228,7 @@ export class Model {
   host: HostEvents | null = null;
 
   private readonly tables = new Map<string, Table>();
+  private readonly raw = new Map<string, Map<string, Column>>();
   private readonly pending = new Map<string, Promise<void>>();
   private offsets = new Float64Array(1);
   private bytes: Uint8Array = new Uint8Array(0);
@@ -309,19 +320,29 @@ export class Model {
     return this.tables.get(name) ?? null;
   }
 
-  // Decodes what is named: tables, "device", "host". Unknown names are fine.
+  // Decodes what is named: tables, "device", "host", "#block" for the columns
+  // of another block. Unknown names are fine.
   async require(names: Iterable<string>): Promise<void> {
     const waits: Promise<void>[] = [];
     for (const name of names) {
       let wait = this.pending.get(name);
       if (!wait) {
         wait = name === "device" ? this.loadDevice()
-          : name === "host" ? this.loadHost() : this.loadTable(name);
+          : name === "host" ? this.loadHost()
+          : name.startsWith("#") ? this.loadRaw(name) : this.loadTable(name);
         this.pending.set(name, wait);
       }
       waits.push(wait);
     }
     await Promise.all(waits);
+  }
+  // Columns of a block that was required as "#name"; null if the file has none.
+  columns(name: string): Map<string, Column> | null {
+    return this.raw.get("#" + name) ?? null;
+  }
+  private async loadRaw(name: string): Promise<void> {
+    if (this.manifest.blocks.some((b) => "#" + b.name === name))
+      this.raw.set(name, await this.block(name.slice(1)));
   }
   private async loadTable(name: string): Promise<void> {
     const index = this.manifest.tables.findIndex((t) => t.name === name);
@@ -352,7 +373,8 @@ export class Model {
       device[name] = column;
     }
     const none = new Uint8Array(rows);
-    device.launch = columns.get("launch") ?? none;
+    for (const name of ["launch", "call", "stack"] as const)
+      device[name] = columns.get(name) ?? none;
     for (const name of Object.keys(kRowTables) as RowColumn[])
       device[name] = columns.get(name) ?? none;
     const rowsOf = (table: string) =>

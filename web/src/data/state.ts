@@ -4,7 +4,7 @@
 // untrusted: what does not fit is dropped and counted, never an error.
 
 export const kChipKinds = ["q", "fam", "cat", "name", "op", "row", "mod",
-  "layer", "pass", "stage", "trace", "lane", "step", "of", "t", "dur", "uid"] as
+  "layer", "pass", "stage", "trace", "lane", "step", "of", "frame", "t", "dur", "uid"] as
   const;
 export type ChipKind = typeof kChipKinds[number];
 

@@ -52,3 +52,21 @@ export function toPng(source: HTMLCanvasElement, title: string, note: string,
   context.fillText(note.slice(0, 400), 16, height + 94, width - 32);
   canvas.toBlob((blob) => { if (blob) done(blob); });
 }
+
+// A bent arrow that ends below its target.
+export function drawArrow(context: CanvasRenderingContext2D, color: string,
+                          fromX: number, fromY: number, toX: number,
+                          toY: number): void {
+  context.strokeStyle = color;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(fromX, fromY);
+  context.bezierCurveTo(fromX, (fromY + toY) / 2, toX, (fromY + toY) / 2,
+                        toX, toY + 2);
+  context.stroke();
+  context.beginPath();
+  context.moveTo(toX - 4, toY + 8);
+  context.lineTo(toX, toY + 1);
+  context.lineTo(toX + 4, toY + 8);
+  context.stroke();
+}

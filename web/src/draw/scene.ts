@@ -5,6 +5,7 @@
 // width; drawing a window of it reads only what is in the window.
 
 import type { Column } from "../data/decode";
+import { counterLines, type StepLine } from "../data/counters";
 import { groupIndex, kGroups } from "../data/groups";
 import { familyPasses, laneKey, laneName, withTrace, type Selection } from
   "../data/filter";
@@ -43,7 +44,12 @@ export interface BoxTrack {
   color: "host" | "module";
   rows: BoxRow[];
 }
-export type Track = (LaneTrack | BoxTrack) & {
+export interface CounterTrack {
+  kind: "counter";
+  trace: number;
+  line: StepLine;
+}
+export type Track = (LaneTrack | BoxTrack | CounterTrack) & {
   key: string;
   label: string;
   y: number;
@@ -64,6 +70,8 @@ const kMostLanes = 96;
 const kMostThreads = 6;
 const kLabelHeight = 15;
 const kMostTableRows = 3;
+const kCounterHeight = 30;
+const kMostCounters = 4;   // shown without being asked for
 
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
 
@@ -269,6 +277,12 @@ function traceByTrace(model: Model, ...lists: Track[][]): Track[] {
   return of.flat();
 }
 
+function counterTracks(app: App): Track[] {
+  return counterLines(app.model).map((line): Track => ({ kind: "counter",
+    key: line.key, label: clean(line.name, 40), trace: 0, line, y: 0,
+    height: kCounterHeight }));
+}
+
 export function makeScene(app: App, width: number): Scene {
   const { model } = app;
   const [from, to] = extent(model);
@@ -286,8 +300,11 @@ export function makeScene(app: App, width: number): Scene {
     host[info.kind].push(track);
     if (bySize.indexOf(i) >= kMostThreads) off.add(track.key);
   }
+  const counters = counterTracks(app);
+  for (const { key } of counters.slice(kMostCounters)) off.add(key);
   const all = [tableTrack(app, "passes"), tableTrack(app, "layers"),
     ...traceByTrace(model, host.ranges, laneTracks(app)),
+    ...counters,
     ...traceByTrace(model, host.modules, host.calls)]
     .filter((track) => track !== null);
   // The address names the tracks whose visibility is not the usual one.

@@ -5,6 +5,8 @@
 // the family with most time; else each event is a box. What the filter leaves
 // out stays as a pale ghost.
 
+import { twinOf } from "../data/autograd";
+import { sampleAt } from "../data/counters";
 import { groupIndex } from "../data/groups";
 import type { DeviceEvents } from "../data/model";
 import { levelFor } from "../data/pyramid";
@@ -12,12 +14,14 @@ import { firstEndingAfter, firstStartingAt } from "../data/tracks";
 import type { App } from "../ui/app";
 import { groupColor, ink, kGroups, textOn } from "../ui/colors";
 import { clean, kernelName, time } from "../ui/format";
-import { fitText } from "./canvas";
+import { drawArrow, fitText } from "./canvas";
 import { ticks } from "./ruler";
-import { kRowHeight, kRulerHeight, type BoxRow, type LaneTrack,
-  type Scene, type Track } from "./scene";
+import { counterText, drawSteps } from "./steps";
+import { kRowHeight, kRulerHeight, type BoxRow, type CounterTrack,
+  type LaneTrack, type Scene, type Track } from "./scene";
 
 export interface Window { from: number; to: number }
+interface Place { t: number; dur: number; y: number; height: number }
 
 const kEventsPerPixel = 1.5;
 const kFont = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -58,6 +62,7 @@ export class Painter {
       context.rect(scene.gutter, track.y, width - scene.gutter, track.height);
       context.clip();
       if (track.kind === "lane") this.lane(track, window);
+      else if (track.kind === "counter") this.counter(track, window);
       else track.rows.forEach((row, depth) => this.boxes(row,
         track.y + depth * kRowHeight, track.color, window));
       context.restore();
@@ -262,11 +267,17 @@ export class Painter {
     return lo;
   }
 
+  private counter({ line, y, height }: CounterTrack & Track,
+                  window: Window): void {
+    drawSteps(this.context, line, { left: this.scene.gutter,
+      right: this.width, y, height, ...window }, { line: this.ink.muted!,
+      fill: this.ink.ghost!, text: this.ink.text! });
+  }
+
   // --- selection ---
 
   // Where an event is drawn: its track and the top and height of its row.
-  place(uid: number): { t: number; dur: number; y: number;
-                                height: number } | null {
+  place(uid: number): Place | null {
     const { device, host, lanes } = this.app.model;
     for (const track of this.scene.tracks) {
       if (track.kind === "lane" && device) {
@@ -290,8 +301,19 @@ export class Painter {
     return null;
   }
 
-  private placed: { uid: number; at: ReturnType<Painter["place"]>;
-                    launch: ReturnType<Painter["place"]> } | null = null;
+  private placed: { uid: number; at: Place | null; launch: Place | null;
+                    // From a forward op to its backward op.
+                    autograd: [Place, Place] | null } | null = null;
+
+  private autograd(row: number): [Place, Place] | null {
+    const { model } = this.app;
+    const twin = row >= 0 && model.host ? twinOf(model, row) : null;
+    if (!twin) return null;
+    const own = this.place(model.host!.uid[twin.own]!);
+    const other = this.place(model.host!.uid[twin.other]!);
+    if (!own || !other) return null;
+    return twin.isForward ? [own, other] : [other, own];
+  }
 
   private selected(window: Window): void {
     const { app, context } = this;
@@ -302,9 +324,11 @@ export class Painter {
       const row = device ? device.uid.indexOf(uid as never) : -1;
       const launch = row >= 0 ? device!.launch[row]! - 1 : -1;
       this.placed = { uid, at: this.place(uid), launch:
-        host && launch >= 0 ? this.place(host.uid[launch]!) : null };
+        host && launch >= 0 ? this.place(host.uid[launch]!) : null,
+        autograd: this.autograd(row >= 0 ? launch
+          : host ? host.uid.indexOf(uid as never) : -1) };
     }
-    const { at, launch } = this.placed;
+    const { at, launch, autograd } = this.placed;
     if (!at) return;
     const x = this.x(window, at.t);
     const wide = Math.max(3, this.x(window, at.t + at.dur) - x);
@@ -319,25 +343,20 @@ export class Painter {
     context.lineWidth = 1;
     context.strokeRect(x + 0.5, at.y + 0.5, Math.max(1, wide - 1),
                        at.height - 1);
-    if (launch) this.arrow(this.x(window, launch.t), launch.y, x,
-                           at.y + at.height);
+    if (launch) {
+      drawArrow(context, this.ink.link!, this.x(window, launch.t), launch.y, x,
+                at.y + at.height);
+    }
+    if (autograd) {
+      const [from, to] = autograd;
+      drawArrow(context, this.ink.link!, this.x(window, from.t + from.dur),
+                from.y + from.height / 2, this.x(window, to.t),
+                to.y + to.height);
+    }
+    // For those who cannot see it, and for tests.
+    context.canvas.dataset.arrows = [launch ? "launch" : "",
+      autograd ? "autograd" : ""].filter((name) => name !== "").join(" ");
     context.restore();
-  }
-
-  private arrow(fromX: number, fromY: number, toX: number, toY: number): void {
-    const { context } = this;
-    context.strokeStyle = this.ink.link!;
-    context.lineWidth = 1.5;
-    context.beginPath();
-    context.moveTo(fromX, fromY);
-    context.bezierCurveTo(fromX, (fromY + toY) / 2, toX, (fromY + toY) / 2,
-                          toX, toY + 2);
-    context.stroke();
-    context.beginPath();
-    context.moveTo(toX - 4, toY + 8);
-    context.lineTo(toX, toY + 1);
-    context.lineTo(toX + 4, toY + 8);
-    context.stroke();
   }
 
   // --- the pointer ---
@@ -361,6 +380,12 @@ export class Painter {
       return { words: `${clean(this.nameOf(row), 300)} \u2013 ` +
         `${time(device.dur[row]!)}, ${family.title || family.name}`,
         uid: device.uid[row]!, track, id: row };
+    }
+    if (track.kind === "counter") {
+      const at = sampleAt(track.line, t);
+      return at < 0 ? null : { words: `${track.label}: ` +
+        counterText(track.line, track.line.value[at]!), uid: null, track,
+        id: at };
     }
     const box = track.rows[Math.floor((py - track.y) / kRowHeight)];
     if (!box) return null;

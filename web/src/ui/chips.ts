@@ -3,6 +3,7 @@
 // The filter as chips, and the legend that is the filter of families.
 
 import { groupTimes } from "../data/groups";
+import { frameName } from "../data/stacks";
 import { parseRange, parseRow, type Chip } from "../data/state";
 import { needsSingles } from "../data/thinned";
 import type { App } from "./app";
@@ -14,7 +15,7 @@ const kNames: Record<Chip["kind"], string> = {
   q: "text", fam: "family", cat: "category", name: "kernel", op: "op",
   row: "op and shapes", mod: "module", layer: "layer", pass: "pass",
   stage: "stage", trace: "trace", lane: "stream", step: "step", of: "row",
-  t: "time", dur: "length", uid: "event",
+  frame: "called from", t: "time", dur: "length", uid: "event",
 };
 
 // A value as a person knows it.
@@ -39,6 +40,8 @@ export function chipText(app: App, chip: Chip, value: string): string {
     return layers && row >= 0 ? `${clean(layers.str(row, "stack"), 40)} ` +
       `${layers.str(row, "layer")} of pass ${layers.str(row, "pass")}` : value;
   }
+  if (chip.kind === "frame")
+    return clean(frameName(model, Number(value)), 80) || value;
   if (chip.kind === "of") return rowText(app, value);
   return clean(value, 60);
 }

@@ -2,8 +2,10 @@
 //
 // The panel of the selected event. Every entry is a link.
 
+import { twinOf } from "../data/autograd";
 import { eventsOf, laneKey, laneName } from "../data/filter";
 import { kRowTables } from "../data/model";
+import { frameName, framesOf } from "../data/stacks";
 import type { App } from "./app";
 import { swatch } from "./chips";
 import { causeWords, clockWords, rowEvents } from "./compare";
@@ -13,9 +15,11 @@ import { big, bytes, clean, count, shapes, time } from "./format";
 
 export function panelNeeds(): string[] {
   return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
-          "passes", "steps", "diff_ops", "diff_kernels", "diff_by",
-          "collectives", "clock_offsets"];
+          "passes", "steps", "#frames", "#autograd", "diff_ops", "diff_kernels",
+          "diff_by", "collectives", "clock_offsets"];
 }
+
+const kOpenFrames = 12;
 
 type Entry = [string, ...(Node | string)[]];
 
@@ -86,11 +90,12 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
     path ? ["module", ...modulePath(app, path)] : null,
     layerEntry(app, row), stepEntry(app, row),
     ...launchEntries(app, row),
+    autogradEntry(app, device.launch[row]! - 1),
     opKey ? costEntry(app, costRow) : null,
     sameName(app, row, name),
     ...comparedEntries(app, row),
     eventNumber(app, uid),
-  ]), tools(app, uid,
+  ]), ...callStack(app, row), tools(app, uid,
     app.link("Only this kernel", { chips: app.only("name", name) }),
     app.link("Only this time", { chips: app.only("t",
       `${event.start}..${event.start + Math.max(1, event.dur)}`) }))];
@@ -179,6 +184,29 @@ function launchEntries(app: App, row: number): (Entry | null)[] {
       (queued > 0 ? `, ${time(queued)} in the queue` : "")]];
 }
 
+// The other end of the pair of forward and backward op.
+function autogradEntry(app: App, row: number): Entry | null {
+  const { model } = app;
+  const twin = row >= 0 ? twinOf(model, row) : null;
+  if (!twin) return null;
+  return [twin.isForward ? "backward" : "forward",
+    app.link(clean(model.text(model.host!.name[twin.other]!), 100),
+             showEvent(app, model.host!.uid[twin.other]!))];
+}
+
+// Innermost first; a frame filters to what was launched below it.
+function callStack(app: App, row: number): Node[] {
+  const { model } = app;
+  const frames = framesOf(model, model.device!.stack[row]!);
+  if (frames.length === 0) return [];
+  return [h("details", { class: "frames", open: frames.length <= kOpenFrames },
+    h("summary", { "data-k": "panel.stack" },
+      `Call stack, ${frames.length} frames`),
+    h("ol", {}, ...frames.map((frame) => h("li", {}, app.link(
+      clean(frameName(model, frame), 200),
+      { chips: app.only("frame", String(frame)) })))))];
+}
+
 function costEntry(app: App, at: number): Entry | null {
   const cost = app.model.table("op_efficiency")!;
   if (cost.at(at, "roofline_us") === null) return null;
@@ -234,6 +262,7 @@ function hostBody(app: App, event: Event, uid: number): Node[] {
   return [list([
     startEntry(app, event.start, uid),
     ["length", `${time(event.dur)} (${count(event.dur)} ns)`],
+    autogradEntry(app, event.row),
     track ? ["thread", clean(track.name || track.thread, 80)] : null,
     launched.length > 0 ? ["launched",
       app.link(`${count(launched.length)} device events` +

@@ -27,6 +27,8 @@ export interface TableOptions<Row> {
   columns: Col<Row>[];
   sort: string;        // "share-"
   tall?: boolean;      // two lines per row
+  // What stands below an open row; null for a closed one.
+  detail?(row: Row): Node | null;
   // The engine's file of these rows, where there is one.
   csv?: (rows: Row[]) => string;
   note?: string;
@@ -37,6 +39,7 @@ const kPlainRows = 40;   // drawn in full, without a box of their own
 const kSpare = 12;       // rows drawn above and below what is seen
 // Browsers cut elements that are higher than 17 to 33 million pixels.
 const kMostPixels = 12_000_000;
+const kDetailHeight = 250;  // of an open row, as in page.css
 
 export function sortRows<Row>(rows: Row[], columns: Col<Row>[],
                               sort: string): Row[] {
@@ -92,9 +95,14 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     }, column.title, active ? h("span", { "aria-hidden": "true" },
                                 down ? " \u25bc" : " \u25b2") : null));
   }));
-  const line = (row: Row) => h("tr", {}, ...columns.map((column) =>
-    h("td", { class: column.numeric ? "num" : column.wide ? "wide" : "" },
-      column.cell ? column.cell(row) : cellText(column, row))));
+  const line = (row: Row): HTMLElement[] => {
+    const cells = h("tr", {}, ...columns.map((column) =>
+      h("td", { class: column.numeric ? "num" : column.wide ? "wide" : "" },
+        column.cell ? column.cell(row) : cellText(column, row))));
+    const detail = options.detail?.(row);
+    return detail ? [cells, h("tr", { class: "detail" },
+      h("td", { colspan: columns.length }, h("div", {}, detail)))] : [cells];
+  };
 
   const body = h("tbody");
   const table = h("table", { class: options.tall ? "tall" : "",
@@ -105,9 +113,13 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
                          "aria-label": options.caption,
                          "data-k": id + ".box" }, table);
   if (rows.length <= kPlainRows) {
-    body.append(...rows.map(line));
+    body.append(...rows.flatMap(line));
   } else {
-    scrollRows(box, body, rows, line, options.tall ? 46 : 29, columns.length);
+    const open: number[] = [];
+    for (let i = 0; options.detail && i < rows.length; ++i)
+      if (options.detail(rows[i]!)) open.push(i);
+    scrollRows(box, body, rows, line, options.tall ? 46 : 29, open,
+               columns.length);
   }
   return h("section", { class: "table" }, toolbar(app, options, rows),
     rows.length > 0 ? box
@@ -118,10 +130,24 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
 // by page.css. A box cannot be higher than some millions of pixels: beyond
 // that a pixel of scrolling is more than one of rows.
 function scrollRows<Row>(box: HTMLElement, body: HTMLElement, rows: Row[],
-                         line: (row: Row) => HTMLElement, height: number,
+                         line: (row: Row) => HTMLElement[],
+                         height: number, open: number[],
                          columns: number): void {
   box.classList.add("scroll");
-  const whole = rows.length * height;
+  // Where a row begins, and the row at a height.
+  const topOf = (row: number) => row * height + kDetailHeight *
+    open.filter((at) => at < row).length;
+  const rowAt = (y: number) => {
+    let lo = 0;
+    let hi = rows.length;
+    while (lo + 1 < hi) {
+      const mid = (lo + hi) >> 1;
+      if (topOf(mid) <= y) lo = mid;
+      else hi = mid;
+    }
+    return lo;
+  };
+  const whole = topOf(rows.length);
   const room = Math.min(whole, kMostPixels);
   const filler = (pixels: number) => {
     const cell = h("td", { colspan: columns });
@@ -135,16 +161,16 @@ function scrollRows<Row>(box: HTMLElement, body: HTMLElement, rows: Row[],
     const top = whole === room ? box.scrollTop
       : Math.min(1, box.scrollTop / Math.max(1, box.scrollHeight - seen)) *
         Math.max(0, whole - seen + (box.scrollHeight - room));
-    const first = Math.max(0, Math.floor(top / height) - kSpare);
+    const first = Math.max(0, rowAt(top) - kSpare);
     if (whole === room && shown >= 0 && (first === shown ||
         (first !== 0 && Math.abs(first - shown) < kSpare / 2))) return;
     shown = first;
     const last = Math.min(rows.length,
-                          first + Math.ceil(seen / height) + 3 * kSpare);
-    const drawn = (last - first) * height;
+                          rowAt(top + seen) + 1 + 2 * kSpare);
+    const drawn = topOf(last) - topOf(first);
     const above = Math.min(room - drawn,
-      Math.max(0, Math.round(box.scrollTop - (top - first * height))));
-    body.replaceChildren(...filler(above), ...rows.slice(first, last).map(line),
+      Math.max(0, Math.round(box.scrollTop - (top - topOf(first)))));
+    body.replaceChildren(...filler(above), ...rows.slice(first, last).flatMap(line),
                          ...filler(room - drawn - above));
   };
   box.addEventListener("scroll", draw, { passive: true });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops by shape, op, family or module. Calls, costs and bounds are those of
-// the engine's table; time and kernels are added up over the events that pass
+// Ops by op and shapes, op, shapes, family or module. Calls, costs and bounds
+// are those of the engine's table; time and kernels are added up over the events that pass
 // the filter. Every device event counts in exactly one row, so rows add up to
 // the time of the filter.
 
@@ -12,11 +12,16 @@ import { h } from "../ui/dom";
 import { clean, count, percent, real, shapes, tableCsv, time } from
   "../ui/format";
 import { parseNumberFilter, textFilter } from "../ui/inputs";
+import { drawOpCalls } from "../draw/opcalls";
 import { drawTable, type Col } from "../ui/table";
 import { textTest } from "../data/filter";
+import { kMaxValues } from "../data/state";
+
+const kMostOpen = 20;
 
 interface Row {
   row: number;       // of op_efficiency; -1: work in no op
+  key: string;       // its first_uid
   name: string;
   detail: string;
   group: string;     // colour group
@@ -28,8 +33,27 @@ interface Row {
   patch: Patch;
 }
 
-const kBy = ["shapes", "op", "family"] as const;
+const kBy = ["shapes", "op", "dims", "family", "module"] as const;
 type By = typeof kBy[number];
+const kTitles: Record<By, string> = { shapes: "op and shapes", op: "op",
+  dims: "shapes", family: "family", module: "module" };
+
+// Rows that show their calls, by first_uid; part of the address.
+function openKeys(app: App): string[] {
+  return app.option("ops.open").split(",").filter((key) => /^\d+$/.test(key));
+}
+
+function openButton(app: App, row: Row, by: By): Node | null {
+  if (by !== "shapes" || row.row < 0 || !app.model.device) return null;
+  const keys = openKeys(app);
+  const key = row.key;
+  const open = keys.includes(key);
+  return app.button(open ? "\u25be" : "\u25b8", () => app.go(app.withOption(
+    "ops.open", (open ? keys.filter((k) => k !== key) : [...keys, key])
+      .slice(-kMostOpen).join(","))), { class: "open", "data-k": "ops.open." +
+    key, "aria-expanded": String(open), "aria-label": "Kernels and calls of " +
+    clean(row.name, 80) });
+}
 
 function byOf(app: App): By {
   const by = app.option("ops.by") as By;
@@ -54,20 +78,22 @@ function makeRows(app: App, table: Table, by: By): Row[] {
       rows.push(one);
       continue;
     }
-    const key = by === "op" ? one.name : one.family;
+    const key = by === "op" ? one.name : by === "dims" ? one.detail
+      : one.family;
     const old = merged.get(key);
     if (old) {
       old.kernels += one.kernels;
       old.ns += one.ns;
       old.calls = (old.calls ?? 0) + (one.calls ?? 0);
       old.rows++;
-      old.detail = `${old.rows} sets of shapes`;
+      old.detail = `${old.rows} ` +
+        (by === "dims" ? "ops" : "sets of shapes");
     } else {
-      one.detail = "1 set of shapes";
+      one.detail = by === "dims" ? "1 op" : "1 set of shapes";
       one.rows = 1;
-      if (by === "family") one.name = key;
+      if (by !== "op") one.name = key || "no shapes";
       one.patch = { options: { ...app.state.options, "ops.by": "",
-        "ops.q": by === "op" ? key : "family:" + key } };
+        "ops.q": by === "family" ? "family:" + key : key } };
       merged.set(key, one);
       rows.push(one);
     }
@@ -75,19 +101,48 @@ function makeRows(app: App, table: Table, by: By): Row[] {
   return rows;
 }
 
+// Own time of each module: what its submodules did is in their rows.
+function moduleRows(app: App, modules: Table): Row[] {
+  const { time: ns, count: kernels } =
+    app.sumsOf("module", modules, "kernels");
+  const path = (row: number) => modules.str(row, "module");
+  const depth = (row: number) => modules.num(row, "depth");
+  const rows: Row[] = [];
+  for (let row = -1; row < modules.rows; ++row) {
+    if (kernels[row + 1] === 0) continue;
+    // Below a module are the rows after it that are deeper.
+    const below: string[] = [];
+    for (let at = row + 1; at < modules.rows &&
+         (row < 0 || depth(at) > depth(row)); ++at)
+      if (row < 0 ? depth(at) === 0 : depth(at) === depth(row) + 1)
+        below.push(path(at));
+    const chips = row < 0 ? app.state.chips.filter((c) => c.kind !== "mod")
+      : app.only("mod", path(row));
+    if (below.length > 0)
+      chips.push({ kind: "mod", values: below, not: true });
+    const last = row < 0 ? "in no module" : path(row);
+    rows.push({ row: -1, key: "", name: last.slice(last.lastIndexOf("/") + 1),
+      detail: row < 0 ? "work without a launch" : last, group: "other",
+      family: "", calls: null, kernels: kernels[row + 1]!, ns: ns[row + 1]!,
+      rows: 0, patch: below.length <= kMaxValues ? { chips } : {} });
+  }
+  return rows;
+}
+
 function noOp(app: App): Row {
-  return { row: -1, name: "in no op", detail: "work without a launch or op",
+  return { row: -1, key: "", name: "in no op", detail: "work without a launch or op",
     group: "other", family: "", calls: null, kernels: 0, ns: 0, rows: 0,
     patch: { chips: app.only("row", "none") } };
 }
 
 function shapeRow(app: App, table: Table, row: number): Row {
   const family = table.str(row, "family");
+  const key = table.str(row, "first_uid");
   return {
-    row, name: table.str(row, "op"),
+    row, key, name: table.str(row, "op"),
     detail: shapes(table.str(row, "input_dims")), group: groupOf(app, family),
     family, calls: table.num(row, "count"), kernels: 0, ns: 0, rows: 0,
-    patch: { chips: app.only("row", table.str(row, "first_uid")) },
+    patch: { chips: app.only("row", key) },
   };
 }
 
@@ -112,10 +167,11 @@ function columns(app: App, table: Table, by: By): Col<Row>[] {
     },
   });
   const all: Col<Row>[] = [
-    { key: "op", title: by === "family" ? "family" : "op and shapes",
+    { key: "op", title: kTitles[by],
       wide: true, value: (row) => row.name,
       text: (row) => clean(`${row.name} ${row.detail}`),
-      cell: (row) => h("span", {}, app.link(clean(row.name, 120), row.patch),
+      cell: (row) => h("span", {}, openButton(app, row, by),
+        app.link(clean(row.name, 120), row.patch),
         h("small", { title: clean(row.detail, 1000) },
           clean(row.detail, 160) || "\u00a0")) },
     { key: "family", title: "family", value: (row) => row.family,
@@ -180,19 +236,23 @@ export const opsView: View = {
   filtered: true,
   missing: (model) => model.hasTable("op_efficiency") ? null
     : "No op of the host launched device work.",
-  needs: () => ["op_efficiency", "device", "kernels"],
+  needs: () => ["op_efficiency", "device", "kernels", "modules"],
   draw(app, root) {
     const table = app.model.table("op_efficiency");
     if (!table) return;
     const by = byOf(app);
     const cols = columns(app, table, by);
-    const rows = kept(app, makeRows(app, table, by), cols);
-    const names = { shapes: "By op and shapes", op: "By op",
-                    family: "By family" };
+    const modules = app.model.table("modules");
+    const rows = kept(app, by === "module" && modules
+      ? moduleRows(app, modules) : makeRows(app, table, by), cols);
+    const groups = kBy.filter((value) => value !== "module" ||
+      (modules?.rows ?? 0) > 0);
+    const open = new Set(by === "shapes" && app.model.device
+      ? openKeys(app) : []);
     root.append(drawLegend(app), h("div", { class: "tools" },
       h("span", { class: "switch", role: "radiogroup",
-                  "aria-label": "Group rows" }, ...kBy.map((value) =>
-        app.button(names[value], () =>
+                  "aria-label": "Group rows" }, ...groups.map((value) =>
+        app.button("By " + kTitles[value], () =>
           app.go(app.withOption("ops.by", value === "shapes" ? "" : value)),
           { role: "radio", "aria-checked": String(by === value),
             "data-k": "ops.by." + value }))),
@@ -205,6 +265,8 @@ export const opsView: View = {
     const shown = rows.reduce((sum, row) => sum + row.ns, 0);
     root.append(drawTable(app, {
       id: "ops", caption: "Ops", rows, columns: cols, sort: "time-", tall: true,
+      detail: (row) => row.row >= 0 && open.has(row.key)
+        ? drawOpCalls(app, row.row, row.key, row.group) : null,
       csv: by === "shapes" && app.state.chips.length === 0 &&
         rows.every((row) => row.row >= 0)
         ? (sorted) => tableCsv(table, sorted.map((row) => row.row)) : undefined,

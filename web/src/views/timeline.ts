@@ -150,6 +150,12 @@ class Timeline implements Surface {
   }
 
   topOf(uid: number): number { return this.painter?.place(uid)?.y ?? 0; }
+  placeOf(key: string, t: number): { x: number; y: number } {
+    const { left, width } = this.plot;
+    const { from, to } = this.window;
+    const y = this.scene?.tracks.find((track) => track.key === key)?.y ?? 0;
+    return { x: left + (t - from) / (to - from) * width, y: y + 4 };
+  }
   fit(): void { this.set(this.whole); }
   zoomBy(factor: number, share = 0.5): void {
     const { from, to } = this.window;
@@ -364,6 +370,9 @@ let current: Timeline | null = null;
 export function trackTop(uid: number): number {
   return current?.topOf(uid) ?? 0;
 }
+export function counterPlace(key: string, t: number): { x: number; y: number } {
+  return current?.placeOf(key, t) ?? { x: 0, y: 0 };
+}
 
 export const timelineView: View = {
   id: "timeline",
@@ -372,7 +381,7 @@ export const timelineView: View = {
   missing: (model) => model.hasEvents ? null
     : "The file holds no device events.",
   needs: () => ["device", "host", "kernels", "passes", "layers", "modules",
-                "op_efficiency", "steps"],
+                "op_efficiency", "steps", "#counters", "#autograd"],
   prepare: preparePyramids,
   draw(app, root) { current = new Timeline(app, root); },
   mounted() { current?.mount(); },

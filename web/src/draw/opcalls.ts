@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An open row of the ops: its kernels by their position in a call, and its
+// calls by length.
+
+import { byPosition, callsOf } from "../data/calls";
+import { kMaxValues } from "../data/state";
+import { drawCalls } from "./calls";
+import type { App, Patch } from "../ui/app";
+import { groupColor } from "../ui/colors";
+import { h } from "../ui/dom";
+import { nameIds } from "../ui/events";
+import { count, kernelName, time } from "../ui/format";
+
+// Links hold a limited number of events; more lead to the row of the op.
+function eventsPatch(app: App, events: number[], key: string): Patch {
+  const device = app.model.device!;
+  return { view: "timeline", chips: events.length <= kMaxValues
+    ? app.only("uid", ...events.map((row) => String(device.uid[row]!)))
+    : app.only("row", key) };
+}
+
+export function drawOpCalls(app: App, row: number, key: string,
+                            group: string): HTMLElement {
+  const device = app.model.device!;
+  const calls = callsOf(device, row, app.selection.mask);
+  const names = nameIds(app);
+  const places = byPosition(device, calls, names);
+  const body = h("tbody", {}, ...places.map((at) => h("tr", {},
+    h("td", { class: "num" }, at.position + 1),
+    h("td", { class: "wide" }, app.link(
+      kernelName(app.model.text(at.name), 160), { view: "kernels",
+        chips: app.only("name", app.model.text(at.name)) })),
+    h("td", { class: "num" }, app.link(count(at.events.length),
+      eventsPatch(app, at.events, key))),
+    ...[at.ns, at.ns / at.events.length, at.least, at.most].map((ns) =>
+      h("td", { class: "num" }, time(ns))))));
+  const heads = ["position", "kernel", "events", "time", "mean", "min", "max"];
+  const sizes = new Set(calls.map((call) => call.events.length));
+  return h("div", { class: "opcalls" },
+    h("p", { class: "muted" }, `${count(calls.length)} calls have ` +
+      (device.merged ? "single " : "") +
+      "events that pass the filter; kernels by position in their call" +
+      (sizes.size > 1 ? ". Not all calls launched the same number." : ".")),
+    h("div", { class: "two" },
+      h("div", { class: "tablebox" }, h("table", {}, h("thead", {}, h("tr", {},
+        ...heads.map((head, i) => h("th", { scope: "col",
+          class: i === 1 ? "wide" : "num" }, head)))), body)),
+      h("div", {}, h("h3", {}, "Calls by length"),
+        drawCalls(calls, groupColor(group), (bin) => app.href(eventsPatch(app,
+          bin.calls.flatMap((call) => call.events), key))))));
+}
