@@ -206,6 +206,9 @@ export async function closePages() {
   for (const context of open) await context.close().catch(() => {});
 }
 
+export function browserEnded() {
+  return browser !== undefined && !browser.isConnected();
+}
 export async function done() { await browser?.close(); }
 
 // --- assertions ---

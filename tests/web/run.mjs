@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { Check, closePages, done, problems } from "./harness.mjs";
+import { browserEnded, Check, closePages, done, problems } from "./harness.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const wanted = process.argv.slice(3);
@@ -13,7 +13,7 @@ let held = 0;
 let failed = 0;
 
 // One run of a test: what did not hold, and whether all of that is a wait that
-// took too long.
+// took too long or a browser that ended.
 async function attempt(name, test) {
   const check = new Check(name);
   problems.length = 0;
@@ -21,7 +21,7 @@ async function attempt(name, test) {
   try {
     await test(check);
   } catch (error) {
-    late = error.name === "TimeoutError" && check.failures.length === 0 &&
+    late = (error.name === "TimeoutError" || browserEnded()) && check.failures.length === 0 &&
       problems.length === 0;
     check.failures.push(String(error.stack ?? error).slice(0, 1500));
   }
