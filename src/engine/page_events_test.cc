@@ -14,6 +14,14 @@ namespace {
 
 using render::ReadColumn;
 
+// Null where the page has no such block.
+const render::Block* FindBlock(const render::Page& page,
+                               std::string_view name) {
+  for (const render::Block& block : page.blocks)
+    if (block.name() == name) return &block;
+  return nullptr;
+}
+
 class PageEventsTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -103,8 +111,11 @@ TEST_P(PageEventsTest, KernelsHaveTheNameOfTheirRow) {
 TEST_P(PageEventsTest, BlocksHoldTheRows) {
   render::Page page(document_);
   AddEvents(*context_, rows_, nullptr, HostDetail::kAll, {}, page);
-  ASSERT_EQ(page.blocks.size(), 2u);
-  const render::Block& device = page.blocks[0];
+  const render::Block* const device_block = FindBlock(page, "device");
+  const render::Block* const host_block = FindBlock(page, "host");
+  ASSERT_NE(device_block, nullptr);
+  ASSERT_NE(host_block, nullptr);
+  const render::Block& device = *device_block;
   const std::pair<const char*, uint32_t DeviceRow::*> columns[] = {
       {"kernel", &DeviceRow::kernel}, {"family", &DeviceRow::family},
       {"op", &DeviceRow::op},         {"module", &DeviceRow::module},
@@ -119,7 +130,7 @@ TEST_P(PageEventsTest, BlocksHoldTheRows) {
   const auto dur = ReadColumn(device, "dur");
   const auto uid = ReadColumn(device, "uid");
   const auto launch = ReadColumn(device, "launch");
-  const auto host_uid = ReadColumn(page.blocks[1], "uid");
+  const auto host_uid = ReadColumn(*host_block, "uid");
   size_t launched = 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     EXPECT_EQ(start[i], rows_[i].start_ns);
@@ -133,6 +144,31 @@ TEST_P(PageEventsTest, BlocksHoldTheRows) {
               session_->trace().Uid(context_->tree.slice(call)));
   }
   EXPECT_GT(launched, 0u);
+}
+
+// Each pair of ops of the block is one of the tree, and none is missing.
+TEST_P(PageEventsTest, AutogradPairsAreThoseOfTheTree) {
+  render::Page page(document_);
+  AddEvents(*context_, rows_, nullptr, HostDetail::kAll, {}, page);
+  const tree::Tree& tree = context_->tree;
+  const auto uid = [&](tree::NodeId node) {
+    return int64_t{session_->trace().Uid(tree.slice(node))};
+  };
+  std::vector<std::pair<int64_t, int64_t>> expected, found;
+  for (uint32_t n = 0; n < tree.size(); ++n) {
+    const tree::NodeId node(n);
+    if (tree.IsOp(node) && tree.backward(node).valid())
+      expected.emplace_back(uid(node), uid(tree.backward(node)));
+  }
+  if (const render::Block* const pairs = FindBlock(page, "autograd")) {
+    const auto host_uid = ReadColumn(*FindBlock(page, "host"), "uid");
+    const auto forward = ReadColumn(*pairs, "forward");
+    const auto backward = ReadColumn(*pairs, "backward");
+    for (size_t i = 0; i < forward.size(); ++i)
+      found.emplace_back(host_uid[forward[i] - 1], host_uid[backward[i] - 1]);
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(found.empty(), GetParam() != std::string("train_step.json.gz"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, PageEventsTest,
