@@ -124,7 +124,7 @@ export function drawDag(picture: SVGElement, what: DagPicture,
   }
   const total = Math.max(1e-9, graph.nodes.reduce((s, n) => s + nodeTime(n),
                                                   0));
-  boxes.boxes.forEach((box, b) => {
+  boxes.boxes.forEach((_, b) => {
     if (seen(rects[b]!))
       picture.append(drawBox(what, b, states[b]!, options, total));
   });

@@ -131,10 +131,9 @@ function drawPicture(app: App, box: HTMLElement): void {
     isNew: (b: number) => known !== null && what.boxes.boxes[b]!.nodes.some(
       (i) => !graph.nodes[i]!.external && !known.has(unionKey(
         graph.nodes[i]!))),
-    href: (one: { node: number; isPart: boolean }) => app.href(app.withOption(
-      ...one.isPart ? ["graph.open", [...openParts(app), one.node].join(" ")]
-        : ["graph.node", graph.nodes[one.node]!.id] as
-          [string, string])),
+    href: (one: { node: number; isPart: boolean }) => app.href(one.isPart
+      ? app.withOption("graph.open", [...openParts(app), one.node].join(" "))
+      : app.withOption("graph.node", graph.nodes[one.node]!.id)),
   };
   const drawing = emptyPicture(what, `Layer ${clean(place.layer, 60)}`);
   const zoom = zoomOf(app);
