@@ -61,8 +61,7 @@ class MemorySource final : public ByteSource {
   MemorySource(std::string name, std::string_view bytes)
       : ByteSource(std::move(name)), bytes_(bytes) {}
   Result<size_t> Read(char* to, size_t size) override {
-    const size_t count = std::min(size, bytes_.size() - position_);
-    std::memcpy(to, bytes_.data() + position_, count);
+    const size_t count = bytes_.copy(to, size, position_);
     position_ += count;
     return count;
   }
