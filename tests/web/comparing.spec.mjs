@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pages of other commands: diff, ranks, the graph of a layer.
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -181,6 +182,40 @@ const tests = {
     const swapped = await page.locator("main tbody tr").first().textContent();
     check.true("swapped", /[\u25b2\u25bc]/.exec(swapped)[0] !==
                /[\u25b2\u25bc]/.exec(line)[0]);
+  },
+
+  // A cell without a wait is a line where the rank is no member of the group,
+  // and hatched where its record was lost.
+  "cells of a heat map without a wait": async (check) => {
+    const job = join(folder, "lossy");
+    execFileSync("python3", [join(root, "tools/generator/job.py"), "-o", job,
+      "--tp", "2", "--pp", "1", "--dp", "2", "--steps", "2", "--lose", "5"]);
+    const page = await open(made("lossy.html", "ranks", job, "--format",
+                                 "html"), { hash: "#v=ranks" });
+    const { tables } = JSON.parse(run("ranks", job, "--format", "json"));
+    const waits = new Map(tables.collective_waits.map((row) =>
+      [`${row.id} ${row.rank}`, row.wait_us]));
+    const expected = tables.collectives.slice(0, 80).map((call) =>
+      tables.ranks.map(({ rank }) =>
+        !call.group_ranks.match(/\d+/g).includes(String(rank))
+          ? "this rank takes no part"
+          : typeof waits.get(`${call.id} ${rank}`) === "number" ? "waits"
+            : "the record of this rank is missing"));
+    const found = await page.evaluate(([calls, columns, ranks]) => {
+      const canvas = document.querySelector("canvas.heat");
+      const box = canvas.getBoundingClientRect();
+      const [wide, tall] = [(box.width - 80) / columns, 20];
+      return Array.from({ length: calls }, (_, c) =>
+        Array.from({ length: ranks }, (_row, r) => {
+          canvas.dispatchEvent(new PointerEvent("pointermove", {
+            clientX: box.left + 78 + (c + 0.5) * wide,
+            clientY: box.top + 6 + (r + 0.5) * tall }));
+          return document.querySelector(".tip:not([hidden])").textContent
+            .replace(/^[^:]*: /, "").replace(/^waits .*/, "waits");
+        }));
+    }, [expected.length, tables.collectives.length, tables.ranks.length]);
+    check.equal("what a cell says", found, expected);
+    check.equal("all three occur", new Set(expected.flat()).size, 3);
   },
 
   "ranks": async (check) => {

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A heat map on one sequential scale: rows are ranks, columns are matched
-// collectives or steps. What is missing is hatched, never zero. Where rows or
-// columns are thinner than a pixel the largest value of a pixel is drawn.
+// collectives or steps. What is missing is hatched, never zero; where a rank
+// takes no part there is a thin line. Where rows or columns are thinner than a
+// pixel the largest value of a pixel is drawn.
 
 import { ink } from "../ui/colors";
 import { prepare } from "./canvas";
 
+// The value of a cell that is empty for a good reason.
+export const kNoPart = -1;
+
 export interface HeatMap {
   rows: string[];
   columns: string[];
-  values: Float64Array;      // row-major; NaN is missing
+  values: Float64Array;      // row-major; NaN is missing, or kNoPart
   missing: string;           // what a missing cell means
 }
 
@@ -47,20 +51,23 @@ export function placeHeat(map: HeatMap, width: number): HeatPlace {
            drawnColumns: Math.ceil(map.columns.length / perColumn) };
 }
 
-// The largest value of a drawn cell; NaN where all are missing.
+// The largest value of a drawn cell; NaN where some are missing and none has
+// one, kNoPart where none takes part.
 export function heatCell(map: HeatMap, place: HeatPlace, r: number,
                          c: number): number {
-  let most = NaN;
+  let most = kNoPart;
+  let missing = false;
   const columns = map.columns.length;
   for (let row = r * place.perRow; row < Math.min(map.rows.length,
        (r + 1) * place.perRow); ++row) {
     for (let column = c * place.perColumn; column < Math.min(columns,
          (c + 1) * place.perColumn); ++column) {
       const value = map.values[row * columns + column]!;
-      if (!Number.isNaN(value) && !(value <= most)) most = value;
+      if (Number.isNaN(value)) missing = true;
+      else if (value > most) most = value;
     }
   }
-  return most;
+  return missing && most === kNoPart ? NaN : most;
 }
 
 export function heatTop(map: HeatMap): number {
@@ -88,6 +95,11 @@ export function drawHeat(canvas: HTMLCanvasElement, map: HeatMap,
       const value = heatCell(map, place, r, c);
       const x = place.left + c * wide;
       const y = place.top + r * tall;
+      if (value === kNoPart) {
+        context.fillStyle = ink("line");
+        context.fillRect(x, y + tall / 2, wide, 1);
+        continue;
+      }
       if (Number.isNaN(value)) {
         context.fillStyle = hatch;
       } else {

@@ -4,7 +4,7 @@
 // step, who is behind them, and one collective on all ranks.
 
 import type { Table } from "../data/model";
-import { drawHeat, heatCell, heatTop, placeHeat, type HeatMap } from
+import { drawHeat, heatCell, heatTop, kNoPart, placeHeat, type HeatMap } from
   "../draw/heatmap";
 import { toPng } from "../draw/canvas";
 import { drawRankRows, type RankRow } from "../draw/rankrows";
@@ -52,10 +52,33 @@ function mapOf(app: App): RankMap | null {
         table.at(row, "wait_us") === null) continue;
     values[r * keys.length + c] = table.num(row, "wait_us");
   }
+  if (by === "collectives") markOutsiders(app, rankNames, columnOf, values);
   return { rows: rankNames.map((rank) => "rank " + rank), ranks: rankNames,
            columns: keys.map((name) => `${key} ${name}`), keys, values,
            missing: by === "steps" ? "this rank has no such step"
-             : "this rank takes no part, or its record is missing" };
+             : "the record of this rank is missing" };
+}
+
+// Cells of ranks that are no member of the group of a collective.
+function markOutsiders(app: App, ranks: string[],
+                       columnOf: Map<string, number>,
+                       values: Float64Array): void {
+  const table = app.model.table("collectives");
+  const members = new Map<string, Set<string>>();
+  for (let row = 0; table && row < table.rows; ++row) {
+    const list = table.str(row, "group_ranks");
+    const c = columnOf.get(table.str(row, "id"));
+    if (c === undefined || list === "") continue;
+    let group = members.get(list);
+    if (!group) members.set(list, group = new Set(list.match(/\d+/g)));
+    for (const [r, rank] of ranks.entries())
+      if (!group.has(rank)) values[r * columnOf.size + c] = kNoPart;
+  }
+}
+
+function cellWords(map: HeatMap, value: number): string {
+  return value === kNoPart ? "this rank takes no part"
+    : Number.isNaN(value) ? map.missing : `waits ${time(value)}`;
 }
 
 function controls(app: App, save: () => void): HTMLElement {
@@ -71,7 +94,8 @@ function controls(app: App, save: () => void): HTMLElement {
             "data-k": "ranks.by." + value }))),
     app.button("PNG", save, { "data-k": "ranks.png" }),
     h("span", { class: "muted" }, "Colour is the time a rank waits for later " +
-      "ones; hatched is no data. Click a column to see all ranks in it."));
+      "ones; hatched is a missing record, a thin line no part. Click a column " +
+      "to see all ranks in it."));
 }
 
 function scale(map: HeatMap): HTMLElement {
@@ -327,7 +351,7 @@ export const ranksView: View = {
       const value = heatCell(map, place, cell[0], cell[1]);
       tip.textContent = `${map.rows[cell[0] * place.perRow]}, ` +
         `${map.columns[cell[1] * place.perColumn]}: ` +
-        (Number.isNaN(value) ? map.missing : `waits ${time(value)}`);
+        cellWords(map, value);
       tip.style.left = Math.max(4, Math.min(event.offsetX + 12,
                                             width - 300)) + "px";
       tip.style.top = event.offsetY + 14 + "px";
