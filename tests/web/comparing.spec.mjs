@@ -216,6 +216,11 @@ const tests = {
     }, [expected.length, tables.collectives.length, tables.ranks.length]);
     check.equal("what a cell says", found, expected);
     check.equal("all three occur", new Set(expected.flat()).size, 3);
+    await go(page, "#v=timeline", "timeline");
+    const streams = await page.locator("main table").first()
+      .locator("tbody tr:not(.room) td:last-child").allInnerTexts();
+    check.true("tracks name rank and stream", streams.length > 0 &&
+      streams.every((name) => /^rank \d+: stream \d+$/.test(name)));
   },
 
   "ranks": async (check) => {

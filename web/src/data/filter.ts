@@ -313,9 +313,10 @@ export function withTrace(model: Model, at: { trace?: number },
 export function laneName(model: Model, lane: number): string {
   const { process, device, stream, trace } = model.lanes[lane]!;
   const own = laneKey(model, lane).split("/").length > 2;
-  // A rank is its device, as long as it has no other.
-  const known = trace !== undefined && stream !== null && !model.lanes.some(
-    (other) => other.trace === trace && other.device !== device);
+  // Of several traces each is its device, as long as it has no other.
+  const known = model.traces.length > 0 && stream !== null &&
+    !model.lanes.some((other) => other.trace === trace &&
+                                 other.device !== device);
   const words = [...known ? [] : [device === null ? "Device"
     : `GPU ${device}`], ...stream === null ? [] : [`stream ${stream}`]];
   return withTrace(model, model.lanes[lane]!,

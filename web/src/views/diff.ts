@@ -42,6 +42,10 @@ interface Section {
 
 const kOnly: Record<string, string> = { only_a: "only in A", only_b: "only in B" };
 
+function stepsIn(count: number): string {
+  return count === 0 ? "no steps" : count === 1 ? "1 step" : `${count} steps`;
+}
+
 // Rows of times in which nothing or several things ran.
 const kNoEvents = new Set(["(overlap)", "(idle)", "computation_time",
   "exposed_comm_time", "exposed_memcpy_time", "idle_time", "total_time"]);
@@ -233,14 +237,14 @@ export const diffView: View = {
             clean(table.str(row, "input").replace(/^.*\//, ""), 80) +
             (table.str(row, "device") ? `, ${clean(table.str(row, "device"),
                                                    60)}` : "") +
-            `, ${table.str(row, "steps") || "no"} steps`));
+            `, ${stepsIn(table.num(row, "steps"))}`));
       }),
       h("div", { class: "card" }, h("b", {}, deltaCell(b - a)),
         h("span", {}, `of the window, ${percent(b - a, a)}`))));
     const steps = ["a", "b"].map((side) =>
       table.num(table.rowWhere("side", side), "steps"));
     if (steps[0] !== steps[1]) {
-      root.append(h("p", { class: "warn" }, `A holds ${steps[0]} steps and B ` +
+      root.append(h("p", { class: "warn" }, `A holds ${stepsIn(steps[0]!)}, B ` +
         `${steps[1]}: the times are of whole windows, not per step.`));
     }
     root.append(controls(app));
