@@ -101,11 +101,9 @@ Result<std::vector<Comparison>> CompareTraces(
 }
 
 void SayNoEvents(Document& document, std::string_view why) {
-  Note note;
-  note.severity = Severity::kInfo;
-  note.id = "page_no_events";
-  note.text = fmt::format("This page holds no events: {}.", why);
-  document.result.notes.push_back(std::move(note));
+  document.result.notes.push_back(
+      MakeNote(Severity::kInfo, "page_no_events",
+               fmt::format("This page holds no events: {}.", why)));
 }
 
 // A page holds the events of two traces; of reports or of more traces it has
@@ -168,7 +166,8 @@ Result<int> RunDiff(const Options& options, Common& common) {
   Document document;
   document.command = "diff";
   document.inputs = options.traces;
-  const analysis::diff::Members members = comparisons.front().members;
+  const analysis::diff::Members members =
+      std::move(comparisons.front().members);
   document.result =
       comparisons.size() == 1
           ? std::move(comparisons[0].result)

@@ -126,13 +126,10 @@ Status WriteDocument(const dist::Job& job, Document document,
         {common.output, common.ThreadCount(), options.html_max_bytes()});
   }
   if (common.format == "html" && options.engine != "local") {
-    Note note;
-    note.severity = Severity::kInfo;
-    note.id = "page_no_events";
-    note.text =
-        "This page holds no events: only --engine local reads all traces in "
-        "the process that writes it.";
-    document.result.notes.push_back(std::move(note));
+    document.result.notes.push_back(
+        MakeNote(Severity::kInfo, "page_no_events",
+                 "This page holds no events: only --engine local reads all "
+                 "traces in the process that writes it."));
   }
   return Write(document, common);
 }

@@ -187,11 +187,8 @@ std::optional<Note> LatenessNote(const Job& job) {
   const auto few = FewSteps(waiting);
   std::string text = few ? *few : OneOrWandering(waiting);
   if (text.empty()) return std::nullopt;
-  Note note;
-  note.severity = Severity::kInfo;
-  note.id = "lateness";
-  note.text = std::move(text);
-  note.evidence = {{"stragglers", "", "", {}}};
+  Note note = MakeNote(Severity::kInfo, "lateness", std::move(text),
+                       {{"stragglers", "", "", {}}});
   if (waiting.steps) note.evidence.push_back({"rank_steps", "", "", {}});
   return note;
 }

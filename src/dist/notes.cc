@@ -14,12 +14,8 @@ using analysis::CollectiveKindName;
 
 void Say(ResultSet& result, Severity severity, std::string id, std::string text,
          std::vector<Evidence> evidence = {}) {
-  Note note;
-  note.severity = severity;
-  note.id = std::move(id);
-  note.text = std::move(text);
-  note.evidence = std::move(evidence);
-  result.notes.push_back(std::move(note));
+  result.notes.push_back(
+      MakeNote(severity, std::move(id), std::move(text), std::move(evidence)));
 }
 
 std::string Plural(uint64_t count, std::string_view what) {

@@ -194,16 +194,14 @@ Status RankEvents::Write(const Job& job, Document document,
     kept += rank.kept;
   }
   if (kept < others) {
-    Note note;
-    note.severity = Severity::kInfo;
-    note.id = "page_left_out";
-    note.text = fmt::format(
-        "Of the ranks this page holds all collectives and the longest {} of {} "
-        "other device events, to stay below {}; --html-max-mb changes that.",
-        GroupDigits(static_cast<int64_t>(kept)),
-        GroupDigits(static_cast<int64_t>(others)),
-        HumanBytes(static_cast<double>(options.max_bytes)));
-    document.result.notes.push_back(std::move(note));
+    document.result.notes.push_back(MakeNote(
+        Severity::kInfo, "page_left_out",
+        fmt::format("Of the ranks this page holds all collectives and the "
+                    "longest {} of {} other device events, to stay below {}; "
+                    "--html-max-mb changes that.",
+                    GroupDigits(static_cast<int64_t>(kept)),
+                    GroupDigits(static_cast<int64_t>(others)),
+                    HumanBytes(static_cast<double>(options.max_bytes)))));
   }
   document.result.tables.push_back(columns.TakeKernels());
   render::Page page(document);

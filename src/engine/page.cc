@@ -67,10 +67,7 @@ std::optional<ThinRows> ThinOut(const trace::Trace& trace,
 }
 
 Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
-  Note note;
-  note.severity = Severity::kWarning;
-  note.id = "page_thinned";
-  note.text = fmt::format(
+  std::string text = fmt::format(
       "This page holds {} of {} device events: the slowest of each kernel "
       "name and those around findings. Sums and the columns of the timeline "
       "count all of them; filters by time, length or event{} see the single "
@@ -79,8 +76,8 @@ Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
       thin.dropped.empty()
           ? std::string()
           : fmt::format(", {}", fmt::join(thin.dropped, ", ")));
-  note.evidence.push_back({"trace_health", "", "", {}});
-  return note;
+  return MakeNote(Severity::kWarning, "page_thinned", std::move(text),
+                  {{"trace_health", "", "", {}}});
 }
 
 }  // namespace

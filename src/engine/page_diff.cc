@@ -86,15 +86,12 @@ class DiffEvents {
 
 // Where B stands on the axis of A.
 Note AlignmentNote(const Alignment& alignment, int64_t shift_ns) {
-  Note note;
-  note.severity = Severity::kInfo;
-  note.id = "page_alignment";
-  note.text = fmt::format(
-      "The timelines of A and B lie over each other at {}; times are those of "
-      "A, and B is drawn {} {} than recorded.",
-      alignment.at, HumanTime(shift_ns < 0 ? -shift_ns : shift_ns),
-      shift_ns < 0 ? "earlier" : "later");
-  return note;
+  return MakeNote(
+      Severity::kInfo, "page_alignment",
+      fmt::format("The timelines of A and B lie over each other at {}; times "
+                  "are those of A, and B is drawn {} {} than recorded.",
+                  alignment.at, HumanTime(shift_ns < 0 ? -shift_ns : shift_ns),
+                  shift_ns < 0 ? "earlier" : "later"));
 }
 
 }  // namespace

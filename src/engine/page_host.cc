@@ -143,13 +143,12 @@ std::string_view WhatIsLeftOut(HostDetail detail) {
 }
 
 Note LeftOutNote(HostDetail detail, uint64_t max_bytes) {
-  Note note;
-  note.severity = Severity::kWarning;
-  note.id = "page_left_out";
-  note.text = fmt::format(
-      "This page leaves out {} to stay below {}; --html-max-mb changes that.",
-      WhatIsLeftOut(detail), HumanBytes(static_cast<double>(max_bytes)));
-  return note;
+  return MakeNote(
+      Severity::kWarning, "page_left_out",
+      fmt::format("This page leaves out {} to stay below {}; --html-max-mb "
+                  "changes that.",
+                  WhatIsLeftOut(detail),
+                  HumanBytes(static_cast<double>(max_bytes))));
 }
 
 std::vector<uint32_t> HostEvents::Add(const Context& context, HostDetail detail,

@@ -221,14 +221,12 @@ size_t Atlas::CutOf(size_t kind, const LayerGraph& layer) {
 ResultSet Atlas::Tables() && {
   ResultSet out;
   if (left_out_ > 0) {
-    Note note;
-    note.severity = Severity::kWarning;
-    note.id = "page_left_out";
-    note.text = fmt::format(
-        "The graphs of the last {} dumps are not in this page, which holds {} "
-        "names of nodes; give one dump for its graph.",
-        left_out_, names_);
-    out.notes.push_back(std::move(note));
+    out.notes.push_back(MakeNote(
+        Severity::kWarning, "page_left_out",
+        fmt::format("The graphs of the last {} dumps are not in this page, "
+                    "which holds {} names of nodes; give one dump for its "
+                    "graph.",
+                    left_out_, names_)));
   }
   for (Table* const table : {&file_table_, &layer_table_, &node_table_,
                              &edge_table_, &name_table_, &kernel_table_})
