@@ -46,105 +46,47 @@ bool HasKernel(const Graph& graph, const OpTable& ops, NodeId id) {
   return !IsFree(graph, ops, id);
 }
 
-}  // namespace
+// What a kernel reads of a value; through a view perhaps less than all of it.
+struct Reading {
+  bool heavy = false;
+  std::optional<int64_t> bytes;
+};
 
-std::string_view Name(OpClass op_class) {
-  switch (op_class) {
-    case OpClass::kHeavy:
-      return "heavy";
-    case OpClass::kLight:
-      return "light";
-    case OpClass::kView:
-      return "view";
-    case OpClass::kHost:
-      return "host";
-    case OpClass::kOther:
-      return "other";
-  }
-  return {};
-}
+struct Reads {
+  int64_t bytes = 0;
+  int64_t light_bytes = 0;
+};
 
-Result<std::shared_ptr<const OpTable>> OpTable::Load(
-    const rules::DataSet& data) {
-  constexpr std::string_view kKeys[] = {"classes", "maybe_free", "tokens",
-                                        "ops"};
-  constexpr std::string_view kClassKeys[] = {"class", "ops", "containing"};
-  constexpr std::string_view kOpKeys[] = {"op", "kind", "source", "evidence"};
-  constexpr std::pair<std::string_view, OpClass> kClasses[] = {
-      {"heavy", OpClass::kHeavy}, {"light", OpClass::kLight},
-      {"view", OpClass::kView},   {"host", OpClass::kHost},
-      {"other", OpClass::kOther},
-  };
-  auto out = std::make_shared<OpTable>();
-  LAMINA_ASSIGN(const auto files, data.Load("autodeploy"));
-  for (const auto& file : files) {
-    LAMINA_ASSIGN(const rules::Members members,
-                  rules::Members::Of(*file, file->root, kKeys));
-    LAMINA_ASSIGN(const auto free, members.Texts("maybe_free"));
-    out->maybe_free_.insert(out->maybe_free_.end(), free.begin(), free.end());
-    if (const rules::Node* const classes = members.Find("classes")) {
-      for (const rules::Node& node : classes->items) {
-        LAMINA_ASSIGN(const rules::Members one,
-                      rules::Members::Of(*file, node, kClassKeys));
-        LAMINA_ASSIGN(const std::string name, one.Text("class"));
-        const auto* const found =
-            std::find_if(std::begin(kClasses), std::end(kClasses),
-                         [&](const auto& c) { return c.first == name; });
-        if (found == std::end(kClasses)) {
-          return Fail(file->ErrorAt(*one.Find("class"),
-                                    "expected heavy, light, view, host or "
-                                    "other"));
-        }
-        LAMINA_ASSIGN(const auto exact, one.Texts("ops"));
-        LAMINA_ASSIGN(const auto words, one.Texts("containing"));
-        for (const std::string& op : exact)
-          out->prefixes_.push_back({op, found->second, false});
-        for (const std::string& word : words)
-          out->prefixes_.push_back({word, found->second, true});
-      }
-    }
-    if (const rules::Node* const tokens = members.Find("tokens")) {
-      for (size_t i = 0; i < tokens->keys.size(); ++i)
-        out->tokens_.emplace_back(tokens->keys[i].text, tokens->items[i].text);
-    }
-    if (const rules::Node* const ops = members.Find("ops")) {
-      for (const rules::Node& node : ops->items) {
-        LAMINA_ASSIGN(const rules::Members one,
-                      rules::Members::Of(*file, node, kOpKeys));
-        KnownOp op;
-        LAMINA_ASSIGN(op.op, one.Text("op"));
-        op.kind = one.TextOr("kind", "");
-        op.source = one.TextOr("source", "");
-        op.evidence = one.TextOr("evidence", "inferred");
-        out->ops_.push_back(std::move(op));
-      }
-    }
+// No kernel reads more than the value holds: an expanded view repeats it.
+Reads Sum(const std::vector<Reading>& readings, int64_t size) {
+  Reads out;
+  for (const Reading& reading : readings) {
+    const int64_t bytes = std::min(size, reading.bytes.value_or(size));
+    out.bytes += bytes;
+    if (!reading.heavy) out.light_bytes += bytes;
   }
   return out;
 }
 
-OpClass OpTable::ClassOf(std::string_view op) const {
-  for (const Prefix& prefix : prefixes_) {
-    if (prefix.anywhere ? Contains(op, prefix.text)
-                        : graph::MatchesTarget(op, prefix.text))
-      return prefix.op_class;
-  }
-  return OpClass::kOther;
+// Bytes of the rows of a table that `rows` names, one row per element.
+std::optional<int64_t> RowBytes(const Graph& graph, NodeId table, NodeId rows,
+                                const graph::Bindings& bindings) {
+  if (!rows.valid()) return std::nullopt;
+  const graph::ResultText text = graph::SplitResult(graph[table].result);
+  const auto dims = graph::SplitShape(text.shape);
+  const auto bytes = BytesOf(graph, table, bindings);
+  const auto asked =
+      graph::Elements(graph::SplitResult(graph[rows].result).shape, bindings);
+  if (!dims || dims->empty() || !bytes || !asked) return std::nullopt;
+  const auto height = graph::EvaluateDim(dims->front(), bindings);
+  int64_t out = 0;
+  if (!height || *height <= 0 ||
+      __builtin_mul_overflow(*bytes / *height, *asked, &out))
+    return std::nullopt;
+  return out;
 }
 
-bool OpTable::MayBeFree(std::string_view op) const {
-  return std::any_of(maybe_free_.begin(), maybe_free_.end(),
-                     [&](const std::string& prefix) {
-                       return graph::MatchesTarget(op, prefix);
-                     });
-}
-
-const KnownOp* OpTable::Find(std::string_view op) const {
-  for (const KnownOp& known : ops_) {
-    if (graph::MatchesTarget(op, known.op)) return &known;
-  }
-  return nullptr;
-}
+}  // namespace
 
 graph::Bindings ReferenceBindings(const Graph& graph,
                                   const graph::Bindings& given,
@@ -173,7 +115,28 @@ graph::Bindings ReferenceBindings(const Graph& graph,
 
 std::optional<int64_t> BytesOf(const Graph& graph, NodeId id,
                                const graph::Bindings& bindings) {
-  return graph::ResultBytes(graph[id].result, bindings);
+  // No device holds more: the shape is not to be believed, and sums stay exact.
+  constexpr int64_t kMaxBytes = int64_t{1} << 42;
+  const auto bytes = graph::ResultBytes(graph[id].result, bindings);
+  return bytes && *bytes <= kMaxBytes ? bytes : std::nullopt;
+}
+
+std::optional<int64_t> BytesRead(const Graph& graph, const OpTable& ops,
+                                 NodeId reader, NodeId value,
+                                 const graph::Bindings& bindings) {
+  const auto whole = BytesOf(graph, value, bindings);
+  const Lookup* const lookup = ops.FindLookup(graph.op(reader));
+  if (!whole || lookup == nullptr) return whole;
+  const std::vector<graph::OperandId> operands = graph.TopOperands(reader);
+  const auto operand = [&](size_t index) {
+    return index < operands.size() ? graph.operand(operands[index]).value()
+                                   : NodeId();
+  };
+  if (operand(lookup->table) != value) return whole;
+  const auto part =
+      lookup->rows ? RowBytes(graph, value, operand(*lookup->rows), bindings)
+                   : BytesOf(graph, reader, bindings);
+  return std::min(*whole, part.value_or(*whole));
 }
 
 Traffic Separate(const Graph& graph, const OpTable& ops,
@@ -186,7 +149,7 @@ Traffic Separate(const Graph& graph, const OpTable& ops,
     ++out.kernels;
     graph.Inputs(id, inputs);
     for (const NodeId input : inputs) {
-      const auto bytes = BytesOf(graph, input, bindings);
+      const auto bytes = BytesRead(graph, ops, id, input, bindings);
       out.read_bytes += bytes.value_or(0);
       out.unknown += !bytes;
     }
@@ -208,7 +171,7 @@ Saving SavingOf(const Graph& graph, const OpTable& ops,
     const auto found = source.find(id);
     return found == source.end() ? id : found->second;
   };
-  absl::flat_hash_map<NodeId, std::vector<NodeId>> readers;
+  absl::flat_hash_map<NodeId, std::vector<Reading>> readers;
   std::vector<NodeId> order;  // values read, in order
   absl::flat_hash_set<NodeId> used_outside;
   size_t heavy = 0;
@@ -221,9 +184,11 @@ Saving SavingOf(const Graph& graph, const OpTable& ops,
     if (!kernel && !inputs.empty()) source[id] = source_of(inputs[0]);
     if (kernel) {
       for (const NodeId input : inputs) {
-        std::vector<NodeId>& list = readers[source_of(input)];
-        if (list.empty()) order.push_back(source_of(input));
-        list.push_back(id);
+        const NodeId value = source_of(input);
+        std::vector<Reading>& list = readers[value];
+        if (list.empty()) order.push_back(value);
+        list.push_back({ops.ClassOf(graph.op(id)) == OpClass::kHeavy,
+                        BytesRead(graph, ops, id, input, bindings)});
       }
     }
     bool outside = graph.UseCount(id) == 0;
@@ -242,25 +207,21 @@ Saving SavingOf(const Graph& graph, const OpTable& ops,
       ++out.unknown;
       continue;
     }
-    const std::vector<NodeId>& by = readers[value];
-    const size_t heavy_readers =
-        static_cast<size_t>(std::count_if(by.begin(), by.end(), is_heavy));
-    const size_t light_readers = by.size() - heavy_readers;
+    const Reads reads = Sum(readers[value], *size);
     const bool made = inside.contains(value);
     if (made && !used_outside.contains(value)) {
       // Written by one kernel and read by others today. What one matrix
       // product hands to another stays in memory.
-      if (is_heavy(value) && light_readers == 0) continue;
-      out.bytes += *size * static_cast<int64_t>(1 + by.size());
+      if (is_heavy(value) && reads.light_bytes == 0) continue;
+      out.bytes += *size + reads.bytes;
       continue;
     }
     if (made) {
-      out.bytes += *size * static_cast<int64_t>(light_readers);
+      out.bytes += reads.light_bytes;
       continue;
     }
-    out.remaining_bytes += *size;
-    if (light_readers > 1)
-      out.bytes += *size * static_cast<int64_t>(light_readers - 1);
+    out.remaining_bytes += std::min(*size, reads.bytes);
+    out.bytes += reads.light_bytes - std::min(*size, reads.light_bytes);
   }
   for (const NodeId id : nodes) {
     if (used_outside.contains(id))

@@ -6,63 +6,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analysis/fusion/op_table.h"
 #include "graph/graph.h"
 #include "graph/types.h"
-#include "rules/document.h"
 
 namespace lamina::fusion {
-
-// What an op is to the search for fusions.
-enum class OpClass : uint8_t {
-  kHeavy,  // matrix product, attention, experts, collective
-  kLight,  // element-wise, casts, norms, softmax, copies
-  kView,   // no kernel
-  kHost,   // sizes and other values on the host
-  kOther,  // not known: nothing is fused across it
-};
-std::string_view Name(OpClass op_class);
-
-// An op that a source tree offers.
-struct KnownOp {
-  std::string op;
-  std::string kind;
-  std::string source;    // file; may be empty
-  std::string evidence;  // seen or inferred
-};
-
-// data/autodeploy/ops.yaml.
-class OpTable {
- public:
-  static Result<std::shared_ptr<const OpTable>> Load(
-      const rules::DataSet& data);
-
-  OpClass ClassOf(std::string_view op) const;
-  // Whether an op only copies or converts: no kernel when nothing changes.
-  bool MayBeFree(std::string_view op) const;
-  const std::vector<KnownOp>& ops() const { return ops_; }
-  const KnownOp* Find(std::string_view op) const;
-  // Words of an op name or target that tell what it computes.
-  const std::vector<std::pair<std::string, std::string>>& tokens() const {
-    return tokens_;
-  }
-
- private:
-  struct Prefix {
-    std::string text;
-    OpClass op_class = OpClass::kOther;
-    bool anywhere = false;  // else up to a dot boundary
-  };
-  std::vector<Prefix> prefixes_;
-  std::vector<std::string> maybe_free_;
-  std::vector<KnownOp> ops_;
-  std::vector<std::pair<std::string, std::string>> tokens_;
-};
 
 // Sizes of symbolic dimensions that a dump leaves open: batch 1, 128 tokens,
 // unless the user binds them. `assumed` gets the symbols that were set so.
@@ -82,6 +35,13 @@ struct Traffic {
 // Bytes of a value; nothing when it has no size.
 std::optional<int64_t> BytesOf(const graph::Graph& graph, graph::NodeId id,
                                const graph::Bindings& bindings);
+
+// Bytes that a node reads of one of its inputs: the whole value, but of the
+// table of a lookup only the rows that it is asked for. Nothing when the value
+// has no size.
+std::optional<int64_t> BytesRead(const graph::Graph& graph, const OpTable& ops,
+                                 graph::NodeId reader, graph::NodeId value,
+                                 const graph::Bindings& bindings);
 
 // What the nodes cost one by one.
 Traffic Separate(const graph::Graph& graph, const OpTable& ops,
