@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "dist/tables.h"
 
@@ -18,17 +19,13 @@ void Say(ResultSet& result, Severity severity, std::string id, std::string text,
       MakeNote(severity, std::move(id), std::move(text), std::move(evidence)));
 }
 
-std::string Plural(uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string Because(const CauseSum& cause) {
   switch (cause.cause) {
     case Cause::kCompute:
       return fmt::format(
           "{} takes longer there, by {} over {}", cause.name,
           HumanTime(cause.delay_ns),
-          Plural(static_cast<uint64_t>(cause.calls), "collective"));
+          Counted(static_cast<uint64_t>(cause.calls), "collective"));
     case Cause::kLaunch:
       return fmt::format("its host launches late, by {}{}",
                          HumanTime(cause.delay_ns),
@@ -55,15 +52,15 @@ void SayVerdict(const Job& job, ResultSet& result) {
   if (joined == 0) {
     Say(result, Severity::kVerdict, "verdict",
         fmt::format("{}, none of them joined to another by a collective.",
-                    Plural(readable, "rank")));
+                    Counted(readable, "rank")));
     return;
   }
   int64_t comm = 0;
   for (const RankSummary& rank : job.ranks) {
     for (const StepTimes& step : rank.steps) comm += step.comm_ns;
   }
-  std::string text = fmt::format("{} joined by {}", Plural(readable, "rank"),
-                                 Plural(joined, "collective"));
+  std::string text = fmt::format("{} joined by {}", Counted(readable, "rank"),
+                                 Counted(joined, "collective"));
   if (comm > 0) {
     text +=
         fmt::format("; {:.1f} % of {} communication is waiting for late ranks",
@@ -119,14 +116,14 @@ void SayLosses(const Job& job, ResultSet& result) {
     if (named > 8) ranks += fmt::format(" and {} more", named - 8);
     Say(result, Severity::kWarning, "lost_calls",
         fmt::format("{} lost on rank {}; the others are matched around them.",
-                    Plural(total, "collective"), ranks),
+                    Counted(total, "collective"), ranks),
         {{"lost_calls", "place", "inside", {}}});
   }
   if (edge > 0) {
     Say(result, Severity::kInfo, "edge_calls",
         fmt::format("{} at the beginning or end of a recording {} missing on "
                     "some ranks.",
-                    Plural(edge, "collective"), edge == 1 ? "is" : "are"),
+                    Counted(edge, "collective"), edge == 1 ? "is" : "are"),
         {{"lost_calls", "place", "edge", {}}});
   }
 }
@@ -150,7 +147,7 @@ void SayMatching(const Job& job, ResultSet& result) {
     Say(result, Severity::kWarning, "doubtful_matches",
         fmt::format("{} matched by order or number but {} not fit together; "
                     "no times are given for {}.",
-                    Plural(doubtful, "collective"),
+                    Counted(doubtful, "collective"),
                     doubtful == 1 ? "does" : "do",
                     doubtful == 1 ? "it" : "them"));
   }
@@ -158,7 +155,7 @@ void SayMatching(const Job& job, ResultSet& result) {
     Say(result, Severity::kWarning, "unmatched_calls",
         fmt::format("{} of group 'unknown' stand{} alone: the lists of the "
                     "ranks differ.",
-                    Plural(alone, "kernel"), alone == 1 ? "s" : ""));
+                    Counted(alone, "kernel"), alone == 1 ? "s" : ""));
   }
 }
 
@@ -191,7 +188,7 @@ void SayClocks(const Job& job, ResultSet& result) {
     Say(result, Severity::kInfo, "unaligned_clocks",
         fmt::format("{} share{} no synchronising collective with another: "
                     "their clocks are taken as recorded.",
-                    Plural(unknown, "rank"), unknown == 1 ? "s" : ""));
+                    Counted(unknown, "rank"), unknown == 1 ? "s" : ""));
   }
   if (references.size() > 1) {
     Say(result, Severity::kWarning, "separate_clocks",
@@ -214,7 +211,7 @@ void SayInputs(const Job& job, ResultSet& result) {
   if (bad.size() > 5) {
     Say(result, Severity::kWarning, "unusable_input",
         fmt::format("{} more are left out; the table ranks says why.",
-                    Plural(bad.size() - 5, "input")));
+                    Counted(bad.size() - 5, "input")));
   }
   int64_t world = 0;
   uint64_t readable = 0;
