@@ -3,6 +3,7 @@
 // lamina slice: a small trace out of a large one.
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <fmt/core.h>
 #include <numeric>
 
 #include "analysis/slice/slice.h"
@@ -10,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/perfetto_output.h"
 #include "emit/chrome/filter.h"
+#include "engine/where.h"
 
 namespace lamina::cli {
 namespace {
@@ -21,47 +23,9 @@ struct Options {
   std::string trace;
   std::string time;
   std::string layer;
+  std::vector<std::string> where;
   analysis::slice::Options slice;
 };
-
-// "12.5ms", "3s", "100us" or "100".
-std::optional<int64_t> ParseDuration(std::string_view text) {
-  struct Unit {
-    std::string_view suffix;
-    int64_t ns;
-  };
-  // "s" last: the others end in it too.
-  static constexpr Unit kUnits[] = {
-      {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
-  int64_t unit = 1000;
-  for (const Unit& known : kUnits) {
-    if (!text.ends_with(known.suffix)) continue;
-    text.remove_suffix(known.suffix.size());
-    unit = known.ns;
-    break;
-  }
-  const auto value = ParseDouble(text);
-  constexpr double kMost = 1e18;
-  if (!value || !(*value >= 0) || *value * static_cast<double>(unit) > kMost)
-    return std::nullopt;
-  return static_cast<int64_t>(*value * static_cast<double>(unit) + 0.5);
-}
-
-Result<Interval> ParseSpan(const std::string& text) {
-  const size_t dots = text.find("..");
-  std::optional<int64_t> from, to;
-  if (dots != std::string::npos) {
-    from = dots == 0 ? 0 : ParseDuration(text.substr(0, dots));
-    to = dots + 2 == text.size() ? trace::kMaxTimeNs
-                                 : ParseDuration(text.substr(dots + 2));
-  }
-  if (!from || !to || *from >= *to) {
-    return Fail(UsageError("--time: expected a span like 10ms..20ms",
-                           "times count from the first event; units are ns, "
-                           "us, ms and s"));
-  }
-  return Interval{*from, *to};
-}
 
 // Tells for every record of the file whether it was selected.
 class Picker {
@@ -163,16 +127,22 @@ Result<int> RunSlice(Options options, Common& common) {
         "lamina slice TRACE --step 1 -o OUT.json.gz"));
   }
   if (!options.time.empty()) {
-    LAMINA_ASSIGN(options.slice.time_ns, ParseSpan(options.time));
+    options.slice.time_ns = engine::ParseSpan(options.time);
+    if (!options.slice.time_ns) {
+      return Fail(UsageError("--time: expected a span like 10ms..20ms",
+                             "times count from the first event; units are ns, "
+                             "us, ms and s"));
+    }
   }
   if (!options.layer.empty()) {
     LAMINA_ASSIGN(options.slice.layers, ParseNumbers("--layer", options.layer));
   }
   const auto& o = options.slice;
-  if (!o.time_ns && !o.step && !o.layers && !o.stream && o.name.empty()) {
+  if (!o.time_ns && !o.step && !o.layers && !o.stream && o.name.empty() &&
+      options.where.empty()) {
     return Fail(UsageError("nothing says what to keep",
-                           "give --step, --time, --layer, --name or "
-                           "--stream"));
+                           "give --step, --time, --layer, --name, --stream or "
+                           "--where"));
   }
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
@@ -186,6 +156,11 @@ Result<int> RunSlice(Options options, Common& common) {
         "give the JSON that torch.profiler wrote"));
   }
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
+  if (!options.where.empty()) {
+    const ScopedStage stage(&common.times, "where");
+    LAMINA_ASSIGN(options.slice.device,
+                  engine::FindWhere(*session, options.where, settings.threads));
+  }
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, true, settings));
   std::optional<Selection> selection;
@@ -213,6 +188,13 @@ Result<int> RunSlice(Options options, Common& common) {
   return kFine;
 }
 
+std::string WhereHelp() {
+  std::string text = "Fields:";
+  for (const engine::WhereField& field : engine::WhereFields())
+    text += fmt::format("\n  {:<13}  {}", field.name, field.doc);
+  return text;
+}
+
 Run Add(CLI::App& app, Common& common) {
   auto options = std::make_shared<Options>();
   app.add_option("trace", options->trace, "Trace file")->required();
@@ -227,6 +209,11 @@ Run Add(CLI::App& app, Common& common) {
                  "is inside");
   app.add_option("--stream", options->slice.stream,
                  "Device work of this stream");
+  app.add_option("--where", options->where,
+                 "Device work with FIELD=VALUE, or without (FIELD!=VALUE); of "
+                 "several for one field any, of several fields all. " +
+                     WhereHelp())
+      ->allow_extra_args(false);
   common.AddTo(app);
   return [options, &common] { return RunSlice(*options, common); };
 }

@@ -2,8 +2,9 @@
 //
 // Three rounds. The core is what meets every condition. Around it come
 // launches of its device work and, over the host tree, all that encloses a
-// kept event. Events that stand in no tree (ranges, instants, counters) come
-// along where they overlap the core; flows where both their ends are kept.
+// kept event, and the same over the forward ops of what autograd runs. Events
+// that stand in no tree (ranges, instants, counters) come along where they
+// overlap the core; flows where both their ends are kept.
 #include "analysis/slice/slice.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -116,7 +117,7 @@ class Selector {
   }
   void SelectHost() {
     // Only device work has a layer or a stream.
-    if (options_.layers || options_.stream) return;
+    if (options_.layers || options_.stream || !options_.device.empty()) return;
     const tree::Tree& tree = context_.tree;
     for (uint32_t n = 0; n < tree.size(); ++n) {
       const SliceId s = tree.slice(NodeId(n));
@@ -136,6 +137,7 @@ class Selector {
       if (!InTime(s)) continue;
       if (step_ != kNoStep && context_.steps.StepOf(s) != step_) continue;
       if (options_.layers && !in_layer_[s.value]) continue;
+      if (!options_.device.empty() && !options_.device[s.value]) continue;
       if (options_.stream && trace_.Device(s)->stream != *options_.stream)
         continue;
       if (!named_.empty() && !Named(s)) {
@@ -197,10 +199,20 @@ class Selector {
       } else if (tree.node(s).valid()) {
         node = tree.parent(tree.node(s));
       }
-      while (node.valid() && !keep_[tree.slice(node).value]) {
-        keep_[tree.slice(node).value] = true;
-        node = tree.parent(node);
-      }
+      KeepUpwards(node);
+    }
+    // What is above work of the backward pass has a forward op, whose module
+    // it belongs to.
+    for (uint32_t n = 0; n < tree.size(); ++n) {
+      if (keep_[tree.slice(NodeId(n)).value])
+        KeepUpwards(tree.forward(NodeId(n)));
+    }
+  }
+  void KeepUpwards(NodeId node) {
+    const tree::Tree& tree = context_.tree;
+    while (node.valid() && !keep_[tree.slice(node).value]) {
+      keep_[tree.slice(node).value] = true;
+      node = tree.parent(node);
     }
   }
 

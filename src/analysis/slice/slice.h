@@ -30,6 +30,8 @@ struct Options {
   // host events of that name.
   std::string name;
   std::optional<int64_t> stream;  // device work of streams with this number
+  // Device work that may be kept, by slice; empty: all may.
+  std::vector<bool> device;
 };
 
 enum class Fate : uint8_t {
