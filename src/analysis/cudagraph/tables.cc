@@ -72,7 +72,7 @@ Schema KeySchema(const char* name, const char* key, const char* doc) {
            {"kernels", ColumnType::kInt, "Device events."},
            {"time_us", ColumnType::kTime, "Sum of durations."},
            {"percent", ColumnType::kReal, "Share of the replayed time.",
-            Shown::kBar},
+            Shown::kPercent},
            {"fact_us", ColumnType::kTime, "Of it, known for sure."},
            {"likely_us", ColumnType::kTime, "Of it, likely."},
            {"unknown_us", ColumnType::kTime, "Of it, the rest."}}};

@@ -158,8 +158,7 @@ Schema StageSchema() {
             "Family of the kernel, as in the report; other: unknown."},
            {"classic_type", ColumnType::kText,
             "moe, attention, quantization, communication, linear, memory or "
-            "other.",
-            Shown::kHidden},
+            "other."},
            {"kernels", ColumnType::kInt, "Device events."},
            {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
            {"percent_of_stage", ColumnType::kReal, "Share.", Shown::kPercent},

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "base/byte_sink.h"
+#include "base/counted.h"
 #include "base/escape.h"
 #include "report/common/writer.h"
 #include "report/table/grid.h"
@@ -39,8 +40,6 @@ void WriteTable(const Table& table, size_t max_rows, ByteSink& sink) {
         line += " |";
       } else if (columns[c].type == ColumnType::kText) {
         line += " " + MarkdownCode(Shorten(value.text(), kMaxText)) + " |";
-      } else if (columns[c].shown == Shown::kBar) {
-        line += fmt::format(" {:.1f} |", value.real());
       } else {
         line += " " + EscapeMarkdown(table::HumanCell(table, row, c)) + " |";
       }
@@ -48,7 +47,7 @@ void WriteTable(const Table& table, size_t max_rows, ByteSink& sink) {
     sink.Write(line + "\n");
   }
   if (table.rows() > rows)
-    sink.Write(fmt::format("\n{} more rows\n", table.rows() - rows));
+    sink.Write("\n" + Counted(table.rows() - rows, "more row") + "\n");
 }
 
 Status Write(const Document& document, const WriteOptions& options) {

@@ -5,8 +5,11 @@
 #include <array>
 #include <cmath>
 #include <fmt/core.h>
+#include <span>
 #include <vector>
 
+#include "base/counted.h"
+#include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 
@@ -14,9 +17,13 @@ namespace lamina::report::table {
 namespace {
 
 constexpr size_t kGap = 2;
+constexpr size_t kGoodText = 40;  // names can be told apart
+constexpr size_t kFairText = 28;  // most of them
 constexpr size_t kMinText = 18;
+constexpr size_t kFewColumns = 7;
 constexpr size_t kMaxText = 72;
 constexpr int kBarCells = 12;
+constexpr size_t kBarNumber = 5;  // "100.0"
 
 bool IsText(const Column& column) { return column.type == ColumnType::kText; }
 
@@ -26,9 +33,28 @@ std::string Padded(std::string_view text, size_t width, bool right) {
   return right ? pad + std::string(text) : std::string(text) + pad;
 }
 
+// A path of modules or files says most at its end.
+bool IsPath(std::string_view text) {
+  return text.find('/') != std::string_view::npos &&
+         text.find_first_of(" [(<") == std::string_view::npos;
+}
+
+std::string_view Tail(std::string_view text, size_t width) {
+  size_t cut = DisplayWidth(text) - width;
+  // A wide character is dropped as a whole.
+  while (true) {
+    const std::string_view tail = text.substr(DisplayPrefix(text, cut).size());
+    if (DisplayWidth(tail) <= width) return tail;
+    ++cut;
+  }
+}
+
 std::string Fit(std::string_view text, size_t width) {
   if (DisplayWidth(text) <= width) return std::string(text);
   if (width <= 3) return std::string(DisplayPrefix(text, width));
+  if (const std::string name = ShortCppName(text); name.size() < text.size())
+    return Fit(name, width);
+  if (IsPath(text)) return "..." + std::string(Tail(text, width - 3));
   return std::string(DisplayPrefix(text, width - 3)) + "...";
 }
 
@@ -106,12 +132,8 @@ std::string HumanCell(const lamina::Table& table, size_t row, size_t column) {
         return HumanCount(static_cast<double>(value.integer()));
       return GroupDigits(value.integer());
     case ColumnType::kReal:
-      if (spec.shown == Shown::kPercent)
+      if (spec.shown == Shown::kPercent || spec.shown == Shown::kBar)
         return fmt::format("{:.1f}", value.real());
-      if (spec.shown == Shown::kBar) {
-        return fmt::format("{:5.1f} {}", value.real(),
-                           Bar(value.real() / 100.0, kBarCells));
-      }
       if (spec.shown == Shown::kBytes) return HumanBytes(value.real());
       if (spec.shown == Shown::kCount) return HumanCount(value.real());
       return HumanReal(value.real());
@@ -119,96 +141,169 @@ std::string HumanCell(const lamina::Table& table, size_t row, size_t column) {
   return {};
 }
 
-std::string FormatGrid(const lamina::Table& table, const GridOptions& options) {
-  const Style style(options.color);
-  const auto& columns = table.schema().columns;
-  const size_t rows = std::min(table.rows(), options.max_rows);
+namespace {
 
-  struct Shape {
-    size_t column;
+// The columns of a table, narrowed until they fit.
+class Grid {
+ public:
+  Grid(const lamina::Table& table, const GridOptions& options)
+      : table_(table),
+        rows_(std::min(table.rows(), options.max_rows)),
+        style_(options.color) {
+    ReadColumns();
+    FitWidth(static_cast<size_t>(std::max(options.width, 40)));
+  }
+
+  size_t rows() const { return rows_; }
+  // Columns left out.
+  size_t hidden() const { return hidden_ + lanes_.size() - shown_; }
+  const Style& style() const { return style_; }
+
+  std::string Head() const {
+    std::string line;
+    for (const Lane& lane : Shown()) {
+      const size_t width = lane.width + BarOf(lane);
+      line +=
+          Padded(Fit(lane.head, width), width, !lane.text && BarOf(lane) == 0);
+      line.append(kGap, ' ');
+    }
+    return Trimmed(std::move(line));
+  }
+
+  std::string Row(size_t row) const {
+    std::string line;
+    for (const Lane& lane : Shown()) {
+      line += Padded(Fit(lane.cells[row], lane.width), lane.width, !lane.text);
+      if (BarOf(lane) > 0) {
+        const Value value = table_.At(row, lane.column);
+        const double share = value.null() ? 0 : value.real() / 100.0;
+        line += " " + Bar(share, kBarCells);
+      }
+      line.append(kGap, ' ');
+    }
+    return Trimmed(std::move(line));
+  }
+
+ private:
+  struct Lane {
+    size_t column = 0;
+    bool text = false;
     std::string head;
     std::vector<std::string> cells;
+    size_t widest = 0;  // cell
+    size_t bar = 0;     // width of the bars behind the cells
     size_t width = 0;
   };
-  std::vector<Shape> shapes;
-  size_t hidden = 0;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    if (columns[c].shown == Shown::kHidden) {
-      ++hidden;
-      continue;
-    }
-    Shape shape{c, Heading(columns[c]), {}, 0};
-    shape.width = DisplayWidth(shape.head);
-    for (size_t row = 0; row < rows; ++row) {
-      shape.cells.push_back(HumanCell(table, row, c));
-      shape.width = std::max(shape.width, DisplayWidth(shape.cells.back()));
-    }
-    // A text column with nothing in it tells nothing.
-    if (IsText(columns[c]) && rows > 0 &&
-        std::all_of(shape.cells.begin(), shape.cells.end(),
-                    [](const std::string& cell) { return cell.empty(); }))
-      continue;
-    if (IsText(columns[c])) shape.width = std::min(shape.width, kMaxText);
-    shapes.push_back(std::move(shape));
-  }
-  const auto total = [&] {
-    size_t sum = 0;
-    for (const Shape& shape : shapes) sum += shape.width + kGap;
-    return sum > 0 ? sum - kGap : 0;
-  };
-  const auto width = static_cast<size_t>(std::max(options.width, 40));
-  // Shrink the widest text column, cell by cell.
-  while (total() > width) {
-    Shape* widest = nullptr;
-    for (Shape& shape : shapes) {
-      if (IsText(columns[shape.column]) && shape.width > kMinText &&
-          (widest == nullptr || shape.width > widest->width))
-        widest = &shape;
-    }
-    if (widest == nullptr) break;
-    --widest->width;
-  }
-  while (total() > width && shapes.size() > 2) {
-    shapes.pop_back();
-    ++hidden;
+
+  static std::string Trimmed(std::string line) {
+    while (line.ends_with(' ')) line.pop_back();
+    return line;
   }
 
+  void ReadColumns() {
+    const auto& columns = table_.schema().columns;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].shown == Shown::kHidden) {
+        ++hidden_;
+        continue;
+      }
+      Lane lane;
+      lane.column = c;
+      lane.text = IsText(columns[c]);
+      lane.head = Heading(columns[c]);
+      for (size_t row = 0; row < rows_; ++row) {
+        lane.cells.push_back(HumanCell(table_, row, c));
+        lane.widest = std::max(lane.widest, DisplayWidth(lane.cells.back()));
+      }
+      // A text column with nothing in it tells nothing.
+      if (lane.text && rows_ > 0 && lane.widest == 0) continue;
+      if (columns[c].shown == Shown::kBar) {
+        lane.widest = std::max(lane.widest, kBarNumber);
+        lane.bar = 1 + kBarCells;
+      }
+      lanes_.push_back(std::move(lane));
+    }
+  }
+
+  // Texts lose what they can spare; then columns behind the bars go, then the
+  // bars, then columns and texts in turn.
+  void FitWidth(size_t width) {
+    const size_t all = lanes_.size();
+    if (Fits(width, all, true, kGoodText)) return;
+    const auto bar = std::find_if(lanes_.begin(), lanes_.end(),
+                                  [](const Lane& lane) { return lane.bar; });
+    const size_t to_bar = static_cast<size_t>(bar - lanes_.begin()) + 1;
+    if (to_bar <= all && Fits(width, to_bar, true, kFairText)) return;
+    for (size_t columns = all; columns >= kFewColumns; --columns) {
+      if (Fits(width, columns, false, kFairText)) return;
+    }
+    size_t columns = std::min(all, kFewColumns);
+    while (!Fits(width, columns, false, kMinText) && columns > 2) --columns;
+  }
+
+  // Lays out the first `columns`, texts no shorter than `least`.
+  bool Fits(size_t width, size_t columns, bool bars, size_t least) {
+    shown_ = columns;
+    bars_ = bars;
+    for (Lane& lane : lanes_) {
+      const size_t head = DisplayWidth(lane.head);
+      lane.width = std::max(lane.widest, head - std::min(head, BarOf(lane)));
+      if (lane.text) lane.width = std::min(lane.width, kMaxText);
+    }
+    // Shrinks the widest text, cell by cell.
+    for (size_t total = Total(); total > width; --total) {
+      Lane* widest = nullptr;
+      for (Lane& lane : Shown()) {
+        if (lane.text && lane.width > least &&
+            (widest == nullptr || lane.width > widest->width))
+          widest = &lane;
+      }
+      if (widest == nullptr) return false;
+      --widest->width;
+    }
+    return true;
+  }
+
+  std::span<Lane> Shown() { return {lanes_.data(), shown_}; }
+  std::span<const Lane> Shown() const { return {lanes_.data(), shown_}; }
+  size_t BarOf(const Lane& lane) const { return bars_ ? lane.bar : 0; }
+  size_t Total() const {
+    size_t sum = 0;
+    for (const Lane& lane : Shown()) sum += lane.width + BarOf(lane) + kGap;
+    return sum > 0 ? sum - kGap : 0;
+  }
+
+  const lamina::Table& table_;
+  size_t rows_ = 0;
+  Style style_;
+  std::vector<Lane> lanes_;
+  size_t hidden_ = 0;  // by the schema
+  size_t shown_ = 0;   // of lanes_, the first ones
+  bool bars_ = true;
+};
+
+}  // namespace
+
+std::string FormatGrid(const lamina::Table& table, const GridOptions& options) {
+  const Grid grid(table, options);
+  const Style& style = grid.style();
   std::string out;
   if (options.title) {
     out += fmt::format("{}{}{}  {}{}{}\n", style.bold, table.name(),
                        style.reset, style.dim, table.schema().doc, style.reset);
   }
-  std::string line;
-  for (const Shape& shape : shapes) {
-    if (!line.empty()) line.append(kGap, ' ');
-    line += Padded(Fit(shape.head, shape.width), shape.width,
-                   !IsText(columns[shape.column]) &&
-                       columns[shape.column].shown != Shown::kBar);
-  }
-  while (line.ends_with(' ')) line.pop_back();
-  out += std::string(style.dim) + line + std::string(style.reset) + "\n";
-  for (size_t row = 0; row < rows; ++row) {
-    line.clear();
-    bool first = true;
-    for (const Shape& shape : shapes) {
-      if (!first) line.append(kGap, ' ');
-      first = false;
-      line += Padded(Fit(shape.cells[row], shape.width), shape.width,
-                     !IsText(columns[shape.column]));
-    }
-    while (line.ends_with(' ')) line.pop_back();
-    out += line + "\n";
-  }
+  out += fmt::format("{}{}{}\n", style.dim, grid.Head(), style.reset);
+  for (size_t row = 0; row < grid.rows(); ++row) out += grid.Row(row) + "\n";
   std::string more;
   if (table.rows() == 0) more = "(no rows)";
-  if (table.rows() > rows)
-    more = fmt::format("... {} more rows", table.rows() - rows);
-  if (hidden > 0 && options.count_hidden) {
-    more += fmt::format("{}{} more columns in csv and json",
-                        more.empty() ? "... " : ", ", hidden);
+  if (table.rows() > grid.rows())
+    more = "... " + Counted(table.rows() - grid.rows(), "more row");
+  if (grid.hidden() > 0 && options.count_hidden) {
+    more += fmt::format("{}{} in csv and json", more.empty() ? "... " : ", ",
+                        Counted(grid.hidden(), "more column"));
   }
   if (!more.empty())
-    out += std::string(style.dim) + more + std::string(style.reset) + "\n";
+    out += fmt::format("{}{}{}\n", style.dim, more, style.reset);
   return out;
 }
 

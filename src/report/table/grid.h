@@ -18,10 +18,11 @@ struct GridOptions {
   bool count_hidden = true;
 };
 
-// Numbers are right-aligned in human units ("1.23 ms"), text is left-aligned
-// and shortened where the width demands it; columns that still do not fit are
-// left out and counted in the last line. Every string is escaped for
-// terminals.
+// Numbers are right-aligned in human units ("1.23 ms"), text is left-aligned.
+// Where the width demands it, names of kernels lose their namespaces, paths
+// their beginning and other text its end; then columns behind the bars, the
+// bars, and columns from the last on are left out. Columns left out are counted
+// in the last line. Every string is escaped for terminals.
 std::string FormatGrid(const lamina::Table& table, const GridOptions& options);
 
 // A bar of `cells` characters, drawn in eighths of a block.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lamina {
+
+// A kernel's C++ name in fewer characters, for a cell that cannot hold all of
+// it: without return type, parameters, namespaces and the lambdas inside a
+// function.
+//
+//   void at::native::elementwise_kernel<128, 4, at::native::f(at::T&)::
+//     {lambda()#3}>(int)                     elementwise_kernel<128, 4, f>
+//   _ZN5aiter24add_rmsnorm_quant_kernelILi8EEvPT_
+//                                            aiter::add_rmsnorm_quant_kernel<>
+//
+// Two names may become one: never a key. What is no such name, an op's
+// (aten::mul) too, stays as it is, up to 4 kB.
+std::string ShortCppName(std::string_view name);
+
+}  // namespace lamina
