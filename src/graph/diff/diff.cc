@@ -32,7 +32,7 @@ uint64_t HashText(std::string_view text) {
 // Hashes of the nodes of a graph.
 class Hashes {
  public:
-  explicit Hashes(const Graph& graph) : graph_(graph) {
+  explicit Hashes(const Graph& graph) {
     deep_.assign(graph.size(), 0);
     shallow_.assign(graph.size(), 0);
     for (const NodeId id : graph.nodes()) {
@@ -68,7 +68,6 @@ class Hashes {
   const std::vector<NodeId>& order() const { return order_; }
 
  private:
-  const Graph& graph_;
   std::vector<uint64_t> deep_;
   std::vector<uint64_t> shallow_;
   std::vector<NodeId> order_;

@@ -127,7 +127,7 @@ std::vector<NodeId> OpIndex::Candidates(
 }
 
 Finder::Finder(const OpIndex& index, const Pattern& pattern)
-    : index_(index), graph_(index.graph()), pattern_(pattern) {
+    : graph_(index.graph()), pattern_(pattern) {
   for (const PatternLine& line : pattern.lines)
     targets_.push_back(index.Ops(line.targets));
   if (!targets_.back().empty())

@@ -118,7 +118,6 @@ class Finder {
   bool IsTarget(uint32_t line, StringId op) const;
   bool Taken(NodeId node) const;
 
-  const OpIndex& index_;
   const Graph& graph_;
   const Pattern& pattern_;
   std::vector<std::vector<StringId>> targets_;  // by line

@@ -20,7 +20,7 @@ std::string UseOf(const Graph& graph, NodeId id) {
 }
 
 std::string OperandText(const Graph& graph, OperandId id) {
-  const struct Operand& operand = graph.operand(id);
+  const Operand& operand = graph.operand(id);
   if (operand.IsValue()) {
     if (operand.nested) return std::string(graph[operand.value()].name);
     return UseOf(graph, operand.value());
@@ -29,7 +29,7 @@ std::string OperandText(const Graph& graph, OperandId id) {
   std::string out;
   size_t done = 0;
   for (uint32_t i = 1; i <= operand.extent(); ++i) {
-    const struct Operand& inner = graph.operand(OperandId(id.value + i));
+    const Operand& inner = graph.operand(OperandId(id.value + i));
     if (!inner.replaced) continue;
     const auto at = static_cast<size_t>(inner.text().data() - text.data());
     out += text.substr(done, at - done);
