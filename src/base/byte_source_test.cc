@@ -24,11 +24,11 @@ std::string Text(size_t size) {
   return text;
 }
 
-std::string Gzip(const std::string& text) {
+// `window_bits` also tells zlib from gzip (+16).
+std::string Deflate(const std::string& text, int window_bits) {
   std::string out;
-  auto to_string = CreateStringSink(&out);
   z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
   out.resize(deflateBound(&stream, text.size()) + 64);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -39,6 +39,8 @@ std::string Gzip(const std::string& text) {
   deflateEnd(&stream);
   return out;
 }
+
+std::string Gzip(const std::string& text) { return Deflate(text, 15 + 16); }
 
 std::string Zstd(const std::string& text) {
   std::string out(ZSTD_compressBound(text.size()), '\0');
@@ -52,19 +54,23 @@ struct ReadBack {
   std::optional<SourceDamage> damage;
 };
 
-ReadBack Drain(std::string_view bytes, size_t step = 1000) {
-  auto source = OpenMemory("memory", bytes);
-  EXPECT_TRUE(source.has_value());
+ReadBack Drain(ByteSource& source, size_t step) {
   ReadBack out;
   std::string block(step, '\0');
   while (true) {
-    const auto got = (*source)->Read(block.data(), block.size());
+    const auto got = source.Read(block.data(), block.size());
     EXPECT_TRUE(got.has_value());
     if (*got == 0) break;
     out.text.append(block, 0, *got);
   }
-  out.damage = (*source)->damage();
+  out.damage = source.damage();
   return out;
+}
+
+ReadBack Drain(std::string_view bytes, size_t step = 1000) {
+  const auto source = OpenMemory("memory", bytes);
+  EXPECT_TRUE(source.has_value());
+  return Drain(**source, step);
 }
 
 TEST(ByteSource, ReadsEveryPacking) {
@@ -93,6 +99,27 @@ TEST(ByteSource, CutDataKeepsItsPrefixAndSaysSo) {
       EXPECT_TRUE(back.damage.has_value());
       EXPECT_EQ(back.text, text.substr(0, back.text.size()));
     }
+  }
+}
+
+// How much is read at a time changes nothing: what the decoder holds when its
+// input ends is still given.
+TEST(ByteSource, ReadsTheSameInStepsOfAnySize) {
+  const std::string text = Text(5000);
+  const std::string zlib = Deflate(text, 15);
+  for (const size_t step : {1, 2, 77, 1000, 100000}) {
+    auto source = OpenDeflated("memory", zlib);
+    ASSERT_TRUE(source.has_value());
+    const ReadBack back = Drain(**source, step);
+    EXPECT_EQ(back.text, text) << step;
+    EXPECT_FALSE(back.damage.has_value()) << step;
+  }
+  for (const std::string& packed : {Gzip(text), Zstd(Text(200000))}) {
+    const auto cut = std::string_view(packed).substr(0, packed.size() * 3 / 4);
+    const std::string whole = Drain(cut, 1 << 20).text;
+    EXPECT_GT(whole.size(), 2000u);
+    for (const size_t step : {1, 77, 1000})
+      EXPECT_EQ(Drain(cut, step).text.size(), whole.size()) << step;
   }
 }
 

@@ -59,6 +59,10 @@ class InflateSource final : public UnpackingSource {
         static_cast<uint32_t>(std::min<size_t>(size, size_t{1} << 30));
     const uint32_t wanted = state_.avail_out;
     while (!done_ && state_.avail_out == wanted) {
+      if (full_ && !member_finished_) {
+        Inflate();
+        continue;
+      }
       LAMINA_ASSIGN(const bool any, HaveInput());
       if (any && (!member_finished_ || NextMember())) Inflate();
     }
@@ -94,6 +98,7 @@ class InflateSource final : public UnpackingSource {
     in_member_ = true;
     const int code = isal_inflate(&state_);
     member_finished_ = state_.block_state == ISAL_BLOCK_FINISH;
+    full_ = state_.avail_out == 0;
     if (code == ISAL_DECOMP_OK || code == ISAL_END_INPUT ||
         code == ISAL_OUT_OVERFLOW)
       return;
@@ -109,12 +114,15 @@ class InflateSource final : public UnpackingSource {
     state_.crc_flag = gzip_ ? ISAL_GZIP : ISAL_DEFLATE;
     member_finished_ = false;
     in_member_ = false;
+    full_ = false;
   }
 
   inflate_state state_;
   bool gzip_;
   bool in_member_ = false;
   bool member_finished_ = false;
+  // The last call had no room left: state_ may hold more, with no input.
+  bool full_ = false;
   bool done_ = false;
 };
 
@@ -133,7 +141,7 @@ class ZstdSource final : public UnpackingSource {
   Result<size_t> Read(char* to, size_t size) override {
     ZSTD_outBuffer out{to, size, 0};
     while (out.pos == 0 && !done_) {
-      if (in_.pos == in_.size) {
+      if (in_.pos == in_.size && !full_) {
         size_t got = 0;
         LAMINA_ASSIGN(const bool more, Refill(got));
         if (!more) {
@@ -144,6 +152,7 @@ class ZstdSource final : public UnpackingSource {
         in_ = ZSTD_inBuffer{window_.data(), got, 0};
       }
       pending_ = ZSTD_decompressStream(stream_, &out, &in_);
+      full_ = pending_ != 0 && out.pos == out.size;
       if (ZSTD_isError(pending_)) {
         done_ = true;
         Damaged(in_.size - in_.pos, std::string("corrupt zstd data: ") +
@@ -156,7 +165,9 @@ class ZstdSource final : public UnpackingSource {
  private:
   ZSTD_DStream* stream_;
   ZSTD_inBuffer in_{nullptr, 0, 0};
-  size_t pending_ = 0;
+  size_t pending_ = 0;  // 0: a frame has ended and all of it was given
+  // The last call had no room left: stream_ may hold more, with no input.
+  bool full_ = false;
   bool done_ = false;
 };
 
