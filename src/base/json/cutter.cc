@@ -19,6 +19,10 @@ constexpr size_t kOverlap = 4096;
 // Reading stops after this many broken records without a good one between.
 constexpr int kMaxBrokenInRow = 100000;
 
+// Records that do not end are tried this often: others that begin inside them
+// end no sooner, and each try looks through all that is there.
+constexpr int kMaxEndlessInRow = 8;
+
 constexpr std::string_view kBroken = "a record cannot be read";
 
 // The buffer of a chunk with room for `bytes` and the padding.
@@ -128,6 +132,7 @@ Result<bool> RecordCutter::FindGoodRecord() {
 // Copies the good records at the start of the window out.
 void RecordCutter::CutRun(Chunk& chunk) {
   broken_in_row_ = 0;
+  endless_in_row_ = 0;
   const std::string_view text = window_.text();
   int good = 0;
   size_t end = 0;  // of the run
@@ -154,8 +159,12 @@ Result<bool> RecordCutter::SkipBroken(const ScanResult& scan) {
   if (++broken_in_row_ > kMaxBrokenInRow)
     return GiveUp("too many broken records in a row: the rest is not read");
   const bool cut = scan.kind == ScanResult::Kind::kIncomplete;
-  LAMINA_ASSIGN(const size_t next,
-                FindNextStart(cut ? 1 : ResumeFrom(0, scan.end)));
+  size_t from = cut ? 1 : ResumeFrom(0, scan.end);
+  if (cut && ++endless_in_row_ > kMaxEndlessInRow) {
+    from = ResumeFrom(0, window_.text().size());
+    endless_in_row_ = 0;
+  }
+  LAMINA_ASSIGN(const size_t next, FindNextStart(from));
   if (next == std::string_view::npos)
     return GiveUp(cut ? "the last record is cut off" : kBroken);
   router_.Lost(kBroken, window_.offset(), next);

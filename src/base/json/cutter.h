@@ -77,6 +77,7 @@ class RecordCutter {
   size_t block_bytes_ = 0;
   bool careful_ = false;
   int broken_in_row_ = 0;
+  int endless_in_row_ = 0;
 };
 
 }  // namespace lamina::json

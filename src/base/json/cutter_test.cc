@@ -19,14 +19,17 @@ class Losses final : public Router {
   void Lost(std::string_view reason, uint64_t offset, uint64_t bytes) override {
     text += std::string(reason) + "@" + std::to_string(offset) + "+" +
             std::to_string(bytes) + ";";
+    ++count;
   }
   std::string text;
+  size_t count = 0;
 };
 
 struct Cut {
   std::string fast;     // of every chunk by the fast scan, then |
   std::string careful;  // the same by the careful one
   std::string lost;
+  size_t losses = 0;
   std::string rest;  // what the window holds in the end
   Place place = Place::kInside;
 };
@@ -49,6 +52,7 @@ Cut CutAll(const std::string& text, RecordCutter::Options options) {
     side += std::string(chunk.text) + "|";
   }
   out.lost = losses.text;
+  out.losses = losses.count;
   out.rest = window.text();
   out.place = cutter.place();
   return out;
@@ -102,6 +106,20 @@ TEST(RecordCutter, DropsARecordBeyondTheLimit) {
   const Cut cut = CutAll(text, {1000, 8000});
   EXPECT_EQ(cut.fast + cut.careful, "{\"b\":2},\n{\"c\":3}|");
   EXPECT_TRUE(cut.lost.starts_with("a record cannot be read@0+")) << cut.lost;
+}
+
+// Records inside one that does not end are tried only so often, since each try
+// looks through all of the window.
+TEST(RecordCutter, GivesUpNestedRecordsThatDoNotEnd) {
+  std::string nested;
+  for (int depth = 0; depth < 450; ++depth) nested += "{\"a\":[";
+  const std::string open = nested + std::string(20000, '1');
+  const Cut last = CutAll(open, {1000, 100000});
+  EXPECT_LE(last.losses, 20u);
+  EXPECT_EQ(last.place, Place::kInputEnded);
+  const Cut cut = CutAll(open + "\n{\"b\":2},\n{\"c\":3}]", {1000, 8000});
+  EXPECT_EQ(cut.fast + cut.careful, "{\"b\":2},\n{\"c\":3}|");
+  EXPECT_LE(cut.losses, 20u);
 }
 
 // Counts what was read of an input.

@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kBlock = size_t{256} << 10;
 constexpr size_t kMaxCapture = size_t{64} << 20;
+// A key with its quotes and what stands in front of its colon.
+constexpr size_t kMaxKey = size_t{128} << 10;
 
 std::string Printable(char c) {
   return "'" + EscapeTerminal(std::string_view(&c, 1)) + "'";
@@ -168,7 +170,7 @@ Result<Document::Step> Document::EnterMember() {
 Result<std::optional<std::string>> Document::ReadKey() {
   size_t want = 256;
   while (window_.text().front() == '"') {
-    const std::string_view text = window_.text();
+    const std::string_view text = window_.text().substr(0, kMaxKey);
     const ScanResult key = ScanValue(text, 0);
     if (key.kind != ScanResult::Kind::kIncomplete) {
       const size_t colon = SkipSpace(text, key.end);
@@ -179,9 +181,10 @@ Result<std::optional<std::string>> Document::ReadKey() {
         return decoded;
       }
     }
+    if (text.size() == kMaxKey) break;
     LAMINA_ASSIGN(const bool more, window_.Fill(want));
     if (!more) break;
-    want = std::min(want * 2, kBlock);
+    want *= 2;
   }
   return std::nullopt;
 }

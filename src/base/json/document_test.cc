@@ -119,5 +119,31 @@ TEST(Document, RefusesNestingWithoutEnd) {
   EXPECT_EQ(Walk(text), "doc:6000: the document is nested too deeply\n");
 }
 
+// A key without end is known to be one after 128 KiB; each further block would
+// have it looked through once more.
+TEST(Document, GivesUpAKeyWithoutEnd) {
+  const std::string limit(size_t{64} << 10, 'k');
+  EXPECT_EQ(Walk("{\"in" + limit.substr(2) + "\": {\"records\": []}}"),
+            "records@65554\n");
+  EXPECT_EQ(Walk("{\"" + limit + limit + "\": 1, \"records\": []}"),
+            "lost@1 part of the document outside the records is broken\n"
+            "records@131092\n");
+
+  class Deaf final : public Router {
+    Action Route(Path, char) override { return Action::kDescend; }
+    void Captured(Path, std::string_view, uint64_t) override {}
+    void Lost(std::string_view, uint64_t, uint64_t) override {}
+  };
+  for (const std::string& text :
+       {"{\"" + std::string(size_t{4} << 20, 'k'),
+        "{\"k\"" + std::string(size_t{4} << 20, ' ')}) {
+    Deaf router;
+    const auto source = OpenMemory("doc", text);
+    ByteWindow window(source->get());
+    EXPECT_FALSE(Document(&window, &router).NextArray().has_value());
+    EXPECT_LE((*source)->stored_position(), size_t{1} << 20);
+  }
+}
+
 }  // namespace
 }  // namespace lamina::json
