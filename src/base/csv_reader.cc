@@ -28,77 +28,79 @@ int CsvReader::Peek() {
   return static_cast<unsigned char>(buffer_[pos_]);
 }
 
-int CsvReader::Get() {
-  const int c = Peek();
-  if (c != kEnd) {
-    ++pos_;
-    ++offset_;
+template <class Ends>
+std::string_view CsvReader::Run(Ends ends) const {
+  const char* const begin = buffer_.data() + pos_;
+  const char* const end = buffer_.data() + end_;
+  const char* at = begin;
+  while (at < end && !ends(*at)) ++at;
+  return {begin, static_cast<size_t>(at - begin)};
+}
+
+void CsvReader::Add(std::string_view text, bool kept) {
+  const size_t room = kMaxRowBytes - row_.size();
+  damaged_ = damaged_ || !kept || text.size() > room;
+  if (kept) row_ += text.substr(0, room);
+}
+
+// Behind the opening quote; ends behind the closing one.
+void CsvReader::ReadQuoted(bool kept) {
+  while (Peek() != kEnd) {
+    const std::string_view run = Run([](char c) { return c == '"'; });
+    Add(run, kept);
+    Skip(run.size());
+    if (pos_ == end_) continue;
+    Skip(1);
+    if (Peek() != '"') return;
+    Add("\"", kept);
+    Skip(1);
   }
-  return c;
+  damaged_ = true;
+}
+
+// False for the last field of the row.
+bool CsvReader::ReadField() {
+  const bool kept = ends_.size() < kMaxFields;
+  damaged_ = damaged_ || !kept;
+  if (Peek() == '"') {
+    Skip(1);
+    ReadQuoted(kept);
+  }
+  // The rest of the field; all of it when it has no quotes.
+  bool more = false;
+  while (Peek() != kEnd) {
+    const std::string_view run =
+        Run([](char c) { return c == ',' || c == '\n' || c == '\r'; });
+    Add(run, kept);
+    Skip(run.size());
+    if (pos_ == end_) continue;
+    const char stop = buffer_[pos_];
+    Skip(1);
+    more = stop == ',';
+    if (stop != '\r') break;
+  }
+  if (kept) ends_.push_back(row_.size());
+  return more;
 }
 
 Result<bool> CsvReader::Next() {
-  while (true) {
-    // Empty lines.
-    int c = Peek();
-    while (c == '\n' || c == '\r') {
-      Get();
-      c = Peek();
+  row_.clear();
+  ends_.clear();
+  fields_.clear();
+  // Empty lines.
+  while (Peek() == '\n' || Peek() == '\r') Skip(1);
+  row_offset_ = offset_;
+  if (Peek() != kEnd) {
+    while (ReadField()) {
     }
-    if (c == kEnd) {
-      if (error_) return Fail(*error_);
-      return false;
-    }
-    row_offset_ = offset_;
-    count_ = 0;
-    size_t size = 0;
-    bool more = true;
-    while (more) {
-      if (count_ == kMaxFields) {
-        damaged_ = true;
-        --count_;
-      }
-      if (count_ == fields_.size()) fields_.emplace_back();
-      std::string& field = fields_[count_++];
-      field.clear();
-      const auto add = [&](int byte) {
-        if (++size <= kMaxRowBytes) {
-          field += static_cast<char>(byte);
-        } else {
-          damaged_ = true;
-        }
-      };
-      if (Peek() == '"') {
-        Get();
-        while (true) {
-          const int byte = Get();
-          if (byte == kEnd) {
-            damaged_ = true;
-            break;
-          }
-          if (byte != '"') {
-            add(byte);
-          } else if (Peek() == '"') {
-            add(Get());
-          } else {
-            break;
-          }
-        }
-      }
-      // The rest of the field; all of it when it has no quotes.
-      while (true) {
-        const int byte = Get();
-        if (byte == ',') break;
-        if (byte == '\n' || byte == kEnd) {
-          more = false;
-          break;
-        }
-        if (byte != '\r') add(byte);
-      }
-    }
-    if (error_) return Fail(*error_);
-    return true;
   }
+  if (error_) return Fail(*error_);
+  size_t begin = 0;
+  for (const size_t end : ends_) {
+    fields_.push_back(std::string_view(row_).substr(begin, end - begin));
+    begin = end;
+  }
+  return !fields_.empty();
 }
 
 }  // namespace lamina

@@ -26,14 +26,14 @@ class CsvReader {
   // does.
   Result<bool> Next();
 
-  const std::vector<std::string>& fields() const { return fields_; }
+  // Of the row, valid until the next call.
+  const std::vector<std::string_view>& fields() const { return fields_; }
   // Field `index`, empty when the row is shorter.
   std::string_view Field(int index) const {
-    return index >= 0 && static_cast<size_t>(index) < count_
-               ? std::string_view(fields_[static_cast<size_t>(index)])
+    return index >= 0 && static_cast<size_t>(index) < fields_.size()
+               ? fields_[static_cast<size_t>(index)]
                : std::string_view();
   }
-  size_t count() const { return count_; }
   // Of the first byte of the row.
   uint64_t offset() const { return row_offset_; }
   uint64_t bytes() const { return offset_; }
@@ -42,10 +42,19 @@ class CsvReader {
   const ByteSource& source() const { return *source_; }
 
  private:
-  // The next byte, -1 at the end, -2 when reading fails.
-  int Get();
+  // The next byte, -1 at the end and when reading fails.
   int Peek();
   bool Fill();
+  void Skip(size_t bytes) {
+    pos_ += bytes;
+    offset_ += bytes;
+  }
+  // What is in the buffer up to the first byte that `ends`.
+  template <class Ends>
+  std::string_view Run(Ends ends) const;
+  bool ReadField();
+  void ReadQuoted(bool kept);
+  void Add(std::string_view text, bool kept);
 
   std::unique_ptr<ByteSource> source_;
   std::vector<char> buffer_;
@@ -53,8 +62,9 @@ class CsvReader {
   size_t end_ = 0;
   uint64_t offset_ = 0;
   uint64_t row_offset_ = 0;
-  std::vector<std::string> fields_;  // reused; count_ of them are valid
-  size_t count_ = 0;
+  std::string row_;           // the fields, one behind the other
+  std::vector<size_t> ends_;  // of the fields in row_
+  std::vector<std::string_view> fields_;
   bool damaged_ = false;
   std::optional<Error> error_;
 };

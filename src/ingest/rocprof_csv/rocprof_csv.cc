@@ -33,9 +33,7 @@ class Sheet {
   Status Open() {
     LAMINA_ASSIGN(const bool any, reader_.Next());
     if (any) {
-      header_.assign(
-          reader_.fields().begin(),
-          reader_.fields().begin() + static_cast<ptrdiff_t>(reader_.count()));
+      header_.assign(reader_.fields().begin(), reader_.fields().end());
       // A mark of UTF-8 that editors leave.
       if (header_[0].starts_with("\xEF\xBB\xBF")) header_[0].erase(0, 3);
     }
