@@ -34,6 +34,7 @@ struct Options {
   bool split_half_layers = false;
   bool show_layers = false;
   bool verbose = false;
+  bool variants = false;
   std::string explain;
   std::string perfetto;
 };
@@ -194,6 +195,7 @@ Result<analysis::layers::Options> Settings(const Options& options,
   if (options.stage != "all") layers.stage = options.stage;
   if (common.top > 0) layers.debug_kernels = common.top;
   layers.names = options.verbose;
+  layers.variants = options.variants;
   return layers;
 }
 
@@ -297,6 +299,9 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--layer", options->layer,
                  "List the kernels of these layers of the first pass: 3, 0-2 "
                  "or 1,5-7");
+  app.add_flag("--variants", options->variants,
+               "Kinds of layers kernel by kernel, equal kernels in the same "
+               "place");
   app.add_option("--debug-layers", options->debug_layers,
                  "Votes and longest kernels of these layers of the first pass, "
                  "with the rules that decided");

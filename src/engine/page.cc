@@ -8,6 +8,7 @@
 #include <set>
 
 #include "analysis/layers/layers.h"
+#include "analysis/layers/variants.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "engine/page_events.h"
@@ -93,6 +94,10 @@ Status WritePage(Session& session, Document document,
       analysis::layers::FindLayers(*context, *rules, layer_options);
   document.result.Append(
       analysis::layers::LayerTables(*context, *rules, layers, layer_options));
+  analysis::layers::VariantKernels variants =
+      analysis::layers::FindVariantKernels(
+          {*context, *rules, layers, layer_options});
+  document.result.tables.push_back(std::move(variants.table));
 
   const Table* launchers = document.result.Find("launchers");
   const bool without_launchers =
@@ -104,7 +109,9 @@ Status WritePage(Session& session, Document document,
   }
 
   const trace::Trace& trace = session.trace();
-  const std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
+  std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
+  for (DeviceRow& row : rows)
+    row.place = variants.row_of[trace.slices.detail[row.slice.value]];
   const auto thin = ThinOut(trace, rows, document, options.max_events);
   if (thin) {
     document.result.notes.push_back(

@@ -24,11 +24,12 @@ struct DeviceRow {
   uint32_t layer = 0;
   uint32_t pass = 0;
   uint32_t step = 0;
-  uint32_t call = 0;  // of its op, from 1; 0: of none
+  uint32_t call = 0;   // of its op, from 1; 0: of none
+  uint32_t place = 0;  // row + 1 of variant_kernels
   trace::SliceId slice;
 };
 
-// Lane by lane, by start. `document` is the one of the page.
+// Lane by lane, by start, without places. `document` is the one of the page.
 std::vector<DeviceRow> DeviceRows(const analysis::Context& context,
                                   const analysis::layers::LayerModel& layers,
                                   const Document& document);

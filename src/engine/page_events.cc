@@ -56,6 +56,7 @@ render::Block DeviceBlock(const Context& context,
       true);
   AddColumn(
       block, "call", rows, [](auto& row) { return row.call; }, true);
+  AddColumn(block, "place", rows, [](auto& row) { return row.place; });
   if (!stacks.empty()) {
     AddColumn(
         block, "stack", rows,

@@ -62,6 +62,7 @@ struct Options {
   std::vector<uint32_t> debug;
   size_t debug_kernels = 10;  // per layer
   bool names = false;         // the rules that decide about frequent names
+  bool variants = false;      // kinds of layers kernel by kernel
 
   bool Wants(std::string_view of_row) const {
     return stage.empty() || of_row == stage;

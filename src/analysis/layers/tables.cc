@@ -13,6 +13,7 @@
 #include "analysis/layers/lanes.h"
 #include "analysis/layers/layer_sums.h"
 #include "analysis/layers/schemas.h"
+#include "analysis/layers/variants.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 
@@ -63,6 +64,8 @@ class Tables {
       result.tables.push_back(LayerDebug(details));
     }
     if (options_.names) result.tables.push_back(NameRuleTable(details));
+    if (options_.variants)
+      result.tables.push_back(FindVariantKernels(details).table);
     result.tables.push_back(Layers());
     result.tables.push_back(StageTable(details, labels_, total_ns_));
     result.tables.push_back(OrphanTable(details, total_ns_));
@@ -312,8 +315,8 @@ AnalysisInfo Info() {
   return {"layers", "Forward passes and the layers in them.",
           [] {
             std::vector<Schema> schemas = {
-                PassSchema(),  StackSchema(),  TypeSchema(), LayerSchema(),
-                StageSchema(), OrphanSchema(), CheckSchema()};
+                PassSchema(),  StackSchema(),  TypeSchema(),  LayerSchema(),
+                StageSchema(), OrphanSchema(), CheckSchema(), VariantSchema()};
             for (Schema& schema : DetailSchemas())
               schemas.push_back(std::move(schema));
             return schemas;

@@ -115,7 +115,9 @@ export class Filter {
     const device = this.model.device;
     if (sums) return sums;
     sums = { time: new Float64Array(size), count: new Uint32Array(size) };
-    if (this.model.thinned?.dropped.includes(column)) {
+    // Merged events are in no place of their layer.
+    if (this.model.thinned?.dropped.includes(column) ||
+        (column === "place" && device?.merged)) {
       this.addTable(kRowTables[column as RowColumn], sums);
     } else if (device) {
       const values = device[column];

@@ -14,6 +14,7 @@ export interface LayerBar {
   kernelTime: number;     // ns of all its events
   wall: number;
   exact: boolean;
+  partial: boolean;       // cut by the recording
 }
 
 export interface Stack {
@@ -67,7 +68,8 @@ export function stacksOf(model: Model, times: Float64Array, groups: number,
     let bar = bars.get(layer);
     if (!bar) {
       bar = { layer, rows: [], uids: [], time: 0, kernelTime: 0, wall: 0,
-              byGroup: new Float64Array(groups), exact: true };
+              byGroup: new Float64Array(groups), exact: true,
+              partial: false };
       bars.set(layer, bar);
     }
     bar.rows.push(row);
@@ -75,6 +77,7 @@ export function stacksOf(model: Model, times: Float64Array, groups: number,
     bar.kernelTime += table.num(row, "kernel_time_us");
     bar.wall += table.num(row, "wall_us");
     bar.exact &&= table.at(row, "exact") === 1;
+    bar.partial ||= table.at(row, "partial") === 1;
     for (let g = 0; g < groups; ++g) {
       const ns = times[(row + 1) * groups + g]!;
       bar.byGroup[g]! += ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One stacked bar per layer, with the median as a line. Dashed: not equal to
-// its neighbours kernel by kernel. A dot on top: it took more than a tenth
+// One stacked bar per layer, with the median as a line. Dashed: cut by the
+// recording, or not equal to its neighbours kernel by kernel. A dot on top: it took more than a tenth
 // longer on the clock than its kernels did.
 
 import type { LayerBar, Stack } from "../data/layers";
@@ -29,6 +29,7 @@ export function barWords(stack: Stack, bar: LayerBar): string {
     `${ratio.toFixed(2)} \u00d7 median` +
     (bar.wall > bar.kernelTime * kWallSlack
       ? `, ${time(bar.wall)} on the clock` : "") +
+    (bar.partial ? ", cut by the recording" : "") +
     (bar.exact ? "" : ", not equal to its neighbours");
 }
 
@@ -66,7 +67,7 @@ export function drawBars(stack: Stack, options: BarOptions): SVGElement {
     // Something to hit for a layer without time in the filter.
     parts.push(svg("rect", { x, width: wide, y: y(at), height:
       Math.max(6, tall * at / top), fill: "transparent",
-      stroke: bar.exact ? "none" : "var(--text)",
+      stroke: bar.exact && !bar.partial ? "none" : "var(--text)",
       "stroke-dasharray": "3 2" }));
     if (bar.wall > bar.kernelTime * kWallSlack) {
       parts.push(svg("circle", { cx: x + wide / 2, cy: Math.max(4, y(at) - 4),

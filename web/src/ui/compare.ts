@@ -5,6 +5,7 @@
 
 import { kRowTables, type RowColumn, type Table } from "../data/model";
 import type { App, Patch } from "./app";
+import { h } from "./dom";
 import { clean, time } from "./format";
 
 // The timeline with nothing but the events that a row counts, of all traces
@@ -24,6 +25,16 @@ export function countsEvents(app: App, table: string): boolean {
   const columns = app.model.manifest.blocks
     .find((b) => b.name === "device")?.columns ?? [];
   return columns.some((c) => kRowTables[c.name as RowColumn] === table);
+}
+
+// Blue is less, orange is more, with arrow and sign.
+export function deltaText(ns: number): string {
+  return ns === 0 ? "0" : (ns > 0 ? "\u25b2 +" : "\u25bc \u2212") +
+    time(Math.abs(ns));
+}
+export function deltaCell(ns: number): HTMLElement {
+  return h("b", { class: ns > 0 ? "more" : ns < 0 ? "less" : "" },
+           deltaText(ns));
 }
 
 // As the profilers call copies and fills.

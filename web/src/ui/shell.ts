@@ -13,7 +13,7 @@ import { SearchBox } from "./search";
 
 // What chips and their texts read.
 const kChipTables = ["device", "kernels", "op_efficiency", "modules", "layers",
-  "passes", "steps", "#frames", "diff_ops", "diff_kernels", "diff_by", "diff_causes",
+  "passes", "steps", "variant_kernels", "#frames", "diff_ops", "diff_kernels", "diff_by", "diff_causes",
   "collectives"];
 const kEssential = ["kernels", "trace_health"];
 

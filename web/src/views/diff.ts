@@ -7,7 +7,8 @@
 import type { Table } from "../data/model";
 import type { App, View } from "../ui/app";
 import { h } from "../ui/dom";
-import { countsEvents, rowEvents } from "../ui/compare";
+import { countsEvents, deltaCell, deltaText, rowEvents } from
+  "../ui/compare";
 import { clean, count, percent, shapes, tableCsv, time } from "../ui/format";
 import { textFilter } from "../ui/inputs";
 import { drawNotes, drawVerdicts } from "../ui/notes";
@@ -98,16 +99,6 @@ function bar(ns: number, most: number, side: "a" | "b"): HTMLElement {
   const mark = h("span", { class: "sidebar " + side, "aria-hidden": "true" });
   mark.style.width = Math.max(ns > 0 ? 1 : 0, 110 * ns / most) + "px";
   return mark;
-}
-
-export function deltaText(ns: number): string {
-  return ns === 0 ? "0" : (ns > 0 ? "\u25b2 +" : "\u25bc \u2212") +
-    time(Math.abs(ns));
-}
-
-function deltaCell(ns: number): HTMLElement {
-  return h("b", { class: ns > 0 ? "more" : ns < 0 ? "less" : "" },
-           deltaText(ns));
 }
 
 // A number as a link to the events of its row in A, in B or in both; plain

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers: one bar per layer of each stack, by pass; two chosen layers are
-// compared kernel by kernel.
+// Layers: one bar per layer of each stack, by pass; two kinds of layers, or two
+// chosen ones, stand beside each other kernel by kernel.
 
 import { groupIndex } from "../data/groups";
 import { layerGroupTimes, stacksOf, type LayerBar, type Stack } from
@@ -13,10 +13,11 @@ import type { App, View } from "../ui/app";
 import { drawLegend } from "../ui/chips";
 import { kGroups } from "../ui/colors";
 import { h } from "../ui/dom";
-import { nameIds, showEvent } from "../ui/events";
 import { clean, count, time } from "../ui/format";
+import { kindSection, layerSection, type Section } from "../ui/layerpairs";
 import { drawRows } from "../ui/rows";
-import { drawTable } from "../ui/table";
+
+let sections: Section[] = [];
 
 function passSelect(app: App, passes: Table | null): HTMLElement | null {
   if (!passes || passes.rows < 2) return null;
@@ -24,8 +25,10 @@ function passSelect(app: App, passes: Table | null): HTMLElement | null {
     change: () => app.go(app.withOption("layers.pass", select.value)) });
   select.append(h("option", { value: "" }, `all ${passes.rows} passes`));
   for (let row = 0; row < Math.min(passes.rows, 2000); ++row) {
+    const evidence = passes.str(row, "stage_evidence").replace(/^-$/, "");
     const parts = [`pass ${passes.str(row, "pass")}`,
-      passes.str(row, "stage").replace(/^none$/, ""),
+      passes.str(row, "stage").replace(/^none$/, "") +
+        (evidence ? ` (${clean(evidence, 20)})` : ""),
       passes.at(row, "batch") === null ? ""
         : `${passes.str(row, "batch")} requests`,
       time(passes.num(row, "kernel_time_us"))];
@@ -33,6 +36,16 @@ function passSelect(app: App, passes: Table | null): HTMLElement | null {
                     parts.filter((p) => p !== "").join(", ")));
   }
   select.value = app.option("layers.pass");
+  return select;
+}
+
+// Bars from the first layer to the last, or from the longest to the shortest.
+function orderSelect(app: App): HTMLElement {
+  const select = h("select", { "aria-label": "Order", "data-k": "layers.order",
+    change: () => app.go(app.withOption("layers.order", select.value)) },
+    h("option", { value: "" }, "by index"),
+    h("option", { value: "time" }, "by time"));
+  select.value = app.option("layers.order") === "time" ? "time" : "";
   return select;
 }
 
@@ -66,6 +79,8 @@ function chipsFor(app: App, bar: LayerBar) {
 function drawStacks(app: App, box: HTMLElement): void {
   const any = app.state.chips.some((c) => c.kind === "layer");
   for (const stack of currentStacks(app)) {
+    if (app.option("layers.order") === "time")
+      stack.bars.sort((a, b) => b.time - a.time || a.layer - b.layer);
     const picture = drawBars(stack, {
       width: Math.max(300, box.clientWidth),
       href: (bar) => app.href({ chips: chipsFor(app, bar) }),
@@ -81,66 +96,6 @@ function drawStacks(app: App, box: HTMLElement): void {
     box.append(h("p", { class: "empty" }, "No layer holds matching work."));
 }
 
-// Two chosen layers of one pass, kernel by kernel in order of start.
-function comparison(app: App): HTMLElement | null {
-  const { model } = app;
-  const table = model.table("layers")!;
-  const device = model.device!;
-  const pass = app.option("layers.pass") ||
-    (model.table("passes")?.str(0, "pass") ?? "");
-  const chosen = app.state.chips.find((c) => c.kind === "layer" && !c.not)
-    ?.values ?? [];
-  const rows: number[] = [];
-  for (let row = 0; row < table.rows; ++row) {
-    if (chosen.includes(table.str(row, "first_uid")) &&
-        table.str(row, "pass") === pass)
-      rows.push(row);
-  }
-  // Single events of a layer may not be in the page.
-  if (rows.length !== 2 || device.merged) return null;
-  const eventsOf = (row: number) => {
-    const list: number[] = [];
-    for (let i = 0; i < device.count; ++i)
-      if (device.layer[i] === row + 1) list.push(i);
-    return list.sort((a, b) => device.start[a]! - device.start[b]! || a - b);
-  };
-  const [a, b] = [eventsOf(rows[0]!), eventsOf(rows[1]!)];
-  const names = nameIds(app);
-  const title = (row: number) => `${clean(table.str(row, "stack"), 40)} ` +
-    table.str(row, "layer");
-  const length = (row: number | undefined) =>
-    row === undefined ? null : device.dur[row]!;
-  const cell = (row: number | undefined) => row === undefined ? ""
-    : app.link(time(device.dur[row]!), showEvent(app, device.uid[row]!));
-  const nameOf = (row: number | undefined) => row === undefined ? ""
-    : clean(model.text(names(row)), 300);
-  const at = Array.from({ length: Math.max(a.length, b.length) }, (_, i) => i);
-  const delta = (i: number) => (length(a[i]) === null || length(b[i]) === null)
-    ? null : length(b[i])! - length(a[i])!;
-  return h("section", {},
-    h("h2", {}, `${title(rows[0]!)} and ${title(rows[1]!)} of pass ${pass}, ` +
-      "kernel by kernel"),
-    drawTable<number>(app, {
-      id: "compare", caption: "Two layers kernel by kernel", rows: at,
-      sort: "", note: a.length === b.length ? ""
-        : `${a.length} and ${b.length} kernels.`,
-      columns: [
-        { key: "at", title: "position", numeric: true, value: (i) => i },
-        { key: "kernel", title: "kernel", wide: true,
-          value: (i) => nameOf(a[i] ?? b[i]) },
-        { key: "same", title: "same", value: (i) =>
-          nameOf(a[i]) === nameOf(b[i]) ? "" : nameOf(b[i]) || "missing" },
-        { key: "first", title: title(rows[0]!), numeric: true,
-          value: (i) => length(a[i]), cell: (i) => cell(a[i]) },
-        { key: "second", title: title(rows[1]!), numeric: true,
-          value: (i) => length(b[i]), cell: (i) => cell(b[i]) },
-        { key: "delta", title: "difference", numeric: true, value: delta,
-          text: (i) => delta(i) === null ? "" : (delta(i)! > 0 ? "+" : "") +
-            time(delta(i)!) },
-      ],
-    }));
-}
-
 export const layersView: View = {
   id: "layers",
   title: "Layers",
@@ -148,7 +103,8 @@ export const layersView: View = {
   missing: (model) => model.hasTable("layers") && model.hasEvents ? null
     : "No repeat of at least three equal parts was found on the device.",
   needs: () => ["layers", "passes", "layer_types", "layer_stacks", "device",
-                "kernels", "orphans", "stage_kernel_type"],
+                "kernels", "orphans", "stage_kernel_type", "layer_check",
+                "variant_kernels"],
   draw(app, root) {
     const table = app.model.table("layers")!;
     const pass = app.option("layers.pass");
@@ -156,20 +112,21 @@ export const layersView: View = {
     for (let row = 0; row < table.rows; ++row)
       if (pass === "" || table.str(row, "pass") === pass) rows.push(row);
     root.append(drawLegend(app), h("div", { class: "tools" },
-      passSelect(app, app.model.table("passes")),
+      passSelect(app, app.model.table("passes")), orderSelect(app),
       h("span", { class: "muted" }, "Click layers to filter every view; two " +
         "layers are compared kernel by kernel. The line is the median, a dot " +
-        "marks a layer that waits, a dashed frame one unlike its " +
-        "neighbours.")), h("div", { class: "stacks" }));
-    const pair = comparison(app);
-    if (pair) root.append(pair);
+        "marks a layer that waits, a dashed frame one that the recording cut " +
+        "or that is unlike its neighbours.")), h("div", { class: "stacks" }));
+    sections = [layerSection(app), kindSection(app)].filter((s) => s !== null);
+    root.append(...sections.map(({ element }) => element));
     root.append(h("h2", {}, "Layers"), drawRows(app, table, { id: "layers",
       rows, all: true, note: "Of the whole trace.", cells: {
         layer: (row) => app.link(table.str(row, "layer"), { chips:
-          app.only("layer", table.str(row, "first_uid")) }) } }));
+          app.toggle("layer", table.str(row, "first_uid")) }) } }));
     for (const [name, title] of [["layer_types", "Kinds of layers"],
         ["layer_stacks", "Stacks"], ["stage_kernel_type", "By stage and part"],
-        ["passes", "Passes"]] as const) {
+        ["passes", "Passes"], ["layer_check", "By modules and by repeats"]] as
+        const) {
       const more = app.model.table(name);
       if (!more || more.rows === 0) continue;
       root.append(h("h2", {}, title), drawRows(app, more,
@@ -185,5 +142,6 @@ export const layersView: View = {
   mounted(app, root) {
     const box = root.querySelector<HTMLElement>(".stacks");
     if (box) drawStacks(app, box);
+    for (const section of sections) section.mount();
   },
 };
