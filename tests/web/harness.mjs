@@ -14,7 +14,9 @@ export const lamina = resolve(process.argv[2]);
 export const root = resolve(import.meta.dirname ??
   dirname(new URL(import.meta.url).pathname), "../..");
 const require = createRequire(join(dirname(lamina), "web", "package.json"));
-const { chromium } = require("playwright-core");
+const { chromium, firefox } = require("playwright-core");
+// A file of an installed package.
+export const fromPackages = (name) => require.resolve(name);
 
 export const folder = mkdtempSync(join(tmpdir(), "lamina_page_"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -38,15 +40,18 @@ export function run(...args) {
 }
 
 const made = new Map();
-// The page of a trace, made once.
-export function pageOf(trace, ...args) {
-  const key = [trace, ...args].join(" ");
+// The page that a command writes, made once.
+export function written(...args) {
+  const key = args.join(" ");
   if (!made.has(key)) {
     const out = join(folder, `page${made.size}.html`);
-    run("report", trace, "--format", "html", "-o", out, ...args);
+    run(...args, "-o", out);
     made.set(key, out);
   }
   return made.get(key);
+}
+export function pageOf(trace, ...args) {
+  return written("report", trace, "--format", "html", ...args);
 }
 
 // Tables of the same run as CSV: {name: [{column: text}]}.
@@ -93,12 +98,19 @@ let browser;
 let contexts = [];
 export const problems = [];
 
-export async function open(file, options = {}) {
-  if (!browser?.isConnected()) {
-    browser = await chromium.launch({ timeout: kWaitMs,
-      executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
-      args: ["--no-sandbox", "--disable-gpu"] });
+function launch() {
+  // Over WebDriver BiDi, which the Firefox of a distribution speaks.
+  if (process.env.LAMINA_FIREFOX) {
+    return firefox.launch({ timeout: kWaitMs, channel: "moz-firefox",
+                            executablePath: process.env.LAMINA_FIREFOX });
   }
+  return chromium.launch({ timeout: kWaitMs,
+    executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu"] });
+}
+
+export async function open(file, options = {}) {
+  if (!browser?.isConnected()) browser = await launch();
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1280, height: options.height ?? 860 },
     colorScheme: options.theme ?? "light",

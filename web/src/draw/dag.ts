@@ -145,9 +145,9 @@ function drawBox({ graph, boxes, placed }: DagPicture, at: number,
   return svg("a", { href: options.href(box), "data-node": node.id,
     "data-part": box.isPart ? String(box.node) : undefined,
     "data-k": "node." + node.id.slice(0, 100),
-    class: `node ${state}${fresh ? " new" : ""}${box.isPart ? " part" : ""}`,
-    "aria-label": text.join(", ") + (fresh ? ", new" : "") },
-    svg("title", {}, clean(`${node.id}: ${node.op} ${node.shape}`, 400)),
+    class: `node ${state}${fresh ? " new" : ""}${box.isPart ? " part" : ""}` },
+    svg("title", {}, (fresh ? "new: " : "") + (box.isPart ? text.join(", ")
+      : [clean(`${node.id}: ${node.op}`, 400), ...text.slice(1)].join(", "))),
     svg("rect", { class: "box", x, y, width, height, rx: 4,
       "stroke-dasharray": node.external || node.secondStream ? "4 3"
         : "none" }),

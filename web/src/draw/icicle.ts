@@ -72,8 +72,9 @@ export function drawIcicle(root: ModuleNode, options: IcicleOptions):
 
 function box(node: ModuleNode, x: number, y: number, wide: number,
              options: IcicleOptions): SVGElement {
-  const words = `${labelOf(node)}: ${time(node.time)}, ` +
-    percent(node.time, options.total);
+  // Names the box, so it begins with what stands in it.
+  const words = `${labelOf(node)}  ${percent(node.time, options.total)}: ` +
+    time(node.time);
   const href = options.href(node);
   const parts: SVGElement[] = [svg("title", {}, words), svg("rect", {
     x, y, width: Math.max(0.3, wide - 0.7), height: kRow - 2,
@@ -97,5 +98,5 @@ function box(node: ModuleNode, x: number, y: number, wide: number,
   }
   return href === null ? svg("g", {}, ...parts)
     : svg("a", { href, "data-k": "box." + node.key.slice(-120),
-                 "data-box": node.key, "aria-label": words }, ...parts);
+                 "data-box": node.key }, ...parts);
 }

@@ -15,6 +15,7 @@ import { drawRows } from "../ui/rows";
 
 const kMostOpportunities = 6;
 const kLowRoof = 40;  // percent
+const kLeastTarget = 24;  // px
 
 function timelineValue(app: App, type: string, column = "time_us"): number {
   const table = app.model.table("gpu_timeline");
@@ -85,20 +86,21 @@ function lowShare(ops: Table | null): string {
   return low > all / 2000 ? percent(low, all) : "";
 }
 
-export function familyBar(app: App): HTMLElement {
+// Parts of a bar that is so wide. Those too narrow to hit are no links: the
+// legend below has all families.
+function familyParts(app: App, pixels: number): HTMLElement[] {
   const groups = groupTimes(app.model);
   const total = groups.reduce((sum, g) => sum + g.time, 0);
-  const bar = h("div", { class: "bar" });
-  for (const { group, time: ns } of groups) {
+  return groups.map(({ group, time: ns }) => {
     const words = `${group}: ${time(ns)}, ${percent(ns, total)}`;
-    const part = app.link("", { view: "kernels",
-      chips: app.only("fam", group) }, { "aria-label": words, title: words,
-                                         "data-group": group });
+    const part = pixels * ns / total < kLeastTarget
+      ? h("span", { title: words })
+      : app.link("", { view: "kernels", chips: app.only("fam", group) },
+                 { "aria-label": words, title: words });
     part.style.width = 100 * ns / total + "%";
     part.style.background = groupColor(group);
-    bar.append(part);
-  }
-  return bar;
+    return part;
+  });
 }
 
 function notFiltered(app: App): Node | null {
@@ -134,8 +136,8 @@ export const overviewView: View = {
     if (rest) root.append(rest);
     root.append(cards(app));
     if (groupTimes(app.model).length > 0) {
-      root.append(h("h2", {}, "Kernel time by family"), familyBar(app),
-                  drawLegend(app));
+      root.append(h("h2", {}, "Kernel time by family"),
+                  h("div", { class: "bar" }), drawLegend(app));
     }
     const opportunities = notes.filter((n) => n.severity === "opportunity")
       .sort((a, b) => (b.worth_ns ?? 0) - (a.worth_ns ?? 0));
@@ -161,5 +163,9 @@ export const overviewView: View = {
                    drawRows(app, perDevice, { id: "gputime" })));
     }
     root.append(two);
+  },
+  mounted(app, root) {
+    const bar = root.querySelector<HTMLElement>(".bar");
+    bar?.append(...familyParts(app, bar.clientWidth));
   },
 };
