@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstring>
 #include <simdjson.h>
 
 namespace lamina {
@@ -328,6 +329,18 @@ size_t DisplayWidth(std::string_view text) {
 }
 
 bool IsValidUtf8(std::string_view text) {
+  // Most texts are short and plain, for which the call below takes longer.
+  constexpr uint64_t kHighBits = 0x8080808080808080;
+  uint64_t all = 0;
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, sizeof(word));
+    all |= word;
+  }
+  for (; i < text.size(); ++i)
+    all |= static_cast<uint64_t>(static_cast<unsigned char>(text[i]));
+  if ((all & kHighBits) == 0) return true;
   return simdjson::validate_utf8(text.data(), text.size());
 }
 

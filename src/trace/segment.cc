@@ -30,6 +30,14 @@ uint8_t LocalNames::InternCategory(StringId text) {
   return static_cast<uint8_t>(categories_.size() - 1);
 }
 
+uint8_t LocalNames::InternCategory(std::string_view text) {
+  // A few short texts: looking at them is faster than a hash.
+  for (size_t i = 0; i < categories_.size(); ++i) {
+    if (strings_[categories_[i]] == text) return static_cast<uint8_t>(i);
+  }
+  return InternCategory(Intern(text));
+}
+
 void Segment::Seal() {
   LocalNames& n = *names;
   for (size_t i = n.sent_strings_; i < n.strings_.size(); ++i)

@@ -27,6 +27,7 @@ class LocalNames {
   TrackId InternTrack(StringId pid, StringId tid);
   uint32_t InternConfig(const LaunchConfig& config);
   uint8_t InternCategory(StringId text);
+  uint8_t InternCategory(std::string_view text);
 
  private:
   friend class Segment;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/common/op_text.h"
 
+#include <array>
+
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/scan.h"
@@ -45,17 +47,36 @@ bool IsListOfSizes(std::string_view text) {
   return depth == 0;
 }
 
-}  // namespace
+// Where the fields behind the name begin; npos when there are none.
+size_t FieldsOf(std::string_view text) {
+  // The first of them that the text has counts, wherever it stands.
+  constexpr std::array<std::string_view, 3> kFields = {
+      ", seq = ", ", op_id = ", ", sizes = ["};
+  std::array<size_t, 3> found;
+  found.fill(std::string_view::npos);
+  // A text has many commas and few equals signs.
+  for (size_t at = text.find('='); at != std::string_view::npos;
+       at = text.find('=', at + 1)) {
+    for (size_t i = 0; i < kFields.size(); ++i) {
+      const size_t before = kFields[i].find('=');
+      if (found[i] == std::string_view::npos && at >= before &&
+          text.substr(at - before).starts_with(kFields[i]))
+        found[i] = at - before;
+    }
+  }
+  for (const size_t begin : found) {
+    if (begin != std::string_view::npos) return begin;
+  }
+  return std::string_view::npos;
+}
 
-bool ParseOpText(std::string_view text, OpText& op) {
+// All but the sizes; `rest` is the text that follows. False: no op.
+bool ParseHead(std::string_view text, OpText& op, std::string_view& rest) {
   op = OpText();
-  size_t end = text.find(", seq = ");
-  if (end == std::string_view::npos) end = text.find(", op_id = ");
-  if (end == std::string_view::npos) end = text.find(", sizes = [");
+  const size_t end = FieldsOf(text);
   op.name = text.substr(0, end);
   bool is_op = op.name.starts_with("aten::");
-  if (end == std::string_view::npos) return is_op;
-  std::string_view rest = text.substr(end);
+  rest = end == std::string_view::npos ? std::string_view() : text.substr(end);
   std::string_view value;
   if (TakeField(rest, ", seq = ", value))
     op.sequence = ParseInt(value).value_or(kNoInt);
@@ -63,40 +84,66 @@ bool ParseOpText(std::string_view text, OpText& op) {
     op.op_id = ParseInt(value).value_or(kNoInt);
     is_op = is_op || op.op_id != kNoInt;
   }
-  if (TakeField(rest, ", sizes = ", value) && IsListOfSizes(value))
-    op.sizes = value;
   // Some other text with commas in it.
   if (!is_op) op = OpText();
   return is_op;
 }
 
-void AddRange(trace::LocalNames& names, trace::Segment& segment,
-              int64_t start_ns, int64_t end_ns, trace::TrackId track,
-              std::string_view text, uint64_t offset) {
+std::string_view SizesIn(std::string_view rest) {
+  std::string_view value;
+  return TakeField(rest, ", sizes = ", value) && IsListOfSizes(value)
+             ? value
+             : std::string_view();
+}
+
+}  // namespace
+
+bool ParseOpText(std::string_view text, OpText& op) {
+  std::string_view rest;
+  if (!ParseHead(text, op, rest)) return false;
+  op.sizes = SizesIn(rest);
+  return true;
+}
+
+StringId RangeWriter::Sizes(std::string_view rest) {
+  if (rest.empty()) return {};
+  const auto it = sizes_.find(rest);
+  if (it != sizes_.end()) return it->second;
+  const std::string_view list = SizesIn(rest);
+  const StringId id =
+      list.empty() ? StringId() : names_.Intern(json::Canonical(list));
+  sizes_.emplace(rest, id);
+  return id;
+}
+
+void RangeWriter::Add(trace::Segment& segment, int64_t start_ns, int64_t end_ns,
+                      trace::TrackId track, std::string_view text,
+                      uint64_t offset) {
   std::string repaired;
   if (!IsValidUtf8(text)) {
     repaired = RepairUtf8(text);
     text = repaired;
   }
   OpText op;
-  if (!ParseOpText(text, op)) {
-    segment.AddSlice(start_ns, end_ns - start_ns, names.Intern(text),
+  std::string_view rest;
+  if (!ParseHead(text, op, rest)) {
+    segment.AddSlice(start_ns, end_ns - start_ns, names_.Intern(text),
                      trace::Kind::kAnnotation,
-                     names.InternCategory(names.Intern("user_annotation")),
-                     track, offset);
+                     names_.InternCategory("user_annotation"), track, offset);
     return;
   }
+  const StringId sizes = Sizes(rest);
   uint32_t detail = trace::kNoRow;
-  if (op.sequence != kNoInt || op.op_id != kNoInt || !op.sizes.empty()) {
+  if (op.sequence != kNoInt || op.op_id != kNoInt || sizes.valid()) {
     trace::OpArgs args;
     args.sequence = op.sequence;
     args.external_id = op.op_id;
-    if (!op.sizes.empty()) args.dims = names.Intern(json::Canonical(op.sizes));
+    args.dims = sizes;
     detail = segment.AddOp(args);
   }
-  segment.AddSlice(
-      start_ns, end_ns - start_ns, names.Intern(op.name), trace::Kind::kOp,
-      names.InternCategory(names.Intern("cpu_op")), track, offset, detail);
+  segment.AddSlice(start_ns, end_ns - start_ns, names_.Intern(op.name),
+                   trace::Kind::kOp, names_.InternCategory("cpu_op"), track,
+                   offset, detail);
 }
 
 }  // namespace lamina::ingest

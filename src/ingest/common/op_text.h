@@ -22,10 +22,22 @@ struct OpText {
 // False when the text is no op.
 bool ParseOpText(std::string_view text, OpText& op);
 
-// A range as the op that its text names, or as an annotation.
-void AddRange(trace::LocalNames& names, trace::Segment& segment,
-              int64_t start_ns, int64_t end_ns, trace::TrackId track,
-              std::string_view text,
-              uint64_t offset = trace::Diagnostics::kNoOffset);
+// Adds ranges to segments: as the op that the text names, or as an annotation.
+// One per thread that reads.
+class RangeWriter {
+ public:
+  explicit RangeWriter(trace::LocalNames* names) : names_(*names) {}
+
+  void Add(trace::Segment& segment, int64_t start_ns, int64_t end_ns,
+           trace::TrackId track, std::string_view text,
+           uint64_t offset = trace::Diagnostics::kNoOffset);
+
+ private:
+  StringId Sizes(std::string_view fields);
+
+  trace::LocalNames& names_;
+  // Lists of sizes by the end of the text that has them: a trace repeats a few.
+  TextMap<StringId> sizes_;
+};
 
 }  // namespace lamina::ingest

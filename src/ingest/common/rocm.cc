@@ -5,7 +5,6 @@
 
 #include "base/escape.h"
 #include "base/text.h"
-#include "ingest/common/op_text.h"
 
 namespace lamina::ingest::rocm {
 
@@ -93,26 +92,30 @@ bool Writer::Usable(const Span& span) {
   return false;
 }
 
-uint8_t Writer::Category(std::string_view text) {
-  return names_.InternCategory(names_.Intern(text));
-}
-
 TrackId Writer::Lane(StringId pid, int64_t device, int64_t stream) {
-  TrackId& track = lanes_[std::tuple(pid, device, stream)];
-  if (track.valid()) return track;
-  std::string name = device == kNoInt ? "GPU" : "GPU " + std::to_string(device);
-  if (stream != kNoInt) name += " stream " + std::to_string(stream);
-  track = names_.InternTrack(pid, names_.Intern(name));
-  return track;
+  const LaneKey key(pid, device, stream);
+  if (last_lane_track_.valid() && last_lane_ == key) return last_lane_track_;
+  TrackId& track = lanes_[key];
+  if (!track.valid()) {
+    std::string name =
+        device == kNoInt ? "GPU" : "GPU " + std::to_string(device);
+    if (stream != kNoInt) name += " stream " + std::to_string(stream);
+    track = names_.InternTrack(pid, names_.Intern(name));
+  }
+  last_lane_ = key;
+  return last_lane_track_ = track;
 }
 
 TrackId Writer::Track(const Thread& thread) {
+  if (last_thread_track_.valid() && last_thread_ == thread)
+    return last_thread_track_;
   TrackId& track = threads_[std::pair(thread.pid, thread.tid)];
   if (!track.valid()) {
     track = names_.InternTrack(thread.pid,
                                names_.Intern(std::to_string(thread.tid)));
   }
-  return track;
+  last_thread_ = thread;
+  return last_thread_track_ = track;
 }
 
 void Writer::Add(const Dispatch& dispatch) {
@@ -140,11 +143,11 @@ void Writer::Add(const Dispatch& dispatch) {
       dispatch.kind == Kind::kMemcpy   ? "gpu_memcpy"
       : dispatch.kind == Kind::kMemset ? "gpu_memset"
                                        : "kernel";
-  segment_->AddSlice(dispatch.span.start_ns,
-                     dispatch.span.end_ns - dispatch.span.start_ns,
-                     dispatch.name, dispatch.kind, Category(category),
-                     Lane(dispatch.pid, dispatch.device, dispatch.stream),
-                     dispatch.span.offset, segment_->AddDevice(args));
+  segment_->AddSlice(
+      dispatch.span.start_ns, dispatch.span.end_ns - dispatch.span.start_ns,
+      dispatch.name, dispatch.kind, names_.InternCategory(category),
+      Lane(dispatch.pid, dispatch.device, dispatch.stream),
+      dispatch.span.offset, segment_->AddDevice(args));
 }
 
 void Writer::Add(const Copy& copy) {
@@ -156,7 +159,8 @@ void Writer::Add(const Copy& copy) {
   args.correlation = copy.correlation;
   args.bytes = copy.bytes;
   segment_->AddSlice(copy.span.start_ns, copy.span.end_ns - copy.span.start_ns,
-                     copy.name, Kind::kMemcpy, Category("gpu_memcpy"),
+                     copy.name, Kind::kMemcpy,
+                     names_.InternCategory("gpu_memcpy"),
                      Lane(copy.pid, copy.device, copy.stream), copy.span.offset,
                      segment_->AddDevice(args));
 }
@@ -166,7 +170,7 @@ void Writer::Add(const Call& call) {
   trace::ApiArgs args;
   args.correlation = call.correlation;
   segment_->AddSlice(call.span.start_ns, call.span.end_ns - call.span.start_ns,
-                     call.name, call.kind, Category(call.category),
+                     call.name, call.kind, names_.InternCategory(call.category),
                      Track(call.thread), call.span.offset,
                      segment_->AddApi(args));
 }
@@ -200,8 +204,8 @@ void Writer::AddMarker(const Span& span, const Thread& thread,
     to.memory.push_back(trace::kNoRow);
     return;
   }
-  AddRange(names_, *segment_, span.start_ns, span.end_ns, Track(thread), text,
-           span.offset);
+  ranges_.Add(*segment_, span.start_ns, span.end_ns, Track(thread), text,
+              span.offset);
 }
 
 }  // namespace lamina::ingest::rocm

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ingest/common/op_text.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::rocm {
@@ -39,6 +40,8 @@ struct Span {
 struct Thread {
   StringId pid;
   int64_t tid = 0;
+
+  bool operator==(const Thread&) const = default;
 };
 
 // Ids are unique within a process: `process` counts those of a file.
@@ -90,7 +93,7 @@ struct Allocation {
 // Adds records to a segment. One per thread that reads.
 class Writer {
  public:
-  explicit Writer(trace::LocalNames* names) : names_(*names) {}
+  explicit Writer(trace::LocalNames* names) : names_(*names), ranges_(names) {}
   void Bind(trace::Segment* segment) { segment_ = segment; }
 
   StringId Intern(std::string_view text);
@@ -104,17 +107,23 @@ class Writer {
   void AddMarker(const Span& span, const Thread& thread, std::string_view text);
 
  private:
+  using LaneKey = std::tuple<StringId, int64_t, int64_t>;
+
   bool Usable(const Span& span);
   trace::TrackId Lane(StringId pid, int64_t device, int64_t stream);
   trace::TrackId Track(const Thread& thread);
-  uint8_t Category(std::string_view text);
 
   trace::LocalNames& names_;
+  RangeWriter ranges_;
   trace::Segment* segment_ = nullptr;
   // Tracks whose names were made: process, device and stream; process, thread.
-  absl::flat_hash_map<std::tuple<StringId, int64_t, int64_t>, trace::TrackId>
-      lanes_;
+  absl::flat_hash_map<LaneKey, trace::TrackId> lanes_;
   absl::flat_hash_map<std::pair<StringId, int64_t>, trace::TrackId> threads_;
+  // Where the last record stood: the next one is likely to stand there, too.
+  LaneKey last_lane_;
+  trace::TrackId last_lane_track_;
+  Thread last_thread_;
+  trace::TrackId last_thread_track_;
 };
 
 // What a recording lacks, and the option that would have given it.

@@ -70,6 +70,7 @@ uint64_t ClipOverlaps(std::vector<CallRow>& rows) {
 void ExportFile::ReadRanges() {
   trace::Segment& segment = filler_.segment();
   trace::LocalNames& names = filler_.names();
+  RangeWriter ranges(&names);
   ForRows(Table("NVTX_EVENTS"),
           {"start", "end", "eventType", "text", "textId", "globalTid"},
           [&](const Rows& rows) {
@@ -108,7 +109,7 @@ void ExportFile::ReadRanges() {
               return;
             }
             if (Usable(*start, *end)) {
-              AddRange(names, segment, *start, *end, track, text.value_or(""));
+              ranges.Add(segment, *start, *end, track, text.value_or(""));
             }
           });
 }
