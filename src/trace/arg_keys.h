@@ -6,10 +6,11 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "base/key_index.h"
 
 namespace lamina::trace {
 
@@ -83,73 +84,12 @@ constexpr std::string_view ArgText(ArgKey key) {
   return kArgTexts[static_cast<size_t>(key)];
 }
 
-// Perfect hash over length and three characters. The table is made and
-// checked for collisions at compile time.
-class ArgIndex {
- public:
-  constexpr ArgIndex() {
-    for (auto& slot : slots_) slot = kNoKey;
-    for (size_t i = 0; i < kArgKeys; ++i) {
-      uint8_t& slot = slots_[Hash(kArgTexts[i])];
-      if (slot != kNoKey) collision_ = true;
-      slot = static_cast<uint8_t>(i);
-      if (kArgTexts[i].size() > kLongest) collision_ = true;
-      for (size_t k = 0; k < kArgTexts[i].size(); ++k)
-        padded_[i][k] = kArgTexts[i][k];
-    }
-  }
-  constexpr bool collision() const { return collision_; }
+inline constexpr KeyIndex<kArgKeys> kArgIndex(kArgTexts);
 
-  // ArgKey::kCount when the text is no key of the model. At least 32 bytes
-  // behind the start of the text must be readable (json::kPadding).
-  ArgKey Find(std::string_view text) const {
-    if (text.size() < 3 || text.size() > kLongest) return ArgKey::kCount;
-    const uint8_t key = slots_[Hash(text)];
-    return key != kNoKey && kArgTexts[key].size() == text.size() &&
-                   SameBytes(text.data(), padded_[key].data(), text.size())
-               ? static_cast<ArgKey>(key)
-               : ArgKey::kCount;
-  }
-
- private:
-  static constexpr uint8_t kNoKey = 255;
-  static constexpr size_t kLongest = 32;
-
-  // Comparison by words of eight bytes; both sides are padded.
-  static bool SameBytes(const char* a, const char* b, size_t size) {
-    uint64_t difference = 0;
-    size_t i = 0;
-    for (; i + 8 <= size; i += 8) difference |= Word(a + i) ^ Word(b + i);
-    if (i < size) {
-      const auto unused = static_cast<unsigned>(8 * (8 - (size - i)));
-      difference |= (Word(a + i) ^ Word(b + i)) << unused;
-    }
-    return difference == 0;
-  }
-  static uint64_t Word(const char* at) {
-    uint64_t word;
-    __builtin_memcpy(&word, at, sizeof(word));
-    return word;
-  }
-  static constexpr size_t kSlots = 1024;
-  static constexpr size_t Hash(std::string_view text) {
-    const auto byte = [&](size_t i) {
-      return static_cast<unsigned char>(text[i]);
-    };
-    return (text.size() * 131 + byte(0) + byte(text.size() / 2) * 29 +
-            byte(text.size() - 1) * 101) %
-           kSlots;
-  }
-
-  std::array<uint8_t, kSlots> slots_{};
-  std::array<std::array<char, kLongest + 8>, kArgKeys> padded_{};
-  bool collision_ = false;
-};
-
-inline constexpr ArgIndex kArgIndex;
-static_assert(!kArgIndex.collision(),
-              "choose other factors in Hash, or a larger kLongest");
-static_assert(std::endian::native == std::endian::little,
-              "SameBytes drops the high bytes of the last word");
+// ArgKey::kCount when the text is no key of the model. kArgIndex.kReadable
+// bytes behind the start of the text must be readable.
+inline ArgKey FindArgKey(std::string_view text) {
+  return static_cast<ArgKey>(kArgIndex.Find(text));
+}
 
 }  // namespace lamina::trace

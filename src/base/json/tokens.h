@@ -57,6 +57,8 @@ class Tokens {
   char Kind(size_t token) const {
     return token < count_ ? text_[at_[token]] : '\0';
   }
+  // The text from a token on, which must not be behind the last one.
+  const char* At(size_t token) const { return text_ + at_[token]; }
   size_t Position(size_t token) const {
     return token < count_ ? at_[token] : size_;
   }

@@ -43,10 +43,11 @@ bool ReadValue(const Tokens& tokens, size_t& token, RawValue& value) {
 void JsonRecordParser::Parse(const json::Chunk& chunk,
                              trace::Segment& segment) {
   segment_ = &segment;
-  BeginChunk(chunk);
+  counted_ = BeginChunk(chunk) ? 1 : 0;
   const size_t done = chunk.suspect ? 0 : ParseFast(chunk.text, chunk.offset);
   if (done < chunk.text.size())
     ParseCarefully(chunk.text.substr(done), chunk.offset + done);
+  EndChunk();
 }
 
 void JsonRecordParser::Lost(std::string_view reason, std::string_view text,
@@ -69,14 +70,14 @@ size_t JsonRecordParser::ParseFast(std::string_view text, uint64_t offset) {
     const size_t begin = tokens.Position(token);
     if (tokens.Kind(token) != '{') {
       // Something that is no object stands where an event should.
-      ++segment_->next_uid;
+      segment_->next_uid += counted_;
       Lost("not_an_event", "A record is no JSON object.", offset + begin);
       token = tokens.Skip(token);
       continue;
     }
     if (!ReadRecord(tokens, token)) return begin;
     EmitRecord(tokens, offset + begin);
-    ++segment_->next_uid;
+    segment_->next_uid += counted_;
   }
   return text.size();
 }
@@ -89,7 +90,7 @@ void JsonRecordParser::ParseCarefully(std::string_view text, uint64_t offset) {
   while (json::NextRecord(text, pos, record)) {
     const uint64_t at = offset + record.begin;
     if (record.broken) {
-      ++segment_->next_uid;
+      segment_->next_uid += counted_;
       segment_->diagnostics.Add(
           Effect::kLost, "broken_record",
           "A record breaks the grammar of JSON and is skipped.", at, 1,
@@ -124,7 +125,7 @@ void JsonRecordParser::ParseCarefully(std::string_view text, uint64_t offset) {
       if (usable) EmitRecord(tokens, at);
     }
     if (!usable) Lost("not_an_event", "A record is no JSON object.", at);
-    ++segment_->next_uid;
+    segment_->next_uid += counted_;
   }
 }
 

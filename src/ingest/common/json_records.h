@@ -27,8 +27,14 @@ class JsonRecordParser : public RecordParser {
   void Parse(const json::Chunk& chunk, trace::Segment& segment) final;
 
  protected:
-  // Called before the records of a chunk.
-  virtual void BeginChunk(const json::Chunk& chunk) { (void)chunk; }
+  // Called before the records of a chunk; false: they are no events, which are
+  // counted.
+  virtual bool BeginChunk(const json::Chunk& chunk) {
+    (void)chunk;
+    return true;
+  }
+  // Called behind them.
+  virtual void EndChunk() {}
   // Reads the object at `token` and moves behind it; false when it breaks the
   // grammar. Adds nothing to the segment.
   virtual bool ReadRecord(const json::Tokens& tokens, size_t& token) = 0;
@@ -43,6 +49,7 @@ class JsonRecordParser : public RecordParser {
   void ParseCarefully(std::string_view text, uint64_t offset);
 
   trace::Segment* segment_ = nullptr;
+  uint32_t counted_ = 1;  // events per record
   json::TokenIndex index_;
   json::TokenIndex record_index_;
   std::string padded_;

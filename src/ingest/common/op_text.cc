@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/common/op_text.h"
 
-#include <array>
-
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/scan.h"
@@ -47,27 +45,38 @@ bool IsListOfSizes(std::string_view text) {
   return depth == 0;
 }
 
-// Where the fields behind the name begin; npos when there are none.
+// Where the fields behind the name begin; npos when there are none. The first
+// of them that the text has counts, wherever it stands.
 size_t FieldsOf(std::string_view text) {
-  // The first of them that the text has counts, wherever it stands.
-  constexpr std::array<std::string_view, 3> kFields = {
-      ", seq = ", ", op_id = ", ", sizes = ["};
-  std::array<size_t, 3> found;
-  found.fill(std::string_view::npos);
-  // A text has many commas and few equals signs.
-  for (size_t at = text.find('='); at != std::string_view::npos;
-       at = text.find('=', at + 1)) {
-    for (size_t i = 0; i < kFields.size(); ++i) {
-      const size_t before = kFields[i].find('=');
-      if (found[i] == std::string_view::npos && at >= before &&
-          text.substr(at - before).starts_with(kFields[i]))
-        found[i] = at - before;
+  constexpr size_t kNone = std::string_view::npos;
+  size_t op_id = kNone;
+  size_t sizes = kNone;
+  // Where a field begins whose equals sign is at `at`.
+  const auto begin_of = [&](std::string_view field, size_t at) {
+    const size_t before = field.find('=');
+    return at >= before && text.substr(at - before).starts_with(field)
+               ? at - before
+               : kNone;
+  };
+  // A text has many commas and few equals signs; the letter in front of one
+  // says which field it can be.
+  for (size_t at = text.find('='); at != kNone; at = text.find('=', at + 1)) {
+    switch (at >= 2 ? text[at - 2] : '\0') {
+      case 'q':
+        if (const size_t begin = begin_of(", seq = ", at); begin != kNone)
+          return begin;
+        break;
+      case 'd':
+        if (op_id == kNone) op_id = begin_of(", op_id = ", at);
+        break;
+      case 's':
+        if (sizes == kNone) sizes = begin_of(", sizes = [", at);
+        break;
+      default:
+        break;
     }
   }
-  for (const size_t begin : found) {
-    if (begin != std::string_view::npos) return begin;
-  }
-  return std::string_view::npos;
+  return op_id != kNone ? op_id : sizes;
 }
 
 // All but the sizes; `rest` is the text that follows. False: no op.

@@ -96,6 +96,7 @@ Status ReadRecords(
           if (!more) error = std::move(more).error();
           return;
         }
+        parser.Claim(chunk);
         if (progress) {
           progress(stream.source().stored_position(),
                    stream.source().stored_size());

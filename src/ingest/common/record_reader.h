@@ -18,6 +18,9 @@ namespace lamina::ingest {
 class RecordParser {
  public:
   virtual ~RecordParser() = default;
+  // `chunk` will be given to Parse() on this thread. Called for one chunk at a
+  // time, in input order.
+  virtual void Claim(const json::Chunk& chunk) { (void)chunk; }
   // Fills `segment` (empty, bound to names()) with the records of `chunk`.
   virtual void Parse(const json::Chunk& chunk, trace::Segment& segment) = 0;
 

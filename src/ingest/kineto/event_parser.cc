@@ -95,9 +95,10 @@ int64_t TextFlowId(std::string_view text) {
 
 class EventParser final : public JsonRecordParser {
  protected:
-  void BeginChunk(const json::Chunk& chunk) override {
+  bool BeginChunk(const json::Chunk& chunk) override {
     (void)chunk;
     segment_ = &segment();
+    return true;
   }
   bool ReadRecord(const Tokens& tokens, size_t& token) override {
     event_.Reset();
@@ -169,7 +170,7 @@ class EventParser final : public JsonRecordParser {
 
 bool EventParser::ParseArgs(const Tokens& tokens, size_t& token) {
   return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
-    const ArgKey known = trace::kArgIndex.Find(key);
+    const ArgKey known = trace::FindArgKey(key);
     if (known == ArgKey::kCount) return json::SkipValue(tokens, at);
     Raw& value = event_.args.values[static_cast<size_t>(known)];
     event_.args.present |= uint64_t{1} << static_cast<unsigned>(known);

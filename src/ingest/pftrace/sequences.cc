@@ -95,10 +95,11 @@ trace::ArgKey KeyOfName(std::string_view name) {
   for (const Alias& alias : kAliases) {
     if (alias.name == name) return alias.key;
   }
-  if (name.size() > 32) return ArgKey::kCount;
-  char padded[64] = {};
-  std::copy(name.begin(), name.end(), padded);
-  return trace::kArgIndex.Find({padded, name.size()});
+  constexpr size_t kReadable = trace::kArgIndex.kReadable;
+  if (name.size() > kReadable) return ArgKey::kCount;
+  std::array<char, kReadable> padded{};
+  std::copy(name.begin(), name.end(), padded.begin());
+  return trace::FindArgKey({padded.data(), name.size()});
 }
 
 void Sequence::Intern(const Field& data, trace::LocalNames& pool) {

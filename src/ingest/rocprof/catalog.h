@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the records of a file refer to by number: agents, kernel symbols, names
-// of operations, messages of markers. The thread that cuts the file adds to it
-// while others look things up. An entry is seen by the record arrays that begin
-// after it only, so that the result does not depend on who is faster.
+// of operations, messages of markers. The thread that cuts the file adds the
+// small lists; symbols and messages are long ones, which all threads parse like
+// records. An entry is seen by the record arrays that begin after it only, so
+// that the result does not depend on who is faster.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/string_pool.h"
 #include "trace/trace.h"
 
 namespace lamina::ingest::rocprof {
@@ -24,7 +29,7 @@ struct Agent {
 };
 
 struct Symbol {
-  std::string name;
+  std::string_view name;
   int64_t registers = trace::kNoInt;
 };
 
@@ -36,7 +41,13 @@ enum class Domain : uint8_t {
   kCalls,
   kMarkers,
   kCounted,  // records that are not used
+  // Definitions, no events:
+  kSymbols,
+  kMessages,
 };
+inline bool IsDefinitions(Domain domain) {
+  return domain == Domain::kSymbols || domain == Domain::kMessages;
+}
 
 struct RecordArray {
   Domain domain = Domain::kCounted;
@@ -45,35 +56,75 @@ struct RecordArray {
   int64_t pid = 0;
 };
 
+// Symbols and messages of one part of the input.
+class Definitions {
+ public:
+  // `offset` is the place in the input: of equal ids the first counts.
+  void AddSymbol(int64_t id, uint64_t offset, const Symbol& symbol) {
+    symbols_.push_back(
+        {id, offset, {texts_.Copy(symbol.name), symbol.registers}});
+  }
+  void AddMessage(int64_t id, uint64_t offset, std::string_view text) {
+    messages_.push_back({id, offset, texts_.Copy(text)});
+  }
+
+ private:
+  friend class Catalog;
+  template <class T>
+  struct Row {
+    int64_t id;
+    uint64_t offset;
+    T value;
+  };
+  std::vector<Row<Symbol>> symbols_;
+  std::vector<Row<std::string_view>> messages_;
+  Arena texts_;
+};
+
 class Catalog {
  public:
   // The thread that cuts the file:
   void AddAgent(uint32_t process, int64_t handle, const Agent& agent);
-  void AddSymbol(uint32_t process, int64_t id, Symbol symbol);
   void AddOperations(uint32_t process, size_t kind,
                      std::vector<std::string> names);
-  void AddMessage(uint32_t process, int64_t id, std::string text);
   void AddArray(RecordArray array);
+  // Definitions that are no array.
+  void Define(uint32_t process, const Definitions& definitions);
+  // A chunk of an array of definitions goes to a thread, which must call
+  // Finish() with what is in it.
+  void Claim() {
+    const std::lock_guard lock(claims_mutex_);
+    ++claims_;
+  }
 
-  // Any thread; `array` is that of the record that asks.
+  // Any thread:
+  void Finish(uint32_t array, const Definitions& definitions);
+  // Returns when nothing claimed so far is unfinished.
+  void AwaitDefinitions();
+
+  // `array` is that of the record that asks.
   RecordArray Array(uint32_t array) const;
   std::optional<Agent> FindAgent(uint32_t array, int64_t handle) const;
   std::optional<Symbol> FindSymbol(uint32_t array, int64_t id) const;
   // Empty when unknown.
   std::string Operation(uint32_t array, int64_t kind, int64_t operation) const;
-  std::string Message(uint32_t array, int64_t id) const;
 
  private:
   using Key = std::pair<uint32_t, int64_t>;  // process, id
   template <class T>
   struct Entry {
     T value;
-    size_t since;  // the first array that sees it
+    size_t since;         // the first array that sees it
+    uint64_t offset = 0;  // in the input
   };
   template <class T>
   using Map = absl::flat_hash_map<Key, Entry<T>>;
   template <class T>
   void Add(Map<T>& map, Key key, T value);
+  template <class T>
+  static void AddRows(Map<T>& map, Arena& texts, uint32_t process, size_t since,
+                      const std::vector<Definitions::Row<T>>& rows);
+  void Insert(uint32_t process, size_t since, const Definitions& definitions);
   // Null when the array does not see it; for holders of the lock.
   template <class T>
   const T* Seen(const Map<T>& map, uint32_t array, int64_t id) const;
@@ -83,9 +134,33 @@ class Catalog {
   mutable std::shared_mutex mutex_;
   std::vector<RecordArray> arrays_;
   Map<Agent> agents_;
-  Map<Symbol> symbols_;
   Map<std::vector<std::string>> operations_;
-  Map<std::string> messages_;
+  Map<Symbol> symbols_;
+  Arena symbol_texts_;
+
+  std::mutex claims_mutex_;
+  std::condition_variable finished_;
+  int claims_ = 0;
+
+ public:
+  // The messages, held while many are looked up.
+  class Messages {
+   public:
+    Messages(const Catalog& catalog, uint32_t array);
+    // Empty when unknown.
+    std::string_view Find(int64_t id) const;
+
+   private:
+    std::shared_lock<std::shared_mutex> lock_;
+    const Map<std::string_view>& map_;
+    uint32_t array_;
+    std::optional<uint32_t> process_;
+  };
+
+ private:
+  mutable std::shared_mutex messages_mutex_;
+  Map<std::string_view> messages_;
+  Arena message_texts_;
 };
 
 }  // namespace lamina::ingest::rocprof

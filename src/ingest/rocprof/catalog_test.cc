@@ -2,6 +2,8 @@
 #include "ingest/rocprof/catalog.h"
 
 #include <gtest/gtest.h>
+#include <string>
+#include <thread>
 
 namespace lamina::ingest::rocprof {
 namespace {
@@ -10,25 +12,80 @@ RecordArray Markers(uint32_t process) {
   return {Domain::kMarkers, "marker_api", process, 1};
 }
 
+void AddMessage(Catalog& catalog, uint32_t process, int64_t id,
+                std::string_view text, uint64_t offset = 0) {
+  Definitions definitions;
+  definitions.AddMessage(id, offset, text);
+  catalog.Define(process, definitions);
+}
+
+std::string_view Message(const Catalog& catalog, uint32_t array, int64_t id) {
+  return Catalog::Messages(catalog, array).Find(id);
+}
+
 TEST(Catalog, AnArraySeesWhatStandsBeforeIt) {
   Catalog catalog;
-  catalog.AddMessage(0, 1, "before");
+  AddMessage(catalog, 0, 1, "before");
   catalog.AddArray(Markers(0));
-  catalog.AddMessage(0, 2, "between");
+  AddMessage(catalog, 0, 2, "between");
   catalog.AddArray(Markers(0));
-  EXPECT_EQ(catalog.Message(0, 1), "before");
-  EXPECT_EQ(catalog.Message(0, 2), "");
-  EXPECT_EQ(catalog.Message(1, 1), "before");
-  EXPECT_EQ(catalog.Message(1, 2), "between");
-  EXPECT_EQ(catalog.Message(2, 1), "");  // no such array
+  EXPECT_EQ(Message(catalog, 0, 1), "before");
+  EXPECT_EQ(Message(catalog, 0, 2), "");
+  EXPECT_EQ(Message(catalog, 1, 1), "before");
+  EXPECT_EQ(Message(catalog, 1, 2), "between");
+  EXPECT_EQ(Message(catalog, 2, 1), "");  // no such array
 }
 
 TEST(Catalog, OfEqualIdsTheFirstCounts) {
   Catalog catalog;
-  catalog.AddMessage(0, 1, "first");
-  catalog.AddMessage(0, 1, "second");
+  AddMessage(catalog, 0, 1, "first");
+  AddMessage(catalog, 0, 1, "second");
   catalog.AddArray(Markers(0));
-  EXPECT_EQ(catalog.Message(0, 1), "first");
+  EXPECT_EQ(Message(catalog, 0, 1), "first");
+}
+
+// Threads finish the chunks of a list in any order: the place in the input
+// counts.
+TEST(Catalog, ChunksOfDefinitionsInAnyOrder) {
+  for (const bool swapped : {false, true}) {
+    Catalog catalog;
+    catalog.AddArray({Domain::kSymbols, "kernel_symbols", 0, 1});
+    catalog.AddArray({Domain::kKernels, "kernel_dispatch", 0, 1});
+    Definitions first;
+    first.AddSymbol(1, 100, {"first", 8});
+    Definitions second;
+    second.AddSymbol(1, 200, {"second", 16});
+    second.AddSymbol(2, 210, {"other", 16});
+    catalog.Claim();
+    catalog.Claim();
+    catalog.Finish(0, swapped ? second : first);
+    catalog.Finish(0, swapped ? first : second);
+    catalog.AwaitDefinitions();
+    ASSERT_TRUE(catalog.FindSymbol(1, 1).has_value());
+    EXPECT_EQ(catalog.FindSymbol(1, 1)->name, "first");
+    EXPECT_EQ(catalog.FindSymbol(1, 1)->registers, 8);
+    EXPECT_EQ(catalog.FindSymbol(1, 2)->name, "other");
+    // The list itself is no record that may ask.
+    EXPECT_FALSE(catalog.FindSymbol(0, 1).has_value());
+  }
+}
+
+// Records wait for the definitions that other threads still parse.
+TEST(Catalog, RecordsWaitForDefinitions) {
+  Catalog catalog;
+  catalog.AddArray({Domain::kMessages, "marker_api", 0, 1});
+  catalog.AddArray(Markers(0));
+  catalog.Claim();
+  std::string found;
+  std::thread records([&] {
+    catalog.AwaitDefinitions();
+    found = Message(catalog, 1, 5);
+  });
+  Definitions definitions;
+  definitions.AddMessage(5, 10, "text");
+  catalog.Finish(0, definitions);
+  records.join();
+  EXPECT_EQ(found, "text");
 }
 
 TEST(Catalog, ProcessesAreApart) {
@@ -59,13 +116,13 @@ TEST(Catalog, ManyArraysShareTheMessages) {
   Catalog catalog;
   constexpr int kArrays = 20000;
   for (int i = 0; i < kArrays; ++i) {
-    catalog.AddMessage(0, i, "message " + std::to_string(i));
+    AddMessage(catalog, 0, i, "message " + std::to_string(i));
     catalog.AddArray(Markers(0));
   }
   for (int i = 0; i < kArrays; ++i) {
     const auto array = static_cast<uint32_t>(i);
-    ASSERT_EQ(catalog.Message(array, i), "message " + std::to_string(i));
-    ASSERT_EQ(catalog.Message(array, i + 1), "");
+    ASSERT_EQ(Message(catalog, array, i), "message " + std::to_string(i));
+    ASSERT_EQ(Message(catalog, array, i + 1), "");
   }
 }
 

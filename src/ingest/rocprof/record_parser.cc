@@ -2,7 +2,8 @@
 //
 // One record is an object of numbers, some of them in objects of their own
 // ("grid_size": {"x": ...}). A walk over its tokens puts each number into its
-// field by its key and the key of the object around it.
+// field by its key and the key of the object around it; for the records behind
+// it that have the same shape it is enough to look at their text.
 #include "ingest/rocprof/record_parser.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -13,6 +14,9 @@
 #include "base/text.h"
 #include "ingest/common/json_records.h"
 #include "ingest/common/rocm.h"
+#include "ingest/rocprof/definition.h"
+#include "ingest/rocprof/fields.h"
+#include "ingest/rocprof/shape.h"
 
 namespace lamina::ingest::rocprof {
 namespace {
@@ -20,118 +24,20 @@ namespace {
 using json::Tokens;
 using trace::kNoInt;
 
-// Fields of a record; the order is free.
-enum Field : uint8_t {
-  kStart,
-  kEnd,
-  kThread,
-  kKind,
-  kOperation,
-  kCorrelation,
-  kAgent,
-  kQueue,
-  kStream,
-  kKernel,
-  kGroupBytes,
-  kWorkgroupX,
-  kWorkgroupY,
-  kWorkgroupZ,
-  kGridX,
-  kGridY,
-  kGridZ,
-  kSourceAgent,
-  kTargetAgent,
-  kBytes,
-  kAllocated,
-  kAddress,
-  kFields,
-  // Objects around numbers.
-  kInCorrelation,
-  kInAgent,
-  kInQueue,
-  kInStream,
-  kInSourceAgent,
-  kInTargetAgent,
-  kInWorkgroup,
-  kInGrid,
-  kInAddress,
-  kInDispatch,
-  kOther,
-};
-
-Field FieldOf(std::string_view key) {
-  static const absl::flat_hash_map<std::string_view, Field> kKeys = {
-      {"start_timestamp", kStart},
-      {"end_timestamp", kEnd},
-      {"thread_id", kThread},
-      {"kind", kKind},
-      {"operation", kOperation},
-      {"kernel_id", kKernel},
-      {"group_segment_size", kGroupBytes},
-      {"bytes", kBytes},
-      {"allocation_size", kAllocated},
-      {"correlation_id", kInCorrelation},
-      {"agent_id", kInAgent},
-      {"queue_id", kInQueue},
-      {"stream_id", kInStream},
-      {"src_agent_id", kInSourceAgent},
-      {"dst_agent_id", kInTargetAgent},
-      {"workgroup_size", kInWorkgroup},
-      {"grid_size", kInGrid},
-      {"address", kInAddress},
-      {"dispatch_info", kInDispatch}};
-  const auto it = kKeys.find(key);
-  return it == kKeys.end() ? kOther : it->second;
-}
-
-// A number with the key `key` inside the object `around`.
-Field Member(Field around, std::string_view key) {
-  switch (around) {
-    case kInCorrelation:
-      return key == "internal" ? kCorrelation : kOther;
-    case kInAgent:
-      return key == "handle" ? kAgent : kOther;
-    case kInQueue:
-      return key == "handle" ? kQueue : kOther;
-    case kInStream:
-      return key == "handle" ? kStream : kOther;
-    case kInSourceAgent:
-      return key == "handle" ? kSourceAgent : kOther;
-    case kInTargetAgent:
-      return key == "handle" ? kTargetAgent : kOther;
-    case kInAddress:
-      return key == "handle" ? kAddress : kOther;
-    case kInWorkgroup:
-    case kInGrid: {
-      if (key.size() != 1 || key[0] < 'x' || key[0] > 'z') return kOther;
-      const int first = around == kInGrid ? kGridX : kWorkgroupX;
-      return static_cast<Field>(first + (key[0] - 'x'));
-    }
-    default:
-      return FieldOf(key);
-  }
-}
-
 class Parser final : public JsonRecordParser {
  public:
-  explicit Parser(const Catalog& catalog)
-      : catalog_(catalog), writer_(names()) {}
+  explicit Parser(Catalog* catalog) : catalog_(*catalog), writer_(names()) {}
+
+  void Claim(const json::Chunk& chunk) override {
+    if (IsDefinitions(catalog_.Array(chunk.array).domain)) catalog_.Claim();
+  }
 
  protected:
-  void BeginChunk(const json::Chunk& chunk) override {
-    writer_.Bind(&segment());
-    if (known_array_ && array_ == chunk.array) return;
-    known_array_ = true;
-    array_ = chunk.array;
-    info_ = catalog_.Array(array_);
-    pid_ = names()->Intern(std::to_string(info_.pid));
-    symbols_.clear();
-    operations_.clear();
-    agents_.clear();
-  }
+  bool BeginChunk(const json::Chunk& chunk) override;
+  void EndChunk() override;
   bool ReadRecord(const Tokens& tokens, size_t& token) override {
-    values_.fill(kNoInt);
-    return ReadObject(tokens, token, kOther, 0);
+    if (IsDefinitions(info_.domain)) return definition_.Read(tokens, token);
+    return ReadEvent(tokens, token);
   }
   void EmitRecord(const Tokens& tokens, uint64_t offset) override;
 
@@ -141,42 +47,94 @@ class Parser final : public JsonRecordParser {
     trace::Kind kind = trace::Kind::kKernel;
     int64_t registers = kNoInt;
   };
+  struct Operation {
+    StringId text;  // invalid: the file has no name for it
+    bool releases = false;
+  };
 
+  void BeginArray(uint32_t array);
+  bool ReadEvent(const Tokens& tokens, size_t& token);
   bool ReadObject(const Tokens& tokens, size_t& token, Field around, int depth);
   const Name& KernelName(int64_t id);
-  std::string_view Operation();
+  const Operation& OperationOf();
   Agent AgentOf(Field field);
   int64_t Correlation() const;
 
   void EmitKernel(const rocm::Span& span);
   void EmitCopy(const rocm::Span& span);
   void EmitAllocation(const rocm::Span& span);
+  void EmitMarker(const rocm::Span& span);
+  void EmitCall(const rocm::Span& span);
 
-  const Catalog& catalog_;
+  Catalog& catalog_;
   rocm::Writer writer_;
-  std::array<int64_t, kFields> values_{};
+  FieldValues values_{};
+  Shape shape_;  // of the last record
   bool known_array_ = false;
   uint32_t array_ = 0;
   RecordArray info_;
   StringId pid_;
+  // Of a chunk of definitions.
+  Definition definition_;
+  Definitions definitions_;
+  // Of a chunk of markers.
+  std::optional<Catalog::Messages> messages_;
+  // Of the array.
   absl::flat_hash_map<int64_t, Name> symbols_;
-  absl::flat_hash_map<std::pair<int64_t, int64_t>, std::string> operations_;
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, Operation> operations_;
   absl::flat_hash_map<int64_t, Agent> agents_;
 };
+
+void Parser::BeginArray(uint32_t array) {
+  if (known_array_ && array_ == array) return;
+  known_array_ = true;
+  array_ = array;
+  info_ = catalog_.Array(array);
+  pid_ = names()->Intern(std::to_string(info_.pid));
+  symbols_.clear();
+  operations_.clear();
+  agents_.clear();
+}
+
+bool Parser::BeginChunk(const json::Chunk& chunk) {
+  writer_.Bind(&segment());
+  BeginArray(chunk.array);
+  if (IsDefinitions(info_.domain)) return false;
+  catalog_.AwaitDefinitions();
+  if (info_.domain == Domain::kMarkers) messages_.emplace(catalog_, array_);
+  return true;
+}
+
+void Parser::EndChunk() {
+  messages_.reset();
+  if (!IsDefinitions(info_.domain)) return;
+  catalog_.Finish(array_, definitions_);
+  definitions_ = Definitions();
+}
+
+bool Parser::ReadEvent(const Tokens& tokens, size_t& token) {
+  values_.fill(kNoInt);
+  if (shape_.Read(tokens, token, values_)) return true;
+  values_.fill(kNoInt);
+  shape_.Begin(token);
+  if (!ReadObject(tokens, token, kOther, 0)) return false;
+  shape_.Learn(tokens, token);
+  return true;
+}
 
 bool Parser::ReadObject(const Tokens& tokens, size_t& token, Field around,
                         int depth) {
   constexpr int kMostDepth = 8;
   return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
-    const Field field = Member(around, key);
-    if (tokens.Kind(at) == '{' && field > kFields && field != kOther &&
-        depth < kMostDepth)
+    const Field field = FieldOf(around, key);
+    if (field == kOther) return json::SkipValue(tokens, at);
+    if (field > kFields && tokens.Kind(at) == '{' && depth < kMostDepth)
       return ReadObject(tokens, at, field, depth + 1);
+    if (field > kFields) return json::SkipValue(tokens, at);
+    shape_.AddField(at, field);
     RawValue value;
     if (!ReadValue(tokens, at, value)) return false;
-    if (field < kFields) {
-      if (const auto number = ParseInt(value.text)) values_[field] = *number;
-    }
+    if (const auto number = ParseInt(value.text)) values_[field] = *number;
     return true;
   });
 }
@@ -200,12 +158,15 @@ const Parser::Name& Parser::KernelName(int64_t id) {
   return it->second;
 }
 
-std::string_view Parser::Operation() {
+const Parser::Operation& Parser::OperationOf() {
   const auto [it, is_new] =
       operations_.try_emplace(std::pair(values_[kKind], values_[kOperation]));
-  if (is_new)
-    it->second =
+  if (is_new) {
+    const std::string text =
         catalog_.Operation(array_, values_[kKind], values_[kOperation]);
+    if (!text.empty()) it->second.text = writer_.Intern(text);
+    it->second.releases = Contains(text, "FREE");
+  }
   return it->second;
 }
 
@@ -247,8 +208,8 @@ void Parser::EmitCopy(const rocm::Span& span) {
   rocm::Copy copy;
   copy.span = span;
   copy.pid = pid_;
-  const std::string_view operation = Operation();
-  copy.name = writer_.Intern(operation.empty() ? "MEMORY_COPY" : operation);
+  copy.name = OperationOf().text;
+  if (!copy.name.valid()) copy.name = writer_.Intern("MEMORY_COPY");
   copy.device = target.gpu ? target.number : source.number;
   copy.stream = values_[kStream];
   copy.correlation = Correlation();
@@ -257,27 +218,36 @@ void Parser::EmitCopy(const rocm::Span& span) {
 }
 
 void Parser::EmitAllocation(const rocm::Span& span) {
-  const std::string_view operation = Operation();
   rocm::Allocation allocation;
   allocation.span = span;
   allocation.pid = pid_;
   allocation.device = AgentOf(kAgent).number;
   allocation.address = values_[kAddress];
   // The record of a release has no size.
-  const bool released = Contains(operation, "FREE");
-  allocation.bytes = released ? kNoInt : values_[kAllocated];
+  allocation.bytes = OperationOf().releases ? kNoInt : values_[kAllocated];
   writer_.Add(allocation);
+}
+
+void Parser::EmitMarker(const rocm::Span& span) {
+  std::string_view text = messages_->Find(values_[kCorrelation]);
+  if (text.empty()) text = names()->Text(OperationOf().text);
+  writer_.AddMarker(span, {pid_, values_[kThread]}, text);
+}
+
+void Parser::EmitCall(const rocm::Span& span) {
+  rocm::Call call;
+  call.span = span;
+  call.thread = {pid_, values_[kThread]};
+  call.name = OperationOf().text;
+  if (!call.name.valid()) call.name = writer_.Intern(info_.name);
+  call.kind = rocm::CallKind(info_.name);
+  call.category = info_.name;
+  call.correlation = Correlation();
+  writer_.Add(call);
 }
 
 void Parser::EmitRecord(const Tokens& tokens, uint64_t offset) {
   (void)tokens;
-  if (info_.domain == Domain::kCounted) {
-    segment().diagnostics.Add(
-        trace::Effect::kInfo, "records_not_used",
-        "Records of kinds that lamina does not use: samples, scratch memory.",
-        offset);
-    return;
-  }
   const rocm::Span span{values_[kStart], values_[kEnd], offset};
   switch (info_.domain) {
     case Domain::kKernels:
@@ -289,32 +259,28 @@ void Parser::EmitRecord(const Tokens& tokens, uint64_t offset) {
     case Domain::kAllocations:
       EmitAllocation(span);
       break;
-    case Domain::kMarkers: {
-      const std::string text = catalog_.Message(array_, values_[kCorrelation]);
-      writer_.AddMarker(span, {pid_, values_[kThread]},
-                        text.empty() ? Operation() : text);
+    case Domain::kMarkers:
+      EmitMarker(span);
       break;
-    }
-    case Domain::kCalls: {
-      rocm::Call call;
-      call.span = span;
-      call.thread = {pid_, values_[kThread]};
-      const std::string_view operation = Operation();
-      call.name = writer_.Intern(operation.empty() ? info_.name : operation);
-      call.kind = rocm::CallKind(info_.name);
-      call.category = info_.name;
-      call.correlation = Correlation();
-      writer_.Add(call);
+    case Domain::kCalls:
+      EmitCall(span);
       break;
-    }
     case Domain::kCounted:
+      segment().diagnostics.Add(trace::Effect::kInfo, "records_not_used",
+                                "Records of kinds that lamina does not use: "
+                                "samples, scratch memory.",
+                                offset);
+      break;
+    case Domain::kSymbols:
+    case Domain::kMessages:
+      definition_.AddTo(definitions_, info_.domain, offset);
       break;
   }
 }
 
 }  // namespace
 
-std::unique_ptr<RecordParser> MakeParser(const Catalog& catalog) {
+std::unique_ptr<RecordParser> MakeParser(Catalog* catalog) {
   return std::make_unique<Parser>(catalog);
 }
 

@@ -9,6 +9,6 @@
 namespace lamina::ingest::rocprof {
 
 // Parses the arrays of buffer_records.
-std::unique_ptr<RecordParser> MakeParser(const Catalog& catalog);
+std::unique_ptr<RecordParser> MakeParser(Catalog* catalog);
 
 }  // namespace lamina::ingest::rocprof

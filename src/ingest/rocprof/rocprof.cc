@@ -22,7 +22,6 @@ namespace {
 constexpr std::string_view kRoot = "rocprofiler-sdk-tool";
 
 using rocm::IntAt;
-using rocm::TextAt;
 
 Domain DomainOf(std::string_view list) {
   if (list == "kernel_dispatch") return Domain::kKernels;
@@ -56,21 +55,21 @@ class DocumentRouter final : public json::Router {
       case 3:
         if (path[2] == "metadata" || path[2] == "agents")
           return Action::kCapture;
-        if (container && (path[2] == "strings" || path[2] == "kernel_symbols" ||
-                          path[2] == "buffer_records"))
+        if (path[2] == "kernel_symbols" && first == '[')
+          return Records(Domain::kSymbols, path[2]);
+        if (container && (path[2] == "strings" || path[2] == "buffer_records"))
           return Action::kDescend;
         return Action::kSkip;
       case 4:
-        if (path[2] == "kernel_symbols") return Action::kCapture;
         if (path[2] == "strings") {
           if (path[3] == "buffer_records") return Action::kCapture;
-          return path[3] == "marker_api" && container ? Action::kDescend
-                                                      : Action::kSkip;
+          if (path[3] != "marker_api") return Action::kSkip;
+          return first == '[' ? Records(Domain::kMessages, path[3])
+                              : Action::kDescend;
         }
         if (first != '[') return Action::kSkip;
         any_records_ = true;
-        catalog_->AddArray({DomainOf(path[3]), path[3], process_, pid_});
-        return Action::kRecords;
+        return Records(DomainOf(path[3]), path[3]);
       default:
         return path[3] == "marker_api" ? Action::kCapture : Action::kSkip;
     }
@@ -89,12 +88,10 @@ class DocumentRouter final : public json::Router {
       ReadMetadata(value);
     } else if (path[2] == "agents") {
       ReadAgents(value);
-    } else if (path[2] == "kernel_symbols") {
-      ReadSymbol(value);
     } else if (path[3] == "buffer_records") {
       ReadOperations(value);
     } else {
-      ReadMessage(path.back(), value);
+      ReadMessage(path.back(), value, offset);
     }
   }
 
@@ -110,6 +107,11 @@ class DocumentRouter final : public json::Router {
   const trace::Diagnostics& diagnostics() const { return diagnostics_; }
 
  private:
+  json::Action Records(Domain domain, const std::string& name) {
+    catalog_->AddArray({domain, name, process_, pid_});
+    return json::Action::kRecords;
+  }
+
   void ReadMetadata(simdjson::dom::element value) {
     pid_ = IntAt(value, "pid").value_or(0);
     const auto init = IntAt(value, "init_time");
@@ -147,20 +149,6 @@ class DocumentRouter final : public json::Router {
     }
   }
 
-  void ReadSymbol(simdjson::dom::element value) {
-    const auto id = IntAt(value, "kernel_id");
-    if (!id) return;
-    Symbol symbol;
-    for (const std::string_view key :
-         {"formatted_kernel_name", "demangled_kernel_name", "kernel_name"}) {
-      symbol.name = TextAt(value, key);
-      if (!symbol.name.empty()) break;
-    }
-    if (symbol.name.empty()) return;
-    symbol.registers = IntAt(value, "arch_vgpr_count").value_or(trace::kNoInt);
-    catalog_->AddSymbol(process_, *id, std::move(symbol));
-  }
-
   // Which number means which call differs between versions.
   void ReadOperations(simdjson::dom::element value) {
     simdjson::dom::array kinds;
@@ -181,15 +169,15 @@ class DocumentRouter final : public json::Router {
     }
   }
 
-  // {"key": id, "value": text}, or a member id: text.
-  void ReadMessage(std::string_view key, simdjson::dom::element value) {
+  // Messages as members id: text of an object.
+  void ReadMessage(std::string_view key, simdjson::dom::element value,
+                   uint64_t offset) {
+    const auto id = ParseInt(key);
     std::string_view text;
-    if (value.get_string().get(text) == simdjson::SUCCESS) {
-      if (const auto id = ParseInt(key))
-        catalog_->AddMessage(process_, *id, std::string(text));
-    } else if (const auto id = IntAt(value, "key")) {
-      catalog_->AddMessage(process_, *id, TextAt(value, "value"));
-    }
+    if (!id || value.get_string().get(text) != simdjson::SUCCESS) return;
+    Definitions definitions;
+    definitions.AddMessage(*id, offset, text);
+    catalog_->Define(process_, definitions);
   }
 
   trace::TraceBuilder* builder_;
@@ -239,7 +227,7 @@ Result<trace::Trace> ReadRocprof(std::unique_ptr<ByteSource> source,
     const ScopedStage stage(options.times, "read");
     LAMINA_TRY(ReadRecords(
         stream, options.threads, builder,
-        [&catalog] { return MakeParser(catalog); }, options.progress));
+        [&catalog] { return MakeParser(&catalog); }, options.progress));
   }
   builder.info().input_bytes = stream.offset();
   builder.diagnostics().Merge(router.diagnostics());

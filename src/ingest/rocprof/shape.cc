@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/rocprof/shape.h"
+
+#include "base/padded_text.h"
+
+namespace lamina::ingest::rocprof {
+namespace {
+
+constexpr size_t kMostText = 4096;
+
+// Reads a number of up to 18 digits; 0 when there is none.
+size_t ReadDigits(const char* at, int64_t& value) {
+  constexpr size_t kMostDigits = 18;
+  size_t size = 0;
+  value = 0;
+  for (; size < kMostDigits && at[size] >= '0' && at[size] <= '9'; ++size)
+    value = value * 10 + (at[size] - '0');
+  return size;
+}
+
+}  // namespace
+
+void Shape::Learn(const json::Tokens& tokens, size_t end) {
+  tokens_ = 0;
+  text_.clear();
+  parts_.clear();
+  const char* const record_end = tokens.At(end - 1) + 1;  // behind its '}'
+  const char* at = tokens.At(begin_);
+  if (static_cast<size_t>(record_end - at) > kMostText) return;
+  const auto part = [&](const char* to, Field field) {
+    const auto begin = static_cast<uint32_t>(text_.size());
+    text_.append(at, to);
+    return Part{begin, static_cast<uint32_t>(to - at), field};
+  };
+  auto field = fields_.begin();
+  for (size_t token = begin_; token < end; ++token) {
+    const char first = tokens.Kind(token);
+    while (field != fields_.end() && field->token < token) ++field;
+    if (first == '-') return;  // rare, and no plain digits
+    if (first < '0' || first > '9') continue;
+    int64_t unused = 0;
+    const size_t digits = ReadDigits(tokens.At(token), unused);
+    // A number that is no integer, or a long one.
+    if (digits != tokens.Scalar(token).size()) return;
+    const bool known = field != fields_.end() && field->token == token;
+    parts_.push_back(part(tokens.At(token), known ? field->field : kOther));
+    at = tokens.At(token) + digits;
+  }
+  tail_ = part(record_end, kOther);
+  text_.append(kPaddedBytes, '\0');
+  tokens_ = end - begin_;
+}
+
+bool Shape::Read(const json::Tokens& tokens, size_t& token,
+                 FieldValues& values) const {
+  if (tokens_ == 0 || token + tokens_ > tokens.count()) return false;
+  const char* at = tokens.At(token);
+  // That many bytes of the text follow at least.
+  const char* const end = tokens.At(token + tokens_ - 1) + 1;
+  const auto same = [&](const Part& part) {
+    const bool equal = static_cast<size_t>(end - at) >= part.size &&
+                       SamePadded(at, text_.data() + part.begin, part.size);
+    at += part.size;
+    return equal;
+  };
+  for (const Part& part : parts_) {
+    if (!same(part)) return false;
+    int64_t value = 0;
+    const size_t digits = ReadDigits(at, value);
+    if (digits == 0) return false;
+    at += digits;
+    if (part.field != kOther) values[part.field] = value;
+  }
+  if (!same(tail_) || at != end) return false;
+  token += tokens_;
+  return true;
+}
+
+}  // namespace lamina::ingest::rocprof
