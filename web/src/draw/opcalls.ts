@@ -4,21 +4,12 @@
 // calls by length.
 
 import { byPosition, callsOf } from "../data/calls";
-import { kMaxValues } from "../data/state";
 import { drawCalls } from "./calls";
-import type { App, Patch } from "../ui/app";
+import type { App } from "../ui/app";
 import { groupColor } from "../ui/colors";
 import { h } from "../ui/dom";
-import { nameIds } from "../ui/events";
+import { eventsPatch, nameIds } from "../ui/events";
 import { count, kernelName, time } from "../ui/format";
-
-// Links hold a limited number of events; more lead to the row of the op.
-function eventsPatch(app: App, events: number[], key: string): Patch {
-  const device = app.model.device!;
-  return { view: "timeline", chips: events.length <= kMaxValues
-    ? app.only("uid", ...events.map((row) => String(device.uid[row]!)))
-    : app.only("row", key) };
-}
 
 export function drawOpCalls(app: App, row: number, key: string,
                             group: string): HTMLElement {
@@ -32,7 +23,7 @@ export function drawOpCalls(app: App, row: number, key: string,
       kernelName(app.model.text(at.name), 160), { view: "kernels",
         chips: app.only("name", app.model.text(at.name)) })),
     h("td", { class: "num" }, app.link(count(at.events.length),
-      eventsPatch(app, at.events, key))),
+      eventsPatch(app, at.events, [key]))),
     ...[at.ns, at.ns / at.events.length, at.least, at.most].map((ns) =>
       h("td", { class: "num" }, time(ns))))));
   const heads = ["position", "kernel", "events", "time", "mean", "min", "max"];
@@ -48,5 +39,5 @@ export function drawOpCalls(app: App, row: number, key: string,
           class: i === 1 ? "wide" : "num" }, head)))), body)),
       h("div", {}, h("h3", {}, "Calls by length"),
         drawCalls(calls, groupColor(group), (bin) => app.href(eventsPatch(app,
-          bin.calls.flatMap((call) => call.events), key))))));
+          bin.calls.flatMap((call) => call.events), [key]))))));
 }

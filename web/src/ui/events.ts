@@ -2,6 +2,7 @@
 //
 // Single events: the selected one, its neighbours, the longest of a filter.
 
+import { kMaxValues } from "../data/state";
 import type { App, Patch } from "./app";
 
 export interface Event {
@@ -120,4 +121,13 @@ export function showEvent(app: App, uid: number): Patch {
                   Math.round(event.start + event.dur + room)];
   }
   return patch;
+}
+
+// The timeline with rows of device events. Links hold a limited number; more
+// lead to the ops that they are of, by their keys.
+export function eventsPatch(app: App, events: number[], ops: string[]): Patch {
+  const device = app.model.device!;
+  return { view: "timeline", chips: events.length <= kMaxValues
+    ? app.only("uid", ...events.map((row) => String(device.uid[row]!)))
+    : app.only("row", ...ops) };
 }

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The roofline of the ops that have a cost, and those furthest from it.
+// The roofline of the ops that have a cost, or of their single calls as
+// density, and those furthest from it.
 
+import { densityOf, type Cell, type Cost } from "../data/density";
 import type { Table } from "../data/model";
-import { drawScatter, type Point, type Roof } from "../draw/scatter";
+import { kMaxValues } from "../data/state";
+import { densityScale, drawDensity } from "../draw/density";
+import { kLeastX, kLeastY, type Roof } from "../draw/roofplane";
+import { drawScatter, type Point } from "../draw/scatter";
 import { svgFile } from "../draw/svgfile";
 import type { App, View } from "../ui/app";
 import { drawLegend, swatch } from "../ui/chips";
 import { h } from "../ui/dom";
-import { clean, real, shapes, time } from "../ui/format";
+import { eventsPatch } from "../ui/events";
+import { clean, count, real, shapes, time } from "../ui/format";
 import { drawTable } from "../ui/table";
 
 interface Entry extends Point { row: number }
@@ -51,6 +57,42 @@ function roofs(app: App, table: Table, list: Entry[]): Roof[] {
     ({ name: clean(names.join(", "), 60), tflops: flops / 1e12 }));
 }
 
+// Where single events are merged, calls cannot be told apart.
+function showsCalls(app: App): boolean {
+  return app.option("roof.by") === "calls" && app.model.device !== null &&
+    app.model.device.merged === null;
+}
+
+function cellsOf(app: App, table: Table, list: Entry[]): Cell[] {
+  const drawn = new Set(list.map(({ row }) => row));
+  const costs = Array.from({ length: table.rows }, (_, row): Cost | null =>
+    drawn.has(row) ? { flops: table.num(row, "flops"),
+                       intensity: table.num(row, "flops_per_byte") } : null);
+  return densityOf({ device: app.model.device!, mask: app.selection.mask,
+    costs, leastX: kLeastX, leastY: kLeastY, mostEvents: kMaxValues });
+}
+
+function drawCells(app: App, table: Table, list: Entry[], plane:
+    { width: number; roofs: Roof[]; tbytes: number; label: string }): Node[] {
+  const cells = cellsOf(app, table, list);
+  const keys = (of: Cell[]) => [...new Set(of.flatMap((cell) =>
+    [...cell.ops]))].map((row) => table.str(row, "first_uid"));
+  const patch = (of: Cell[]) => eventsPatch(app,
+    of.flatMap((cell) => cell.events), keys(of));
+  const words = (cell: Cell) => {
+    const names = [...new Set([...cell.ops].map((row) =>
+      clean(table.str(row, "op"), 60)))];
+    return names.slice(0, 4).join(", ") +
+      (names.length > 4 ? ` and ${names.length - 4} more` : "");
+  };
+  return [drawDensity({ ...plane, cells, words,
+    href: (cell) => app.href(patch([cell])),
+    brushed: (of) => {
+      if (of.length > 0) app.go({ chips: patch(of).chips! });
+      else app.say("No call in the rectangle");
+    } }), densityScale(cells)];
+}
+
 function drawPicture(app: App, box: HTMLElement): void {
   const table = app.model.table("op_efficiency")!;
   const { device } = app.model.manifest;
@@ -60,9 +102,14 @@ function drawPicture(app: App, box: HTMLElement): void {
       "No op that passes the filter has a cost."));
     return;
   }
-  box.replaceChildren(drawScatter({
-    width: Math.max(300, box.clientWidth - 2), points: list,
+  const plane = { width: Math.max(300, box.clientWidth - 2),
     roofs: roofs(app, table, list), tbytes: device.bytes_per_s / 1e12,
+    label: `Roofline of ${list.length} ops` };
+  if (showsCalls(app)) {
+    box.replaceChildren(...drawCells(app, table, list, plane));
+    return;
+  }
+  box.replaceChildren(drawScatter({ ...plane, points: list,
     href: (point) => app.href({ view: "ops",
                                 chips: app.only("row", point.key) }),
     isChosen: (point) => app.isChosen("row", point.key),
@@ -71,6 +118,18 @@ function drawPicture(app: App, box: HTMLElement): void {
         app.go({ chips: app.only("row", ...points.map((p) => p.key)) });
       else app.say("No op in the rectangle");
     } }));
+}
+
+function bySwitch(app: App): HTMLElement | null {
+  if (!app.model.device || app.model.device.merged) return null;
+  const calls = showsCalls(app);
+  return h("span", { class: "switch", role: "radiogroup",
+                     "aria-label": "What is drawn" },
+    ...(["ops", "calls"] as const).map((value) => app.button(
+      value === "ops" ? "Ops" : "Single calls", () =>
+        app.go(app.withOption("roof.by", value === "calls" ? value : "")),
+      { role: "radio", "aria-checked": String(calls === (value === "calls")),
+        "data-k": "roof.by." + value })));
 }
 
 export const rooflineView: View = {
@@ -96,12 +155,15 @@ export const rooflineView: View = {
     slider.value = app.option("roof.min") || "0";
     words.textContent = `at least ${slider.value} % of the time`;
     const box = h("div", { class: "canvasbox roofs" });
-    root.append(drawLegend(app), h("div", { class: "tools" },
+    root.append(drawLegend(app), h("div", { class: "tools" }, bySwitch(app),
       app.button("SVG", () => svgFile(app, box.querySelector("svg"),
                                       "roofline"), { "data-k": "roof.svg" }),
       slider, words,
-      h("span", { class: "muted" }, `${list.length} ops with a cost; area is ` +
-        "kernel time. Click for the rows, drag to filter. Peaks of " +
+      h("span", { class: "muted" }, `${count(list.length)} ops with a cost; ` +
+        (showsCalls(app) ? "a call stands where its work and its own time " +
+          "put it. Click for the events"
+          : "area is kernel time. Click for the rows") +
+        ", drag to filter. Peaks of " +
         `${clean(device?.title ?? "", 60)}: ` +
         `${clean(device?.source ?? "", 120)}.`)), box);
     root.append(h("h2", {}, "Furthest from their roof, by time"), drawTable(app, {
