@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <sched.h>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,10 +20,17 @@ int DefaultThreads() {
 }
 
 void RunWorkers(int threads, const std::function<void(int)>& work) {
+  // Workers may wait for each other: one that fails must end the process, not
+  // leave the others waiting while it unwinds.
+  const auto run = [&work](int worker) noexcept { work(worker); };
   std::vector<std::thread> others;
-  for (int worker = 1; worker < threads; ++worker)
-    others.emplace_back([&work, worker] { work(worker); });
-  work(0);
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      others.emplace_back(run, worker);
+  } catch (const std::system_error&) {
+    // No room for another thread: those that run do all of the work.
+  }
+  run(0);
   for (std::thread& other : others) other.join();
 }
 

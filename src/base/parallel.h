@@ -12,8 +12,8 @@ namespace lamina {
 // Threads to use when the user names none: the cores this process may run on.
 int DefaultThreads();
 
-// Runs `work(worker)` once on each of `threads` threads (the caller is worker
-// 0) and returns when all are done.
+// Runs `work(worker)`, which must not throw, on `threads` threads that share out
+// what there is to do (the caller is worker 0); fewer where there is no room.
 void RunWorkers(int threads, const std::function<void(int worker)>& work);
 
 // Calls `work(i)` for every i in [0, count), in any order, on `threads`

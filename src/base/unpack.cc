@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <isa-l/igzip_lib.h>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +131,7 @@ class ZstdSource final : public UnpackingSource {
  public:
   explicit ZstdSource(std::unique_ptr<ByteSource> stored)
       : UnpackingSource(std::move(stored)), stream_(ZSTD_createDStream()) {
+    if (stream_ == nullptr) throw std::bad_alloc();
     ZSTD_initDStream(stream_);
     // Frames that ask for a window above 128 MB are refused: bounded memory.
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 27);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <unistd.h>
@@ -86,7 +87,38 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace lamina::cli
 
+namespace {
+
+// At once and on whichever thread: what other threads wait for would not come,
+// and containers that were about to grow cannot be unwound (absl's are broken
+// then).
+[[noreturn]] void OutOfMemory() {
+  std::fputs(
+      "lamina: error: out of memory; use fewer --threads, a part of the trace "
+      "(lamina slice) or a larger machine\n",
+      stderr);
+  _exit(lamina::cli::kBadInput);
+}
+
+// For what was not allocated by operator new.
+[[noreturn]] void Terminate() {
+  if (const std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      OutOfMemory();
+    } catch (...) {
+      // A fault of ours: the core tells more than any message.
+    }
+  }
+  std::abort();
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  std::set_new_handler(OutOfMemory);
+  std::set_terminate(Terminate);
   // A reader that closes the pipe early (head) is no error of ours.
   std::signal(SIGPIPE, SIG_DFL);
   try {
@@ -95,7 +127,6 @@ int main(int argc, char** argv) {
     std::fflush(nullptr);
     _exit(status);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "lamina: error: out of memory\n");
-    return lamina::cli::kBadInput;
+    OutOfMemory();
   }
 }

@@ -2,7 +2,6 @@
 #include "engine/session.h"
 
 #include <optional>
-#include <thread>
 
 #include "analysis/cudagraph/merge.h"
 #include "base/parallel.h"
@@ -47,12 +46,17 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   // as long as the reading itself.
   std::unique_ptr<Session> session(new Session(options));
   Status loaded;
-  std::thread loader([&] { loaded = session->LoadData(); });
-  auto trace = ingest::ReadTrace(path, read);
-  loader.join();
+  std::optional<Result<trace::Trace>> trace;
+  ParallelFor(2, 2, [&](size_t part) {
+    if (part == 0) {
+      trace = ingest::ReadTrace(path, read);
+    } else {
+      loaded = session->LoadData();
+    }
+  });
   LAMINA_TRY(std::move(loaded));
-  if (!trace) return Fail(std::move(trace).error());
-  session->trace_ = std::move(*trace);
+  if (!*trace) return Fail(std::move(*trace).error());
+  session->trace_ = *std::move(*trace);
   if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
   return session;
 }

@@ -9,6 +9,7 @@ import json
 import pathlib
 import random
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -192,6 +193,36 @@ def check_pipes(checks, files):
                      3)
 
 
+def within(limit_mb, *arguments):
+    """The program with that much address space."""
+    size = limit_mb << 20
+    return subprocess.run(
+        [LAMINA, *map(str, arguments)], capture_output=True, timeout=LIMIT_S,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                              (size, size)))
+
+
+def check_memory(checks, path):
+    """With too little memory there is one line of error, whichever thread
+    finds none left; with too little for more threads there are fewer."""
+    needed = next((mb for mb in range(16, 512, 8)
+                   if within(mb, "--version").returncode == 0), None)
+    if needed is None:
+        print("memory: left out, a sanitizer needs all of the address space")
+        return
+    statuses = set()
+    for limit_mb in range(needed, needed + 240, 8):
+        result = within(limit_mb, "report", path, "--threads", 4)
+        statuses.add(result.returncode)
+        error = result.stderr.decode(errors="replace")
+        what = f"{limit_mb} MB: {result.returncode} {error}"
+        if result.returncode == 3:
+            checks.true(what, re.fullmatch("lamina: error: .+\n", error))
+        else:
+            checks.equal(what, (result.returncode, error), (0, ""))
+    checks.true("240 MB more than to start is enough", 0 in statuses)
+
+
 def main():
     checks = Checks()
     with temporary() as out:
@@ -199,6 +230,7 @@ def main():
         (folder / "broken").mkdir()
         files = write_all(folder)
         check_pipes(checks, files)
+        check_memory(checks, SAMPLES / "train_step.json.gz")
         empty = folder / "nothing"
         empty.mkdir()
         checks.equal("an empty folder", run(empty).returncode, 3)

@@ -41,6 +41,7 @@ constexpr std::string_view kGraph =
 
 void Apply(const Rule& rule, std::string_view lines) {
   auto dump = ParseExample("fuzz", lines);
+  LAMINA_CHECK(dump.has_value() || lines != kGraph);
   if (!dump) return;
   for (Graph& graph : dump->graphs) {
     FindOptions options;

@@ -15,12 +15,11 @@
 namespace lamina::fuzz {
 
 inline void CheckTrace(const trace::Trace& trace) {
-  size_t bytes = 0;
+  // Reads every byte: a name that lies elsewhere is found by the sanitizer.
+  [[maybe_unused]] volatile char read = 0;
   for (uint32_t i = 0; i < trace.slices.size(); ++i) {
-    const trace::SliceId slice(i);
-    bytes += trace.Name(slice).size();
+    for (const char c : trace.Name(trace::SliceId(i))) read = c;
   }
-  if (bytes > trace.slices.size() << 32) std::abort();
   for (const tree::LinkMode mode :
        {tree::LinkMode::kAuto, tree::LinkMode::kFlow}) {
     tree::Options options;

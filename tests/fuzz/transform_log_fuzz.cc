@@ -16,5 +16,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto again = graph::ParseTransformLog("again", lines);
   LAMINA_CHECK(again.has_value());
   LAMINA_CHECK(again->entries.size() == log->entries.size());
+  for (size_t i = 0; i < log->entries.size(); ++i) {
+    const graph::LogEntry& written = log->entries[i];
+    const graph::LogEntry& read = again->entries[i];
+    LAMINA_CHECK(
+        read.stage == written.stage && read.transform == written.transform &&
+        read.occurrence == written.occurrence &&
+        read.status == written.status && read.matches == written.matches);
+  }
   return 0;
 }
