@@ -21,6 +21,8 @@ namespace {
 // costs more than all events.
 constexpr size_t kMostLauncherRows = 20000;
 
+constexpr uint64_t kKindsOfThinRows = 3;  // single, merged, buckets
+
 // The peaks of the device as a JSON object, for the roofs of the drawing.
 Result<std::string> DeviceJson(Session& session, const Table* ops) {
   LAMINA_ASSIGN(const auto device, session.FindDevice());
@@ -49,8 +51,9 @@ Result<std::string> DeviceJson(Session& session, const Table* ops) {
 // The rows of a trace with more device events than a page may have.
 std::optional<ThinRows> ThinOut(const trace::Trace& trace,
                                 const std::vector<DeviceRow>& rows,
-                                const Document& document, size_t most) {
-  if (rows.size() <= most) return std::nullopt;
+                                const Document& document,
+                                const PageOptions& options) {
+  if (rows.size() <= options.max_events) return std::nullopt;
   std::set<uint32_t> evidence;
   for (const Note& note : document.result.notes) {
     for (const Evidence& proof : note.evidence)
@@ -64,19 +67,65 @@ std::optional<ThinRows> ThinOut(const trace::Trace& trace,
     names.push_back(trace.slices.name[row.slice.value].value);
     found.push_back(evidence.contains(trace.Uid(row.slice)));
   }
-  return Thin(rows, names, found, most);
+  // Half of the page is for the host and the tables.
+  const size_t fit =
+      options.max_bytes / 2 / (kKindsOfThinRows * kDeviceEventBytes);
+  return Thin(rows, names, found, std::min(options.max_events, fit));
+}
+
+// What a page with these device events holds of the host; those above them
+// alone where it has not all device events.
+HostChoice ChooseHost(const analysis::Context& context,
+                      const std::vector<DeviceRow>& rows, const ThinRows* thin,
+                      uint64_t max_bytes, uint64_t& host_events) {
+  std::vector<trace::SliceId> devices;
+  size_t shown = rows.size();
+  HostChoice host;
+  if (thin != nullptr) {
+    for (const uint32_t row : thin->singles) devices.push_back(rows[row].slice);
+    host.mask = HostAbove(context, devices);
+    shown = thin->singles.size() + thin->merged.size() + thin->buckets.size();
+  } else {
+    for (const DeviceRow& row : rows) devices.push_back(row.slice);
+  }
+  HostCounts counts;
+  CountHost(context.trace, host.mask, counts);
+  host_events = counts.total();
+  host.detail = ChooseDetail(counts, shown, max_bytes);
+  if (host.detail != HostDetail::kAll) return host;
+  host.stacks = FindStacks(context, devices);
+  if (!FitsPage(shown, host_events, host.stacks.EstimatedBytes(devices.size()),
+                max_bytes)) {
+    host.stacks = {};
+    host.detail = HostDetail::kNoStacks;
+  }
+  return host;
+}
+
+// What the page says about it.
+std::string LeftOutText(HostDetail detail, bool thin) {
+  std::string text;
+  if (thin) {
+    text =
+        "most device events, and host events that launched none of the "
+        "others";
+  }
+  const std::string_view more = WhatIsLeftOut(detail);
+  if (thin && !more.empty()) text += "; ";
+  return text.append(more);
 }
 
 Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
+  std::vector<std::string_view> by{"time", "length", "frame"};
+  by.insert(by.end(), thin.dropped.begin(), thin.dropped.end());
   std::string text = fmt::format(
       "This page holds {} of {} device events: the slowest of each kernel "
-      "name and those around findings. Sums and the columns of the timeline "
-      "count all of them; filters by time, length or event{} see the single "
-      "events alone. --html-max-events changes that.",
-      shown, all,
-      thin.dropped.empty()
-          ? std::string()
-          : fmt::format(", {}", fmt::join(thin.dropped, ", ")));
+      "name and those around findings, with what stands above them on the "
+      "host. Sums and the columns of the timeline count all of them; filters "
+      "by {} or event see the single events alone. --html-max-events changes "
+      "that.",
+      GroupDigits(static_cast<int64_t>(shown)),
+      GroupDigits(static_cast<int64_t>(all)), fmt::join(by, ", "));
   return MakeNote(Severity::kWarning, "page_thinned", std::move(text),
                   {{"trace_health", "", "", {}}});
 }
@@ -112,29 +161,17 @@ Status WritePage(Session& session, Document document,
   std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
   for (DeviceRow& row : rows)
     row.place = variants.row_of[trace.slices.detail[row.slice.value]];
-  const auto thin = ThinOut(trace, rows, document, options.max_events);
+  const auto thin = ThinOut(trace, rows, document, options);
   if (thin) {
     document.result.notes.push_back(
         ThinNote(thin->singles.size(), rows.size(), *thin));
   }
   uint64_t host_events = 0;
-  const trace::Trace* const traces[] = {&trace};
-  const size_t shown =
-      thin ? thin->singles.size() + thin->merged.size() + thin->buckets.size()
-           : rows.size();
-  HostDetail detail =
-      ChooseDetail(traces, shown, options.max_bytes, host_events);
-  CallStacks stacks;
-  if (detail == HostDetail::kAll && !thin) {
-    stacks = FindStacks(*context);
-    if (!FitsPage(shown, host_events, stacks.EstimatedBytes(),
-                  options.max_bytes)) {
-      stacks = {};
-      detail = HostDetail::kNoStacks;
-    }
-  }
-  if (detail != HostDetail::kAll) {
-    document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
+  const HostChoice host = ChooseHost(*context, rows, thin ? &*thin : nullptr,
+                                     options.max_bytes, host_events);
+  if (host.detail != HostDetail::kAll) {
+    document.result.notes.push_back(
+        LeftOutNote(host.detail, options.max_bytes));
     document.result.notes.back().evidence.push_back(
         {"trace_health", "", "", {}});
   }
@@ -149,9 +186,9 @@ Status WritePage(Session& session, Document document,
                   "\"short_kernel_ns\":{}}}",
                   JsonQuote(trace.info.format), trace.info.events,
                   trace.info.file_bytes, host_events,
-                  JsonQuote(WhatIsLeftOut(detail)), without_launchers,
-                  options.settings.short_kernel_ns));
-  AddEvents(*context, rows, thin ? &*thin : nullptr, detail, stacks, page);
+                  JsonQuote(LeftOutText(host.detail, thin.has_value())),
+                  without_launchers, options.settings.short_kernel_ns));
+  AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));
   return sink->Close();

@@ -105,11 +105,10 @@ Status WriteDiffPage(const Context& a, const Context& b,
   const std::array<PageTrace, 2> of{
       {{0, 0, 0},
        {1, alignment.at_ns[0] - alignment.at_ns[1], EndOfUids(a.trace)}}};
-  const trace::Trace* const traces[] = {&a.trace, &b.trace};
-  uint64_t host_events = 0;
-  const HostDetail detail =
-      ChooseDetail(traces, a.trace.device.size() + b.trace.device.size(),
-                   options.max_bytes, host_events);
+  HostCounts counts;
+  for (const Context* const side : sides) CountHost(side->trace, {}, counts);
+  const HostDetail detail = ChooseDetail(
+      counts, a.trace.device.size() + b.trace.device.size(), options.max_bytes);
   if (detail != HostDetail::kAll)
     document.result.notes.push_back(LeftOutNote(detail, options.max_bytes));
   document.result.notes.push_back(AlignmentNote(alignment, of[1].shift_ns));
@@ -120,7 +119,7 @@ Status WriteDiffPage(const Context& a, const Context& b,
   std::string list = "[";
   constexpr std::array<std::string_view, 2> kNames{"A", "B"};
   for (size_t s = 0; s < sides.size(); ++s) {
-    const auto rows = host.Add(*sides[s], detail, of[s], page.strings);
+    const auto rows = host.Add(*sides[s], detail, {}, of[s], page.strings);
     device.Add(*sides[s], of[s], kNames[s], rows);
     list += fmt::format(
         "{}{{\"name\":\"{}\",\"input\":{},\"first_uid\":{},\"shift_ns\":{}}}",

@@ -101,10 +101,11 @@ void AddMerged(const ThinRows& thin, render::Page& page) {
 }  // namespace
 
 void AddEvents(const Context& context, const std::vector<DeviceRow>& rows,
-               const ThinRows* thin, HostDetail detail,
-               const CallStacks& stacks, render::Page& page) {
+               const ThinRows* thin, const HostChoice& choice,
+               render::Page& page) {
   HostEvents host;
-  const auto host_rows = host.Add(context, detail, {}, page.strings);
+  const auto host_rows =
+      host.Add(context, choice.detail, choice.mask, {}, page.strings);
   std::vector<DeviceRow> singles;
   if (thin != nullptr) {
     for (const uint32_t row : thin->singles) singles.push_back(rows[row]);
@@ -118,9 +119,9 @@ void AddEvents(const Context& context, const std::vector<DeviceRow>& rows,
   AppendLanes(context.trace, {}, in_lane, first, lanes);
   page.facts.emplace_back("lanes", lanes + "]");
   page.facts.emplace_back("families", FamiliesJson(context.catalog));
-  page.blocks.push_back(DeviceBlock(context, shown, host_rows, stacks));
+  page.blocks.push_back(DeviceBlock(context, shown, host_rows, choice.stacks));
   host.AddTo(page);
-  AddFrames(context.trace, stacks, page);
+  AddFrames(context.trace, choice.stacks, page);
   AddAutograd(context, host_rows, page);
   AddCounters(context.trace, page);
 }

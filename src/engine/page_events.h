@@ -16,10 +16,17 @@
 
 namespace lamina::engine {
 
+// What a page holds of the host.
+struct HostChoice {
+  HostDetail detail = HostDetail::kAll;
+  HostMask mask{};
+  CallStacks stacks{};
+};
+
 // Adds the blocks "device" and "host" and the facts that describe them; with
 // `thin` only its rows, and the blocks "merged" and "buckets".
 void AddEvents(const analysis::Context& context,
                const std::vector<DeviceRow>& rows, const ThinRows* thin,
-               HostDetail detail, const CallStacks& stacks, render::Page& page);
+               const HostChoice& host, render::Page& page);
 
 }  // namespace lamina::engine

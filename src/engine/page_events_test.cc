@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/page_events.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -110,7 +111,7 @@ TEST_P(PageEventsTest, KernelsHaveTheNameOfTheirRow) {
 
 TEST_P(PageEventsTest, BlocksHoldTheRows) {
   render::Page page(document_);
-  AddEvents(*context_, rows_, nullptr, HostDetail::kAll, {}, page);
+  AddEvents(*context_, rows_, nullptr, {}, page);
   const render::Block* const device_block = FindBlock(page, "device");
   const render::Block* const host_block = FindBlock(page, "host");
   ASSERT_NE(device_block, nullptr);
@@ -149,7 +150,7 @@ TEST_P(PageEventsTest, BlocksHoldTheRows) {
 // Each pair of ops of the block is one of the tree, and none is missing.
 TEST_P(PageEventsTest, AutogradPairsAreThoseOfTheTree) {
   render::Page page(document_);
-  AddEvents(*context_, rows_, nullptr, HostDetail::kAll, {}, page);
+  AddEvents(*context_, rows_, nullptr, {}, page);
   const tree::Tree& tree = context_->tree;
   const auto uid = [&](tree::NodeId node) {
     return int64_t{session_->trace().Uid(tree.slice(node))};
@@ -169,6 +170,44 @@ TEST_P(PageEventsTest, AutogradPairsAreThoseOfTheTree) {
   }
   EXPECT_EQ(found, expected);
   EXPECT_EQ(found.empty(), GetParam() != std::string("train_step.json.gz"));
+}
+
+// Of some device events: all that was open on the thread at their launches.
+TEST_P(PageEventsTest, HostAboveIsWhatWasOpenAtTheLaunches) {
+  using trace::Kind;
+  using trace::SliceId;
+  const trace::Trace& trace = session_->trace();
+  std::vector<SliceId> devices;
+  for (size_t i = 0; i < rows_.size(); i += 7)
+    devices.push_back(rows_[i].slice);
+  std::set<uint32_t> launches;
+  for (const SliceId device : devices) {
+    const tree::NodeId call = context_->tree.launch(device);
+    if (call.valid()) launches.insert(context_->tree.slice(call).value);
+  }
+  const auto is_above = [&](SliceId s, SliceId launch) {
+    return s == launch ||
+           (!trace::IsApiCall(trace.KindOf(s)) &&
+            trace.slices.track[s.value] == trace.slices.track[launch.value] &&
+            trace.Start(s) <= trace.Start(launch) &&
+            trace.End(s) > trace.Start(launch));
+  };
+  const HostMask mask = HostAbove(*context_, devices);
+  ASSERT_EQ(mask.size(), trace.slices.size());
+  size_t above = 0;
+  for (uint32_t i = 0; i < mask.size(); ++i) {
+    const SliceId s(i);
+    const Kind kind = trace.KindOf(s);
+    const bool expected =
+        kind == Kind::kAnnotation ||
+        ((kind == Kind::kPython || kind == Kind::kOp ||
+          trace::IsApiCall(kind)) &&
+         std::any_of(launches.begin(), launches.end(),
+                     [&](uint32_t l) { return is_above(s, SliceId(l)); }));
+    EXPECT_EQ(mask[i], expected) << trace.Name(s);
+    above += mask[i];
+  }
+  EXPECT_GT(above, launches.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, PageEventsTest,

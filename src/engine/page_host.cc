@@ -18,10 +18,7 @@ using trace::SliceId;
 using trace::Trace;
 using tree::NodeId;
 
-// Bytes per event after compression, as measured on real traces; the choice
-// of detail must not depend on how well this trace compresses, or a page
-// could change its content with the version of zlib.
-constexpr uint64_t kDeviceEventBytes = 8;
+// As kDeviceEventBytes.
 constexpr uint64_t kHostEventBytes = 6;
 
 // Modules are drawn apart from the ops of their thread.
@@ -37,10 +34,11 @@ class HostOrder {
     SliceId slice;
   };
 
-  HostOrder(const Context& context, HostDetail detail)
+  HostOrder(const Context& context, HostDetail detail, const HostMask& mask)
       : context_(context), trace_(context.trace), detail_(detail) {
     if (detail == HostDetail::kNone) return;
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      if (!mask.empty() && !mask[i]) continue;
       if (const auto track = Wanted(SliceId(i)))
         items_.push_back({*track, trace_.slices.track[i].value, SliceId(i)});
     }
@@ -96,24 +94,25 @@ std::string TraceJson(uint32_t trace) {
 
 }  // namespace
 
-HostDetail ChooseDetail(std::span<const Trace* const> traces, uint64_t device,
-                        uint64_t max_bytes, uint64_t& host_events) {
-  uint64_t calls = 0, ranges = 0;
-  for (const Trace* const trace : traces) {
-    for (const Kind kind : trace->slices.kind) {
-      calls += kind == Kind::kOp || trace::IsApiCall(kind);
-      ranges += kind == Kind::kAnnotation;
-    }
+void CountHost(const Trace& trace, const HostMask& of, HostCounts& counts) {
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    if (!of.empty() && !of[i]) continue;
+    const Kind kind = trace.slices.kind[i];
+    counts.calls += kind == Kind::kOp || trace::IsApiCall(kind);
+    counts.ranges += kind == Kind::kAnnotation;
   }
-  host_events = calls + ranges;
+}
+
+HostDetail ChooseDetail(const HostCounts& host, uint64_t device,
+                        uint64_t max_bytes) {
   const auto fits = [&](uint64_t events) {
     return FitsPage(device, events, 0, max_bytes);
   };
-  if (fits(calls + ranges)) return HostDetail::kAll;
+  if (fits(host.total())) return HostDetail::kAll;
   // An op and a call for each piece of device work.
-  if (fits(ranges + 3 * device)) return HostDetail::kNoDeepCalls;
-  if (fits(ranges + 2 * device)) return HostDetail::kWithDeviceWork;
-  if (fits(ranges)) return HostDetail::kRanges;
+  if (fits(host.ranges + 3 * device)) return HostDetail::kNoDeepCalls;
+  if (fits(host.ranges + 2 * device)) return HostDetail::kWithDeviceWork;
+  if (fits(host.ranges)) return HostDetail::kRanges;
   return HostDetail::kNone;
 }
 
@@ -152,11 +151,11 @@ Note LeftOutNote(HostDetail detail, uint64_t max_bytes) {
 }
 
 std::vector<uint32_t> HostEvents::Add(const Context& context, HostDetail detail,
-                                      const PageTrace& of,
+                                      const HostMask& mask, const PageTrace& of,
                                       render::PageStrings& strings) {
   const Trace& trace = context.trace;
   std::vector<uint32_t> rows(trace.slices.size());
-  const HostOrder order(context, detail);
+  const HostOrder order(context, detail, mask);
   const auto& items = order.items();
   for (size_t i = 0; i < items.size(); ++i) {
     const auto& [track, thread, s] = items[i];

@@ -16,6 +16,11 @@
 
 namespace lamina::engine {
 
+// Bytes per event after compression, as measured on real traces; the choice
+// of detail must not depend on how well this trace compresses, or a page
+// could change its content with the version of zlib.
+inline constexpr uint64_t kDeviceEventBytes = 8;
+
 // Which host events a page holds; each step keeps less than the one before.
 enum class HostDetail {
   kAll,
@@ -26,10 +31,20 @@ enum class HostDetail {
   kNone
 };
 
-// How much of the host of some traces fits beside `device` rows of events.
-HostDetail ChooseDetail(std::span<const trace::Trace* const> traces,
-                        uint64_t device, uint64_t max_bytes,
-                        uint64_t& host_events);
+// Some host events by slice; empty: all.
+using HostMask = std::vector<bool>;
+
+struct HostCounts {
+  uint64_t calls = 0;  // ops and calls
+  uint64_t ranges = 0;
+  uint64_t total() const { return calls + ranges; }
+};
+void CountHost(const trace::Trace& trace, const HostMask& of,
+               HostCounts& counts);
+
+// How much of them fits beside `device` rows of events.
+HostDetail ChooseDetail(const HostCounts& host, uint64_t device,
+                        uint64_t max_bytes);
 // Whether `more` bytes fit beside that many device and host events.
 bool FitsPage(uint64_t device_events, uint64_t host_events, uint64_t more,
               uint64_t max_bytes);
@@ -47,9 +62,11 @@ struct PageTrace {
 // The block "host": threads of the first trace, then those of the next.
 class HostEvents {
  public:
-  // Row + 1 in the block by slice; 0 for those that the page leaves out.
+  // Row + 1 in the block by slice; 0 for those that the page leaves out, which
+  // are those that are not in `mask` and what `detail` says.
   std::vector<uint32_t> Add(const analysis::Context& context, HostDetail detail,
-                            const PageTrace& of, render::PageStrings& strings);
+                            const HostMask& mask, const PageTrace& of,
+                            render::PageStrings& strings);
   // The block, and the fact that describes its tracks.
   void AddTo(render::Page& page) const;
 

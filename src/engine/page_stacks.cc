@@ -27,33 +27,40 @@ SliceId LaunchOf(const Context& context, SliceId device) {
   return call;
 }
 
-class StackBuilder {
+// The host of a trace thread by thread, callers before callees, with the
+// launches of some device events.
+class HostSweep {
  public:
-  explicit StackBuilder(const Context& context)
-      : context_(context), trace_(context.trace) {
-    is_launch_.resize(trace_.slices.size());
-    stack_of_.resize(trace_.slices.size());
-    for (const SliceId s : trace_.device_slices()) {
+  HostSweep(const Context& context, std::span<const SliceId> devices)
+      : trace_(context.trace), is_launch_(trace_.slices.size()) {
+    for (const SliceId s : devices) {
       const SliceId call = LaunchOf(context, s);
       if (call.valid()) is_launch_[call.value] = true;
     }
   }
 
-  CallStacks Build() {
-    Sweep();
-    result_.of_device.assign(trace_.device.size(), 0);
-    for (const SliceId s : trace_.device_slices()) {
-      const SliceId call = LaunchOf(context_, s);
-      if (call.valid()) {
-        result_.of_device[trace_.slices.detail[s.value]] =
-            stack_of_[call.value];
-      }
+  bool IsLaunch(SliceId s) const { return is_launch_[s.value]; }
+
+  // `enter(slice, above)` gives the number of the slice, which is `above` for
+  // what it calls; 0 stands above the outermost.
+  template <typename Enter>
+  void Run(const Enter& enter) const {
+    std::vector<std::pair<int64_t, uint32_t>> open;  // end, number
+    SliceId before;
+    for (const SliceId s : Ordered()) {
+      if (!before.valid() ||
+          trace_.slices.track[s.value] != trace_.slices.track[before.value])
+        open.clear();
+      before = s;
+      while (!open.empty() && open.back().first <= trace_.Start(s))
+        open.pop_back();
+      const uint32_t own = enter(s, open.empty() ? 0 : open.back().second);
+      if (!trace::IsApiCall(trace_.KindOf(s)))
+        open.emplace_back(trace_.End(s), own);
     }
-    return std::move(result_);
   }
 
  private:
-  // Host slices thread by thread, callers before callees.
   std::vector<SliceId> Ordered() const {
     std::vector<SliceId> order;
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
@@ -73,25 +80,38 @@ class StackBuilder {
     return order;
   }
 
-  void Sweep() {
-    std::vector<std::pair<int64_t, uint32_t>> open;  // end, frame + 1
-    SliceId before;
-    for (const SliceId s : Ordered()) {
-      if (!before.valid() ||
-          trace_.slices.track[s.value] != trace_.slices.track[before.value])
-        open.clear();
-      before = s;
-      while (!open.empty() && open.back().first <= trace_.Start(s))
-        open.pop_back();
-      const uint32_t above = open.empty() ? 0 : open.back().second;
-      const bool is_call = trace::IsApiCall(trace_.KindOf(s));
-      const uint32_t own = is_call ? above : Frame(above, s);
-      if (is_launch_[s.value]) stack_of_[s.value] = own;
-      if (!is_call) open.emplace_back(trace_.End(s), own);
-    }
-    KeepUsed();
+  const Trace& trace_;
+  std::vector<bool> is_launch_;  // by slice
+};
+
+class StackBuilder {
+ public:
+  StackBuilder(const Context& context, std::span<const SliceId> devices)
+      : context_(context), trace_(context.trace), devices_(devices) {
+    stack_of_.resize(trace_.slices.size());
   }
 
+  CallStacks Build() {
+    const HostSweep sweep(context_, devices_);
+    sweep.Run([&](SliceId s, uint32_t above) {
+      const bool is_call = trace::IsApiCall(trace_.KindOf(s));
+      const uint32_t own = is_call ? above : Frame(above, s);
+      if (sweep.IsLaunch(s)) stack_of_[s.value] = own;
+      return own;
+    });
+    KeepUsed();
+    result_.of_device.assign(trace_.device.size(), 0);
+    for (const SliceId s : devices_) {
+      const SliceId call = LaunchOf(context_, s);
+      if (call.valid()) {
+        result_.of_device[trace_.slices.detail[s.value]] =
+            stack_of_[call.value];
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
   uint32_t Frame(uint32_t parent, SliceId s) {
     const StringId name = trace_.slices.name[s.value];
     const auto [it, is_new] = found_.try_emplace(std::pair(parent, name), 0);
@@ -123,20 +143,40 @@ class StackBuilder {
 
   const Context& context_;
   const Trace& trace_;
+  std::span<const SliceId> devices_;
   CallStacks result_;
-  std::vector<bool> is_launch_;     // by slice
   std::vector<uint32_t> stack_of_;  // frame + 1 by slice
   absl::flat_hash_map<std::pair<uint32_t, StringId>, uint32_t> found_;
 };
 
 }  // namespace
 
-uint64_t CallStacks::EstimatedBytes() const {
-  return frames.size() * kFrameBytes + of_device.size() * kStackBytes;
+uint64_t CallStacks::EstimatedBytes(size_t device_events) const {
+  return frames.size() * kFrameBytes + device_events * kStackBytes;
 }
 
-CallStacks FindStacks(const Context& context) {
-  return StackBuilder(context).Build();
+CallStacks FindStacks(const Context& context,
+                      std::span<const SliceId> devices) {
+  return StackBuilder(context, devices).Build();
+}
+
+HostMask HostAbove(const Context& context, std::span<const SliceId> devices) {
+  const Trace& trace = context.trace;
+  HostMask mask(trace.slices.size());
+  std::vector<uint32_t> above_of(trace.slices.size());  // slice + 1
+  const HostSweep sweep(context, devices);
+  sweep.Run([&](SliceId s, uint32_t above) {
+    above_of[s.value] = above;
+    // What stands above a marked slice is marked.
+    for (uint32_t at = sweep.IsLaunch(s) ? s.value + 1 : 0;
+         at > 0 && !mask[at - 1]; at = above_of[at - 1])
+      mask[at - 1] = true;
+    return s.value + 1;
+  });
+  for (uint32_t i = 0; i < mask.size(); ++i) {
+    if (trace.KindOf(SliceId(i)) == Kind::kAnnotation) mask[i] = true;
+  }
+  return mask;
 }
 
 void AddFrames(const Trace& trace, const CallStacks& stacks,

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "engine/page_host.h"
 #include "render/html/page.h"
 
 namespace lamina::engine {
@@ -25,11 +27,18 @@ struct CallStacks {
   std::vector<uint32_t> of_device;
 
   bool empty() const { return frames.empty(); }
-  // Room in a page, by the same rule as that of events: from counts alone.
-  uint64_t EstimatedBytes() const;
+  // Room in a page that has the stacks of so many device events, by the same
+  // rule as that of events: from counts alone.
+  uint64_t EstimatedBytes(size_t device_events) const;
 };
 
-CallStacks FindStacks(const analysis::Context& context);
+// The stacks of some device events, and the frames that those need.
+CallStacks FindStacks(const analysis::Context& context,
+                      std::span<const trace::SliceId> devices);
+
+// All ranges, and what stands above the launches of some device events.
+HostMask HostAbove(const analysis::Context& context,
+                   std::span<const trace::SliceId> devices);
 
 // The block "frames"; nothing without stacks.
 void AddFrames(const trace::Trace& trace, const CallStacks& stacks,

@@ -11,6 +11,7 @@ const kColumns = [["kernel", "kernels"], ["op", "op_efficiency"],
 function total(rows) {
   return rows.reduce((sum, row) => sum + ns(row.kernel_time_us), 0);
 }
+const digits = (n) => n.toLocaleString("en-US");
 const selection = (page) => page.evaluate(() => __lamina.selection());
 
 async function sumsAreThoseOfTheTables(check, page, tables, what) {
@@ -36,6 +37,32 @@ async function columnsHoldEverything(check, page, tables, what) {
         sum + levels[Math.min(level, levels.length - 1)][part], 0), all);
     }
   }
+}
+
+// The stack of each single event, outermost frame first, by its number.
+async function stacksOf(page) {
+  return new Map(await page.evaluate(async () => {
+    const { model } = __lamina;
+    await model.require(["device", "#frames"]);
+    const frames = model.columns("frames");
+    const { device } = model;
+    const stack = (at) => at === 0 ? ""
+      : stack(frames.get("parent")[at - 1]) + "/" +
+        model.text(frames.get("name")[at - 1]);
+    return Array.from({ length: device.count }, (_, i) =>
+      [device.uid[i], frames ? stack(device.stack[i]) : ""]);
+  }));
+}
+
+// The names of the host events that launched the single events.
+async function launchesOf(page) {
+  return new Map(await page.evaluate(async () => {
+    const { model } = __lamina;
+    await model.require(["device", "host"]);
+    const { device, host } = model;
+    return Array.from({ length: device.count }, (_, i) => [device.uid[i],
+      device.launch[i] === 0 ? "" : host.uid[device.launch[i] - 1]]);
+  }));
 }
 
 const tests = {};
@@ -76,7 +103,8 @@ for (const limit of [150, 20]) {
       }
       await go(page, "#v=health", "health");
       check.true(`${name}: trace health says so`, (await page.locator("main")
-        .innerText()).includes(`holds ${held.single} of ${events} device`));
+        .innerText()).includes(`holds ${digits(held.single)} of ` +
+          `${digits(events)} device`));
       await page.context().close();
     }
     if (limit < 100) check.true("merged rows without layers", drops > 0);
@@ -109,4 +137,40 @@ for (const limit of [150, 20]) {
     await page.context().close();
   };
 }
+
+tests["what stands above the single events"] = async (check) => {
+  const whole = await open(pageOf(traces.train));
+  const page = await open(pageOf(traces.train, "--html-max-events", "150"));
+  for (const read of [stacksOf, launchesOf]) {
+    const [all, some] = [await read(whole), await read(page)];
+    check.equal(read.name, [...some], [...some.keys()].map((uid) =>
+      [uid, all.get(uid)]));
+    check.true(`${read.name}: there are some`,
+               [...some.values()].filter((above) => above !== "").length > 9);
+  }
+  const hosts = (of) => of.evaluate(() => __lamina.model.host.count);
+  check.true("fewer host events", await hosts(page) < await hosts(whole));
+  await go(page, "#v=health", "health");
+  check.true("which trace health says", (await page.locator("main")
+    .innerText()).includes("host events that launched none of the others"));
+  // A queue of some events of many would be wrong.
+  await go(whole, "#v=timeline", "timeline");
+  await go(page, "#v=timeline", "timeline");
+  const queue = async (of) => (await of.locator("main").textContent())
+    .includes("Queued GPU");
+  check.equal("a queue of all events, none of some",
+              [await queue(whole), await queue(page)], [true, false]);
+};
+
+// Merged rows without layers: their groups are those of the table.
+tests["layers of merged rows"] = async (check) => {
+  const page = await open(pageOf(traces.train, "--html-max-events", "20"),
+                          { hash: "#v=layers" });
+  check.true("no layers in merged rows", await page.evaluate(() =>
+    __lamina.model.thinned.dropped.includes("layer")));
+  const colors = await page.evaluate(() =>
+    new Set([...document.querySelectorAll("a[data-layer] rect")]
+      .map((rect) => rect.getAttribute("fill"))).size);
+  check.true("bars have parts", colors > 3);
+};
 export default tests;

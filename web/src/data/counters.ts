@@ -77,7 +77,8 @@ function fileLines(model: Model): StepLine[] {
 // Work of each device that is launched and has not begun.
 function queues(model: Model): StepLine[] {
   const { device, host, lanes } = model;
-  if (!device || !host || device.count > kMostQueued ||
+  // Some events of many would be a queue that never was.
+  if (!device || !host || device.count > kMostQueued || model.thinned ||
       model.traces.length > 1) return [];
   const rows = new Map<number, number[]>();
   for (let i = 0; i < device.count; ++i) {

@@ -3,6 +3,7 @@
 // Layers of the engine's table, by stack, with the kernel time of the filter
 // split by colour group.
 
+import { kGroups } from "./groups";
 import type { Model, Table } from "./model";
 
 export interface LayerBar {
@@ -33,6 +34,27 @@ function stackKey(table: Table, row: number): string {
     Math.max(0, path.lastIndexOf("/")));
 }
 
+// The columns of the table that are groups of their own.
+const kTimeColumns: Partial<Record<typeof kGroups[number], string>> = {
+  attention: "attention_us", gemm: "gemm_us", moe: "moe_us", norm: "norm_us",
+  comm: "communication_us",
+};
+
+// What the table says where no event says its layer: what it has no column
+// of is "other", the last group.
+function addTableTimes(table: Table, times: Float64Array, groups: number):
+    void {
+  for (let row = 0; row < table.rows; ++row) {
+    let rest = table.num(row, "kernel_time_us");
+    for (const [group, column] of Object.entries(kTimeColumns)) {
+      const ns = table.num(row, column);
+      times[(row + 1) * groups + kGroups.indexOf(group as "gemm")] = ns;
+      rest -= ns;
+    }
+    times[(row + 2) * groups - 1] = rest;
+  }
+}
+
 // Kernel time of each (layer row, group); index (row + 1) * groups + group.
 export function layerGroupTimes(model: Model, mask: Uint8Array | null,
                                 groupOf: Uint8Array, groups: number):
@@ -41,10 +63,7 @@ export function layerGroupTimes(model: Model, mask: Uint8Array | null,
   const rows = model.table("layers")?.rows ?? 0;
   const times = new Float64Array((rows + 1) * groups);
   if (model.thinned?.dropped.includes("layer")) {
-    // Only the table knows the time of a layer, and not of which groups.
-    for (let row = 0; row < rows; ++row)
-      times[(row + 2) * groups - 1] =
-        model.table("layers")!.num(row, "kernel_time_us");
+    addTableTimes(model.table("layers")!, times, groups);
     return times;
   }
   for (let i = 0; i < device.rows; ++i) {

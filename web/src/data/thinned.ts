@@ -37,7 +37,7 @@ export function joined(singles: Columns, merged: Columns): Columns {
 }
 
 // Filters that only single events can answer.
-const kAlways: ChipKind[] = ["t", "dur", "uid"];
+const kAlways: ChipKind[] = ["t", "dur", "uid", "frame"];
 const kOfColumn: Record<string, ChipKind[]> = {
   layer: ["layer"], pass: ["pass", "stage"], step: ["step"],
 };
