@@ -26,6 +26,9 @@ class TraceBuilder {
 
   // Joins sealed segments; call in input order, one at a time.
   void Append(const Segment& segment);
+  // In place of Append() for a segment that is not wanted: later ones of its
+  // worker may use names that are new in it.
+  void Skip(const Segment& segment) { IdMap(&ids_, segment); }
 
   Info& info() { return trace_.info; }
   Diagnostics& diagnostics() { return trace_.diagnostics; }

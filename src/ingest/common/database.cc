@@ -2,14 +2,15 @@
 #include "ingest/common/database.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sqlite3.h>
+#include <utility>
 
 #include "base/byte_source.h"
 #include "base/text.h"
+#include "ingest/common/sql_text.h"
 
 namespace lamina::ingest {
 namespace {
@@ -20,16 +21,6 @@ constexpr int kMaxValueBytes = 16 << 20;
 constexpr uint64_t kMinRowBytes = 4;
 // How often a reader may go over all of a file.
 constexpr uint64_t kPasses = 3;
-
-std::string Quoted(std::string_view name) {
-  std::string out = "\"";
-  for (const char c : name) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  out += '"';
-  return out;
-}
 
 // ASCII letters in lower case, as SQLite compares names.
 std::string Lower(std::string_view name) {
@@ -94,87 +85,6 @@ bool DatabaseTable::Has(std::string_view column) const {
 
 // --------------------------------------------------------------------------
 
-Rows::Rows(sqlite3* connection, const DatabaseTable* table,
-           std::initializer_list<std::string_view> columns, uint64_t* rows_left,
-           std::string_view condition)
-    : connection_(connection), rows_left_(rows_left) {
-  if (table == nullptr) return;
-  std::string sql = "SELECT ";
-  for (const std::string_view column : columns) {
-    if (sql.back() != ' ') sql += ',';
-    sql += table->Has(column) ? Quoted(column) : "NULL";
-  }
-  sql += " FROM " + Quoted(table->name);
-  // The order of the table, not that of an index.
-  sql += condition.empty() ? " NOT INDEXED"
-                           : " WHERE " + Quoted(condition) + " = ?1 LIMIT 1";
-  if (sqlite3_prepare_v2(connection_, sql.c_str(), -1, &statement_, nullptr) !=
-      SQLITE_OK)
-    damage_ = sqlite3_errmsg(connection_);
-}
-
-Rows::~Rows() { sqlite3_finalize(statement_); }
-
-bool Rows::Next() {
-  if (statement_ == nullptr || !damage_.empty()) return false;
-  const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) {
-    ++count_;
-    // A page that is its own child would go on for ever, and tables that share
-    // their pages would be read as often as there are names for them.
-    if (*rows_left_ > 0) {
-      --*rows_left_;
-      return true;
-    }
-    damage_ = "the table has more rows than the file has room for";
-  } else if (code != SQLITE_DONE) {
-    damage_ = sqlite3_errmsg(connection_);
-  }
-  return false;
-}
-
-void Rows::Restart(int64_t value) {
-  if (statement_ == nullptr) return;
-  sqlite3_reset(statement_);
-  sqlite3_bind_int64(statement_, 1, value);
-  count_ = 0;
-  damage_.clear();
-}
-
-std::optional<int64_t> Rows::Int(int column) const {
-  switch (sqlite3_column_type(statement_, column)) {
-    case SQLITE_INTEGER:
-      return sqlite3_column_int64(statement_, column);
-    case SQLITE_FLOAT: {
-      // Whole numbers only, as far as a double holds them exactly.
-      const double value = sqlite3_column_double(statement_, column);
-      if (value != std::floor(value) || std::fabs(value) > 9e15)
-        return std::nullopt;
-      return static_cast<int64_t>(value);
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<double> Rows::Real(int column) const {
-  const int type = sqlite3_column_type(statement_, column);
-  if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) return std::nullopt;
-  return sqlite3_column_double(statement_, column);
-}
-
-std::optional<std::string_view> Rows::Text(int column) const {
-  if (sqlite3_column_type(statement_, column) != SQLITE_TEXT)
-    return std::nullopt;
-  const unsigned char* text = sqlite3_column_text(statement_, column);
-  if (text == nullptr) return std::nullopt;
-  return std::string_view(
-      reinterpret_cast<const char*>(text),
-      static_cast<size_t>(sqlite3_column_bytes(statement_, column)));
-}
-
-// --------------------------------------------------------------------------
-
 Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   std::unique_ptr<Database> database(new Database);
   database->name_ = path;
@@ -185,13 +95,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
   if (error) return Fail(InputError(path, "cannot open", "check the path"));
-  const std::string uri = "file:" + UriPath(path) + "?mode=ro&immutable=1";
-  if (sqlite3_open_v2(uri.c_str(), &database->connection_,
-                      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
-                      nullptr) != SQLITE_OK) {
-    return Fail(InputError(path, std::string("cannot open: ") +
-                                     sqlite3_errmsg(database->connection_)));
-  }
+  LAMINA_TRY(database->Connect());
   LAMINA_TRY(database->Begin(head, size));
   return database;
 }
@@ -200,24 +104,59 @@ Result<std::unique_ptr<Database>> Database::OpenBytes(std::string name,
                                                       std::string_view bytes) {
   std::unique_ptr<Database> database(new Database);
   database->name_ = std::move(name);
-  if (sqlite3_open_v2(":memory:", &database->connection_, SQLITE_OPEN_READWRITE,
-                      nullptr) != SQLITE_OK)
-    return Fail(InputError(database->name_, "cannot open"));
-  auto* copy = static_cast<unsigned char*>(
-      sqlite3_malloc64(std::max<uint64_t>(bytes.size(), 1)));
-  LAMINA_CHECK(copy != nullptr);
-  std::memcpy(copy, bytes.data(), bytes.size());
-  if (sqlite3_deserialize(database->connection_, "main", copy,
-                          static_cast<sqlite3_int64>(bytes.size()),
-                          static_cast<sqlite3_int64>(bytes.size()),
-                          SQLITE_DESERIALIZE_FREEONCLOSE |
-                              SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
-    return Fail(InputError(database->name_, "cannot open"));
+  database->bytes_ = std::make_shared<const std::string>(bytes);
+  LAMINA_TRY(database->Connect());
   LAMINA_TRY(database->Begin(bytes.substr(0, 100), bytes.size()));
   return database;
 }
 
+Result<std::unique_ptr<Database>> Database::Again() const {
+  std::unique_ptr<Database> database(new Database);
+  database->name_ = name_;
+  database->bytes_ = bytes_;
+  database->file_bytes_ = file_bytes_;
+  database->missing_bytes_ = missing_bytes_;
+  database->rows_left_ = rows_left_;
+  database->tables_ = tables_;
+  database->places_ = places_;
+  LAMINA_TRY(database->Connect());
+  return database;
+}
+
 Database::~Database() { sqlite3_close_v2(connection_); }
+
+Status Database::Connect() {
+  // Each connection is used by one thread at a time.
+  constexpr int kFlags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+  const int code =
+      bytes_ != nullptr
+          ? sqlite3_open_v2(":memory:", &connection_,
+                            kFlags | SQLITE_OPEN_READWRITE, nullptr)
+          : sqlite3_open_v2(
+                ("file:" + UriPath(name_) + "?mode=ro&immutable=1").c_str(),
+                &connection_, kFlags | SQLITE_OPEN_READONLY, nullptr);
+  if (code != SQLITE_OK) {
+    return Fail(InputError(
+        name_, std::string("cannot open: ") + sqlite3_errmsg(connection_)));
+  }
+  if (bytes_ != nullptr) {
+    // Read-only, so that SQLite leaves the shared bytes as they are.
+    auto* bytes =
+        reinterpret_cast<unsigned char*>(const_cast<char*>(bytes_->data()));
+    const auto size = static_cast<sqlite3_int64>(bytes_->size());
+    if (sqlite3_deserialize(connection_, "main", bytes, size, size,
+                            SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+      return Fail(InputError(name_, "cannot open"));
+  }
+  Restrain(connection_);
+  pass_ = std::make_unique<Pass*>(nullptr);
+  if (sqlite3_create_function_v2(
+          connection_, kRowFunction.data(), -1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+          pass_.get(), nullptr, &OnRow, [](sqlite3_context*) {},
+          nullptr) != SQLITE_OK)
+    return Fail(InputError(name_, "cannot open"));
+  return {};
+}
 
 Status Database::Begin(std::string_view head, uint64_t file_bytes) {
   file_bytes_ = file_bytes;
@@ -234,7 +173,6 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
   const uint64_t page = Big(head, 16, 2) == 1 ? 65536 : Big(head, 16, 2);
   const uint64_t promised = page * Big(head, 28, 4);
   if (promised > file_bytes) missing_bytes_ = promised - file_bytes;
-  Restrain(connection_);
 
   sqlite3_stmt* list = nullptr;
   int code = sqlite3_prepare_v2(
@@ -269,19 +207,23 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
     DatabaseTable table;
     table.name = name;
     sqlite3_stmt* info = nullptr;
-    // Generated columns are not in this list.
-    const std::string sql = "PRAGMA table_info(" + Quoted(name) + ")";
+    const std::string sql = "PRAGMA table_xinfo(" + QuotedName(name) + ")";
     if (sqlite3_prepare_v2(connection_, sql.c_str(), -1, &info, nullptr) ==
         SQLITE_OK) {
       int keys = 0;
+      std::vector<std::string> row_ids = {"rowid", "_rowid_", "oid"};
       while (sqlite3_step(info) == SQLITE_ROW) {
         const unsigned char* column = sqlite3_column_text(info, 1);
         if (column == nullptr) continue;
+        std::erase(row_ids, Lower(reinterpret_cast<const char*>(column)));
+        // Generated columns are not read.
+        if (sqlite3_column_int(info, 6) != 0) continue;
         table.columns.emplace_back(reinterpret_cast<const char*>(column));
         if (sqlite3_column_int(info, 5) > 0 && ++keys == 1)
           table.primary_key = table.columns.back();
       }
       if (keys != 1) table.primary_key.clear();
+      if (!row_ids.empty()) table.row_id = row_ids.front();
     }
     sqlite3_finalize(info);
     if (table.columns.empty()) continue;
@@ -294,17 +236,6 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
 const DatabaseTable* Database::Find(std::string_view table) const {
   const auto it = places_.find(Lower(table));
   return it == places_.end() ? nullptr : &tables_[it->second];
-}
-
-Rows Database::Scan(const DatabaseTable* table,
-                    std::initializer_list<std::string_view> columns) const {
-  return {connection_, table, columns, &rows_left_};
-}
-
-std::unique_ptr<Rows> Database::Lookup(
-    const DatabaseTable* table, std::initializer_list<std::string_view> columns,
-    std::string_view key) const {
-  return std::make_unique<Rows>(connection_, table, columns, &rows_left_, key);
 }
 
 }  // namespace lamina::ingest

@@ -2,27 +2,11 @@
 #include "ingest/common/database.h"
 
 #include <gtest/gtest.h>
-#include <sqlite3.h>
+
+#include "ingest/common/make_database.h"
 
 namespace lamina::ingest {
 namespace {
-
-// A database file in memory, made by statements.
-std::string MakeDatabase(const std::string& statements) {
-  sqlite3* connection = nullptr;
-  EXPECT_EQ(sqlite3_open(":memory:", &connection), SQLITE_OK);
-  char* error = nullptr;
-  EXPECT_EQ(
-      sqlite3_exec(connection, statements.c_str(), nullptr, nullptr, &error),
-      SQLITE_OK)
-      << (error != nullptr ? error : "");
-  sqlite3_int64 size = 0;
-  unsigned char* bytes = sqlite3_serialize(connection, "main", &size, 0);
-  std::string out(reinterpret_cast<char*>(bytes), static_cast<size_t>(size));
-  sqlite3_free(bytes);
-  sqlite3_close(connection);
-  return out;
-}
 
 std::unique_ptr<Database> Open(const std::string& bytes) {
   auto database = Database::OpenBytes("test.db", bytes);
@@ -73,6 +57,61 @@ TEST(Database, ReadsColumnsByNameAndType) {
   EXPECT_FALSE(rows.Next());
   EXPECT_EQ(rows.count(), 3u);
   EXPECT_EQ(rows.damage(), "");
+}
+
+TEST(Database, ForEachSeesWhatRowsSee) {
+  const auto database = Open(
+      MakeDatabase("CREATE TABLE t(a, b, c); INSERT INTO t VALUES "
+                   "(7, 'text', 1.5), (2.0, 8, NULL), (2.5, x'00', 9e18);"));
+  std::vector<std::string> seen;
+  const PassEnd end = database->ForEach(
+      database->Find("t"), {"b", "missing", "a", "c"}, [&](const Row& row) {
+        EXPECT_EQ(row.Int(1), std::nullopt);
+        EXPECT_EQ(row.Text(1), std::nullopt);
+        EXPECT_EQ(row.Real(1), std::nullopt);
+        seen.push_back(std::string(row.Text(0).value_or("-")) + " " +
+                       std::to_string(row.IntOr(2, -1)) + " " +
+                       std::to_string(row.Real(3).value_or(-1) > 1));
+      });
+  EXPECT_EQ(seen, (std::vector<std::string>{"text 7 1", "- 2 0", "- -1 1"}));
+  EXPECT_EQ(end.rows, 3u);
+  EXPECT_FALSE(end.stopped);
+  EXPECT_EQ(end.damage, "");
+  // None of the columns, no table.
+  const auto none = [](const Row& row) { EXPECT_EQ(row.Int(0), std::nullopt); };
+  EXPECT_EQ(database->ForEach(database->Find("t"), {"x"}, none).rows, 3u);
+  EXPECT_EQ(database->ForEach(nullptr, {"a"}, none).rows, 0u);
+}
+
+TEST(Database, RangesOfRowIds) {
+  const auto database = Open(MakeDatabase(
+      "CREATE TABLE t(rowid, a); CREATE TABLE w(a PRIMARY KEY) WITHOUT ROWID;"
+      "CREATE TABLE e(a); CREATE TABLE g(a, rowid AS (1), _rowid_ AS (2), "
+      "oid AS (3)); INSERT INTO w VALUES (1);"
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE "
+      "i < 9000) INSERT INTO t(_rowid_, rowid, a) SELECT i * 2, 7, i FROM n;"));
+  const DatabaseTable& t = *database->Find("t");
+  EXPECT_EQ(t.row_id, "_rowid_");
+  const auto cuts = database->Cuts(t, 5000);
+  ASSERT_EQ(cuts.size(), 3u);
+  uint64_t rows = 0;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    RowRange range;
+    if (i > 0) range.first = cuts[i - 1];
+    if (i < cuts.size()) range.stop = cuts[i];
+    int64_t last = 0;
+    const PassEnd end = database->ForEach(
+        &t, {"a"}, [&](const Row& row) { last = row.IntOr(0, 0); }, range);
+    EXPECT_EQ(end.stopped, i < cuts.size());
+    EXPECT_EQ(end.damage, "");
+    rows += end.rows;
+    EXPECT_EQ(last, static_cast<int64_t>(rows));
+  }
+  EXPECT_EQ(rows, 9000u);
+  EXPECT_TRUE(database->Cuts(*database->Find("w"), 1).empty());
+  EXPECT_TRUE(database->Cuts(*database->Find("e"), 1).empty());
+  EXPECT_EQ(database->Find("g")->row_id, "");
+  EXPECT_TRUE(database->Cuts(*database->Find("g"), 1).empty());
 }
 
 TEST(Database, ScansAMissingTableAsEmpty) {

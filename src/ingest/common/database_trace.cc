@@ -20,13 +20,13 @@ void NoteDatabase(const Database& database, std::string_view format,
   }
 }
 
-void NoteBreak(const DatabaseTable& table, const Rows& rows, Filler& filler) {
-  if (rows.damage().empty()) return;
-  filler.segment().diagnostics.Add(
-      trace::Effect::kLost, "table_breaks_off",
-      "A table of the database is damaged and read only in part: " +
-          table.name + " after " + std::to_string(rows.count()) + " rows (" +
-          rows.damage() + ").");
+void NoteBreak(const DatabaseTable& table, const PassEnd& end,
+               trace::Diagnostics& diagnostics) {
+  if (end.damage.empty()) return;
+  diagnostics.Add(trace::Effect::kLost, "table_breaks_off",
+                  "A table of the database is damaged and read only in part: " +
+                      table.name + " after " + std::to_string(end.rows) +
+                      " rows (" + end.damage + ").");
 }
 
 }  // namespace lamina::ingest

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "ingest/common/database.h"
-#include "ingest/common/filler.h"
+#include "trace/builder.h"
 
 namespace lamina::ingest {
 
@@ -15,6 +15,7 @@ void NoteDatabase(const Database& database, std::string_view format,
                   trace::TraceBuilder& builder);
 
 // Call after a pass over a table: says so when the table broke off.
-void NoteBreak(const DatabaseTable& table, const Rows& rows, Filler& filler);
+void NoteBreak(const DatabaseTable& table, const PassEnd& end,
+               trace::Diagnostics& diagnostics);
 
 }  // namespace lamina::ingest

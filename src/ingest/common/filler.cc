@@ -11,7 +11,7 @@ constexpr uint32_t kRecordsPerSegment = 1 << 16;
 }  // namespace
 
 Filler::Filler(trace::TraceBuilder* builder)
-    : builder_(*builder), segment_(&names_) {}
+    : builder_(builder), segment_(&names_) {}
 Filler::~Filler() = default;
 
 StringId Filler::Intern(std::string_view text) {
@@ -55,12 +55,13 @@ void Filler::AddCounter(int64_t time_ns, StringId name, StringId series,
 }
 
 void Filler::Next() {
-  if (++segment_.next_uid == kRecordsPerSegment) Flush();
+  ++segment_.next_uid;
+  if (builder_ != nullptr && segment_.next_uid == kRecordsPerSegment) Flush();
 }
 
 void Filler::Flush() {
   segment_.Seal();
-  builder_.Append(segment_);
+  builder_->Append(segment_);
   segment_.Clear();
 }
 

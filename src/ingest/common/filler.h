@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For readers that go through their input once on one thread: a segment that
-// is handed to the builder whenever it is full, so that nothing but the model
-// grows with the input.
+// A segment and the names in it, as a thread fills them record by record. For
+// readers that go through their input once on one thread it is handed to the
+// builder whenever it is full, so that nothing but the model grows with the
+// input; table_reader.h has the one for threads.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,13 @@ namespace lamina::ingest {
 
 class Filler {
  public:
+  // Without a builder the segment grows until somebody takes it.
   explicit Filler(trace::TraceBuilder* builder);
   ~Filler();
   Filler(const Filler&) = delete;
   Filler& operator=(const Filler&) = delete;
 
-  trace::TraceBuilder& builder() { return builder_; }
+  trace::TraceBuilder& builder() { return *builder_; }
   trace::LocalNames& names() { return names_; }
   trace::Segment& segment() { return segment_; }
 
@@ -39,7 +41,7 @@ class Filler {
   void Flush();
 
  private:
-  trace::TraceBuilder& builder_;
+  trace::TraceBuilder* builder_;
   trace::LocalNames names_;
   trace::Segment segment_;
 };

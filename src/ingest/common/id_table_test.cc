@@ -13,15 +13,17 @@ TEST(IdTable, FindsLikeAMapWhateverTheOrder) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     IdTable<int> table;
+    IdTable<int> parts[3];
     std::map<int64_t, int> slow;
     const int rows = static_cast<int>(random() % 20);
     const bool dense = random() % 2 == 0;
     for (int i = 0; i < rows; ++i) {
       const int64_t id =
           dense ? i - 3 : static_cast<int64_t>(random() % 25) - 12;
-      table.Add(id, i);
+      parts[i * 3 / rows].Add(id, i);
       slow.try_emplace(id, i);  // the first of equal ids
     }
+    for (IdTable<int>& part : parts) table.Append(std::move(part));
     table.Finish();
     for (int64_t id = -15; id < 30; ++id) {
       const int* found = table.Find(id);
@@ -29,6 +31,7 @@ TEST(IdTable, FindsLikeAMapWhateverTheOrder) {
       ASSERT_EQ(found != nullptr, it != slow.end()) << id;
       if (found != nullptr) {
         EXPECT_EQ(*found, it->second) << id;
+        EXPECT_EQ(table.at(table.Place(id)), it->second) << id;
       }
     }
   }

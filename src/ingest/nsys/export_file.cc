@@ -3,160 +3,58 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace lamina::ingest::nsys {
 
 using trace::Effect;
 using trace::kNoInt;
-using trace::TrackId;
 
-namespace {
-
-// A global id is a process in the high bits and a thread in the low 24.
-constexpr int64_t kThreadMask = 0xFFFFFF;
-constexpr int kProcessShift = 24;
-
-constexpr std::array<std::string_view, 3> kWorkTables = {
-    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
-    "CUPTI_ACTIVITY_KIND_MEMSET"};
-
-}  // namespace
-
-ExportFile::ExportFile(const Database& database, Filler* filler)
-    : database_(database),
-      filler_(*filler),
-      strings_(database, database.Find("StringIds"), "id", "value", filler) {
-  for (const std::string_view name : kWorkTables) {
-    const DatabaseTable* table = Table(name);
-    if (table != nullptr && !table->Has("globalPid")) by_process_ = false;
-  }
-  memory_kinds_ = {{0, "Pageable"}, {1, "Pinned"},        {2, "Device"},
-                   {3, "Array"},    {4, "Managed"},       {5, "Device Static"},
-                   {7, "Unknown"},  {6, "Managed Static"}};
-  for (auto& [id, label] : Entries("ENUM_CUDA_MEM_KIND", "label"))
-    memory_kinds_[id] = std::move(label);
+ExportFile::ExportFile(TableReader* reader)
+    : reader_(*reader), database_(reader->database(0)), facts_(reader) {
+  for (int worker = 0; worker < reader->workers(); ++worker)
+    threads_.emplace_back(&facts_, reader, worker);
 }
 
-std::map<int64_t, std::string> ExportFile::Entries(std::string_view table,
-                                                   std::string_view column) {
-  constexpr size_t kMostEntries = 1000;
-  std::map<int64_t, std::string> entries;
-  Rows rows = database_.Scan(Table(table), {"id", column});
-  while (entries.size() < kMostEntries && rows.Next()) {
-    const auto id = rows.Int(0);
-    const auto text = rows.Text(1);
-    if (id && text && text->size() < 100) entries.emplace(*id, *text);
-  }
-  return entries;
-}
-
-ExportFile::Process& ExportFile::ProcessOf(std::optional<int64_t> global_id) {
-  const int64_t key = global_id.value_or(0) & ~kThreadMask;
-  const auto [it, is_new] = processes_.try_emplace(key);
-  Process& process = it->second;
-  if (is_new) {
-    process.index = static_cast<int64_t>(processes_.size()) - 1;
-    std::string pid = std::to_string((key >> kProcessShift) & kThreadMask);
-    // Machines of one recording may give a number twice.
-    const int count = ++pids_[pid];
-    if (count > 1) pid += "#" + std::to_string(count);
-    process.pid = filler_.Intern(pid);
-  }
-  return process;
-}
-
-TrackId ExportFile::Thread(std::optional<int64_t> global_tid) {
-  const int64_t id = global_tid.value_or(0);
-  const auto [it, is_new] = threads_.try_emplace(id);
-  if (is_new) {
-    it->second = filler_.names().InternTrack(
-        ProcessOf(global_tid).pid,
-        filler_.Intern(std::to_string(id & kThreadMask)));
-  }
-  return it->second;
-}
-
-TrackId ExportFile::Lane(Process& process, int64_t device, int64_t stream) {
-  process.on_device = true;
-  const auto [it, is_new] = lanes_.try_emplace({process.index, device, stream});
-  if (is_new) {
-    std::string name = "GPU " + std::to_string(device);
-    if (stream != kNoInt) name += " stream " + std::to_string(stream);
-    it->second = filler_.names().InternTrack(process.pid, filler_.Intern(name));
-    trace::TrackFact fact;
-    fact.track = it->second;
-    fact.what = trace::TrackFact::What::kThreadName;
-    fact.text = filler_.Intern(name);
-    filler_.segment().facts.push_back(fact);
-  }
-  return it->second;
-}
-
-int64_t ExportFile::Correlation(const Process& process,
-                                std::optional<int64_t> id) const {
-  constexpr int64_t kMostIds = int64_t{1} << 32;
-  if (!id || *id <= 0 || *id >= kMostIds) return kNoInt;
-  return by_process_ ? process.index * kMostIds + *id : *id;
-}
-
-StringId ExportFile::NameOf(const Rows& rows, int column) {
-  if (const auto text = rows.Text(column)) return filler_.Intern(*text);
-  return strings_.Find(rows.Int(column));
-}
-
-bool ExportFile::Usable(int64_t start_ns, int64_t end_ns) {
-  if (!filler_.Usable(start_ns, end_ns)) return false;
-  last_ns_ = any_time_ ? std::max(last_ns_, end_ns) : end_ns;
-  any_time_ = true;
-  return true;
+void ExportFile::ForRows(const DatabaseTable* table, Columns columns,
+                         void (ExportThread::*read)(const Row&)) {
+  reader_.ForEach(table, columns,
+                  [&](int worker, size_t) -> TableReader::RowFunction {
+                    ExportThread& thread = Thread(worker);
+                    return [&thread, read](const Row& row) {
+                      (thread.*read)(row);
+                      thread.Next();
+                    };
+                  });
 }
 
 void ExportFile::ReadTrackNames() {
-  const auto name_track = [&](TrackId track, trace::TrackFact::What what,
-                              StringId text) {
-    if (!text.valid()) return;
-    trace::TrackFact fact;
-    fact.track = track;
-    fact.what = what;
-    fact.text = text;
-    filler_.segment().facts.push_back(fact);
-  };
-  ForRows(Table("ThreadNames"), {"globalTid", "nameId"}, [&](const Rows& rows) {
-    const auto it = threads_.find(rows.IntOr(0, kNoInt));
-    if (it != threads_.end())
-      name_track(it->second, trace::TrackFact::What::kThreadName,
-                 NameOf(rows, 1));
-  });
-  // The file name of the program; its folder is nobody's business.
-  ForRows(Table("PROCESSES"), {"globalPid", "name"}, [&](const Rows& rows) {
-    const int64_t key = rows.IntOr(0, 0) & ~kThreadMask;
-    const auto text = rows.Text(1);
-    if (!text || !processes_.contains(key)) return;
-    const std::string_view name = text->substr(text->find_last_of("/\\") + 1);
-    for (const auto& [id, track] : threads_) {
-      if ((id & ~kThreadMask) != key) continue;
-      name_track(track, trace::TrackFact::What::kProcessName,
-                 filler_.Intern(name.substr(0, name.find(' '))));
-      break;
-    }
-  });
+  for (const ExportThread& thread : threads_)
+    thread.CollectThreads(facts_.threads);
+  ForRows(Table("ThreadNames"), {"globalTid", "nameId"},
+          &ExportThread::ThreadName);
+  ForRows(Table("PROCESSES"), {"globalPid", "name"},
+          &ExportThread::ProcessName);
 }
 
-void ExportFile::CloseOpenRanges() {
-  for (const OpenRange& range : open_ranges_) {
-    diagnostics().Add(Effect::kRepaired, "range_without_end",
-                      "An NVTX range was open when the recording ended; it is "
-                      "taken to last to the end.");
-    const int64_t end = std::max(range.start_ns, last_ns_);
-    if (!filler_.Usable(range.start_ns, end)) continue;
-    filler_.segment().AddSlice(
-        range.start_ns, end - range.start_ns, range.name,
-        trace::Kind::kAnnotation,
-        filler_.names().InternCategory(filler_.Intern("user_annotation")),
-        range.track, kNoOffset);
-    filler_.Next();
+void ExportThread::ThreadName(const Row& row) {
+  const int64_t id = row.IntOr(0, kNoInt);
+  if (facts_.threads.contains(id)) {
+    NameTrack(Thread(id), trace::TrackFact::What::kThreadName, NameOf(row, 1));
   }
-  open_ranges_.clear();
+}
+
+// The file name of the program; its folder is nobody's business.
+void ExportThread::ProcessName(const Row& row) {
+  const int64_t key = row.IntOr(0, 0) & ~kThreadMask;
+  const auto text = row.Text(1);
+  const auto thread = facts_.threads.lower_bound(key);
+  if (!text || thread == facts_.threads.end() ||
+      (*thread & ~kThreadMask) != key)
+    return;
+  const std::string_view name = text->substr(text->find_last_of("/\\") + 1);
+  NameTrack(Thread(*thread), trace::TrackFact::What::kProcessName,
+            filler_.Intern(name.substr(0, name.find(' '))));
 }
 
 // --------------------------------------------------------------------------
@@ -169,7 +67,7 @@ void ExportFile::NoteFacts() {
 }
 
 void ExportFile::NoteSource() {
-  trace::Info& info = filler_.builder().info();
+  trace::Info& info = reader_.builder().info();
   std::string product, schema;
   Rows meta = database_.Scan(Table("META_DATA_EXPORT"), {"name", "value"});
   while (meta.Next()) {
@@ -209,13 +107,14 @@ void ExportFile::NoteSource() {
 }
 
 void ExportFile::NoteMissing() {
-  size_t on_device = 0;
-  for (const auto& [key, process] : processes_) on_device += process.on_device;
-  if (on_device > 1) {
+  std::set<int64_t> on_device;
+  for (const ExportThread& thread : threads_)
+    thread.CollectDeviceUsers(on_device);
+  if (on_device.size() > 1) {
     diagnostics().Add(Effect::kInfo, "processes_on_devices",
                       "Several processes used a GPU: the sums are over all of "
                       "them.",
-                      trace::Diagnostics::kNoOffset, on_device);
+                      trace::Diagnostics::kNoOffset, on_device.size());
   }
   const auto missing = [&](std::string_view table, std::string_view reason,
                            std::string_view text) {
@@ -229,7 +128,7 @@ void ExportFile::NoteMissing() {
           "from: record with --trace=cuda,nvtx, PyTorch under "
           "torch.autograd.profiler.emit_nvtx().");
   const DatabaseTable* kernels = Table("CUPTI_ACTIVITY_KIND_KERNEL");
-  if (kernels != nullptr && !by_process_) {
+  if (kernels != nullptr && !facts_.by_process) {
     diagnostics().Add(Effect::kInfo, "columns_missing",
                       "Device rows do not name their process (globalPid): "
                       "launches are found by correlation id alone, which two "

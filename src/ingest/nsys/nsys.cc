@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/byte_source.h"
+#include "ingest/common/database_trace.h"
 #include "ingest/common/nothing_read.h"
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/reader.h"
@@ -107,8 +108,8 @@ Result<trace::Trace> ReadNsys(const Database& database,
   NoteDatabase(database, "nsys", builder);
   {
     const ScopedStage stage(options.times, "read");
-    Filler filler(&builder);
-    ExportFile file(database, &filler);
+    TableReader reader(database, options.threads, &builder);
+    ExportFile file(&reader);
     file.ReadRanges();
     file.ReadCalls();
     file.ReadGraphNodes();
@@ -123,7 +124,6 @@ Result<trace::Trace> ReadNsys(const Database& database,
     file.CloseOpenRanges();
     file.ReadTrackNames();
     file.NoteFacts();
-    filler.Flush();
   }
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);

@@ -6,6 +6,7 @@
 
 #include "ingest/common/database_trace.h"
 #include "ingest/common/nothing_read.h"
+#include "ingest/common/rocm.h"
 #include "ingest/rocpd/reader.h"
 #include "ingest/rocpd/run_tables.h"
 
@@ -40,10 +41,10 @@ Result<trace::Trace> ReadRocpd(const Database& database,
   NoteDatabase(database, "rocpd", builder);
   {
     const ScopedStage stage(options.times, "read");
-    Filler filler(&builder);
+    TableReader reader(database, options.threads, &builder);
     uint32_t processes = 0;
     for (const std::string& suffix : FindRuns(database)) {
-      RunTables run(database, suffix, &filler, &processes);
+      RunTables run(&reader, suffix, &processes);
       run.ReadRegions();
       run.ReadDispatches();
       run.ReadCopies();
@@ -51,7 +52,6 @@ Result<trace::Trace> ReadRocpd(const Database& database,
       run.ReadNames();
       run.NoteUnread();
     }
-    filler.Flush();
   }
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);

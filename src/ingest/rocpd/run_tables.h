@@ -5,25 +5,58 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <deque>
+#include <optional>
 #include <string>
 
 #include "ingest/common/database.h"
 #include "ingest/common/database_trace.h"
-#include "ingest/common/filler.h"
 #include "ingest/common/id_table.h"
-#include "ingest/common/rocm.h"
+#include "ingest/common/table_reader.h"
 #include "ingest/common/text_table.h"
+#include "trace/trace.h"
 
 namespace lamina::ingest::rocpd {
 
 // Suffixes of the runs in a database, sorted; "" for tables without.
 std::vector<std::string> FindRuns(const Database& database);
 
+struct Process {
+  uint32_t index = 0;
+  std::string pid;
+};
+struct Event {
+  int64_t category = trace::kNoInt;  // row of the strings
+  int64_t stack = 0;
+  int64_t correlation = 0;
+};
+struct Agent {
+  bool gpu = false;
+  int64_t number = trace::kNoInt;
+};
+// Row ids of the info tables, in both layouts.
+struct Place {
+  int64_t pid = trace::kNoInt;
+  int64_t tid = trace::kNoInt;
+  int64_t agent = trace::kNoInt;
+  int64_t queue = trace::kNoInt;
+  int64_t stream = trace::kNoInt;
+};
+struct Symbol {
+  std::string name;
+  trace::Kind kind = trace::Kind::kKernel;
+  int64_t registers = trace::kNoInt;
+};
+
+class RunThread;
+
+// What records refer to, read first and shared by all threads, and the passes
+// over the records.
 class RunTables {
  public:
   // `processes`: how many processes earlier runs had; counted on.
-  RunTables(const Database& database, std::string suffix, Filler* filler,
-            uint32_t* processes);
+  RunTables(TableReader* reader, std::string suffix, uint32_t* processes);
+  ~RunTables();
 
   void ReadRegions();
   void ReadDispatches();
@@ -32,77 +65,51 @@ class RunTables {
   void ReadNames();  // of threads
   void NoteUnread();
 
- private:
-  struct Process {
-    uint32_t index = 0;
-    StringId pid;
-  };
-  struct Event {
-    StringId category;
-    int64_t stack = 0;
-    int64_t correlation = 0;
-  };
-  struct Agent {
-    bool gpu = false;
-    int64_t number = trace::kNoInt;
-  };
-  // Row ids of the info tables, in both layouts.
-  struct Place {
-    int64_t pid = trace::kNoInt;
-    int64_t tid = trace::kNoInt;
-    int64_t agent = trace::kNoInt;
-    int64_t queue = trace::kNoInt;
-    int64_t stream = trace::kNoInt;
-  };
-  struct Symbol {
-    StringId name;
-    trace::Kind kind = trace::Kind::kKernel;
-    int64_t registers = trace::kNoInt;
-  };
+  // A process that the run does not describe gets the next number. Nothing
+  // when what the thread reads will be dropped.
+  std::optional<Process> ProcessOf(int worker, int64_t row);
+  // Whether a record or the table of processes has named it.
+  bool Knows(int64_t process) const { return processes_.contains(process); }
+  const absl::flat_hash_map<int64_t, int64_t>& thread_ids() const {
+    return thread_ids_;
+  }
+  Agent AgentOf(std::optional<int64_t> row) const;
+  Event EventOf(std::optional<int64_t> row) const;
+  const IdTable<Symbol>& symbols() const { return symbols_; }
+  const IdTable<Place>& tracks() const { return tracks_; }
+  const IdTable<int64_t>& times() const { return times_; }
+  const TextTable& strings() const { return strings_; }
 
+ private:
   const DatabaseTable* Table(std::string_view name) const {
     return database_.Find("rocpd_" + std::string(name) + suffix_);
   }
-  template <class Read>
-  void ForRows(std::string_view table,
-               std::initializer_list<std::string_view> columns, Read read);
+  // Calls a function of the thread for every row.
+  void ForRows(std::string_view table, Columns columns,
+               void (RunThread::*read)(const Row&));
+  // A small table, read by the first thread alone.
+  void ForFew(std::string_view table, Columns columns,
+              const TableReader::RowFunction& read);
 
   void ReadProcesses();
   void ReadAgents();
   void ReadEvents();
   void ReadSymbols();
   void ReadTimes();
-  // Columns of every record: see kCommon in the source.
-  rocm::Span SpanOf(const Rows& rows) const;
-  Place PlaceOf(const Rows& rows) const;
-  const Process& ProcessOf(int64_t row);
-  rocm::Thread ThreadOf(const Place& place);
-  Agent AgentOf(std::optional<int64_t> row) const;
-  Event EventOf(std::optional<int64_t> row) const;
 
+  TableReader& reader_;
   const Database& database_;
   std::string suffix_;
-  Filler& filler_;
-  uint32_t& processes_;
-  rocm::Writer writer_;
+  uint32_t& process_count_;
   TextTable strings_;
-  absl::flat_hash_map<int64_t, Process> process_rows_;
+  absl::flat_hash_map<int64_t, Process> processes_;
   absl::flat_hash_map<int64_t, int64_t> thread_ids_;  // row -> system id
   absl::flat_hash_map<int64_t, Agent> agents_;
-  absl::flat_hash_map<int64_t, Symbol> symbols_;
+  IdTable<Symbol> symbols_;
   IdTable<Event> events_;
   IdTable<Place> tracks_;
   IdTable<int64_t> times_;  // layout B
+  std::deque<RunThread> threads_;
 };
-
-template <class Read>
-void RunTables::ForRows(std::string_view name,
-                        std::initializer_list<std::string_view> columns,
-                        Read read) {
-  const DatabaseTable* table = Table(name);
-  Rows rows = database_.Scan(table, columns);
-  while (rows.Next()) read(rows);
-  if (table != nullptr) NoteBreak(*table, rows, filler_);
-}
 
 }  // namespace lamina::ingest::rocpd

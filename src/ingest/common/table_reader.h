@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the tables of a database on many threads. A table is cut into pieces
+// at row ids; each thread reads pieces through its own connection into its own
+// segments, which are joined in the order of the table. What comes out is what
+// one pass over the table gives, also when the table is damaged: a piece ends
+// where the next one begins or, when that row is not met, at the end of the
+// pass, and then the pieces behind it do not count.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "ingest/common/database.h"
+#include "ingest/common/filler.h"
+#include "ingest/common/id_table.h"
+#include "ingest/common/segment_joiner.h"
+
+namespace lamina::ingest {
+
+class TableReader {
+ public:
+  using RowFunction = std::function<void(const Row&)>;
+
+  // Pieces are small enough that all threads have work until the end of a
+  // table.
+  TableReader(const Database& database, int threads,
+              trace::TraceBuilder* builder, uint64_t rows_per_piece = 1 << 14);
+
+  int workers() const { return static_cast<int>(workers_.size()); }
+  // What belongs to one of the threads.
+  const Database& database(int worker) const { return *At(worker).database; }
+  Filler& filler(int worker) { return *At(worker).filler; }
+  trace::TraceBuilder& builder() { return builder_; }
+
+  // Calls the function that `begin(worker, piece)` gives for every row of a
+  // piece. Returns how many pieces count. A null table has no rows.
+  size_t ForEach(
+      const DatabaseTable* table, Columns columns,
+      const std::function<RowFunction(int worker, size_t piece)>& begin);
+
+  // Calls `work(worker, piece)` for so many pieces of anything, to fill the
+  // segments of the workers.
+  void ForPieces(size_t count,
+                 const std::function<void(int worker, size_t piece)>& work);
+
+  // Within a piece: see SegmentJoiner::InTurn.
+  bool InTurn(int worker, const std::function<bool()>& known,
+              const std::function<void()>& add) {
+    return joiner_.InTurn(At(worker).piece, known, add);
+  }
+
+  // Values by id: `read` adds those of a row to the table that it gets.
+  // `whole`: whether the pass came to the end of the table.
+  template <class T, class Read>
+  IdTable<T> Index(const DatabaseTable* table, Columns columns, Read read,
+                   bool* whole = nullptr);
+
+ private:
+  struct Worker {
+    const Database* database;
+    std::unique_ptr<Database> own;  // of all threads but the first
+    std::unique_ptr<Filler> filler;
+    size_t piece = 0;
+  };
+
+  Worker& At(int worker) { return workers_[static_cast<size_t>(worker)]; }
+  const Worker& At(int worker) const {
+    return workers_[static_cast<size_t>(worker)];
+  }
+  // Runs `work`, which says whether its piece is the last, and joins what it
+  // filled. Returns how many pieces count.
+  size_t Run(size_t count,
+             const std::function<bool(Worker&, int, size_t)>& work);
+
+  trace::TraceBuilder& builder_;
+  SegmentJoiner joiner_;
+  const uint64_t rows_per_piece_;
+  bool whole_ = true;  // the last table that was read
+  std::vector<Worker> workers_;
+};
+
+template <class T, class Read>
+IdTable<T> TableReader::Index(const DatabaseTable* table, Columns columns,
+                              Read read, bool* whole) {
+  // Many threads ask for parts, so they must not move.
+  std::deque<IdTable<T>> parts;
+  std::mutex mutex;
+  const size_t count =
+      ForEach(table, columns, [&](int worker, size_t piece) -> RowFunction {
+        const std::lock_guard lock(mutex);
+        while (parts.size() <= piece) parts.emplace_back();
+        IdTable<T>& part = parts[piece];
+        return
+            [&read, &part, worker](const Row& row) { read(worker, row, part); };
+      });
+  IdTable<T> all;
+  for (size_t i = 0; i < count; ++i) all.Append(std::move(parts[i]));
+  all.Finish();
+  if (whole != nullptr) *whole = whole_;
+  return all;
+}
+
+}  // namespace lamina::ingest

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/nsys/export_facts.h"
+
+#include <array>
+
+#include "ingest/nsys/names.h"
+
+namespace lamina::ingest::nsys {
+namespace {
+
+constexpr std::array<std::string_view, 3> kWorkTables = {
+    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET"};
+
+}  // namespace
+
+ExportFacts::ExportFacts(TableReader* reader)
+    : strings(*reader, reader->database(0).Find("StringIds"), "id", "value"),
+      reader_(*reader),
+      database_(reader->database(0)) {
+  for (const std::string_view name : kWorkTables) {
+    const DatabaseTable* table = database_.Find(name);
+    if (table != nullptr && !table->Has("globalPid")) by_process = false;
+  }
+  const DatabaseTable* kernels = database_.Find(kWorkTables[0]);
+  has_config = kernels != nullptr && kernels->Has("gridX");
+  memory_kinds = {{0, "Pageable"}, {1, "Pinned"},        {2, "Device"},
+                  {3, "Array"},    {4, "Managed"},       {5, "Device Static"},
+                  {7, "Unknown"},  {6, "Managed Static"}};
+  for (auto& [id, label] : Entries("ENUM_CUDA_MEM_KIND", "label"))
+    memory_kinds[id] = std::move(label);
+  directions = {
+      {1, "HtoD"},          {2, "DtoH"},          {3, "HtoA"},
+      {4, "AtoH"},          {5, "AtoA"},          {6, "AtoD"},
+      {7, "DtoA"},          {8, "DtoD"},          {9, "HtoH"},
+      {10, "PtoP"},         {11, "Unified HtoD"}, {12, "Unified DtoH"},
+      {13, "Unified DtoD"},
+  };
+  for (const auto& [id, entry] : Entries("ENUM_CUDA_MEMCPY_OPER", "name"))
+    directions[id] = CopyDirection(entry);
+  syncs = {{1, "Event sync"},
+           {2, "Stream wait sync"},
+           {3, "Stream sync"},
+           {4, "Context sync"}};
+  for (auto& [id, label] : Entries("ENUM_CUPTI_SYNC_TYPE", "label"))
+    syncs[id] = std::move(label);
+  overheads = Entries("ENUM_CUPTI_OVERHEAD_TYPE", "label");
+  ReadMetrics();
+}
+
+std::map<int64_t, std::string> ExportFacts::Entries(std::string_view table,
+                                                    std::string_view column) {
+  constexpr size_t kMostEntries = 1000;
+  std::map<int64_t, std::string> entries;
+  Rows rows = database_.Scan(database_.Find(table), {"id", column});
+  while (entries.size() < kMostEntries && rows.Next()) {
+    const auto id = rows.Int(0);
+    const auto text = rows.Text(1);
+    if (id && text && text->size() < 100) entries.emplace(*id, *text);
+  }
+  return entries;
+}
+
+void ExportFacts::ReadMetrics() {
+  constexpr size_t kMostMetrics = 4096;
+  Rows known = database_.Scan(database_.Find("TARGET_INFO_GPU_METRICS"),
+                              {"typeId", "metricId", "metricName"});
+  while (metrics.size() < kMostMetrics && known.Next()) {
+    if (const auto name = known.Text(2))
+      metrics[{known.IntOr(0, 0), known.IntOr(1, 0)}] = *name;
+  }
+}
+
+std::optional<ProcessFacts> ExportFacts::ProcessOf(int worker, int64_t key) {
+  std::optional<ProcessFacts> process;
+  const auto known = [&] {
+    const auto it = processes_.find(key);
+    if (it != processes_.end()) process = it->second;
+    return process.has_value();
+  };
+  reader_.InTurn(worker, known, [&] {
+    std::string pid = std::to_string((key >> kProcessShift) & kThreadMask);
+    // Machines of one recording may give a number twice.
+    const int count = ++pids_[pid];
+    if (count > 1) pid += "#" + std::to_string(count);
+    const auto index = static_cast<int64_t>(processes_.size());
+    process = processes_[key] = {index, std::move(pid)};
+  });
+  return process;
+}
+
+uint32_t ExportFacts::ShareName(std::string_view text) {
+  const std::lock_guard lock(shared_mutex_);
+  return shared_.Intern(text).value;
+}
+
+}  // namespace lamina::ingest::nsys

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One thread that makes the records of an export: names and caches of its own,
+// processes, threads and lanes as tracks, correlation ids that are unique over
+// processes. Each function below gets rows of one table; the columns stand
+// beside it in host_tables.cc and device_tables.cc.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ingest/common/op_text.h"
+#include "ingest/nsys/calls.h"
+#include "ingest/nsys/export_facts.h"
+
+namespace lamina::ingest::nsys {
+
+// An NVTX range without an end.
+struct OpenRange {
+  int64_t start_ns = 0;
+  int64_t global_tid = 0;
+  std::string text;
+};
+
+class ExportThread {
+ public:
+  ExportThread(ExportFacts* facts, TableReader* reader, int worker);
+
+  void Range(const Row& row, std::vector<OpenRange>& open);
+  void Call(const Row& row, std::vector<CallRow>& calls);
+  void GraphNode(const Row& row);
+  void Overhead(const Row& row);
+  void Memory(const Row& row);
+  void Kernel(const Row& row);
+  void Copy(const Row& row);
+  void Fill(const Row& row);
+  void GraphRun(const Row& row);
+  void Sync(const Row& row);
+  void Metric(const Row& row);
+  void ThreadName(const Row& row);
+  void ProcessName(const Row& row);
+  // Of rows that were collected.
+  void AddCall(const CallRow& call);
+  void CloseRange(const OpenRange& range, int64_t last_ns);
+
+  // The record of a row is done.
+  void Next() { filler_.Next(); }
+
+  // Latest end of a span; nothing before the first one.
+  std::optional<int64_t> last_ns() const { return last_ns_; }
+  // Global ids of the threads that records named.
+  void CollectThreads(std::set<int64_t>& threads) const;
+  // Indexes of the processes that used a device.
+  void CollectDeviceUsers(std::set<int64_t>& processes) const;
+
+ private:
+  struct Process {
+    int64_t index = 0;
+    StringId pid;
+  };
+  struct Api {
+    StringId name;
+    bool driver = false;
+  };
+  // What rows of all device tables begin with.
+  struct Work {
+    int64_t start_ns = 0;
+    int64_t dur_ns = 0;
+    trace::TrackId lane;
+    trace::DeviceArgs args;
+  };
+
+  void AddRange(const Row& row, std::vector<OpenRange>& open);
+  Process ProcessOf(std::optional<int64_t> global_id);
+  trace::TrackId Thread(int64_t global_tid);
+  trace::TrackId Lane(const Process& process, int64_t device, int64_t stream);
+  int64_t Correlation(const Process& process, std::optional<int64_t> id) const;
+  // A name column: an id of StringIds or, in some exports, the text itself.
+  StringId NameOf(const Row& row, int column);
+  bool Usable(int64_t start_ns, int64_t end_ns);
+  bool WorkOf(const Row& row, Work& work);
+  void AddWork(const Work& work, StringId name, trace::Kind kind,
+               std::string_view category);
+  void NameTrack(trace::TrackId track, trace::TrackFact::What what,
+                 StringId text);
+  uint32_t LaunchConfigOf(const Row& row, int first);
+  StringId CopyName(int64_t kind, std::optional<int64_t> from,
+                    std::optional<int64_t> to);
+  uint32_t SharedName(StringId name);
+
+  ExportFacts& facts_;
+  TableReader& reader_;
+  const int worker_;
+  Filler& filler_;
+  trace::LocalNames& names_;
+  TextNames strings_;
+  RangeWriter ranges_;
+  absl::flat_hash_map<int64_t, Process> processes_;
+  absl::flat_hash_map<int64_t, trace::TrackId> threads_;
+  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, trace::TrackId>
+      lanes_;
+  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, StringId> copies_;
+  std::vector<uint32_t> shared_;  // numbers of names in the facts
+  std::vector<Api> apis_;         // by shared number
+  std::optional<int64_t> last_ns_;
+};
+
+}  // namespace lamina::ingest::nsys
