@@ -49,6 +49,23 @@ std::optional<Pipe> MakePipe() {
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
+// What a signal does while this lives.
+class SignalGuard {
+ public:
+  SignalGuard(int signal, void (*handler)(int)) : signal_(signal) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    sigaction(signal, &action, &before_);
+  }
+  ~SignalGuard() { sigaction(signal_, &before_, nullptr); }
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
+
+ private:
+  int signal_;
+  struct sigaction before_ {};
+};
+
 // Reads what is there; closes at the end.
 void Drain(Descriptor& from, std::string& to, size_t most) {
   std::array<char, 65536> buffer;
@@ -93,6 +110,8 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
   auto err = MakePipe();
   if (!in || !out || !err) return fail(errno);
 
+  // Where it is ignored, a child leaves no status.
+  const SignalGuard child_ends(SIGCHLD, SIG_DFL);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in->read.get(), STDIN_FILENO);
@@ -120,10 +139,7 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
   if (input.empty()) in->write.Close();
 
   // A child that does not read its input must not stop us with SIGPIPE.
-  struct sigaction ignore {};
-  struct sigaction before {};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignore, &before);
+  const SignalGuard pipe_breaks(SIGPIPE, SIG_IGN);
   ChildResult result;
   const auto end = std::chrono::steady_clock::now() + limit;
   while (out->read.open() || err->read.open()) {
@@ -165,7 +181,6 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
     kill(-child, SIGKILL);
     waitpid(child, &status, 0);
   }
-  sigaction(SIGPIPE, &before, nullptr);
   if (WIFEXITED(status)) result.exit_status = WEXITSTATUS(status);
   return result;
 }

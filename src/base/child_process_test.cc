@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/child_process.h"
 
+#include <csignal>
 #include <gtest/gtest.h>
 
 namespace lamina {
@@ -28,6 +29,16 @@ TEST(ChildProcess, KeepsStatusAndErrors) {
   EXPECT_EQ(result->exit_status, 3);
   EXPECT_EQ(result->out, "out\n");
   EXPECT_EQ(result->err, "bad\n");
+}
+
+// Where children are not waited for, as below some job runners, the system
+// keeps no status of them.
+TEST(ChildProcess, KeepsStatusWhereChildrenAreIgnored) {
+  std::signal(SIGCHLD, SIG_IGN);
+  const auto result = RunChild({"/bin/sh", "-c", "exit 3"}, "", kLong);
+  EXPECT_EQ(std::signal(SIGCHLD, SIG_DFL), SIG_IGN);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->exit_status, 3);
 }
 
 TEST(ChildProcess, CutsLongOutput) {
