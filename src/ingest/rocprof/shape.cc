@@ -36,13 +36,16 @@ void Shape::Learn(const json::Tokens& tokens, size_t end) {
   for (size_t token = begin_; token < end; ++token) {
     const char first = tokens.Kind(token);
     while (field != fields_.end() && field->token < token) ++field;
-    if (first == '-') return;  // rare, and no plain digits
-    if (first < '0' || first > '9') continue;
+    const bool known = field != fields_.end() && field->token == token;
+    if (first < '0' || first > '9') {
+      // A field in another form: quoted, say. It is read from each record.
+      if (known || first == '-') return;
+      continue;
+    }
     int64_t unused = 0;
     const size_t digits = ReadDigits(tokens.At(token), unused);
     // A number that is no integer, or a long one.
     if (digits != tokens.Scalar(token).size()) return;
-    const bool known = field != fields_.end() && field->token == token;
     parts_.push_back(part(tokens.At(token), known ? field->field : kOther));
     at = tokens.At(token) + digits;
   }

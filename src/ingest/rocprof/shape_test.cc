@@ -65,7 +65,8 @@ TEST(Shape, ReadsTheNumbersOfRecordsLikeTheFirst) {
 
 // What has no plain numbers has no shape.
 TEST(Shape, OtherNumbers) {
-  for (const char* value : {"-1", "1.5", "1e3", "1234567890123456789"}) {
+  for (const char* value :
+       {"-1", "1.5", "1e3", "1234567890123456789", "\"1\"", "+1", "null"}) {
     const std::string record =
         R"({"a": )" + std::string(value) + R"(, "b": 2})";
     EXPECT_EQ(Read(record, record, 3, 7), "no") << value;
