@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/log.h"
 
+#include <array>
 #include <gtest/gtest.h>
+#include <random>
 
 namespace lamina::graph {
 namespace {
@@ -90,6 +92,46 @@ TEST(TransformLog, ReadsWhatItWrites) {
   const TransformLog log = Parse(line);
   EXPECT_EQ(log.entries[0].matches, 12);
   EXPECT_EQ(log.entries[0].total_ns, 104000000);
+}
+
+// Whatever a log holds, its entries written as summary lines are the same
+// entries when they are read again.
+TEST(TransformLog, ReadsWhatItWritesOfAnyLog) {
+  constexpr std::array<std::string_view, 28> kParts = {
+      "[stage=",     "s",         ", transform=", "transform=",
+      "t",           "]",         "] [SUMMARY]",  " matches=",
+      "3",           "-7",        "enabled=",     "True",
+      "False",       "num_",      "skipped",      "skipped=",
+      "disabled",    "[RANK 1] ", " failed",      "Transform ",
+      "Skipping t ", "\x1b[3",    "\r",           "| time: ",
+      "1e3s",        "\n",        "\n",           " "};
+  std::mt19937 random(5);
+  size_t entries = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (size_t i = 0; i < 60; ++i) {
+      if (random() % 4 == 0) text += "\n[stage=s, transform=t] ";
+      text += kParts[random() % kParts.size()];
+    }
+    const auto log = ParseTransformLog("t.log", text);
+    if (!log) continue;
+    std::string lines;
+    for (const LogEntry& entry : log->entries)
+      lines += SummaryLine(entry, {}) + "\n";
+    const TransformLog again = Parse(lines);
+    ASSERT_EQ(again.entries.size(), log->entries.size()) << text;
+    for (size_t i = 0; i < again.entries.size(); ++i) {
+      const LogEntry& written = log->entries[i];
+      const LogEntry& read = again.entries[i];
+      EXPECT_EQ(read.stage, written.stage) << text;
+      EXPECT_EQ(read.transform, written.transform) << text;
+      EXPECT_EQ(read.occurrence, written.occurrence) << text;
+      EXPECT_EQ(read.status, written.status) << text;
+      EXPECT_EQ(read.matches, written.matches) << text;
+    }
+    entries += again.entries.size();
+  }
+  EXPECT_GT(entries, 1000u);
 }
 
 }  // namespace
