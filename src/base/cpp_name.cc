@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/cpp_name.h"
 
-#include <algorithm>
-#include <vector>
+#include "base/demangle.h"
 
 namespace lamina {
 namespace {
@@ -135,90 +134,18 @@ class Demangled {
   int depth_ = 0;
 };
 
-// Names in a mangled one: a length in decimal, then so many characters.
-class Mangled {
- public:
-  explicit Mangled(std::string_view text) : rest_(text) {}
-
-  std::string Function() {
-    std::string out;
-    while (!rest_.empty() && IsDigit(rest_.front())) {
-      const std::string_view name = Identifier();
-      if (name.empty()) return {};
-      if (!out.empty()) out += "::";
-      out += name;
-    }
-    if (out.empty() || !rest_.starts_with('I')) return out;
-    std::vector<std::string_view> seen;
-    std::string arguments;
-    while (!rest_.empty()) {
-      if (IsDigit(rest_.front())) {
-        const std::string_view name = Identifier();
-        if (name.empty() ||
-            std::find(seen.begin(), seen.end(), name) != seen.end())
-          continue;
-        if (seen.size() >= kMaxNames) break;
-        seen.push_back(name);
-        if (!arguments.empty()) arguments += ", ";
-        arguments += name;
-      } else {
-        SkipOne();
-      }
-    }
-    return out + "<" + arguments + ">";
-  }
-
- private:
-  // A name with its length in front; empty, behind the digits, when there is
-  // none.
-  std::string_view Identifier() {
-    size_t size = 0;
-    while (!rest_.empty() && IsDigit(rest_.front())) {
-      size = std::min(size * 10 + static_cast<size_t>(rest_.front() - '0'),
-                      rest_.size());
-      rest_.remove_prefix(1);
-    }
-    const std::string_view name = rest_.substr(0, size);
-    if (size == 0 || size > rest_.size() || IsDigit(name.front()) ||
-        !std::all_of(name.begin(), name.end(), IsWord))
-      return {};
-    rest_.remove_prefix(size);
-    return name;
-  }
-
-  // One code; digits that are no length (Li8E, S4_, T0_, DF16b) go with it.
-  void SkipOne() {
-    const char c = rest_.front();
-    rest_.remove_prefix(1);
-    if (c == 'L') {
-      if (rest_.empty() || IsDigit(rest_.front())) return;
-      rest_.remove_prefix(1);
-    } else if (c == 'D' && rest_.starts_with('F')) {
-      rest_.remove_prefix(1);
-    } else if (c != 'S' && c != 'T') {
-      return;
-    }
-    while (!rest_.empty() && IsDigit(rest_.front())) rest_.remove_prefix(1);
-  }
-
-  static constexpr size_t kMaxNames = 16;
-  std::string_view rest_;
-};
-
 }  // namespace
 
 std::string ShortCppName(std::string_view name) {
   // No cell holds more, and nested brackets take time by the square.
   constexpr size_t kMaxRead = 4096;
   name = name.substr(0, kMaxRead);
+  const std::string source = Demangle(name);
   std::string out;
-  if (name.starts_with("_ZN")) {
-    out = Mangled(name.substr(3)).Function();
-  } else if (name.starts_with("void ") ||
-             (name.find("::") != std::string_view::npos &&
-              name.find_first_of("<(") != std::string_view::npos)) {
-    out = Demangled(name).Function();
-  }
+  if (source.starts_with("void ") ||
+      (source.find("::") != std::string::npos &&
+       source.find_first_of("<(") != std::string::npos))
+    out = Demangled(source).Function();
   return out.empty() ? std::string(name) : out;
 }
 

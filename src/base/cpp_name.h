@@ -12,8 +12,7 @@ namespace lamina {
 //
 //   void at::native::elementwise_kernel<128, 4, at::native::f(at::T&)::
 //     {lambda()#3}>(int)                     elementwise_kernel<128, 4, f>
-//   _ZN5aiter24add_rmsnorm_quant_kernelILi8EEvPT_
-//                                            aiter::add_rmsnorm_quant_kernel<>
+//   _ZN2at6native3addIfEEvPT_              add<float>
 //
 // Two names may become one: never a key. What is no such name, an op's
 // (aten::mul) too, stays as it is, up to 4 kB.

@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <cxxabi.h>
 #include <mutex>
 #include <re2/re2.h>
 #include <re2/set.h>
 #include <vector>
 
+#include "base/demangle.h"
 #include "base/parallel.h"
 
 namespace lamina::rules {
@@ -198,22 +197,6 @@ std::vector<std::string> CheckExamples(const PatternTable& table) {
     }
   }
   return violations;
-}
-
-std::string Demangle(std::string_view name) {
-  // Hostile names: the demangler's work may grow faster than its input.
-  constexpr size_t kMaxMangled = 4096;
-  if (!name.starts_with("_Z") || name.size() > kMaxMangled)
-    return std::string(name);
-  std::string symbol(name);
-  if (const size_t suffix = symbol.find(".kd"); suffix != std::string::npos)
-    symbol.resize(suffix);
-  int status = 0;
-  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  if (status != 0 || text == nullptr) return std::string(name);
-  std::string out(text);
-  std::free(text);
-  return out;
 }
 
 }  // namespace lamina::rules

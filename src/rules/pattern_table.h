@@ -72,7 +72,4 @@ Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
 // violation. Used by tests and `lamina list rules --check`.
 std::vector<std::string> CheckExamples(const PatternTable& table);
 
-// A C++ symbol name as source text; the name itself when it is none.
-std::string Demangle(std::string_view name);
-
 }  // namespace lamina::rules
