@@ -296,7 +296,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("replay", options->replay,
                  "Trace with replayed graphs, or a folder with one per rank")
       ->required();
-  app.add_option("--from", options->from,
+  app.add_option("--from,--capture", options->from,
                  "Traces of the capture or of an eager run, or a folder of "
                  "them; not needed where the trace itself says which node "
                  "each kernel goes back to (Nsight Systems)");

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/common/replayed.h"
 #include "analysis/cudagraph/assign.h"
 #include "analysis/cudagraph/calls.h"
 #include "analysis/cudagraph/node_chain.h"
@@ -116,7 +117,8 @@ class Annotator {
     std::map<uint32_t, uint32_t> by_launch;  // node -> replay
     for (const SliceId s : trace_.device_slices()) {
       const NodeId launch = context_.tree.launch(s);
-      if (!launch.valid() || !IsGraphLaunch(context_.tree.name(launch)))
+      if (!launch.valid() ||
+          !analysis::IsGraphLaunch(context_.tree.name(launch)))
         continue;
       const auto [it, is_new] = by_launch.try_emplace(
           launch.value, static_cast<uint32_t>(out_.replays.size()));

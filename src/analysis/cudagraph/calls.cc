@@ -3,8 +3,8 @@
 
 #include <re2/re2.h>
 
+#include "base/demangle.h"
 #include "base/text.h"
-#include "rules/pattern_table.h"
 
 namespace lamina::cudagraph {
 
@@ -13,15 +13,12 @@ bool IsLaunch(std::string_view name) {
          Contains(name, "LaunchCooperativeKernel") ||
          Contains(name, "Memcpy") || Contains(name, "Memset");
 }
-bool IsGraphLaunch(std::string_view name) {
-  return Contains(name, "GraphLaunch");
-}
 
 std::string TokenOf(std::string_view name) {
   if (Contains(name, "fillBuffer") || Contains(name, "Memset")) return "(fill)";
   if (Contains(name, "copyBuffer") || Contains(name, "Memcpy")) return "(copy)";
   if (name.ends_with(".kd")) name.remove_suffix(3);
-  std::string plain = rules::Demangle(name);
+  std::string plain = Demangle(name);
   const size_t clone = plain.find(" [clone");
   if (clone != std::string::npos) plain.resize(clone);
   return plain;

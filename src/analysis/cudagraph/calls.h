@@ -14,7 +14,6 @@ namespace lamina::cudagraph {
 
 // Launches of kernels, copies and fills; not of whole graphs.
 bool IsLaunch(std::string_view call);
-bool IsGraphLaunch(std::string_view call);
 
 // A kernel name as both sides write it: demangled, without clone suffixes;
 // copies and fills by kind.

@@ -5,6 +5,7 @@
 #include <map>
 #include <re2/re2.h>
 
+#include "analysis/common/replayed.h"
 #include "analysis/cudagraph/annotate.h"
 #include "analysis/cudagraph/calls.h"
 #include "analysis/cudagraph/ranges.h"
@@ -108,7 +109,8 @@ class Collector {
     std::map<uint32_t, std::vector<std::pair<int64_t, NodeId>>> steps;
     for (uint32_t n = 0; n < tree_.size(); ++n) {
       const NodeId node(n);
-      if (tree_.OwnDeviceWork(node).empty() || IsGraphLaunch(tree_.name(node)))
+      if (tree_.OwnDeviceWork(node).empty() ||
+          analysis::IsGraphLaunch(tree_.name(node)))
         continue;
       const int64_t at = trace_.Start(tree_.slice(node));
       steps[context_.steps.StepAt(at)].emplace_back(at, node);

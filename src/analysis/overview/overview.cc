@@ -16,6 +16,7 @@
 
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
+#include "analysis/common/replayed.h"
 #include "analysis/common/timeline.h"
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -210,33 +211,51 @@ class Overview {
     AddOpportunity("exposed_copies", t.exposed_copies_ns, "measured",
                    "copies that nothing hides.",
                    {"kernels", "kind", "memcpy", {}});
-    size_t count = 0;
-    size_t kernels = 0;
-    int64_t time = 0;
-    for (const SliceId s : trace_.device_slices()) {
-      if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
-      ++kernels;
-      if (trace_.Duration(s) >= context_.settings.short_kernel_ns) continue;
-      ++count;
-      time += trace_.Duration(s);
-    }
-    if (Ratio(static_cast<int64_t>(count), static_cast<int64_t>(kernels)) >=
-        kShortKernelShare) {
-      AddOpportunity(
-          "short_kernels", time, "bound",
-          fmt::format("{} of {} kernels are shorter than {}: fuse them or "
-                      "replay them in a graph.",
-                      GroupDigits(static_cast<int64_t>(count)),
-                      GroupDigits(static_cast<int64_t>(kernels)),
-                      HumanTime(context_.settings.short_kernel_ns)),
-          {"short_kernels", "", "", {}});
-    }
+    ShortKernels();
     std::stable_sort(
         opportunities_.begin(), opportunities_.end(),
         [](const Note& a, const Note& b) { return *a.worth_ns > *b.worth_ns; });
     if (opportunities_.size() > kMaxOpportunities)
       opportunities_.resize(kMaxOpportunities);
     for (Note& note : opportunities_) notes_.push_back(std::move(note));
+  }
+
+  void ShortKernels() {
+    std::vector<SliceId> shorter;
+    size_t kernels = 0;
+    int64_t time = 0;
+    for (const SliceId s : trace_.device_slices()) {
+      if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
+      ++kernels;
+      if (trace_.Duration(s) >= context_.settings.short_kernel_ns) continue;
+      shorter.push_back(s);
+      time += trace_.Duration(s);
+    }
+    if (Ratio(static_cast<int64_t>(shorter.size()),
+              static_cast<int64_t>(kernels)) < kShortKernelShare)
+      return;
+    const std::vector<bool> replayed = ReplayedWork(context_.tree);
+    const auto in_graphs = static_cast<size_t>(
+        std::count_if(shorter.begin(), shorter.end(),
+                      [&](SliceId s) { return replayed[s.value]; }));
+    AddOpportunity(
+        "short_kernels", time, "bound",
+        fmt::format("{} of {} kernels are shorter than {}: {}.",
+                    GroupDigits(static_cast<int64_t>(shorter.size())),
+                    GroupDigits(static_cast<int64_t>(kernels)),
+                    HumanTime(context_.settings.short_kernel_ns),
+                    Advice(shorter.size(), in_graphs)),
+        {"short_kernels", "", "", {}});
+  }
+
+  static std::string Advice(size_t kernels, size_t in_graphs) {
+    if (in_graphs == 0) return "fuse them or replay them in a graph";
+    if (in_graphs == kernels)
+      return "fuse them; they are replayed in graphs already";
+    return fmt::format(
+        "fuse them; {} of them are replayed in graphs already, the others "
+        "could be",
+        GroupDigits(static_cast<int64_t>(in_graphs)));
   }
 
   void Warnings() {
