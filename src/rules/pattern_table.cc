@@ -15,48 +15,18 @@
 
 #include "base/demangle.h"
 #include "base/parallel.h"
+#include "rules/pattern_compiler.h"
 
 namespace lamina::rules {
 namespace {
 
 constexpr size_t kNamesForSet = 400;
 constexpr int64_t kMaxAutomatonBytes = int64_t{64} << 20;
-constexpr int64_t kMaxPatternBytes = int64_t{8} << 20;
-// Instructions of compiled patterns. Some names a byte of work each: a pattern
-// of many repeats would take minutes on a trace.
-constexpr int kMaxProgram = 20'000;
-constexpr int64_t kMaxPrograms = 500'000;
 
 std::string PatternOf(const PatternRule& rule) {
   std::string text = rule.ignore_case ? "(?i)" : "";
   return text + (rule.anchored ? "^(?:" + rule.match + ")$" : rule.match);
 }
-
-RE2::Options Quiet(int64_t most_bytes) {
-  RE2::Options options;
-  options.set_log_errors(false);
-  options.set_max_mem(most_bytes);
-  return options;
-}
-
-// Compiles patterns of rules, as far as they stay small together.
-class PatternCompiler {
- public:
-  // What is wrong with the pattern; empty when it is good.
-  std::string Compile(const PatternRule& rule, std::unique_ptr<RE2>& out) {
-    if (rule.match.empty()) return "an empty pattern matches every name";
-    out = std::make_unique<RE2>(PatternOf(rule), Quiet(kMaxPatternBytes));
-    if (!out->ok()) return "bad pattern '" + rule.match + "': " + out->error();
-    total_ += out->ProgramSize();
-    if (out->ProgramSize() > kMaxProgram)
-      return "the pattern is too large: it repeats too much";
-    if (total_ > kMaxPrograms) return "the patterns are too large together";
-    return {};
-  }
-
- private:
-  int64_t total_ = 0;
-};
 
 }  // namespace
 
@@ -69,8 +39,8 @@ struct PatternTable::Impl {
   mutable std::atomic<bool> set_ready{false};
 
   void MakeSet() const {
-    auto made =
-        std::make_unique<RE2::Set>(Quiet(kMaxAutomatonBytes), RE2::UNANCHORED);
+    auto made = std::make_unique<RE2::Set>(QuietPatterns(kMaxAutomatonBytes),
+                                           RE2::UNANCHORED);
     for (const PatternRule& rule : rules) {
       if (made->Add(PatternOf(rule), nullptr) < 0) return;
     }
@@ -111,7 +81,9 @@ Result<PatternTable> PatternTable::Make(std::vector<PatternRule> rules) {
   PatternCompiler compiler;
   for (const PatternRule& rule : table.impl_->rules) {
     std::unique_ptr<RE2> pattern;
-    if (std::string wrong = compiler.Compile(rule, pattern); !wrong.empty()) {
+    if (std::string wrong =
+            compiler.Compile(rule.match, PatternOf(rule), pattern);
+        !wrong.empty()) {
       Error error =
           InputError(rule.file, std::move(wrong), "write it in RE2 syntax");
       error.line = rule.line;
@@ -169,7 +141,9 @@ Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
     rule.file = file.name;
     rule.line = item.line;
     std::unique_ptr<RE2> pattern;
-    if (std::string wrong = compiler.Compile(rule, pattern); !wrong.empty()) {
+    if (std::string wrong =
+            compiler.Compile(rule.match, PatternOf(rule), pattern);
+        !wrong.empty()) {
       return Fail(file.ErrorAt(*item.Find("match"), std::move(wrong),
                                "write it in RE2 syntax"));
     }

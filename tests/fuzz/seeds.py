@@ -37,6 +37,8 @@ def rules_target(name, text):
         return "cost_rules"
     if re.search(r"^ *- rule: ", text, re.M) or "/fusions/" in name:
         return "fusion_rules"
+    if re.search(r"^table: *module_marker", text, re.M):
+        return "marker_rules"
     if re.search(r"^table:", text, re.M):
         return "pattern_rules"
     return None
@@ -104,6 +106,8 @@ def from_data(seeds):
                     rule += (f"native:\n  - {{model: {model.group(1)}, "
                              "unit: vector, ops: ['a::b']}\n")
                 seeds.add(target, f"{file.stem}_{i}.yaml", rule)
+    seeds.add("marker_rules", "markers.yaml",
+              (ROOT / "data/modules/markers.yaml").read_text())
     text = (ROOT / "data/kernels/families.yaml").read_text()
     rules = re.findall(r"^  - (?:\{.*\}|id:.*(?:\n    .*)*)", text, re.M)
     for i in range(0, len(rules), 8):
