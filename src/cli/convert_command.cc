@@ -11,6 +11,7 @@
 #include "emit/chrome/copy.h"
 #include "emit/chrome/trace_writer.h"
 #include "emit/perfetto/trace_writer.h"
+#include "trace/module_frames.h"
 
 namespace lamina::cli {
 namespace {
@@ -69,7 +70,7 @@ Result<int> RunConvert(const Options& options, Common& common) {
   document.command = "convert";
   document.inputs = {options.trace};
   Table table(ConvertSchema());
-  table.Add(output, trace.info.format, trace.slices.size(),
+  table.Add(output, trace.info.format, trace::RecordedSlices(trace),
             trace.instants.size(), trace.counters.size(), written.overlaps,
             written.shift_ns);
   document.result.tables.push_back(std::move(table));

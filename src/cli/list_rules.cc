@@ -12,14 +12,19 @@
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
 #include "rules/catalog.h"
+#include "rules/markers.h"
+#include "trace/module_frames.h"
 
 namespace lamina::cli {
 namespace {
+
+constexpr std::string_view kMarkers = "module_marker";
 
 // All tables of patterns, in the order in which they are listed.
 struct AllTables {
   std::shared_ptr<const rules::Catalog> catalog;
   std::shared_ptr<const analysis::layers::Rules> layers;
+  std::shared_ptr<const rules::MarkerTable> markers;
   std::vector<std::pair<std::string, const rules::PatternTable*>> tables;
 };
 
@@ -28,6 +33,7 @@ Result<AllTables> LoadTables(const Common& common) {
   AllTables all;
   LAMINA_ASSIGN(all.catalog, rules::Catalog::Load(data));
   LAMINA_ASSIGN(all.layers, analysis::layers::LoadRules(data));
+  LAMINA_ASSIGN(all.markers, rules::MarkerTable::Load(data));
   all.tables.emplace_back("kernel_family", &all.catalog->kernel_table());
   all.tables.emplace_back("op_family", &all.catalog->op_table());
   for (const auto& [name, table] : all.layers->all())
@@ -51,6 +57,30 @@ void AddRule(Table& table, std::string_view name,
             rule.file + ":" + std::to_string(rule.line));
 }
 
+void AddMarkerRule(Table& table, const rules::MarkerRule& rule) {
+  table.Add(kMarkers, rule.id, rules::PhaseName(rule.phase), rule.match,
+            rule.file + ":" + std::to_string(rule.line));
+}
+
+// The rules of ranges that decide about none of the trace.
+void AddUnusedMarkers(const rules::MarkerTable& markers,
+                      const trace::Trace& trace, Table& table) {
+  std::set<StringId> names;
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    if (trace::MayNameModule(trace.slices.kind[i]))
+      names.insert(trace.slices.name[i]);
+  }
+  std::vector<bool> used(markers.rules().size(), false);
+  for (const StringId name : names) {
+    const int rule = markers.Find(trace.strings[name]);
+    if (rule != rules::MarkerTable::kNone)
+      used[static_cast<size_t>(rule)] = true;
+  }
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) AddMarkerRule(table, markers.rules()[i]);
+  }
+}
+
 }  // namespace
 
 Result<Table> AllRules(const Common& common) {
@@ -61,6 +91,8 @@ Result<Table> AllRules(const Common& common) {
     for (const rules::PatternRule& rule : patterns->rules())
       AddRule(table, name, rule);
   }
+  for (const rules::MarkerRule& rule : all.markers->rules())
+    AddMarkerRule(table, rule);
   return table;
 }
 
@@ -95,6 +127,7 @@ Result<Table> UnusedRules(Common& common, const std::string& path) {
       if (!used[i]) AddRule(table, name, patterns->rules()[i]);
     }
   }
+  AddUnusedMarkers(*all.markers, trace, table);
   return table;
 }
 
@@ -110,6 +143,7 @@ Result<Table> RuleProblems(const Common& common) {
   };
   for (const auto& [name, patterns] : all.tables)
     add(name, rules::CheckExamples(*patterns));
+  add(kMarkers, all.markers->CheckExamples());
   const rules::DataSet data(common.rules_dir);
   LAMINA_ASSIGN(const auto costs, cost::ModelSet::Load(data));
   add("cost", cost::CheckExamples(*costs));

@@ -12,6 +12,7 @@
 #include "cli/perfetto_output.h"
 #include "emit/chrome/filter.h"
 #include "engine/where.h"
+#include "trace/module_frames.h"
 
 namespace lamina::cli {
 namespace {
@@ -31,10 +32,14 @@ struct Options {
 class Picker {
  public:
   Picker(const trace::Trace& trace, const Selection& selection)
-      : trace_(trace), selection_(selection), by_offset_(trace.slices.size()) {
+      : trace_(trace),
+        selection_(selection),
+        by_offset_(trace::RecordedSlices(trace)) {
     std::iota(by_offset_.begin(), by_offset_.end(), 0U);
     const auto& offsets = trace.slices.offset;
-    if (!std::is_sorted(offsets.begin(), offsets.end())) {
+    const auto recorded =
+        offsets.begin() + static_cast<ptrdiff_t>(by_offset_.size());
+    if (!std::is_sorted(offsets.begin(), recorded)) {
       std::sort(
           by_offset_.begin(), by_offset_.end(),
           [&](uint32_t a, uint32_t b) { return offsets[a] < offsets[b]; });
@@ -74,7 +79,8 @@ class Picker {
   bool EndsKept(std::string_view record) {
     if (!ends_) {
       ends_.emplace();
-      for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      const uint32_t recorded = trace::RecordedSlices(trace_);
+      for (uint32_t i = 0; i < recorded; ++i) {
         const trace::SliceId s(i);
         if (!selection_.Kept(trace_, s)) continue;
         const trace::Track& track = trace_.TrackOf(s);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "trace/module_frames.h"
+
 namespace lamina::engine {
 namespace {
 
@@ -65,7 +67,8 @@ class HostSweep {
     std::vector<SliceId> order;
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
       const SliceId s(i);
-      if (trace_.captured.Has(s)) continue;
+      // Module frames of ranges: the ranges are there.
+      if (trace_.captured.Has(s) || trace::IsRangeFrame(trace_, s)) continue;
       const Kind kind = trace_.KindOf(s);
       if (kind == Kind::kPython || kind == Kind::kOp ||
           kind == Kind::kAnnotation || is_launch_[i])

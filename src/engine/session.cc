@@ -6,6 +6,7 @@
 #include "analysis/cudagraph/merge.h"
 #include "base/parallel.h"
 #include "engine/captures.h"
+#include "engine/module_markers.h"
 #include "ingest/ingest.h"
 
 namespace lamina::engine {
@@ -47,16 +48,20 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   std::unique_ptr<Session> session(new Session(options));
   Status loaded;
   std::optional<Result<trace::Trace>> trace;
+  Result<std::shared_ptr<const rules::MarkerTable>> markers;
   ParallelFor(2, 2, [&](size_t part) {
     if (part == 0) {
       trace = ingest::ReadTrace(path, read);
     } else {
       loaded = session->LoadData();
+      markers = rules::MarkerTable::Load(session->data_);
     }
   });
   LAMINA_TRY(std::move(loaded));
+  if (!markers) return Fail(std::move(markers).error());
   if (!*trace) return Fail(std::move(*trace).error());
   session->trace_ = *std::move(*trace);
+  AddMarkedModules(session->trace_, **markers);
   if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
   return session;
 }
@@ -83,7 +88,9 @@ Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,
                                                 const OpenOptions& options) {
   std::unique_ptr<Session> session(new Session(options));
   LAMINA_TRY(session->LoadData());
+  LAMINA_ASSIGN(const auto markers, rules::MarkerTable::Load(session->data_));
   session->trace_ = std::move(trace);
+  AddMarkedModules(session->trace_, *markers);
   return session;
 }
 

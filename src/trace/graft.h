@@ -2,7 +2,8 @@
 //
 // Host slices of a capture trace copied below a graph launch of its replay, so
 // that replayed work has a call, an op and a module above it like eager work.
-// The one change to a trace that is allowed after its builder has finished.
+// With module_frames.h the one change to a trace that is allowed after its
+// builder has finished.
 #pragma once
 
 #include <vector>

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "base/run_sort.h"
+#include "trace/module_frames.h"
 
 namespace lamina::tree {
 namespace {
+
+static_assert(kModulePrefix == trace::kModulePrefix);
 
 struct Frame {
   uint32_t track;
@@ -67,7 +70,9 @@ Modules Modules::Build(const Tree& tree) {
           parent_path.valid() ? modules.path(parent_path).depth + 1 : 0;
       modules.paths_.push_back({name, parent_path, depth, 0});
     }
-    ++modules.paths_[it->second].calls;
+    // A backward pass is no further call.
+    if (!trace::IsBackwardFrame(trace, slice))
+      ++modules.paths_[it->second].calls;
     modules.calls_.push_back({slice, parent, ModulePathId(it->second)});
     return ModuleCallId(static_cast<uint32_t>(modules.calls_.size() - 1));
   };
@@ -137,14 +142,19 @@ Modules Modules::Build(const Tree& tree) {
 
 Modules::Owner Modules::OwnerOf(NodeId node) const {
   if (empty()) return {};
+  // The forward op of a backward one tells more than a range around the
+  // backward pass of a module.
   const ModuleCallId call = of_node_[node.value];
-  if (call.valid()) return {calls_[call.value].path, false};
+  if (call.valid() &&
+      !trace::IsBackwardFrame(tree_->trace(), calls_[call.value].slice))
+    return {calls_[call.value].path, false};
   for (NodeId n = node; n.valid(); n = tree_->parent(n)) {
     const NodeId forward = tree_->forward(n);
     if (!forward.valid()) continue;
     const ModuleCallId owner = of_node_[forward.value];
     if (owner.valid()) return {calls_[owner.value].path, true};
   }
+  if (call.valid()) return {calls_[call.value].path, true};
   return {};
 }
 

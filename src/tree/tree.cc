@@ -12,6 +12,7 @@
 
 #include "base/parallel.h"
 #include "base/run_sort.h"
+#include "trace/module_frames.h"
 #include "tree/linker.h"
 
 namespace lamina::tree {
@@ -24,6 +25,12 @@ struct HostEvent {
   uint32_t uid;
   uint32_t slice;
 };
+
+// Module frames that stand for ranges, which other tools do not see.
+bool IsOwnFrame(const Trace& trace, const Options& options, uint32_t slice) {
+  return options.link == LinkMode::kFlow &&
+         trace::IsRangeFrame(trace, SliceId(slice));
+}
 
 bool InTree(trace::Kind kind, bool python) {
   return kind == trace::Kind::kOp || trace::IsApiCall(kind) ||
@@ -181,16 +188,19 @@ void Tree::BuildHost() {
   const auto recorded =
       static_cast<uint32_t>(slices.size() - trace_->captured.parents.size());
   std::vector<ThreadTree> threads(trace_->tracks.size());
+  const auto in_tree = [&](uint32_t i) {
+    return InTree(slices.kind[i], options_.python_stacks) &&
+           !IsOwnFrame(*trace_, options_, i);
+  };
   {
     std::vector<size_t> counts(threads.size(), 0);
     for (uint32_t i = 0; i < recorded; ++i) {
-      if (InTree(slices.kind[i], options_.python_stacks))
-        ++counts[slices.track[i].value];
+      if (in_tree(i)) ++counts[slices.track[i].value];
     }
     for (size_t t = 0; t < threads.size(); ++t)
       threads[t].events.reserve(counts[t]);
     for (uint32_t i = 0; i < recorded; ++i) {
-      if (InTree(slices.kind[i], options_.python_stacks)) {
+      if (in_tree(i)) {
         threads[slices.track[i].value].events.push_back(
             {slices.start_ns[i], slices.uid[i], i});
       }
@@ -198,11 +208,16 @@ void Tree::BuildHost() {
   }
   size_t total = 0;
   for (ThreadTree& thread : threads) {
-    RunSort(thread.events, options_.threads,
-            [](const HostEvent& a, const HostEvent& b) {
-              return a.start_ns != b.start_ns ? a.start_ns < b.start_ns
-                                              : a.uid < b.uid;
-            });
+    RunSort(
+        thread.events, options_.threads,
+        [&](const HostEvent& a, const HostEvent& b) {
+          if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+          // Frames of ranges are around what begins with them; their uids
+          // say nothing about that.
+          const bool range_a = trace::IsRangeFrame(*trace_, SliceId(a.slice));
+          const bool range_b = trace::IsRangeFrame(*trace_, SliceId(b.slice));
+          return range_a != range_b ? range_a : a.uid < b.uid;
+        });
     thread.slices.reserve(thread.events.size());
     thread.parents.reserve(thread.events.size());
     thread.ends.reserve(thread.events.size());

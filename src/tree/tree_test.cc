@@ -6,6 +6,7 @@
 #include <random>
 
 #include "trace/builder.h"
+#include "trace/module_frames.h"
 #include "tree/modules.h"
 #include "tree/steps.h"
 
@@ -270,6 +271,55 @@ TEST(Modules, EnclosingCallsAndBackwardWork) {
   EXPECT_EQ(path(back), "Net_0/Linear_3 bwd");
   EXPECT_EQ(Modules::ClassName("nn.Module: Linear_3"), "Linear");
   EXPECT_EQ(Modules::ClassName("nn.Module: Conv2d_12"), "Conv2d");
+}
+
+// Ranges as module frames: around what begins with them, and the forward op of
+// backward work tells more than a range around the backward pass.
+TEST(Modules, FramesOfRanges) {
+  Maker maker;
+  const SliceId op = maker.Op("aten::linear", 10, 20, "1", 8, 0);
+  maker.Add(Kind::kAnnotation, "layers.3", 10, 40);
+  maker.Add(Kind::kAnnotation, "layers.3.mlp", 10, 30);
+  const SliceId call = maker.Call("cudaLaunchKernel", 12, 2, 1);
+  maker.Add(Kind::kAnnotation, "backward of layers.3", 300, 90, "2");
+  const SliceId back =
+      maker.Op("autograd::engine::evaluate_function: LinearBackward", 310, 20,
+               "2", 8, 1);
+  const SliceId alone = maker.Op("aten::add_", 340, 20, "2");
+  Trace trace = maker.Finish();
+  trace::ModuleMarkers markers;
+  const auto mark = [&](std::string_view text, bool backward,
+                        std::initializer_list<std::string_view> path) {
+    trace::ModuleMarker& marker = markers[trace.strings.Find(text)];
+    marker.backward = backward;
+    for (const std::string_view part : path) {
+      marker.path.push_back(
+          trace.strings.Intern("nn.Module: " + std::string(part)));
+    }
+  };
+  mark("layers.3", false, {"layers_3"});
+  mark("layers.3.mlp", false, {"layers_3", "mlp"});
+  mark("backward of layers.3", true, {"layers_3"});
+  trace::AddModuleFrames(trace, markers);
+  Options options;
+  options.python_stacks = true;
+  const Tree tree = Tree::Build(trace, options);
+  EXPECT_EQ(tree.dropped_by_overlap(), 0u);
+  EXPECT_EQ(tree.name(tree.parent(tree.node(op))), "nn.Module: mlp");
+  EXPECT_EQ(tree.parent(tree.node(call)), tree.node(op));
+  const Modules modules = Modules::Build(tree);
+  const auto path = [&](SliceId s) {
+    const auto owner = modules.OwnerOf(tree.node(s));
+    return modules.PathText(owner.path) + (owner.backward ? " bwd" : "");
+  };
+  EXPECT_EQ(path(call), "layers_3/mlp");
+  EXPECT_EQ(path(back), "layers_3/mlp bwd");
+  EXPECT_EQ(path(alone), "layers_3 bwd");
+  ASSERT_EQ(modules.paths().size(), 2u);
+  EXPECT_EQ(modules.paths()[0].calls, 1u);
+  // Other tools do not know such frames.
+  options.link = LinkMode::kFlow;
+  EXPECT_EQ(Tree::Build(trace, options).size(), 4u);
 }
 
 TEST(Steps, WorkBelongsToTheStepThatLaunchedIt) {

@@ -100,6 +100,55 @@ def check_export(checks, path, kernels, calls):
     print(f"{name}: {len(rows)} events, {total / 1e6:.3f} ms, {calls} calls")
 
 
+def block_calls(path):
+    """Calls of FSDP's blocks on each thread: begin and end of a call are
+    ranges; the window of the recording may cut the first and the last."""
+    parts = query(path, 'select n.globalTid, n.start, n."end", '
+                  "coalesce(n.text, s.value) from NVTX_EVENTS n "
+                  "left join StringIds s on s.id = n.textId "
+                  "where coalesce(n.text, s.value) like 'FSDP::p%_forward (%' "
+                  "order by n.globalTid, n.start")
+    calls, open_call = [], {}
+    for thread, start, stop, text in parts:
+        block = text[text.index("(") + 1:text.index(")")].split(".")
+        name = f"{block[0]}_{block[1]}"
+        if text.startswith("FSDP::pre"):
+            open_call[thread] = (name, start)
+        else:
+            name, start = open_call.pop(thread, (name, 0))
+            calls.append((thread, name, start, stop))
+    return calls + [(thread, name, start, 1 << 62)
+                    for thread, (name, start) in open_call.items()]
+
+
+def check_modules(checks, path, name):
+    """Ranges give modules: against the calls between begin and end."""
+    calls = block_calls(path)
+    expected = {}
+    for _, block, _, _ in calls:
+        expected.setdefault(block, [0, 0, 0])[0] += 1
+    starts = {}
+    for thread, start, correlation in query(
+            path, "select globalTid, start, correlationId from "
+            "CUPTI_ACTIVITY_KIND_RUNTIME"):
+        starts[(thread >> 24, correlation)] = (thread, start)
+    for kind in ("KERNEL", "MEMCPY", "MEMSET"):
+        for process, correlation, start, stop in query(
+                path, "select globalPid >> 24, correlationId, start, "
+                f'"end" from CUPTI_ACTIVITY_KIND_{kind}'):
+            thread, at = starts.get((process, correlation), (None, 0))
+            for on, block, begin, end in calls:
+                if on == thread and begin <= at < end:
+                    expected[block][1] += 1
+                    expected[block][2] += stop - start
+    rows = json.loads(lamina("report", path, "--format", "json", "--only",
+                             "modules").stdout)["tables"]["modules"]
+    found = {r["module"]: [r["calls"], r["kernels"], ns(r["kernel_time_us"])]
+             for r in rows if r["module"] != "(outside)"}
+    checks.equal(f"{name}: modules", found, expected)
+    checks.true(f"{name}: {len(found)} modules", len(found) > 10)
+
+
 def check_graph_nodes(checks, folder):
     truth = json.loads((folder / "synthetic-graph-nodes.truth.json")
                        .read_text())
@@ -185,6 +234,8 @@ def main():
     folder = shared() / "traces/nsys"
     for name, (kernels, calls) in EXPORTS.items():
         check_export(checks, folder / f"{name}.sqlite", kernels, calls)
+    for name in ("mfu-2gpu-before", "mfu-2gpu-after"):
+        check_modules(checks, folder / f"{name}.sqlite", name)
     check_graph_nodes(checks, folder)
     llama = folder / "llama_32l_decode_graph.sqlite"
     tables = report(llama, "--only", "trace_health")[0]["trace_health"]

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <re2/re2.h>
 
+#include "trace/module_frames.h"
+#include "tree/modules.h"
+
 namespace lamina::cudagraph {
 
 using trace::GraphNode;
@@ -15,17 +18,11 @@ namespace {
 // linear whatever overlaps.
 constexpr size_t kMostOpen = 256;
 
-// "model.layers.7.self_attn": the path of a module with a number in it.
-bool IsModulePath(std::string_view range) {
-  static const RE2 kPath(
-      R"([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*\.[0-9]+(\.[A-Za-z0-9_]+)*)");
-  return RE2::FullMatch(re2::StringPiece(range.data(), range.size()), kPath);
-}
-
-int64_t LayerOf(std::string_view path) {
-  static const RE2 kNumber(R"(\.([0-9]{1,9})(?:\.|$))");
+// The number of a module that is a layer: 7 of "layers_7".
+int64_t LayerOf(std::string_view module) {
+  static const RE2 kNumber(R"(_([0-9]{1,9})$)");
   int64_t number = -1;
-  RE2::PartialMatch(re2::StringPiece(path.data(), path.size()), kNumber,
+  RE2::PartialMatch(re2::StringPiece(module.data(), module.size()), kNumber,
                     &number);
   return number;
 }
@@ -44,6 +41,10 @@ NodeChain::NodeChain(const trace::Trace& trace) : trace_(trace), nodes_(trace) {
   const auto& kinds = trace.slices.kind;
   has_ops_ =
       std::find(kinds.begin(), kinds.end(), trace::Kind::kOp) != kinds.end();
+  for (uint32_t i = trace::RecordedSlices(trace); i < kinds.size(); ++i) {
+    if (trace::IsRangeFrame(trace, SliceId(i)))
+      module_ranges_.insert(trace::RangeOfFrame(trace, SliceId(i)));
+  }
   // Tags of all roots at once: one sweep over each thread.
   std::vector<const GraphNode*> roots;
   for (const SliceId s : trace.device_slices()) {
@@ -119,12 +120,9 @@ Tags NodeChain::MakeTags(const std::vector<SliceId>& open,
         batch = own;
         continue;
       }
-      if (IsModulePath(name)) {
-        tags.module = name;
-        tags.layer = LayerOf(name);
-        continue;
-      }
+      if (module_ranges_.contains(s)) continue;
     }
+    if (trace::IsRangeFrame(trace_, s)) AddModule(s, tags);
     if (kind != trace::Kind::kOp && (has_ops_ || !range)) continue;
     tags.op = name;
     if (!tags.op_path.empty()) tags.op_path += " > ";
@@ -137,6 +135,14 @@ Tags NodeChain::MakeTags(const std::vector<SliceId>& open,
     }
   }
   return tags;
+}
+
+// The layer is that of the outermost module that has a number.
+void NodeChain::AddModule(SliceId frame, Tags& tags) const {
+  const std::string_view name = tree::Modules::ShortName(trace_.Name(frame));
+  if (!tags.module.empty()) tags.module += '/';
+  tags.module += name;
+  if (tags.layer < 0) tags.layer = LayerOf(name);
 }
 
 bool NodeChain::Apply(Replay& replay, std::vector<Segment>& segments,

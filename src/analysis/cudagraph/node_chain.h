@@ -7,6 +7,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <map>
 #include <vector>
 
@@ -28,10 +29,12 @@ class NodeChain {
  private:
   void TagRoots(const std::vector<const trace::GraphNode*>& roots);
   Tags MakeTags(const std::vector<trace::SliceId>& open, int64_t& batch) const;
+  void AddModule(trace::SliceId frame, Tags& tags) const;
 
   const trace::Trace& trace_;
   trace::GraphNodes nodes_;
-  bool has_ops_ = false;  // else the ranges are the ops
+  bool has_ops_ = false;  // else the ranges are the ops, but for modules
+  absl::flat_hash_set<trace::SliceId> module_ranges_;
   struct Tagged {
     Tags tags;
     int64_t batch = -1;

@@ -6,6 +6,7 @@
 #include "analysis/health/checks.h"
 #include "base/decimal.h"
 #include "base/run_sort.h"
+#include "trace/module_frames.h"
 
 namespace lamina::analysis::health {
 namespace {
@@ -74,7 +75,8 @@ void CheckRecording(const Context& context, CheckTable& out) {
     }
   }
   size_t python = 0;
-  for (size_t i = 0; i < trace.slices.size() && python == 0; ++i)
+  const uint32_t recorded = trace::RecordedSlices(trace);
+  for (size_t i = 0; i < recorded && python == 0; ++i)
     python += trace.slices.kind[i] == trace::Kind::kPython;
   // Options of torch.profiler help only where it can record these.
   const bool possible = info.format_lacks.empty();
@@ -98,6 +100,9 @@ void CheckRecording(const Context& context, CheckTable& out) {
                          "modules.");
   }
   const tree::Modules& modules = context.modules;
+  const size_t from_ranges = trace.slices.size() -
+                             trace.captured.parents.size() -
+                             trace::RecordedSlices(trace);
   if (!modules.empty() || possible) {
     out.Add("modules", modules.empty() ? "info" : "ok",
             modules.empty()
@@ -107,7 +112,8 @@ void CheckRecording(const Context& context, CheckTable& out) {
             modules.empty()
                 ? "Record with with_stack=True (and with_modules=True) for the "
                   "module tree."
-                : "nn.Module calls are in the trace.");
+            : from_ranges == 0 ? "nn.Module calls are in the trace."
+                               : "Ranges of the host name calls of modules.");
   }
   LaunchFlows(context, out);
   out.Add("steps", context.steps.steps().empty() ? "info" : "ok",

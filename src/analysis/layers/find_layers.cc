@@ -9,6 +9,7 @@
 #include "analysis/layers/passes.h"
 #include "analysis/layers/repeats.h"
 #include "analysis/layers/stages.h"
+#include "trace/module_frames.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -81,6 +82,9 @@ class Finder {
       const NodeId launch = context_.tree.launch(s);
       if (!launch.valid()) continue;
       ModuleCallId call = modules.Enclosing(launch);
+      if (call.valid() &&
+          trace::IsBackwardFrame(trace_, modules.call(call).slice))
+        call = ModuleCallId();
       while (call.valid() && !stack_of.contains(modules.call(call).path.value))
         call = modules.call(call).parent;
       if (!call.valid()) {

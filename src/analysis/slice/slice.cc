@@ -13,6 +13,8 @@
 #include <fmt/core.h>
 #include <re2/re2.h>
 
+#include "trace/module_frames.h"
+
 namespace lamina::analysis::slice {
 namespace {
 
@@ -243,7 +245,8 @@ class Selector {
   // --- the fate of every event ---
   void Settle() {
     out_.events.assign(trace_.info.events, Fate::kUnknown);
-    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+    const uint32_t recorded = trace::RecordedSlices(trace_);
+    for (uint32_t i = 0; i < recorded; ++i) {
       const SliceId s(i);
       Selection::Count& count =
           out_.slices[static_cast<size_t>(trace_.KindOf(s))];

@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "emit/common/recording.h"
 #include "emit/common/slice_args.h"
+#include "trace/module_frames.h"
 
 namespace lamina::emit {
 
@@ -32,7 +33,8 @@ class Writer {
       Member("baseTimeNanoseconds", std::to_string(*trace_.info.base_time_ns));
     out_ += ",\n\"traceEvents\":[";
     Tracks();
-    for (uint32_t i = 0; i < trace_.slices.size(); ++i) Slice(SliceId(i));
+    const uint32_t recorded = trace::RecordedSlices(trace_);
+    for (uint32_t i = 0; i < recorded; ++i) Slice(SliceId(i));
     Instants();
     Counters();
     Flows();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/decimal.h"
+#include "trace/module_frames.h"
 
 namespace lamina::emit::perfetto {
 namespace {
@@ -36,7 +37,8 @@ uint32_t Lanes::AddPlain(const Track& track) {
 
 void Lanes::CountContents() {
   contents_.assign(trace_.tracks.size(), Content());
-  for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+  const uint32_t recorded = trace::RecordedSlices(trace_);
+  for (uint32_t i = 0; i < recorded; ++i) {
     Content& content = contents_[trace_.slices.track[i].value];
     ++content.events;
     const trace::Kind kind = trace_.slices.kind[i];

@@ -17,6 +17,7 @@
 #include "emit/perfetto/lanes.h"
 #include "emit/perfetto/packets.h"
 #include "trace/categories.h"
+#include "trace/module_frames.h"
 
 namespace lamina::emit::perfetto {
 
@@ -111,7 +112,7 @@ class Writer {
 
   void AddSlices() {
     const trace::Slices& s = trace_.slices;
-    std::vector<uint32_t> order(s.size());
+    std::vector<uint32_t> order(trace::RecordedSlices(trace_));
     std::iota(order.begin(), order.end(), 0);
     const auto key = [&](uint32_t i) {
       return std::tuple(s.track[i].value, s.start_ns[i], -s.dur_ns[i], s.uid[i],

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/module_frames.h"
+
+#include <absl/container/flat_hash_set.h>
+#include <algorithm>
+
+#include "trace/module_ranges.h"
+
+namespace lamina::trace {
+namespace {
+
+using Path = std::vector<StringId>;
+
+// PythonArgs::module_id of frames; profilers count from 0.
+constexpr int32_t kForwardFrame = -2;
+constexpr int32_t kBackwardFrame = -3;
+
+struct Frame {
+  StringId name;
+  int64_t start_ns;
+  int64_t end_ns;
+  SliceId range;
+  bool backward;
+};
+
+// Calls that are looked at around a range, from the inside: keeps the sweep
+// linear, however deep a file nests.
+constexpr size_t kMostAround = 64;
+
+size_t CommonPrefix(const Path& a, const Path& b) {
+  const auto at = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+  return static_cast<size_t>(at - a.begin());
+}
+
+// The frames of one thread; ranges come in order of nesting.
+class ThreadFrames {
+ public:
+  explicit ThreadFrames(std::vector<Frame>& frames) : frames_(frames) {}
+
+  // False when the range crosses one that is open.
+  bool Add(const ModuleRange& range) {
+    CloseUntil(range.time.start_ns);
+    const size_t ranges = RangesOpen();
+    if (ranges > 0 &&
+        range.time.end_ns > frames_[open_[ranges - 1].frame].end_ns)
+      return false;
+    const Path& path = range.marker->path;
+    size_t known = Known(ranges, path);
+    // A range within another one of the same module is the same call.
+    if (known >= path.size()) return true;
+    size_t kept = ranges;
+    while (kept < open_.size() && known + 1 < path.size() &&
+           NameOf(kept) == path[known]) {
+      ++kept;
+      ++known;
+    }
+    if (kept > ranges && open_[kept - 1].seen.contains(path[known])) {
+      known -= kept - ranges;
+      kept = ranges;
+    }
+    Close(kept);
+    for (; known < path.size(); ++known)
+      Open(range, path[known], known + 1 < path.size());
+    return true;
+  }
+
+  void CloseAll() { Close(0); }
+
+ private:
+  struct Call {
+    size_t frame;
+    const Path* path = nullptr;  // of the range; null: no range stands for it
+    absl::flat_hash_set<StringId> seen;  // parts, when no range stands for it
+  };
+
+  StringId NameOf(size_t depth) const {
+    return frames_[open_[depth].frame].name;
+  }
+
+  // Number of open calls up to the innermost that a range stands for. Calls
+  // without a range have nothing but such calls within.
+  size_t RangesOpen() const {
+    size_t n = open_.size();
+    while (n > 0 && open_[n - 1].path == nullptr) --n;
+    return n;
+  }
+
+  // Parts of a path that the open ranges say already: as a place in the whole
+  // hierarchy, or in the path of one of them.
+  size_t Known(size_t ranges, const Path& path) const {
+    size_t known = 0;
+    while (known < ranges && known < path.size() &&
+           NameOf(known) == path[known])
+      ++known;
+    if (known < ranges && known < path.size()) known = 0;
+    const size_t last = ranges - std::min(ranges, kMostAround);
+    for (size_t i = ranges; i > last; --i) {
+      if (open_[i - 1].path != nullptr)
+        known = std::max(known, CommonPrefix(*open_[i - 1].path, path));
+    }
+    return known;
+  }
+
+  void Open(const ModuleRange& range, StringId name, bool part) {
+    if (!open_.empty() && open_.back().path == nullptr)
+      open_.back().seen.insert(name);
+    Call call;
+    call.frame = frames_.size();
+    if (!part) call.path = &range.marker->path;
+    open_.push_back(std::move(call));
+    frames_.push_back({name, range.time.start_ns, range.time.end_ns,
+                       range.slice, range.marker->backward});
+  }
+
+  // Calls without a range end with the last range within.
+  void Close(size_t keep) {
+    while (open_.size() > keep) {
+      const int64_t end_ns = frames_[open_.back().frame].end_ns;
+      open_.pop_back();
+      if (!open_.empty() && open_.back().path == nullptr)
+        frames_[open_.back().frame].end_ns = end_ns;
+    }
+  }
+
+  void CloseUntil(int64_t time_ns) {
+    for (size_t n = RangesOpen();
+         n > 0 && frames_[open_[n - 1].frame].end_ns <= time_ns;
+         n = RangesOpen())
+      Close(n - 1);
+  }
+
+  std::vector<Frame>& frames_;
+  std::vector<Call> open_;
+};
+
+// Processes whose profiler recorded module frames.
+absl::flat_hash_set<StringId> ProcessesWithFrames(const Trace& trace) {
+  absl::flat_hash_set<StringId> processes;
+  std::vector<int8_t> is_module(trace.strings.size(), -1);
+  const Slices& slices = trace.slices;
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    if (slices.kind[i] != Kind::kPython) continue;
+    int8_t& known = is_module[slices.name[i].value];
+    if (known < 0)
+      known = trace.strings[slices.name[i]].starts_with(kModulePrefix);
+    if (known > 0) processes.insert(trace.TrackOf(SliceId(i)).pid);
+  }
+  return processes;
+}
+
+std::vector<ModuleRange> FindRanges(const Trace& trace,
+                                    const ModuleMarkers& markers) {
+  const auto with_frames = ProcessesWithFrames(trace);
+  std::vector<ModuleRange> ranges;
+  const Slices& slices = trace.slices;
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    if (!MayNameModule(slices.kind[i])) continue;
+    const auto marker = markers.find(slices.name[i]);
+    const SliceId s(i);
+    if (marker == markers.end() || with_frames.contains(trace.TrackOf(s).pid))
+      continue;
+    ranges.push_back(
+        {slices.track[i], {trace.Start(s), trace.End(s)}, s, &marker->second});
+  }
+  return ranges;
+}
+
+// Uids beyond those of all events of the input, slices or not.
+void Append(Trace& trace, const std::vector<std::pair<TrackId, Frame>>& added) {
+  auto uid = static_cast<uint32_t>(trace.info.events);
+  for (const uint32_t known : trace.slices.uid) uid = std::max(uid, known + 1);
+  Slices& to = trace.slices;
+  for (const auto& [track, frame] : added) {
+    PythonArgs args;
+    args.id = static_cast<int32_t>(frame.range.value);
+    args.module_id = frame.backward ? kBackwardFrame : kForwardFrame;
+    to.start_ns.push_back(frame.start_ns);
+    to.dur_ns.push_back(frame.end_ns - frame.start_ns);
+    to.name.push_back(frame.name);
+    to.kind.push_back(Kind::kPython);
+    to.category.push_back(to.category[frame.range.value]);
+    to.track.push_back(track);
+    to.uid.push_back(uid++);
+    to.offset.push_back(to.offset[frame.range.value]);
+    to.detail.push_back(static_cast<uint32_t>(trace.python.size()));
+    trace.python.push_back(args);
+  }
+}
+
+}  // namespace
+
+bool IsRangeFrame(const Trace& trace, SliceId s) {
+  const PythonArgs* const args = trace.Python(s);
+  return args != nullptr && (args->module_id == kForwardFrame ||
+                             args->module_id == kBackwardFrame);
+}
+
+SliceId RangeOfFrame(const Trace& trace, SliceId frame) {
+  return SliceId(static_cast<uint32_t>(trace.Python(frame)->id));
+}
+
+bool IsBackwardFrame(const Trace& trace, SliceId s) {
+  const PythonArgs* const args = trace.Python(s);
+  return args != nullptr && args->module_id == kBackwardFrame;
+}
+
+uint32_t RecordedSlices(const Trace& trace) {
+  auto n = static_cast<uint32_t>(trace.slices.size() -
+                                 trace.captured.parents.size());
+  while (n > 0 && IsRangeFrame(trace, SliceId(n - 1))) --n;
+  return n;
+}
+
+void AddModuleFrames(Trace& trace, const ModuleMarkers& markers) {
+  if (markers.empty()) return;
+  std::vector<ModuleRange> ranges = FindRanges(trace, markers);
+  SortByNesting(trace, ranges);
+  ranges = JoinParts(trace, ranges);
+  std::vector<std::pair<TrackId, Frame>> added;
+  for (size_t begin = 0; begin < ranges.size();) {
+    const TrackId track = ranges[begin].track;
+    std::vector<Frame> frames;
+    ThreadFrames thread(frames);
+    for (; begin < ranges.size() && ranges[begin].track == track; ++begin) {
+      if (thread.Add(ranges[begin])) continue;
+      trace.diagnostics.Add(
+          Effect::kOddity, "crossing_module_range",
+          "Ranges that name modules and overlap another one without nesting: "
+          "no calls of modules.",
+          trace.slices.offset[ranges[begin].slice.value]);
+    }
+    thread.CloseAll();
+    for (const Frame& frame : frames) added.emplace_back(track, frame);
+  }
+  constexpr uint64_t kMostSlices = uint64_t{1} << 31;
+  if (trace.slices.size() + added.size() < kMostSlices) Append(trace, added);
+}
+
+}  // namespace lamina::trace
