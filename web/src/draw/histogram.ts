@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short kernels by length: the engine's bins as bars. A line marks what is
-// left of the pointer or of the slider, with its sum.
+// Short kernels by length: the engine's bins as bars. A line, moved by the
+// pointer or by the slider, marks what is left of it, with its sum.
 
 import type { Table } from "../data/model";
 import type { App } from "../ui/app";
@@ -64,6 +64,21 @@ export function drawHistogram(app: App, table: Table): HTMLElement {
       sum > 0 ? `, ${(100 * below / sum).toFixed(1)} % of the short ones` : "");
   };
   update();
-  return h("div", {}, h("div", { class: "canvasbox" }, picture),
+  const moveTo = (event: PointerEvent) => {
+    const box = picture.getBoundingClientRect();
+    const share = (event.clientX - box.left) / box.width;
+    slider.value = String(Math.max(1, Math.min(rows, Math.round(share * rows))));
+    update();
+  };
+  picture.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    event.preventDefault();
+    picture.setPointerCapture(event.pointerId);
+    moveTo(event);
+  });
+  picture.addEventListener("pointermove", (event) => {
+    if (picture.hasPointerCapture(event.pointerId)) moveTo(event);
+  });
+  return h("div", {}, h("div", { class: "canvasbox limit" }, picture),
            h("div", { class: "tools" }, slider, words));
 }

@@ -59,7 +59,9 @@ export type Track = (LaneTrack | BoxTrack | CounterTrack) & {
 export interface Scene {
   tracks: Track[];
   hidden: { key: string; label: string }[];
-  all: { key: string; label: string }[];
+  all: { key: string; label: string }[];  // in the order of drawing
+  usual: string[];           // keys in the order without a wish
+  unknown: number;           // tracks that the address names and nobody has
   height: number;
   from: number;
   to: number;
@@ -283,9 +285,47 @@ function counterTracks(app: App): Track[] {
     height: kCounterHeight }));
 }
 
+// What says the same track in any report of the trace.
+function hostKeys(model: Model): string[] {
+  const seen = new Map<string, number>();
+  return model.hostTracks.map(({ kind, process, thread, trace }) => {
+    const word = [kind, ...model.traces.length > 1 ? [String(trace ?? 0)] : [],
+                  process, thread].join(".");
+    const key = word.replace(/[^0-9A-Za-z.]+/g, "-").slice(0, 60);
+    const twins = seen.get(key) ?? 0;
+    seen.set(key, twins + 1);
+    return twins > 0 ? `${key}.${twins}` : key;
+  });
+}
+
+// Keys of tracks that an option of the address lists.
+function listed(app: App, option: string): string[] {
+  return [...new Set(app.option(option).split(","))].filter((k) => k !== "");
+}
+
+// The tracks that the address puts first, in its order, then all others.
+function inOrder(tracks: Track[], first: string[]): Track[] {
+  const byKey = new Map(tracks.map((track) => [track.key, track]));
+  const head = first.flatMap((key) => byKey.get(key) ?? []);
+  const taken = new Set(head);
+  return [...head, ...tracks.filter((track) => !taken.has(track))];
+}
+
+// The shortest list that puts the tracks into this order.
+export function orderOption(wanted: string[], usual: string[]): string {
+  let size = wanted.length;
+  for (; size > 0; --size) {
+    const head = wanted.slice(0, size - 1);
+    const rest = usual.filter((key) => !head.includes(key));
+    if (rest.some((key, i) => key !== wanted[size - 1 + i])) break;
+  }
+  return wanted.slice(0, size).join(",");
+}
+
 export function makeScene(app: App, width: number): Scene {
   const { model } = app;
   const [from, to] = extent(model);
+  const keys = hostKeys(model);
   const host: Record<HostTrack["kind"], Track[]> =
     { ranges: [], modules: [], calls: [] };
   const off = new Set<string>();
@@ -295,27 +335,34 @@ export function makeScene(app: App, width: number): Scene {
     return size(b) - size(a) || a - b;
   });
   for (const [i, info] of model.hostTracks.entries()) {
-    const track = model.host ? hostTrack(app, info, `host${i}`) : null;
+    const track = model.host ? hostTrack(app, info, keys[i]!) : null;
     if (!track) continue;
     host[info.kind].push(track);
     if (bySize.indexOf(i) >= kMostThreads) off.add(track.key);
   }
   const counters = counterTracks(app);
   for (const { key } of counters.slice(kMostCounters)) off.add(key);
-  const all = [tableTrack(app, "passes"), tableTrack(app, "layers"),
+  const usual = [tableTrack(app, "passes"), tableTrack(app, "layers"),
     ...traceByTrace(model, host.ranges, laneTracks(app)),
     ...counters,
     ...traceByTrace(model, host.modules, host.calls)]
     .filter((track) => track !== null);
-  // The address names the tracks whose visibility is not the usual one.
-  for (const key of app.option("timeline.tracks").split(",")) {
+  // The address names the tracks whose visibility is not the usual one, and
+  // those that come first.
+  const known = new Set(usual.map((track) => track.key));
+  const [switched, first] = [listed(app, "timeline.tracks"),
+                             listed(app, "timeline.order")];
+  const unknown = new Set([...switched, ...first].filter((key) =>
+    !known.has(key))).size;
+  for (const key of switched) {
     if (off.has(key)) off.delete(key);
     else off.add(key);
   }
+  const all = inOrder(usual, first);
   const compact = width < 700;
   const scene: Scene = { tracks: all.filter((t) => !off.has(t.key)), hidden:
-    all.filter((t) => off.has(t.key)), all, height: 0, from, to,
-    gutter: compact ? 0 : 132 };
+    all.filter((t) => off.has(t.key)), all, usual: [...known], unknown,
+    height: 0, from, to, gutter: compact ? 0 : 132 };
   let y = kRulerHeight + 6;
   for (const track of scene.tracks) {
     if (compact) y += kLabelHeight;

@@ -8,7 +8,7 @@ import { laneName } from "../data/filter";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { prepare, toPng } from "../draw/canvas";
-import { extent, makeScene, preparePyramids, type Scene } from
+import { extent, makeScene, orderOption, preparePyramids, type Scene } from
   "../draw/scene";
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
@@ -23,6 +23,9 @@ import { drawTable } from "../ui/table";
 const kLeast = 200;      // ns: the narrowest window
 const kMostRows = 60;
 const kStripHeight = 34;
+
+// The menu of the tracks stays open while the view is drawn again.
+let menuOpen = false;
 
 class Timeline implements Surface {
   readonly canvas = h("canvas", { tabindex: "0", "data-k": "timeline.canvas",
@@ -95,24 +98,59 @@ class Timeline implements Surface {
     this.drawTable();
   }
 
+  // Which tracks are drawn, and in which order; both are in the address.
   private trackMenu(): void {
+    const { app } = this;
     const scene = this.scene!;
     const place = this.box.parentElement?.querySelector("#tracks");
+    if (scene.unknown > 0) {
+      app.say(`${scene.unknown} ${scene.unknown === 1 ? "track" : "tracks"} ` +
+              "of the address cannot be used here and were left out");
+    }
     const hidden = new Set(scene.hidden.map((t) => t.key));
-    const menu = h("details", { class: "menu" },
-      h("summary", {}, hidden.size > 0 ? `Tracks (${hidden.size} hidden)`
-        : "Tracks"),
-      h("div", {}, ...scene.all.map(({ key, label }) => {
-        const check = h("input", { type: "checkbox", change: () => {
-          const now = this.app.option("timeline.tracks").split(",")
-            .filter((k) => k !== "");
-          this.app.go(this.app.withOption("timeline.tracks", (now.includes(key)
-            ? now.filter((k) => k !== key) : [...now, key]).join(",")));
-        } });
-        check.checked = !hidden.has(key);
-        return h("label", {}, check, " ", label);
-      })));
+    const keys = scene.all.map((t) => t.key);
+    const own = ["timeline.tracks", "timeline.order"];
+    const changed = own.some((option) => app.option(option) !== "");
+    const menu = h("details", { class: "menu", open: menuOpen,
+      toggle: () => { menuOpen = menu.open; } },
+      h("summary", { "data-k": "tl.tracks" }, hidden.size > 0
+        ? `Tracks (${hidden.size} hidden)` : "Tracks"),
+      h("div", {}, ...scene.all.map(({ key, label }, at) =>
+        h("div", { class: "track", "data-track": key },
+          this.trackCheck(key, label, !hidden.has(key)),
+          this.trackMove(keys, at, -1, label),
+          this.trackMove(keys, at, 1, label))),
+        changed ? app.button("As usual", () => app.go({ options: {
+          ...app.state.options, "timeline.tracks": "", "timeline.order": "" } }),
+          { "data-k": "tl.usual" }) : null));
     place?.replaceChildren(menu);
+  }
+
+  private trackCheck(key: string, label: string, shown: boolean): HTMLElement {
+    const { app } = this;
+    const check = h("input", { type: "checkbox", "data-k": "tl.show." + key,
+      change: () => {
+        const now = app.option("timeline.tracks").split(",")
+          .filter((k) => this.scene!.usual.includes(k));
+        app.go(app.withOption("timeline.tracks", (now.includes(key)
+          ? now.filter((k) => k !== key) : [...now, key]).join(",")));
+      } });
+    check.checked = shown;
+    return h("label", {}, check, " ", label);
+  }
+
+  private trackMove(keys: string[], at: number, step: 1 | -1,
+                    label: string): HTMLElement {
+    const { app } = this;
+    const word = step < 0 ? "up" : "down";
+    return app.button(step < 0 ? "\u2191" : "\u2193", () => {
+      const wanted = [...keys];
+      wanted.splice(at + step, 0, ...wanted.splice(at, 1));
+      app.go(app.withOption("timeline.order",
+                            orderOption(wanted, this.scene!.usual)));
+    }, { "aria-label": `Move ${label} ${word}`,
+         "data-k": `tl.${word}.${keys[at]}`,
+         disabled: at + step < 0 || at + step >= keys.length });
   }
 
   // --- window ---
