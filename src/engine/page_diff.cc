@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/page_diff.h"
 
+#include <algorithm>
 #include <array>
 #include <fmt/core.h>
 
@@ -65,8 +66,12 @@ class DiffEvents {
     block.Add("family", family_);
     block.Add("uid", uid_, true);
     block.Add("launch", launch_, true);
-    for (const RowColumn& column : columns_)
-      block.Add(column.name, column.values);
+    // Without rows of its kind the page shows nothing of it.
+    for (const RowColumn& column : columns_) {
+      if (std::any_of(column.values.begin(), column.values.end(),
+                      [](int64_t row) { return row != 0; }))
+        block.Add(column.name, column.values);
+    }
     page.blocks.push_back(std::move(block));
   }
 

@@ -71,6 +71,53 @@ const tests = {
     check.true("the same events", same[0] === same[1]);
   },
 
+  "modules of two traces": async (check) => {
+    const [a, b] = ["samples/train_step.json.gz", "samples/moe.json.gz"]
+      .map((file) => join(root, file));
+    const page = await open(made("modules.html", "diff", a, b,
+                                 "--format", "html"), { hash: "#v=modules" });
+    const out = join(folder, "modules");
+    run("diff", a, b, "--format", "csv", "-o", out + "/");
+    const rows = readFileSync(join(out, "diff_by.csv"), "utf8").split("\n")
+      .filter((line) => line.startsWith("module,"))
+      .map((line) => line.split(","));
+    const exact = (text) => Math.round(Number(text) * 1000);
+    const paths = rows.map(([, key]) => key);
+    // The time of a module with everything below it, in A and in B.
+    const below = (path) => rows.filter(([, key]) => key === path ||
+      path === "" || key.startsWith(path + "/")).reduce((sum, row) =>
+      [sum[0] + exact(row[4]), sum[1] + exact(row[5])], [0, 0]);
+    const found = await page.evaluate(() => {
+      const list = [];
+      const walk = (node) => {
+        if (node.kind === "module") list.push([node.key, [...node.byGroup]]);
+        node.children.forEach(walk);
+      };
+      walk(__lamina.moduleTree(false));
+      return list;
+    });
+    check.true("modules of both", found.length > 20);
+    check.equal("every path of the engine", paths.filter((path) =>
+      !found.some(([key]) => key === path)), []);
+    for (const [key, times] of found.slice(1))
+      check.equal(`A and B of ${key}`, times, below(key));
+    const box = page.locator("a[data-box]").first();
+    const label = await box.getAttribute("aria-label");
+    check.true(`a box says both: ${label}`, /: A .*, B .*/.test(label));
+    const marks = await page.locator(".icicle .stripe").evaluateAll((list) =>
+      list.map((mark) => mark.getAttribute("fill")));
+    check.true("less and more", marks.includes("var(--less)") &&
+               marks.includes("var(--more)"));
+    const key = await box.getAttribute("data-box");
+    await click(page, box, "modules");
+    check.equal("a click filters to its events", await page.evaluate(() =>
+      __lamina.selection().time), below(key)[0] + below(key)[1]);
+    const bare = await open(made("bare.html", "diff", rank(0), rank(1),
+                                 "--format", "html"));
+    check.equal("no tab without modules",
+                await bare.locator("[data-k='tab.modules']").count(), 0);
+  },
+
   "rows of a comparison lead to their events": async (check) => {
     const page = await open(made("events.html", "diff", rank(0), rank(2),
                                  "--format", "html"));

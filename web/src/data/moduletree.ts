@@ -26,7 +26,7 @@ interface Sources {
   merge: boolean;
 }
 
-function node(kind: ModuleNode["kind"], key: string, label: string,
+export function node(kind: ModuleNode["kind"], key: string, label: string,
               groups: number): ModuleNode {
   return { key, label, kind, paths: [], name: "", count: 1, time: 0,
            byGroup: new Float64Array(groups), children: [] };

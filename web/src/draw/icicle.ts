@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An icicle: the root on top, width is time, a lower stripe shows the
-// families. Boxes that are too narrow to see are one hatched box of their sum.
+// families, or how two traces differ. Boxes that are too narrow to see are one hatched box of their sum.
 
 import type { ModuleNode } from "../data/moduletree";
 import { groupColor, kGroups } from "../ui/colors";
@@ -15,6 +15,9 @@ export interface IcicleOptions {
   isChosen(node: ModuleNode): boolean;
   // A box becomes an anchor with this address.
   href(node: ModuleNode): string | null;
+  // Times in A and B in place of families.
+  diff?: (node: ModuleNode) => { words: string; fill: string;
+                                 opacity: number };
 }
 
 const kRow = 31;
@@ -73,14 +76,21 @@ export function drawIcicle(root: ModuleNode, options: IcicleOptions):
 function box(node: ModuleNode, x: number, y: number, wide: number,
              options: IcicleOptions): SVGElement {
   // Names the box, so it begins with what stands in it.
-  const words = `${labelOf(node)}  ${percent(node.time, options.total)}: ` +
-    time(node.time);
+  const diff = options.diff?.(node);
+  const words = diff ? `${labelOf(node)}: ${diff.words}`
+    : `${labelOf(node)}  ${percent(node.time, options.total)}: ` +
+      time(node.time);
   const href = options.href(node);
   const parts: SVGElement[] = [svg("title", {}, words), svg("rect", {
     x, y, width: Math.max(0.3, wide - 0.7), height: kRow - 2,
     class: node.kind + (options.isChosen(node) ? " chosen" : "") })];
   let at = x;
-  for (const [group, ns] of node.byGroup.entries()) {
+  if (diff) {
+    parts.push(svg("rect", { x, y: y + kRow - 2 - kStripe, height: kStripe,
+      width: Math.max(0.2, wide - 0.7), class: "stripe", opacity: diff.opacity,
+      fill: diff.fill }));
+  }
+  for (const [group, ns] of diff ? [] : node.byGroup.entries()) {
     const part = wide * ns / Math.max(1, node.time);
     if (part < 0.2) continue;
     parts.push(svg("rect", { x: at, y: y + kRow - 2 - kStripe,
@@ -90,7 +100,7 @@ function box(node: ModuleNode, x: number, y: number, wide: number,
   }
   if (wide > 34) {
     const room = Math.floor((wide - 10) / 6.6);
-    const share = "  " + percent(node.time, options.total);
+    const share = diff ? "" : "  " + percent(node.time, options.total);
     const label = labelOf(node);
     const text = label.length + share.length <= room ? label + share
       : label.length <= room ? label : label.slice(0, Math.max(0, room));
