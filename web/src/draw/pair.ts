@@ -102,9 +102,9 @@ export function drawPair(options: PairOptions): SVGElement {
 function box(options: PairOptions, place: number, side: "a" | "b", part: Part,
              from: number, to: number, sum: number): SVGElement {
   const y = side === "a" ? kTop : kBelow;
-  const words = `${options.titles[side === "a" ? 0 : 1]}, place ${place}: ` +
-    `${kernelName(part.kernel, 200)} (${clean(part.family, 40)}), ` +
-    `${time(part.ns)}, ${percent(part.ns, sum)}`;
+  const words = `${kernelName(part.kernel, 200)} (${clean(part.family, 40)}), ` +
+    `${time(part.ns)}, ${percent(part.ns, sum)}, place ${place} of ` +
+    options.titles[side === "a" ? 0 : 1];
   const text = label(part, to - from);
   const name = svg("text", { x: from + 6, y: y + kBar / 2 + 4,
                              "pointer-events": "none" }, text);
