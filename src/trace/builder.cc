@@ -73,14 +73,14 @@ class Join {
     }
   }
 
-  void JoinHalves(std::vector<HalfSlice>& to) {
-    for (HalfSlice half : from_.halves) {
+  void JoinHalves(PodVector<HalfSlice>& to) {
+    to.append(from_.halves.data(), from_.halves.size());
+    for (HalfSlice& half : to.span().last(from_.halves.size())) {
       half.name = ids_.Map(half.name);
       half.track = ids_.Map(half.track);
       half.category = ids_.MapCategory(half.category);
       half.uid += uid_base_;
       half.detail = Moved(half.detail, row_base(half.kind));
-      to.push_back(half);
     }
   }
 

@@ -41,7 +41,7 @@ class TraceBuilder {
   Trace trace_;
   GlobalIds ids_{&trace_};
   uint64_t events_ = 0;
-  std::vector<HalfSlice> halves_;
+  PodVector<HalfSlice> halves_;
   std::vector<TrackFact> facts_;
 };
 

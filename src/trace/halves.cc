@@ -82,17 +82,46 @@ void PairTrack(std::span<const HalfSlice> track, Trace& trace) {
   }
 }
 
-}  // namespace
+// Room for a slice per begin.
+void Reserve(const PodVector<HalfSlice>& halves, Slices& slices) {
+  size_t count = slices.size();
+  for (const HalfSlice& half : halves) count += half.begin;
+  slices.start_ns.reserve(count);
+  slices.dur_ns.reserve(count);
+  slices.name.reserve(count);
+  slices.kind.reserve(count);
+  slices.category.reserve(count);
+  slices.track.reserve(count);
+  slices.uid.reserve(count);
+  slices.offset.reserve(count);
+  slices.detail.reserve(count);
+}
 
-void PairHalves(std::vector<HalfSlice> halves, Trace& trace) {
-  std::stable_sort(
+// Track by track, in the order of the input.
+PodVector<HalfSlice> ByTrack(PodVector<HalfSlice> halves, size_t tracks) {
+  const bool sorted = std::is_sorted(
       halves.begin(), halves.end(),
       [](const HalfSlice& a, const HalfSlice& b) { return a.track < b.track; });
+  if (sorted) return halves;
+  std::vector<size_t> next(tracks + 1);  // place of a track's next one
+  for (const HalfSlice& half : halves) ++next[half.track.value + 1];
+  for (size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  PodVector<HalfSlice> out;
+  out.AppendUninitialized(halves.size());
+  for (const HalfSlice& half : halves) out[next[half.track.value]++] = half;
+  return out;
+}
+
+}  // namespace
+
+void PairHalves(PodVector<HalfSlice> halves, Trace& trace) {
+  halves = ByTrack(std::move(halves), trace.tracks.size());
+  Reserve(halves, trace.slices);
   const auto earlier = [](const HalfSlice& a, const HalfSlice& b) {
     return a.time_ns < b.time_ns;
   };
-  for (auto begin = halves.begin(); begin != halves.end();) {
-    auto end = begin;
+  for (HalfSlice* begin = halves.begin(); begin != halves.end();) {
+    HalfSlice* end = begin;
     while (end != halves.end() && end->track == begin->track) ++end;
     const std::span<HalfSlice> track(begin, end);
     if (!std::is_sorted(begin, end, earlier)) {

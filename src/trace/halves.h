@@ -18,6 +18,6 @@ namespace lamina::trace {
 
 // Adds a slice for every pair; counts what has no partner. Ids are those of
 // the trace.
-void PairHalves(std::vector<HalfSlice> halves, Trace& trace);
+void PairHalves(PodVector<HalfSlice> halves, Trace& trace);
 
 }  // namespace lamina::trace

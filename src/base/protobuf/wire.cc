@@ -38,16 +38,11 @@ const char* CheckTag(uint64_t tag, uint32_t* number, WireType* type) {
   return "a field has a type that is not in use";
 }
 
-bool Walker::Next() {
-  if (at_ == end_ || damage_) return false;
+bool Walker::NextChecked() {
   const char* const start = at_;
   uint64_t tag = 0;
-  // Most tags are one byte.
-  if (static_cast<unsigned char>(*at_) < 0x80) {
-    tag = static_cast<unsigned char>(*at_++);
-  } else if (const char* what = ReadVarint(&at_, end_, &tag)) {
+  if (const char* what = ReadVarint(&at_, end_, &tag))
     return Broken(start, what);
-  }
   if (const char* what = CheckTag(tag, &field_.number, &field_.type))
     return Broken(start, what);
   field_.offset = offset_ + static_cast<uint64_t>(start - begin_);

@@ -66,12 +66,73 @@ class Walker {
       : Walker(field.bytes, field.data_offset) {}
 
   // Moves to the next field; false at the end or at damage.
-  bool Next();
+  bool Next() {
+    if (at_ == end_ || damage_) return false;
+    return NextQuick() || NextChecked();
+  }
   const Field& field() const { return field_; }
   const Field* operator->() const { return &field_; }
   const Damage& damage() const { return damage_; }
 
  private:
+  // Reads a field as nearly all are: a number or some bytes, whole and in
+  // place. False without moving when it is something else.
+  bool NextQuick() {
+    const char* p = at_;
+    uint64_t tag = 0;
+    uint64_t value = 0;
+    if (!QuickVarint(p, &tag) || tag < 8 || tag >> 32 != 0) return false;
+    std::string_view bytes;
+    const auto type = static_cast<WireType>(tag & 7);
+    switch (type) {
+      case WireType::kVarint:
+        if (!QuickVarint(p, &value)) return false;
+        break;
+      case WireType::kFixed64:
+        if (end_ - p < 8) return false;
+        std::memcpy(&value, p, sizeof(value));
+        p += sizeof(value);
+        break;
+      case WireType::kBytes:
+        if (!QuickVarint(p, &value) || value > static_cast<uint64_t>(end_ - p))
+          return false;
+        bytes = {p, static_cast<size_t>(value)};
+        field_.data_offset = offset_ + static_cast<uint64_t>(p - begin_);
+        p += value;
+        break;
+      default:
+        return false;
+    }
+    field_.number = static_cast<uint32_t>(tag >> 3);
+    field_.type = type;
+    field_.value = value;
+    field_.bytes = bytes;
+    field_.offset = offset_ + static_cast<uint64_t>(at_ - begin_);
+    at_ = p;
+    return true;
+  }
+  // False for a number that is cut or too long.
+  bool QuickVarint(const char*& p, uint64_t* value) const {
+    if (p == end_) return false;
+    uint64_t result = static_cast<unsigned char>(*p++);
+    if (result < 0x80) {
+      *value = result;
+      return true;
+    }
+    result &= 0x7F;
+    for (unsigned shift = 7; shift < 70; shift += 7) {
+      if (p == end_) return false;
+      const auto byte = static_cast<unsigned char>(*p++);
+      result |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) {
+        *value = result;
+        return true;
+      }
+    }
+    return false;
+  }
+  // Any field, and what is wrong with it.
+  bool NextChecked();
   bool Broken(const char* at, const char* what) {
     damage_ = {offset_ + static_cast<uint64_t>(at - begin_), what};
     return false;

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/pftrace/events.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-
-#include "base/decimal.h"
-#include "base/escape.h"
-#include "ingest/common/recording.h"
 #include "ingest/pftrace/kinds.h"
 #include "trace/categories.h"
 
@@ -22,139 +15,10 @@ using trace::kNoInt;
 namespace {
 
 constexpr uint32_t kSegment = 1 << 16;
-constexpr int kMaxJsonDepth = 8;
-constexpr size_t kMaxJson = size_t{1} << 20;
 
 enum EventType { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5 };
 
-void AppendReal(std::string& out, double value) {
-  if (!std::isfinite(value)) {
-    out += "null";
-    return;
-  }
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), value);
-  out.append(text, end.ptr);
-}
-
 }  // namespace
-
-// The values of an annotation as JSON: lists of shapes.
-void EventReader::AppendJson(const Field& annotation, const Sequence& sequence,
-                             int depth, std::string& out) {
-  bool list = false;
-  bool any = false;
-  const size_t begin = out.size();
-  for (Walker walk(annotation); walk.Next();) {
-    if (out.size() - begin > kMaxJson) return;
-    switch (walk->number) {
-      case 2:
-        out += walk->value != 0 ? "true" : "false";
-        any = true;
-        break;
-      case 3:
-      case 4:
-        AppendInt(out, walk->Int());
-        any = true;
-        break;
-      case 5:
-        AppendReal(out, walk->Double());
-        any = true;
-        break;
-      case 6:
-        AppendJsonQuoted(out, walk->bytes);
-        any = true;
-        break;
-      case 17: {
-        const StringId* text = sequence.texts.Find(walk->value);
-        AppendJsonQuoted(out, text ? names_.Text(*text) : "");
-        any = true;
-        break;
-      }
-      case 12:
-        if (depth >= kMaxJsonDepth) break;
-        out += list ? ',' : '[';
-        list = true;
-        AppendJson(walk.field(), sequence, depth + 1, out);
-        break;
-      default:
-        break;
-    }
-  }
-  if (list) {
-    out += ']';
-  } else if (!any) {
-    out += "[]";
-  }
-}
-
-void EventReader::ReadArg(const Field& annotation, const Sequence& sequence) {
-  ArgKey key = ArgKey::kCount;
-  EventArgs::Value value;
-  bool array = false;
-  for (Walker walk(annotation); walk.Next();) {
-    switch (walk->number) {
-      case 1:
-        if (const ArgName* name = sequence.arg_names.Find(walk->value))
-          key = name->key;
-        break;
-      case 10:
-        if (walk->IsBytes()) key = KeyOfName(walk->bytes);
-        break;
-      case 2:
-      case 3:
-      case 4:
-      case 7:
-        value.type = EventArgs::Value::Type::kInt;
-        value.integer = walk->Int();
-        break;
-      case 5:
-        value.type = EventArgs::Value::Type::kReal;
-        value.real = walk->Double();
-        break;
-      case 6:
-        value.type = EventArgs::Value::Type::kText;
-        value.text = walk->bytes;
-        break;
-      case 9:
-        value.type = EventArgs::Value::Type::kJson;
-        value.text = walk->bytes;
-        break;
-      case 17:
-        value.type = EventArgs::Value::Type::kText;
-        if (const StringId* text = sequence.texts.Find(walk->value)) {
-          value.interned = *text;
-          value.text = names_.Text(*text);
-        }
-        break;
-      case 12:
-        array = true;
-        break;
-      default:
-        break;
-    }
-  }
-  if (key == ArgKey::kCount) return;
-  if (array && (key == ArgKey::kGrid || key == ArgKey::kBlock)) {
-    value.type = EventArgs::Value::Type::kTriple;
-    size_t index = 0;
-    for (Walker walk(annotation); walk.Next() && index < 3;) {
-      if (walk->number != 12) continue;
-      for (Walker inner(walk.field()); inner.Next();) {
-        if (inner->number == 3 || inner->number == 4)
-          value.triple[index] = Small(inner->value);
-      }
-      ++index;
-    }
-  } else if (array) {
-    std::string text;
-    AppendJson(annotation, sequence, 0, text);
-    json_.push_back(std::move(text));
-    value.type = EventArgs::Value::Type::kJson;
-    value.text = json_.back();
-  }
-  args_.Set(key, value);
-}
 
 Kind EventReader::KindOf(StringId category, StringId name) {
   if (category.valid()) {
@@ -186,9 +50,9 @@ void EventReader::CompleteArgs(Kind kind, const Track& track) {
   };
   if (raw_.correlation != kNoInt) set(ArgKey::kCorrelation, raw_.correlation);
   const bool launch = trace::IsApiCall(kind) || trace::IsDevice(kind);
-  if (launch && raw_.flows.size() == 1 &&
-      raw_.flows[0] <= static_cast<uint64_t>(INT64_MAX))
-    set(ArgKey::kCorrelation, static_cast<int64_t>(raw_.flows[0]));
+  if (launch && flow_ids_.size() == 1 &&
+      flow_ids_[0] <= static_cast<uint64_t>(INT64_MAX))
+    set(ArgKey::kCorrelation, static_cast<int64_t>(flow_ids_[0]));
   if (!trace::IsDevice(kind)) return;
   set(ArgKey::kDevice, track.device);
   set(ArgKey::kStream, track.stream);
@@ -217,15 +81,15 @@ void EventReader::AddCounter(Track& track, int64_t time_ns, double value) {
   counters.uid.push_back(segment_.next_uid);
 }
 
-void EventReader::Event(const Field& event, int64_t time_ns,
-                        const Sequence& sequence, uint64_t offset) {
+void EventReader::ReadFields(const Field& event, const Sequence& sequence) {
   raw_ = Raw{};
   raw_.track = sequence.track;
   args_.Clear(&names_);
   json_.clear();
   json_.reserve(trace::kArgKeys);
-  std::vector<uint64_t> extra_tracks;
-  std::vector<double> extra_values;
+  flow_ids_.clear();
+  extra_tracks_.clear();
+  extra_values_.clear();
   const auto known = [](const StringId* id) { return id ? *id : StringId(); };
   for (Walker walk(event); walk.Next();) {
     switch (walk->number) {
@@ -250,7 +114,7 @@ void EventReader::Event(const Field& event, int64_t time_ns,
         break;
       case 12:
         ForEachVarint(walk.field(), [&](uint64_t count) {
-          extra_values.push_back(
+          extra_values_.push_back(
               static_cast<double>(static_cast<int64_t>(count)));
         });
         break;
@@ -267,12 +131,12 @@ void EventReader::Event(const Field& event, int64_t time_ns,
         break;
       case 31:
         ForEachVarint(walk.field(),
-                      [&](uint64_t uuid) { extra_tracks.push_back(uuid); });
+                      [&](uint64_t uuid) { extra_tracks_.push_back(uuid); });
         break;
       case 36:
       case 42:
         ForEachVarint(walk.field(),
-                      [&](uint64_t id) { raw_.flows.push_back(id); });
+                      [&](uint64_t id) { flow_ids_.push_back(id); });
         break;
       case 44:
         raw_.has_counter = true;
@@ -281,7 +145,7 @@ void EventReader::Event(const Field& event, int64_t time_ns,
       case 47:
       case 48:
         ForEachFixed64(walk.field(),
-                       [&](uint64_t id) { raw_.flows.push_back(id); });
+                       [&](uint64_t id) { flow_ids_.push_back(id); });
         break;
       case 52:
         raw_.correlation = walk->Int();
@@ -290,55 +154,70 @@ void EventReader::Event(const Field& event, int64_t time_ns,
         break;
     }
   }
+  if (!raw_.name.valid()) raw_.name = StringPool::kEmpty;
+}
+
+void EventReader::AddBegin(const Track& track, int64_t time_ns,
+                           uint64_t offset) {
+  const Kind kind = KindOf(raw_.category, raw_.name);
+  CompleteArgs(kind, track);
+  kernels_ = kernels_ || kind == Kind::kKernel;
+  trace::HalfSlice half;
+  half.time_ns = time_ns;
+  half.offset = offset;
+  half.name = raw_.name;
+  half.track = track.id;
+  half.uid = segment_.next_uid;
+  half.kind = kind;
+  half.category = raw_.category.valid()
+                      ? names_.InternCategory(raw_.category)
+                      : names_.InternCategory(trace::CategoryOf(kind));
+  half.begin = true;
+  half.detail = DetailRow(kind, args_, segment_);
+  segment_.halves.push_back(half);
+  for (const uint64_t flow : flow_ids_) {
+    flows_.push_back({flow, time_ns, args_.Int(ArgKey::kCorrelation), track.id,
+                      static_cast<uint32_t>(events_ + segment_.next_uid),
+                      kind});
+  }
+}
+
+void EventReader::AddEnd(const Track& track, int64_t time_ns, uint64_t offset) {
+  trace::HalfSlice half;
+  half.time_ns = time_ns;
+  half.offset = offset;
+  half.track = track.id;
+  half.uid = segment_.next_uid;
+  segment_.halves.push_back(half);
+}
+
+void EventReader::AddInstant(const Track& track, int64_t time_ns) {
+  trace::Instants& instants = segment_.instants;
+  instants.time_ns.push_back(time_ns);
+  instants.name.push_back(raw_.name);
+  instants.track.push_back(track.id);
+  instants.uid.push_back(segment_.next_uid);
+  instants.memory.push_back(MemoryRow(args_, segment_));
+}
+
+void EventReader::Event(const Field& event, int64_t time_ns,
+                        const Sequence& sequence, uint64_t offset) {
+  ReadFields(event, sequence);
   Track& track = tracks_.Use(raw_.track, segment_);
-  if (!raw_.name.valid()) raw_.name = names_.Intern("");
   switch (raw_.type) {
-    case kBegin: {
-      const Kind kind = KindOf(raw_.category, raw_.name);
-      CompleteArgs(kind, track);
-      kernels_ = kernels_ || kind == Kind::kKernel;
-      StringId category = raw_.category;
-      if (!category.valid()) category = names_.Intern(trace::CategoryOf(kind));
-      trace::HalfSlice half;
-      half.time_ns = time_ns;
-      half.offset = offset;
-      half.name = raw_.name;
-      half.track = track.id;
-      half.uid = segment_.next_uid;
-      half.kind = kind;
-      half.category = names_.InternCategory(category);
-      half.begin = true;
-      half.detail = DetailRow(kind, args_, segment_);
-      segment_.halves.push_back(half);
-      for (const uint64_t flow : raw_.flows) {
-        flows_.push_back(
-            {flow, time_ns, args_.Int(ArgKey::kCorrelation), track.id,
-             static_cast<uint32_t>(events_ + segment_.next_uid), kind});
-      }
+    case kBegin:
+      AddBegin(track, time_ns, offset);
       break;
-    }
-    case kEnd: {
-      trace::HalfSlice half;
-      half.time_ns = time_ns;
-      half.offset = offset;
-      half.track = track.id;
-      half.uid = segment_.next_uid;
-      segment_.halves.push_back(half);
+    case kEnd:
+      AddEnd(track, time_ns, offset);
       break;
-    }
-    case kInstant: {
+    case kInstant:
       if (names_.Text(raw_.name) == trace::kRecordingName) {
         Recording(event, sequence);
-        break;
+      } else {
+        AddInstant(track, time_ns);
       }
-      trace::Instants& instants = segment_.instants;
-      instants.time_ns.push_back(time_ns);
-      instants.name.push_back(raw_.name);
-      instants.track.push_back(track.id);
-      instants.uid.push_back(segment_.next_uid);
-      instants.memory.push_back(MemoryRow(args_, segment_));
       break;
-    }
     case kCounter:
       if (raw_.has_counter) AddCounter(track, time_ns, raw_.counter);
       break;
@@ -347,39 +226,11 @@ void EventReader::Event(const Field& event, int64_t time_ns,
                                "Events that are no span, instant or counter.",
                                offset);
   }
-  const auto& tracks = extra_tracks.empty() ? sequence.counters : extra_tracks;
-  for (size_t i = 0; i < extra_values.size() && i < tracks.size(); ++i)
-    AddCounter(tracks_.Use(tracks[i], segment_), time_ns, extra_values[i]);
+  const auto& tracks =
+      extra_tracks_.empty() ? sequence.counters : extra_tracks_;
+  for (size_t i = 0; i < extra_values_.size() && i < tracks.size(); ++i)
+    AddCounter(tracks_.Use(tracks[i], segment_), time_ns, extra_values_[i]);
   Next();
-}
-
-// What lamina wrote about the recording that the trace was made of.
-void EventReader::Recording(const Field& event, const Sequence& sequence) {
-  for (Walker walk(event); walk.Next();) {
-    if (walk->number != 4 || !walk->IsBytes()) continue;
-    std::string_view name;
-    std::string_view text;
-    int64_t number = kNoInt;
-    for (Walker arg(walk.field()); arg.Next();) {
-      if (arg->number == 1) {
-        if (const ArgName* known = sequence.arg_names.Find(arg->value))
-          name = names_.Text(known->text);
-      } else if (arg->number == 4) {
-        number = arg->Int();
-      } else if (arg->number == 17) {
-        if (const StringId* known = sequence.texts.Find(arg->value))
-          text = names_.Text(*known);
-      }
-    }
-    trace::Info& info = builder_.info();
-    if (name == trace::kDevicePropertiesArg) {
-      ReadDeviceProperties(text, info);
-    } else if (name == trace::kDistributedArg) {
-      ReadDistributedInfo(text, info);
-    } else if (name == trace::kBaseTimeArg && number != kNoInt) {
-      info.base_time_ns = number;
-    }
-  }
 }
 
 void EventReader::Next() {

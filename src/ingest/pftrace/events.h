@@ -45,7 +45,6 @@ class EventReader {
     bool has_counter = false;
     double counter = 0;
     int64_t correlation = trace::kNoInt;
-    std::vector<uint64_t> flows;
   };
   // A flow id at an event.
   struct FlowEnd {
@@ -66,11 +65,15 @@ class EventReader {
     bool configured = false;
   };
 
+  void ReadFields(const protobuf::Field& event, const Sequence& sequence);
   void ReadArg(const protobuf::Field& annotation, const Sequence& sequence);
   void AppendJson(const protobuf::Field& annotation, const Sequence& sequence,
                   int depth, std::string& out);
   trace::Kind KindOf(StringId category, StringId name);
   void CompleteArgs(trace::Kind kind, const Track& track);
+  void AddBegin(const Track& track, int64_t time_ns, uint64_t offset);
+  void AddEnd(const Track& track, int64_t time_ns, uint64_t offset);
+  void AddInstant(const Track& track, int64_t time_ns);
   void AddCounter(Track& track, int64_t time_ns, double value);
   void Recording(const protobuf::Field& event, const Sequence& sequence);
   void Next();
@@ -84,8 +87,12 @@ class EventReader {
   uint64_t events_ = 0;  // in segments before this one
   Tracks tracks_;
   EventArgs args_;
+  // The current event.
   Raw raw_;
-  std::vector<std::string> json_;  // texts of arrays of the current event
+  std::vector<uint64_t> flow_ids_;
+  std::vector<uint64_t> extra_tracks_;
+  std::vector<double> extra_values_;
+  std::vector<std::string> json_;  // texts of arrays
   std::vector<FlowEnd> flows_;
   std::vector<Stage_> stages_;
   bool kernels_ = false;
