@@ -152,7 +152,15 @@ std::optional<ParsedTime> ParseMicroseconds(std::string_view text) {
 }
 
 std::optional<int64_t> ParseInt(std::string_view text) {
+  // Nearly all are a few digits that cannot overflow.
+  constexpr size_t kSafeDigits = 18;
   int64_t value = 0;
+  size_t digits = 0;
+  while (digits < text.size() && digits < kSafeDigits && text[digits] >= '0' &&
+         text[digits] <= '9')
+    value = value * 10 + (text[digits++] - '0');
+  if (digits > 0 && digits == text.size()) return value;
+  value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   if (code == std::errc() && stop == end) return value;

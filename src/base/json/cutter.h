@@ -10,9 +10,9 @@
 
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "base/byte_window.h"
+#include "base/chunk.h"
 #include "base/json/blocks.h"
 #include "base/json/router.h"
 #include "base/json/scan.h"
@@ -20,17 +20,9 @@
 
 namespace lamina::json {
 
-// Whole records, separated by commas and white space. The buffer is reused
-// from chunk to chunk and has kPadding readable bytes behind the text.
-struct Chunk {
-  std::string_view text;
-  uint64_t offset = 0;    // of text[0] in the unpacked input
-  uint32_t array = 0;     // which records array, counted from 0
-  uint64_t sequence = 0;  // chunk number, from 0
-  bool suspect = false;   // found by the careful scan: parse it carefully
-
-  std::vector<char> buffer;
-};
+// Records of a chunk are separated by commas and white space, and its buffer
+// has kPadding readable bytes behind the text.
+using lamina::Chunk;
 
 class RecordCutter {
  public:

@@ -11,10 +11,9 @@
 
 namespace lamina::ingest {
 
-Status ReadRecords(
-    json::JsonStream& stream, int threads, trace::TraceBuilder& builder,
-    const std::function<std::unique_ptr<RecordParser>()>& make_parser,
-    const std::function<void(uint64_t done, uint64_t total)>& progress) {
+Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next, int threads,
+                  trace::TraceBuilder& builder,
+                  const MakeRecordParser& make_parser) {
   SegmentJoiner joiner(&builder);
   std::vector<std::unique_ptr<RecordParser>> parsers;
   for (int i = 0; i < std::max(threads, 1); ++i)
@@ -24,22 +23,18 @@ Status ReadRecords(
   std::optional<Error> error;
   RunWorkers(std::max(threads, 1), [&](int worker) {
     RecordParser& parser = *parsers[static_cast<size_t>(worker)];
-    json::Chunk chunk;
+    Chunk chunk;
     while (true) {
       {
         const std::lock_guard lock(read_mutex);
         if (finished) return;
-        auto more = stream.Next(chunk);
+        auto more = next(chunk);
         if (!more || !*more) {
           finished = true;
           if (!more) error = std::move(more).error();
           return;
         }
         parser.Claim(chunk);
-        if (progress) {
-          progress(stream.source().stored_position(),
-                   stream.source().stored_size());
-        }
       }
       auto segment = joiner.Take(worker, parser.names());
       parser.Parse(chunk, *segment);
@@ -49,6 +44,21 @@ Status ReadRecords(
   });
   if (error) return Fail(*error);
   return {};
+}
+
+Status ReadRecords(
+    json::JsonStream& stream, int threads, trace::TraceBuilder& builder,
+    const MakeRecordParser& make_parser,
+    const std::function<void(uint64_t done, uint64_t total)>& progress) {
+  const auto next = [&](Chunk& chunk) {
+    auto more = stream.Next(chunk);
+    if (more && *more && progress) {
+      progress(stream.source().stored_position(),
+               stream.source().stored_size());
+    }
+    return more;
+  };
+  return ReadChunks(next, threads, builder, make_parser);
 }
 
 }  // namespace lamina::ingest

@@ -20,9 +20,9 @@ class RecordParser {
   virtual ~RecordParser() = default;
   // `chunk` will be given to Parse() on this thread. Called for one chunk at a
   // time, in input order.
-  virtual void Claim(const json::Chunk& chunk) { (void)chunk; }
+  virtual void Claim(const Chunk& chunk) { (void)chunk; }
   // Fills `segment` (empty, bound to names()) with the records of `chunk`.
-  virtual void Parse(const json::Chunk& chunk, trace::Segment& segment) = 0;
+  virtual void Parse(const Chunk& chunk, trace::Segment& segment) = 0;
 
   trace::LocalNames* names() { return &names_; }
 
@@ -30,9 +30,18 @@ class RecordParser {
   trace::LocalNames names_;
 };
 
+using MakeRecordParser = std::function<std::unique_ptr<RecordParser>()>;
+
+// The records of all chunks that `next` gives: false at the end. It is called
+// by one thread at a time; chunks are numbered by their sequence.
+Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next, int threads,
+                  trace::TraceBuilder& builder,
+                  const MakeRecordParser& make_parser);
+
+// Those of a JSON document.
 Status ReadRecords(
     json::JsonStream& stream, int threads, trace::TraceBuilder& builder,
-    const std::function<std::unique_ptr<RecordParser>()>& make_parser,
+    const MakeRecordParser& make_parser,
     const std::function<void(uint64_t done, uint64_t total)>& progress);
 
 }  // namespace lamina::ingest

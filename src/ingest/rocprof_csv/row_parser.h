@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of kernels, calls, markers and copies as slices.
+#pragma once
+
+#include <memory>
+
+#include "ingest/common/record_reader.h"
+#include "ingest/rocprof_csv/agents.h"
+#include "ingest/rocprof_csv/sheets.h"
+
+namespace lamina::ingest::rocprof_csv {
+
+// Both must outlive the parser.
+std::unique_ptr<RecordParser> MakeRowParser(const Sheets& sheets,
+                                            const Agents& agents);
+
+}  // namespace lamina::ingest::rocprof_csv
