@@ -115,27 +115,8 @@ Result<int> RunShare(const std::vector<std::string>& files, const Share& share,
   return kFine;
 }
 
-// A page holds the events of traces that this process reads; of others it has
-// the tables.
-Status WriteDocument(const dist::Job& job, Document document,
-                     const dist::RankEvents* events, const Options& options,
-                     const Common& common) {
-  if (events != nullptr) {
-    return events->Write(
-        job, std::move(document),
-        {common.output, common.ThreadCount(), options.html_max_bytes()});
-  }
-  if (common.format == "html" && options.engine != "local") {
-    document.result.notes.push_back(
-        MakeNote(Severity::kInfo, "page_no_events",
-                 "This page holds no events: only --engine local reads all "
-                 "traces in the process that writes it."));
-  }
-  return Write(document, common);
-}
-
 Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
-                   const dist::RankEvents* events, const Options& options,
+                   const dist::JobOptions& settings, const Options& options,
                    Common& common) {
   Document document;
   document.command = "ranks";
@@ -166,7 +147,13 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
              std::find(kLong.begin(), kLong.end(), table.name()) != kLong.end();
     });
   }
-  LAMINA_TRY(WriteDocument(job, std::move(document), events, options, common));
+  if (settings.load.others) {
+    LAMINA_TRY(dist::WriteRanksPage(
+        job, *settings.load.catalog, std::move(document),
+        {common.output, common.ThreadCount(), options.html_max_bytes()}));
+  } else {
+    LAMINA_TRY(Write(document, common));
+  }
   if (std::none_of(job.ranks.begin(), job.ranks.end(),
                    [](const auto& rank) { return rank.error.empty(); })) {
     return Fail(InputError(files.front(), "no input can be used",
@@ -206,26 +193,14 @@ Result<int> RunRanks(const Options& options, Common& common) {
                                   const dist::LoadOptions& load) {
       return store.Load(path, number, load);
     };
-    const auto job = dist::RunJob(*channel, files, settings);
-    LAMINA_TRY(WriteResult(*job, files, nullptr, options, common));
-    return kFine;
   }
-  std::optional<dist::RankEvents> events;
-  if (common.format == "html" && options.engine == "local" &&
-      options.layout == "native" && common.top == 0) {
-    events.emplace(settings.load.catalog, files.size(),
-                   options.html_max_bytes());
-    settings.load.inspect = [&](const analysis::Context& context,
-                                const dist::Lanes& lanes, uint64_t file,
-                                uint64_t part) {
-      events->Keep(context, lanes, file, part);
-    };
+  if (common.format == "html" && options.layout == "native" &&
+      common.top == 0) {
+    settings.load.others =
+        dist::OthersThatFit(files.size(), options.html_max_bytes());
   }
   const auto job = dist::RunJob(*channel, files, settings);
-  if (job) {
-    LAMINA_TRY(
-        WriteResult(*job, files, events ? &*events : nullptr, options, common));
-  }
+  if (job) LAMINA_TRY(WriteResult(*job, files, settings, options, common));
   return kFine;
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/escape.h"
 #include "base/parallel.h"
@@ -53,6 +54,29 @@ std::vector<RankSummary> ShareHeads(Channel& channel, const Partial& own) {
     Merge(all, std::move(*partial));
   }
   return std::move(all.ranks);
+}
+
+// The events of all ranks, at process 0.
+decltype(Job::events) CollectEvents(Channel& channel, Partial& own) {
+  decltype(Job::events) all;
+  const auto take = [&](Partial& from) {
+    for (RankSummary& rank : from.ranks)
+      all[{rank.file_number, rank.part}] = std::exchange(rank.page, {});
+  };
+  if (channel.size() == 1) {
+    take(own);
+    return all;
+  }
+  std::vector<std::string> to(static_cast<size_t>(channel.size()));
+  for (std::string& t : to) t = EncodeEvents({});
+  to.front() = EncodeEvents(own);
+  for (RankSummary& rank : own.ranks) rank.page = {};
+  for (const std::string& bytes : channel.Exchange(std::move(to))) {
+    auto partial = DecodeEvents(bytes);
+    LAMINA_CHECK(partial.has_value());
+    take(*partial);
+  }
+  return all;
 }
 
 // Ranks that nothing names are numbered in the order of the files.
@@ -180,6 +204,8 @@ std::optional<Job> RunJob(Channel& channel,
                           const JobOptions& options) {
   Partial own = ReadFiles(channel, files, options);
   const ScopedStage stage(options.times, "join");
+  decltype(Job::events) events;
+  if (options.load.others) events = CollectEvents(channel, own);
   std::vector<RankSummary> heads = ShareHeads(channel, own);
   NumberPositions(heads);
   LeaveOutTwins(heads);
@@ -214,7 +240,7 @@ std::optional<Job> RunJob(Channel& channel,
             [](const Measured& a, const Measured& b) {
               return a.groups.front().key < b.groups.front().key;
             });
-  Job job{std::move(heads), std::move(clocks), {}};
+  Job job{std::move(heads), std::move(clocks), {}, std::move(events)};
   for (Measured& m : measured) job.measured.Append(std::move(m));
   return job;
 }

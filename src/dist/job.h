@@ -4,8 +4,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/timer.h"
@@ -35,6 +37,9 @@ struct Job {
   std::vector<RankSummary> ranks;
   Clocks clocks;
   Measured measured;  // groups by key
+  // For a page, by number and part of the file; empty without
+  // LoadOptions::others.
+  std::map<std::pair<uint64_t, uint64_t>, RankEvents> events;
 };
 
 // Reads the files, shared out over the processes of the channel; `files` are

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dist/load.h"
 
+#include "dist/rank_events.h"
 #include "dist/summarize.h"
 #include "engine/session.h"
 
@@ -26,6 +27,8 @@ Result<std::vector<RankSummary>> Load(const std::string& path,
   for (const Lanes& lanes : parts) {
     out.push_back(Summarize(*context, lanes, rank.value_or(0)));
     out.back().is_position = !rank || parts.size() > 1;
+    if (options.others)
+      out.back().page = FindEvents(*context, lanes, *options.others);
     if (options.inspect)
       options.inspect(*context, lanes, file_number, out.size() - 1);
   }

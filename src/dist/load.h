@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct LoadOptions {
   int threads = 1;
   std::string rules_dir;
   std::shared_ptr<const rules::Catalog> catalog;
+  // For a page: how many device events of a rank that are no collective.
+  std::optional<uint64_t> others;
   // Sees every rank of every trace before the trace is closed; called from any
   // thread.
   std::function<void(const analysis::Context& context, const Lanes& lanes,

@@ -48,20 +48,49 @@ static void Fields(Archive& a, SourceFile& x) {
 }
 
 template <class Archive>
+static void Fields(Archive& a, RankEvents::Event& x) {
+  a(x.start_ns, x.dur_ns, x.kernel, x.op, x.family, x.uid, x.call, x.step);
+}
+
+template <class Archive>
+static void Fields(Archive& a, RankEvents::Lane& x) {
+  a(x.process, x.device, x.stream, x.events);
+}
+
+template <class Archive>
+static void Fields(Archive& a, RankEvents& x) {
+  a(x.texts, x.lanes, x.end_of_uids, x.others, x.kept);
+}
+
+template <class Archive>
 static void Fields(Archive& a, RankSummary& x) {
   a(x.file, x.source, x.error, x.file_number, x.part, x.rank, x.is_position,
     x.world_size, x.first_ns, x.events, x.input_bytes, x.texts, x.groups,
-    x.steps, x.calls, x.stats);
+    x.steps, x.calls, x.stats, x.page);
 }
 
 namespace {
 
 constexpr std::string_view kMagic = "LAMRANKS";
 // Raised by every change of what Fields() list.
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 uint64_t Checksum(std::string_view bytes) {
   return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+}
+
+bool AreConsistent(const RankEvents& events) {
+  const size_t texts = events.texts.size();
+  uint64_t others = 0;
+  for (const RankEvents::Lane& lane : events.lanes) {
+    for (const RankEvents::Event& e : lane.events) {
+      if (e.kernel >= texts || e.op >= texts || e.family >= texts ||
+          e.dur_ns < 0 || int64_t{e.uid} >= events.end_of_uids)
+        return false;
+      others += e.call == kNoIndex;
+    }
+  }
+  return events.kept == others && others <= events.others;
 }
 
 // Every index names something that is there.
@@ -87,7 +116,7 @@ bool IsConsistent(const RankSummary& rank) {
         (c.step != kNoIndex && c.step >= rank.steps.size()))
       return false;
   }
-  return true;
+  return AreConsistent(rank.page);
 }
 
 }  // namespace
@@ -135,6 +164,28 @@ Result<Partial> DecodePartial(std::string_view bytes, const std::string& name) {
   if (!body.ok() || !body.at_end() ||
       !std::all_of(partial.ranks.begin(), partial.ranks.end(), IsConsistent))
     return fail("the partial result is damaged");
+  return partial;
+}
+
+std::string EncodeEvents(const Partial& partial) {
+  Encoder body;
+  body(static_cast<uint64_t>(partial.ranks.size()));
+  for (const RankSummary& rank : partial.ranks)
+    body(rank.file_number, rank.part, rank.page);
+  return body.Take();
+}
+
+std::optional<Partial> DecodeEvents(std::string_view bytes) {
+  Partial partial;
+  Decoder body(bytes);
+  uint64_t ranks = 0;
+  body(ranks);
+  for (uint64_t i = 0; i < ranks && body.ok(); ++i) {
+    RankSummary& rank = partial.ranks.emplace_back();
+    body(rank.file_number, rank.part, rank.page);
+    if (!AreConsistent(rank.page)) return std::nullopt;
+  }
+  if (!body.ok() || !body.at_end()) return std::nullopt;
   return partial;
 }
 

@@ -6,6 +6,7 @@
 // of a killed one out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,11 @@ std::string EncodePartial(const Partial& partial);
 // `name` appears in messages. Errors: not a partial, of another version,
 // damaged.
 Result<Partial> DecodePartial(std::string_view bytes, const std::string& name);
+
+// The events of the ranks alone, between the processes of a run. Nothing for
+// other bytes.
+std::string EncodeEvents(const Partial& partial);
+std::optional<Partial> DecodeEvents(std::string_view bytes);
 
 // The calls of a rank in some of its groups only, with the texts they need.
 // Without any call the rest is kept: that is the head of the rank.

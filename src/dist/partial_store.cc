@@ -9,6 +9,7 @@
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
+#include "dist/rank_events.h"
 
 namespace lamina::dist {
 namespace {
@@ -56,6 +57,19 @@ SourceFile Describe(const std::string& path, uint64_t rules) {
   return source;
 }
 
+// With as many events as are asked for.
+std::vector<RankSummary> WithEvents(std::vector<RankSummary> ranks,
+                                    const LoadOptions& options) {
+  for (RankSummary& rank : ranks) {
+    if (options.others) {
+      KeepLongest(rank.page, *options.others);
+    } else {
+      rank.page = {};
+    }
+  }
+  return ranks;
+}
+
 }  // namespace
 
 Result<PartialStore> PartialStore::Open(const std::string& folder,
@@ -91,11 +105,14 @@ std::vector<RankSummary> PartialStore::Load(const std::string& path,
         rank.file = path;
         rank.file_number = file_number;
       }
-      return std::move(kept->ranks);
+      return WithEvents(std::move(kept->ranks), options);
     }
   }
+  // For any page that is made of them later.
+  LoadOptions whole = options;
+  whole.others = kMostOthers;
   Partial made;
-  made.ranks = LoadRanks(path, file_number, options);
+  made.ranks = LoadRanks(path, file_number, whole);
   for (RankSummary& rank : made.ranks) rank.source = source;
   if (made.ranks.front().error.empty()) {
     // A full disk costs the restart, not the result.
@@ -105,7 +122,7 @@ std::vector<RankSummary> PartialStore::Load(const std::string& path,
                    written.error().ToString().c_str());
     }
   }
-  return std::move(made.ranks);
+  return WithEvents(std::move(made.ranks), options);
 }
 
 std::vector<size_t> ShareOfFiles(const std::vector<std::string>& files,

@@ -9,6 +9,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "dist/tables.h"
+#include "engine/page_columns.h"
 #include "engine/page_host.h"
 #include "engine/page_kernels.h"
 
@@ -21,8 +22,6 @@ using trace::Trace;
 // Bytes per event after compression, measured on generated jobs; the choice of
 // events must not depend on how well they compress.
 constexpr uint64_t kEventBytes = 10;
-// More of one rank are not looked at; 8 ranks stay below 1 MB.
-constexpr uint64_t kMostOthers = 8000;
 
 class Texts {
  public:
@@ -39,94 +38,123 @@ class Texts {
   absl::flat_hash_map<std::string, size_t> ids_;
 };
 
-// The `most` longest of some slices.
-std::vector<bool> LongestOf(const Trace& trace, std::vector<SliceId> slices,
-                            uint64_t most) {
-  std::vector<bool> out(trace.device.size());
-  if (slices.size() > most) {
-    std::nth_element(slices.begin(),
-                     slices.begin() + static_cast<ptrdiff_t>(most),
-                     slices.end(), [&](SliceId a, SliceId b) {
-                       return std::pair(-trace.Duration(a), a.value) <
-                              std::pair(-trace.Duration(b), b.value);
-                     });
-    slices.resize(most);
+// Longest first, alike ones by number.
+struct Length {
+  int64_t dur_ns = 0;
+  uint32_t uid = 0;
+  friend bool operator<(const Length& a, const Length& b) {
+    return std::pair(-a.dur_ns, a.uid) < std::pair(-b.dur_ns, b.uid);
   }
-  for (const SliceId s : slices) out[trace.slices.detail[s.value]] = true;
-  return out;
+};
+
+// The last of the `most` first; what comes behind it is left out.
+Length LastOf(std::vector<Length> lengths, uint64_t most) {
+  if (lengths.size() <= most) return {-1, 0};
+  if (most == 0) return {INT64_MAX, 0};
+  const auto last = lengths.begin() + static_cast<ptrdiff_t>(most) - 1;
+  std::nth_element(lengths.begin(), last, lengths.end());
+  return *last;
 }
 
 }  // namespace
 
-RankEvents::RankEvents(std::shared_ptr<const rules::Catalog> catalog,
-                       size_t files, uint64_t max_bytes)
-    : catalog_(std::move(catalog)),
-      // Half of the page is for the tables of the collectives.
-      most_others_(std::min<uint64_t>(
-          kMostOthers,
-          max_bytes / 2 / kEventBytes / std::max<size_t>(1, files))) {}
+uint64_t OthersThatFit(size_t files, uint64_t max_bytes) {
+  // Half of the page is for the tables of the collectives.
+  return std::min<uint64_t>(
+      kMostOthers, max_bytes / 2 / kEventBytes / std::max<size_t>(1, files));
+}
 
-void RankEvents::Keep(const analysis::Context& context, const Lanes& lanes,
-                      uint64_t file_number, uint64_t part) {
+RankEvents FindEvents(const analysis::Context& context, const Lanes& lanes,
+                      uint64_t most_others) {
   const Trace& trace = context.trace;
   const int64_t base = BaseOf(trace);
-  Rank rank;
-  Texts texts(rank.texts);
+  RankEvents out;
+  Texts texts(out.texts);
   std::vector<uint32_t> call_of(trace.device.size(), kNoIndex);
   const auto calls = CollectivesOf(context, lanes);
   for (uint32_t i = 0; i < calls.size(); ++i)
     call_of[trace.slices.detail[calls[i].slice.value]] = i;
-  std::vector<SliceId> others;
+  const auto call = [&](SliceId s) {
+    return call_of[trace.slices.detail[s.value]];
+  };
+  const auto length = [&](SliceId s) {
+    return Length{trace.Duration(s), trace.Uid(s)};
+  };
+  std::vector<Length> others;
   for (const SliceId s : trace.device_slices()) {
-    if (lanes[trace.Device(s)->lane.value] &&
-        call_of[trace.slices.detail[s.value]] == kNoIndex)
-      others.push_back(s);
+    if (lanes[trace.Device(s)->lane.value] && call(s) == kNoIndex)
+      others.push_back(length(s));
   }
-  rank.others = others.size();
-  rank.kept = std::min<uint64_t>(rank.others, most_others_);
-  const auto longest = LongestOf(trace, std::move(others), most_others_);
+  out.others = others.size();
+  out.kept = std::min<uint64_t>(out.others, most_others);
+  const Length last = LastOf(std::move(others), most_others);
   for (size_t l = 0; l < trace.streams.size(); ++l) {
     if (!lanes[l]) continue;
     const trace::Stream& stream = trace.streams[l];
-    Lane& lane = rank.lanes.emplace_back();
+    RankEvents::Lane& lane = out.lanes.emplace_back();
     lane.process = trace.Text(stream.pid);
     lane.device = stream.device;
     lane.stream = stream.stream;
     for (const SliceId s : stream.slices) {
-      const uint32_t detail = trace.slices.detail[s.value];
-      if (call_of[detail] == kNoIndex && !longest[detail]) continue;
-      lane.events.push_back({base + trace.Start(s), trace.Duration(s),
-                             texts(trace.Name(s)),
-                             texts(engine::LauncherName(context, s)),
-                             static_cast<uint32_t>(context.device.family(s)),
-                             trace.Uid(s), call_of[detail]});
+      if (call(s) == kNoIndex && last < length(s)) continue;
+      lane.events.push_back(
+          {base + trace.Start(s), trace.Duration(s), texts(trace.Name(s)),
+           texts(engine::LauncherName(context, s)),
+           texts(context.catalog.family(context.device.family(s)).name),
+           trace.Uid(s), call(s), StepIndex(context, s)});
     }
   }
-  rank.end_of_uids = engine::EndOfUids(trace);
-  const std::lock_guard lock(mutex_);
-  ranks_[{file_number, part}] = std::move(rank);
+  out.end_of_uids = engine::EndOfUids(trace);
+  return out;
 }
 
+void KeepLongest(RankEvents& events, uint64_t most) {
+  if (events.kept <= most) return;
+  std::vector<Length> others;
+  for (const RankEvents::Lane& lane : events.lanes) {
+    for (const RankEvents::Event& e : lane.events)
+      if (e.call == kNoIndex) others.push_back({e.dur_ns, e.uid});
+  }
+  const Length last = LastOf(std::move(others), most);
+  for (RankEvents::Lane& lane : events.lanes) {
+    std::erase_if(lane.events, [&](const RankEvents::Event& e) {
+      return e.call == kNoIndex && last < Length{e.dur_ns, e.uid};
+    });
+  }
+  events.kept = most;
+}
+
+namespace {
+
 // The columns of all ranks, in the order of the job.
-class RankEvents::Columns {
+class Columns {
  public:
-  Columns(const Job& job, const rules::Catalog& catalog)
+  Columns(const Job& job, const rules::Catalog& catalog,
+          const Document& document)
       : job_(job), catalog_(catalog), origin_(OriginOf(job)) {
     const auto calls = CallsByStart(job.measured);
     for (size_t i = 0; i < calls.size(); ++i) {
       for (const MeasuredMember& m : calls[i]->members)
-        row_of_.try_emplace(std::pair(m.rank, m.call),
-                            static_cast<int64_t>(i) + 1);
+        call_rows_.try_emplace(std::pair(m.rank, m.call),
+                               static_cast<int64_t>(i) + 1);
+    }
+    const Table* const steps = document.result.Find("rank_steps");
+    for (size_t row = 0; steps != nullptr && row < steps->rows(); ++row) {
+      const Value step = steps->At(row, "step");
+      step_rows_.emplace(std::pair(steps->At(row, "rank").integer(),
+                                   step.null() ? kNoInt : step.integer()),
+                         static_cast<int64_t>(row) + 1);
     }
   }
 
-  void Add(const RankSummary& summary, const Rank& rank) {
+  void Add(const RankSummary& summary, const RankEvents& rank) {
     const char* comma = traces_.size() > 1 ? "," : "";
     traces_ += fmt::format(
         "{}{{\"name\":\"rank {}\",\"input\":{},\"first_uid\":{},"
         "\"shift_ns\":0}}",
         comma, summary.rank, JsonQuote(summary.file), first_uid_);
-    for (const Lane& lane : rank.lanes) AddLane(summary.rank, rank, lane);
+    for (const RankEvents::Lane& lane : rank.lanes)
+      AddLane(summary, rank, lane);
     first_uid_ += rank.end_of_uids;
     ++index_;
   }
@@ -136,59 +164,67 @@ class RankEvents::Columns {
   void AddTo(render::Page& page) const {
     page.facts.emplace_back("traces", traces_ + "]");
     page.facts.emplace_back("lanes", lanes_ + "]");
-    render::Block block("device", start_.size());
-    block.Add("start", start_, true);
-    block.Add("dur", dur_);
-    block.Add("kernel", kernel_);
-    block.Add("family", family_);
-    block.Add("uid", uid_, true);
-    block.Add("collective", collective_);
-    page.blocks.push_back(std::move(block));
+    device_.AddTo(page);
   }
 
  private:
-  void AddLane(int64_t number, const Rank& rank, const Lane& lane) {
-    const size_t begin = start_.size();
-    for (const Event& e : lane.events) {
-      start_.push_back(job_.clocks.Align(number, e.start_ns) - origin_);
-      dur_.push_back(e.dur_ns);
-      kernel_.push_back(
-          kernels_.RowOf("", rank.texts[e.kernel], rank.texts[e.op],
-                         catalog_.family(e.family).name, e.dur_ns));
-      family_.push_back(e.family);
-      uid_.push_back(first_uid_ + e.uid);
-      const auto it = row_of_.find(std::pair(number, e.call));
-      collective_.push_back(
-          e.call == kNoIndex || it == row_of_.end() ? 0 : it->second);
+  void AddLane(const RankSummary& summary, const RankEvents& rank,
+               const RankEvents::Lane& lane) {
+    const size_t begin = device_.rows();
+    for (const RankEvents::Event& e : lane.events) {
+      const std::string& family = rank.texts[e.family];
+      device_.Add(
+          {.start_ns = job_.clocks.Align(summary.rank, e.start_ns) - origin_,
+           .dur_ns = e.dur_ns,
+           .family = catalog_.FamilyIndex(family),
+           .uid = first_uid_ + e.uid,
+           .kernel = kernels_.RowOf("", rank.texts[e.kernel], rank.texts[e.op],
+                                    family, e.dur_ns)});
+      device_.Set("collective", RowOf(call_rows_, summary.rank, e.call));
+      const int64_t step =
+          e.step < summary.steps.size() ? summary.steps[e.step].number : kNoInt;
+      device_.Set("rankstep", RowOf(step_rows_, summary.rank, step));
     }
     engine::AppendLane({index_, lane.process, lane.device, lane.stream}, begin,
-                       start_.size(), lanes_);
+                       device_.rows(), lanes_);
+  }
+
+  template <typename Key>
+  static int64_t RowOf(
+      const absl::flat_hash_map<std::pair<int64_t, Key>, int64_t>& rows,
+      int64_t rank, Key key) {
+    const auto it = rows.find(std::pair(rank, key));
+    return it == rows.end() ? 0 : it->second;
   }
 
   const Job& job_;
   const rules::Catalog& catalog_;
   int64_t origin_;
-  absl::flat_hash_map<std::pair<int64_t, uint32_t>, int64_t> row_of_;
-  std::vector<int64_t> start_, dur_, kernel_, family_, uid_, collective_;
+  // Row + 1 by rank and call, and by rank and number of the step.
+  absl::flat_hash_map<std::pair<int64_t, uint32_t>, int64_t> call_rows_;
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> step_rows_;
+  engine::DeviceColumns device_;
   engine::PageKernels kernels_;
   std::string traces_ = "[", lanes_ = "[";
   int64_t first_uid_ = 0;
   uint32_t index_ = 0;
 };
 
-Status RankEvents::Write(const Job& job, Document document,
-                         const PageOptions& options) const {
+}  // namespace
+
+Status WriteRanksPage(const Job& job, const rules::Catalog& catalog,
+                      Document document, const PageOptions& options) {
   std::vector<const RankSummary*> order;
   for (const RankSummary& rank : job.ranks) {
-    if (rank.error.empty() && ranks_.contains({rank.file_number, rank.part}))
-      order.push_back(&rank);
+    if (rank.error.empty()) order.push_back(&rank);
   }
   std::sort(order.begin(), order.end(),
             [](const auto* a, const auto* b) { return a->rank < b->rank; });
-  Columns columns(job, *catalog_);
+  Columns columns(job, catalog, document);
   uint64_t others = 0, kept = 0;
   for (const RankSummary* summary : order) {
-    const Rank& rank = ranks_.at({summary->file_number, summary->part});
+    const RankEvents& rank =
+        job.events.at({summary->file_number, summary->part});
     columns.Add(*summary, rank);
     others += rank.others;
     kept += rank.kept;
@@ -205,7 +241,7 @@ Status RankEvents::Write(const Job& job, Document document,
   }
   document.result.tables.push_back(columns.TakeKernels());
   render::Page page(document);
-  page.facts.emplace_back("families", engine::FamiliesJson(*catalog_));
+  page.facts.emplace_back("families", engine::FamiliesJson(catalog));
   columns.AddTo(page);
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));

@@ -111,6 +111,31 @@ struct SourceFile {
   friend bool operator==(const SourceFile&, const SourceFile&) = default;
 };
 
+// Device events of a rank for a page: its collectives and its longest others.
+struct RankEvents {
+  struct Event {
+    int64_t start_ns = 0;  // of the rank's clock
+    int64_t dur_ns = 0;
+    uint32_t kernel = 0;  // text, as the next two
+    uint32_t op = 0;      // above its launch
+    uint32_t family = 0;  // by name: files outlive the order of families
+    uint32_t uid = 0;
+    uint32_t call = kNoIndex;  // of RankSummary::calls
+    uint32_t step = kNoIndex;  // of RankSummary::steps
+  };
+  struct Lane {
+    std::string process;
+    int64_t device = kNoInt;
+    int64_t stream = kNoInt;
+    std::vector<Event> events;  // by start
+  };
+  std::vector<std::string> texts;
+  std::vector<Lane> lanes;
+  int64_t end_of_uids = 0;
+  uint64_t others = 0;  // device events that are no collective
+  uint64_t kept = 0;    // of them
+};
+
 struct RankSummary {
   std::string file;
   SourceFile source;
@@ -128,6 +153,7 @@ struct RankSummary {
   std::vector<StepTimes> steps;
   std::vector<Call> calls;
   std::vector<CallStats> stats;  // by time, largest first
+  RankEvents page;               // where LoadOptions ask for them
 
   std::string_view Text(uint32_t id) const { return texts[id]; }
 };

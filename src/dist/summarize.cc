@@ -104,9 +104,7 @@ std::vector<StepTimes> TimeSteps(const analysis::Context& context,
   std::vector<std::vector<SliceId>> work(steps.size() + 1);
   for (const SliceId s : trace.device_slices()) {
     if (!Within(trace, lanes, s)) continue;
-    const uint32_t step =
-        steps.empty() ? tree::Steps::kOutside : context.steps.StepOf(s);
-    work[step == tree::Steps::kOutside ? steps.size() : step].push_back(s);
+    work[StepIndex(context, s)].push_back(s);
   }
   std::vector<StepTimes> out(steps.size() + 1);
   for (size_t i = 0; i < out.size(); ++i) {
@@ -223,6 +221,13 @@ std::vector<Collective> CollectivesOf(const analysis::Context& context,
   return all;
 }
 
+uint32_t StepIndex(const analysis::Context& context, SliceId slice) {
+  const auto outside = static_cast<uint32_t>(context.steps.steps().size());
+  if (outside == 0) return 0;
+  const uint32_t step = context.steps.StepOf(slice);
+  return step == tree::Steps::kOutside ? outside : step;
+}
+
 RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
                       int64_t rank) {
   const Trace& trace = context.trace;
@@ -262,12 +267,7 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
     call.dur_ns = trace.Duration(c.slice);
     call.exposed_ns =
         PartOutside({trace.Start(c.slice), trace.End(c.slice)}, compute);
-    const uint32_t step = context.steps.steps().empty()
-                              ? tree::Steps::kOutside
-                              : context.steps.StepOf(c.slice);
-    call.step = step == tree::Steps::kOutside
-                    ? static_cast<uint32_t>(out.steps.size() - 1)
-                    : step;
+    call.step = StepIndex(context, c.slice);
     GroupName group;
     if (c.args != nullptr) {
       FillGroup(trace, *c.args, texts, group);

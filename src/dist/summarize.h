@@ -23,6 +23,10 @@ std::vector<Lanes> FindRanks(const analysis::Context& context);
 // The base of the times of a trace, 0 where it has none or it is unusable.
 int64_t BaseOf(const trace::Trace& trace);
 
+// The step of a device slice in RankSummary::steps, whose last entry is what
+// lies outside of all steps.
+uint32_t StepIndex(const analysis::Context& context, trace::SliceId slice);
+
 // The collectives of a rank by start, as RankSummary::calls.
 std::vector<analysis::Collective> CollectivesOf(
     const analysis::Context& context, const Lanes& lanes);

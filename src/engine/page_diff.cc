@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/page_diff.h"
 
-#include <algorithm>
 #include <array>
 #include <fmt/core.h>
 
@@ -9,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "engine/page_align.h"
+#include "engine/page_columns.h"
 #include "engine/page_host.h"
 #include "engine/page_kernels.h"
 
@@ -24,8 +24,14 @@ using tree::NodeId;
 struct RowColumn {
   const char* name;
   Members::Rows Members::*rows;
-  std::vector<int64_t> values{};
 };
+constexpr std::array<RowColumn, 6> kRowColumns{
+    {{"diffcause", &Members::cause},
+     {"diffop", &Members::op},
+     {"diffkernel", &Members::kernel},
+     {"diffcategory", &Members::category},
+     {"diffmodule", &Members::module},
+     {"difflayer", &Members::layer}}};
 
 class DiffEvents {
  public:
@@ -37,18 +43,19 @@ class DiffEvents {
     AppendLanes(trace, of, {}, lane_row_, lanes_);
     for (const trace::Stream& lane : trace.streams) {
       for (const SliceId s : lane.slices) {
-        start_.push_back(trace.Start(s) - trace.first_ns + of.shift_ns);
-        dur_.push_back(trace.Duration(s));
-        family_.push_back(static_cast<int64_t>(context.device.family(s)));
-        uid_.push_back(of.first_uid + trace.Uid(s));
-        kernel_.push_back(kernels_.RowOf(context, s, name));
+        device_.Add({.start_ns = trace.Start(s) - trace.first_ns + of.shift_ns,
+                     .dur_ns = trace.Duration(s),
+                     .family = context.device.family(s),
+                     .uid = of.first_uid + trace.Uid(s),
+                     .kernel = kernels_.RowOf(context, s, name)});
         const NodeId call = context.tree.launch(s);
-        launch_.push_back(
-            call.valid() ? host_rows[context.tree.slice(call).value] : 0);
+        device_.Set(
+            "launch",
+            call.valid() ? host_rows[context.tree.slice(call).value] : 0, true);
         const uint32_t detail = trace.slices.detail[s.value];
-        for (RowColumn& column : columns_) {
+        for (const RowColumn& column : kRowColumns) {
           const auto& rows = (members_.*column.rows)[of.index];
-          column.values.push_back(rows.empty() ? 0 : rows[detail]);
+          device_.Set(column.name, rows.empty() ? 0 : rows[detail]);
         }
       }
     }
@@ -59,31 +66,12 @@ class DiffEvents {
 
   void AddTo(render::Page& page) const {
     page.facts.emplace_back("lanes", lanes_ + "]");
-    render::Block block("device", start_.size());
-    block.Add("start", start_, true);
-    block.Add("dur", dur_);
-    block.Add("kernel", kernel_);
-    block.Add("family", family_);
-    block.Add("uid", uid_, true);
-    block.Add("launch", launch_, true);
-    // Without rows of its kind the page shows nothing of it.
-    for (const RowColumn& column : columns_) {
-      if (std::any_of(column.values.begin(), column.values.end(),
-                      [](int64_t row) { return row != 0; }))
-        block.Add(column.name, column.values);
-    }
-    page.blocks.push_back(std::move(block));
+    device_.AddTo(page);
   }
 
  private:
   const Members& members_;
-  std::array<RowColumn, 6> columns_{{{"diffcause", &Members::cause},
-                                     {"diffop", &Members::op},
-                                     {"diffkernel", &Members::kernel},
-                                     {"diffcategory", &Members::category},
-                                     {"diffmodule", &Members::module},
-                                     {"difflayer", &Members::layer}}};
-  std::vector<int64_t> start_, dur_, kernel_, family_, uid_, launch_;
+  DeviceColumns device_;
   PageKernels kernels_;
   std::string lanes_ = "[";
   size_t lane_row_ = 0;

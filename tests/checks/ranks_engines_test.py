@@ -91,6 +91,14 @@ def check_killed(checks, job, expected, folder):
     shutil.copy(folder / "kept", trace)
 
 
+def mpi(processes, *args):
+    return subprocess.run(
+        ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n",
+         str(processes), LAMINA, *args, "--engine", "mpi", "--threads", "2"],
+        capture_output=True, text=True, timeout=600, env={
+            **os.environ, "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
+
+
 def check_mpi(checks, job, expected):
     loaded = subprocess.run(["ldd", LAMINA], capture_output=True, text=True)
     checks.true("the program starts without libmpi",
@@ -103,23 +111,41 @@ def check_mpi(checks, job, expected):
             checks.true("message without the plug-in",
                         "lamina_mpi.so is not beside the program" in r.stderr)
         return False
-    environment = {**os.environ, "OMPI_MCA_btl_vader_single_copy_mechanism":
-                   "none"}
     for count in PROCESSES:
-        r = subprocess.run(
-            ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n",
-             str(count), LAMINA, "ranks", job, "--engine", "mpi", "--threads",
-             "2", "--format", "json"], capture_output=True, text=True,
-            timeout=600, env=environment)
+        r = mpi(count, "ranks", job, "--format", "json")
         checks.equal(f"mpi with {count} processes: status", r.returncode, 0)
         checks.true(f"mpi with {count} processes", r.stdout == expected)
-    r = subprocess.run(["mpirun", "--oversubscribe", "--allow-run-as-root",
-                        "-n", "3", LAMINA, "ranks", "nothing*", "--engine",
-                        "mpi"], capture_output=True, text=True, timeout=600,
-                       env=environment)
+    r = mpi(3, "ranks", "nothing*")
     checks.equal("mpi: no input", r.returncode, 3)
     checks.equal("mpi: said once", r.stderr.count("no file matches"), 1)
     return True
+
+
+def check_pages(checks, job, folder, with_mpi):
+    """Pages hold the same events, also with less room than partials have."""
+    for size in (25, 0.01):
+        args = [job, "--format", "html", "--html-max-mb", str(size), "-o"]
+        out = folder / "page.html"
+        lamina("ranks", *args, out)
+        expected = out.read_bytes()
+        checks.true(f"{size} MB: a page of events",
+                    b'"name":"device"' in expected)
+        checks.equal(f"{size} MB: some are left out", size < 25,
+                     b"the longest" in expected and
+                     b"other device events, to stay below" in expected)
+        lamina("ranks", *args, out, "--engine", "files", "--partials",
+               folder / "partials2")
+        checks.true(f"{size} MB: page of partials",
+                    out.read_bytes() == expected)
+        lamina("ranks", *args, out, "--engine", "files", "--partials",
+               folder / f"new{size}")
+        checks.true(f"{size} MB: page of new partials",
+                    out.read_bytes() == expected)
+        if not with_mpi:
+            continue
+        mpi(3, "ranks", *args, out)
+        checks.true(f"{size} MB: page of three processes",
+                    out.read_bytes() == expected)
 
 
 def main():
@@ -132,7 +158,9 @@ def main():
         check_threads(checks, job, expected)
         check_files(checks, job, expected, folder)
         check_killed(checks, job, expected, folder)
-        if not check_mpi(checks, job, expected):
+        with_mpi = check_mpi(checks, job, expected)
+        check_pages(checks, job, folder, with_mpi)
+        if not with_mpi:
             print("without mpirun or lamina_mpi.so: the engine mpi is not "
                   "tested")
     checks.finish()
