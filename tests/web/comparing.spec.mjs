@@ -344,6 +344,41 @@ const tests = {
     check.equal("arrows walk", await page.evaluate(() =>
       __lamina.state().options["ranks.col"]), "5");
     await go(page, "#v=ranks&o.ranks.by=steps", "ranks");
+    await act(page, "ranks", () => canvas.click({ position:
+      { x: 84, y: 20 } }));
+    const step = page.locator("section", { hasText: /^Step \d+ on all ranks/ });
+    check.equal("a row for each rank of the step",
+                await step.locator("tbody tr").count(), 4);
+    check.equal("events of each step of a rank are busy as the table says",
+      await page.evaluate(() => {
+        const steps = __lamina.model.table("rank_steps");
+        const { device, lanes, traces } = __lamina.model;
+        const out = [];
+        for (let row = 0; row < steps.rows; ++row) {
+          const own = Array.from({ length: device.count }, (_, i) => i)
+            .filter((i) => device.rankstep[i] === row + 1)
+            .sort((a, b) => device.start[a] - device.start[b]);
+          let busy = 0;
+          let end = -Infinity;
+          for (const i of own) {
+            const stop = device.start[i] + device.dur[i];
+            busy += Math.max(0, stop - Math.max(end, device.start[i]));
+            end = Math.max(end, stop);
+          }
+          const ranks = new Set(own.map((i) =>
+            traces[lanes[device.lane[i]].trace ?? 0].name));
+          // Starts are on aligned clocks, which run a little faster or slower.
+          const said = steps.num(row, "busy_us");
+          if (Math.abs(busy - said) > said / 1e5 || ranks.size !== 1 ||
+              !ranks.has("rank " + steps.str(row, "rank")))
+            out.push([row, busy, said, [...ranks]]);
+        }
+        return out;
+      }), []);
+    await click(page, step.locator("tbody a").nth(1), "timeline");
+    check.true("the filter names the step", /rank_steps \d+: rank 0 step \d+/
+      .test(await page.locator("#chips").innerText()));
+    await go(page, "#v=ranks&o.ranks.by=steps", "ranks");
     await picture(page, "ranks-steps-light-1280");
   },
 

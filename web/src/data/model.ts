@@ -213,6 +213,7 @@ export const kRowTables = {
   pass: "passes", step: "steps", place: "variant_kernels", diffop: "diff_ops",
   diffkernel: "diff_kernels", diffcategory: "diff_by", diffmodule: "diff_by",
   difflayer: "diff_by", diffcause: "diff_causes", collective: "collectives",
+  rankstep: "rank_steps",
 } as const;
 export type RowColumn = keyof typeof kRowTables;
 const kHostColumns = ["start", "dur", "name", "kind", "uid"] as const;

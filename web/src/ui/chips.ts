@@ -51,8 +51,10 @@ function rowText(app: App, value: string): string {
   const [name, row] = parseRow(value)!;
   const table = app.model.table(name);
   if (!table || row >= table.rows) return value;
-  const texts = table.info.columns.filter((c) => c.type === "text")
-    .map((c) => table.str(row, c.name)).filter((text) => text !== "");
+  const named = table.info.columns.filter((c) => c.type === "text");
+  const texts = named.length > 0
+    ? named.map((c) => table.str(row, c.name)).filter((text) => text !== "")
+    : table.info.columns.map((c) => `${c.name} ${table.str(row, c.name)}`);
   return `${name} ${row + 1}: ${clean(texts.slice(0, 2).join(" "), 60)}`;
 }
 

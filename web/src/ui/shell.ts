@@ -14,7 +14,7 @@ import { SearchBox } from "./search";
 // What chips and their texts read.
 const kChipTables = ["device", "kernels", "op_efficiency", "modules", "layers",
   "passes", "steps", "variant_kernels", "#frames", "diff_ops", "diff_kernels", "diff_by", "diff_causes",
-  "collectives"];
+  "collectives", "rank_steps"];
 const kEssential = ["kernels", "trace_health"];
 
 export class Shell {

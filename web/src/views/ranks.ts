@@ -14,6 +14,7 @@ import { download, h } from "../ui/dom";
 import { bytes, clean, count, time } from "../ui/format";
 import { drawNotes, drawVerdicts } from "../ui/notes";
 import { drawRows } from "../ui/rows";
+import { drawStep, stepLink } from "../ui/rankstep";
 import { drawTable } from "../ui/table";
 
 const kColumns = ["collectives", "steps"] as const;
@@ -179,8 +180,7 @@ class Collective {
         app.link("timeline", { ...rowEvents(app, "collectives", call),
                                zoom: this.window }), "."),
       h("div", { class: "canvasbox" }, this.canvas, this.tip)]
-      : [h("p", { class: "muted" }, "This page holds no events of the ranks: " +
-          "lamina ranks writes them with --engine local.")];
+      : [h("p", { class: "muted" }, "This page holds no events of the ranks.")];
     return h("section", {}, h("h2", {}, `${clean(calls.str(call, "name") ||
         calls.str(call, "collective"), 60)} ${id} on all ranks`),
       h("p", { "data-cause": calls.str(call, "cause") },
@@ -307,6 +307,9 @@ export const ranksView: View = {
       chosen = app.option("ranks.col") && columnsOf(app) === "collectives"
         ? Collective.of(app, app.option("ranks.col")) : null;
       if (chosen) root.append(chosen.section());
+      const step = app.option("ranks.col") && columnsOf(app) === "steps"
+        ? drawStep(app, app.option("ranks.col")) : null;
+      if (step) root.append(step);
     }
     const rest = notes.filter((n) => (n.severity === "warning" ||
       n.severity === "info") && n.id !== "lateness");
@@ -324,7 +327,9 @@ export const ranksView: View = {
       root.append(h("h2", {}, title), drawRows(app, table, {
         id: name.replace(/_/g, ""), cells: name === "collectives" ? {
           id: (row) => app.link(table.str(row, "id"),
-            app.withOption("ranks.col", table.str(row, "id"))) } : {} }));
+            app.withOption("ranks.col", table.str(row, "id"))) }
+          : name === "rank_steps" ? {
+            step: (row) => stepLink(app, table, row, "step") } : {} }));
     }
   },
   mounted(app, root) {
