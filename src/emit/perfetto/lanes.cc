@@ -111,7 +111,7 @@ uint64_t Lanes::Group(StringId pid) {
   if (!is_new) return it->second;
   const std::string text(Text(pid));
   Track track;
-  track.uuid = it->second = TrackUuid("process " + text);
+  track.uuid = it->second = TrackUuid({"process", text});
   track.rank = static_cast<int64_t>(groups_.size());
   const auto known = first_of_pid_.find(pid);
   if (known != first_of_pid_.end()) {
@@ -145,12 +145,8 @@ uint32_t Lanes::AddTrack(uint32_t index, uint64_t group, int64_t rank) {
   const trace::Track& in = trace_.tracks[index];
   const std::string_view tid = Text(in.tid);
   std::string name(Text(in.thread_name));
-  std::string key = "track ";
-  key += Text(in.pid);
-  key += ' ';
-  key += tid;
   Track track;
-  track.uuid = TrackUuid(key);
+  track.uuid = TrackUuid({"track", Text(in.pid), tid});
   track.parent = group;
   track.rank = rank;
   if (!contents_[index].on_device &&
@@ -177,7 +173,7 @@ uint32_t Lanes::AddOverlap(uint32_t lane, size_t number) {
   if (number > 1) name += ' ' + std::to_string(number);
   name += ')';
   Track track;
-  track.uuid = TrackUuid(std::to_string(lanes_[lane].uuid) + name);
+  track.uuid = TrackUuid({"overlap", std::to_string(lanes_[lane].uuid), name});
   track.parent = lanes_[lane].uuid;
   track.name = name;
   track.rank = static_cast<int64_t>(number);
@@ -196,7 +192,7 @@ uint32_t Lanes::OfCounter(StringId pid, StringId name, StringId series) {
   }
   Track track;
   track.parent = Group(pid);
-  track.uuid = TrackUuid("counter " + std::string(Text(pid)) + title);
+  track.uuid = TrackUuid({"counter", Text(pid), title});
   track.name = title;
   track.rank = kCounterRank + static_cast<int64_t>(counters_.size());
   packets_.AddCounter(track, "");

@@ -32,10 +32,16 @@ enum EventType { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
 }  // namespace
 
-uint64_t TrackUuid(std::string_view text) {
+uint64_t TrackUuid(std::initializer_list<std::string_view> parts) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  const auto add = [&hash](uint64_t byte) {
+    hash = (hash ^ byte) * 0x100000001b3;
+  };
+  for (const std::string_view part : parts) {
+    for (const char c : part) add(static_cast<unsigned char>(c));
+    for (size_t size = part.size(), i = 0; i < sizeof(size); ++i, size >>= 8)
+      add(size & 255);
+  }
   return hash == 0 ? 1 : hash;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,7 +77,8 @@ class PacketWriter {
   protobuf::Encoder packet_, event_, interned_, part_, inner_, frame_;
 };
 
-// A track number that is the same in every run: FNV-1a over the text, never 0.
-uint64_t TrackUuid(std::string_view text);
+// A track number that is the same in every run: FNV-1a over the parts and their
+// lengths, so that "1", "23" is another track than "12", "3"; never 0.
+uint64_t TrackUuid(std::initializer_list<std::string_view> parts);
 
 }  // namespace lamina::emit::perfetto

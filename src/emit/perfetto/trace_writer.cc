@@ -89,7 +89,7 @@ class Writer {
     if (devices_.empty() && distributed_.empty() && !trace_.info.base_time_ns)
       return;
     Track track;
-    track.uuid = TrackUuid("recording");
+    track.uuid = TrackUuid({"recording"});
     track.name = "recording";
     track.rank = kRecordingRank;
     const uint32_t lane = lanes_.AddPlain(track);
@@ -169,7 +169,7 @@ class Writer {
   }
 
   static uint64_t GroupUuid(const std::string& group) {
-    return TrackUuid("group " + group);
+    return TrackUuid({"group", group});
   }
 
   void AddGroup(const std::string& group) {
@@ -182,7 +182,7 @@ class Writer {
 
   uint32_t AddSpanLane(const ExtraSpan& span, int64_t rank) {
     Track track;
-    track.uuid = TrackUuid("lane " + span.group + "/" + span.lane);
+    track.uuid = TrackUuid({"lane", span.group, span.lane});
     track.parent = GroupUuid(span.group);
     track.name = span.lane;
     track.rank = rank;
