@@ -166,6 +166,22 @@ void Attention(const HloModule& module, const HloInstruction& call,
   cost.matrix = true;
 }
 
+// Sizes come from the file and may be anything: a number that no op has is
+// unknown, and a sum must not take it in.
+bool IsPossible(double amount) {
+  constexpr double kMost = 9223372036854775808.0;  // 2^63
+  return amount >= 0 && amount < kMost;
+}
+
+void DropImpossible(HloCost& cost) {
+  if (!IsPossible(cost.flops)) {
+    cost.flops = cost.unpadded_flops = -1;
+    cost.exact = false;
+  }
+  if (!IsPossible(cost.unpadded_flops)) cost.unpadded_flops = -1;
+  if (!IsPossible(cost.bytes)) cost.bytes = -1;
+}
+
 // Operands and result of the instruction as it is executed; a library call's
 // scratch space is left out.
 double BytesOf(const HloModule& module, const HloInstruction& instruction) {
@@ -210,6 +226,7 @@ class Counter {
     } else if (opcode == "fusion") {
       Fusion(instruction, depth, cost);
     }
+    DropImpossible(cost);
     return cost;
   }
 
@@ -223,7 +240,7 @@ class Counter {
         // A hostile program calls one computation from everywhere.
         if (++visited_ > module_.instructions.size() * 4) return;
         const HloCost inner = Of(module_.instructions[i], depth + 1);
-        if (!inner.matrix) continue;
+        if (!inner.matrix || inner.flops < 0) continue;
         cost.flops = std::max(cost.flops, 0.0) + inner.flops;
         cost.exact = cost.matrix ? cost.exact && inner.exact : inner.exact;
         if (!cost.matrix) cost.type = inner.type;
@@ -272,10 +289,11 @@ HloCost CostOf(const HloModule& module, const HloInstruction& instruction) {
   if (opcode == "while" || opcode == "conditional" || opcode == "call")
     return cost;
   cost.bytes = BytesOf(module, instruction);
-  if (cost.flops < 0 && opcode != "custom-call") {
+  if (cost.flops < 0 && !cost.matrix && opcode != "custom-call") {
     cost.flops = AllElements(instruction.shape);
     cost.type = TypeOf(instruction.shape);
   }
+  DropImpossible(cost);
   return cost;
 }
 

@@ -2,6 +2,7 @@
 //
 // Files are made with libprotobuf, which is also the oracle of the walker.
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 
 #include "base/protobuf/wire.h"
@@ -369,6 +370,49 @@ TEST(HloCost, ConvolutionCountsInputChannels) {
   // Scratch space is no result.
   EXPECT_EQ(cost.bytes, 2 * (16.0 * 32 * 60 * 104 + 5120.0 * 16 * 4 +
                              5120.0 * 34 * 31 * 53));
+}
+
+// Sizes are whatever the file says.
+TEST(HloCost, NumbersThatNoOpHasAreUnknown) {
+  const auto module = ParseHlo(ConvolutionProto());
+  ASSERT_TRUE(module);
+  const auto place = static_cast<size_t>(module->Find("cudnn-conv.1") -
+                                         module->instructions.data());
+  const auto cost_with = [&](auto change) {
+    HloModule other = *module;
+    change(other.instructions[0].shape, other.instructions[1].shape,
+           other.instructions[place].shape.parts[0]);
+    return CostOf(other, other.instructions[place]);
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  // Products beyond all doubles.
+  const HloCost infinite =
+      cost_with([&](HloShape&, HloShape& kernel, HloShape& out) {
+        out.dims.assign(40, kMost);
+        for (int64_t& dim : kernel.dims) dim = kMost;
+      });
+  EXPECT_EQ(infinite.flops, -1);
+  EXPECT_EQ(infinite.unpadded_flops, -1);
+  EXPECT_EQ(infinite.bytes, -1);
+  EXPECT_FALSE(infinite.exact);
+  // A negative size.
+  for (size_t axis = 0; axis < 5; ++axis) {
+    const HloCost negative =
+        cost_with([&](HloShape& input, HloShape& kernel, HloShape&) {
+          kernel.dims[axis] = -7;
+          input.dims[axis] = -7;
+        });
+    EXPECT_GE(negative.flops, -1) << axis;
+    EXPECT_GE(negative.unpadded_flops, -1) << axis;
+    EXPECT_TRUE(negative.flops >= 0 || negative.flops == -1) << axis;
+    EXPECT_TRUE(negative.unpadded_flops >= 0 || negative.unpadded_flops == -1)
+        << axis;
+  }
+  // Large, but possible.
+  const HloCost large = cost_with(
+      [](HloShape&, HloShape&, HloShape& out) { out.dims[0] = 1 << 20; });
+  EXPECT_GT(large.flops, 1e16);
+  EXPECT_GT(large.bytes, 1e10);
 }
 
 TEST(HloCost, DamagedProgramsAreNone) {
