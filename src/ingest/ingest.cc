@@ -57,7 +57,7 @@ Result<trace::Trace> ReadTrace(const std::string& path,
     return Fail(error);
   }
   LAMINA_ASSIGN(trace::Trace trace, best->read(input, options));
-  trace.info.format_lacks = best->lacks;
+  if (!best->has_torch_options) trace.info.format_lacks = best->lacks;
   return trace;
 }
 

@@ -34,8 +34,11 @@ struct FormatInfo {
   // content, never at the name alone.
   int (*sniff)(const Input& input);
   Result<trace::Trace> (*read)(Input& input, const ReadOptions& options);
-  // What no recording of this format can tell; a row of trace_health.
+  // What no recording of this format can tell; a row of trace_health, but for
+  // formats of PyTorch's profiler, where that table names the options of the
+  // profiler that would have recorded more.
   std::string_view lacks = {};
+  bool has_torch_options = false;
 };
 
 }  // namespace lamina::ingest

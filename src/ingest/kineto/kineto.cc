@@ -158,8 +158,15 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
 }
 
 FormatInfo Format() {
-  return {"kineto", "PyTorch profiler, Chrome JSON",
-          "ops, shapes, stacks, kernels, memory", &Sniff, &Read};
+  return {
+      "kineto",
+      "PyTorch profiler, Chrome JSON",
+      "ops, shapes, stacks, kernels, memory",
+      &Sniff,
+      &Read,
+      "values of tensors; measured FLOPs and memory traffic of kernels; the "
+      "op behind a kernel of a replayed device graph.",
+      true};
 }
 
 }  // namespace lamina::ingest::kineto

@@ -366,8 +366,16 @@ Result<trace::Trace> ReadPftrace(std::unique_ptr<ByteSource> source,
 }
 
 FormatInfo Format() {
-  return {"pftrace", "Perfetto .pftrace", "spans, kernels, flows, counters",
-          &Sniff, &Read};
+  return {
+      "pftrace",
+      "Perfetto .pftrace",
+      "spans, kernels, flows, counters",
+      &Sniff,
+      &Read,
+      "values of tensors; measured FLOPs and memory traffic of kernels; from "
+      "rocprofv3 also ops and shapes, the second and third extent of a grid "
+      "and when a kernel ends that overlaps the next one of its queue.",
+      true};
 }
 
 }  // namespace lamina::ingest::pftrace
