@@ -19,9 +19,12 @@ using analysis::Context;
 using trace::SliceId;
 using tree::NodeId;
 
-// The number of the last "Name_12" in a path that a layer may have.
+// The number of the last "Name_12" in a path that a layer may have:
+// "DecoderLayer_12", "layers_12".
 int64_t LayerOf(std::string_view path) {
-  static const RE2 kLayer(R"((?:Layer|Block)[A-Za-z0-9]*_(\d+))");
+  // Classes of modules, and attributes as paths name them.
+  static const RE2 kLayer(
+      R"((?:(?:Layer|Block)[A-Za-z0-9]*|layers?|blocks?|\bh)_(\d+))");
   int64_t number = -1;
   re2::StringPiece text(path.data(), path.size());
   while (RE2::FindAndConsume(&text, kLayer, &number)) {
