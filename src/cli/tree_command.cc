@@ -75,8 +75,8 @@ Result<int> RunTree(const Options& options, Common& common) {
   if (by_module && context.modules.empty()) {
     document.result.notes.push_back(MakeNote(
         Severity::kWarning, "no_modules",
-        "The trace has no nn.Module calls; record it with with_stack=True "
-        "and with_modules=True, or use --by op."));
+        "The trace has no calls of modules; record it with with_stack=True and "
+        "with_modules=True or with ranges that name modules, or use --by op."));
   }
   Table table = by_module
                     ? analysis::calltree::MakeModuleTree(context, tree_options)
