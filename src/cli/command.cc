@@ -11,6 +11,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "engine/report.h"
 #include "report/writers.h"
 
 namespace lamina::cli {
@@ -25,6 +26,9 @@ void Common::AddTo(CLI::App& app) {
   app.add_option("-o,--output", output,
                  "File, or directory for csv (default: standard output)");
   app.add_option("--top", top, "Rows per table");
+  app.add_option("--only", only, "Only these tables")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--threads", threads, "Threads (default: all cores)")
       ->check(CLI::Range(1, 256));
   app.add_option("--rules", rules_dir,
@@ -72,15 +76,17 @@ bool OutputColor() {
          term != nullptr && std::string_view(term) != "dumb";
 }
 
-Status Write(const Document& document, const Common& common) {
+Status Write(Document& document, const Common& common) {
   const report::WriterInfo* writer = report::FindWriter(common.format);
   LAMINA_CHECK(writer != nullptr);
+  LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   report::WriteOptions options;
   options.output = common.output;
   options.width = OutputWidth();
   options.color = common.output == "-" && OutputColor();
   options.top = common.top;
   options.threads = common.ThreadCount();
+  if (!common.given.ReadsStdin()) options.words = common.given.Words();
   return writer->write(document, options);
 }
 

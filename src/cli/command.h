@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/timer.h"
+#include "cli/given.h"
 #include "engine/session.h"
 #include "lamina/result.h"
 
@@ -33,15 +34,19 @@ struct Common {
   std::string rules_dir;
   bool timing = false;
   size_t top = 0;
+  std::vector<std::string> only;
   std::vector<std::string> captures;
 
   StageTimes times;
+  Given given;  // set before the command runs
 
   // Adds the options to a command.
   void AddTo(CLI::App& app);
   // --capture, of commands that read replayed graphs.
   void AddCapturesTo(CLI::App& app);
   int ThreadCount() const;
+  // Whether the document is written with all its tables and rows.
+  bool Complete() const { return top == 0 && only.empty(); }
   engine::OpenOptions Open();
 };
 
@@ -56,8 +61,8 @@ struct CommandInfo {
   Run (*add)(CLI::App& app, Common& common);
 };
 
-// Writes a document as --format and -o say.
-Status Write(const Document& document, const Common& common);
+// Writes a document, or what --only leaves of it, as --format and -o say.
+Status Write(Document& document, const Common& common);
 
 // A line on a terminal that follows the reading of an input; nothing in a
 // pipe.

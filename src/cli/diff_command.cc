@@ -113,7 +113,8 @@ Status WriteComparison(Document document,
                        const OpenPair& pair, const Options& options,
                        const Common& common) {
   const bool two = pair.a != nullptr && options.traces.size() == 2;
-  if (common.format != "html" || common.top > 0) return Write(document, common);
+  if (common.format != "html" || !common.Complete())
+    return Write(document, common);
   if (!two) {
     SayNoEvents(document, pair.a == nullptr
                               ? "what is compared are reports"
@@ -123,6 +124,7 @@ Status WriteComparison(Document document,
   engine::DiffPageOptions page;
   page.output = common.output;
   page.threads = common.ThreadCount();
+  page.words = common.given.Words();
   page.max_bytes = static_cast<uint64_t>(options.html_max_mb * 1e6);
   return engine::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
                                std::move(document), page);
@@ -176,8 +178,9 @@ Result<int> RunDiff(const Options& options, Common& common) {
   // each say most.
   if (common.format == "table") {
     if (common.top == 0) common.top = kTerminalRows;
-    std::erase_if(document.result.tables,
-                  [](const Table& table) { return table.rows() == 0; });
+    if (common.only.empty())
+      std::erase_if(document.result.tables,
+                    [](const Table& table) { return table.rows() == 0; });
   }
   LAMINA_TRY(
       WriteComparison(std::move(document), members, pair, options, common));

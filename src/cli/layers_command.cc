@@ -269,7 +269,8 @@ Result<int> RunLayers(const Options& options, Common& common) {
     }
   }
   // On a terminal every layer one by one is too much unless asked for.
-  if (common.format == "table" && options.layout != "classic") {
+  if (common.format == "table" && options.layout != "classic" &&
+      common.only.empty()) {
     std::erase_if(document.result.tables, [&](const Table& table) {
       return table.rows() == 0 || (table.name() == "layers" &&
                                    common.top == 0 && !options.show_layers);

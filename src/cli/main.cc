@@ -77,6 +77,7 @@ int Main(int argc, char** argv) {
     std::fputs(app.help().c_str(), stdout);
     return kFine;
   }
+  common.given = Given(app);
   const Result<int> status = run();
   if (common.timing) PrintTiming(common);
   if (status) return *status;

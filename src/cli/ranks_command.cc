@@ -138,7 +138,7 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
     }
   }
   // On a terminal what answers a question, not what lists everything.
-  if (common.format == "table" && common.top == 0) {
+  if (common.format == "table" && common.Complete()) {
     std::erase_if(document.result.tables, [](const Table& table) {
       static constexpr std::array<std::string_view, 4> kLong = {
           "collective_waits", "collectives", "straggler_causes",
@@ -148,9 +148,10 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
     });
   }
   if (settings.load.others) {
-    LAMINA_TRY(dist::WriteRanksPage(
-        job, *settings.load.catalog, std::move(document),
-        {common.output, common.ThreadCount(), options.html_max_bytes()}));
+    LAMINA_TRY(
+        dist::WriteRanksPage(job, *settings.load.catalog, std::move(document),
+                             {common.output, common.ThreadCount(),
+                              options.html_max_bytes(), common.given.Words()}));
   } else {
     LAMINA_TRY(Write(document, common));
   }
@@ -195,7 +196,7 @@ Result<int> RunRanks(const Options& options, Common& common) {
     };
   }
   if (common.format == "html" && options.layout == "native" &&
-      common.top == 0) {
+      common.Complete()) {
     settings.load.others =
         dist::OthersThatFit(files.size(), options.html_max_bytes());
   }

@@ -21,6 +21,26 @@ struct Options {
   size_t html_max_events = 2'000'000;
 };
 
+// The commands that give rows of the page. A slice is chosen over the tree that
+// a report has by default, without what captures add to it.
+std::vector<render::PageCommand> PageCommands(const engine::PageOptions& page,
+                                              const Common& common) {
+  static constexpr std::string_view kOfLayers[] = {"--rules", "--capture"};
+  static constexpr std::string_view kOfEvents[] = {"--rules"};
+  std::vector<render::PageCommand> commands = {
+      {"report", common.given.Words(), {}, {}},
+      {"layers", common.given.WordsFor("layers", kOfLayers), {}, {}},
+      {"event", common.given.WordsFor("event", kOfEvents), {}, {}}};
+  commands.push_back({"layers --variants", commands[1].words, {}, {}});
+  commands.back().words.emplace_back("--variants");
+  if (common.captures.empty() && page.link == tree::LinkMode::kAuto &&
+      !page.python_stacks) {
+    commands.push_back(
+        {"slice", common.given.WordsFor("slice", kOfEvents), {}, {}});
+  }
+  return commands;
+}
+
 // The page holds the events beside the tables.
 Status WriteReportPage(engine::Session& session, Document document,
                        const ReportOptions& report, const Options& options,
@@ -34,6 +54,7 @@ Status WriteReportPage(engine::Session& session, Document document,
       report.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
   page.python_stacks = report.python_stacks || report.recompute;
   page.settings = engine::SettingsOf(report);
+  if (!common.given.ReadsStdin()) page.commands = PageCommands(page, common);
   return engine::WritePage(session, std::move(document), page);
 }
 
@@ -41,6 +62,7 @@ Result<int> RunReport(const Options& options, Common& common) {
   ReportOptions report = options.report;
   report.threads = common.ThreadCount();
   report.captures = common.captures;
+  report.only = common.only;
   report.link_by_flows = options.link == "flow";
   report.short_kernel_ns = static_cast<int64_t>(options.short_kernel_us * 1000);
   if (options.micro_idle_us > 0)
@@ -67,11 +89,12 @@ Result<int> RunReport(const Options& options, Common& common) {
   }
   const ScopedStage stage(&common.times, "write");
   if (common.format == "html" && report.layout == "native" &&
-      report.only.empty() && common.top == 0) {
+      common.Complete()) {
     LAMINA_TRY(WriteReportPage(*session, std::move(document), report, options,
                                common));
     return kFine;
   }
+  common.only.clear();  // done
   LAMINA_TRY(Write(document, common));
   return kFine;
 }
@@ -81,8 +104,6 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("trace", options->trace,
                  "Trace file (.json, .json.gz ...; - reads standard input)")
       ->required();
-  app.add_option("--only", options->report.only, "Only these tables")
-      ->delimiter(',');
   app.add_option("--layout", options->report.layout, "Tables of another tool")
       ->check(CLI::IsMember({"native", "tracelens", "tracelens-inference"}))
       ->capture_default_str();

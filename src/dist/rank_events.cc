@@ -239,9 +239,12 @@ Status WriteRanksPage(const Job& job, const rules::Catalog& catalog,
                     GroupDigits(static_cast<int64_t>(others)),
                     HumanBytes(static_cast<double>(options.max_bytes)))));
   }
+  std::vector<std::string> own = render::TableNames(document.result);
   document.result.tables.push_back(columns.TakeKernels());
   render::Page page(document);
   page.facts.emplace_back("families", engine::FamiliesJson(catalog));
+  if (!options.words.empty())
+    page.commands = {{document.command, options.words, std::move(own), {}}};
   columns.AddTo(page);
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));

@@ -32,6 +32,7 @@ struct PageOptions {
   std::string output = "-";
   int threads = 1;
   uint64_t max_bytes = uint64_t{25} << 20;
+  std::vector<std::string> words;  // of the command line; empty: not known
 };
 
 // The page of a job that was run with LoadOptions::others; `document` holds

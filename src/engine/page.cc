@@ -12,7 +12,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "engine/page_events.h"
-#include "render/html/page.h"
+#include "engine/where.h"
 
 namespace lamina::engine {
 namespace {
@@ -130,6 +130,24 @@ Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
                   {{"trace_health", "", "", {}}});
 }
 
+// What each command gives: layers its tables, slice what --where knows.
+std::vector<render::PageCommand> Commands(
+    std::vector<render::PageCommand> commands, const trace::Trace& trace,
+    const ResultSet& report, const ResultSet& layers, const Table& variants) {
+  std::erase_if(commands, [&](const render::PageCommand& command) {
+    return command.name == "slice" && trace.info.format != "kineto";
+  });
+  for (render::PageCommand& command : commands) {
+    if (command.name == "report") command.tables = render::TableNames(report);
+    if (command.name == "layers") command.tables = render::TableNames(layers);
+    if (command.name == "layers --variants") command.tables = {variants.name()};
+    if (command.name != "slice") continue;
+    for (const WhereField& field : WhereFields())
+      command.where.emplace_back(field.name);
+  }
+  return commands;
+}
+
 }  // namespace
 
 Status WritePage(Session& session, Document document,
@@ -141,11 +159,15 @@ Status WritePage(Session& session, Document document,
   const analysis::layers::Options layer_options;
   const analysis::layers::LayerModel layers =
       analysis::layers::FindLayers(*context, *rules, layer_options);
-  document.result.Append(
-      analysis::layers::LayerTables(*context, *rules, layers, layer_options));
+  ResultSet layer_tables =
+      analysis::layers::LayerTables(*context, *rules, layers, layer_options);
   analysis::layers::VariantKernels variants =
       analysis::layers::FindVariantKernels(
           {*context, *rules, layers, layer_options});
+  std::vector<render::PageCommand> commands =
+      Commands(options.commands, session.trace(), document.result, layer_tables,
+               variants.table);
+  document.result.Append(std::move(layer_tables));
   document.result.tables.push_back(std::move(variants.table));
 
   const Table* launchers = document.result.Find("launchers");
@@ -176,6 +198,7 @@ Status WritePage(Session& session, Document document,
         {"trace_health", "", "", {}});
   }
   render::Page page(document);
+  page.commands = std::move(commands);
   LAMINA_ASSIGN(std::string device,
                 DeviceJson(session, document.result.Find("op_efficiency")));
   page.facts.emplace_back("device", std::move(device));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/session.h"
+#include "render/html/page.h"
 
 namespace lamina::engine {
 
@@ -21,6 +22,9 @@ struct PageOptions {
   tree::LinkMode link = tree::LinkMode::kAuto;
   bool python_stacks = false;
   analysis::Settings settings;
+  // Those that give rows of the page again: report; layers and slice where
+  // they can. The tables and fields of each are filled in.
+  std::vector<render::PageCommand> commands;
 };
 
 // `document` is what MakeReport made of this session with the native layout.

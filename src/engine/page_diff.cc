@@ -119,6 +119,12 @@ Status WriteDiffPage(const Context& a, const Context& b,
         s > 0 ? "," : "", kNames[s], JsonQuote(sides[s]->trace.info.file),
         of[s].first_uid, of[s].shift_ns);
   }
+  if (!options.words.empty()) {
+    page.commands = {{document.command,
+                      options.words,
+                      render::TableNames(document.result),
+                      {}}};
+  }
   document.result.tables.push_back(device.TakeKernels());
   page.facts.emplace_back("traces", list + "]");
   page.facts.emplace_back("families", FamiliesJson(a.catalog));

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "analysis/diff/diff.h"
 #include "base/status.h"
@@ -17,6 +18,7 @@ struct DiffPageOptions {
   int threads = 1;
   // Detail is left out of a page that would be larger, in a fixed order.
   uint64_t max_bytes = uint64_t{25} << 20;
+  std::vector<std::string> words;  // of the command line; empty: not known
 };
 
 // `members` are those of the comparison whose tables `document` holds.

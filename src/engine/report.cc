@@ -26,7 +26,10 @@ void KeepNotes(ResultSet& result) {
   });
 }
 
-// Keeps the tables that --only names; unknown names are an error.
+constexpr std::string_view kInference = "tracelens-inference";
+
+}  // namespace
+
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   if (only.empty()) return {};
   std::vector<std::string_view> names;
@@ -54,10 +57,6 @@ Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   KeepNotes(result);
   return {};
 }
-
-constexpr std::string_view kInference = "tracelens-inference";
-
-}  // namespace
 
 void SetUp(OpenOptions& open, const ReportOptions& options) {
   open.device = options.device;

@@ -14,6 +14,10 @@ analysis::Settings SettingsOf(const ReportOptions& options);
 // What a report asks of the session that it is made from.
 void SetUp(OpenOptions& open, const ReportOptions& options);
 
+// Keeps the tables of these names, and the notes that they prove; all without
+// names. Errors: kUsage for a name that no table has.
+Status KeepOnly(ResultSet& result, const std::vector<std::string>& only);
+
 // `options.threads` must be set.
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
                             StageTimes* times);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Themes, widths, contrast, names and roles, print; pictures for people.
+// Themes, widths, contrast, names and roles; pictures for people.
 //   LAMINA_SHOTS=DIR keeps a picture of each view.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { click, folder, go, open, pageOf, press, root, traces, until } from "./harness.mjs";
+import { click, go, open, pageOf, press, root, traces, until } from "./harness.mjs";
 
 const trace = traces.owlv2 ?? traces.train;
 const kViews = ["overview", "timeline", "layers", "modules", "ops", "roofline",
@@ -231,24 +231,6 @@ Object.assign(tests, {
     await press(page, "Enter", "ops");
     check.equal("focus after sorting", await page.evaluate(() =>
       document.activeElement.dataset.k), "ops.sort.calls");
-  },
-
-  "print": async (check) => {
-    const page = await open(pageOf(trace), { theme: "dark" });
-    for (const view of ["overview", "layers", "ops"]) {
-      await go(page, "#v=" + view, view);
-      const path = join(folder, view + ".pdf");
-      await page.pdf({ path, format: "A4" });
-      const bytes = readFileSync(path);
-      check.true(`${view}: a document`, bytes.subarray(0, 5).toString() ===
-                 "%PDF-" && bytes.length > 8000);
-      await page.emulateMedia({ media: "print" });
-      check.equal(`${view}: controls`, await page.evaluate(() =>
-        [...document.querySelectorAll("nav, .search, .icons, footer, " +
-          ".tools button")].filter((e) => e.getClientRects().length > 0)
-          .length), 0);
-      await page.emulateMedia({ media: "screen" });
-    }
   },
 
   "exports": async (check) => {

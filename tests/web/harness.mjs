@@ -137,6 +137,7 @@ export async function open(file, options = {}) {
     document.addEventListener("securitypolicyviolation", (e) =>
       console.error("policy: " + e.violatedDirective + " " + e.blockedURI));
   });
+  if (options.init) await page.addInitScript(options.init);
   await page.goto("file://" + file + (options.hash ?? ""));
   if (options.script !== false) await ready(page);
   return page;

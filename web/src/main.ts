@@ -38,7 +38,7 @@ async function start(): Promise<void> {
   const first = ids.has(model.manifest.command) ? model.manifest.command
     : views[0]?.id ?? "tables";
   const shell = new Shell(app, views,
-    kViews.filter((view) => !views.includes(view)));
+    kViews.filter((view) => !views.includes(view)), first);
   document.getElementById("static")?.remove();
   document.getElementById("app")!.replaceChildren(shell.root);
 
@@ -74,6 +74,10 @@ async function start(): Promise<void> {
   await read();
   if (app.said === "")
     app.say(`Ready in ${Math.round(performance.now() - begin)} ms`);
+
+  // What a print shows is read when there is nothing else to do.
+  const idle = globalThis.requestIdleCallback ?? ((f) => setTimeout(f, 200));
+  idle(() => void shell.print.read(), { timeout: 1000 });
 
   // For tests; the page itself does not read it.
   Object.defineProperty(globalThis, "__lamina", { value: Object.freeze({

@@ -168,7 +168,7 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     note.evidence.clear();  // tables of `graph kernels`
     document.result.notes.push_back(std::move(note));
   }
-  if (common.format == "html") {
+  if (common.format == "html" || !common.only.empty()) {
     graph::Atlas atlas(*rules.groups, *launches);
     atlas.Add({input.FileName(), input.dump.header.stage,
                input.dump.header.transform},
@@ -179,7 +179,7 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     document.result.Append(std::move(atlas).Tables());
   }
   // The evidence of every kernel is for files.
-  if (common.format == "table") {
+  if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables, [](const Table& table) {
       return table.name() != "candidates";
     });

@@ -117,7 +117,7 @@ Result<int> RunCensus(const Options& options, Common& common) {
     graph::ParseDumpName(options.input, file);
     files.push_back(file);
   }
-  const bool page = common.format == "html";
+  const bool page = common.format == "html" || !common.only.empty();
   LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
   graph::Atlas atlas(*rules.groups, *launches);
   std::vector<fusion::FileCensus> counted;

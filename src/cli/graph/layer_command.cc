@@ -136,7 +136,8 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
                       const std::string& layer, const std::string& stem,
                       const graph::GroupRules& rules,
                       const graph::LaunchTable& launches,
-                      const graph::Atlas::Decorate& decorate) {
+                      const graph::Atlas::Decorate& decorate,
+                      const Given& given) {
   LAMINA_ASSIGN(const auto files, FilesOfPage(options, input));
   graph::Atlas atlas(rules, launches);
   size_t shown = 0;
@@ -168,6 +169,8 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
   page.facts.emplace_back("graph_start", "{\"file\":" + std::to_string(start) +
                                              ",\"layer\":" + JsonQuote(layer) +
                                              "}");
+  if (!given.ReadsStdin())
+    page.commands = {{document.command, given.Words(), {}, {}}};
   const std::string file = stem + ".html";
   LAMINA_ASSIGN(const auto sink, CreateFileSink(file));
   LAMINA_TRY(render::WritePage(page, *sink, 1));
@@ -272,7 +275,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
       const std::string all = beside ? stem + "_layers" : "layers";
       LAMINA_TRY(WriteLayerPage(options, input, layers.NameOf(place),
                                 places.size() > 1 ? all : picture, *rules,
-                                *launches, decorate));
+                                *launches, decorate, common.given));
     }
     if (static_cast<size_t>(pages) == render.size()) continue;
     LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));

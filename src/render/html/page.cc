@@ -225,6 +225,35 @@ void AppendBlocks(const std::vector<Block>& blocks, std::string& json) {
   json += ']';
 }
 
+void AppendTexts(std::string& json, std::string_view key,
+                 const std::vector<std::string>& texts) {
+  AppendJsonQuoted(json, key);
+  json += ":[";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) json += ',';
+    AppendJsonQuoted(json, texts[i]);
+  }
+  json += ']';
+}
+
+void AppendCommands(const std::vector<PageCommand>& commands,
+                    std::string& json) {
+  json += "\"commands\":[";
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const PageCommand& command = commands[i];
+    json += i > 0 ? ",{" : "{";
+    AppendJson(json, "name", command.name);
+    for (const auto& [key, texts] : {std::pair("words", &command.words),
+                                     {"tables", &command.tables},
+                                     {"where", &command.where}}) {
+      json += ',';
+      AppendTexts(json, key, *texts);
+    }
+    json += '}';
+  }
+  json += ']';
+}
+
 std::string Title(const Document& document) {
   std::string title = "lamina " + document.command;
   if (!document.inputs.empty()) {
@@ -302,6 +331,12 @@ std::vector<Block> PageStrings::Blocks() const {
   return blocks;
 }
 
+std::vector<std::string> TableNames(const ResultSet& result) {
+  std::vector<std::string> names;
+  for (const Table& table : result.tables) names.push_back(table.name());
+  return names;
+}
+
 bool HasPage() { return !Template().empty(); }
 
 Status WritePage(Page& page, ByteSink& sink, int threads) {
@@ -314,12 +349,11 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
   AppendJson(json, "version", Version());
   json += ',';
   AppendJson(json, "command", document.command);
-  json += ",\"inputs\":[";
-  for (size_t i = 0; i < document.inputs.size(); ++i) {
-    if (i > 0) json += ',';
-    AppendJsonQuoted(json, document.inputs[i]);
-  }
-  json += "],";
+  json += ',';
+  AppendTexts(json, "inputs", document.inputs);
+  json += ',';
+  AppendCommands(page.commands, json);
+  json += ',';
   for (const auto& [key, value] : page.facts)
     json += JsonQuote(key) + ":" + value + ",";
   AppendNotes(document.result, json);

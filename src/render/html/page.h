@@ -29,11 +29,23 @@ class PageStrings {
   StringPool pool_;
 };
 
+// A command that gives rows of the page again.
+struct PageCommand {
+  std::string name;                 // "report"
+  std::vector<std::string> words;   // behind "lamina"
+  std::vector<std::string> tables;  // that it writes
+  std::vector<std::string> where;   // fields that its --where knows
+};
+
+// The names of the tables of a document.
+std::vector<std::string> TableNames(const ResultSet& result);
+
 struct Page {
   explicit Page(const Document& shown) : document(shown) {}
 
   const Document& document;
   PageStrings strings;
+  std::vector<PageCommand> commands;
   // Raw JSON values for the manifest, by key.
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<Block> blocks;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "lamina/result.h"
@@ -19,6 +20,9 @@ struct WriteOptions {
   bool color = false;        // ANSI styles
   size_t top = 0;  // rows per table on a terminal; 0: the writer's choice
   int threads = 1;
+  // The command line that makes the document again, behind "lamina"; empty:
+  // not known.
+  std::vector<std::string> words;
 };
 
 struct WriterInfo {

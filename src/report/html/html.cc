@@ -11,6 +11,12 @@ namespace {
 Status Write(const Document& document, const WriteOptions& options) {
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   render::Page page(document);
+  if (!options.words.empty()) {
+    page.commands = {{document.command,
+                      options.words,
+                      render::TableNames(document.result),
+                      {}}};
+  }
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));
   return sink->Close();
 }

@@ -102,11 +102,20 @@ interface TraceFacts {
   short_kernel_ns: number;
 }
 
+// A command that gives rows of the page again.
+export interface PageCommand {
+  name: string;
+  words: string[];    // behind "lamina"
+  tables: string[];   // that it writes
+  where: string[];    // fields of its --where
+}
+
 interface Manifest {
   schema: number;
   version: string;
   command: string;
   inputs: string[];
+  commands: PageCommand[];  // none: not known, or the input was a pipe
   notes: Note[];
   tables: TableInfo[];
   blocks: BlockInfo[];
@@ -231,6 +240,7 @@ export class Model {
   private readonly tables = new Map<string, Table>();
   private readonly raw = new Map<string, Map<string, Column>>();
   private readonly pending = new Map<string, Promise<void>>();
+  private readonly done = new Set<string>();
   private offsets = new Float64Array(1);
   private bytes: Uint8Array = new Uint8Array(0);
   private readonly texts: (string | undefined)[] = [];
@@ -257,7 +267,8 @@ export class Model {
         `the data have version ${String(manifest.schema).slice(0, 20)}, ` +
         `this page reads version ${kSchema}`);
     }
-    for (const list of [manifest.notes, manifest.tables, manifest.blocks])
+    for (const list of [manifest.notes, manifest.tables, manifest.blocks,
+                        manifest.commands])
       if (!Array.isArray(list)) throw new DamagedFile("a list is missing");
     const model = new Model(manifest);
     await model.loadStrings();
@@ -321,6 +332,9 @@ export class Model {
     return this.tables.get(name) ?? null;
   }
 
+  // Whether what is named as in require() was decoded, or is not in the file.
+  has(name: string): boolean { return this.done.has(name); }
+
   // Decodes what is named: tables, "device", "host", "#block" for the columns
   // of another block. Unknown names are fine.
   async require(names: Iterable<string>): Promise<void> {
@@ -332,6 +346,7 @@ export class Model {
           : name === "host" ? this.loadHost()
           : name.startsWith("#") ? this.loadRaw(name) : this.loadTable(name);
         this.pending.set(name, wait);
+        wait.then(() => this.done.add(name), () => {});
       }
       waits.push(wait);
     }

@@ -3,11 +3,15 @@
 // Canvases that are sharp on any screen.
 
 import { h } from "../ui/dom";
+import { paper } from "../ui/paper";
+
+const kPaperRatio = 3;
 
 // A context in CSS pixels for a canvas that has its place in the page.
 export function prepare(canvas: HTMLCanvasElement, width: number,
                         height: number): CanvasRenderingContext2D {
-  const ratio = Math.min(devicePixelRatio || 1, 3);
+  const ratio = paper.on ? kPaperRatio
+    : Math.min(devicePixelRatio || 1, 3);
   const w = Math.max(1, Math.round(width * ratio));
   const hgt = Math.max(1, Math.round(height * ratio));
   if (canvas.width !== w) canvas.width = w;

@@ -18,6 +18,10 @@ const kNames: Record<Chip["kind"], string> = {
   frame: "called from", t: "time", dur: "length", uid: "event",
 };
 
+export function chipName(chip: Chip): string {
+  return (chip.not ? "not " : "") + kNames[chip.kind];
+}
+
 // A value as a person knows it.
 export function chipText(app: App, chip: Chip, value: string): string {
   const { model } = app;
@@ -58,6 +62,25 @@ function rowText(app: App, value: string): string {
   return `${name} ${row + 1}: ${clean(texts.slice(0, 2).join(" "), 60)}`;
 }
 
+// What chips and their texts read.
+export const kChipTables = ["device", "kernels", "op_efficiency", "modules",
+  "layers", "passes", "steps", "variant_kernels", "#frames", "diff_ops",
+  "diff_kernels", "diff_by", "diff_causes", "collectives", "rank_steps"];
+
+const kMostTexts = 4;
+function valueTexts(app: App, chip: Chip): string[] {
+  const texts = chip.values.slice(0, kMostTexts)
+    .map((value) => chipText(app, chip, value));
+  if (chip.values.length > kMostTexts)
+    texts.push(`${chip.values.length - kMostTexts} more`);
+  return texts;
+}
+
+// A chip as a line of text: "not family gemm, norm".
+export function filterText(app: App, chip: Chip): string {
+  return `${chipName(chip)} ${valueTexts(app, chip).join(", ")}`;
+}
+
 export function drawChips(app: App): HTMLElement {
   const { chips } = app.state;
   const row = h("div", { class: "chips", role: "group",
@@ -65,10 +88,8 @@ export function drawChips(app: App): HTMLElement {
   for (const chip of chips) {
     const others = chips.filter((c) => c !== chip);
     const flipped = { ...chip, not: !chip.not };
-    const texts = chip.values.slice(0, 4)
-      .map((value) => chipText(app, chip, value));
-    if (chip.values.length > 4) texts.push(`${chip.values.length - 4} more`);
-    const words = (chip.not ? "not " : "") + kNames[chip.kind];
+    const texts = valueTexts(app, chip);
+    const words = chipName(chip);
     row.append(h("span", { class: "chip" + (chip.not ? " not" : "") },
       app.button(words, () => app.go({ chips: [...others, flipped] }),
                  { title: chip.not ? "Keep only these" : "Leave these out",

@@ -8,6 +8,7 @@ import type { App } from "./app";
 import { showEvent } from "./events";
 import { h } from "./dom";
 import { cell, clean, heading, shapes, tableCsv } from "./format";
+import { paper } from "./paper";
 import { drawTable, type Col } from "./table";
 
 const kShapes = /^(input_dims|input_types|types)$/;
@@ -37,7 +38,9 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
   for (const [c, column] of table.info.columns.entries()) {
     const own = options.cells?.[column.name];
     if (options.leaveOut?.includes(column.name)) continue;
-    if (column.shown === "hidden" && !options.all && !own) continue;
+    // Paper has room for the columns that a reader needs first.
+    const all = options.all && !paper.on;
+    if (column.shown === "hidden" && !all && !own) continue;
     const numeric = column.type !== "text" && column.type !== "bool" &&
       !column.text;
     // uid_a is an event of trace A.

@@ -4,21 +4,20 @@
 // the selected event, and the line at the foot.
 
 import { type App, type View } from "./app";
-import { drawChips } from "./chips";
+import { drawChips, kChipTables } from "./chips";
+import { copyCommand } from "./command";
 import { copyText, h } from "./dom";
 import { clean } from "./format";
 import { helpDialog, onKey } from "./keys";
 import { drawPanel, panelNeeds } from "./panel";
+import { PrintForm } from "./print";
 import { SearchBox } from "./search";
 
-// What chips and their texts read.
-const kChipTables = ["device", "kernels", "op_efficiency", "modules", "layers",
-  "passes", "steps", "variant_kernels", "#frames", "diff_ops", "diff_kernels", "diff_by", "diff_causes",
-  "collectives", "rank_steps"];
 const kEssential = ["kernels", "trace_health"];
 
 export class Shell {
   readonly root: HTMLElement;
+  readonly print: PrintForm;
   readonly frames: number[] = [];  // ms of each drawing
   private readonly tabs = new Map<string, HTMLAnchorElement>();
   private readonly chips = h("div", { id: "chips" });
@@ -31,13 +30,15 @@ export class Shell {
   private readonly system = matchMedia("(prefers-color-scheme: dark)");
   private turn = 0;
   private shown = "";
+  private onPaper = false;
 
   constructor(private readonly app: App, private readonly views: View[],
-              readonly missing: View[]) {
+              readonly missing: View[], first: string) {
     app.show = (text) => { this.foot.textContent = text; };
     app.missing = missing.map((view) => ({ title: view.title,
       reason: view.missing(app.model) ?? "" }));
     this.search = new SearchBox(app);
+    this.print = new PrintForm(app, views, first);
     const help = helpDialog();
     const openHelp = () => { if (!help.open) help.showModal(); };
     this.root = h("div", {},
@@ -57,10 +58,13 @@ export class Shell {
             app.say(done ? "Address copied: it opens this picture for anyone " +
               "who has the file" : "The browser did not allow to copy")),
             { "data-k": "link", title: "Copy the address of what is shown" }),
+          app.button("Command", () => void copyCommand(app),
+            { "data-k": "command", title: "Copy a lamina command that gives " +
+              "the rows that are shown" }),
           app.button("?", openHelp, { "aria-label": "Keys", "data-k": "help" }))),
       h("h1", { class: "offscreen" },
         `lamina ${app.model.manifest.command}: ${clean(app.model.title, 200)}`),
-      this.chips, this.main, this.panel, this.foot, help);
+      this.chips, this.main, this.panel, this.foot, help, this.print.root);
     addEventListener("keydown", (event) => onKey(app, this, event, openHelp));
     this.system.addEventListener("change", () => void this.render());
     let width = innerWidth;
@@ -69,9 +73,10 @@ export class Shell {
       width = innerWidth;
       void this.render();
     });
-    const print = () => this.setTheme(true);
-    addEventListener("beforeprint", print);
-    addEventListener("afterprint", () => void this.render());
+    const print = (on: boolean) => on ? this.beginPrint() : this.endPrint();
+    addEventListener("beforeprint", () => print(true));
+    addEventListener("afterprint", () => print(false));
+    matchMedia("print").addEventListener("change", (e) => print(e.matches));
   }
 
   get viewIds(): string[] { return this.views.map((view) => view.id); }
@@ -92,7 +97,7 @@ export class Shell {
     await app.model.require(needs);
     if (turn !== this.turn) return;
     const begin = performance.now();
-    this.setTheme(false);
+    this.setTheme();
     app.selection = app.filter.select(app.state.chips);
     if (view.prepare) {
       this.main.classList.add("busy");
@@ -171,10 +176,24 @@ export class Shell {
     this.app.go({ view: next });
   }
 
-  private setTheme(forPrint: boolean): void {
+  // Paper is light. Media queries may tell of a change of theme or width
+  // meanwhile.
+  private setTheme(): void {
     const theme = this.app.state.theme || (this.system.matches ? "dark" : "");
     document.documentElement.dataset.theme =
-      !forPrint && theme === "dark" ? "dark" : "light";
+      !this.onPaper && theme === "dark" ? "dark" : "light";
+  }
+  private beginPrint(): void {
+    if (this.onPaper) return;
+    this.onPaper = true;
+    this.setTheme();
+    this.print.fill();
+  }
+  private endPrint(): void {
+    if (!this.onPaper) return;
+    this.onPaper = false;
+    this.print.empty();
+    void this.render();
   }
   switchTheme(): void {
     const dark = document.documentElement.dataset.theme === "dark";

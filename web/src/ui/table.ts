@@ -6,6 +6,7 @@
 import type { App } from "./app";
 import { copyText, download, h } from "./dom";
 import { markdown, textCsv } from "./format";
+import { paper } from "./paper";
 
 export interface Col<Row> {
   key: string;       // in the address: letters
@@ -99,7 +100,7 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     const cells = h("tr", {}, ...columns.map((column) =>
       h("td", { class: column.numeric ? "num" : column.wide ? "wide" : "" },
         column.cell ? column.cell(row) : cellText(column, row))));
-    const detail = options.detail?.(row);
+    const detail = paper.on ? null : options.detail?.(row);
     return detail ? [cells, h("tr", { class: "detail" },
       h("td", { colspan: columns.length }, h("div", {}, detail)))] : [cells];
   };
@@ -112,8 +113,9 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
   const box = h("div", { class: "tablebox", role: "region", tabindex: "0",
                          "aria-label": options.caption,
                          "data-k": id + ".box" }, table);
-  if (rows.length <= kPlainRows) {
-    body.append(...rows.flatMap(line));
+  const cut = paper.on && rows.length > kPlainRows;
+  if (rows.length <= kPlainRows || cut) {
+    body.append(...rows.slice(0, kPlainRows).flatMap(line));
   } else {
     const open: number[] = [];
     for (let i = 0; options.detail && i < rows.length; ++i)
@@ -121,7 +123,8 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     scrollRows(box, body, rows, line, options.tall ? 46 : 29, open,
                columns.length);
   }
-  return h("section", { class: "table" }, toolbar(app, options, rows),
+  return h("section", { class: "table" }, toolbar(app, options, rows), cut
+    ? h("p", { class: "muted" }, `The first ${kPlainRows} of them.`) : null,
     rows.length > 0 ? box
       : h("p", { class: "empty" }, options.empty ?? "No rows match."));
 }

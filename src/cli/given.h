@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the command line said, in words that give the same result again: a page
+// offers the command for what it shows.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamina::cli {
+
+class Given {
+ public:
+  Given() = default;
+  // `app` has parsed the command line. Options that only say how or where
+  // something is written, or how it is computed, are left out.
+  explicit Given(const CLI::App& app);
+
+  // The words behind "lamina", to give to a shell: the command, inputs and
+  // options.
+  std::vector<std::string> Words() const;
+  // Those of another command on the same inputs that knows these options too.
+  std::vector<std::string> WordsFor(
+      std::string_view command,
+      std::span<const std::string_view> options) const;
+  // No second run can read what came through a pipe.
+  bool ReadsStdin() const;
+
+ private:
+  struct Option {
+    std::string name;                 // "--device"
+    std::vector<std::string> values;  // none: a flag
+  };
+  static void Append(const Option& option, std::vector<std::string>& words);
+
+  std::vector<std::string> command_;  // "graph", "census"
+  std::vector<std::string> inputs_;
+  std::vector<Option> options_;
+};
+
+}  // namespace lamina::cli
