@@ -14,7 +14,7 @@ import { drawLegend } from "../ui/chips";
 import { kGroups } from "../ui/colors";
 import { h } from "../ui/dom";
 import { clean, count, time } from "../ui/format";
-import { kindSection, layerSection, type Section } from "../ui/layerpairs";
+import { kindSection, layerSection, type Section } from "../draw/layerpairs";
 import { drawRows } from "../ui/rows";
 
 let sections: Section[] = [];

@@ -2,13 +2,13 @@
 //
 // The table of two layers beside each other, one row per place.
 
-import { sumOf, type PairLine, type Part } from "../draw/pair";
-import type { App } from "./app";
-import { swatch } from "./chips";
-import { deltaCell, deltaText } from "./compare";
-import { h } from "./dom";
-import { clean, kernelName, time } from "./format";
-import { drawTable } from "./table";
+import { sumOf, type PairLine, type Part } from "./pair";
+import type { App } from "../ui/app";
+import { swatch } from "../ui/chips";
+import { deltaCell, deltaText } from "../ui/compare";
+import { h } from "../ui/dom";
+import { clean, kernelName, time } from "../ui/format";
+import { drawTable } from "../ui/table";
 
 function delta(line: PairLine): number {
   return (line.b?.ns ?? 0) - (line.a?.ns ?? 0);

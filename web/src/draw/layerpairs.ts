@@ -6,14 +6,14 @@
 import { kindsOf, layersOf, partnerOf, placesOf, type Kind } from
   "../data/kinds";
 import type { Table } from "../data/model";
-import { drawPair, sumOf, type PairLine, type Part } from "../draw/pair";
-import { svgFile } from "../draw/svgfile";
-import type { App } from "./app";
-import { rowEvents } from "./compare";
-import { h } from "./dom";
-import { nameIds, showEvent } from "./events";
-import { clean, count, time } from "./format";
-import { pairTable } from "./pair";
+import { drawPair, sumOf, type PairLine, type Part } from "./pair";
+import { svgFile } from "./svgfile";
+import type { App } from "../ui/app";
+import { rowEvents } from "../ui/compare";
+import { h } from "../ui/dom";
+import { nameIds, showEvent } from "../ui/events";
+import { clean, count, time } from "../ui/format";
+import { pairTable } from "./pairtable";
 
 // A drawing is made when its box has a width.
 export interface Section {
