@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Replaces paths and the names of hosts and users in texts by tokens:
+//
+//   /home/alice/x/model.py(12): forward
+//     -> path-5bd0e5a1/file-07c1d2f4.py(12): forward
+//   alice@gpu-17.acme.com -> user-81aa30c2@host-2f60cc1e
+//
+// A name is often plain text in one place ("run of alice") and known by its
+// form in another ("/home/alice/x"), so all texts are learned before the first
+// is changed. Equal names have equal tokens. A token is a hash with a key that
+// is not in the page: without it nobody can try names until the token fits.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/string_pool.h"
+#include "render/redact/names.h"
+#include "render/redact/siphash.h"
+
+namespace lamina::render {
+
+// What is known of the origin of some texts beside them.
+struct Secrets {
+  std::vector<std::string> hosts;
+  std::vector<std::string> users;
+  // All zero: made from the texts.
+  HashKey key{};
+};
+
+class Redactor {
+ public:
+  explicit Redactor(const Secrets& secrets);
+
+  void Learn(std::string_view text);
+  // Names of input files are replaced wherever they stand.
+  void LearnFile(const std::string& path);
+  // After the last text.
+  void Ready();
+
+  std::string Apply(std::string_view text);
+  std::string ApplyFile(const std::string& path);
+
+  // What was replaced: how many different ones of each.
+  struct Counts {
+    size_t paths = 0, hosts = 0, users = 0;
+    // Names of hosts and users that are also common words, and so stay where
+    // they are no part of a path.
+    size_t common = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct Name {
+    std::string text;  // in lower case, begins with a word
+    std::string token;
+  };
+
+  void Add(NameKind kind, std::string_view name);
+  void AddName(std::string_view name, std::string token);
+  std::string Token(std::string_view kind, std::string_view text) const;
+  std::string HostToken(std::string_view host) const;
+  // "path-1/file-2.py" for "/home/a/x.py".
+  std::string PathToken(std::string_view canonical);
+  void LearnPath(std::string_view canonical, bool certain);
+  const Name* NameAt(std::string_view text, size_t pos) const;
+  // Bytes of a name whose end was cut off with the text ("run of ali...").
+  size_t CutNameAt(std::string_view text, size_t pos) const;
+  // Appends the token of the name at `pos`, else the word or byte there; the
+  // place behind it.
+  size_t AppendNameOrWord(std::string_view text, size_t pos,
+                          std::string& out) const;
+  // Appends what stands for the URL or path at `pos`; the place behind it, or
+  // `pos` when there is none.
+  size_t ReplaceUrl(std::string_view text, size_t pos, std::string& out);
+  size_t ReplacePath(std::string_view text, size_t pos, std::string& out);
+
+  HashKey key_;
+  KeyMaker key_maker_;
+  TextMap<NameKind> found_;  // hosts and users
+  std::vector<std::string> files_;
+  absl::flat_hash_set<std::string> roots_;  // of paths: "/acme"
+  TextMap<std::vector<Name>> names_;  // by their first word, longest first
+  absl::flat_hash_set<std::string> paths_;  // that were replaced
+  size_t longest_ = 0;                      // name
+  size_t common_ = 0;
+};
+
+}  // namespace lamina::render
