@@ -196,6 +196,8 @@ void SeeWord(string_view text, size_t i, const NameSeen& seen) {
 }
 
 void SeeAddress6(string_view text, size_t i, const NameSeen& seen) {
+  constexpr size_t kLongest = 45;
+  text = text.substr(0, i + kLongest + 1);
   const size_t end = RunEnd(text, i, [](char c) {
     return IsDigit(c) || c == ':' || (Lower(c) >= 'a' && Lower(c) <= 'f');
   });

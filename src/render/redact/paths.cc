@@ -54,10 +54,27 @@ bool EndsPath(char c) {
          string_view("\"`<>|*?").find(c) != string_view::npos;
 }
 
+// Whether a path may begin here: not inside a word, a scope or another path.
+bool MayBegin(string_view text, size_t pos) {
+  if (pos == 0) return true;
+  const char before = text[pos - 1];
+  const char earlier = pos > 1 ? text[pos - 2] : ' ';
+  // "\n" and "\t" in raw JSON.
+  if (earlier == '\\' && (before == 'n' || before == 't')) return true;
+  // -I/home/a/include
+  if (IsLetter(before) && earlier == '-')
+    return pos == 2 || !IsWordByte(text[pos - 3]);
+  return !IsWordByte(before) &&
+         string_view("_-.)]}/\\~*%$#").find(before) == string_view::npos;
+}
+
 // Whether a path goes on behind the byte at `i`, which few paths hold: the word
 // behind it, or behind a blank one of the next three, has a separator behind a
 // name, or an extension.
 bool GoesOn(string_view text, size_t i, int words = 3) {
+  // No name is longer; texts may be, and are read here again and again.
+  constexpr size_t kLongestName = 256;
+  text = text.substr(0, i + words * kLongestName);
   size_t end = i + 1;
   while (end < text.size() && text[end] != ' ' && !EndsPath(text[end])) ++end;
   const string_view word = text.substr(i + 1, end - i - 1);
@@ -81,6 +98,8 @@ size_t PathEnd(string_view text, size_t begin) {
   for (int open = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (IsSeparator(c)) {
+      // "a=/b", where another one begins, so that none is read twice.
+      if (i > begin && i > name && MayBegin(text, i)) break;
       name = i + 1;
     } else if (c == ')' && open > 0) {
       --open;
@@ -108,20 +127,6 @@ std::string Canonical(string_view path) {
   if (out.size() > 1 && out.back() == '/') out.pop_back();
   while (out.starts_with("./")) out.erase(0, 2);
   return out;
-}
-
-// Whether a path may begin here: not inside a word, a scope or another path.
-bool MayBegin(string_view text, size_t pos) {
-  if (pos == 0) return true;
-  const char before = text[pos - 1];
-  const char earlier = pos > 1 ? text[pos - 2] : ' ';
-  // "\n" and "\t" in raw JSON.
-  if (earlier == '\\' && (before == 'n' || before == 't')) return true;
-  // -I/home/a/include
-  if (IsLetter(before) && earlier == '-')
-    return pos == 2 || !IsWordByte(text[pos - 3]);
-  return !IsWordByte(before) &&
-         string_view("_-.)]}/\\~*%$#").find(before) == string_view::npos;
 }
 
 std::vector<string_view> NamesOf(string_view canonical) {
@@ -244,7 +249,9 @@ size_t PublicPart(string_view canonical) {
   for (const string_view name : NamesOf(canonical)) {
     const auto end =
         static_cast<size_t>(name.data() + name.size() - canonical.data());
-    const string_view folder = canonical.substr(0, end);
+    // Long ones are none, and there may be many.
+    const string_view folder =
+        end < 40 ? canonical.substr(0, end) : string_view();
     is_public |= IsOneOf(kPublicFolders, folder) ||
                  IsOneOf(kPublicFolders, WithoutVersion(folder));
     if (IsHomes(name)) is_public = false;

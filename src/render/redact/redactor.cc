@@ -30,6 +30,8 @@ bool BeginsWord(string_view text, size_t pos) {
 
 // The size of "https://" at `pos`; 0 when no scheme stands there.
 size_t SchemeAt(string_view text, size_t pos) {
+  constexpr size_t kLongestScheme = 16;
+  text = text.substr(0, pos + kLongestScheme + 3);
   size_t i = pos;
   while (i < text.size() && (IsWordByte(text[i]) || text[i] == '+' ||
                              text[i] == '.' || text[i] == '-'))

@@ -83,6 +83,7 @@ TEST(RedactorTest, ReplacesPaths) {
       {"LD_LIBRARY_PATH=/home/alice/lib:/data/lib/x",
        "LD_LIBRARY_PATH=path-#:path-#"},
       {"-I/home/alice/include -O2", "-Ipath-# -O2"},
+      {"/model/x=/data/secret", "/model/x=path-#"},
       {"[\"/home/alice/x.bin\", 3]", "[\"path-#/file-#.bin\", 3]"},
       {"[\\\"/home/alice/x\\\"]", "[\\\"path-#\\\"]"},
       {"\\/home\\/alice\\/x.py", "path-#/file-#.py"},
@@ -252,6 +253,17 @@ TEST(RedactorTest, SurvivesAnyText) {
       state = state * 1664525 + 1013904223;
       text += bytes[(state >> 16) % bytes.size()];
     }
+    Learned redacted({text});
+    redacted(text);
+  }
+}
+
+TEST(RedactorTest, TakesLongTextsOnce) {
+  // With a factor of the length more these would take minutes.
+  for (const char* const part :
+       {"/x=", "a.", "a:", "/x(b/", "/home/x ", "a@", "\\\\a", "~a/", "://"}) {
+    std::string text;
+    while (text.size() < 300000) text += part;
     Learned redacted({text});
     redacted(text);
   }
