@@ -36,6 +36,19 @@ void Common::AddTo(CLI::App& app) {
                  "ones");
   app.add_flag("--timing", timing,
                "Print the time of each stage and the peak memory to stderr");
+  AddRedactTo(app);
+  app.parse_complete_callback([this] {
+    if (!redact || format == "html") return;
+    throw CLI::ValidationError(
+        "--redact", "only pages are redacted, and this output is " + format +
+                        "; add --format html");
+  });
+}
+
+void Common::AddRedactTo(CLI::App& app) {
+  app.add_flag("--redact", redact,
+               "Replace paths and names of hosts, users and input files "
+               "in a page by tokens");
 }
 
 void Common::AddCapturesTo(CLI::App& app) {
@@ -55,7 +68,14 @@ engine::OpenOptions Common::Open() {
   options.times = &times;
   options.progress = MakeProgress("reading");
   options.captures = captures;
+  options.origins = OriginsToLearn();
   return options;
+}
+
+std::unique_ptr<render::Secrets> Common::SecretsOf(
+    const std::vector<std::string>& inputs) const {
+  return redact ? std::make_unique<render::Secrets>(origins.SecretsOf(inputs))
+                : nullptr;
 }
 
 int OutputWidth() {
@@ -87,6 +107,8 @@ Status Write(Document& document, const Common& common) {
   options.top = common.top;
   options.threads = common.ThreadCount();
   if (!common.given.ReadsStdin()) options.words = common.given.Words();
+  const auto secrets = common.SecretsOf(document.inputs);
+  options.redact = secrets.get();
   return writer->write(document, options);
 }
 

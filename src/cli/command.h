@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/timer.h"
 #include "cli/given.h"
+#include "engine/origins.h"
 #include "engine/session.h"
 #include "lamina/result.h"
 
@@ -36,18 +37,27 @@ struct Common {
   size_t top = 0;
   std::vector<std::string> only;
   std::vector<std::string> captures;
+  bool redact = false;
 
   StageTimes times;
-  Given given;  // set before the command runs
+  Given given;              // set before the command runs
+  engine::Origins origins;  // of opened traces, to redact a page
 
   // Adds the options to a command.
   void AddTo(CLI::App& app);
   // --capture, of commands that read replayed graphs.
   void AddCapturesTo(CLI::App& app);
+  // --redact; AddTo() adds it, too, and refuses it without --format html.
+  void AddRedactTo(CLI::App& app);
   int ThreadCount() const;
   // Whether the document is written with all its tables and rows.
   bool Complete() const { return top == 0 && only.empty(); }
   engine::OpenOptions Open();
+  // Where traces that are opened say what a redacted page must not show.
+  engine::Origins* OriginsToLearn() { return redact ? &origins : nullptr; }
+  // What a page of these inputs must not show; null: it may show all.
+  std::unique_ptr<render::Secrets> SecretsOf(
+      const std::vector<std::string>& inputs) const;
 };
 
 // A command registers its options on `app` and returns what runs it.

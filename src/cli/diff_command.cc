@@ -126,6 +126,8 @@ Status WriteComparison(Document document,
   page.threads = common.ThreadCount();
   page.words = common.given.Words();
   page.max_bytes = static_cast<uint64_t>(options.html_max_mb * 1e6);
+  const auto secrets = common.SecretsOf(document.inputs);
+  page.redact = secrets.get();
   return engine::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
                                std::move(document), page);
 }

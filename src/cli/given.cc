@@ -12,7 +12,7 @@ constexpr std::string_view kNoMatter[] = {
     "--timing",   "--html-max-mb",     "--roofline", "--pictures",
     "--perfetto", "--html-max-events", "--engine",   "--partials",
     "--shard",    "--fail-above",      "--measure",  "--render",
-    "--help",     "--verbose",
+    "--help",     "--verbose",         "--redact",
 };
 
 }  // namespace

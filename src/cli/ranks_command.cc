@@ -52,7 +52,12 @@ Result<Share> ParseShare(const std::string& text) {
   return Share{static_cast<size_t>(*number - 1), static_cast<size_t>(*count)};
 }
 
-Status CheckOptions(const Options& options) {
+Status CheckOptions(const Options& options, const Common& common) {
+  if (common.redact && options.engine != "local") {
+    return Fail(UsageError(
+        "--redact must read all traces in the process that writes the page",
+        "use --engine local"));
+  }
   const bool files = options.engine == "files";
   if (files && options.partials.empty()) {
     return Fail(UsageError("--engine files needs --partials DIR",
@@ -148,10 +153,11 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
     });
   }
   if (settings.load.others) {
-    LAMINA_TRY(
-        dist::WriteRanksPage(job, *settings.load.catalog, std::move(document),
-                             {common.output, common.ThreadCount(),
-                              options.html_max_bytes(), common.given.Words()}));
+    const auto secrets = common.SecretsOf(files);
+    LAMINA_TRY(dist::WriteRanksPage(
+        job, *settings.load.catalog, std::move(document),
+        {common.output, common.ThreadCount(), options.html_max_bytes(),
+         common.given.Words(), secrets.get()}));
   } else {
     LAMINA_TRY(Write(document, common));
   }
@@ -164,10 +170,11 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
 }
 
 Result<int> RunRanks(const Options& options, Common& common) {
-  LAMINA_TRY(CheckOptions(options));
+  LAMINA_TRY(CheckOptions(options, common));
   dist::JobOptions settings;
   settings.load.threads = common.ThreadCount();
   settings.load.rules_dir = common.rules_dir;
+  settings.load.origins = common.OriginsToLearn();
   LAMINA_ASSIGN(settings.load.catalog,
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
   settings.raw_clocks = options.raw_clocks;

@@ -55,6 +55,8 @@ Status WriteReportPage(engine::Session& session, Document document,
   page.python_stacks = report.python_stacks || report.recompute;
   page.settings = engine::SettingsOf(report);
   if (!common.given.ReadsStdin()) page.commands = PageCommands(page, common);
+  const auto secrets = common.SecretsOf(document.inputs);
+  page.redact = secrets.get();
   return engine::WritePage(session, std::move(document), page);
 }
 

@@ -15,6 +15,7 @@ Result<std::vector<RankSummary>> Load(const std::string& path,
   open.threads = options.threads;
   open.rules_dir = options.rules_dir;
   open.catalog = options.catalog;
+  open.origins = options.origins;
   LAMINA_ASSIGN(const auto session, engine::Session::Open(path, open));
   analysis::Settings settings;
   settings.threads = options.threads;

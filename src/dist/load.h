@@ -13,6 +13,10 @@
 #include "dist/summarize.h"
 #include "rules/catalog.h"
 
+namespace lamina::engine {
+class Origins;
+}
+
 namespace lamina::dist {
 
 struct LoadOptions {
@@ -21,6 +25,7 @@ struct LoadOptions {
   std::shared_ptr<const rules::Catalog> catalog;
   // For a page: how many device events of a rank that are no collective.
   std::optional<uint64_t> others;
+  engine::Origins* origins = nullptr;
   // Sees every rank of every trace before the trace is closed; called from any
   // thread.
   std::function<void(const analysis::Context& context, const Lanes& lanes,

@@ -242,6 +242,7 @@ Status WriteRanksPage(const Job& job, const rules::Catalog& catalog,
   std::vector<std::string> own = render::TableNames(document.result);
   document.result.tables.push_back(columns.TakeKernels());
   render::Page page(document);
+  page.redact = options.redact;
   page.facts.emplace_back("families", engine::FamiliesJson(catalog));
   if (!options.words.empty())
     page.commands = {{document.command, options.words, std::move(own), {}}};

@@ -16,6 +16,10 @@
 #include "lamina/result.h"
 #include "rules/catalog.h"
 
+namespace lamina::render {
+struct Secrets;
+}
+
 namespace lamina::dist {
 
 // More others of one rank are not looked at; 8 ranks stay below 1 MB.
@@ -33,6 +37,7 @@ struct PageOptions {
   int threads = 1;
   uint64_t max_bytes = uint64_t{25} << 20;
   std::vector<std::string> words;  // of the command line; empty: not known
+  const render::Secrets* redact = nullptr;  // what the page must not show
 };
 
 // The page of a job that was run with LoadOptions::others; `document` holds

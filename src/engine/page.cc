@@ -199,6 +199,7 @@ Status WritePage(Session& session, Document document,
   }
   render::Page page(document);
   page.commands = std::move(commands);
+  page.redact = options.redact;
   LAMINA_ASSIGN(std::string device,
                 DeviceJson(session, document.result.Find("op_efficiency")));
   page.facts.emplace_back("device", std::move(device));

@@ -10,6 +10,10 @@
 #include "engine/session.h"
 #include "render/html/page.h"
 
+namespace lamina::render {
+struct Secrets;
+}
+
 namespace lamina::engine {
 
 struct PageOptions {
@@ -17,6 +21,7 @@ struct PageOptions {
   int threads = 1;
   // Detail is left out of a page that would be larger, in a fixed order.
   uint64_t max_bytes = uint64_t{25} << 20;
+  const render::Secrets* redact = nullptr;  // what the page must not show
   // Above this a page holds sums, and only some device events as they are.
   size_t max_events = 2'000'000;
   tree::LinkMode link = tree::LinkMode::kAuto;

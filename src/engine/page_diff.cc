@@ -107,6 +107,7 @@ Status WriteDiffPage(const Context& a, const Context& b,
   document.result.notes.push_back(AlignmentNote(alignment, of[1].shift_ns));
 
   render::Page page(document);
+  page.redact = options.redact;
   HostEvents host;
   DiffEvents device(members);
   std::string list = "[";

@@ -11,6 +11,10 @@
 #include "analysis/diff/diff.h"
 #include "base/status.h"
 
+namespace lamina::render {
+struct Secrets;
+}
+
 namespace lamina::engine {
 
 struct DiffPageOptions {
@@ -19,6 +23,7 @@ struct DiffPageOptions {
   // Detail is left out of a page that would be larger, in a fixed order.
   uint64_t max_bytes = uint64_t{25} << 20;
   std::vector<std::string> words;  // of the command line; empty: not known
+  const render::Secrets* redact = nullptr;  // what the page must not show
 };
 
 // `members` are those of the comparison whose tables `document` holds.

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "engine/captures.h"
 #include "engine/module_markers.h"
+#include "engine/origins.h"
 #include "ingest/ingest.h"
 
 namespace lamina::engine {
@@ -62,6 +63,7 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   if (!*trace) return Fail(std::move(*trace).error());
   session->trace_ = *std::move(*trace);
   AddMarkedModules(session->trace_, **markers);
+  if (options.origins != nullptr) options.origins->Add(path, session->trace_);
   if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
   return session;
 }

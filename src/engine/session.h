@@ -23,6 +23,8 @@
 
 namespace lamina::engine {
 
+class Origins;
+
 struct OpenOptions {
   int threads = 1;
   std::string rules_dir;  // overlay of data/, may be empty
@@ -37,6 +39,8 @@ struct OpenOptions {
   // those of modules.
   std::vector<std::string> captures;
   bool captured_frames = false;
+  // Learns where each trace that is opened was made.
+  Origins* origins = nullptr;
 };
 
 class Session {

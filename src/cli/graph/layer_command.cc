@@ -137,7 +137,7 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
                       const graph::GroupRules& rules,
                       const graph::LaunchTable& launches,
                       const graph::Atlas::Decorate& decorate,
-                      const Given& given) {
+                      const Common& common) {
   LAMINA_ASSIGN(const auto files, FilesOfPage(options, input));
   graph::Atlas atlas(rules, launches);
   size_t shown = 0;
@@ -166,11 +166,13 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
   document.inputs = {input.FileName()};
   document.result = std::move(atlas).Tables();
   render::Page page(document);
+  const auto secrets = common.SecretsOf({options.path, options.trace});
+  page.redact = secrets.get();
   page.facts.emplace_back("graph_start", "{\"file\":" + std::to_string(start) +
                                              ",\"layer\":" + JsonQuote(layer) +
                                              "}");
-  if (!given.ReadsStdin())
-    page.commands = {{document.command, given.Words(), {}, {}}};
+  if (!common.given.ReadsStdin())
+    page.commands = {{document.command, common.given.Words(), {}, {}}};
   const std::string file = stem + ".html";
   LAMINA_ASSIGN(const auto sink, CreateFileSink(file));
   LAMINA_TRY(render::WritePage(page, *sink, 1));
@@ -275,7 +277,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
       const std::string all = beside ? stem + "_layers" : "layers";
       LAMINA_TRY(WriteLayerPage(options, input, layers.NameOf(place),
                                 places.size() > 1 ? all : picture, *rules,
-                                *launches, decorate, common.given));
+                                *launches, decorate, common));
     }
     if (static_cast<size_t>(pages) == render.size()) continue;
     LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));
@@ -316,6 +318,15 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--rules", common.rules_dir,
                  "Folder with data files that extend or replace the built-in "
                  "ones");
+  common.AddRedactTo(app);
+  app.parse_complete_callback([options, &common] {
+    const auto& render = options->render;
+    if (!common.redact ||
+        std::find(render.begin(), render.end(), "html") != render.end())
+      return;
+    throw CLI::ValidationError("--redact",
+                               "only pages are redacted; add --render html");
+  });
   app.add_flag("--timing", common.timing,
                "Print the time of each stage and the peak memory to stderr");
   return [options, &common] { return RunLayer(*options, common); };

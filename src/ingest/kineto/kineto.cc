@@ -34,18 +34,25 @@ class DocumentRouter final : public json::Router {
     if (path.empty()) {
       return first == '[' ? Records() : json::Action::kDescend;
     }
+    if (path[0] == "metadata") {
+      // What tools add may be long; texts in it may say who and where.
+      if (path.size() == 1 && first == '{') return json::Action::kDescend;
+      return path.size() == 2 && first == '"' ? json::Action::kCapture
+                                              : json::Action::kSkip;
+    }
     if (path.size() > 1) return json::Action::kSkip;
     if (path[0] == "traceEvents" && first == '[') return Records();
-    if (path[0] == "metadata") return json::Action::kSkip;
     return json::Action::kCapture;
   }
 
   void Captured(json::Path path, std::string_view raw,
                 uint64_t offset) override {
-    if (path.size() != 1) return;
-    const std::string& key = path[0];
+    const std::string& key = path.back();
     trace::Info& info = builder_->info();
-    if (key == "deviceProperties") {
+    if (path.size() > 1) {
+      if (raw.size() <= kMaxProperty)
+        info.properties.emplace_back(key, std::string(raw));
+    } else if (key == "deviceProperties") {
       if (!ReadDeviceProperties(raw, info)) BadProperty(key, offset);
     } else if (key == "distributedInfo") {
       if (!ReadDistributedInfo(raw, info)) BadProperty(key, offset);

@@ -5,6 +5,8 @@
 #include <array>
 #include <set>
 
+#include "base/escape.h"
+
 namespace lamina::ingest::nsys {
 
 using trace::Effect;
@@ -81,6 +83,18 @@ void ExportFile::NoteSource() {
   if (!product.empty()) text += " " + product;
   if (!schema.empty()) text += ", schema " + schema;
   diagnostics().Add(Effect::kInfo, "nsys_export", text + ".");
+
+  constexpr size_t kMostFacts = 1000, kLongestFact = 4096;
+  for (const char* const table :
+       {"TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE"}) {
+    Rows facts = database_.Scan(Table(table), {"name", "value"});
+    while (info.properties.size() < kMostFacts && facts.Next()) {
+      const auto name = facts.Text(0);
+      const auto value = facts.Text(1);
+      if (name && value && value->size() <= kLongestFact)
+        info.properties.emplace_back(*name, JsonQuote(*value));
+    }
+  }
 
   Rows session =
       database_.Scan(Table("TARGET_INFO_SESSION_START_TIME"), {"utcEpochNs"});

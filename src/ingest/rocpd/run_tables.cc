@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/escape.h"
 #include "ingest/common/rocm_agent.h"
 #include "ingest/rocpd/run_thread.h"
 
@@ -53,6 +54,10 @@ void RunTables::ForFew(std::string_view name, Columns columns,
 }
 
 void RunTables::ReadProcesses() {
+  ForFew("info_node", {"hostname"}, [&](const Row& row) {
+    reader_.builder().info().properties.emplace_back(
+        "hostname", JsonQuote(row.Text(0).value_or("")));
+  });
   ForFew("info_process", {"id", "pid"}, [&](const Row& row) {
     const auto id = row.Int(0);
     if (!id || processes_.contains(*id)) return;

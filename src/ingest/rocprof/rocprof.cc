@@ -6,6 +6,7 @@
 #include <simdjson.h>
 
 #include "base/decimal.h"
+#include "base/escape.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
 #include "ingest/common/nothing_read.h"
@@ -114,6 +115,9 @@ class DocumentRouter final : public json::Router {
 
   void ReadMetadata(simdjson::dom::element value) {
     pid_ = IntAt(value, "pid").value_or(0);
+    std::string_view host;
+    if (value.at_pointer("/node/hostname").get(host) == simdjson::SUCCESS)
+      builder_->info().properties.emplace_back("hostname", JsonQuote(host));
     const auto init = IntAt(value, "init_time");
     const auto fini = IntAt(value, "fini_time");
     if (!init || !fini || *fini <= *init || !trace::IsUsableTime(*init) ||

@@ -4,6 +4,7 @@
 // PyTorch/XLA. See README.md in this folder for the format.
 #include <absl/container/flat_hash_set.h>
 
+#include "base/escape.h"
 #include "ingest/common/nothing_read.h"
 #include "ingest/xplane/lines.h"
 #include "ingest/xplane/programs.h"
@@ -179,6 +180,8 @@ Status ReadFacts(const OpenSource& open, Facts& facts,
                              "wrote"));
   }
   facts.Note(planes);
+  for (const std::string& host : planes.hosts())
+    builder.info().properties.emplace_back("hostname", JsonQuote(host));
   return {};
 }
 

@@ -208,6 +208,12 @@ void PlaneReader::ReadPlane(Plane& plane) {
 }
 
 void PlaneReader::ReadMessage(uint32_t number) {
+  constexpr size_t kMostHosts = 1000;
+  if (number == 4) {
+    if (hosts_.size() < kMostHosts && stream_.Take(kMaxText))
+      hosts_.emplace_back(stream_.bytes());
+    return;
+  }
   ++(number == 2 ? errors_ : warnings_);
   if (number == 2 && errors_ == 1 && stream_.Take(kMaxText))
     first_error_ = stream_.bytes();
@@ -218,7 +224,7 @@ bool PlaneReader::Next(Plane& plane) {
   while (whole_ && stream_.Next()) {
     const Field field = stream_.field();
     if (!field.IsBytes()) continue;
-    if (field.number == 2 || field.number == 3) ReadMessage(field.number);
+    if (field.number >= 2 && field.number <= 4) ReadMessage(field.number);
     if (field.number != 1) continue;
     plane.offset = field.offset;
     stream_.Enter();

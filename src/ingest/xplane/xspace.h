@@ -178,6 +178,7 @@ class PlaneReader {
   uint64_t errors() const { return errors_; }
   uint64_t warnings() const { return warnings_; }
   const std::string& first_error() const { return first_error_; }
+  const std::vector<std::string>& hosts() const { return hosts_; }
   // Of the unpacked input.
   uint64_t bytes() const { return stream_.offset(); }
 
@@ -192,6 +193,7 @@ class PlaneReader {
   bool whole_ = true;
   uint64_t errors_ = 0, warnings_ = 0;
   std::string first_error_;
+  std::vector<std::string> hosts_;
 };
 
 }  // namespace lamina::ingest::xplane

@@ -7,6 +7,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/version.h"
+#include "render/html/page_text.h"
 
 // The template that web/build.mjs made; empty in a build without node.
 asm(".section .rodata\n"
@@ -28,6 +29,9 @@ namespace lamina::render {
 namespace {
 
 constexpr int kSchemaVersion = 2;
+
+// Names are cut: a page shows at most this much of one.
+constexpr size_t kMostTextBytes = 10000;
 
 std::string_view Template() {
   return {lamina_page_begin,
@@ -162,7 +166,7 @@ void AppendTables(Page& page, std::string& json) {
   json += ']';
 }
 
-void AppendNotes(const ResultSet& result, std::string& json) {
+void AppendNotes(const ResultSet& result, PageText& text, std::string& json) {
   json += "\"notes\":[";
   for (size_t i = 0; i < result.notes.size(); ++i) {
     const Note& note = result.notes[i];
@@ -171,7 +175,7 @@ void AppendNotes(const ResultSet& result, std::string& json) {
     json += ',';
     AppendJson(json, "id", note.id);
     json += ',';
-    AppendJson(json, "text", note.text);
+    AppendJson(json, "text", text(note.text));
     if (note.worth_ns)
       json += ",\"worth_ns\":" + std::to_string(*note.worth_ns);
     json += ',';
@@ -184,7 +188,7 @@ void AppendNotes(const ResultSet& result, std::string& json) {
       json += ',';
       AppendJson(json, "column", evidence.column);
       json += ',';
-      AppendJson(json, "value", evidence.value);
+      AppendJson(json, "value", text(evidence.value));
       json += ",\"events\":[";
       for (size_t e = 0; e < evidence.events.size(); ++e)
         json += (e > 0 ? "," : "") + std::to_string(evidence.events[e]);
@@ -236,39 +240,42 @@ void AppendTexts(std::string& json, std::string_view key,
   json += ']';
 }
 
-void AppendCommands(const std::vector<PageCommand>& commands,
+void AppendCommands(const std::vector<PageCommand>& commands, PageText& text,
                     std::string& json) {
   json += "\"commands\":[";
   for (size_t i = 0; i < commands.size(); ++i) {
     const PageCommand& command = commands[i];
     json += i > 0 ? ",{" : "{";
     AppendJson(json, "name", command.name);
-    for (const auto& [key, texts] : {std::pair("words", &command.words),
-                                     {"tables", &command.tables},
-                                     {"where", &command.where}}) {
-      json += ',';
-      AppendTexts(json, key, *texts);
-    }
+    std::vector<std::string> words;
+    for (const std::string& word : command.words)
+      words.push_back(text.Argument(word));
+    json += ',';
+    AppendTexts(json, "words", words);
+    json += ',';
+    AppendTexts(json, "tables", command.tables);
+    json += ',';
+    AppendTexts(json, "where", command.where);
     json += '}';
   }
   json += ']';
 }
 
-std::string Title(const Document& document) {
+std::string Title(const Document& document, PageText& text) {
   std::string title = "lamina " + document.command;
   if (!document.inputs.empty()) {
-    const std::string& input = document.inputs[0];
+    const std::string input = text.File(document.inputs[0]);
     title += ": " + input.substr(input.find_last_of('/') + 1);
   }
   return EscapeXml(Shorten(title, 200));
 }
 
 // What a reader without script sees: the notes and the first tables.
-std::string Summary(const Document& document) {
-  std::string out = "<h1>" + Title(document) + "</h1>\n";
+std::string Summary(const Document& document, PageText& page_text) {
+  std::string out = "<h1>" + Title(document, page_text) + "</h1>\n";
   for (const Note& note : document.result.notes) {
     if (note.severity == Severity::kInfo) continue;
-    out += "<p>" + EscapeXml(Shorten(note.text, 1000));
+    out += "<p>" + EscapeXml(Shorten(page_text(note.text), 1000));
     if (note.worth_ns) out += " (" + HumanTime(*note.worth_ns) + ")";
     out += "</p>\n";
   }
@@ -284,7 +291,7 @@ std::string Summary(const Document& document) {
       out += "<tr>";
       for (size_t c = 0; c < table.columns(); ++c) {
         const Shown as = table.schema().columns[c].shown;
-        std::string text = CellText(table, r, c);
+        std::string text = page_text(CellText(table, r, c));
         if (!table.IsNull(r, c) && (as == Shown::kPercent || as == Shown::kBar))
           text = std::to_string(std::lround(table.At(r, c).real()));
         out += "<td>" + EscapeXml(Shorten(text, 200)) + "</td>";
@@ -293,7 +300,49 @@ std::string Summary(const Document& document) {
     }
     out += "</tbody></table>\n";
   }
-  return out;
+  return out + "<p>" + EscapeXml(page_text.Privacy()) + "</p>\n";
+}
+
+// The texts as blocks of lengths and of UTF-8 bytes.
+void AddStrings(Page& page, PageText& page_text) {
+  std::vector<int64_t> lengths;
+  std::string bytes;
+  page.strings.ForEach([&](std::string_view raw) {
+    const std::string text = Shorten(page_text(raw), kMostTextBytes);
+    lengths.push_back(static_cast<int64_t>(text.size()));
+    bytes += text;
+  });
+  page.blocks.emplace_back("string_lengths", lengths.size());
+  page.blocks.back().Add("length", lengths);
+  page.blocks.emplace_back("string_bytes", bytes.size());
+  page.blocks.back().AddBytes("bytes", bytes);
+}
+
+std::string Manifest(Page& page, std::string_view tables, PageText& text) {
+  const Document& document = page.document;
+  std::string json = "{\"schema\":" + std::to_string(kSchemaVersion) + ",";
+  AppendJson(json, "version", Version());
+  json += ',';
+  AppendJson(json, "command", document.command);
+  json += ',';
+  std::vector<std::string> inputs;
+  for (const std::string& input : document.inputs)
+    inputs.push_back(text.File(input));
+  AppendTexts(json, "inputs", inputs);
+  json += ',';
+  AppendCommands(page.commands, text, json);
+  json += ',';
+  for (const auto& [key, value] : page.facts)
+    json += JsonQuote(key) + ":" + text.Json(value) + ",";
+  AppendNotes(document.result, text, json);
+  json += ',';
+  json += tables;
+  json += ',';
+  AddStrings(page, text);
+  AppendBlocks(page.blocks, json);
+  json += text.redacted() ? ",\"redacted\":1," : ",";
+  AppendJson(json, "privacy", text.Privacy());
+  return json + '}';
 }
 
 // Template text up to a placeholder, which it must hold.
@@ -308,27 +357,9 @@ std::string_view Until(std::string_view& text, std::string_view mark) {
 }  // namespace
 
 int64_t PageStrings::Id(std::string_view text) {
-  // Names are cut: a page shows at most this much of one.
-  constexpr size_t kMostBytes = 10000;
-  if (text.size() > kMostBytes)
-    return pool_.Intern(Shorten(text, kMostBytes - 4)).value;
+  if (text.size() > kMostTextBytes)
+    return pool_.Intern(Shorten(text, kMostTextBytes - 4)).value;
   return pool_.Intern(text).value;
-}
-
-std::vector<Block> PageStrings::Blocks() const {
-  std::vector<int64_t> lengths;
-  std::string bytes;
-  for (uint32_t id = 0; id < pool_.size(); ++id) {
-    const std::string_view text = pool_[StringId(id)];
-    lengths.push_back(static_cast<int64_t>(text.size()));
-    bytes += text;
-  }
-  std::vector<Block> blocks;
-  blocks.emplace_back("string_lengths", lengths.size());
-  blocks.back().Add("length", lengths);
-  blocks.emplace_back("string_bytes", bytes.size());
-  blocks.back().AddBytes("bytes", bytes);
-  return blocks;
 }
 
 std::vector<std::string> TableNames(const ResultSet& result) {
@@ -344,32 +375,17 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
     return Fail(UsageError("this build of lamina has no report page",
                            "build it where node and npm are installed"));
   }
-  const Document& document = page.document;
-  std::string json = "{\"schema\":" + std::to_string(kSchemaVersion) + ",";
-  AppendJson(json, "version", Version());
-  json += ',';
-  AppendJson(json, "command", document.command);
-  json += ',';
-  AppendTexts(json, "inputs", document.inputs);
-  json += ',';
-  AppendCommands(page.commands, json);
-  json += ',';
-  for (const auto& [key, value] : page.facts)
-    json += JsonQuote(key) + ":" + value + ",";
-  AppendNotes(document.result, json);
-  json += ',';
-  AppendTables(page, json);
-  json += ',';
-  for (Block& block : page.strings.Blocks())
-    page.blocks.push_back(std::move(block));
-  AppendBlocks(page.blocks, json);
-  json += '}';
+  // Tables fill the strings of the page.
+  std::string tables;
+  AppendTables(page, tables);
+  PageText text(page);
+  const std::string json = Manifest(page, tables, text);
 
   std::string_view rest = Template();
   sink.Write(Until(rest, "{{title}}"));
-  sink.Write(Title(document));
+  sink.Write(Title(page.document, text));
   sink.Write(Until(rest, "{{summary}}"));
-  sink.Write(Summary(document));
+  sink.Write(Summary(page.document, text));
   sink.Write(Until(rest, "{{data}}"));
   sink.Write("<script type=\"application/json\" id=\"manifest\">");
   sink.Write(ForScript(json));

@@ -22,8 +22,11 @@ namespace lamina::render {
 class PageStrings {
  public:
   int64_t Id(std::string_view text);
-  // The texts as blocks of lengths and of UTF-8 bytes.
-  std::vector<Block> Blocks() const;
+  // Each text in the order of the ids.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (uint32_t id = 0; id < pool_.size(); ++id) visit(pool_[StringId(id)]);
+  }
 
  private:
   StringPool pool_;
@@ -40,6 +43,8 @@ struct PageCommand {
 // The names of the tables of a document.
 std::vector<std::string> TableNames(const ResultSet& result);
 
+struct Secrets;
+
 struct Page {
   explicit Page(const Document& shown) : document(shown) {}
 
@@ -49,6 +54,8 @@ struct Page {
   // Raw JSON values for the manifest, by key.
   std::vector<std::pair<std::string, std::string>> facts;
   std::vector<Block> blocks;
+  // Where this is given, no text enters the page but through a Redactor.
+  const Secrets* redact = nullptr;
 };
 
 // False in a build without node, which has no page.

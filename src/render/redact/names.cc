@@ -14,15 +14,15 @@ namespace {
 
 using std::string_view;
 
-// Each between blanks.
-constexpr string_view kCommonWords =
-    // Accounts and hosts that every machine has.
+// Lists of words, each between blanks: accounts and hosts that every machine
+// has, and words that stand in names of ops, kernels and modules.
+constexpr string_view kSharedNames =
     " admin administrator anaconda app apps appuser azureuser centos codespace "
     "coder colab conda content daemon debian default docker ec2-user fedora "
     "guest home jovyan jupyter local localhost login nobody none public root "
-    "runner service shared ubuntu user users vscode "
-    // Words of the field, which stand in names of ops, kernels and modules.
-    "activation adam add all any arange attention attn average backward base "
+    "runner service shared ubuntu user users vscode ";
+constexpr string_view kCommonWords =
+    " activation adam add all any arange attention attn average backward base "
     "batch bias block build busy cast cat cell chunk clamp code comm compute "
     "concat conv copy core cos cub cuda cutlass cpu data dataset datasets "
     "decode decoder dense dev device div dot dropout embed embedding empty "
@@ -50,6 +50,11 @@ constexpr string_view kOtherDomains =
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+std::string LowerCase(string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), Lower);
+  return out;
 }
 
 template <typename Is>
@@ -109,8 +114,7 @@ bool IsFullHostName(string_view name) {
   const auto labels = LabelsOf(name);
   if (labels.size() < 3) return false;
   const bool hyphen = name.find('-') != string_view::npos;
-  std::string last(labels.back());
-  std::transform(last.begin(), last.end(), last.begin(), Lower);
+  const std::string last = LowerCase(labels.back());
   const bool mixed =
       std::any_of(labels.begin(), labels.end(), [](string_view label) {
         return std::any_of(label.begin(), label.end(), IsDigit) &&
@@ -123,15 +127,16 @@ bool IsFullHostName(string_view name) {
 
 // What a key names: "user" of "SLURM_JOB_USER".
 std::optional<NameKind> KindOfKey(string_view key) {
-  std::string lower;
-  for (const char c : key) lower += Lower(c);
-  for (const string_view user : {"user", "username", "user_name", "logname"}) {
+  const std::string lower = LowerCase(key);
+  for (const string_view user :
+       {"user", "username", "user_name", "login", "logname"}) {
     if (lower.ends_with(user) && (lower.size() == user.size() ||
                                   lower[lower.size() - user.size() - 1] == '_'))
       return NameKind::kUser;
   }
   for (const string_view host :
-       {"host", "hostname", "host_name", "nodename", "node_name"}) {
+       {"host", "hostname", "host_name", "nodename", "node_name",
+        "computername", "computer_name"}) {
     if (lower.ends_with(host) && (lower.size() == host.size() ||
                                   lower[lower.size() - host.size() - 1] == '_'))
       return NameKind::kHost;
@@ -221,12 +226,14 @@ void FindNames(string_view text, const NameSeen& seen) {
   }
 }
 
+bool IsSharedName(string_view name) {
+  return std::all_of(name.begin(), name.end(), IsDigit) ||
+         IsOneOf(kSharedNames, LowerCase(name));
+}
+
 bool IsCommonWord(string_view name) {
-  if (name.size() < 3) return true;
-  if (std::all_of(name.begin(), name.end(), IsDigit)) return true;
-  std::string lower;
-  for (const char c : name) lower += Lower(c);
-  return IsOneOf(kCommonWords, lower);
+  return name.size() < 3 || IsSharedName(name) ||
+         IsOneOf(kCommonWords, LowerCase(name));
 }
 
 }  // namespace lamina::render

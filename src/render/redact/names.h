@@ -15,8 +15,11 @@ using NameSeen = std::function<void(NameKind kind, std::string_view name)>;
 
 void FindNames(std::string_view text, const NameSeen& seen);
 
-// Whether a name cannot be told from a word where it stands alone: an account
-// or host that every machine has, a word of the field, two letters.
+// An account or host that every machine has, and a number: no name at all.
+bool IsSharedName(std::string_view name);
+
+// Whether a name cannot be told from a word of the field where it stands alone,
+// or is too short.
 bool IsCommonWord(std::string_view name);
 
 }  // namespace lamina::render

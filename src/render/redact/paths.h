@@ -21,7 +21,7 @@ constexpr bool IsWordByte(char c) {
 
 // Whether a list, " a b c ", has a word.
 inline bool IsOneOf(std::string_view list, std::string_view word) {
-  if (word.find(' ') != std::string_view::npos) return false;
+  if (word.empty() || word.find(' ') != std::string_view::npos) return false;
   const std::string between = " " + std::string(word) + " ";
   return list.find(between) != std::string_view::npos;
 }

@@ -78,7 +78,8 @@ Redactor::Redactor(const Secrets& secrets) : key_(secrets.key) {
 }
 
 void Redactor::Add(NameKind kind, string_view name) {
-  if (!name.empty()) found_.try_emplace(std::string(name), kind);
+  if (!name.empty() && !IsSharedName(name))
+    found_.try_emplace(std::string(name), kind);
 }
 
 void Redactor::LearnPath(string_view canonical, bool certain) {
@@ -151,7 +152,7 @@ void Redactor::Ready() {
     for (const std::string& name : {file, base}) {
       if (name.find('.') != std::string::npos ||
           name.find('/') != std::string::npos)
-        AddName(name, ApplyFile(name));
+        AddName(name, FileToken(name));
     }
   }
   for (auto& [word, same] : names_) {
@@ -172,8 +173,12 @@ std::string Redactor::HostToken(string_view host) const {
   return Token("host", LowerCase(host));
 }
 
-std::string Redactor::PathToken(string_view canonical) {
-  paths_.emplace(canonical);
+void Redactor::Show(const std::string& token, std::string& out) {
+  shown_.insert(token);
+  out += token;
+}
+
+std::string Redactor::PathToken(string_view canonical) const {
   const string_view extension = ExtensionOf(canonical);
   if (extension.empty()) return Token("path", canonical);
   const size_t slash = canonical.rfind('/');
@@ -185,11 +190,17 @@ std::string Redactor::PathToken(string_view canonical) {
   return out + file + std::string(extension);
 }
 
-std::string Redactor::ApplyFile(const std::string& path) {
+std::string Redactor::FileToken(const std::string& path) const {
   if (path.empty() || path == "-") return path;
   const auto found = PathAt(path, 0);
   return PathToken(found && found->end == path.size() ? found->canonical
                                                       : path);
+}
+
+std::string Redactor::ApplyFile(const std::string& path) {
+  std::string out;
+  Show(FileToken(path), out);
+  return out;
 }
 
 const Redactor::Name* Redactor::NameAt(string_view text, size_t pos) const {
@@ -221,13 +232,13 @@ size_t Redactor::CutNameAt(string_view text, size_t pos) const {
 }
 
 size_t Redactor::AppendNameOrWord(string_view text, size_t pos,
-                                  std::string& out) const {
+                                  std::string& out) {
   if (!BeginsWord(text, pos)) {
     out += text[pos];
     return pos + 1;
   }
   if (const Name* name = NameAt(text, pos)) {
-    out += name->token;
+    Show(name->token, out);
     return pos + name->text.size();
   }
   if (const size_t cut = CutNameAt(text, pos); cut > 0) return pos + cut;
@@ -245,16 +256,19 @@ size_t Redactor::ReplaceUrl(string_view text, size_t pos, std::string& out) {
     const size_t size = ReplacePath(text.substr(pos + scheme), 0, out);
     if (size > 0) return pos + scheme + size;
   }
-  if (!url.account.empty()) out += Token("user", url.account) + "@";
+  if (!url.account.empty()) {
+    Show(Token("user", LowerCase(url.account)), out);
+    out += '@';
+  }
   if (!url.host.empty() && IsCommonWord(url.host)) {
     out += url.host;
   } else if (!url.host.empty()) {
-    out += HostToken(url.host);
+    Show(HostToken(url.host), out);
   }
   out += url.port;
   if (url.rest.size() > 1) {
-    if (!url.host.empty()) out += "/";
-    out += PathToken(url.rest);
+    if (!url.host.empty()) out += '/';
+    Show(PathToken(url.rest), out);
   }
   return url.end;
 }
@@ -266,8 +280,9 @@ size_t Redactor::ReplacePath(string_view text, size_t pos, std::string& out) {
   if (!path->certain && !roots_.contains(std::string(RootOf(all)))) return pos;
   const size_t known = PublicPart(all);
   if (known > 0) {
-    out += PathToken(known < all.size() ? string_view(all).substr(0, known - 1)
-                                        : string_view(all));
+    Show(PathToken(known < all.size() ? string_view(all).substr(0, known - 1)
+                                      : string_view(all)),
+         out);
     if (known < all.size()) out += '/';
   }
   const string_view rest = string_view(all).substr(known);
@@ -287,13 +302,22 @@ std::string Redactor::Apply(string_view text) {
   return out;
 }
 
+Secrets Redactor::Learned() const {
+  Secrets secrets;
+  const std::set<std::pair<std::string, NameKind>> sorted(found_.begin(),
+                                                          found_.end());
+  for (const auto& [name, kind] : sorted)
+    (kind == NameKind::kHost ? secrets.hosts : secrets.users).push_back(name);
+  return secrets;
+}
+
 Redactor::Counts Redactor::counts() const {
   Counts counts;
-  counts.paths = paths_.size();
   counts.common = common_;
-  for (const auto& [name, kind] : found_) {
-    if (IsCommonWord(name)) continue;
-    ++(kind == NameKind::kHost ? counts.hosts : counts.users);
+  for (const std::string& token : shown_) {
+    counts.hosts += token.starts_with("host-");
+    counts.users += token.starts_with("user-");
+    counts.paths += token.starts_with("path-") || token.starts_with("file-");
   }
   return counts;
 }

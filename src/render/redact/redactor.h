@@ -40,15 +40,17 @@ class Redactor {
   void LearnFile(const std::string& path);
   // After the last text.
   void Ready();
+  // Hosts and users that were seen so far.
+  Secrets Learned() const;
 
   std::string Apply(std::string_view text);
   std::string ApplyFile(const std::string& path);
 
-  // What was replaced: how many different ones of each.
+  // How many different ones were replaced.
   struct Counts {
     size_t paths = 0, hosts = 0, users = 0;
-    // Names of hosts and users that are also common words, and so stay where
-    // they are no part of a path.
+    // Names of hosts and users that are also words of the field ("max"), and
+    // so stay where they are no part of a path.
     size_t common = 0;
   };
   Counts counts() const;
@@ -63,16 +65,18 @@ class Redactor {
   void AddName(std::string_view name, std::string token);
   std::string Token(std::string_view kind, std::string_view text) const;
   std::string HostToken(std::string_view host) const;
+  std::string FileToken(const std::string& path) const;
   // "path-1/file-2.py" for "/home/a/x.py".
-  std::string PathToken(std::string_view canonical);
+  std::string PathToken(std::string_view canonical) const;
   void LearnPath(std::string_view canonical, bool certain);
   const Name* NameAt(std::string_view text, size_t pos) const;
   // Bytes of a name whose end was cut off with the text ("run of ali...").
   size_t CutNameAt(std::string_view text, size_t pos) const;
   // Appends the token of the name at `pos`, else the word or byte there; the
   // place behind it.
-  size_t AppendNameOrWord(std::string_view text, size_t pos,
-                          std::string& out) const;
+  size_t AppendNameOrWord(std::string_view text, size_t pos, std::string& out);
+  // Appends a token to what is shown.
+  void Show(const std::string& token, std::string& out);
   // Appends what stands for the URL or path at `pos`; the place behind it, or
   // `pos` when there is none.
   size_t ReplaceUrl(std::string_view text, size_t pos, std::string& out);
@@ -84,7 +88,7 @@ class Redactor {
   std::vector<std::string> files_;
   absl::flat_hash_set<std::string> roots_;  // of paths: "/acme"
   TextMap<std::vector<Name>> names_;  // by their first word, longest first
-  absl::flat_hash_set<std::string> paths_;  // that were replaced
+  absl::flat_hash_set<std::string> shown_;  // tokens
   size_t longest_ = 0;                      // name
   size_t common_ = 0;
 };

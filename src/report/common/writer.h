@@ -12,6 +12,10 @@
 #include "base/status.h"
 #include "lamina/result.h"
 
+namespace lamina::render {
+struct Secrets;
+}
+
 namespace lamina::report {
 
 struct WriteOptions {
@@ -23,6 +27,8 @@ struct WriteOptions {
   // The command line that makes the document again, behind "lamina"; empty:
   // not known.
   std::vector<std::string> words;
+  // What a page must not show; other formats have all.
+  const render::Secrets* redact = nullptr;
 };
 
 struct WriterInfo {

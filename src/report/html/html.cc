@@ -17,6 +17,7 @@ Status Write(const Document& document, const WriteOptions& options) {
                       render::TableNames(document.result),
                       {}}};
   }
+  page.redact = options.redact;
   LAMINA_TRY(render::WritePage(page, *sink, options.threads));
   return sink->Close();
 }

@@ -119,6 +119,8 @@ interface Manifest {
   notes: Note[];
   tables: TableInfo[];
   blocks: BlockInfo[];
+  redacted?: 1;
+  privacy: string;           // which names of the trace the page holds
   trace?: TraceFacts;
   device?: DeviceFacts | null;
   families?: Family[];

@@ -24,14 +24,14 @@ const kHelp: [string, string][] = [
   ["?", "This list"],
 ];
 
-export function helpDialog(): HTMLDialogElement {
+export function helpDialog(privacy: string): HTMLDialogElement {
   const dialog = h("dialog", { "aria-label": "Keys" });
   dialog.append(h("h2", {}, "Keys"), h("dl", {},
     ...kHelp.flatMap(([keys, what]) => [
       h("dt", {}, ...keys.split(" ").map((key) => h("kbd", {}, key))),
       h("dd", {}, what)])),
-    h("p", { class: "muted" }, "This file holds names, shapes, paths and " +
-      "hosts of the trace. It makes no request and stores nothing."),
+    h("p", { class: "muted" }, privacy,
+      " The page makes no request and stores nothing."),
     h("form", { method: "dialog" }, h("button", {}, "Close")));
   return dialog;
 }

@@ -39,7 +39,7 @@ export class Shell {
       reason: view.missing(app.model) ?? "" }));
     this.search = new SearchBox(app);
     this.print = new PrintForm(app, views, first);
-    const help = helpDialog();
+    const help = helpDialog(app.model.manifest.privacy);
     const openHelp = () => { if (!help.open) help.showModal(); };
     this.root = h("div", {},
       h("a", { class: "skip", href: "#view", click: (event: Event) => {
@@ -50,6 +50,10 @@ export class Shell {
         h("span", { class: "brand" }, "lamina"),
         h("span", { class: "file", title: clean(app.model.title) },
           clean(app.model.title, 80) || app.model.manifest.command),
+        ...(app.model.manifest.redacted
+          ? [h("span", { class: "redacted", title: app.model.manifest.privacy },
+               "redacted")]
+          : []),
         this.drawTabs(), this.search.root,
         h("div", { class: "icons" },
           app.button("Theme", () => this.switchTheme(), { "data-k": "theme",

@@ -17,7 +17,7 @@ export const healthView: View = {
   needs: () => ["trace_health"],
   draw(app, root) {
     const table = app.model.table("trace_health");
-    const { trace, inputs, version } = app.model.manifest;
+    const { trace, inputs, version, privacy } = app.model.manifest;
     const warnings = app.model.manifest.notes
       .filter((note) => note.severity === "warning");
     if (warnings.length > 0)
@@ -51,5 +51,6 @@ export const healthView: View = {
           "too long for a page; lamina report --only launchers writes it."));
       }
     }
+    root.append(h("p", { id: "privacy" }, privacy));
   },
 };
