@@ -7,11 +7,13 @@
 #include <optional>
 #include <set>
 
+#include "analysis/cudagraph/attribution.h"
 #include "analysis/layers/layers.h"
 #include "analysis/layers/variants.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "engine/page_events.h"
+#include "engine/page_rules.h"
 #include "engine/where.h"
 
 namespace lamina::engine {
@@ -181,8 +183,17 @@ Status WritePage(Session& session, Document document,
 
   const trace::Trace& trace = session.trace();
   std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
-  for (DeviceRow& row : rows)
-    row.place = variants.row_of[trace.slices.detail[row.slice.value]];
+  const auto graphs = session.TakeGraphAttribution(*context);
+  if (graphs != nullptr)
+    document.result.tables.push_back(std::move(graphs->table));
+  FamilyRuleRows families = FindFamilyRules(*context);
+  document.result.tables.push_back(std::move(families.table));
+  for (DeviceRow& row : rows) {
+    const uint32_t at = trace.slices.detail[row.slice.value];
+    row.place = variants.row_of[at];
+    row.rule = families.row_of[at];
+    if (graphs != nullptr) row.graph = graphs->row_of[at];
+  }
   const auto thin = ThinOut(trace, rows, document, options);
   if (thin) {
     document.result.notes.push_back(

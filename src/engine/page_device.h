@@ -26,6 +26,8 @@ struct DeviceRow {
   uint32_t step = 0;
   uint32_t call = 0;   // of its op, from 1; 0: of none
   uint32_t place = 0;  // row + 1 of variant_kernels
+  uint32_t graph = 0;  // row + 1 of graph_attribution
+  uint32_t rule = 0;   // row + 1 of family_rules
   trace::SliceId slice;
 };
 

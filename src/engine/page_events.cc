@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/page_events.h"
 
+#include <algorithm>
 #include <fmt/core.h>
 
 #include "engine/page_counters.h"
@@ -57,6 +58,11 @@ render::Block DeviceBlock(const Context& context,
   AddColumn(
       block, "call", rows, [](auto& row) { return row.call; }, true);
   AddColumn(block, "place", rows, [](auto& row) { return row.place; });
+  const bool replays = std::any_of(rows.begin(), rows.end(),
+                                   [](auto& row) { return row.graph != 0; });
+  if (replays)
+    AddColumn(block, "graph", rows, [](auto& row) { return row.graph; });
+  AddColumn(block, "rule", rows, [](auto& row) { return row.rule; });
   if (!stacks.empty()) {
     AddColumn(
         block, "stack", rows,

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "analysis/cudagraph/attribution.h"
 #include "analysis/cudagraph/merge.h"
 #include "base/parallel.h"
 #include "engine/captures.h"
@@ -79,11 +80,22 @@ Status Session::MergeCaptures() {
   const ScopedStage stage(options_.times, "captures");
   const cudagraph::Annotation annotation =
       cudagraph::Annotate(*context, std::move(captures.segments));
+  attribution_ = std::make_unique<cudagraph::Attribution>(
+      cudagraph::AttributionOf(trace_, annotation, captures.files));
   // What was derived from the trace ends with its change.
   derived_.clear();
   cudagraph::MergeCaptures(trace_, annotation, captures.contexts,
                            options_.captured_frames);
   return {};
+}
+
+std::unique_ptr<cudagraph::Attribution> Session::TakeGraphAttribution(
+    const analysis::Context& context) {
+  if (attribution_ == nullptr && !trace_.graph_nodes.empty()) {
+    attribution_ = std::make_unique<cudagraph::Attribution>(
+        cudagraph::AttributionOf(trace_, cudagraph::Annotate(context, {}), {}));
+  }
+  return std::move(attribution_);
 }
 
 Result<std::unique_ptr<Session>> Session::Adopt(trace::Trace trace,

@@ -21,6 +21,10 @@
 #include "tree/steps.h"
 #include "tree/tree.h"
 
+namespace lamina::cudagraph {
+struct Attribution;
+}
+
 namespace lamina::engine {
 
 class Origins;
@@ -69,6 +73,12 @@ class Session {
   Result<analysis::Context*> ContextFor(tree::LinkMode link, bool python_stacks,
                                         const analysis::Settings& settings);
 
+  // Hands over what replayed kernels were captured from: in the captures that
+  // were opened with the trace, or by the nodes that the trace itself records.
+  // Null when there is neither.
+  std::unique_ptr<cudagraph::Attribution> TakeGraphAttribution(
+      const analysis::Context& context);
+
   // Runs analyses in parallel and joins their results in the order given.
   Result<ResultSet> RunAnalyses(std::span<const std::string_view> names,
                                 const analysis::Context& context);
@@ -87,6 +97,7 @@ class Session {
   std::shared_ptr<const rules::Catalog> catalog_;
   std::shared_ptr<const cost::ModelSet> models_;
   std::vector<std::unique_ptr<Derived>> derived_;
+  std::unique_ptr<cudagraph::Attribution> attribution_;
 
  public:
   ~Session();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/common/family_reason.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -45,6 +46,88 @@ std::string InstructionName(const Trace& trace,
     name += own;
   }
   return name;
+}
+
+// Families of ops, each name looked up once.
+class OpFamilies {
+ public:
+  static constexpr uint8_t kUnknown = 255;
+
+  OpFamilies(const tree::Tree& tree, const rules::Catalog& catalog)
+      : tree_(tree), trace_(tree.trace()), catalog_(catalog) {}
+
+  uint8_t Of(NodeId n) {
+    if (const auto* instruction = trace_.InstructionOf(tree_.slice(n))) {
+      const auto at =
+          static_cast<size_t>(instruction - trace_.instructions.data());
+      uint8_t& family = At(of_instruction_, trace_.instructions.size(), at);
+      if (family == kNotAsked)
+        family = Find(InstructionName(trace_, *instruction));
+      return family;
+    }
+    const StringId name = trace_.slices.name[tree_.slice(n).value];
+    uint8_t& family = At(of_name_, trace_.strings.size(), name.value);
+    if (family == kNotAsked) family = Find(trace_.strings[name]);
+    return family;
+  }
+
+ private:
+  static constexpr uint8_t kNotAsked = 254;
+
+  static uint8_t& At(std::vector<uint8_t>& known, size_t size, size_t at) {
+    if (known.empty()) known.assign(size, kNotAsked);
+    return known[at];
+  }
+  uint8_t Find(std::string_view name) const {
+    const std::string_view family = catalog_.OpFamily(name);
+    return family.empty() ? kUnknown
+                          : static_cast<uint8_t>(catalog_.FamilyIndex(family));
+  }
+
+  const tree::Tree& tree_;
+  const Trace& trace_;
+  const rules::Catalog& catalog_;
+  std::vector<uint8_t> of_name_;         // by StringId
+  std::vector<uint8_t> of_instruction_;  // by position
+};
+
+// Families that rules speak of.
+struct FamilyRules {
+  explicit FamilyRules(const rules::Catalog& catalog)
+      : communication(catalog.FamilyIndex("communication")),
+        memory(catalog.FamilyIndex("memory")),
+        other(catalog.FamilyIndex("other")),
+        generated(catalog.FamilyIndex("generated")) {}
+  size_t communication, memory, other, generated;
+};
+
+// The innermost op decides; an op that nobody knows leaves it to the name of
+// the kernel, and that to the ops further out.
+FamilyDecision Decide(const tree::Tree& tree, const FamilyRules& rules,
+                      OpFamilies& op_families, SliceId s, Bucket bucket,
+                      size_t by_name) {
+  if (bucket == Bucket::kCommunication)
+    return {rules.communication, FamilyBy::kCollective, NodeId()};
+  const NodeId launch = tree.launch(s);
+  NodeId op = launch.valid() ? tree.EnclosingOp(launch) : NodeId();
+  const auto of_op = [&] {
+    return op.valid() ? op_families.Of(op) : OpFamilies::kUnknown;
+  };
+  uint8_t found = of_op();
+  if (found == OpFamilies::kUnknown && by_name != rules.other &&
+      by_name != rules.generated)
+    return {by_name, FamilyBy::kName, NodeId()};
+  while (found == OpFamilies::kUnknown && op.valid()) {
+    op = tree.EnclosingOp(tree.parent(op));
+    found = of_op();
+  }
+  if (found != OpFamilies::kUnknown) return {found, FamilyBy::kOp, op};
+  const trace::Kind kind = tree.trace().KindOf(s);
+  if (kind == trace::Kind::kMemcpy || kind == trace::Kind::kMemset)
+    return {rules.memory, FamilyBy::kKind, NodeId()};
+  return {by_name,
+          by_name == rules.other ? FamilyBy::kNothing : FamilyBy::kName,
+          NodeId()};
 }
 
 }  // namespace
@@ -104,36 +187,8 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
           name_bucket[names[i].value] = PeerBucket(trace::Kind::kKernel, name);
         }
       });
-  constexpr uint8_t kUnknown = 255;
-  constexpr uint8_t kNotAsked = 254;
-  std::vector<uint8_t> op_family(strings, kNotAsked);
-  std::vector<uint8_t> instruction_family(trace.instructions.size(), kNotAsked);
-  const auto family_of_op = [&](NodeId n) {
-    if (const auto* instruction = trace.InstructionOf(tree.slice(n))) {
-      uint8_t& family = instruction_family[static_cast<size_t>(
-          instruction - trace.instructions.data())];
-      if (family == kNotAsked) {
-        const std::string_view text =
-            catalog.OpFamily(InstructionName(trace, *instruction));
-        family = text.empty() ? kUnknown
-                              : static_cast<uint8_t>(catalog.FamilyIndex(text));
-      }
-      return family;
-    }
-    const StringId name = trace.slices.name[tree.slice(n).value];
-    uint8_t& family = op_family[name.value];
-    if (family == kNotAsked) {
-      const std::string_view text = catalog.OpFamily(trace.strings[name]);
-      family = text.empty() ? kUnknown
-                            : static_cast<uint8_t>(catalog.FamilyIndex(text));
-    }
-    return family;
-  };
-
-  const size_t communication = catalog.FamilyIndex("communication");
-  const size_t memory = catalog.FamilyIndex("memory");
-  const size_t other = catalog.FamilyIndex("other");
-  const size_t generated = catalog.FamilyIndex("generated");
+  OpFamilies op_families(tree, catalog);
+  const FamilyRules family_rules(catalog);
   for (const SliceId s : trace.device_slices()) {
     const uint32_t row = view.Row(s);
     const trace::Kind kind = trace.KindOf(s);
@@ -142,38 +197,38 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
                         ? Bucket::kMemcpy
                         : name_bucket[trace.slices.name[s.value].value];
     if (bucket == Bucket::kCompute && kind == trace::Kind::kKernel &&
-        (by_name == communication ||
+        (by_name == family_rules.communication ||
          trace.device[row].collective != trace::kNoRow))
       bucket = Bucket::kCommunication;
     view.bucket_[row] = bucket;
 
     const NodeId launch = tree.launch(s);
     if (launch.valid()) view.launcher_[row] = LauncherOf(tree, launch, true);
-    size_t family = other;
-    if (bucket == Bucket::kCommunication) {
-      family = communication;
-    } else {
-      // The innermost op decides; an op that nobody knows leaves it to the
-      // name of the kernel, and that to the ops further out.
-      NodeId op = launch.valid() ? tree.EnclosingOp(launch) : NodeId();
-      uint8_t found = op.valid() ? family_of_op(op) : kUnknown;
-      const bool name_says = by_name != other && by_name != generated;
-      if (found == kUnknown && name_says) found = static_cast<uint8_t>(by_name);
-      while (found == kUnknown && op.valid()) {
-        op = tree.EnclosingOp(tree.parent(op));
-        if (op.valid()) found = family_of_op(op);
-      }
-      if (found != kUnknown) {
-        family = found;
-      } else if (kind == trace::Kind::kMemcpy || kind == trace::Kind::kMemset) {
-        family = memory;
-      } else {
-        family = by_name;
-      }
-    }
-    view.family_[row] = static_cast<uint8_t>(family);
+    view.family_[row] = static_cast<uint8_t>(
+        Decide(tree, family_rules, op_families, s, bucket, by_name).family);
   }
   return view;
+}
+
+std::vector<FamilyDecision> FamilyReasons(const DeviceView& view,
+                                          const tree::Tree& tree,
+                                          const rules::Catalog& catalog) {
+  const Trace& trace = tree.trace();
+  OpFamilies op_families(tree, catalog);
+  const FamilyRules family_rules(catalog);
+  std::vector<FamilyDecision> reasons(trace.device.size());
+  for (const SliceId s : trace.device_slices()) {
+    reasons[trace.slices.detail[s.value]] =
+        Decide(tree, family_rules, op_families, s, view.bucket(s),
+               view.kernel_family(s));
+  }
+  return reasons;
+}
+
+std::string FamilyName(const Trace& trace, SliceId s) {
+  const auto* instruction = trace.InstructionOf(s);
+  return instruction != nullptr ? InstructionName(trace, *instruction)
+                                : std::string(trace.Name(s));
 }
 
 }  // namespace lamina::analysis

@@ -221,7 +221,8 @@ function span(events: { start: Column; dur: Column }):
 // columns of the tables that it has; the others are 0.
 export const kRowTables = {
   kernel: "kernels", op: "op_efficiency", module: "modules", layer: "layers",
-  pass: "passes", step: "steps", place: "variant_kernels", diffop: "diff_ops",
+  pass: "passes", step: "steps", place: "variant_kernels",
+  graph: "graph_attribution", rule: "family_rules", diffop: "diff_ops",
   diffkernel: "diff_kernels", diffcategory: "diff_by", diffmodule: "diff_by",
   difflayer: "diff_by", diffcause: "diff_causes", collective: "collectives",
   rankstep: "rank_steps",

@@ -64,7 +64,8 @@ function rowText(app: App, value: string): string {
 
 // What chips and their texts read.
 export const kChipTables = ["device", "kernels", "op_efficiency", "modules",
-  "layers", "passes", "steps", "variant_kernels", "#frames", "diff_ops",
+  "layers", "passes", "steps", "variant_kernels", "graph_attribution",
+  "family_rules", "#frames", "diff_ops",
   "diff_kernels", "diff_by", "diff_causes", "collectives", "rank_steps"];
 
 const kMostTexts = 4;

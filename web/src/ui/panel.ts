@@ -5,23 +5,24 @@
 import { twinOf } from "../data/autograd";
 import { eventsOf, laneKey, laneName } from "../data/filter";
 import { kRowTables } from "../data/model";
+import { queueTime } from "../data/queue";
 import { frameName, framesOf } from "../data/stacks";
 import type { App } from "./app";
 import { swatch } from "./chips";
 import { causeWords, clockWords, rowEvents } from "./compare";
 import { h } from "./dom";
+import { attribution, ruleEntry, type Entry } from "./evidence";
 import { findEvent, nameIds, showEvent, type Event } from "./events";
 import { big, bytes, clean, count, shapes, time } from "./format";
 
 export function panelNeeds(): string[] {
   return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
-          "passes", "steps", "#frames", "#autograd", "diff_ops", "diff_kernels",
-          "diff_by", "collectives", "clock_offsets"];
+          "passes", "steps", "graph_attribution", "family_rules", "#frames",
+          "#autograd", "diff_ops", "diff_kernels", "diff_by", "collectives",
+          "clock_offsets"];
 }
 
 const kOpenFrames = 12;
-
-type Entry = [string, ...(Node | string)[]];
 
 function list(entries: (Entry | null)[]): HTMLElement {
   return h("dl", {}, ...entries.filter((e) => e !== null).flatMap(
@@ -81,6 +82,7 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
       chips: app.only("lane", laneKey(model, lane)) })],
     ["family", swatch(family.group), app.link(family.title || family.name,
       { chips: app.only("fam", family.group) })],
+    ruleEntry(app, row),
     op ? ["op", app.link(clean(op, 200), { chips: app.only("op", op) })] : null,
     opKey ? ["shapes", app.link(shapes(cost!.str(costRow, "input_dims")) ||
       "of this call", { view: "ops", chips: app.only("row", opKey) })] : null,
@@ -89,7 +91,7 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
       : null,
     path ? ["module", ...modulePath(app, path)] : null,
     layerEntry(app, row), stepEntry(app, row),
-    ...launchEntries(app, row),
+    ...launchEntries(app, row), ...attribution(app, row),
     autogradEntry(app, device.launch[row]! - 1),
     opKey ? costEntry(app, costRow) : null,
     sameName(app, row, name),
@@ -176,12 +178,14 @@ function launchEntries(app: App, row: number): (Entry | null)[] {
   const at = device!.launch[row]! - 1;
   if (!host || at < 0) return [];
   const begin = host.start[at]!;
-  const queued = device!.start[row]! - (begin + host.dur[at]!);
+  const queued = queueTime(device!, row, begin);
   return [
     ["launch", app.link(clean(app.model.text(host.name[at]!), 80),
       showEvent(app, host.uid[at]!))],
-    ["latency", `${time(device!.start[row]! - begin)} after the launch began` +
-      (queued > 0 ? `, ${time(queued)} in the queue` : "")]];
+    ["latency", `${time(device!.start[row]! - begin)} after the launch began`],
+    queued === null ? null : ["queue", queued === 0
+      ? "the stream was free" : `${time(queued)} of that behind earlier work ` +
+        "of the stream"]];
 }
 
 // The other end of the pair of forward and backward op.
