@@ -33,7 +33,9 @@ def check_diff(checks, before, after, folder):
 
     def sums(column, rows):
         out = [[0, 0] for _ in range(rows + 1)]
-        for row, dur, s in zip(events[column], events["dur"], side):
+        # A page leaves out a column that names no row.
+        of = events.get(column, [0] * len(side))
+        for row, dur, s in zip(of, events["dur"], side):
             out[row][s] += dur
         return out[1:]
 
