@@ -80,6 +80,22 @@ async function pdf(page, name) {
 const kLight = ["rgb(255, 255, 255)", "rgb(27, 36, 48)"];
 
 const tests = {};
+tests["the keys that print wait for the form"] = async (check) => {
+  const page = await open(pageOf(traces.train), { hash: "#v=kernels",
+    init: () => {
+      globalThis.requestIdleCallback = () => 0;  // it is never idle
+      globalThis.print = () => {
+        const { dataset } = document.documentElement;
+        dataset.printed = dataset.print ?? "too early";
+      };
+    } });
+  check.equal("not read ahead", await page.evaluate(() =>
+    document.documentElement.dataset.print), undefined);
+  await page.keyboard.press("Control+P");
+  await until(page, () => document.documentElement.dataset.printed);
+  check.equal("printed when it is read", await page.evaluate(() =>
+    document.documentElement.dataset.printed), "ready");
+};
 for (const name of ["train", "moe", "owlv2"].filter((n) => traces[n])) {
   tests[`${name}: the form`] = async (check) => {
     for (const theme of ["light", "dark"]) {

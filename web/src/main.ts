@@ -75,9 +75,7 @@ async function start(): Promise<void> {
   if (app.said === "")
     app.say(`Ready in ${Math.round(performance.now() - begin)} ms`);
 
-  // What a print shows is read when there is nothing else to do.
-  const idle = globalThis.requestIdleCallback ?? ((f) => setTimeout(f, 200));
-  idle(() => void shell.print.read(), { timeout: 1000 });
+  shell.print.prepare();
 
   // For tests; the page itself does not read it.
   Object.defineProperty(globalThis, "__lamina", { value: Object.freeze({

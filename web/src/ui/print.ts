@@ -2,8 +2,9 @@
 //
 // What goes to paper, whatever view is shown: the trace, the filter in words,
 // and the views that answer first, in light colours and without controls. The
-// browser asks for it without waiting, so the tables that it shows are read
-// after the first screen, when the page has nothing else to do.
+// browser asks for it without waiting, so what it shows is read after the first
+// screen, when the page has nothing else to do; in a large page, where that would
+// hold up the first clicks, with the keys that print.
 
 import type { App, View } from "./app";
 import { filterText, kChipTables } from "./chips";
@@ -14,6 +15,8 @@ import { paper } from "./paper";
 // Views of the form: of a report those that a reader of it opens first, else
 // the one of the command.
 const kOfReport = ["overview", "layers", "ops"];
+// Device events up to which the form is read ahead.
+const kReadAhead = 300_000;
 
 function filterLine(app: App): string {
   const all = app.model.device?.total;
@@ -64,9 +67,23 @@ export class PrintForm {
     this.views = wanted.flatMap((id) => views.filter((v) => v.id === id));
   }
 
+  // Sees to it that the form is read before the browser prints.
+  prepare(): void {
+    addEventListener("keydown", (event) => {
+      if (this.ready || event.code !== "KeyP" || event.altKey ||
+          !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      void this.read().then(() => print());
+    });
+    const blocks = this.app.model.manifest.blocks;
+    if (blocks.some((b) => b.name === "device" && b.rows > kReadAhead)) return;
+    const idle = globalThis.requestIdleCallback ?? ((f) => setTimeout(f, 200));
+    idle(() => void this.read(), { timeout: 1000 });
+  }
+
   // Reads what the form shows. A damaged part is told by the view that needs
   // it; the form is then left out, and print shows the view.
-  async read(): Promise<void> {
+  private async read(): Promise<void> {
     const { model } = this.app;
     try {
       for (const view of this.views) await model.require(view.needs(model));
