@@ -25,7 +25,7 @@ DATABASES = ("nsys", "rocpd", "rpd")
 
 def run(path, **kwargs):
     return subprocess.run([LAMINA, "report", str(path), "--only",
-                           "trace_health", "kernels", "--format", "json"],
+                           "trace_health,kernels", "--format", "json"],
                           capture_output=True, timeout=LIMIT_S, **kwargs)
 
 
