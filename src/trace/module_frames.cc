@@ -19,7 +19,7 @@ struct Frame {
   StringId name;
   int64_t start_ns;
   int64_t end_ns;
-  SliceId range;
+  SliceId range, last;  // `last` is invalid where no range stands for the call
   bool backward;
 };
 
@@ -109,7 +109,8 @@ class ThreadFrames {
     if (!part) call.path = &range.marker->path;
     open_.push_back(std::move(call));
     frames_.push_back({name, range.time.start_ns, range.time.end_ns,
-                       range.slice, range.marker->backward});
+                       range.slice, part ? SliceId() : range.last,
+                       range.marker->backward});
   }
 
   // Calls without a range end with the last range within.
@@ -159,8 +160,11 @@ std::vector<ModuleRange> FindRanges(const Trace& trace,
     const SliceId s(i);
     if (marker == markers.end() || with_frames.contains(trace.TrackOf(s).pid))
       continue;
-    ranges.push_back(
-        {slices.track[i], {trace.Start(s), trace.End(s)}, s, &marker->second});
+    ranges.push_back({slices.track[i],
+                      {trace.Start(s), trace.End(s)},
+                      s,
+                      s,
+                      &marker->second});
   }
   return ranges;
 }
@@ -173,6 +177,8 @@ void Append(Trace& trace, const std::vector<std::pair<TrackId, Frame>>& added) {
   for (const auto& [track, frame] : added) {
     PythonArgs args;
     args.id = static_cast<int32_t>(frame.range.value);
+    if (frame.last.valid())
+      args.parent_id = static_cast<int32_t>(frame.last.value);
     args.module_id = frame.backward ? kBackwardFrame : kForwardFrame;
     to.start_ns.push_back(frame.start_ns);
     to.dur_ns.push_back(frame.end_ns - frame.start_ns);
@@ -197,6 +203,11 @@ bool IsRangeFrame(const Trace& trace, SliceId s) {
 
 SliceId RangeOfFrame(const Trace& trace, SliceId frame) {
   return SliceId(static_cast<uint32_t>(trace.Python(frame)->id));
+}
+
+SliceId LastRangeOfFrame(const Trace& trace, SliceId frame) {
+  const int32_t last = trace.Python(frame)->parent_id;
+  return last < 0 ? SliceId() : SliceId(static_cast<uint32_t>(last));
 }
 
 bool IsBackwardFrame(const Trace& trace, SliceId s) {

@@ -40,11 +40,13 @@ struct ModuleMarker {
 };
 using ModuleMarkers = absl::flat_hash_map<StringId, ModuleMarker>;
 
-// Whether a slice is such a frame, the first range that names its call, and
-// whether it is a backward pass. A frame has Python arguments that no profiler
-// writes.
+// Whether a slice is such a frame, the first range that names its call, the one
+// that ends it (the same one for a call that is one range; invalid for a part
+// of a path that no range stands for), and whether it is a backward pass. A
+// frame has Python arguments that no profiler writes.
 bool IsRangeFrame(const Trace& trace, SliceId s);
 SliceId RangeOfFrame(const Trace& trace, SliceId frame);
+SliceId LastRangeOfFrame(const Trace& trace, SliceId frame);
 bool IsBackwardFrame(const Trace& trace, SliceId s);
 // Slices below this are events of the input; behind them stand the frames, then
 // what was grafted.

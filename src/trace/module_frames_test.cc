@@ -190,6 +190,19 @@ TEST(ModuleFrames, RecordedFramesOfAProcessWin) {
   EXPECT_FALSE(IsRangeFrame(trace, SliceId(0)));
 }
 
+TEST(ModuleFrames, FramesKnowTheRangesOfTheirCall) {
+  Recording recording;
+  const Range ranges[] = {
+      {"<m.l_0", 10, 12}, {">m.l_0", 30, 33}, {"w", 40, 50}};
+  for (const Range& range : ranges) recording.Add(Kind::kAnnotation, range);
+  const Trace trace = recording.Finish();
+  ASSERT_EQ(Frames(trace), (List{"m 10-33", "m/l_0 10-33", "w 40-50"}));
+  EXPECT_FALSE(LastRangeOfFrame(trace, SliceId(3)).valid());
+  EXPECT_EQ(RangeOfFrame(trace, SliceId(4)), SliceId(0));
+  EXPECT_EQ(LastRangeOfFrame(trace, SliceId(4)), SliceId(1));
+  EXPECT_EQ(LastRangeOfFrame(trace, SliceId(5)), SliceId(2));
+}
+
 TEST(ModuleFrames, UidsAreBeyondThoseOfAllEvents) {
   Recording recording;
   recording.Add(Kind::kOp, {"m", 0, 10});

@@ -96,6 +96,7 @@ class Joiner {
     if (begin == last) return;
     Interval& call = out_[*begin].time;
     call.end_ns = std::max(call.end_ns, out_[end].time.end_ns);
+    out_[*begin].last = out_[end].slice;
     joined_[*begin] = true;
     dropped_[end] = true;
     open_.erase(std::prev(begin.base()), open_.end());

@@ -15,6 +15,7 @@ struct ModuleRange {
   TrackId track;
   Interval time;
   SliceId slice;
+  SliceId last;  // of a call in two parts the end, else as `slice`
   const ModuleMarker* marker = nullptr;
 };
 

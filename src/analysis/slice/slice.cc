@@ -2,9 +2,10 @@
 //
 // Three rounds. The core is what meets every condition. Around it come
 // launches of its device work and, over the host tree, all that encloses a
-// kept event, and the same over the forward ops of what autograd runs. Events
-// that stand in no tree (ranges, instants, counters) come along where they
-// overlap the core; flows where both their ends are kept.
+// kept event, with the ranges that name the calls of modules among it, and the
+// same over the forward ops of what autograd runs. Events that stand in no tree
+// (ranges, instants, counters) come along where they overlap the core; flows
+// where both their ends are kept.
 #include "analysis/slice/slice.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -42,6 +43,7 @@ class Selector {
     }
     FindSpans();
     AddEnclosing();
+    AddRangesOfModules();
     AddRanges();
     Settle();
     return std::move(out_);
@@ -215,6 +217,19 @@ class Selector {
     while (node.valid() && !keep_[tree.slice(node).value]) {
       keep_[tree.slice(node).value] = true;
       node = tree.parent(node);
+    }
+  }
+
+  // The begin and the end of a call that are ranges of their own enclose
+  // nothing, and without them the slice has no such call.
+  void AddRangesOfModules() {
+    for (uint32_t i = trace::RecordedSlices(trace_); i < keep_.size(); ++i) {
+      const SliceId frame(i);
+      if (!keep_[i] || !trace::IsRangeFrame(trace_, frame)) continue;
+      const SliceId last = trace::LastRangeOfFrame(trace_, frame);
+      if (!last.valid()) continue;
+      keep_[trace::RangeOfFrame(trace_, frame).value] = true;
+      keep_[last.value] = true;
     }
   }
 
