@@ -10,6 +10,8 @@
 
 #include "base/protobuf/stream.h"
 #include "ingest/common/format.h"
+#include "ingest/xplane/pending.h"
+#include "ingest/xplane/programs.h"
 #include "ingest/xplane/rows.h"
 #include "ingest/xplane/xspace.h"
 

@@ -48,7 +48,7 @@ class Programs {
   // Its number; the same for all runs of an instruction.
   uint32_t Find(const Query& query);
 
-  RanInstruction& ran(uint32_t i) { return ran_[i]; }
+  const RanInstruction& ran(uint32_t i) const { return ran_[i]; }
   std::vector<RanInstruction>& all() { return ran_; }
 
  private:

@@ -1,106 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the events of a file become: rows that stand at once, and those that
-// wait until all of the file is known. A launch call, the op that it belongs
-// to and the scopes around that op must come in this order in the trace, but
-// the op is known from the device's events, on other planes.
+// The rows of a file, on their way to the builder.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <cstdint>
-#include <vector>
+#include <string_view>
 
-#include "base/pod_vector.h"
-#include "ingest/xplane/programs.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest::xplane {
 
-// Rows that are taken off the end, whose memory goes back meanwhile: what they
-// turn into takes its place.
-template <class T>
-class Waiting : public PodVector<T> {
- public:
-  void Pop() {
-    constexpr size_t kPiece = size_t{1} << 16;
-    PodVector<T>::pop_back();
-    if (this->size() % kPiece == 0) this->shrink_to_fit();
-  }
-};
-
-// A host call with a correlation.
-struct Call {
-  int64_t correlation = 0;
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-  uint64_t offset = 0;
-  StringId name;
-  trace::TrackId track;
-  uint32_t device = trace::kNoRow;  // of the run that it launched
-  trace::Kind kind = trace::Kind::kRuntime;
-};
-
-// A kernel that names no instruction.
-struct NamelessKernel {
-  trace::DeviceArgs args;
-  int64_t start_ns = 0;
-  int64_t dur_ns = 0;
-  uint64_t offset = 0;
-  StringId name;
-  trace::TrackId track;
-  uint32_t device = 0;  // row of Pending::devices
-};
-
-// One device event that ran an instruction.
-struct Launch {
-  int64_t correlation = 0;
-  int64_t start_ns = 0;
-  uint32_t device = 0;                   // row of Pending::devices
-  uint32_t instruction = trace::kNoRow;  // of Programs
-  uint32_t nameless = trace::kNoRow;     // row of Pending::nameless
-  StringId kernel;
-};
-
-// One run of an instruction: an op of the trace.
-struct Run {
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-  int64_t external_id = trace::kNoInt;  // of device events that no call links
-  trace::TrackId track;
-  uint32_t device = 0;  // row of Pending::devices
-  uint32_t instruction = trace::kNoRow;
-  uint32_t execution = trace::kNoRow;  // of its program
-  uint32_t number = 0;                 // in order of device and launch
-};
-
-// A range of the host in which a program runs.
-struct Execution {
-  trace::TrackId track;
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
-
-struct Pending {
-  Waiting<Call> calls;
-  Waiting<NamelessKernel> nameless;
-  Waiting<Launch> launches;
-  Waiting<Run> runs;  // of devices without launches (TPU)
-  PodVector<Execution> thunks, modules;
-  std::vector<int64_t> devices;  // numbers of the devices, as they come
-  int64_t next_external_id = 1;
-
-  uint32_t Device(int64_t number) {
-    const auto [it, is_new] =
-        device_rows_.try_emplace(number, static_cast<uint32_t>(devices.size()));
-    if (is_new) devices.push_back(number);
-    return it->second;
-  }
-
- private:
-  absl::flat_hash_map<int64_t, uint32_t> device_rows_;
-};
-
-// The rows of one file, on their way to the builder.
 class Rows {
  public:
   Rows(trace::TraceBuilder* builder, trace::LocalNames* names)
@@ -153,10 +62,5 @@ class Rows {
   trace::LocalNames* names_;
   trace::Segment segment_;
 };
-
-// Joins launches to runs of instructions and emits what waits: scopes, ops,
-// calls and nameless kernels, in this order. The pending rows are spent.
-// Near-linear.
-void EmitPending(Pending& pending, Programs& programs, Rows& rows);
 
 }  // namespace lamina::ingest::xplane

@@ -10,6 +10,7 @@
 #include "ingest/xplane/programs.h"
 #include "ingest/xplane/reader.h"
 #include "ingest/xplane/rows.h"
+#include "ingest/xplane/runs.h"
 #include "ingest/xplane/xspace.h"
 
 namespace lamina::ingest::xplane {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What waits for the end of the file becomes rows of the trace.
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "ingest/xplane/runs.h"
+
+namespace lamina::ingest::xplane {
+
+using trace::Kind;
+using trace::TrackId;
+
+namespace {
+
+class Emitter {
+ public:
+  Emitter(Pending& pending, Programs& programs, Rows& rows)
+      : pending_(pending),
+        programs_(programs),
+        rows_(rows),
+        runs_(MakeRuns(pending, rows)),
+        scopes_(MakeScopes(runs_, programs)) {}
+
+  void Instructions() {
+    trace::Segment& segment = rows_.segment();
+    rows_.Flush();
+    for (RanInstruction& ran : programs_.all()) {
+      if (ran.is_collective)
+        ran.row.collective = segment.AddCollective(ran.collective);
+      segment.instructions.push_back(ran.row);
+    }
+  }
+
+  // Scopes, ops and calls, in order of track and time; at one instant the
+  // outer ones first.
+  void Host() {
+    SortBackwards(scopes_, [](const Scope& s) {
+      return std::tuple(s.track, s.start_ns, s.depth, s.end_ns, s.name);
+    });
+    SortBackwards(pending_.calls, [](const Call& c) {
+      return std::tuple(c.track, c.start_ns, -c.end_ns, c.offset);
+    });
+    enum Rank { kScope, kOp, kCall };
+    using Key = std::tuple<TrackId, int64_t, int>;
+    while (true) {
+      std::optional<Key> next;
+      const auto ask = [&](const auto& rows, int rank) {
+        if (rows.empty()) return;
+        const Key key(rows.back().track, rows.back().start_ns, rank);
+        if (!next || key < *next) next = key;
+      };
+      ask(scopes_, kScope);
+      ask(runs_, kOp);
+      ask(pending_.calls, kCall);
+      if (!next) return;
+      switch (std::get<int>(*next)) {
+        case kScope:
+          EmitScope(scopes_.back());
+          scopes_.Pop();
+          break;
+        case kOp:
+          EmitOp(runs_.back());
+          runs_.Pop();
+          break;
+        default:
+          EmitCall(pending_.calls.back());
+          pending_.calls.Pop();
+      }
+    }
+  }
+
+  void EmitScope(const Scope& scope) {
+    rows_.AddSlice(scope.start_ns, scope.end_ns - scope.start_ns, scope.name,
+                   Kind::kPython, rows_.python, scope.track, 0,
+                   rows_.segment().AddPython({}));
+  }
+
+  void EmitOp(const Run& run) {
+    const RanInstruction& ran = programs_.ran(run.instruction);
+    trace::OpArgs args;
+    args.dims = ran.dims;
+    args.types = ran.types;
+    args.external_id = run.external_id;
+    args.instruction = run.instruction;
+    rows_.AddSlice(run.start_ns, run.end_ns - run.start_ns, ran.row.name,
+                   Kind::kOp, rows_.op, run.track, 0,
+                   rows_.segment().AddOp(args));
+  }
+
+  void EmitCall(const Call& call) {
+    trace::ApiArgs args;
+    args.correlation = call.correlation;
+    rows_.AddSlice(call.start_ns, call.end_ns - call.start_ns, call.name,
+                   call.kind,
+                   call.kind == Kind::kDriver ? rows_.driver : rows_.runtime,
+                   call.track, call.offset, rows_.segment().AddApi(args));
+  }
+
+  void Nameless() {
+    auto& kernels = pending_.nameless;
+    std::reverse(kernels.begin(), kernels.end());
+    for (; !kernels.empty(); kernels.Pop()) {
+      const NamelessKernel& kernel = kernels.back();
+      rows_.AddSlice(kernel.start_ns, kernel.dur_ns, kernel.name, Kind::kKernel,
+                     rows_.kernel, kernel.track, kernel.offset,
+                     rows_.segment().AddDevice(kernel.args));
+    }
+    rows_.Flush();
+  }
+
+  Pending& pending_;
+  Programs& programs_;
+  Rows& rows_;
+  Waiting<Run> runs_;
+  Waiting<Scope> scopes_;
+};
+
+}  // namespace
+
+void EmitPending(Pending& pending, Programs& programs, Rows& rows) {
+  Emitter emitter(pending, programs, rows);
+  emitter.Instructions();
+  emitter.Host();
+  emitter.Nameless();
+}
+
+}  // namespace lamina::ingest::xplane
