@@ -145,7 +145,34 @@ function ofSlice(app: App, shown: Shown, slice: PageCommand): Command {
                            "--format", "csv"]], " >&2 && ", words);
 }
 
+// What stands for a name in a redacted page, with the extension of a file.
+const kToken = /\b(?:path-[0-9a-f]{8}\/)?(?:path|file|host|user)-[0-9a-f]{8}(?:\.\w+)*/g;
+
+// What to change in a command of a redacted page, which has no names to run it
+// with.
+function tokenWords(app: App, text: string): string {
+  const { inputs, redacted } = app.model.manifest;
+  const tokens = redacted ? [...new Set(text.match(kToken) ?? [])] : [];
+  if (tokens.length === 0) return "";
+  const files = tokens.filter((token) => inputs.includes(token));
+  const others = tokens.filter((token) => !inputs.includes(token));
+  const what = [
+    ...files.length > 0 ? [`${files.join(", ")} by the path of the trace`] : [],
+    ...others.length > 0 ? [`${others.join(", ")} by the ` +
+      (others.length > 1 ? "names that they stand" : "name that it stands") +
+      " for"] : []];
+  return " It does not run as it is, this page is redacted: replace " +
+    `${what.join(" and ")}.`;
+}
+
 export function commandFor(app: App): Command {
+  const command = asOfPage(app);
+  return { ...command,
+           words: command.words + tokenWords(app, command.text) };
+}
+
+// With the names that the page has.
+function asOfPage(app: App): Command {
   const { chips, selected, zoom, view } = app.state;
   if (app.model.manifest.commands.length === 0) {
     return none("This page was made from a pipe: there is no file for a " +
