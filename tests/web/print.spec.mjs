@@ -33,6 +33,9 @@ const form = (page) => page.evaluate(() => {
     sections: [...box.children].map((e) => e.className),
     text: box.innerText,
     ops: box.querySelectorAll(".view-ops tbody tr").length,
+    hints: box.innerText.match(/\b(click|press|drag|backspace|filters every|show (them|its|the))\b/gi) ?? [],
+    tables: [...box.querySelectorAll("h2:not(.title)")]
+      .map((e) => e.innerText).filter((text) => !/^\d+ \u00d7/.test(text)),
     layers: box.querySelectorAll(".view-layers [data-layer]").length,
     pictures: [...box.querySelectorAll("svg.chart, canvas")].filter(seen)
       .length,
@@ -49,6 +52,9 @@ const form = (page) => page.evaluate(() => {
       .slice(0, 3),
     cut: [...box.querySelectorAll("tr")].filter((e) => seen(e) &&
       getComputedStyle(e).breakInside !== "avoid").length,
+    // Smaller than half of 7.5 points nobody can read it.
+    tiny: [...box.querySelectorAll("table")].filter((e) =>
+      parseFloat(e.style.zoom || 1) < 0.5).length,
     scrolls: [...box.querySelectorAll(".tablebox")].filter((e) =>
       getComputedStyle(e).overflow !== "visible" ||
       e.scrollHeight > e.clientHeight + 1).length,
@@ -77,6 +83,9 @@ async function pdf(page, name) {
   return path;
 }
 
+// What stands below the titles of the views.
+const kOnPaper = ["Kernel time by family", "Top opportunities", "Warnings",
+  "Longest gaps", "Device time", "Kinds of layers", "Stacks", "Passes"];
 const kLight = ["rgb(255, 255, 255)", "rgb(27, 36, 48)"];
 
 const tests = {};
@@ -96,7 +105,7 @@ tests["the keys that print wait for the form"] = async (check) => {
   check.equal("printed when it is read", await page.evaluate(() =>
     document.documentElement.dataset.printed), "ready");
 };
-for (const name of ["train", "moe", "owlv2"].filter((n) => traces[n])) {
+for (const name of ["train", "moe", "owlv2", "sglang"].filter((n) => traces[n])) {
   tests[`${name}: the form`] = async (check) => {
     for (const theme of ["light", "dark"]) {
       const page = await open(pageOf(traces[name]), { theme,
@@ -120,9 +129,13 @@ for (const name of ["train", "moe", "owlv2"].filter((n) => traces[n])) {
       check.equal(`${what}: bars`, found.layers > 0, facts.layers > 0);
       check.equal(`${what}: controls`, found.controls, []);
       check.equal(`${what}: links`, found.links, 0);
+      check.equal(`${what}: hints`, found.hints, []);
+      check.equal(`${what}: only what the form is for`, found.tables
+        .filter((title) => !kOnPaper.includes(title)), []);
       check.equal(`${what}: nothing else`, found.others, 0);
       check.equal(`${what}: cut at the side`, found.wide, []);
       check.equal(`${what}: rows may be cut`, found.cut, 0);
+      check.equal(`${what}: too small`, found.tiny, 0);
       check.equal(`${what}: boxes that scroll`, found.scrolls, 0);
       check.equal(`${what}: colours`, found.colors, kLight);
       // The screen is as before.
@@ -181,6 +194,7 @@ Object.assign(tests, {
       check.equal(`${name}: sections`, found.sections,
                   ["sheet", "sheet view-" + view]);
       check.equal(`${name}: controls`, found.controls, []);
+      check.equal(`${name}: hints`, found.hints, []);
       check.equal(`${name}: cut at the side`, found.wide, []);
       check.true(`${name}: text`, found.text.length > 300);
       check.equal(`${name}: colours`, found.colors, kLight);

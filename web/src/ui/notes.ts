@@ -7,6 +7,7 @@ import type { App, Patch } from "./app";
 import { h } from "./dom";
 import { showEvent } from "./events";
 import { clean, heading, time } from "./format";
+import { hint } from "./paper";
 
 const kClaims: Record<string, string> = {
   measured: "measured", bound: "above the bound", estimate: "estimate",
@@ -84,9 +85,9 @@ export function drawVerdicts(app: App): HTMLElement[] {
       const links = evidenceLinks(app, note);
       return h("p", { class: i === 0 ? "verdict" : "second" },
         h("b", {}, clean(first ?? "", 600)), " ", clean(rest.join(" "), 1200),
-        ...(links.length > 0 ? [h("br"), h("span", { class: "why" },
-                                           "Rows behind it: ", ...links)]
-          : []));
+        links.length > 0 ? hint(h("br"), h("span", { class: "why" },
+                                           "Rows behind it: ", ...links))
+          : null);
     });
 }
 
@@ -108,6 +109,6 @@ export function drawNotes(app: App, notes: Note[]): HTMLElement {
            h("span", {}, kClaims[note.claim] ?? note.claim)])),
       h("div", {}, h("h3", {}, kIds[note.id] ??
           heading(note.id).replace(/^./, (c) => c.toUpperCase())),
-        h("p", {}, sentence(note.text), " ", ...links)));
+        h("p", {}, sentence(note.text), hint(" ", ...links))));
   }));
 }

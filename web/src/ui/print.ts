@@ -17,6 +17,7 @@ import { paper } from "./paper";
 const kOfReport = ["overview", "layers", "ops"];
 // Device events up to which the form is read ahead.
 const kReadAhead = 300_000;
+const kLongWord = /\S{25}/;
 
 function filterLine(app: App): string {
   const all = app.model.device?.total;
@@ -47,8 +48,11 @@ function withoutControls(root: HTMLElement): void {
   }
 }
 
-// A table that is wider than the paper is printed smaller.
+// A table that is wider than the paper is printed smaller; words that no line
+// has room for, names of kernels above all, are parted before.
 function fitTables(root: HTMLElement): void {
+  for (const cell of root.querySelectorAll("td"))
+    if (kLongWord.test(cell.textContent)) cell.classList.add("long");
   for (const box of root.querySelectorAll<HTMLElement>(".tablebox")) {
     const table = box.querySelector("table")!;
     const share = box.clientWidth / table.offsetWidth;

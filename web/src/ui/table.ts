@@ -6,7 +6,7 @@
 import type { App } from "./app";
 import { copyText, download, h } from "./dom";
 import { markdown, textCsv } from "./format";
-import { paper } from "./paper";
+import { hint, paper } from "./paper";
 
 export interface Col<Row> {
   key: string;       // in the address: letters
@@ -33,10 +33,12 @@ export interface TableOptions<Row> {
   // The engine's file of these rows, where there is one.
   csv?: (rows: Row[]) => string;
   note?: string;
+  hint?: string;       // what a click does
   empty?: string;
 }
 
 const kPlainRows = 40;   // drawn in full, without a box of their own
+const kShortRows = 15;   // not parted between two sheets of paper
 const kSpare = 12;       // rows drawn above and below what is seen
 // Browsers cut elements that are higher than 17 to 33 million pixels.
 const kMostPixels = 12_000_000;
@@ -123,7 +125,8 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     scrollRows(box, body, rows, line, options.tall ? 46 : 29, open,
                columns.length);
   }
-  return h("section", { class: "table" }, toolbar(app, options, rows), cut
+  const short = rows.length <= kShortRows ? " short" : "";
+  return h("section", { class: "table" + short }, toolbar(app, options, rows), cut
     ? h("p", { class: "muted" }, `The first ${kPlainRows} of them.`) : null,
     rows.length > 0 ? box
       : h("p", { class: "empty" }, options.empty ?? "No rows match."));
@@ -200,5 +203,6 @@ function toolbar<Row>(app: App, options: TableOptions<Row>,
     app.button("Download", () => download(name, new Blob(
       [csv()], { type: "text/csv" })), { "data-k": options.id + ".file" }),
     h("span", { class: "muted" }, `${rows.length.toLocaleString("en-US")} ` +
-      `${rows.length === 1 ? "row" : "rows"}. ${options.note ?? ""}`));
+      `${rows.length === 1 ? "row" : "rows"}. ${options.note ?? ""}`,
+      options.hint ? hint(" ", options.hint) : null));
 }

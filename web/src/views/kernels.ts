@@ -125,8 +125,9 @@ export const kernelsView: View = {
       columns: columns(app, table, counts, ns, events),
       csv: app.state.chips.length === 0
         ? (sorted) => tableCsv(table, sorted) : undefined,
-      note: `${time(app.selection.time)}. A name filters every view, a ` +
-        "count shows its events; mean, min and max are of the whole trace.",
+      note: `${time(app.selection.time)}. Mean, min and max are of the whole ` +
+        "trace.",
+      hint: "A name filters every view, a count shows its events.",
     }));
     const name = chosenName(app);
     if (device && name !== null && app.selection.count > 0) {

@@ -15,6 +15,7 @@ import { kGroups } from "../ui/colors";
 import { h } from "../ui/dom";
 import { clean, count, time } from "../ui/format";
 import { kindSection, layerSection, type Section } from "../draw/layerpairs";
+import { hint, paper } from "../ui/paper";
 import { drawRows } from "../ui/rows";
 
 let sections: Section[] = [];
@@ -96,6 +97,27 @@ function drawStacks(app: App, box: HTMLElement): void {
     box.append(h("p", { class: "empty" }, "No layer holds matching work."));
 }
 
+// Tables below the bars. On paper a bar stands for each layer, and how kinds
+// of layers differ kernel by kernel would fill pages.
+const kMoreTables = [
+  { name: "layer_types", title: "Kinds of layers", onPaper: true },
+  { name: "layer_stacks", title: "Stacks", onPaper: true },
+  { name: "stage_kernel_type", title: "By stage and part", onPaper: false },
+  { name: "passes", title: "Passes", onPaper: true },
+  { name: "layer_check", title: "By modules and by repeats", onPaper: false },
+];
+
+// Layers beside each other, and each layer as a row.
+function drawComparisons(app: App, root: HTMLElement, rows: number[]): void {
+  const table = app.model.table("layers")!;
+  sections = [layerSection(app), kindSection(app)].filter((s) => s !== null);
+  root.append(...sections.map(({ element }) => element),
+    h("h2", {}, "Layers"), drawRows(app, table, { id: "layers",
+      rows, all: true, note: "Of the whole trace.", cells: {
+        layer: (row) => app.link(table.str(row, "layer"), { chips:
+          app.toggle("layer", table.str(row, "first_uid")) }) } }));
+}
+
 export const layersView: View = {
   id: "layers",
   title: "Layers",
@@ -113,30 +135,24 @@ export const layersView: View = {
       if (pass === "" || table.str(row, "pass") === pass) rows.push(row);
     root.append(drawLegend(app), h("div", { class: "tools" },
       passSelect(app, app.model.table("passes")), orderSelect(app),
-      h("span", { class: "muted" }, "Click layers to filter every view; two " +
-        "layers are compared kernel by kernel. The line is the median, a dot " +
-        "marks a layer that waits, a dashed frame one that the recording cut " +
-        "or that is unlike its neighbours.")), h("div", { class: "stacks" }));
-    sections = [layerSection(app), kindSection(app)].filter((s) => s !== null);
-    root.append(...sections.map(({ element }) => element));
-    root.append(h("h2", {}, "Layers"), drawRows(app, table, { id: "layers",
-      rows, all: true, note: "Of the whole trace.", cells: {
-        layer: (row) => app.link(table.str(row, "layer"), { chips:
-          app.toggle("layer", table.str(row, "first_uid")) }) } }));
-    for (const [name, title] of [["layer_types", "Kinds of layers"],
-        ["layer_stacks", "Stacks"], ["stage_kernel_type", "By stage and part"],
-        ["passes", "Passes"], ["layer_check", "By modules and by repeats"]] as
-        const) {
+      h("span", { class: "muted" }, hint("Click layers to filter every view; " +
+        "two layers are compared kernel by kernel. "), "The line is the " +
+        "median, a dot marks a layer that waits, a dashed frame one that the " +
+        "recording cut or that is unlike its neighbours.")),
+      h("div", { class: "stacks" }));
+    sections = [];
+    if (!paper.on) drawComparisons(app, root, rows);
+    for (const { name, title, onPaper } of kMoreTables) {
       const more = app.model.table(name);
-      if (!more || more.rows === 0) continue;
+      if (!more || more.rows === 0 || (paper.on && !onPaper)) continue;
       root.append(h("h2", {}, title), drawRows(app, more,
         { id: name.replace(/_/g, ""), all: name === "passes" }));
     }
     const orphans = app.model.table("orphans");
     if (orphans && orphans.rows > 0) {
       root.append(h("p", { class: "muted" }, `${count(orphans.rows)} kinds of ` +
-        "kernels are in no layer: ", app.link("show them",
-          app.rowsHref("orphans")), "."));
+        "kernels are in no layer", hint(": ", app.link("show them",
+          app.rowsHref("orphans"))), "."));
     }
   },
   mounted(app, root) {

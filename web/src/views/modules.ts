@@ -17,6 +17,7 @@ import { kGroups } from "../ui/colors";
 import { deltaCell, deltaText } from "../ui/compare";
 import { h } from "../ui/dom";
 import { clean, count, percent, tableCsv, time } from "../ui/format";
+import { hint } from "../ui/paper";
 import { drawTable, type Col } from "../ui/table";
 
 const kLevels = 14;
@@ -204,11 +205,11 @@ export const modulesView: View = {
       top !== tree ? app.link(`Up from ${clean(labelOf(top), 40)}`,
                               zoomPatch(app, up), { "data-k": "modules.up" })
         : null,
-      h("span", { class: "muted" }, (diff
+      h("span", { class: "muted" }, diff
         ? "Width is kernel time of A and B together, the lower stripe the " +
           "change: blue is less in B, orange more. "
-        : "Width is kernel time, the lower stripe its families. ") +
-        "Click to filter, twice to zoom, Backspace goes up.")),
+        : "Width is kernel time, the lower stripe its families. ",
+        hint("Click to filter, twice to zoom, Backspace goes up."))),
       box);
     root.append(h("h2", {}, "Modules"), table(app, top));
   },

@@ -270,8 +270,8 @@ export const opsView: View = {
       csv: by === "shapes" && app.state.chips.length === 0 &&
         rows.every((row) => row.row >= 0)
         ? (sorted) => tableCsv(table, sorted.map((row) => row.row)) : undefined,
-      note: `${time(shown)} of ${time(app.selection.time)}. An op filters ` +
-        "every view, a count shows its events.",
+      note: `${time(shown)} of ${time(app.selection.time)}.`,
+      hint: "An op filters every view, a count shows its events.",
     }));
   },
 };

@@ -11,6 +11,7 @@ import { groupColor } from "../ui/colors";
 import { h } from "../ui/dom";
 import { clean, count, percent, time } from "../ui/format";
 import { drawNotes, drawVerdicts, gapPatch } from "../ui/notes";
+import { hint } from "../ui/paper";
 import { drawRows } from "../ui/rows";
 
 const kMostOpportunities = 6;
@@ -117,8 +118,9 @@ function gaps(app: App): Node | null {
     drawRows(app, table, { id: "gaps", rows, leaveOut: ["uid"], cells: {
       dur_us: (row) => app.link(time(table.num(row, "dur_us")),
                                gapPatch(app, row)),
-    } }), table.rows > 8 ? h("p", {}, app.link(`All ${table.rows} rows`,
-      app.rowsHref("gaps"))) : null);
+    }, note: table.rows > 8 ? `The longest of ${count(table.rows)}.` : "" }),
+    table.rows > 8 ? h("p", {}, hint(app.link(`All ${table.rows} rows`,
+      app.rowsHref("gaps")))) : null);
 }
 
 export const overviewView: View = {

@@ -13,6 +13,7 @@ import { causeWords, clockWords, countsEvents, rowEvents } from "../ui/compare";
 import { download, h } from "../ui/dom";
 import { bytes, clean, count, time } from "../ui/format";
 import { drawNotes, drawVerdicts } from "../ui/notes";
+import { hint } from "../ui/paper";
 import { drawRows } from "../ui/rows";
 import { drawStep, stepLink } from "../ui/rankstep";
 import { drawTable } from "../ui/table";
@@ -95,8 +96,8 @@ function controls(app: App, save: () => void): HTMLElement {
             "data-k": "ranks.by." + value }))),
     app.button("PNG", save, { "data-k": "ranks.png" }),
     h("span", { class: "muted" }, "Colour is the time a rank waits for later " +
-      "ones; hatched is a missing record, a thin line no part. Click a column " +
-      "to see all ranks in it."));
+      "ones; hatched is a missing record, a thin line no part.",
+      hint(" Click a column to see all ranks in it.")));
 }
 
 function scale(map: HeatMap): HTMLElement {

@@ -15,6 +15,7 @@ import { drawLegend, swatch } from "../ui/chips";
 import { h } from "../ui/dom";
 import { eventsPatch } from "../ui/events";
 import { clean, count, real, shapes, time } from "../ui/format";
+import { hint } from "../ui/paper";
 import { drawTable } from "../ui/table";
 
 interface Entry extends Point { row: number }
@@ -161,11 +162,11 @@ export const rooflineView: View = {
       slider, words,
       h("span", { class: "muted" }, `${count(list.length)} ops with a cost; ` +
         (showsCalls(app) ? "a call stands where its work and its own time " +
-          "put it. Click for the events"
-          : "area is kernel time. Click for the rows") +
-        ", drag to filter. Peaks of " +
-        `${clean(device?.title ?? "", 60)}: ` +
-        `${clean(device?.source ?? "", 120)}.`)), box);
+          "put it." : "area is kernel time.") +
+        ` Peaks of ${clean(device?.title ?? "", 60)}: ` +
+        `${clean(device?.source ?? "", 120)}. `,
+        hint(`Click for the ${showsCalls(app) ? "events" : "rows"}, drag to ` +
+             "filter."))), box);
     root.append(h("h2", {}, "Furthest from their roof, by time"), drawTable(app, {
       id: "roof", caption: "Ops by time above the bound", rows: list,
       sort: "above-", columns: [
