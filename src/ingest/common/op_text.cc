@@ -45,6 +45,10 @@ bool IsListOfSizes(std::string_view text) {
   return depth == 0;
 }
 
+constexpr std::string_view kSequence = ", seq = ";
+constexpr std::string_view kOpId = ", op_id = ";
+constexpr std::string_view kSizes = ", sizes = ";
+
 // Where the fields behind the name begin; npos when there are none. The first
 // of them that the text has counts, wherever it stands.
 size_t FieldsOf(std::string_view text) {
@@ -63,11 +67,11 @@ size_t FieldsOf(std::string_view text) {
   for (size_t at = text.find('='); at != kNone; at = text.find('=', at + 1)) {
     switch (at >= 2 ? text[at - 2] : '\0') {
       case 'q':
-        if (const size_t begin = begin_of(", seq = ", at); begin != kNone)
+        if (const size_t begin = begin_of(kSequence, at); begin != kNone)
           return begin;
         break;
       case 'd':
-        if (op_id == kNone) op_id = begin_of(", op_id = ", at);
+        if (op_id == kNone) op_id = begin_of(kOpId, at);
         break;
       case 's':
         if (sizes == kNone) sizes = begin_of(", sizes = [", at);
@@ -87,9 +91,9 @@ bool ParseHead(std::string_view text, OpText& op, std::string_view& rest) {
   bool is_op = op.name.starts_with("aten::");
   rest = end == std::string_view::npos ? std::string_view() : text.substr(end);
   std::string_view value;
-  if (TakeField(rest, ", seq = ", value))
+  if (TakeField(rest, kSequence, value))
     op.sequence = ParseInt(value).value_or(kNoInt);
-  if (TakeField(rest, ", op_id = ", value)) {
+  if (TakeField(rest, kOpId, value)) {
     op.op_id = ParseInt(value).value_or(kNoInt);
     is_op = is_op || op.op_id != kNoInt;
   }
@@ -100,12 +104,64 @@ bool ParseHead(std::string_view text, OpText& op, std::string_view& rest) {
 
 std::string_view SizesIn(std::string_view rest) {
   std::string_view value;
-  return TakeField(rest, ", sizes = ", value) && IsListOfSizes(value)
+  return TakeField(rest, kSizes, value) && IsListOfSizes(value)
              ? value
              : std::string_view();
 }
 
+// The value of a text as printing it would give it back: digits without a zero
+// in front, few enough for any integer.
+bool ParsePlain(std::string_view text, int64_t& value) {
+  constexpr size_t kMostDigits = 18;
+  if (text.empty() || text.size() > kMostDigits) return false;
+  if (text[0] == '0' && text.size() > 1) return false;
+  int64_t number = 0;
+  for (const char c : text) {
+    if (!IsDigit(c)) return false;
+    number = number * 10 + (c - '0');
+  }
+  value = number;
+  return true;
+}
+
+// Calls visit(value, number) for the values of the fields with numbers, in the
+// order of the text.
+template <class Numbers, class Visit>
+void ForNumbers(std::string_view text, Numbers& numbers, Visit&& visit) {
+  const size_t end = FieldsOf(text);
+  if (end == std::string_view::npos) return;
+  std::string_view rest = text.substr(end);
+  std::string_view value;
+  if (TakeField(rest, kSequence, value)) visit(value, numbers.sequence);
+  if (TakeField(rest, kOpId, value)) visit(value, numbers.op_id);
+}
+
 }  // namespace
+
+OpNumbers CutNumbers(std::string_view text, std::string& pattern) {
+  OpNumbers numbers;
+  const char* at = text.data();
+  pattern.clear();
+  ForNumbers(text, numbers, [&](std::string_view value, int64_t& number) {
+    if (!ParsePlain(value, number)) return;
+    pattern.append(at, value.data()).push_back('0');
+    at = value.data() + value.size();
+  });
+  pattern.append(at, text.data() + text.size());
+  return numbers;
+}
+
+std::string PutNumbers(std::string_view pattern, const OpNumbers& numbers) {
+  std::string text;
+  const char* at = pattern.data();
+  ForNumbers(pattern, numbers, [&](std::string_view value, int64_t number) {
+    if (number == kNoInt) return;
+    text.append(at, value.data()).append(std::to_string(number));
+    at = value.data() + value.size();
+  });
+  text.append(at, pattern.data() + pattern.size());
+  return text;
+}
 
 bool ParseOpText(std::string_view text, OpText& op) {
   std::string_view rest;
@@ -125,34 +181,46 @@ StringId RangeWriter::Sizes(std::string_view rest) {
   return id;
 }
 
-void RangeWriter::Add(trace::Segment& segment, int64_t start_ns, int64_t end_ns,
-                      trace::TrackId track, std::string_view text,
-                      uint64_t offset) {
+RangeName RangeWriter::Name(std::string_view text) {
   std::string repaired;
   if (!IsValidUtf8(text)) {
     repaired = RepairUtf8(text);
     text = repaired;
   }
+  RangeName range;
   OpText op;
   std::string_view rest;
-  if (!ParseHead(text, op, rest)) {
-    segment.AddSlice(start_ns, end_ns - start_ns, names_.Intern(text),
+  range.is_op = ParseHead(text, op, rest);
+  if (!range.is_op) {
+    range.name = names_.Intern(text);
+    return range;
+  }
+  range.sizes = Sizes(rest);
+  range.name = names_.Intern(op.name);
+  range.numbers = {op.sequence, op.op_id};
+  return range;
+}
+
+void RangeWriter::Add(trace::Segment& segment, int64_t start_ns, int64_t end_ns,
+                      trace::TrackId track, const RangeName& range,
+                      uint64_t offset) {
+  if (!range.is_op) {
+    segment.AddSlice(start_ns, end_ns - start_ns, range.name,
                      trace::Kind::kAnnotation,
                      names_.InternCategory("user_annotation"), track, offset);
     return;
   }
-  const StringId sizes = Sizes(rest);
+  const auto [sequence, op_id] = range.numbers;
   uint32_t detail = trace::kNoRow;
-  if (op.sequence != kNoInt || op.op_id != kNoInt || sizes.valid()) {
+  if (sequence != kNoInt || op_id != kNoInt || range.sizes.valid()) {
     trace::OpArgs args;
-    args.sequence = op.sequence;
-    args.external_id = op.op_id;
-    args.dims = sizes;
+    args.sequence = sequence;
+    args.external_id = op_id;
+    args.dims = range.sizes;
     detail = segment.AddOp(args);
   }
-  segment.AddSlice(start_ns, end_ns - start_ns, names_.Intern(op.name),
-                   trace::Kind::kOp, names_.InternCategory("cpu_op"), track,
-                   offset, detail);
+  segment.AddSlice(start_ns, end_ns - start_ns, range.name, trace::Kind::kOp,
+                   names_.InternCategory("cpu_op"), track, offset, detail);
 }
 
 }  // namespace lamina::ingest

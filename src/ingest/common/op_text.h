@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "trace/builder.h"
@@ -22,15 +23,42 @@ struct OpText {
 // False when the text is no op.
 bool ParseOpText(std::string_view text, OpText& op);
 
+// The numbers that make the texts of one op all different.
+struct OpNumbers {
+  int64_t sequence = trace::kNoInt;
+  int64_t op_id = trace::kNoInt;
+};
+// Takes the numbers out of a text: `pattern` gets the text with zeros in their
+// places, which is what a trace repeats. A number that printing it would not
+// give back ("007") stays in the pattern.
+OpNumbers CutNumbers(std::string_view text, std::string& pattern);
+// The text of which CutNumbers() made this.
+std::string PutNumbers(std::string_view pattern, const OpNumbers& numbers);
+
+// A text in the names of one thread: an op, or an annotation that has a name
+// only.
+struct RangeName {
+  bool is_op = false;
+  StringId name;
+  StringId sizes;
+  OpNumbers numbers;
+};
+
 // Adds ranges to segments: as the op that the text names, or as an annotation.
 // One per thread that reads.
 class RangeWriter {
  public:
   explicit RangeWriter(trace::LocalNames* names) : names_(*names) {}
 
+  RangeName Name(std::string_view text);
+  void Add(trace::Segment& segment, int64_t start_ns, int64_t end_ns,
+           trace::TrackId track, const RangeName& range,
+           uint64_t offset = trace::Diagnostics::kNoOffset);
   void Add(trace::Segment& segment, int64_t start_ns, int64_t end_ns,
            trace::TrackId track, std::string_view text,
-           uint64_t offset = trace::Diagnostics::kNoOffset);
+           uint64_t offset = trace::Diagnostics::kNoOffset) {
+    Add(segment, start_ns, end_ns, track, Name(text), offset);
+  }
 
  private:
   StringId Sizes(std::string_view fields);

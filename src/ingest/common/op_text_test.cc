@@ -38,5 +38,41 @@ TEST(OpText, OtherTextsAreNoOps) {
   }
 }
 
+TEST(OpText, NumbersAreCutOut) {
+  std::string pattern;
+  const OpNumbers numbers = CutNumbers(
+      "aten::mm, seq = 12, op_id = 317177, sizes = [[2, 3], [3, 4]]", pattern);
+  EXPECT_EQ(pattern, "aten::mm, seq = 0, op_id = 0, sizes = [[2, 3], [3, 4]]");
+  EXPECT_EQ(numbers.sequence, 12);
+  EXPECT_EQ(numbers.op_id, 317177);
+}
+
+// Whatever stands in a text, pattern and numbers are all of it, and say the
+// same about the op.
+TEST(OpText, NumbersAndPatternAreTheText) {
+  for (const std::string text :
+       {"", "forward", "aten::relu", "f, op_id = 3", "f, op_id = 0",
+        "f, op_id = 007", "f, op_id = -5", "f, op_id = ", "f, op_id = 1e3",
+        "f, op_id = 123456789012345678", "f, op_id = 9223372036854775807",
+        "f, op_id = 99999999999999999999", "f, seq = 5", "f, seq = , op_id = 2",
+        "f, seq = 1, op_id = 2, op_id = 3", "f, op_id = 2, seq = 1",
+        "aten::x, sizes = [[1]], op_id = 4", "aten::x, op_id = [4, 5]",
+        "aten::x, seq = 00, op_id = 8, sizes = [], \xff"}) {
+    std::string pattern;
+    const OpNumbers numbers = CutNumbers(text, pattern);
+    EXPECT_EQ(PutNumbers(pattern, numbers), text);
+    OpText expected;
+    OpText op;
+    ASSERT_EQ(ParseOpText(pattern, op), ParseOpText(text, expected)) << text;
+    if (numbers.sequence != trace::kNoInt) op.sequence = numbers.sequence;
+    if (numbers.op_id != trace::kNoInt) op.op_id = numbers.op_id;
+    if (op.name.empty()) continue;
+    EXPECT_EQ(op.name, expected.name) << text;
+    EXPECT_EQ(op.sequence, expected.sequence) << text;
+    EXPECT_EQ(op.op_id, expected.op_id) << text;
+    EXPECT_EQ(op.sizes, expected.sizes) << text;
+  }
+}
+
 }  // namespace
 }  // namespace lamina::ingest

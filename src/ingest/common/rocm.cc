@@ -195,16 +195,19 @@ void Writer::Add(const Allocation& allocation) {
 void Writer::AddMarker(const Span& span, const Thread& thread,
                        std::string_view text) {
   if (!Usable(span)) return;
-  if (span.start_ns == span.end_ns) {
-    trace::Instants& to = segment_->instants;
-    to.time_ns.push_back(span.start_ns);
-    to.name.push_back(Intern(text));
-    to.track.push_back(Track(thread));
-    to.uid.push_back(segment_->next_uid);
-    to.memory.push_back(trace::kNoRow);
-    return;
-  }
-  ranges_.Add(*segment_, span.start_ns, span.end_ns, Track(thread), text,
+  if (span.start_ns != span.end_ns) return AddRange(span, thread, Name(text));
+  trace::Instants& to = segment_->instants;
+  to.time_ns.push_back(span.start_ns);
+  to.name.push_back(Intern(text));
+  to.track.push_back(Track(thread));
+  to.uid.push_back(segment_->next_uid);
+  to.memory.push_back(trace::kNoRow);
+}
+
+void Writer::AddRange(const Span& span, const Thread& thread,
+                      const RangeName& range) {
+  if (!Usable(span)) return;
+  ranges_.Add(*segment_, span.start_ns, span.end_ns, Track(thread), range,
               span.offset);
 }
 

@@ -98,6 +98,8 @@ class Writer {
 
   StringId Intern(std::string_view text);
 
+  // Whether a record with these times is added; counts it when not.
+  bool Usable(const Span& span);
   void Add(const Dispatch& dispatch);
   void Add(const Copy& copy);
   void Add(const Call& call);
@@ -105,11 +107,13 @@ class Writer {
   // A range of roctx, or the op that its text names; an instant when it has no
   // length.
   void AddMarker(const Span& span, const Thread& thread, std::string_view text);
+  // The same for a range whose text was looked at before.
+  RangeName Name(std::string_view text) { return ranges_.Name(text); }
+  void AddRange(const Span& span, const Thread& thread, const RangeName& range);
 
  private:
   using LaneKey = std::tuple<StringId, int64_t, int64_t>;
 
-  bool Usable(const Span& span);
   trace::TrackId Lane(StringId pid, int64_t device, int64_t stream);
   trace::TrackId Track(const Thread& thread);
 

@@ -2,33 +2,23 @@
 #include "ingest/rocprof/catalog.h"
 
 namespace lamina::ingest::rocprof {
-namespace {
-
-// Definitions with their text in an arena of the catalog: those of a chunk may
-// be a few bytes, for which its own arena is large.
-std::string_view Keep(std::string_view text, Arena& texts) {
-  return texts.Copy(text);
-}
-Symbol Keep(const Symbol& symbol, Arena& texts) {
-  return {texts.Copy(symbol.name), symbol.registers};
-}
-
-}  // namespace
-
 template <class T>
 void Catalog::Add(Map<T>& map, Key key, T value) {
   const std::unique_lock lock(mutex_);
   map.try_emplace(key, Entry<T>{std::move(value), arrays_.size()});
 }
 
-template <class T>
-void Catalog::AddRows(Map<T>& map, Arena& texts, uint32_t process, size_t since,
-                      const std::vector<Definitions::Row<T>>& rows) {
-  for (const auto& row : rows) {
-    const auto [it, is_new] =
-        map.try_emplace(Key(process, row.id), Entry<T>{{}, since, row.offset});
-    if (!is_new && row.offset >= it->second.offset) continue;
-    it->second = {Keep(row.value, texts), since, row.offset};
+void Catalog::AddSymbols(uint32_t process, size_t since,
+                         const std::vector<Definitions::SymbolRow>& rows) {
+  const std::unique_lock lock(mutex_);
+  for (const auto& [id, offset, symbol] : rows) {
+    const auto [it, is_new] = symbols_.try_emplace(
+        Key(process, id), Entry<Symbol>{{}, since, offset});
+    if (!is_new && offset >= it->second.offset) continue;
+    // In an arena of the catalog: a chunk may hold a few bytes of text, for
+    // which its own is large.
+    it->second = {
+        {symbol_texts_.Copy(symbol.name), symbol.registers}, since, offset};
   }
 }
 
@@ -60,27 +50,29 @@ void Catalog::AddArray(RecordArray array) {
   arrays_.push_back(std::move(array));
 }
 
-void Catalog::Insert(uint32_t process, size_t since,
-                     const Definitions& definitions) {
-  {
-    const std::unique_lock lock(mutex_);
-    AddRows(symbols_, symbol_texts_, process, since, definitions.symbols_);
-  }
+void Catalog::Insert(uint32_t process, size_t since, uint64_t offset,
+                     Definitions&& definitions) {
+  AddSymbols(process, since, definitions.symbols_);
+  if (definitions.messages_.empty()) return;
   const std::unique_lock lock(messages_mutex_);
-  AddRows(messages_, message_texts_, process, since, definitions.messages_);
+  messages_[process].Add(offset, static_cast<uint32_t>(since),
+                         std::move(definitions.messages_), patterns_);
 }
 
-void Catalog::Define(uint32_t process, const Definitions& definitions) {
+void Catalog::Define(uint32_t process, uint64_t offset,
+                     Definitions&& definitions) {
   size_t since = 0;
   {
     const std::shared_lock lock(mutex_);
     since = arrays_.size();
   }
-  Insert(process, since, definitions);
+  Insert(process, since, offset, std::move(definitions));
 }
 
-void Catalog::Finish(uint32_t array, const Definitions& definitions) {
-  Insert(Array(array).process, size_t{array} + 1, definitions);
+void Catalog::Finish(uint32_t array, uint64_t offset,
+                     Definitions&& definitions) {
+  Insert(Array(array).process, size_t{array} + 1, offset,
+         std::move(definitions));
   const std::lock_guard lock(claims_mutex_);
   if (--claims_ == 0) finished_.notify_all();
 }
@@ -112,21 +104,32 @@ std::string Catalog::Operation(uint32_t array, int64_t kind,
              : std::string();
 }
 
-Catalog::Messages::Messages(const Catalog& catalog, uint32_t array)
-    : map_(catalog.messages_), array_(array) {
+Catalog::Messages::Messages(Catalog& catalog, uint32_t array)
+    : lock_(catalog.messages_mutex_, std::defer_lock),
+      patterns_(catalog.patterns_),
+      array_(array) {
+  std::optional<uint32_t> process;
   {
     const std::shared_lock lock(catalog.mutex_);
     if (array < catalog.arrays_.size())
-      process_ = catalog.arrays_[array].process;
+      process = catalog.arrays_[array].process;
   }
-  lock_ = std::shared_lock(catalog.messages_mutex_);
-}
-
-std::string_view Catalog::Messages::Find(int64_t id) const {
-  if (!process_) return {};
-  const auto it = map_.find(Key(*process_, id));
-  return it == map_.end() || it->second.since > array_ ? std::string_view()
-                                                       : it->second.value;
+  if (!process) return;
+  const auto find = [&] {
+    const auto it = catalog.messages_.find(*process);
+    table_ = it != catalog.messages_.end() ? &it->second : nullptr;
+    return it;
+  };
+  lock_.lock();
+  find();
+  while (table_ != nullptr && table_->IsPending(array)) {
+    lock_.unlock();
+    {
+      const std::unique_lock lock(catalog.messages_mutex_);
+      find()->second.Settle(array);
+    }
+    lock_.lock();
+  }
 }
 
 }  // namespace lamina::ingest::rocprof

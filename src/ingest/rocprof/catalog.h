@@ -10,6 +10,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/string_pool.h"
+#include "ingest/rocprof/messages.h"
 #include "trace/trace.h"
 
 namespace lamina::ingest::rocprof {
@@ -64,21 +66,21 @@ class Definitions {
     symbols_.push_back(
         {id, offset, {texts_.Copy(symbol.name), symbol.registers}});
   }
-  void AddMessage(int64_t id, uint64_t offset, std::string_view text) {
-    messages_.push_back({id, offset, texts_.Copy(text)});
+  // In the order of the input.
+  void AddMessage(int64_t id, std::string_view text) {
+    messages_.Add(id, text);
   }
 
  private:
   friend class Catalog;
-  template <class T>
-  struct Row {
+  struct SymbolRow {
     int64_t id;
     uint64_t offset;
-    T value;
+    Symbol symbol;
   };
-  std::vector<Row<Symbol>> symbols_;
-  std::vector<Row<std::string_view>> messages_;
+  std::vector<SymbolRow> symbols_;
   Arena texts_;
+  MessageRows messages_;
 };
 
 class Catalog {
@@ -88,8 +90,8 @@ class Catalog {
   void AddOperations(uint32_t process, size_t kind,
                      std::vector<std::string> names);
   void AddArray(RecordArray array);
-  // Definitions that are no array.
-  void Define(uint32_t process, const Definitions& definitions);
+  // Definitions that are no array; `offset` is their place in the input.
+  void Define(uint32_t process, uint64_t offset, Definitions&& definitions);
   // A chunk of an array of definitions goes to a thread, which must call
   // Finish() with what is in it.
   void Claim() {
@@ -98,7 +100,7 @@ class Catalog {
   }
 
   // Any thread:
-  void Finish(uint32_t array, const Definitions& definitions);
+  void Finish(uint32_t array, uint64_t offset, Definitions&& definitions);
   // Returns when nothing claimed so far is unfinished.
   void AwaitDefinitions();
 
@@ -121,10 +123,10 @@ class Catalog {
   using Map = absl::flat_hash_map<Key, Entry<T>>;
   template <class T>
   void Add(Map<T>& map, Key key, T value);
-  template <class T>
-  static void AddRows(Map<T>& map, Arena& texts, uint32_t process, size_t since,
-                      const std::vector<Definitions::Row<T>>& rows);
-  void Insert(uint32_t process, size_t since, const Definitions& definitions);
+  void AddSymbols(uint32_t process, size_t since,
+                  const std::vector<Definitions::SymbolRow>& rows);
+  void Insert(uint32_t process, size_t since, uint64_t offset,
+              Definitions&& definitions);
   // Null when the array does not see it; for holders of the lock.
   template <class T>
   const T* Seen(const Map<T>& map, uint32_t array, int64_t id) const;
@@ -143,24 +145,31 @@ class Catalog {
   int claims_ = 0;
 
  public:
-  // The messages, held while many are looked up.
+  // The messages that an array sees, held while many are looked up. Call
+  // AwaitDefinitions() before.
   class Messages {
    public:
-    Messages(const Catalog& catalog, uint32_t array);
-    // Empty when unknown.
-    std::string_view Find(int64_t id) const;
+    Messages(Catalog& catalog, uint32_t array);
+    // Null when unknown.
+    const Message* Find(int64_t id) {
+      return table_ != nullptr ? table_->Find(array_, id, hint_) : nullptr;
+    }
+    std::string_view Pattern(StringId pattern) const {
+      return patterns_[pattern];
+    }
 
    private:
     std::shared_lock<std::shared_mutex> lock_;
-    const Map<std::string_view>& map_;
+    const StringPool& patterns_;
+    const MessageTable* table_ = nullptr;
     uint32_t array_;
-    std::optional<uint32_t> process_;
+    size_t hint_ = 0;
   };
 
  private:
-  mutable std::shared_mutex messages_mutex_;
-  Map<std::string_view> messages_;
-  Arena message_texts_;
+  std::shared_mutex messages_mutex_;
+  std::map<uint32_t, MessageTable> messages_;  // by process
+  StringPool patterns_;
 };
 
 }  // namespace lamina::ingest::rocprof

@@ -14,15 +14,14 @@ namespace {
 enum Member : size_t {
   kKernelId,
   kRegisters,
-  kFormattedName,
-  kDemangledName,
-  kMangledName,
+  kFirstName,
+  kLastName = kFirstName + kSymbolNames.size() - 1,
   kKey,
   kValue,
 };
 constexpr KeyIndex<7> kMembers(std::array<std::string_view, 7>{
-    "kernel_id", "arch_vgpr_count", "formatted_kernel_name",
-    "demangled_kernel_name", "kernel_name", "key", "value"});
+    "kernel_id", kSymbolRegisters, kSymbolNames[0], kSymbolNames[1],
+    kSymbolNames[2], "key", "value"});
 
 // Adds the text of a raw JSON string.
 template <class Add>
@@ -57,7 +56,7 @@ bool Definition::Read(const json::Tokens& tokens, size_t& token) {
         text_ = text;
         break;
       default:
-        names_[member - kFormattedName] = text;
+        names_[member - kFirstName] = text;
     }
     return true;
   });
@@ -67,9 +66,8 @@ void Definition::AddTo(Definitions& definitions, Domain domain,
                        uint64_t offset) const {
   if (!id_) return;
   if (domain == Domain::kMessages) {
-    Decode(text_, [&](std::string_view text) {
-      definitions.AddMessage(*id_, offset, text);
-    });
+    Decode(text_,
+           [&](std::string_view text) { definitions.AddMessage(*id_, text); });
     return;
   }
   for (const std::string_view raw : names_) {

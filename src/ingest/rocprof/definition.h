@@ -14,6 +14,11 @@
 
 namespace lamina::ingest::rocprof {
 
+// Members of a symbol. Of the names the first is shown.
+inline constexpr std::array<const char*, 3> kSymbolNames = {
+    "formatted_kernel_name", "demangled_kernel_name", "kernel_name"};
+inline constexpr const char* kSymbolRegisters = "arch_vgpr_count";
+
 class Definition {
  public:
   // Reads the object at `token` and moves behind it; false when it breaks the
@@ -25,8 +30,7 @@ class Definition {
  private:
   std::optional<int64_t> id_;
   int64_t registers_ = trace::kNoInt;
-  // Of a kernel: formatted, demangled, mangled; the first is shown.
-  std::array<std::string_view, 3> names_;
+  std::array<std::string_view, kSymbolNames.size()> names_;  // of a kernel
   std::string_view text_;
 };
 

@@ -8,6 +8,8 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "base/decimal.h"
 #include "base/json/members.h"
@@ -64,6 +66,7 @@ class Parser final : public JsonRecordParser {
   void EmitCopy(const rocm::Span& span);
   void EmitAllocation(const rocm::Span& span);
   void EmitMarker(const rocm::Span& span);
+  RangeName PatternName(StringId id, std::string_view pattern);
   void EmitCall(const rocm::Span& span);
 
   Catalog& catalog_;
@@ -75,10 +78,12 @@ class Parser final : public JsonRecordParser {
   RecordArray info_;
   StringId pid_;
   // Of a chunk of definitions.
+  uint64_t chunk_offset_ = 0;
   Definition definition_;
   Definitions definitions_;
   // Of a chunk of markers.
   std::optional<Catalog::Messages> messages_;
+  std::vector<RangeName> patterns_;  // by id in the catalog
   // Of the array.
   absl::flat_hash_map<int64_t, Name> symbols_;
   absl::flat_hash_map<std::pair<int64_t, int64_t>, Operation> operations_;
@@ -99,6 +104,7 @@ void Parser::BeginArray(uint32_t array) {
 bool Parser::BeginChunk(const json::Chunk& chunk) {
   writer_.Bind(&segment());
   BeginArray(chunk.array);
+  chunk_offset_ = chunk.offset;
   if (IsDefinitions(info_.domain)) return false;
   catalog_.AwaitDefinitions();
   if (info_.domain == Domain::kMarkers) messages_.emplace(catalog_, array_);
@@ -108,8 +114,8 @@ bool Parser::BeginChunk(const json::Chunk& chunk) {
 void Parser::EndChunk() {
   messages_.reset();
   if (!IsDefinitions(info_.domain)) return;
-  catalog_.Finish(array_, definitions_);
-  definitions_ = Definitions();
+  catalog_.Finish(array_, chunk_offset_,
+                  std::exchange(definitions_, Definitions()));
 }
 
 bool Parser::ReadEvent(const Tokens& tokens, size_t& token) {
@@ -229,9 +235,33 @@ void Parser::EmitAllocation(const rocm::Span& span) {
 }
 
 void Parser::EmitMarker(const rocm::Span& span) {
-  std::string_view text = messages_->Find(values_[kCorrelation]);
-  if (text.empty()) text = names()->Text(OperationOf().text);
-  writer_.AddMarker(span, {pid_, values_[kThread]}, text);
+  if (!writer_.Usable(span)) return;
+  const rocm::Thread thread{pid_, values_[kThread]};
+  const Message* message = messages_->Find(values_[kCorrelation]);
+  if (message == nullptr || message->pattern == StringPool::kEmpty) {
+    writer_.AddMarker(span, thread, names()->Text(OperationOf().text));
+    return;
+  }
+  const std::string_view pattern = messages_->Pattern(message->pattern);
+  const OpNumbers& numbers = message->numbers;
+  if (span.start_ns == span.end_ns) {
+    writer_.AddMarker(span, thread, PutNumbers(pattern, numbers));
+    return;
+  }
+  RangeName range = PatternName(message->pattern, pattern);
+  if (numbers.sequence != kNoInt) range.numbers.sequence = numbers.sequence;
+  if (numbers.op_id != kNoInt) range.numbers.op_id = numbers.op_id;
+  writer_.AddRange(span, thread, range);
+}
+
+RangeName Parser::PatternName(StringId id, std::string_view pattern) {
+  // A trace has some thousands; of a file of other texts not all are kept.
+  constexpr size_t kMostKept = size_t{1} << 16;
+  if (id.value >= kMostKept) return writer_.Name(pattern);
+  if (id.value >= patterns_.size()) patterns_.resize(id.value + 1);
+  RangeName& range = patterns_[id.value];
+  if (!range.name.valid()) range = writer_.Name(pattern);
+  return range;
 }
 
 void Parser::EmitCall(const rocm::Span& span) {

@@ -13,6 +13,7 @@
 #include "ingest/common/record_reader.h"
 #include "ingest/common/rocm.h"
 #include "ingest/common/rocm_agent.h"
+#include "ingest/rocprof/definition.h"
 #include "ingest/rocprof/reader.h"
 #include "ingest/rocprof/record_parser.h"
 #include "trace/builder.h"
@@ -58,10 +59,13 @@ class DocumentRouter final : public json::Router {
           return Action::kCapture;
         if (path[2] == "kernel_symbols" && first == '[')
           return Records(Domain::kSymbols, path[2]);
-        if (container && (path[2] == "strings" || path[2] == "buffer_records"))
+        if (container && (path[2] == "strings" || path[2] == "kernel_symbols" ||
+                          path[2] == "buffer_records"))
           return Action::kDescend;
         return Action::kSkip;
       case 4:
+        if (path[2] == "kernel_symbols")
+          return first == '{' ? Action::kCapture : Action::kSkip;
         if (path[2] == "strings") {
           if (path[3] == "buffer_records") return Action::kCapture;
           if (path[3] != "marker_api") return Action::kSkip;
@@ -89,6 +93,8 @@ class DocumentRouter final : public json::Router {
       ReadMetadata(value);
     } else if (path[2] == "agents") {
       ReadAgents(value);
+    } else if (path[2] == "kernel_symbols") {
+      ReadSymbol(path.back(), value, offset);
     } else if (path[3] == "buffer_records") {
       ReadOperations(value);
     } else {
@@ -173,6 +179,26 @@ class DocumentRouter final : public json::Router {
     }
   }
 
+  // Symbols as members id: symbol of an object.
+  void ReadSymbol(std::string_view key, simdjson::dom::element value,
+                  uint64_t offset) {
+    auto id = IntAt(value, "kernel_id");
+    if (!id) id = ParseInt(key);
+    if (!id) return;
+    for (const char* member : kSymbolNames) {
+      std::string_view name;
+      if (value.at_key(member).get_string().get(name) != simdjson::SUCCESS ||
+          name.empty())
+        continue;
+      Definitions definitions;
+      definitions.AddSymbol(
+          *id, offset,
+          {name, IntAt(value, kSymbolRegisters).value_or(trace::kNoInt)});
+      catalog_->Define(process_, offset, std::move(definitions));
+      return;
+    }
+  }
+
   // Messages as members id: text of an object.
   void ReadMessage(std::string_view key, simdjson::dom::element value,
                    uint64_t offset) {
@@ -180,8 +206,8 @@ class DocumentRouter final : public json::Router {
     std::string_view text;
     if (!id || value.get_string().get(text) != simdjson::SUCCESS) return;
     Definitions definitions;
-    definitions.AddMessage(*id, offset, text);
-    catalog_->Define(process_, definitions);
+    definitions.AddMessage(*id, text);
+    catalog_->Define(process_, offset, std::move(definitions));
   }
 
   trace::TraceBuilder* builder_;
@@ -223,16 +249,17 @@ Result<trace::Trace> ReadRocprof(std::unique_ptr<ByteSource> source,
   builder.info().file = path;
   builder.info().file_bytes = source->stored_size();
   builder.info().plain = source->plain();
-  Catalog catalog;
-  DocumentRouter router(&builder, &catalog);
+  auto catalog = std::make_unique<Catalog>();
+  DocumentRouter router(&builder, catalog.get());
   json::JsonStream stream(std::move(source), &router,
                           json::JsonStream::Options{});
   {
     const ScopedStage stage(options.times, "read");
     LAMINA_TRY(ReadRecords(
         stream, options.threads, builder,
-        [&catalog] { return MakeParser(&catalog); }, options.progress));
+        [&] { return MakeParser(catalog.get()); }, options.progress));
   }
+  catalog.reset();  // its memory is of use for the rest
   builder.info().input_bytes = stream.offset();
   builder.diagnostics().Merge(router.diagnostics());
   const ScopedStage stage(options.times, "index");
