@@ -13,7 +13,6 @@ JSON, begins and ends of Perfetto, rows of a database; kernels are the same in
 all, so their column compares readers.
 """
 import argparse
-import copy
 import json
 import os
 import pathlib
@@ -31,23 +30,6 @@ LAMINA = BUILD / "lamina"
 SAMPLE = ROOT / "samples/train_step.json.gz"
 # Stages of a report that are the reader.
 READER = ("read", "events", "index")
-
-
-def repeated(work, copies):
-    """The workload `copies` times, one after the other."""
-    out = copy.copy(work)
-    length = max(s[1] for s in work.device + work.calls + work.ranges) + 1000
-    step = 1 + max(e[4]["correlation"] for e in work.device)
-    out.device, out.calls, out.ranges = [], [], []
-    for i in range(copies):
-        at, more = i * length, i * step
-        out.device += [(s + at, e + at, c, n,
-                        a | {"correlation": a["correlation"] + more})
-                       for s, e, c, n, a in work.device]
-        out.calls += [(s + at, e + at, n, t, c + more if c else 0)
-                      for s, e, n, t, c in work.calls]
-        out.ranges += [(s + at, e + at, n, t) for s, e, n, t in work.ranges]
-    return out
 
 
 def write_kineto(work, path):
@@ -129,7 +111,7 @@ def main():
     one = profilers.Work(SAMPLE)
     write_kineto(one, folder / "one.json")
     copies = max(1, round(args.megabytes * 1e6 / size(folder / "one.json")))
-    work = repeated(one, copies)
+    work = one.repeated(copies)
     kernels = sum(e[2] == "kernel" for e in work.device)
     print(f"{copies} steps, {kernels:,} kernels, {len(work.calls):,} calls, "
           f"{len(work.ranges):,} ranges")

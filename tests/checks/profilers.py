@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the spans of a PyTorch trace as other profilers would have written
 them: the same workload in every format."""
+import copy
 import csv
 import gzip
 import json
@@ -43,6 +44,24 @@ class Work:
                 self.ranges.append((*times(e), e["name"], e["tid"]))
         tids = sorted({c[3] for c in self.calls} | {r[3] for r in self.ranges})
         self.tid = {tid: 100 + i for i, tid in enumerate(tids)}
+
+    def repeated(self, copies):
+        """The workload `copies` times, one after the other."""
+        out = copy.copy(self)
+        length = max(s[1] for s in self.device + self.calls + self.ranges)
+        length += 1000
+        step = 1 + max(e[4]["correlation"] for e in self.device)
+        out.device, out.calls, out.ranges = [], [], []
+        for i in range(copies):
+            at, more = i * length, i * step
+            out.device += [(s + at, e + at, c, n,
+                            a | {"correlation": a["correlation"] + more})
+                           for s, e, c, n, a in self.device]
+            out.calls += [(s + at, e + at, n, t, c + more if c else 0)
+                          for s, e, n, t, c in self.calls]
+            out.ranges += [(s + at, e + at, n, t)
+                           for s, e, n, t in self.ranges]
+        return out
 
 
 class Strings:
