@@ -14,6 +14,22 @@ using trace::TrackId;
 
 namespace {
 
+// Rows and instructions in an order that does not depend on which thread read
+// what.
+void OrderRows(Pending& pending, Programs& programs) {
+  const std::vector<uint32_t> numbers = programs.Order();
+  for (Launch& launch : pending.launches)
+    launch.instruction = numbers[launch.instruction];
+  for (TpuOp& op : pending.tpu_ops) {
+    if (op.instruction != trace::kNoRow)
+      op.instruction = numbers[op.instruction];
+  }
+  std::sort(pending.nameless.begin(), pending.nameless.end(),
+            [](const NamelessKernel& a, const NamelessKernel& b) {
+              return a.offset < b.offset;
+            });
+}
+
 class Emitter {
  public:
   Emitter(Pending& pending, Programs& programs, Rows& rows)
@@ -37,7 +53,7 @@ class Emitter {
   // outer ones first.
   void Host() {
     SortBackwards(scopes_, [](const Scope& s) {
-      return std::tuple(s.track, s.start_ns, s.depth, s.end_ns, s.name);
+      return std::tuple(s.track, s.start_ns, s.depth, s.end_ns, s.number);
     });
     SortBackwards(pending_.calls, [](const Call& c) {
       return std::tuple(c.track, c.start_ns, -c.end_ns, c.offset);
@@ -73,7 +89,7 @@ class Emitter {
 
   void EmitScope(const Scope& scope) {
     rows_.AddSlice(scope.start_ns, scope.end_ns - scope.start_ns, scope.name,
-                   Kind::kPython, rows_.python, scope.track, 0,
+                   Kind::kPython, rows_.categories.python, scope.track, 0,
                    rows_.segment().AddPython({}));
   }
 
@@ -85,7 +101,7 @@ class Emitter {
     args.external_id = run.external_id;
     args.instruction = run.instruction;
     rows_.AddSlice(run.start_ns, run.end_ns - run.start_ns, ran.row.name,
-                   Kind::kOp, rows_.op, run.track, 0,
+                   Kind::kOp, rows_.categories.op, run.track, 0,
                    rows_.segment().AddOp(args));
   }
 
@@ -94,7 +110,8 @@ class Emitter {
     args.correlation = call.correlation;
     rows_.AddSlice(call.start_ns, call.end_ns - call.start_ns, call.name,
                    call.kind,
-                   call.kind == Kind::kDriver ? rows_.driver : rows_.runtime,
+                   call.kind == Kind::kDriver ? rows_.categories.driver
+                                              : rows_.categories.runtime,
                    call.track, call.offset, rows_.segment().AddApi(args));
   }
 
@@ -104,7 +121,7 @@ class Emitter {
     for (; !kernels.empty(); kernels.Pop()) {
       const NamelessKernel& kernel = kernels.back();
       rows_.AddSlice(kernel.start_ns, kernel.dur_ns, kernel.name, Kind::kKernel,
-                     rows_.kernel, kernel.track, kernel.offset,
+                     rows_.categories.kernel, kernel.track, kernel.offset,
                      rows_.segment().AddDevice(kernel.args));
     }
     rows_.Flush();
@@ -120,6 +137,8 @@ class Emitter {
 }  // namespace
 
 void EmitPending(Pending& pending, Programs& programs, Rows& rows) {
+  OrderRows(pending, programs);
+  EmitTpuOps(pending, programs, rows);
   Emitter emitter(pending, programs, rows);
   emitter.Instructions();
   emitter.Host();

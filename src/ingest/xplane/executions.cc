@@ -27,12 +27,7 @@ Executions::Executions(Pending& pending)
     if (tracks_.empty() || tracks_.back() != execution.track)
       tracks_.push_back(execution.track);
   }
-  auto& calls = pending.calls;
-  std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
-    return std::tuple(a.track, a.start_ns, a.offset) <
-           std::tuple(b.track, b.start_ns, b.offset);
-  });
-  PairLines(calls);
+  PairLines(pending.calls);
 }
 
 uint32_t Executions::Of(const Call& call) const {

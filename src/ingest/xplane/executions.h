@@ -14,7 +14,7 @@ namespace lamina::ingest::xplane {
 
 class Executions {
  public:
-  // Takes the executions out of `pending` and sorts its calls by line.
+  // Takes the executions out of `pending`, whose calls are in order of line.
   explicit Executions(Pending& pending);
 
   // The number of the execution in which a call is made; kNoRow for none.

@@ -8,6 +8,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/pod_vector.h"
@@ -27,9 +28,15 @@ class Waiting : public PodVector<T> {
   }
 };
 
-// Sorts so that the smallest is the last: rows are taken off the end.
+// Sorts so that the smallest is the last: rows are taken off the end. Profilers
+// write most rows in order.
 template <class T, class Key>
 void SortBackwards(Waiting<T>& rows, Key key) {
+  if (std::is_sorted(rows.begin(), rows.end(),
+                     [&](const T& a, const T& b) { return key(a) < key(b); })) {
+    std::reverse(rows.begin(), rows.end());
+    return;
+  }
   std::sort(rows.begin(), rows.end(),
             [&](const T& a, const T& b) { return key(b) < key(a); });
 }
@@ -86,13 +93,35 @@ struct Execution {
   int64_t end_ns = 0;
 };
 
+// An event of a line of TPU ops.
+struct TpuOp {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint64_t offset = 0;
+  uint32_t line = 0;  // row of Pending::tpu_lines
+  uint32_t instruction = trace::kNoRow;
+  StringId name;
+};
+struct TpuLine {
+  trace::TrackId track;
+  int64_t device = 0;
+  uint32_t device_row = 0;  // of Pending::devices
+  int64_t id = 0;
+};
+
+// What threads add to, each its own, and the joined rows of all of them. Names,
+// tracks and configurations are those of Shared::names, numbered in whatever
+// order threads ask for them: no order of rows may follow from these numbers.
 struct Pending {
   Waiting<Call> calls;
   Waiting<NamelessKernel> nameless;
   Waiting<Launch> launches;
+  Waiting<TpuOp> tpu_ops;
   Waiting<Run> runs;  // of devices without launches (TPU)
   PodVector<Execution> thunks, modules;
+  std::vector<TpuLine> tpu_lines;
   std::vector<int64_t> devices;  // numbers of the devices, as they come
+  uint64_t events = 0;
   int64_t next_external_id = 1;
 
   uint32_t Device(int64_t number) {
@@ -102,7 +131,28 @@ struct Pending {
     return it->second;
   }
 
+  // Takes over the rows of a thread.
+  void Join(Pending& other) {
+    Append(calls, other.calls);
+    Append(nameless, other.nameless);
+    Append(launches, other.launches);
+    Append(tpu_ops, other.tpu_ops);
+    Append(thunks, other.thunks);
+    Append(modules, other.modules);
+    events += other.events;
+  }
+
  private:
+  template <class Rows>
+  static void Append(Rows& to, Rows& from) {
+    if (to.empty()) {
+      to = std::move(from);
+    } else {
+      to.append(from.data(), from.size());
+    }
+    from.Reset();
+  }
+
   absl::flat_hash_map<int64_t, uint32_t> device_rows_;
 };
 

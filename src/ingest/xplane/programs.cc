@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/xplane/programs.h"
 
-#include <cmath>
+#include <algorithm>
+#include <numeric>
 
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -62,7 +63,9 @@ int64_t WholeElements(double elements) {
 
 size_t Programs::Add(const Plane& metadata) {
   size_t damaged = 0;
-  for (const auto& [key, name] : metadata.event_names) {
+  for (size_t i = 0; i < metadata.event_names.size(); ++i) {
+    const EventName& name = metadata.event_names.at(i);
+    const int64_t key = name.number;
     // The same program again: a file written twice.
     if (modules_.contains(key)) continue;
     for (protobuf::Walker list(name.stats); list.Next();) {
@@ -88,7 +91,7 @@ size_t Programs::Add(const Plane& metadata) {
 
 uint32_t Programs::Find(const Query& query) {
   // Files without program ids: the name of the module says it.
-  int64_t program = query.program;
+  const int64_t program = query.program;
   const StringId op = names_->Intern(query.op);
   const int64_t key =
       program != kNoInt
@@ -96,8 +99,35 @@ uint32_t Programs::Find(const Query& query) {
           : -1 - static_cast<int64_t>(names_->Intern(query.module).value);
   const auto [it, is_new] =
       ids_.try_emplace(std::pair(key, op), static_cast<uint32_t>(ran_.size()));
-  if (!is_new) return it->second;
+  if (is_new) {
+    ran_.push_back(Make(query, op));
+  } else if (query.offset < ran_[it->second].offset) {
+    ran_[it->second] = Make(query, op);
+  }
+  return it->second;
+}
+
+std::vector<uint32_t> Programs::Order() {
+  std::vector<uint32_t> order(ran_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(ran_[a].offset, a) < std::pair(ran_[b].offset, b);
+  });
+  std::vector<uint32_t> numbers(order.size());
+  std::vector<RanInstruction> ordered;
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    numbers[order[i]] = i;
+    ordered.push_back(std::move(ran_[order[i]]));
+  }
+  ran_ = std::move(ordered);
+  ids_.clear();
+  return numbers;
+}
+
+RanInstruction Programs::Make(const Query& query, StringId op) {
+  const int64_t program = query.program;
   RanInstruction out;
+  out.offset = query.offset;
   out.row.name = op;
   out.row.program = program;
   auto module = modules_.find(program);
@@ -131,8 +161,7 @@ uint32_t Programs::Find(const Query& query) {
         ParseInt(query.source.substr(colon + 1)).value_or(kNoInt);
   }
   AddScopes(module_name, op_name, out);
-  ran_.push_back(std::move(out));
-  return it->second;
+  return out;
 }
 
 void Programs::Describe(const HloModule& module, const HloInstruction& hlo,

@@ -24,6 +24,7 @@ struct RanInstruction {
   bool is_collective = false;
   std::vector<StringId> scopes;  // "nn.Module: layers_0", the program first
   bool has_program = false;      // the file holds its program
+  uint64_t offset = 0;           // of the first event that ran it
 };
 
 class Programs {
@@ -44,14 +45,20 @@ class Programs {
     int64_t flops = trace::kNoInt, bytes = trace::kNoInt;
     std::string_view source;  // "file:line"
     std::string_view category;
+    uint64_t offset = 0;  // of the event
   };
-  // Its number; the same for all runs of an instruction.
+  // Its number; the same for all runs of an instruction. The first event of the
+  // file describes it, whoever asks first.
   uint32_t Find(const Query& query);
+  // Numbers the instructions in the order of their first events; returns the
+  // new numbers by the old ones.
+  std::vector<uint32_t> Order();
 
   const RanInstruction& ran(uint32_t i) const { return ran_[i]; }
   std::vector<RanInstruction>& all() { return ran_; }
 
  private:
+  RanInstruction Make(const Query& query, StringId op);
   void Describe(const HloModule& module, const HloInstruction& hlo,
                 RanInstruction& out);
   void AddScopes(std::string_view module, std::string_view op_name,

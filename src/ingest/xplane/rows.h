@@ -10,31 +10,34 @@
 
 namespace lamina::ingest::xplane {
 
+// Numbers of categories.
+struct Categories {
+  explicit Categories(trace::LocalNames* names)
+      : kernel(names->InternCategory("kernel")),
+        memcpy(names->InternCategory("gpu_memcpy")),
+        memset(names->InternCategory("gpu_memset")),
+        python(names->InternCategory("python_function")),
+        annotation(names->InternCategory("user_annotation")),
+        gpu_annotation(names->InternCategory("gpu_user_annotation")),
+        step(names->InternCategory(trace::kStepCategory)),
+        op(names->InternCategory("cpu_op")),
+        runtime(names->InternCategory("cuda_runtime")),
+        driver(names->InternCategory("cuda_driver")) {}
+
+  const uint8_t kernel, memcpy, memset, python, annotation, gpu_annotation,
+      step, op, runtime, driver;
+};
+
+// What is emitted when all of the file is known.
 class Rows {
  public:
   Rows(trace::TraceBuilder* builder, trace::LocalNames* names)
-      : kernel(names->InternCategory(names->Intern("kernel"))),
-        memcpy(names->InternCategory(names->Intern("gpu_memcpy"))),
-        memset(names->InternCategory(names->Intern("gpu_memset"))),
-        python(names->InternCategory(names->Intern("python_function"))),
-        annotation(names->InternCategory(names->Intern("user_annotation"))),
-        step(names->InternCategory(names->Intern(trace::kStepCategory))),
-        op(names->InternCategory(names->Intern("cpu_op"))),
-        runtime(names->InternCategory(names->Intern("cuda_runtime"))),
-        driver(names->InternCategory(names->Intern("cuda_driver"))),
-        builder_(builder),
-        names_(names),
-        segment_(names) {}
+      : categories(names), builder_(builder), names_(names), segment_(names) {}
 
-  // Numbers of categories.
-  const uint8_t kernel, memcpy, memset, python, annotation, step, op, runtime,
-      driver;
+  const Categories categories;
 
   trace::Segment& segment() { return segment_; }
   trace::LocalNames& names() { return *names_; }
-  uint8_t Category(std::string_view text) {
-    return names_->InternCategory(names_->Intern(text));
-  }
   trace::TrackId Track(std::string_view pid, std::string_view tid) {
     return names_->InternTrack(names_->Intern(pid), names_->Intern(tid));
   }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/status.h"
 #include "ingest/xplane/executions.h"
 
 namespace lamina::ingest::xplane {
@@ -37,6 +38,16 @@ void OrderDevices(Pending& pending) {
   for (Run& run : pending.runs) run.device = place[run.device];
   for (NamelessKernel& kernel : pending.nameless)
     kernel.device = place[kernel.device];
+}
+
+// In order of track and time, as they are written later.
+void SortCalls(Waiting<Call>& calls) {
+  const auto less = [](const Call& a, const Call& b) {
+    return std::tuple(a.track, a.start_ns, -a.end_ns, a.offset) <
+           std::tuple(b.track, b.start_ns, -b.end_ns, b.offset);
+  };
+  if (!std::is_sorted(calls.begin(), calls.end(), less))
+    std::sort(calls.begin(), calls.end(), less);
 }
 
 // A kernel without an instruction takes the one that its name has everywhere
@@ -64,40 +75,48 @@ void NameKernels(Pending& pending) {
 class CallsByCorrelation {
  public:
   explicit CallsByCorrelation(Waiting<Call>& calls) : calls_(calls) {
-    std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
-      return std::tuple(a.correlation, a.start_ns, a.track, -a.end_ns,
-                        a.offset) < std::tuple(b.correlation, b.start_ns,
-                                               b.track, -b.end_ns, b.offset);
-    });
+    LAMINA_CHECK(calls.size() < kNoRow);
+    entries_.reserve(calls.size());
+    for (uint32_t i = 0; i < calls.size(); ++i)
+      entries_.push_back({calls[i].correlation, i});
+    const auto less = [&](const Entry& a, const Entry& b) {
+      return std::tuple(a.correlation, calls[a.row].start_ns, a.row) <
+             std::tuple(b.correlation, calls[b.row].start_ns, b.row);
+    };
+    if (!std::is_sorted(entries_.begin(), entries_.end(), less))
+      std::sort(entries_.begin(), entries_.end(), less);
   }
 
   // The first call with a correlation; null where there is none.
   Call* Find(int64_t correlation) {
-    const auto before = [&](size_t i) {
-      return calls_[i].correlation < correlation;
+    const auto before = [&](const Entry& entry) {
+      return entry.correlation < correlation;
     };
-    size_t low = at_ < calls_.size() && before(at_) ? at_ : 0;
-    size_t high = calls_.size();
+    size_t low = at_ < entries_.size() && before(entries_[at_]) ? at_ : 0;
+    size_t high = entries_.size();
     for (size_t step = 1; low + step < high; step *= 2) {
-      if (!before(low + step)) {
+      if (!before(entries_[low + step])) {
         high = low + step;
         break;
       }
       low += step;
     }
-    at_ = static_cast<size_t>(
-        std::partition_point(
-            calls_.begin() + low, calls_.begin() + high,
-            [&](const Call& call) { return call.correlation < correlation; }) -
-        calls_.begin());
-    return at_ < calls_.size() && !before(at_) &&
-                   calls_[at_].correlation == correlation
-               ? &calls_[at_]
+    const Entry* const found = std::partition_point(
+        entries_.begin() + low, entries_.begin() + high, before);
+    at_ = static_cast<size_t>(found - entries_.begin());
+    return found != entries_.end() && found->correlation == correlation
+               ? &calls_[found->row]
                : nullptr;
   }
 
  private:
+  struct Entry {
+    int64_t correlation;
+    uint32_t row;
+  };
+
   Waiting<Call>& calls_;
+  PodVector<Entry> entries_;
   size_t at_ = 0;  // of the last answer
 };
 
@@ -207,6 +226,7 @@ void SortRuns(Waiting<Run>& runs) {
 Waiting<Run> MakeRuns(Pending& pending, Rows& rows) {
   OrderDevices(pending);
   NameKernels(pending);
+  SortCalls(pending.calls);
   RunMaker maker(pending);
   auto& launches = pending.launches;
   SortBackwards(launches, [](const Launch& l) {

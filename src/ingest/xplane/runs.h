@@ -10,8 +10,8 @@
 namespace lamina::ingest::xplane {
 
 // All runs, backwards by track and start; the launches are spent. Calls move to
-// the tracks of their runs and end up in no order that means anything, nameless
-// kernels get the links of theirs. Near-linear.
+// the tracks of their runs, nameless kernels get the links of theirs.
+// Near-linear.
 Waiting<Run> MakeRuns(Pending& pending, Rows& rows);
 
 // A named scope of a program around runs.
@@ -21,6 +21,7 @@ struct Scope {
   trace::TrackId track;
   StringId name;
   uint32_t depth = 0;
+  uint32_t number = 0;  // in the order in which they begin
 };
 
 // Scopes last as long as the runs of a thread share them; in the order of their
@@ -35,8 +36,11 @@ void SeparateDevices(Waiting<Run>& runs, Pending& pending, Rows& rows);
 // That order.
 void SortRuns(Waiting<Run>& runs);
 
-// Makes runs and emits what waits: scopes, ops, calls and nameless kernels, in
-// this order. The pending rows are spent.
+// Ops of TPU lines become kernels and runs.
+void EmitTpuOps(Pending& pending, const Programs& programs, Rows& rows);
+
+// Makes runs and emits what waits: TPU ops, scopes, ops, calls and nameless
+// kernels, in this order. The pending rows are spent.
 void EmitPending(Pending& pending, Programs& programs, Rows& rows);
 
 }  // namespace lamina::ingest::xplane

@@ -10,6 +10,7 @@ namespace lamina::ingest::xplane {
 Waiting<Scope> MakeScopes(const Waiting<Run>& runs, const Programs& programs) {
   Waiting<Scope> scopes;
   std::vector<Scope> open;
+  uint32_t begun = 0;
   const auto close = [&](size_t keep) {
     while (open.size() > keep) {
       scopes.push_back(open.back());
@@ -32,7 +33,7 @@ Waiting<Scope> MakeScopes(const Waiting<Run>& runs, const Programs& programs) {
       open[d].end_ns = std::max(open[d].end_ns, run.end_ns);
     for (size_t d = keep; d < path.size(); ++d) {
       open.push_back({run.start_ns, run.end_ns, run.track, path[d],
-                      static_cast<uint32_t>(d)});
+                      static_cast<uint32_t>(d), begun++});
     }
     before = &run;
   }

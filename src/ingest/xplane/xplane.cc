@@ -6,12 +6,12 @@
 
 #include "base/escape.h"
 #include "ingest/common/nothing_read.h"
-#include "ingest/xplane/lines.h"
-#include "ingest/xplane/programs.h"
+#include "ingest/common/record_reader.h"
+#include "ingest/xplane/cutter.h"
+#include "ingest/xplane/events.h"
 #include "ingest/xplane/reader.h"
 #include "ingest/xplane/rows.h"
 #include "ingest/xplane/runs.h"
-#include "ingest/xplane/xspace.h"
 
 namespace lamina::ingest::xplane {
 
@@ -150,14 +150,6 @@ class Facts {
   int64_t start_ns_ = kNoInt;
 };
 
-// What the events of a plane refer to.
-Tables WantedByEvents(std::string_view plane) {
-  const PlaneKind kind = PlaneKindOf(plane);
-  return kind == PlaneKind::kMetadata || kind == PlaneKind::kSkipped
-             ? Tables::kNone
-             : Tables::kAll;
-}
-
 Status ReadFacts(const OpenSource& open, Facts& facts,
                  trace::TraceBuilder& builder) {
   LAMINA_ASSIGN(const auto source, open());
@@ -186,28 +178,27 @@ Status ReadFacts(const OpenSource& open, Facts& facts,
   return {};
 }
 
-// The names of a plane stand behind its events: one source runs a plane ahead
-// and fetches them, so that no more than one plane's are in memory.
+// The second pass: threads parse what one of them cuts.
 Status ReadEvents(const OpenSource& open, const ReadOptions& options,
-                  LineReader& lines) {
+                  trace::TraceBuilder& builder, int64_t start_ns,
+                  Shared& shared, Pending& pending) {
   LAMINA_ASSIGN(const auto ahead, open());
   LAMINA_ASSIGN(const auto source, open());
-  trace::Diagnostics counted;  // by ReadFacts
-  PlaneReader planes(*ahead, &WantedByEvents, &counted);
-  Stream stream(*source);
-  Plane plane;
-  while (stream.Next()) {
-    if (stream.field().number != 1 || !stream.field().IsBytes()) continue;
-    if (!planes.Next(plane)) break;
-    stream.Enter();
-    lines.ReadPlane(stream, plane);
-    if (stream.damage() && !stream.Recover()) break;
-    stream.Leave();
+  EventCutter cutter(*ahead, *source, &shared, &pending, start_ns);
+  const auto next = [&](Chunk& chunk) {
+    auto more = cutter.Next(chunk);
     if (options.progress)
       options.progress(source->stored_position(), source->stored_size());
-  }
-  LAMINA_TRY(planes.status());
-  return stream.status();
+    return more;
+  };
+  std::deque<Pending> of_threads;
+  LAMINA_TRY(ReadChunks(next, options.threads, builder, [&] {
+    return std::make_unique<EventParser>(&cutter, &shared,
+                                         &of_threads.emplace_back());
+  }));
+  for (Pending& rows : of_threads) pending.Join(rows);
+  builder.diagnostics().Merge(cutter.diagnostics());
+  return {};
 }
 
 Result<trace::Trace> Read(Input& input, const ReadOptions& options) {
@@ -222,8 +213,8 @@ Result<trace::Trace> ReadXplane(const OpenSource& open,
                                 const ReadOptions& options) {
   trace::TraceBuilder builder;
   trace::LocalNames names;
-  Programs programs(&names);
-  Facts facts(&programs, &builder);
+  Shared shared(&names);
+  Facts facts(&shared.programs, &builder);
   {
     const ScopedStage stage(options.times, "read");
     LAMINA_TRY(ReadFacts(open, facts, builder));
@@ -231,19 +222,19 @@ Result<trace::Trace> ReadXplane(const OpenSource& open,
   const int64_t start_ns = facts.start_ns();
   if (start_ns != kNoInt) builder.info().base_time_ns = start_ns;
 
-  Rows rows(&builder, &names);
   Pending pending;
-  LineReader lines(&rows, &programs, &pending, &builder.diagnostics(),
-                   start_ns == kNoInt ? 0 : start_ns);
   {
     const ScopedStage stage(options.times, "events");
-    LAMINA_TRY(ReadEvents(open, options, lines));
+    LAMINA_TRY(ReadEvents(open, options, builder,
+                          start_ns == kNoInt ? 0 : start_ns, shared, pending));
   }
   const ScopedStage stage(options.times, "index");
-  EmitPending(pending, programs, rows);
+  Rows rows(&builder, &names);
+  EmitPending(pending, shared.programs, rows);
+  const uint64_t events = pending.events;
   pending = Pending();
   trace::Trace trace = builder.Finish(options.threads);
-  trace.info.events = lines.events();
+  trace.info.events = events;
   if (trace.slices.size() == 0 && trace.instants.size() == 0)
     return Fail(NothingRead(trace, "the profile has no event",
                             "record again and wait until the profiler has "

@@ -72,8 +72,10 @@ class PlaneMaker {
   lamina::xplane::XPlane& plane_;
 };
 
-Result<Trace> ReadBytes(const std::string& bytes) {
-  return ReadXplane([&] { return OpenMemory("test", bytes); }, ReadOptions());
+Result<Trace> ReadBytes(const std::string& bytes, int threads = 1) {
+  ReadOptions options;
+  options.threads = threads;
+  return ReadXplane([&] { return OpenMemory("test", bytes); }, options);
 }
 
 Trace ReadSpace(const lamina::xplane::XSpace& space) {
@@ -255,6 +257,89 @@ TEST(Xplane, DamagedBytesNeverCrash) {
       for (const SliceId s : trace->device_slices())
         EXPECT_GE(trace->Duration(s), 0);
     }
+  }
+}
+
+// Many stretches per line: instructions whose first event another thread may
+// meet later, kernels that take the instruction of their name, ranges that end
+// runs, names that are new everywhere.
+lamina::xplane::XSpace LargeSpace() {
+  constexpr int kKernels = 12000;
+  lamina::xplane::XSpace space;
+  auto* gpu = space.add_planes();
+  gpu->set_name("/device:GPU:0");
+  auto* host = space.add_planes();
+  host->set_name("/host:CPU");
+  PlaneMaker device(gpu);
+  PlaneMaker cpu(host);
+  lamina::xplane::XLine* streams[] = {device.Line(7, 0), device.Line(8, 0)};
+  lamina::xplane::XLine* threads[] = {cpu.Line(-5, 0), cpu.Line(9, 0)};
+  std::mt19937 random(11);
+  for (int i = 0; i < kKernels; ++i) {
+    const int64_t at_ps = int64_t{i} * 10000000;
+    const auto op = static_cast<int>(random() % (5 + i / 1000));
+    auto* stream = streams[random() % 2];
+    auto* thread = threads[op % 2];
+    auto* kernel = device.Event(stream, "k" + std::to_string(op), at_ps, 900);
+    device.Number(kernel, "correlation_id", i + 1);
+    device.Text(kernel, "kernel_details",
+                "grid:" + std::to_string(op) + ",1,1 block:64,1,1");
+    if (random() % 16 > 0) {
+      device.Text(kernel, "hlo_op", "dot." + std::to_string(op));
+      device.Text(kernel, "hlo_module", "jit_step");
+      // The first event of an instruction describes it.
+      auto* name = kernel->add_stats();
+      name->set_metadata_id(device.StatName("name"));
+      name->set_str_value("jit(step)/layer_" + std::to_string(i) + "/dot");
+    }
+    auto* call = cpu.Event(thread, "cudaLaunchKernel", at_ps, 400);
+    cpu.Number(call, "correlation_id", i + 1);
+    if (i % 64 == 0)
+      cpu.Event(thread, "GpuExecutable::ExecuteThunks", at_ps, 320000000);
+    cpu.Event(thread, "range " + std::to_string(op), at_ps, 500);
+  }
+  return space;
+}
+
+// All that tells slices apart, as text.
+std::string Description(const Trace& trace) {
+  std::string out;
+  const auto add = [&](auto... values) {
+    ((out += std::to_string(values) + ' '), ...);
+  };
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    const SliceId s(i);
+    out += trace.Name(s);
+    out += ' ';
+    out += trace.Text(trace.TrackOf(s).tid);
+    add(trace.Uid(s), trace.Start(s), trace.Duration(s),
+        static_cast<int>(trace.KindOf(s)));
+    if (const trace::DeviceArgs* args = trace.Device(s)) {
+      add(args->correlation, args->external_id, args->stream,
+          trace.Config(args->config)->grid[0]);
+    }
+    if (const trace::Instruction* ran = trace.InstructionOf(s)) {
+      add(trace.Op(s)->instruction);
+      out += trace.Text(ran->op_name);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+TEST(Xplane, ThreadsReadWhatOneThreadReads) {
+  const std::string bytes = LargeSpace().SerializeAsString();
+  const auto one = ReadBytes(bytes);
+  ASSERT_TRUE(one);
+  EXPECT_GT(SlicesOf(*one, Kind::kOp).size(), 1000u);
+  EXPECT_GT(SlicesOf(*one, Kind::kPython).size(), 1000u);
+  const std::string expected = Description(*one);
+  for (const int threads : {2, 3, 8}) {
+    const auto many = ReadBytes(bytes, threads);
+    ASSERT_TRUE(many);
+    EXPECT_EQ(many->info.events, one->info.events);
+    // Not EXPECT_EQ: nobody reads a difference of megabytes.
+    EXPECT_TRUE(Description(*many) == expected) << threads;
   }
 }
 

@@ -62,23 +62,24 @@ std::pair<int64_t, std::string_view> MapEntry(const Field& field) {
 void ReadEventName(const Field& field, Plane& plane) {
   const auto [key, bytes] = MapEntry(field);
   EventName name;
+  name.number = key;
   for (Walker walk(bytes); walk.Next();) {
     if (walk->number == 2) name.name = walk->bytes;
     if (walk->number == 4) name.display_name = walk->bytes;
     if (walk->number == 5) AppendMessage(name.stats, 1, walk->bytes);
   }
-  plane.event_names[key] = std::move(name);
+  plane.event_names.Add(key, std::move(name));
 }
 
 void ReadStatName(const Field& field, Plane& plane) {
   const auto [key, bytes] = MapEntry(field);
-  std::string name;
+  StatName stat;
   for (Walker walk(bytes); walk.Next();) {
-    if (walk->number == 2) name = walk->bytes;
+    if (walk->number == 2) stat.name = walk->bytes;
   }
-  const auto known = StatKeys().find(name);
-  if (known != StatKeys().end()) plane.stat_keys[key] = known->second;
-  plane.stat_names[key] = std::move(name);
+  const auto known = StatKeys().find(stat.name);
+  if (known != StatKeys().end()) stat.key = known->second;
+  plane.stat_names.Add(key, std::move(stat));
 }
 
 }  // namespace
@@ -103,14 +104,14 @@ std::vector<std::pair<StatKey, Stat>> Stats::List() const {
 
 void Plane::AddStat(std::string_view message, Stats& target,
                     std::deque<std::string>& arena) const {
-  const StatKey* key = nullptr;
+  StatKey key = StatKey::kCount;
   Stat stat;
   for (Walker walk(message); walk.Next();) {
     switch (walk->number) {
       case 1: {
-        const auto it = stat_keys.find(walk->Int());
-        if (it == stat_keys.end()) return;
-        key = &it->second;
+        const StatName* known = stat_names.Find(walk->Int());
+        if (known == nullptr || known->key == StatKey::kCount) return;
+        key = known->key;
         break;
       }
       case 2:
@@ -128,9 +129,8 @@ void Plane::AddStat(std::string_view message, Stats& target,
         break;
       case 7: {
         stat.is_text = true;
-        const auto it = stat_names.find(walk->Int());
-        if (it != stat_names.end()) {
-          stat.text = it->second;
+        if (const StatName* known = stat_names.Find(walk->Int())) {
+          stat.text = known->name;
           stat.by_reference = true;
         }
         break;
@@ -144,23 +144,12 @@ void Plane::AddStat(std::string_view message, Stats& target,
         break;
     }
   }
-  if (key != nullptr) target.Set(*key, stat);
+  if (key != StatKey::kCount) target.Set(key, stat);
 }
 
 void Plane::AddStats(std::string_view messages, Stats& target,
                      std::deque<std::string>& arena) const {
   for (Walker walk(messages); walk.Next();) AddStat(walk->bytes, target, arena);
-}
-
-void Plane::AddStats(const EventName& event, Stats& target) const {
-  if (event.stats.empty()) return;
-  if (event.parsed == nullptr) {
-    event.parsed = std::make_unique<EventName::Parsed>();
-    Stats own;
-    AddStats(event.stats, own, event.parsed->unpacked);
-    event.parsed->stats = own.List();
-  }
-  for (const auto& [key, stat] : event.parsed->stats) target.Set(key, stat);
 }
 
 void PlaneReader::Lost(const protobuf::Damage& damage) {
@@ -229,6 +218,8 @@ bool PlaneReader::Next(Plane& plane) {
     plane.offset = field.offset;
     stream_.Enter();
     ReadPlane(plane);
+    plane.event_names.Finish();
+    plane.stat_names.Finish();
     if (stream_.damage()) {
       Lost(stream_.damage());
       whole_ = stream_.Recover();

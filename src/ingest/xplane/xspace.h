@@ -6,19 +6,15 @@
 // tables of one plane are in memory at a time, and no event.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <deque>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/protobuf/stream.h"
-#include "base/string_pool.h"
+#include "ingest/common/id_table.h"
 #include "trace/diagnostics.h"
-#include "trace/kinds.h"
 
 namespace lamina::ingest::xplane {
 
@@ -93,6 +89,7 @@ struct Stat {
 class Stats {
  public:
   void Clear() { present_ = 0; }
+  bool empty() const { return present_ == 0; }
   void Set(StatKey key, const Stat& value) {
     present_ |= Bit(key);
     values_[static_cast<size_t>(key)] = value;
@@ -119,18 +116,15 @@ class Stats {
 };
 
 struct EventName {
+  int64_t number = 0;
   std::string name;
   std::string display_name;
   std::string stats;  // its XStat messages, each behind its tag and length
-  // Set on first use: the number among the reader's names, the kind as a
-  // device event, the stats (see Plane::AddStats).
-  mutable StringId id;
-  mutable std::optional<trace::Kind> kind;
-  struct Parsed {
-    std::vector<std::pair<StatKey, Stat>> stats;
-    std::deque<std::string> unpacked;
-  };
-  mutable std::unique_ptr<Parsed> parsed;
+};
+
+struct StatName {
+  std::string name;
+  StatKey key = StatKey::kCount;  // kCount: one without a place in the model
 };
 
 struct Plane {
@@ -139,17 +133,13 @@ struct Plane {
   uint64_t offset = 0;
   uint64_t lines = 0;
   std::string stats;  // as in EventName
-  absl::flat_hash_map<int64_t, EventName> event_names;
-  absl::flat_hash_map<int64_t, std::string> stat_names;
-  absl::flat_hash_map<int64_t, StatKey> stat_keys;
+  IdTable<EventName> event_names;
+  IdTable<StatName> stat_names;
 
   // Adds the stats in a list of XStat messages. Texts that are stored packed
   // are unpacked into `arena`, which must outlive `target`.
   void AddStats(std::string_view messages, Stats& target,
                 std::deque<std::string>& arena) const;
-  // Adds the stats that all events of a name share. They are taken apart once:
-  // a long list must not cost its length at every short event.
-  void AddStats(const EventName& event, Stats& target) const;
   // One XStat message.
   void AddStat(std::string_view message, Stats& target,
                std::deque<std::string>& arena) const;
