@@ -26,34 +26,39 @@ void KeepNotes(ResultSet& result) {
   });
 }
 
+Error NoSuchTable(const std::string& wanted, const ResultSet& result) {
+  std::vector<std::string_view> names;
+  for (const Table& table : result.tables) names.push_back(table.name());
+  const std::string_view near = rules::Nearest(wanted, names);
+  std::string list;
+  for (const std::string_view name : names)
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  return UsageError("--only: there is no table '" + wanted + "'",
+                    near.empty() ? "tables: " + list
+                                 : "did you mean '" + std::string(near) + "'?");
+}
+
 constexpr std::string_view kInference = "tracelens-inference";
 
 }  // namespace
 
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   if (only.empty()) return {};
-  std::vector<std::string_view> names;
-  for (const Table& table : result.tables) names.push_back(table.name());
-  std::vector<Table> kept;
+  std::vector<size_t> kept;  // in the order asked for, each once
   for (const std::string& wanted : only) {
     const auto it = std::find_if(
         result.tables.begin(), result.tables.end(),
         [&](const Table& table) { return table.name() == wanted; });
-    if (it == result.tables.end()) {
-      const std::string_view near = rules::Nearest(wanted, names);
-      std::string list;
-      for (const std::string_view name : names)
-        list += (list.empty() ? "" : ", ") + std::string(name);
-      return Fail(UsageError(
-          "--only: there is no table '" + wanted + "'",
-          near.empty() ? "tables: " + list
-                       : "did you mean '" + std::string(near) + "'?"));
-    }
-    kept.push_back(std::move(*it));
-    // A name given twice finds an empty shell: keep the first only.
-    result.tables.erase(it);
+    if (it == result.tables.end()) return Fail(NoSuchTable(wanted, result));
+    const auto index = static_cast<size_t>(it - result.tables.begin());
+    if (std::find(kept.begin(), kept.end(), index) == kept.end())
+      kept.push_back(index);
   }
-  result.tables = std::move(kept);
+  // Nothing moves before all names are found: the error lists the tables.
+  std::vector<Table> tables;
+  for (const size_t index : kept)
+    tables.push_back(std::move(result.tables[index]));
+  result.tables = std::move(tables);
   KeepNotes(result);
   return {};
 }
