@@ -2,11 +2,13 @@
 //
 // Every writer on one document with hostile text, read back.
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report/writers.h"
@@ -184,6 +186,26 @@ TEST_F(Report, XlsxIsAZipWithBothSheets) {
   const std::string bytes = Written("xlsx", "out.xlsx");
   EXPECT_TRUE(bytes.starts_with("PK\x03\x04"));
   EXPECT_NE(bytes.find("xl/worksheets/sheet2.xml"), std::string::npos);
+}
+
+// A device or a pipe is written in place and stays what it is.
+TEST_F(Report, NoWriterReplacesAPipe) {
+  for (const WriterInfo& writer : Writers()) {
+    if (writer.name == "html") continue;  // larger than what a pipe holds
+    const fs::path fifo = folder_ / (std::string(writer.name) + ".fifo");
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    // Both ends, so that neither side waits for the other to open.
+    const int reader = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK);
+    ASSERT_GE(reader, 0);
+    WriteOptions options;
+    options.output = fifo.string();
+    const Status status = writer.write(Sample(), options);
+    EXPECT_TRUE(status.has_value()) << writer.name;
+    EXPECT_TRUE(fs::is_fifo(fifo)) << writer.name;
+    char first = 0;
+    EXPECT_EQ(::read(reader, &first, 1), 1) << writer.name;
+    ::close(reader);
+  }
 }
 
 TEST_F(Report, BytesDoNotDependOnThreads) {

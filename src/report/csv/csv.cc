@@ -57,9 +57,14 @@ void WriteTable(const Table& table, int threads, ByteSink& sink) {
 
 Status Write(const Document& document, const WriteOptions& options) {
   const auto& tables = document.result.tables;
+  // What is there and is no folder (a device, a pipe, a file) takes all tables.
+  namespace fs = std::filesystem;
+  std::error_code none_there;
   const bool one_file = options.output == "-" ||
                         options.output.ends_with(".csv") ||
-                        options.output.ends_with(".csv.gz");
+                        options.output.ends_with(".csv.gz") ||
+                        (fs::exists(options.output, none_there) &&
+                         !fs::is_directory(options.output, none_there));
   if (one_file) {
     LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
     for (size_t i = 0; i < tables.size(); ++i) {

@@ -5,7 +5,11 @@
 // can hold (exact up to 2^53 ns, that is 104 days).
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <unistd.h>
 #include <xlsxwriter.h>
 
 #include "base/byte_sink.h"
@@ -14,6 +18,8 @@
 
 namespace lamina::report::xlsx {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr size_t kMaxRows = 1048576 - 1;
 constexpr size_t kMaxCellBytes = 32000;
@@ -103,17 +109,29 @@ Table NotesTable(const std::vector<Note>& notes) {
   return table;
 }
 
-Status Write(const Document& document, const WriteOptions& options) {
-  if (options.output == "-") {
-    return Fail(UsageError("an xlsx workbook cannot go to standard output",
-                           "give -o FILE.xlsx"));
+// A file of its own for the library, which writes to names only; the finished
+// workbook then goes through the one door for output.
+class Temporary {
+ public:
+  Temporary() : path_(fs::temp_directory_path().string() + "/lamina.XXXXXX") {
+    const int fd = mkstemp(path_.data());
+    if (fd >= 0) close(fd);
   }
-  const std::string temporary = options.output + ".part";
+  ~Temporary() { std::remove(path_.c_str()); }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Status WriteBook(const Document& document, const std::string& path) {
   lxw_workbook_options settings{};
   settings.constant_memory = LXW_TRUE;
-  lxw_workbook* book = workbook_new_opt(temporary.c_str(), &settings);
+  lxw_workbook* book = workbook_new_opt(path.c_str(), &settings);
   if (book == nullptr)
-    return Fail(InputError(options.output, "cannot write the workbook"));
+    return Fail(InputError(path, "cannot write the workbook"));
   // A fixed creation time: the same input gives the same bytes.
   lxw_doc_properties properties{};
   properties.created = 1577836800;  // 2020-01-01
@@ -126,16 +144,26 @@ Status Write(const Document& document, const WriteOptions& options) {
   for (const Table& table : document.result.tables)
     WriteTable(table, book, head, used);
   const lxw_error error = workbook_close(book);
-  if (error != LXW_NO_ERROR) {
-    std::remove(temporary.c_str());
-    return Fail(InputError(
-        options.output,
-        std::string("cannot write the workbook: ") + lxw_strerror(error),
-        "check the path, its permissions and the space"));
+  if (error == LXW_NO_ERROR) return {};
+  return Fail(InputError(
+      path, std::string("cannot write the workbook: ") + lxw_strerror(error),
+      "check the folder for temporary files (TMPDIR) and its free space"));
+}
+
+Status Write(const Document& document, const WriteOptions& options) {
+  if (options.output == "-") {
+    return Fail(UsageError("an xlsx workbook cannot go to standard output",
+                           "give -o FILE.xlsx"));
   }
-  if (std::rename(temporary.c_str(), options.output.c_str()) != 0)
-    return Fail(InputError(options.output, "cannot put the workbook there"));
-  return {};
+  const Temporary temporary;
+  LAMINA_TRY(WriteBook(document, temporary.path()));
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
+  std::ifstream book(temporary.path(), std::ios::binary);
+  std::string block(size_t{1} << 20, '\0');
+  while (book.read(block.data(), static_cast<std::streamsize>(block.size())) ||
+         book.gcount() > 0)
+    sink->Write({block.data(), static_cast<size_t>(book.gcount())});
+  return sink->Close();
 }
 
 }  // namespace
