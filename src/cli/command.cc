@@ -16,6 +16,28 @@
 
 namespace lamina::cli {
 
+CLI::Validator Whole(int64_t low, int64_t high) {
+  return {[low, high](const std::string& text) {
+            const auto number = ParseInt(text);
+            if (number && *number >= low && *number <= high)
+              return std::string();
+            return fmt::format("expected a whole number from {} to {}, got {}",
+                               low, high, text);
+          },
+          fmt::format("[{} - {}]", low, high)};
+}
+
+CLI::Validator Within(double low, double high) {
+  return {[low, high](const std::string& text) {
+            const auto number = ParseDouble(text);
+            if (number && *number >= low && *number <= high)
+              return std::string();
+            return fmt::format("expected a number from {} to {}, got {}", low,
+                               high, text);
+          },
+          fmt::format("[{} - {}]", low, high)};
+}
+
 void Common::AddTo(CLI::App& app) {
   std::vector<std::string> names;
   for (const report::WriterInfo& writer : report::Writers())
@@ -25,12 +47,13 @@ void Common::AddTo(CLI::App& app) {
       ->capture_default_str();
   app.add_option("-o,--output", output,
                  "File, or directory for csv (default: standard output)");
-  app.add_option("--top", top, "Rows per table");
+  app.add_option("--top", top, "Rows per table")
+      ->check(Whole(0, int64_t{1} << 32));
   app.add_option("--only", only, "Only these tables")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--threads", threads, "Threads (default: all cores)")
-      ->check(CLI::Range(1, 256));
+      ->check(Whole(1, 256));
   app.add_option("--rules", rules_dir,
                  "Folder with data files that extend or replace the built-in "
                  "ones");

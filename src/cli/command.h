@@ -27,6 +27,13 @@ enum ExitStatus : int {
   kBadInput = 3,
 };
 
+// What an option takes: whole numbers, or numbers, from `low` to `high`.
+// CLI11's own range lets "nan" through, and "-1" as a very large number.
+CLI::Validator Whole(int64_t low, int64_t high);
+CLI::Validator Within(double low, double high);
+// Numbers of events are 32 bits wide.
+constexpr int64_t kMaxUid = 0xFFFFFFFF;
+
 // Options of every command.
 struct Common {
   std::string format = "table";

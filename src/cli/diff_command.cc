@@ -206,7 +206,7 @@ Run Add(CLI::App& app, Common& common) {
       ->capture_default_str();
   app.add_option("--html-max-mb", options->html_max_mb,
                  "Size above which a page leaves out detail, in MB")
-      ->check(CLI::Range(0.001, 2000.0))
+      ->check(Within(0.001, 2000.0))
       ->capture_default_str();
   app.add_flag("--python-stacks", options->diff.python,
                "Match all Python frames, not only modules");

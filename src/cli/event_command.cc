@@ -134,6 +134,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("trace", options->trace, "Trace file")->required();
   app.add_option("--uid", options->uid,
                  "Number of the event, from a column first_uid or uid")
+      ->check(Whole(0, kMaxUid))
       ->required();
   common.AddTo(app);
   return [options, &common] { return RunEvent(*options, common); };

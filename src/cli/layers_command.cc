@@ -314,10 +314,10 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--grid-threshold", options->grid_threshold,
                  "Attention kernels with more blocks in x are decode "
                  "(--detector classic)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(Whole(1, int64_t{1} << 40));
   app.add_option("--layers-per-pass", options->layers_per_pass,
                  "Check the number of layers; exit status 1 when it differs")
-      ->check(CLI::Range(1, 100000));
+      ->check(Whole(1, 100000));
   app.add_flag("-v,--verbose", options->verbose,
                "Show the rules behind the most expensive names");
   app.add_option("--layout", options->layout,
@@ -328,7 +328,7 @@ Run Add(CLI::App& app, Common& common) {
                  "Say which rules decide about this kernel name, and stop");
   app.add_option("--min-layers", options->min_layers,
                  "Fewer copies are no layers")
-      ->check(CLI::Range(2, 100000))
+      ->check(Whole(2, 100000))
       ->capture_default_str();
   app.add_option("--perfetto", options->perfetto,
                  "Write the trace with tracks for passes, layers and parts "

@@ -145,7 +145,8 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--shape", options->replay.shape,
                  "Only calls whose shapes hold this text: [8944,1024]");
   app.add_option("--id", options->replay.id,
-                 "The op with this event number, or that launched it");
+                 "The op with this event number, or that launched it")
+      ->check(Whole(0, kMaxUid));
   app.add_flag("--all", options->all,
                "All ops, not only the ten (--top N) with most device time");
   app.add_flag("--outer", options->replay.outer,

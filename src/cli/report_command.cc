@@ -127,19 +127,19 @@ Run Add(CLI::App& app, Common& common) {
                  "Writes the roofline plot to this SVG file");
   app.add_option("--short-kernel-us", options->short_kernel_us,
                  "Kernels below this are short")
-      ->check(CLI::Range(0.001, 1e9))
+      ->check(Within(0.001, 1e9))
       ->capture_default_str();
   app.add_option("--micro-idle-us", options->micro_idle_us,
                  "Split idle time into gaps below and above this")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(Within(0.001, 1e9));
   app.add_option("--html-max-mb", options->html_max_mb,
                  "Size above which a page leaves out detail, in MB")
-      ->check(CLI::Range(0.001, 2000.0))
+      ->check(Within(0.001, 2000.0))
       ->capture_default_str();
   app.add_option("--html-max-events", options->html_max_events,
                  "Device events above which a page holds sums, and only the "
                  "slowest events and those around findings")
-      ->check(CLI::Range(size_t{1}, size_t{100'000'000}))
+      ->check(Whole(1, 100'000'000))
       ->capture_default_str();
   common.AddTo(app);
   return [options, &common] { return RunReport(*options, common); };

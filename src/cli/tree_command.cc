@@ -97,10 +97,10 @@ Run Add(CLI::App& app, Common& common) {
                  "module or op (default: module if the trace has modules)")
       ->check(CLI::IsMember({"op", "module"}));
   app.add_option("--depth", options->depth, "Levels to show")
-      ->check(CLI::Range(1, 1000));
+      ->check(Whole(1, 1000));
   app.add_option("--min-share", options->min_share,
                  "Fold lines below this percentage of the device time")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(Within(0.0, 100.0))
       ->capture_default_str();
   app.add_flag("--expand", options->expand,
                "One line per module instead of \"24 x DecoderLayer\"");

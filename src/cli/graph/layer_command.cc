@@ -310,7 +310,7 @@ Run Add(CLI::App& app, Common& common) {
                "Draw without ops that launch nothing (views, getitem)");
   app.add_option("--render-limit", options->render_limit_s,
                  "Seconds that Graphviz may take for one file")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(Within(0.1, 86400.0))
       ->capture_default_str();
   app.add_option("-o,--output", options->output,
                  "File; - is standard output (default: beside the dump, "

@@ -92,11 +92,11 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("log_b", options->b, "Log of the new run")->required();
   app.add_option("--max-drop", options->max_drop,
                  "Percent of its matches that a transform may lose")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(Within(0.0, 100.0))
       ->capture_default_str();
   app.add_option("--layers", options->layers,
                  "Layers of the model (default: guessed from the first log)")
-      ->check(CLI::Range(1, 1000000));
+      ->check(Whole(1, 1000000));
   app.add_option("--dumps", options->dumps,
                  "Folders of dumps of both runs: say which kind of near miss "
                  "took the matches")
