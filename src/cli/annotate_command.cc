@@ -268,6 +268,10 @@ Result<int> RunAnnotate(Options options, Common& common) {
   LAMINA_ASSIGN(const auto jobs, Jobs(options));
   LAMINA_ASSIGN(const auto captures,
                 engine::OpenCaptures(options.from, tags, common.Open()));
+  for (const Job& job : jobs) {
+    LAMINA_TRY(KeepInputs("--trace", job.output, {job.input}));
+    LAMINA_TRY(KeepInputs("--trace", job.output, captures.files));
+  }
   Document document;
   document.command = "annotate";
   double least = 1;

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -166,6 +168,21 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
     }
     std::fflush(stderr);
   };
+}
+
+Status KeepInputs(std::string_view option, const std::string& output,
+                  const std::vector<std::string>& inputs) {
+  std::error_code none_there;
+  // Devices and pipes are written in place, and folders only added to.
+  if (!std::filesystem::is_regular_file(output, none_there)) return {};
+  for (const std::string& input : inputs) {
+    if (std::filesystem::equivalent(input, output, none_there)) {
+      return Fail(UsageError(
+          std::string(option) + ": " + output + " is an input of this command",
+          "it would be replaced; give another name"));
+    }
+  }
+  return {};
 }
 
 Status CheckCopyable(const trace::Trace& trace, std::string_view option) {

@@ -90,6 +90,11 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what);
 int OutputWidth();
 bool OutputColor();
 
+// An output must not replace what is read: a trace cannot be recorded again.
+// `option` is the one that names the output; an empty output is none.
+Status KeepInputs(std::string_view option, const std::string& output,
+                  const std::vector<std::string>& inputs);
+
 // Whether a copy of the input with additions can be written: of JSON only.
 Status CheckCopyable(const trace::Trace& trace, std::string_view option);
 // Values of an option like "3", "0-2" or "1,5-7"; at most 100000.

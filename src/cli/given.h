@@ -28,6 +28,8 @@ class Given {
       std::span<const std::string_view> options) const;
   // No second run can read what came through a pipe.
   bool ReadsStdin() const;
+  // Files and folders that are read, without those of options.
+  const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
   struct Option {

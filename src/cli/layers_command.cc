@@ -229,6 +229,7 @@ int CheckCount(const Options& options,
 
 Result<int> RunLayers(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto layers, Settings(options, common));
+  LAMINA_TRY(KeepInputs("--perfetto", options.perfetto, {options.trace}));
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.trace, common.Open()));
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));

@@ -78,7 +78,8 @@ int Main(int argc, char** argv) {
     return kFine;
   }
   common.given = Given(app);
-  const Result<int> status = run();
+  const Status kept = KeepInputs("-o", common.output, common.given.inputs());
+  const Result<int> status = kept ? run() : Fail(kept.error());
   if (common.timing) PrintTiming(common);
   if (status) return *status;
   PrintError(status.error());

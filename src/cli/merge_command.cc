@@ -24,6 +24,7 @@ Result<int> RunMerge(const Options& options, Common& common) {
   }
   common.output = "-";
   LAMINA_ASSIGN(const auto files, dist::FindTraces(options.traces));
+  LAMINA_TRY(KeepInputs("-o", output, files));
   dist::MergeOptions merge;
   merge.align_clocks = options.align_clocks;
   merge.python = options.python;
