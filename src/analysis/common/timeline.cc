@@ -46,4 +46,26 @@ Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
   return t;
 }
 
+std::vector<DeviceWork> WorkByDevice(const Trace& trace) {
+  std::vector<DeviceWork> devices;
+  for (const trace::Stream& stream : trace.streams) {
+    std::string name =
+        stream.device == trace::kNoInt ? "?" : std::to_string(stream.device);
+    const std::string_view pid = trace.Text(stream.pid);
+    if (pid != name) name.insert(0, std::string(pid) + ":");
+    if (devices.empty() || devices.back().name != name)
+      devices.push_back({name, {}});
+    auto& slices = devices.back().slices;
+    slices.insert(slices.end(), stream.slices.begin(), stream.slices.end());
+  }
+  for (DeviceWork& device : devices) {
+    std::sort(device.slices.begin(), device.slices.end(),
+              [&](SliceId a, SliceId b) {
+                return std::pair(trace.Start(a), trace.Uid(a)) <
+                       std::pair(trace.Start(b), trace.Uid(b));
+              });
+  }
+  return devices;
+}
+
 }  // namespace lamina::analysis

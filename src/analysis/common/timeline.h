@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/common/device_view.h"
@@ -39,5 +40,13 @@ struct Timeline {
 Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
                       const std::function<Bucket(SliceId)>& bucket,
                       std::optional<int64_t> micro_idle_ns = std::nullopt);
+
+struct DeviceWork {
+  std::string name;             // process:device
+  std::vector<SliceId> slices;  // by start
+};
+
+// Work of each device, in the order of the streams.
+std::vector<DeviceWork> WorkByDevice(const Trace& trace);
 
 }  // namespace lamina::analysis

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analysis/health/checks.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 
 namespace lamina::analysis::health {
@@ -61,9 +62,8 @@ void CheckLaunches(const Context& context, CheckTable& out) {
             static_cast<int64_t>(without_work));
   }
   if (graph_launches > 0) {
-    const std::string value =
-        fmt::format("{} launches, {} device events", graph_launches,
-                    GroupDigits(static_cast<int64_t>(graph_kernels)));
+    const std::string value = Counted(graph_launches, "launch", "launches") +
+                              ", " + Counted(graph_kernels, "device event");
     if (trace.captured.empty()) {
       out.Add("graph_launches", "info", value,
               "Replayed work has no op of its own: give the capture trace with "

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analysis/health/checks.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/run_sort.h"
 #include "trace/module_frames.h"
@@ -105,10 +106,9 @@ void CheckRecording(const Context& context, CheckTable& out) {
                              trace::RecordedSlices(trace);
   if (!modules.empty() || possible) {
     out.Add("modules", modules.empty() ? "info" : "ok",
-            modules.empty()
-                ? "none"
-                : fmt::format("{} calls of {} modules", modules.calls().size(),
-                              modules.paths().size()),
+            modules.empty() ? "none"
+                            : Counted(modules.calls().size(), "call") + " of " +
+                                  Counted(modules.paths().size(), "module"),
             modules.empty()
                 ? "Record with with_stack=True (and with_modules=True) for the "
                   "module tree."

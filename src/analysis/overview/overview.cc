@@ -10,7 +10,7 @@
 // not in the file.
 #include <algorithm>
 #include <fmt/core.h>
-#include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,6 +33,8 @@ constexpr double kShortKernelShare = 0.30;
 // Opportunities below this share of the window are not worth a line.
 constexpr double kMinOpportunity = 0.01;
 constexpr size_t kMaxOpportunities = 6;
+// Of the kernel time, below graph launches: worth a hint.
+constexpr double kReplayedShare = 0.10;
 // A gap shorter than this is a hole between two launches, not a wait.
 constexpr int64_t kSmallGapNs = 100000;
 
@@ -55,15 +57,23 @@ class Overview {
     if (slices.empty()) {
       notes_.push_back(
           MakeNote(Severity::kVerdict, "no_device_work",
-                   "No GPU events in this trace: record device activity "
-                   "(ProfilerActivity.CUDA). The host tables are complete.",
+                   trace_.diagnostics.lost() > 0
+                       ? "No GPU events in what could be read of this trace."
+                       : "No GPU events in this trace: record device activity "
+                         "(ProfilerActivity.CUDA). The host tables are "
+                         "complete.",
                    {{"trace_health", "check", "device_work", {}},
                     {"gpu_timeline", "type", "busy_time", {}}}));
+      LostRecords();
       return std::move(notes_);
     }
-    timeline_ = MakeTimeline(
-        trace_, slices, [&](SliceId s) { return context_.device.bucket(s); });
+    const auto bucket = [&](SliceId s) { return context_.device.bucket(s); };
+    timeline_ = MakeTimeline(trace_, slices, bucket);
+    for (const DeviceWork& device : WorkByDevice(trace_))
+      device_busy_ns_.push_back(
+          MakeTimeline(trace_, device.slices, bucket).busy_ns);
     Families();
+    Unlinked();
     Verdict();
     Opportunities();
     Warnings();
@@ -81,39 +91,75 @@ class Overview {
     for (const int64_t sum : sums) all_families_ns_ += sum;
   }
 
-  // "62 % of the kernel time is matrix products"
+  void Unlinked() {
+    for (const SliceId s : trace_.device_slices()) {
+      if (context_.tree.launch(s).valid()) continue;
+      unlinked_ns_ += trace_.Duration(s);
+      if (context_.tree.unlinked(s) != tree::Unlinked::kNoHost)
+        launched_elsewhere_ns_ += trace_.Duration(s);
+    }
+  }
+
+  // "62 % of the kernel time is matrix products". Work that op_categories has
+  // as "unlinked" counts, too: it is as expensive.
   std::string LargestFamily() const {
     std::string title = context_.catalog.family(largest_family_).title;
     title[0] = static_cast<char>(std::tolower(title[0]));
-    return fmt::format("{} of the kernel time is {}",
-                       Percent(largest_family_ns_, all_families_ns_), title);
+    return fmt::format("{} of the kernel time is {}{}",
+                       Percent(largest_family_ns_, all_families_ns_), title,
+                       Ratio(launched_elsewhere_ns_, all_families_ns_) >= 0.01
+                           ? ", with unlinked kernels by their names"
+                           : "");
   }
+
+  // "The GPU is busy 90 % of 2.00 ms". A union over several devices hides
+  // that each of them waits for another one.
+  std::string BusyShare() const {
+    const Timeline& t = timeline_;
+    if (!SeveralDevices()) {
+      return fmt::format("The GPU is busy {} of {}",
+                         Percent(t.busy_ns, t.total_ns), HumanTime(t.total_ns));
+    }
+    const std::vector<int64_t>& busy = device_busy_ns_;
+    const int64_t sum = std::accumulate(busy.begin(), busy.end(), int64_t{0});
+    const auto count = static_cast<int64_t>(busy.size());
+    const auto [least, most] = std::minmax_element(busy.begin(), busy.end());
+    return fmt::format(
+        "{} GPUs are busy {} of {} in the mean ({} to {}), at least one {}",
+        GroupDigits(count), Percent(sum / count, t.total_ns),
+        HumanTime(t.total_ns), Percent(*least, t.total_ns),
+        Percent(*most, t.total_ns), Percent(t.busy_ns, t.total_ns));
+  }
+
+  bool SeveralDevices() const { return device_busy_ns_.size() > 1; }
 
   void Verdict() {
     const Timeline& t = timeline_;
     Note note;
     note.severity = Severity::kVerdict;
-    std::string text =
-        fmt::format("The GPU is busy {} of {}", Percent(t.busy_ns, t.total_ns),
-                    HumanTime(t.total_ns));
+    std::string text = BusyShare();
     note.evidence.push_back({"gpu_timeline", "type", "busy_time", {}});
     if (Ratio(t.idle_ns, t.total_ns) >= kIdleShare) {
       IdleVerdict(note, text);
     } else if (Ratio(t.exposed_communication_ns, t.total_ns) >=
                kExposedCommunicationShare) {
       note.id = "exposed_communication";
-      text += fmt::format("; {} ({}) of the time it only communicates. {}.",
-                          Percent(t.exposed_communication_ns, t.total_ns),
-                          HumanTime(t.exposed_communication_ns),
-                          Capital(LargestFamily()));
+      text += fmt::format(
+          "; {} ({}) of the time {}. {}.",
+          Percent(t.exposed_communication_ns, t.total_ns),
+          HumanTime(t.exposed_communication_ns),
+          SeveralDevices() ? "they only communicate" : "it only communicates",
+          Capital(LargestFamily()));
       note.evidence.push_back(
           {"gpu_timeline", "type", "exposed_comm_time", {}});
     } else if (Ratio(t.exposed_copies_ns, t.total_ns) >= kExposedCopyShare) {
       note.id = "exposed_copies";
       text +=
-          fmt::format("; {} ({}) of the time it only copies. {}.",
+          fmt::format("; {} ({}) of the time {}. {}.",
                       Percent(t.exposed_copies_ns, t.total_ns),
-                      HumanTime(t.exposed_copies_ns), Capital(LargestFamily()));
+                      HumanTime(t.exposed_copies_ns),
+                      SeveralDevices() ? "they only copy" : "it only copies",
+                      Capital(LargestFamily()));
       note.evidence.push_back(
           {"gpu_timeline", "type", "exposed_memcpy_time", {}});
     } else {
@@ -142,8 +188,9 @@ class Overview {
       }
     }
     note.evidence.push_back({"gpu_timeline", "type", "idle_time", {}});
-    text += fmt::format("; {} ({}) it is idle", Percent(t.idle_ns, t.total_ns),
-                        HumanTime(t.idle_ns));
+    text += fmt::format("; {} ({}) {} idle", Percent(t.idle_ns, t.total_ns),
+                        HumanTime(t.idle_ns),
+                        SeveralDevices() ? "all are" : "it is");
     if (small > large) {
       note.id = "launch_bound";
       text += fmt::format(
@@ -202,8 +249,7 @@ class Overview {
     const Timeline& t = timeline_;
     AddOpportunity(
         "device_idle", t.idle_ns, "measured",
-        fmt::format("no device works in {} gaps.",
-                    GroupDigits(static_cast<int64_t>(t.Gaps().size()))),
+        "no device works in " + Counted(t.Gaps().size(), "gap") + ".",
         {"gaps", "", "", {}});
     AddOpportunity("exposed_communication", t.exposed_communication_ns,
                    "measured", "collectives that nothing hides.",
@@ -240,9 +286,10 @@ class Overview {
                       [&](SliceId s) { return replayed[s.value]; }));
     AddOpportunity(
         "short_kernels", time, "bound",
-        fmt::format("{} of {} kernels are shorter than {}: {}.",
+        fmt::format("{} of {} {} shorter than {}: {}.",
                     GroupDigits(static_cast<int64_t>(shorter.size())),
-                    GroupDigits(static_cast<int64_t>(kernels)),
+                    Counted(kernels, "kernel"),
+                    shorter.size() == 1 ? "is" : "are",
                     HumanTime(context_.settings.short_kernel_ns),
                     Advice(shorter.size(), in_graphs)),
         {"short_kernels", "", "", {}});
@@ -259,20 +306,47 @@ class Overview {
   }
 
   void Warnings() {
-    int64_t unlinked = 0;
-    int64_t all = 0;
-    for (const SliceId s : trace_.device_slices()) {
-      all += trace_.Duration(s);
-      if (!context_.tree.launch(s).valid()) unlinked += trace_.Duration(s);
-    }
-    if (Ratio(unlinked, all) >= 0.005) {
+    if (Ratio(unlinked_ns_, all_families_ns_) >= 0.005) {
       notes_.push_back(MakeNote(
           Severity::kWarning, "unlinked_device_work",
           fmt::format("{} of the kernel time ({}) has no launch in this trace; "
-                      "op tables show it as \"unlinked\".",
-                      Percent(unlinked, all), HumanTime(unlinked)),
-          {{"op_categories", "kind", "unlinked", {}}}));
+                      "{}.",
+                      Percent(unlinked_ns_, all_families_ns_),
+                      HumanTime(unlinked_ns_),
+                      launched_elsewhere_ns_ > 0
+                          ? "op tables show it as \"unlinked\""
+                          : "it has no ops, and op_categories goes by the "
+                            "names of kernels"),
+          {{"op_categories",
+            "kind",
+            launched_elsewhere_ns_ > 0 ? "unlinked" : "category",
+            {}}}));
     }
+    ReplayedGraphs();
+    LostRecords();
+  }
+
+  // Where graphs hide most ops, and what shows them.
+  void ReplayedGraphs() {
+    if (!trace_.captured.empty()) return;
+    const tree::Tree& tree = context_.tree;
+    int64_t replayed_ns = 0;
+    for (const SliceId s : tree.launched()) {
+      if (IsGraphLaunch(tree.name(tree.launch(s))))
+        replayed_ns += trace_.Duration(s);
+    }
+    if (Ratio(replayed_ns, all_families_ns_) < kReplayedShare) return;
+    notes_.push_back(MakeNote(
+        Severity::kInfo, "replayed_graphs",
+        fmt::format("{} of the kernel time ({}) is replayed by graph launches "
+                    "and has no op of its own: --capture with a trace of the "
+                    "capture shows ops, shapes and modules.",
+                    Percent(replayed_ns, all_families_ns_),
+                    HumanTime(replayed_ns)),
+        {{"trace_health", "check", "graph_launches", {}}}));
+  }
+
+  void LostRecords() {
     const uint64_t lost = trace_.diagnostics.lost();
     if (lost > 0) {
       notes_.push_back(
@@ -291,9 +365,12 @@ class Overview {
   const Context& context_;
   const Trace& trace_;
   Timeline timeline_;
+  std::vector<int64_t> device_busy_ns_;
   size_t largest_family_ = 0;
   int64_t largest_family_ns_ = 0;
   int64_t all_families_ns_ = 0;
+  int64_t unlinked_ns_ = 0;
+  int64_t launched_elsewhere_ns_ = 0;  // unlinked, in a trace of a host
   std::vector<Note> notes_;
   std::vector<Note> opportunities_;
 };

@@ -5,7 +5,6 @@
 // gaps: the longest times without device work and what the host did in them.
 #include "analysis/common/timeline.h"
 
-#include <algorithm>
 #include <string>
 
 #include "analysis/common/context.h"
@@ -99,24 +98,9 @@ Result<ResultSet> Run(const Context& context) {
                                     context.settings.micro_idle_ns);
   AddRows(table, "all", all, context.settings.micro_idle_ns);
 
-  // Per process and device, in the order of the streams.
-  std::vector<std::pair<std::string, std::vector<SliceId>>> devices;
-  for (const trace::Stream& stream : trace.streams) {
-    std::string name =
-        stream.device == trace::kNoInt ? "?" : std::to_string(stream.device);
-    const std::string_view pid = trace.Text(stream.pid);
-    if (pid != name) name.insert(0, std::string(pid) + ":");
-    if (devices.empty() || devices.back().first != name)
-      devices.push_back({name, {}});
-    auto& slices = devices.back().second;
-    slices.insert(slices.end(), stream.slices.begin(), stream.slices.end());
-  }
+  const std::vector<DeviceWork> devices = WorkByDevice(trace);
   if (devices.size() > 1) {
-    for (auto& [name, slices] : devices) {
-      std::sort(slices.begin(), slices.end(), [&](SliceId a, SliceId b) {
-        return std::pair(trace.Start(a), trace.Uid(a)) <
-               std::pair(trace.Start(b), trace.Uid(b));
-      });
+    for (const auto& [name, slices] : devices) {
       AddRows(
           table, name,
           MakeTimeline(trace, slices, bucket, context.settings.micro_idle_ns),

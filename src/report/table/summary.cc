@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <optional>
 
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -49,14 +50,21 @@ void AddTimeline(std::string& out, const lamina::Table& table,
                                     {"micro_idle_time", "idle, short gaps"},
                                     {"macro_idle_time", "idle, long gaps"}};
   int64_t total = 0;
+  size_t devices = 0;  // with rows of their own
   for (size_t row = 0; row < table.rows(); ++row) {
-    if (table.At(row, "device").text() == "all" &&
-        table.At(row, "type").text() == "total_time")
+    if (table.At(row, "type").text() != "total_time") continue;
+    if (table.At(row, "device").text() == "all") {
       total = table.At(row, "time_us").integer();
+    } else {
+      ++devices;
+    }
   }
   if (total == 0) return;
-  out += fmt::format("\n{}timeline{}  {}window of {}{}\n", style.bold,
-                     style.reset, style.dim, HumanTime(total), style.reset);
+  out += fmt::format(
+      "\n{}timeline{}  {}window of {}{}{}\n", style.bold, style.reset,
+      style.dim, HumanTime(total),
+      devices == 0 ? "" : fmt::format(", any of {} devices", devices),
+      style.reset);
   for (const Part& part : kParts) {
     for (size_t row = 0; row < table.rows(); ++row) {
       if (table.At(row, "device").text() != "all" ||
@@ -82,6 +90,21 @@ void AddGrid(std::string& out, const lamina::Table* table,
   grid.max_rows = rows;
   grid.count_hidden = false;
   out += "\n" + FormatGrid(Select(*table, columns), grid);
+}
+
+// The name of a column of whole numbers that tells rows apart, empty where all
+// rows say the same.
+std::string_view Varies(const lamina::Table* table, std::string_view column) {
+  if (table == nullptr || !table->schema().Find(column)) return {};
+  const auto number = [&](size_t row) -> std::optional<int64_t> {
+    const Value value = table->At(row, column);
+    if (value.null()) return std::nullopt;
+    return value.integer();
+  };
+  for (size_t row = 1; row < table->rows(); ++row) {
+    if (number(row) != number(0)) return column;
+  }
+  return {};
 }
 
 void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
@@ -127,8 +150,8 @@ void AddHealth(std::string& out, const lamina::Table* table, const Style& style,
              std::string(style.reset) + "\n       " +
              Wrap(table->At(row, "meaning").text(), width - 7, 7) + "\n";
   }
-  out += fmt::format("\n{}trace health{}  {} checks ok{}\n", style.bold,
-                     style.reset, ok, lines.empty() ? "" : ", but:");
+  out += fmt::format("\n{}trace health{}  {} ok{}\n", style.bold, style.reset,
+                     Counted(ok, "check"), lines.empty() ? "" : ", but:");
   out += lines;
 }
 
@@ -147,9 +170,11 @@ std::string FormatSummary(const ResultSet& result, int width, bool color,
   AddGrid(out, result.Find("ops"),
           {"op", "kernel", "family", "count", "kernel_time_us", "percent"},
           width, color, rows);
-  AddGrid(out, result.Find("collectives"),
-          {"collective", "group", "group_size", "dtype", "in_bytes", "count",
-           "kernel_time_us", "exposed_us"},
+  const lamina::Table* collectives = result.Find("collectives");
+  AddGrid(out, collectives,
+          {"collective", Varies(collectives, "device"),
+           Varies(collectives, "stream"), "group", "group_size", "dtype",
+           "in_bytes", "count", "kernel_time_us", "exposed_us"},
           width, color, rows);
   AddSteps(out, result, style);
   AddHealth(out, result.Find("trace_health"), style, width);
