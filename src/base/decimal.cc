@@ -151,6 +151,22 @@ std::optional<ParsedTime> ParseMicroseconds(std::string_view text) {
   return time;
 }
 
+namespace {
+
+[[gnu::noinline]] std::optional<int64_t> ParseAnyInt(std::string_view text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc() && stop == end) return value;
+  const auto decimal = ParseDecimal(text);
+  if (!decimal) return std::nullopt;
+  bool exact = true;
+  const auto whole = ToInt64(*decimal, exact);
+  return exact ? whole : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<int64_t> ParseInt(std::string_view text) {
   // Nearly all are a few digits that cannot overflow.
   constexpr size_t kSafeDigits = 18;
@@ -160,15 +176,9 @@ std::optional<int64_t> ParseInt(std::string_view text) {
          text[digits] <= '9')
     value = value * 10 + (text[digits++] - '0');
   if (digits > 0 && digits == text.size()) return value;
-  value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc() && stop == end) return value;
-  const auto decimal = ParseDecimal(text);
-  if (!decimal) return std::nullopt;
-  bool exact = true;
-  const auto whole = ToInt64(*decimal, exact);
-  return exact ? whole : std::nullopt;
+  // Not inlined: with all results in one function the compiler puts the
+  // optional into memory, which took most of the time of a short number.
+  return ParseAnyInt(text);
 }
 
 std::optional<double> ParseDouble(std::string_view text) {

@@ -43,9 +43,13 @@ using Columns = std::initializer_list<std::string_view>;
 // reads as null.
 class Row {
  public:
-  std::optional<int64_t> Int(int column) const;
+  std::optional<int64_t> Int(int column) const {
+    int64_t value = 0;
+    return ReadInt(column, value) ? std::optional(value) : std::nullopt;
+  }
   int64_t IntOr(int column, int64_t fallback) const {
-    return Int(column).value_or(fallback);
+    int64_t value = 0;
+    return ReadInt(column, value) ? value : fallback;
   }
   std::optional<double> Real(int column) const;
   // Nothing when the value is no text. Valid until the next row.
@@ -54,6 +58,11 @@ class Row {
  protected:
   friend class Database;
   std::vector<sqlite3_value*> values_;  // by column; null: not in the table
+
+ private:
+  // An optional as the result of a call was most of the time of reading one:
+  // its parts are written to memory and loaded as one, which must wait.
+  bool ReadInt(int column, int64_t& value) const;
 };
 
 // One pass over a table, in the order of the file, that may end at any row.

@@ -18,20 +18,21 @@ constexpr const char* kTooManyRows =
 
 }  // namespace
 
-std::optional<int64_t> Row::Int(int column) const {
-  sqlite3_value* value = values_[static_cast<size_t>(column)];
-  switch (value != nullptr ? sqlite3_value_type(value) : SQLITE_NULL) {
+bool Row::ReadInt(int column, int64_t& value) const {
+  sqlite3_value* from = values_[static_cast<size_t>(column)];
+  switch (from != nullptr ? sqlite3_value_type(from) : SQLITE_NULL) {
     case SQLITE_INTEGER:
-      return sqlite3_value_int64(value);
+      value = sqlite3_value_int64(from);
+      return true;
     case SQLITE_FLOAT: {
       // Whole numbers only, as far as a double holds them exactly.
-      const double real = sqlite3_value_double(value);
-      if (real != std::floor(real) || std::fabs(real) > 9e15)
-        return std::nullopt;
-      return static_cast<int64_t>(real);
+      const double real = sqlite3_value_double(from);
+      if (real != std::floor(real) || std::fabs(real) > 9e15) return false;
+      value = static_cast<int64_t>(real);
+      return true;
     }
     default:
-      return std::nullopt;
+      return false;
   }
 }
 

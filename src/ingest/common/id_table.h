@@ -19,17 +19,15 @@ class IdTable {
     if (!rows_.empty() && id < rows_.back().id) sorted_ = false;
     rows_.push_back({id, std::move(value)});
   }
-  // Rows of another table behind those of this one.
+  void Reserve(size_t rows) { rows_.reserve(rows); }
+  // Rows of another table, which is empty then, behind those of this one.
   void Append(IdTable&& other) {
-    if (rows_.empty()) {
-      *this = std::move(other);
-      return;
-    }
-    sorted_ =
-        sorted_ && other.sorted_ &&
-        (other.rows_.empty() || rows_.back().id <= other.rows_.front().id);
+    sorted_ = sorted_ && other.sorted_ &&
+              (rows_.empty() || other.rows_.empty() ||
+               rows_.back().id <= other.rows_.front().id);
     rows_.insert(rows_.end(), std::make_move_iterator(other.rows_.begin()),
                  std::make_move_iterator(other.rows_.end()));
+    other = IdTable();
   }
   // Call when all rows are there. Of equal ids the first counts.
   void Finish() {

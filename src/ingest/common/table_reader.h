@@ -99,10 +99,17 @@ IdTable<T> TableReader::Index(const DatabaseTable* table, Columns columns,
         return
             [&read, &part, worker](const Row& row) { read(worker, row, part); };
       });
-  IdTable<T> all;
-  for (size_t i = 0; i < count; ++i) all.Append(std::move(parts[i]));
-  all.Finish();
   if (whole != nullptr) *whole = whole_;
+  if (count == 0) return {};
+  // Of long tables at most one part is there twice.
+  IdTable<T> all = std::move(parts.front());
+  if (count > 1) {
+    size_t rows = all.size();
+    for (size_t i = 1; i < count; ++i) rows += parts[i].size();
+    all.Reserve(rows);
+  }
+  for (size_t i = 1; i < count; ++i) all.Append(std::move(parts[i]));
+  all.Finish();
   return all;
 }
 
