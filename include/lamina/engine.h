@@ -22,28 +22,33 @@ namespace lamina {
 
 // What `lamina report` does; see its --help.
 struct ReportOptions {
-  std::string layout = "native";  // or "tracelens", "tracelens-inference"
-  std::vector<std::string> only;  // names of tables; empty: all
-  bool recompute = false;         // split by activation recomputation
-  bool python_stacks = false;     // Python frames are in the call tree
-  bool link_by_flows = false;     // launches by ac2g flows only
-  int64_t short_kernel_ns = 10'000;
-  std::optional<int64_t> micro_idle_ns;  // splits idle time at this length
+  std::string layout = "native";     // or "tracelens", "tracelens-inference"
+  std::vector<std::string> only;     // names of tables; empty: all
+  bool recompute = false;            // split by activation recomputation
+  bool python_stacks = false;        // Python frames are in the call tree
+  bool link_by_flows = false;        // launches by ac2g flows only
+  int64_t short_kernel_ns = 10'000;  // kernels below this are short
+  // Idle time is split into gaps below this and the others; empty: not split.
+  std::optional<int64_t> micro_idle_ns;
   std::string device;     // name or file; empty: what the trace says
-  int threads = 0;        // 0: all cores
+  int threads = 0;        // 0 or less: all cores
   std::string rules_dir;  // data files that extend the built-in ones
   // Traces, or folders of them, in which the replayed graphs were captured.
   std::vector<std::string> captures;
 };
 
 // Reads a trace of any known format ("-": standard input) and reports on it.
-// Errors: kUsage for an unknown layout or table, kInput for a file that holds
-// nothing usable. The result does not depend on the number of threads.
+// Errors: kUsage for an unknown layout, table or device, kInput for a file
+// (trace, capture, rules) that cannot be read or holds nothing usable. The
+// result does not depend on the number of threads.
 Result<Document> MakeReport(const std::string& trace,
                             const ReportOptions& options);
 
-// Writes a document as "table", "csv", "json" or "xlsx" to a file, for csv also
-// to a directory; "-" is standard output.
+// Writes a document as "table", "csv", "json", "markdown", "xlsx" or "html" to
+// a file. "-" is standard output; csv to a name that ends in neither .csv nor
+// .csv.gz makes a directory with one file per table. A file of this name is
+// replaced when all is written. Errors: kUsage for an unknown format and for
+// xlsx to standard output, kInput for a file that cannot be written.
 Status WriteDocument(const Document& document, std::string_view format,
                      const std::string& output, int threads = 0);
 

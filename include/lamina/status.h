@@ -29,10 +29,12 @@ struct Error {
   std::optional<uint64_t> offset;  // byte offset inside `file`
   uint32_t line = 0;               // 1-based; 0 when the place is an offset
   uint32_t column = 0;             // 1-based byte column
-  std::string excerpt;             // source line with a caret below, optional
+  // Source line with a caret below; empty: none. Its control characters are
+  // escaped; the other texts hold what the input holds.
+  std::string excerpt;
 
-  // "FILE[:OFFSET|:LINE:COLUMN]: what; hint" and the excerpt on own lines.
-  // Control characters in file names are escaped.
+  // "FILE[:OFFSET|:LINE:COLUMN]: what; hint" and the excerpt on own lines, for
+  // a terminal: control characters are escaped in all of it.
   std::string ToString() const;
 };
 

@@ -3,6 +3,9 @@
 // A Table is what every analysis returns and every writer prints: typed
 // columns, each with a unit and one sentence of meaning. Writers know tables
 // and nothing of traces; analyses know nothing of CSV or HTML.
+//
+// Texts may come from the input and are not escaped: whoever prints them does
+// it for the medium.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +55,8 @@ struct Schema {
   std::optional<size_t> Find(std::string_view column) const;
 };
 
-// One cell, for passing around; text is not owned.
+// One cell, for passing around. Text is not owned: that of a cell is valid as
+// long as its table. Times are integers, in nanoseconds.
 class Value {
  public:
   enum class Kind : uint8_t { kNull, kText, kInt, kReal, kBool };
@@ -75,6 +79,7 @@ class Value {
 
   Kind kind() const { return kind_; }
   bool null() const { return kind_ == Kind::kNull; }
+  // What a value of that kind holds; real() of an integer is its number.
   std::string_view text() const { return text_; }
   int64_t integer() const { return int_; }
   double real() const {
@@ -104,7 +109,7 @@ class Table {
   size_t columns() const { return schema_.columns.size(); }
 
   // Adds a row; one value per column in order, of the type of the column (an
-  // integer may stand in a real column).
+  // integer may stand in a real column); the program stops for another type.
   template <class... Values>
   void Add(const Values&... values) {
     const Value row[] = {Value(values)...};
@@ -122,11 +127,13 @@ class Table {
   bool IsNull(size_t row, size_t column) const {
     return data_[column].present.size() > row && !data_[column].present[row];
   }
+  // Of a time, integer or truth column; 0 where it is null.
   int64_t Int(size_t row, size_t column) const {
     return data_[column].ints[row];
   }
 
-  // Sum of a time or integer column without its nulls.
+  // Sum of a time, integer or truth column without its nulls; the program
+  // stops for a column of another type.
   int64_t Sum(std::string_view column) const;
 
   // Keeps the first `rows` rows.
@@ -146,7 +153,8 @@ class Table {
   size_t rows_ = 0;
 };
 
-// The cell as it stands in a CSV file: exact, without quoting. Null is empty.
+// The cell as it stands in a CSV file: exact, without quoting. A time is in
+// microseconds with three decimals, null is empty.
 std::string CellText(const Table& table, size_t row, size_t column);
 void AppendCellText(std::string& out, const Table& table, size_t row,
                     size_t column);

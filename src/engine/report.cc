@@ -139,8 +139,11 @@ Status WriteDocument(const Document& document, std::string_view format,
                      const std::string& output, int threads) {
   const report::WriterInfo* writer = report::FindWriter(format);
   if (writer == nullptr) {
+    std::string known;
+    for (const report::WriterInfo& info : report::Writers())
+      known += (known.empty() ? "" : ", ") + std::string(info.name);
     return Fail(UsageError("unknown format '" + std::string(format) + "'",
-                           "table, csv, json, xlsx or html"));
+                           "formats: " + known));
   }
   report::WriteOptions options;
   options.output = output;

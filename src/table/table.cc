@@ -82,6 +82,8 @@ Value Table::At(size_t row, size_t column) const {
 
 int64_t Table::Sum(std::string_view column) const {
   const size_t c = schema_.IndexOf(column);
+  const ColumnType type = schema_.columns[c].type;
+  LAMINA_CHECK(type != ColumnType::kText && type != ColumnType::kReal);
   int64_t sum = 0;
   for (size_t row = 0; row < rows_; ++row) {
     if (!IsNull(row, c)) sum += data_[c].ints[row];

@@ -55,6 +55,8 @@ TEST(Api, ErrorsAreValues) {
   const auto format = lamina::WriteDocument(empty, "yaml", "-");
   ASSERT_FALSE(format);
   EXPECT_EQ(format.error().kind, lamina::ErrorKind::kUsage);
+  EXPECT_EQ(format.error().hint,
+            "formats: csv, html, json, markdown, table, xlsx");
 }
 
 }  // namespace
