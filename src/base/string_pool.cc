@@ -48,9 +48,4 @@ StringId StringPool::Find(std::string_view text) const {
   return it == ids_.end() ? StringId() : StringId(it->second);
 }
 
-size_t StringPool::bytes() const {
-  return arena_.bytes() + texts_.capacity() * sizeof(texts_[0]) +
-         ids_.capacity() * (sizeof(std::string_view) + sizeof(uint32_t) + 5);
-}
-
 }  // namespace lamina

@@ -61,7 +61,6 @@ class StringPool {
     return id.valid() ? texts_[id.value] : std::string_view();
   }
   size_t size() const { return texts_.size(); }
-  size_t bytes() const;
 
  private:
   Arena arena_;

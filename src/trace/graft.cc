@@ -79,15 +79,15 @@ SliceId Grafter::Add(SliceId captured, SliceId launch, SliceId parent) {
   }
   Slices& to = trace_.slices;
   const SliceId added(static_cast<uint32_t>(to.size()));
-  to.start_ns.push_back(trace_.Start(launch));
-  to.dur_ns.push_back(trace_.Duration(launch));
-  to.name.push_back(Map(from.slices.name[captured.value]));
-  to.kind.push_back(kind);
-  to.category.push_back(MapCategory(from.slices.category[captured.value]));
-  to.track.push_back(to.track[launch.value]);
-  to.uid.push_back(next_uid_++);
-  to.offset.push_back(to.offset[launch.value]);
-  to.detail.push_back(detail);
+  to.push_back({.start_ns = trace_.Start(launch),
+                .dur_ns = trace_.Duration(launch),
+                .name = Map(from.slices.name[captured.value]),
+                .kind = kind,
+                .category = MapCategory(from.slices.category[captured.value]),
+                .track = to.track[launch.value],
+                .uid = next_uid_++,
+                .offset = to.offset[launch.value],
+                .detail = detail});
   trace_.captured.parents.push_back(parent.valid() ? parent : launch);
   return added;
 }

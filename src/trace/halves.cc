@@ -64,16 +64,15 @@ void AddSlice(const HalfSlice& begin, int64_t end_ns, Trace& trace) {
                           begin.offset);
     return;
   }
-  Slices& to = trace.slices;
-  to.start_ns.push_back(begin.time_ns);
-  to.dur_ns.push_back(end_ns - begin.time_ns);
-  to.name.push_back(begin.name);
-  to.kind.push_back(begin.kind);
-  to.category.push_back(begin.category);
-  to.track.push_back(begin.track);
-  to.uid.push_back(begin.uid);
-  to.offset.push_back(begin.offset);
-  to.detail.push_back(begin.detail);
+  trace.slices.push_back({.start_ns = begin.time_ns,
+                          .dur_ns = end_ns - begin.time_ns,
+                          .name = begin.name,
+                          .kind = begin.kind,
+                          .category = begin.category,
+                          .track = begin.track,
+                          .uid = begin.uid,
+                          .offset = begin.offset,
+                          .detail = begin.detail});
 }
 
 void PairTrack(std::span<const HalfSlice> halves, Rows track, Trace& trace) {
@@ -105,15 +104,7 @@ void PairTrack(std::span<const HalfSlice> halves, Rows track, Trace& trace) {
 void Reserve(const PodVector<HalfSlice>& halves, Slices& slices) {
   size_t count = slices.size();
   for (const HalfSlice& half : halves) count += half.begin;
-  slices.start_ns.reserve(count);
-  slices.dur_ns.reserve(count);
-  slices.name.reserve(count);
-  slices.kind.reserve(count);
-  slices.category.reserve(count);
-  slices.track.reserve(count);
-  slices.uid.reserve(count);
-  slices.offset.reserve(count);
-  slices.detail.reserve(count);
+  slices.reserve(count);
 }
 
 // Track by track, in the order of the input.

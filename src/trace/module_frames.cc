@@ -180,15 +180,15 @@ void Append(Trace& trace, const std::vector<std::pair<TrackId, Frame>>& added) {
     if (frame.last.valid())
       args.parent_id = static_cast<int32_t>(frame.last.value);
     args.module_id = frame.backward ? kBackwardFrame : kForwardFrame;
-    to.start_ns.push_back(frame.start_ns);
-    to.dur_ns.push_back(frame.end_ns - frame.start_ns);
-    to.name.push_back(frame.name);
-    to.kind.push_back(Kind::kPython);
-    to.category.push_back(to.category[frame.range.value]);
-    to.track.push_back(track);
-    to.uid.push_back(uid++);
-    to.offset.push_back(to.offset[frame.range.value]);
-    to.detail.push_back(static_cast<uint32_t>(trace.python.size()));
+    to.push_back({.start_ns = frame.start_ns,
+                  .dur_ns = frame.end_ns - frame.start_ns,
+                  .name = frame.name,
+                  .kind = Kind::kPython,
+                  .category = to.category[frame.range.value],
+                  .track = track,
+                  .uid = uid++,
+                  .offset = to.offset[frame.range.value],
+                  .detail = static_cast<uint32_t>(trace.python.size())});
     trace.python.push_back(args);
   }
 }

@@ -58,15 +58,7 @@ void Segment::Seal() {
 
 void Segment::Clear() {
   next_uid = 0;
-  slices.start_ns.clear();
-  slices.dur_ns.clear();
-  slices.name.clear();
-  slices.kind.clear();
-  slices.category.clear();
-  slices.track.clear();
-  slices.uid.clear();
-  slices.offset.clear();
-  slices.detail.clear();
+  slices.clear();
   ops.clear();
   api_calls.clear();
   device.clear();

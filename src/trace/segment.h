@@ -100,15 +100,15 @@ class Segment {
   void AddSlice(int64_t start_ns, int64_t dur_ns, StringId name, Kind kind,
                 uint8_t category, TrackId track, uint64_t offset,
                 uint32_t detail = kNoRow) {
-    slices.start_ns.push_back(start_ns);
-    slices.dur_ns.push_back(dur_ns);
-    slices.name.push_back(name);
-    slices.kind.push_back(kind);
-    slices.category.push_back(category);
-    slices.track.push_back(track);
-    slices.uid.push_back(next_uid);
-    slices.offset.push_back(offset);
-    slices.detail.push_back(detail);
+    slices.push_back({.start_ns = start_ns,
+                      .dur_ns = dur_ns,
+                      .name = name,
+                      .kind = kind,
+                      .category = category,
+                      .track = track,
+                      .uid = next_uid,
+                      .offset = offset,
+                      .detail = detail});
   }
   uint32_t AddOp(const OpArgs& args) { return Row(ops, args); }
   uint32_t AddApi(const ApiArgs& args) { return Row(api_calls, args); }

@@ -35,17 +35,4 @@ std::string_view KindName(Kind kind) {
   return "other";
 }
 
-uint64_t Trace::bytes() const {
-  return slices.start_ns.capacity_bytes() + slices.dur_ns.capacity_bytes() +
-         slices.name.capacity_bytes() + slices.kind.capacity_bytes() +
-         slices.category.capacity_bytes() + slices.track.capacity_bytes() +
-         slices.uid.capacity_bytes() + slices.offset.capacity_bytes() +
-         slices.detail.capacity_bytes() + ops.capacity_bytes() +
-         api_calls.capacity_bytes() + device.capacity_bytes() +
-         python.capacity_bytes() + collectives.capacity_bytes() +
-         memory.capacity_bytes() + graph_nodes.capacity_bytes() +
-         flows.id.capacity_bytes() * 4 + instants.time_ns.capacity_bytes() * 3 +
-         strings.bytes();
-}
-
 }  // namespace lamina::trace

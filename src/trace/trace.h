@@ -154,6 +154,19 @@ struct Instruction {
   uint32_t collective = kNoRow;  // row of collectives
 };
 
+// A row of Slices.
+struct SliceRow {
+  int64_t start_ns = 0;
+  int64_t dur_ns = 0;
+  StringId name;
+  Kind kind = Kind::kOther;
+  uint8_t category = 0;
+  TrackId track;
+  uint32_t uid = 0;
+  uint64_t offset = 0;
+  uint32_t detail = kNoRow;
+};
+
 // Spans of time, one row each. `uid` is the position of the event among all
 // events of the input, `offset` the byte where its text begins.
 struct Slices {
@@ -168,6 +181,31 @@ struct Slices {
   PodVector<uint32_t> detail;  // row of the argument table of its kind
 
   size_t size() const { return start_ns.size(); }
+  void push_back(const SliceRow& row) {
+    start_ns.push_back(row.start_ns);
+    dur_ns.push_back(row.dur_ns);
+    name.push_back(row.name);
+    kind.push_back(row.kind);
+    category.push_back(row.category);
+    track.push_back(row.track);
+    uid.push_back(row.uid);
+    offset.push_back(row.offset);
+    detail.push_back(row.detail);
+  }
+  // Room for `count` rows in all.
+  void reserve(size_t count) {
+    ForEachColumn([count](auto& column) { column.reserve(count); });
+  }
+  void clear() {
+    ForEachColumn([](auto& column) { column.clear(); });
+  }
+
+ private:
+  template <class F>
+  void ForEachColumn(F f) {
+    const auto each = [&f](auto&... columns) { (f(columns), ...); };
+    each(start_ns, dur_ns, name, kind, category, track, uid, offset, detail);
+  }
 };
 
 enum class FlowPhase : uint8_t { kStart, kStep, kFinish };
@@ -389,9 +427,6 @@ struct Trace {
   std::vector<SliceId> device_order;
   // Start of the earliest slice: the zero of every relative time in tables.
   int64_t first_ns = 0;
-
-  // Memory of the columns in bytes.
-  uint64_t bytes() const;
 };
 
 }  // namespace lamina::trace
