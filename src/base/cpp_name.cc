@@ -6,6 +6,7 @@
 namespace lamina {
 namespace {
 
+constexpr std::string_view kNoResult = "void ";
 constexpr std::string_view kAnonymous = "(anonymous namespace)";
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -22,7 +23,7 @@ class Demangled {
 
   // The name of a function; its parameters are dropped.
   std::string Function() {
-    Skip("void ");
+    Skip(kNoResult);
     std::string out = Name();
     if (rest_.starts_with('(')) Balanced();
     Arguments(out);
@@ -142,11 +143,20 @@ std::string ShortCppName(std::string_view name) {
   name = name.substr(0, kMaxRead);
   const std::string source = Demangle(name);
   std::string out;
-  if (source.starts_with("void ") ||
+  if (source.starts_with(kNoResult) ||
       (source.find("::") != std::string::npos &&
        source.find_first_of("<(") != std::string::npos))
     out = Demangled(source).Function();
   return out.empty() ? std::string(name) : out;
+}
+
+std::string_view QualifiedCppName(std::string_view name) {
+  if (name.starts_with(kNoResult)) name.remove_prefix(kNoResult.size());
+  size_t end = name.find_first_of("(<", 1);
+  while (end != std::string_view::npos &&
+         name.substr(end).starts_with(kAnonymous))
+    end = name.find_first_of("(<", end + kAnonymous.size());
+  return name.substr(0, end);
 }
 
 }  // namespace lamina

@@ -18,4 +18,11 @@ namespace lamina {
 // (aten::mul) too, stays as it is, up to 4 kB.
 std::string ShortCppName(std::string_view name);
 
+// The part of a name in front of template and call arguments, with namespaces
+// and without a return type:
+//
+//   void at::native::elementwise_kernel<128>(int)
+//     at::native::elementwise_kernel
+std::string_view QualifiedCppName(std::string_view name);
+
 }  // namespace lamina

@@ -68,5 +68,17 @@ TEST(ShortCppName, EndsOnDeepNesting) {
   EXPECT_FALSE(ShortCppName(deep).empty());
 }
 
+TEST(QualifiedCppName, EndsInFrontOfArguments) {
+  EXPECT_EQ(QualifiedCppName("void at::native::elementwise_kernel<128>(int)"),
+            "at::native::elementwise_kernel");
+  EXPECT_EQ(QualifiedCppName("void x::(anonymous namespace)::f<(int)1>(int)"),
+            "x::(anonymous namespace)::f");
+  EXPECT_EQ(QualifiedCppName("(anonymous namespace)::f(int)"),
+            "(anonymous namespace)::f");
+  EXPECT_EQ(QualifiedCppName("Cijk_Ailk_Bljk"), "Cijk_Ailk_Bljk");
+  EXPECT_EQ(QualifiedCppName("<unknown>"), "<unknown>");
+  EXPECT_EQ(QualifiedCppName(""), "");
+}
+
 }  // namespace
 }  // namespace lamina

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <re2/re2.h>
 
+#include "base/cpp_name.h"
 #include "base/escape.h"
 #include "graph/target.h"
 
@@ -118,17 +119,6 @@ re2::StringPiece Piece(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// The name in front of template and call arguments, without a return type.
-std::string_view BaseOf(std::string_view kernel) {
-  constexpr std::string_view kAnonymous = "(anonymous namespace)";
-  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
-  size_t end = kernel.find_first_of("(<", 1);
-  while (end != std::string_view::npos &&
-         kernel.substr(end).starts_with(kAnonymous))
-    end = kernel.find_first_of("(<", end + kAnonymous.size());
-  return kernel.substr(0, end);
-}
-
 }  // namespace
 
 bool LaunchStep::Matches(std::string_view kernel) const {
@@ -184,10 +174,10 @@ std::string LaunchTable::ShortName(std::string_view kernel) const {
       continue;
     }
     if (!RE2::PartialMatch(Piece(kernel), *rule.match)) continue;
-    return rule.name == "@base" ? Shorten(BaseOf(kernel), kMaxBytes)
+    return rule.name == "@base" ? Shorten(QualifiedCppName(kernel), kMaxBytes)
                                 : rule.name;
   }
-  return Shorten(BaseOf(kernel), kMaxBytes);
+  return Shorten(QualifiedCppName(kernel), kMaxBytes);
 }
 
 }  // namespace lamina::graph
