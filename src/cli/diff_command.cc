@@ -7,6 +7,7 @@
 #include "analysis/diff/diff.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/page_size.h"
 #include "engine/page_diff.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
@@ -22,7 +23,7 @@ struct Options {
   std::vector<std::string> traces;
   std::string fail_above;
   std::string measure = "kernel_time";
-  double html_max_mb = 25;
+  PageSize page_size;
   analysis::diff::Options diff;
 };
 
@@ -125,7 +126,7 @@ Status WriteComparison(Document document,
   page.output = common.output;
   page.threads = common.ThreadCount();
   page.words = common.given.Words();
-  page.max_bytes = static_cast<uint64_t>(options.html_max_mb * 1e6);
+  page.max_bytes = options.page_size.max_bytes();
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
   return engine::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
@@ -204,10 +205,7 @@ Run Add(CLI::App& app, Common& common) {
                  "time in which the device was busy, or its whole window")
       ->check(CLI::IsMember({"kernel_time", "busy", "total"}))
       ->capture_default_str();
-  app.add_option("--html-max-mb", options->html_max_mb,
-                 "Size above which a page leaves out detail, in MB")
-      ->check(Within(0.001, 2000.0))
-      ->capture_default_str();
+  options->page_size.AddTo(app);
   app.add_flag("--python-stacks", options->diff.python,
                "Match all Python frames, not only modules");
   common.AddTo(app);

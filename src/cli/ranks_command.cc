@@ -8,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
+#include "cli/page_size.h"
 #include "dist/inputs.h"
 #include "dist/job.h"
 #include "dist/mpi_plugin.h"
@@ -26,11 +27,7 @@ struct Options {
   std::string pictures;
   std::string layout = "native";
   bool raw_clocks = false;
-  double html_max_mb = 25;
-
-  uint64_t html_max_bytes() const {
-    return static_cast<uint64_t>(html_max_mb * 1e6);
-  }
+  PageSize page_size;
 };
 
 struct Share {
@@ -156,7 +153,7 @@ Status WriteResult(const dist::Job& job, const std::vector<std::string>& files,
     const auto secrets = common.SecretsOf(files);
     LAMINA_TRY(dist::WriteRanksPage(
         job, *settings.load.catalog, std::move(document),
-        {common.output, common.ThreadCount(), options.html_max_bytes(),
+        {common.output, common.ThreadCount(), options.page_size.max_bytes(),
          common.given.Words(), secrets.get()}));
   } else {
     LAMINA_TRY(Write(document, common));
@@ -205,7 +202,7 @@ Result<int> RunRanks(const Options& options, Common& common) {
   if (common.format == "html" && options.layout == "native" &&
       common.Complete()) {
     settings.load.others =
-        dist::OthersThatFit(files.size(), options.html_max_bytes());
+        dist::OthersThatFit(files.size(), options.page_size.max_bytes());
   }
   const auto job = dist::RunJob(*channel, files, settings);
   if (job) LAMINA_TRY(WriteResult(*job, files, settings, options, common));
@@ -235,10 +232,7 @@ Run Add(CLI::App& app, Common& common) {
                  "native, or the tables of TraceLens's report over ranks")
       ->check(CLI::IsMember({"native", "tracelens"}))
       ->capture_default_str();
-  app.add_option("--html-max-mb", options->html_max_mb,
-                 "Size above which a page leaves out detail, in MB")
-      ->check(Within(0.001, 2000.0))
-      ->capture_default_str();
+  options->page_size.AddTo(app);
   app.add_flag("--raw-clocks", options->raw_clocks,
                "Leave times as recorded; clock_offsets still says how clocks "
                "differ");

@@ -3,6 +3,7 @@
 // lamina report: where did the GPU time go?
 #include "base/byte_sink.h"
 #include "cli/commands.h"
+#include "cli/page_size.h"
 #include "engine/page.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
@@ -17,7 +18,7 @@ struct Options {
   double micro_idle_us = 0;
   std::string link = "auto";
   std::string roofline;
-  double html_max_mb = 25;
+  PageSize page_size;
   size_t html_max_events = 2'000'000;
 };
 
@@ -48,7 +49,7 @@ Status WriteReportPage(engine::Session& session, Document document,
   engine::PageOptions page;
   page.output = common.output;
   page.threads = report.threads;
-  page.max_bytes = static_cast<uint64_t>(options.html_max_mb * 1e6);
+  page.max_bytes = options.page_size.max_bytes();
   page.max_events = options.html_max_events;
   page.link =
       report.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
@@ -132,10 +133,7 @@ Run Add(CLI::App& app, Common& common) {
   app.add_option("--micro-idle-us", options->micro_idle_us,
                  "Split idle time into gaps below and above this")
       ->check(Within(0.001, 1e9));
-  app.add_option("--html-max-mb", options->html_max_mb,
-                 "Size above which a page leaves out detail, in MB")
-      ->check(Within(0.001, 2000.0))
-      ->capture_default_str();
+  options->page_size.AddTo(app);
   app.add_option("--html-max-events", options->html_max_events,
                  "Device events above which a page holds sums, and only the "
                  "slowest events and those around findings")

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "cli/command.h"
+
+namespace lamina::cli {
+
+// The option --html-max-mb.
+struct PageSize {
+  double max_mb = 25;
+
+  void AddTo(CLI::App& app) {
+    app.add_option("--html-max-mb", max_mb,
+                   "Size above which a page leaves out detail, in MB")
+        ->check(Within(0.001, 2000.0))
+        ->capture_default_str();
+  }
+  uint64_t max_bytes() const { return static_cast<uint64_t>(max_mb * 1e6); }
+};
+
+}  // namespace lamina::cli
