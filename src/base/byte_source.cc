@@ -33,7 +33,7 @@ class FileSource final : public ByteSource {
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
 
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     while (true) {
       const ssize_t got = ::read(fd_, to, size);
       if (got >= 0) {
@@ -60,7 +60,7 @@ class MemorySource final : public ByteSource {
  public:
   MemorySource(std::string name, std::string_view bytes)
       : ByteSource(std::move(name)), bytes_(bytes) {}
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     const size_t count = bytes_.copy(to, size, position_);
     position_ += count;
     return count;
@@ -80,7 +80,7 @@ class PrefixedSource final : public ByteSource {
       : ByteSource(rest->name()),
         head_(std::move(head)),
         rest_(std::move(rest)) {}
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     if (position_ < head_.size()) {
       const size_t count = std::min(size, head_.size() - position_);
       std::memcpy(to, head_.data() + position_, count);

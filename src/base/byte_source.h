@@ -30,7 +30,11 @@ class ByteSource {
   // Fills up to `size` bytes and returns how many; 0 at the end. Damage ends
   // the data early: Read() returns 0 and damage() says why. An error is
   // returned only for a failing device.
-  virtual Result<size_t> Read(char* to, size_t size) = 0;
+  Result<size_t> Read(char* to, size_t size) {
+    // Some unpackers would wait for a byte that nobody asked for.
+    if (size == 0) return size_t{0};
+    return DoRead(to, size);
+  }
 
   virtual std::optional<SourceDamage> damage() const { return std::nullopt; }
 
@@ -46,6 +50,8 @@ class ByteSource {
 
  protected:
   explicit ByteSource(std::string name) : name_(std::move(name)) {}
+  // Read() of one byte or more.
+  virtual Result<size_t> DoRead(char* to, size_t size) = 0;
 
  private:
   std::string name_;

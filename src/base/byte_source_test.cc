@@ -123,6 +123,18 @@ TEST(ByteSource, ReadsTheSameInStepsOfAnySize) {
   }
 }
 
+// Unpackers read on until they have a byte: nothing asked for is no such case.
+TEST(ByteSource, ReadsNothingWhenNothingIsAskedFor) {
+  const std::string text = Text(5000);
+  for (const std::string& packed : {text, Gzip(text), Zstd(text)}) {
+    const auto source = OpenMemory("memory", packed);
+    ASSERT_TRUE(source.has_value());
+    EXPECT_EQ((*source)->Read(nullptr, 0).value(), 0u);
+    EXPECT_EQ(Drain(**source, 1000).text, text);
+    EXPECT_EQ((*source)->Read(nullptr, 0).value(), 0u);
+  }
+}
+
 TEST(ByteSource, CorruptDataIsDamageNotACrash) {
   const std::string text = Text(100000);
   std::string packed = Gzip(text);

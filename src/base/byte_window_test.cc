@@ -14,7 +14,7 @@ class Dripping final : public ByteSource {
  public:
   explicit Dripping(std::string text)
       : ByteSource("drip"), text_(std::move(text)) {}
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     const size_t piece = std::min({size, size_t{3}, text_.size() - at_});
     std::copy_n(text_.data() + at_, piece, to);
     at_ += piece;

@@ -54,7 +54,7 @@ class InflateSource final : public UnpackingSource {
     StartMember();
   }
 
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     state_.next_out = reinterpret_cast<uint8_t*>(to);
     state_.avail_out =
         static_cast<uint32_t>(std::min<size_t>(size, size_t{1} << 30));
@@ -140,7 +140,7 @@ class ZstdSource final : public UnpackingSource {
   ZstdSource(const ZstdSource&) = delete;
   ZstdSource& operator=(const ZstdSource&) = delete;
 
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     ZSTD_outBuffer out{to, size, 0};
     while (out.pos == 0 && !done_) {
       if (in_.pos == in_.size && !full_) {

@@ -127,7 +127,7 @@ class Counting final : public ByteSource {
  public:
   explicit Counting(std::string text)
       : ByteSource("doc"), text_(std::move(text)) {}
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     const size_t piece = std::min(size, text_.size() - read);
     std::copy_n(text_.data() + read, piece, to);
     read += piece;

@@ -20,7 +20,7 @@ class PipeSource final : public ByteSource {
       : ByteSource(rest->name()),
         head_(std::move(head)),
         rest_(std::move(rest)) {}
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     if (at_ == head_.size()) return rest_->Read(to, size);
     const size_t count = std::min(size, head_.size() - at_);
     std::memcpy(to, head_.data() + at_, count);
@@ -50,7 +50,7 @@ class KeptSource final : public ByteSource {
         size_(size),
         plain_(plain),
         damage_(std::move(damage)) {}
-  Result<size_t> Read(char* to, size_t size) override {
+  Result<size_t> DoRead(char* to, size_t size) override {
     while (true) {
       const ssize_t got =
           ::pread(file_, to, size, static_cast<off_t>(position_));
