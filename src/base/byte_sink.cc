@@ -69,8 +69,10 @@ class FdSink : public ByteSink {
 // ratio to its level 1.
 class GzipSink final : public ByteSink {
  public:
-  explicit GzipSink(std::unique_ptr<ByteSink> to)
-      : to_(std::move(to)), level_buffer_(ISAL_DEF_LVL1_DEFAULT) {
+  GzipSink(std::unique_ptr<ByteSink> to, size_t most_at_once)
+      : to_(std::move(to)),
+        most_at_once_(most_at_once),
+        level_buffer_(ISAL_DEF_LVL1_DEFAULT) {
     isal_deflate_init(&stream_);
     stream_.gzip_flag = IGZIP_GZIP;
     stream_.level = 1;
@@ -81,7 +83,12 @@ class GzipSink final : public ByteSink {
 
  protected:
   Status DoWrite(std::string_view bytes) override {
-    return Deflate(bytes, false);
+    while (!bytes.empty()) {
+      const std::string_view piece = bytes.substr(0, most_at_once_);
+      LAMINA_TRY(Deflate(piece, false));
+      bytes.remove_prefix(piece.size());
+    }
+    return {};
   }
   Status DoClose() override {
     LAMINA_TRY(Deflate({}, true));
@@ -108,6 +115,7 @@ class GzipSink final : public ByteSink {
   }
 
   std::unique_ptr<ByteSink> to_;
+  size_t most_at_once_;
   std::vector<uint8_t> level_buffer_;
   isal_zstream stream_;
 };
@@ -165,8 +173,13 @@ Result<std::unique_ptr<ByteSink>> CreateFileSink(const std::string& path) {
     sink = std::make_unique<FdSink>(fd, path, special ? "" : target,
                                     special ? "" : path);
   }
-  if (path.ends_with(".gz")) sink = std::make_unique<GzipSink>(std::move(sink));
+  if (path.ends_with(".gz")) sink = CreateGzipSink(std::move(sink));
   return sink;
+}
+
+std::unique_ptr<ByteSink> CreateGzipSink(std::unique_ptr<ByteSink> to,
+                                         size_t most_at_once) {
+  return std::make_unique<GzipSink>(std::move(to), most_at_once);
 }
 
 std::unique_ptr<ByteSink> CreateStringSink(std::string* out) {

@@ -3,7 +3,7 @@
 // One door for output: standard output, a file, a gzip file, memory.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,6 +51,11 @@ class ByteSink {
 // Close(), so a failed run leaves no half file. Names that end in .gz are
 // compressed with gzip.
 Result<std::unique_ptr<ByteSink>> CreateFileSink(const std::string& path);
+
+// Compresses with gzip into another sink, which Close() closes. The library
+// takes sizes of 32 bits: longer writes go to it in pieces of `most_at_once`.
+std::unique_ptr<ByteSink> CreateGzipSink(std::unique_ptr<ByteSink> to,
+                                         size_t most_at_once = size_t{1} << 30);
 
 // Appends to `*out`, which must outlive the sink.
 std::unique_ptr<ByteSink> CreateStringSink(std::string* out);

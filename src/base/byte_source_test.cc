@@ -194,6 +194,20 @@ TEST(ByteSink, FilesAppearWholeOrNotAtAll) {
   fs::remove_all(folder);
 }
 
+// A write that is longer than the library takes at once goes to it in pieces.
+TEST(ByteSink, GzipOfOneLongWriteIsWhole) {
+  const std::string text = Text(700000);
+  for (const size_t most : {size_t{1000}, text.size() / 2, text.size()}) {
+    std::string packed;
+    const auto sink = CreateGzipSink(CreateStringSink(&packed), most);
+    sink->Write(text);
+    ASSERT_TRUE(sink->Close().has_value());
+    const ReadBack back = Drain(packed);
+    EXPECT_EQ(back.text, text) << most;
+    EXPECT_FALSE(back.damage.has_value()) << most;
+  }
+}
+
 TEST(ByteSink, FailureIsReportedByClose) {
   auto sink = CreateFileSink("/dev/full");
   ASSERT_TRUE(sink.has_value());
