@@ -47,10 +47,15 @@ constexpr string_view kOtherDomains =
     " ai at au be br ca ch cloud cluster cn cz de dev es eu fi fr in intra "
     "intranet io it jp kr local net nl no org pl ru se sg tw uk us ";
 
+// Ends of keys whose values are versions, "9.8.0.38", and no addresses.
+constexpr string_view kVersionKeys[] = {"version", "ver", "v", "release"};
+
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
+bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
+bool IsLetter(char c) { return Lower(c) >= 'a' && Lower(c) <= 'z'; }
 std::string LowerCase(string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(), Lower);
@@ -160,6 +165,33 @@ string_view ValueBehind(string_view text, size_t i) {
   return WithoutEnd(text.substr(begin, end - begin), ".-");
 }
 
+// "cudnn_version" and "cudnnVersion", but not "conversion".
+bool IsKeyOfVersion(string_view key) {
+  const std::string lower = LowerCase(key);
+  return std::any_of(std::begin(kVersionKeys), std::end(kVersionKeys),
+                     [&](string_view name) {
+                       if (!lower.ends_with(name)) return false;
+                       const size_t at = key.size() - name.size();
+                       return at == 0 || !IsLetter(key[at - 1]) ||
+                              (IsUpper(key[at]) && !IsUpper(key[at - 1]));
+                     });
+}
+
+// Whether what stands in front says that numbers are a version: "version 9.8",
+// "cudnn_version": "9.8", "cublas==12.8".
+bool IsVersion(string_view text, size_t begin) {
+  constexpr size_t kLongestKey = 40;
+  const size_t from = begin - std::min(begin, kLongestKey);
+  const string_view front = text.substr(from, begin - from);
+  const string_view before = WithoutEnd(front, " :=\"'\\");
+  const string_view between = front.substr(before.size());
+  if (between.empty() || between == "==") return !between.empty();
+  size_t word = before.size();
+  while (word > 0 && (IsWordByte(before[word - 1]) || before[word - 1] == '_'))
+    --word;
+  return IsKeyOfVersion(before.substr(word));
+}
+
 // user@host, at the word that ends at `i`.
 void SeeAccount(string_view text, size_t begin, size_t i,
                 const NameSeen& seen) {
@@ -192,7 +224,8 @@ void SeeWord(string_view text, size_t i, const NameSeen& seen) {
   }
   const string_view name = WithoutEnd(text.substr(i, host - i), ".-");
   if (std::count(name.begin(), name.end(), '.') > 1 &&
-      (IsAddress4(std::string(name)) || IsFullHostName(name)))
+      (IsFullHostName(name) ||
+       (IsAddress4(std::string(name)) && !IsVersion(text, i))))
     seen(NameKind::kHost, name);
   // Names that clouds give: ip-10-0-0-12.
   if (name.starts_with("ip-") &&

@@ -193,6 +193,30 @@ TEST(RedactorTest, KnowsHosts) {
   EXPECT_NE(redacted("node-9"), redacted("trainer7"));
 }
 
+// Four numbers are an address unless the text says that they are a version.
+TEST(RedactorTest, TellsVersionsFromAddresses) {
+  for (const char* const text :
+       {"cuBLAS version 12.8.0.38", "cudnn_version=9.8.0.38",
+        "{\"cudnn_version\": \"9.8.0.38\"}",
+        "{\\\"CUDNN_VERSION\\\": \\\"9.8.0.38\\\"}", "driverVersion: 12.8.0.38",
+        "nvidia-cublas-cu12==12.8.3.14", "Release 12.8.0.38",
+        "built with v12.8.0.38 and lib.so.12.8.0.38", "'ver': '12.8.0.38'"})
+    EXPECT_EQ(Redacted(text), text);
+  const std::pair<const char*, const char*> kAddresses[] = {
+      {"12.8.0.38", "host-#"},
+      {"driver 12.8.0.38", "driver host-#"},
+      {"server: 12.8.0.38", "server: host-#"},
+      {"conversion 12.8.0.38", "conversion host-#"},
+      {"version of 12.8.0.38", "version of host-#"},
+      {"master_addr=12.8.0.38", "master_addr=host-#"},
+      {"tcp://12.8.0.38:29500", "tcp://host-#:29500"}};
+  for (const auto& [text, form] : kAddresses)
+    EXPECT_EQ(Form(Redacted(text)), form) << text;
+  // What is an address in one text is one in all.
+  Learned both({"version 12.8.0.38", "tcp://12.8.0.38:1"});
+  EXPECT_EQ(Form(both("version 12.8.0.38")), "version host-#");
+}
+
 TEST(RedactorTest, ReplacesInputFilesByNameAlone) {
   Learned redacted({}, {}, {"runs/gpu-17_42.pt.trace.json.gz", "-", "dumps"});
   EXPECT_EQ(Form(redacted("lamina report runs/gpu-17_42.pt.trace.json.gz")),
