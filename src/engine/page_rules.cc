@@ -5,8 +5,6 @@
 #include <string>
 #include <tuple>
 
-#include "analysis/common/family_reason.h"
-
 namespace lamina::engine {
 namespace {
 
@@ -84,13 +82,10 @@ class Finder {
         of_name_(trace_.strings.size()) {}
 
   FamilyRuleRows Run() {
-    const auto reasons = analysis::FamilyReasons(context_.device, context_.tree,
-                                                 context_.catalog);
     std::vector<uint32_t> row_of(trace_.device.size());
     for (const SliceId s : trace_.device_slices()) {
       const uint32_t at = trace_.slices.detail[s.value];
-      const FamilyDecision& decision = reasons[at];
-      const uint32_t row = RowOf(decision, s);
+      const uint32_t row = RowOf(context_.device.family_decision(s), s);
       row_of[at] = row + 1;
       ++rows_[row].kernels;
       rows_[row].ns += trace_.Duration(s);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "analysis/common/family_reason.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -48,6 +47,11 @@ std::string InstructionName(const Trace& trace,
   return name;
 }
 
+// Families are fewer than a byte counts.
+uint8_t Index(const rules::Catalog& catalog, std::string_view family) {
+  return static_cast<uint8_t>(catalog.FamilyIndex(family));
+}
+
 // Families of ops, each name looked up once.
 class OpFamilies {
  public:
@@ -80,8 +84,7 @@ class OpFamilies {
   }
   uint8_t Find(std::string_view name) const {
     const std::string_view family = catalog_.OpFamily(name);
-    return family.empty() ? kUnknown
-                          : static_cast<uint8_t>(catalog_.FamilyIndex(family));
+    return family.empty() ? kUnknown : Index(catalog_, family);
   }
 
   const tree::Tree& tree_;
@@ -94,20 +97,20 @@ class OpFamilies {
 // Families that rules speak of.
 struct FamilyRules {
   explicit FamilyRules(const rules::Catalog& catalog)
-      : communication(catalog.FamilyIndex("communication")),
-        memory(catalog.FamilyIndex("memory")),
-        other(catalog.FamilyIndex("other")),
-        generated(catalog.FamilyIndex("generated")) {}
-  size_t communication, memory, other, generated;
+      : communication(Index(catalog, "communication")),
+        memory(Index(catalog, "memory")),
+        other(Index(catalog, "other")),
+        generated(Index(catalog, "generated")) {}
+  uint8_t communication, memory, other, generated;
 };
 
 // The innermost op decides; an op that nobody knows leaves it to the name of
 // the kernel, and that to the ops further out.
 FamilyDecision Decide(const tree::Tree& tree, const FamilyRules& rules,
                       OpFamilies& op_families, SliceId s, Bucket bucket,
-                      size_t by_name) {
+                      uint8_t by_name) {
   if (bucket == Bucket::kCommunication)
-    return {rules.communication, FamilyBy::kCollective, NodeId()};
+    return {NodeId(), rules.communication, FamilyBy::kCollective};
   const NodeId launch = tree.launch(s);
   NodeId op = launch.valid() ? tree.EnclosingOp(launch) : NodeId();
   const auto of_op = [&] {
@@ -116,18 +119,17 @@ FamilyDecision Decide(const tree::Tree& tree, const FamilyRules& rules,
   uint8_t found = of_op();
   if (found == OpFamilies::kUnknown && by_name != rules.other &&
       by_name != rules.generated)
-    return {by_name, FamilyBy::kName, NodeId()};
+    return {NodeId(), by_name, FamilyBy::kName};
   while (found == OpFamilies::kUnknown && op.valid()) {
     op = tree.EnclosingOp(tree.parent(op));
     found = of_op();
   }
-  if (found != OpFamilies::kUnknown) return {found, FamilyBy::kOp, op};
+  if (found != OpFamilies::kUnknown) return {op, found, FamilyBy::kOp};
   const trace::Kind kind = tree.trace().KindOf(s);
   if (kind == trace::Kind::kMemcpy || kind == trace::Kind::kMemset)
-    return {rules.memory, FamilyBy::kKind, NodeId()};
-  return {by_name,
-          by_name == rules.other ? FamilyBy::kNothing : FamilyBy::kName,
-          NodeId()};
+    return {NodeId(), rules.memory, FamilyBy::kKind};
+  return {NodeId(), by_name,
+          by_name == rules.other ? FamilyBy::kNothing : FamilyBy::kName};
 }
 
 }  // namespace
@@ -182,8 +184,8 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
       threads, names.size(), 64, [&](size_t begin, size_t end, size_t) {
         for (size_t i = begin; i < end; ++i) {
           const std::string_view name = trace.strings[names[i]];
-          view.kernel_family_[names[i].value] = static_cast<uint8_t>(
-              catalog.FamilyIndex(catalog.KernelFamily(name)));
+          view.kernel_family_[names[i].value] =
+              Index(catalog, catalog.KernelFamily(name));
           name_bucket[names[i].value] = PeerBucket(trace::Kind::kKernel, name);
         }
       });
@@ -192,7 +194,7 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
   for (const SliceId s : trace.device_slices()) {
     const uint32_t row = view.Row(s);
     const trace::Kind kind = trace.KindOf(s);
-    const size_t by_name = view.kernel_family(s);
+    const auto by_name = static_cast<uint8_t>(view.kernel_family(s));
     Bucket bucket = kind == trace::Kind::kMemcpy
                         ? Bucket::kMemcpy
                         : name_bucket[trace.slices.name[s.value].value];
@@ -204,25 +206,10 @@ DeviceView DeviceView::Build(const tree::Tree& tree,
 
     const NodeId launch = tree.launch(s);
     if (launch.valid()) view.launcher_[row] = LauncherOf(tree, launch, true);
-    view.family_[row] = static_cast<uint8_t>(
-        Decide(tree, family_rules, op_families, s, bucket, by_name).family);
+    view.family_[row] =
+        Decide(tree, family_rules, op_families, s, bucket, by_name);
   }
   return view;
-}
-
-std::vector<FamilyDecision> FamilyReasons(const DeviceView& view,
-                                          const tree::Tree& tree,
-                                          const rules::Catalog& catalog) {
-  const Trace& trace = tree.trace();
-  OpFamilies op_families(tree, catalog);
-  const FamilyRules family_rules(catalog);
-  std::vector<FamilyDecision> reasons(trace.device.size());
-  for (const SliceId s : trace.device_slices()) {
-    reasons[trace.slices.detail[s.value]] =
-        Decide(tree, family_rules, op_families, s, view.bucket(s),
-               view.kernel_family(s));
-  }
-  return reasons;
 }
 
 std::string FamilyName(const Trace& trace, SliceId s) {
