@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "analysis/common/device_fold.h"
+
 namespace lamina::engine {
 namespace {
 
@@ -79,56 +81,46 @@ class Finder {
   explicit Finder(const analysis::Context& context)
       : context_(context),
         trace_(context.trace),
-        of_name_(trace_.strings.size()) {}
+        of_name_(trace_.strings.size()),
+        fold_(trace_) {}
 
   FamilyRuleRows Run() {
-    std::vector<uint32_t> row_of(trace_.device.size());
-    for (const SliceId s : trace_.device_slices()) {
-      const uint32_t at = trace_.slices.detail[s.value];
-      const uint32_t row = RowOf(context_.device.family_decision(s), s);
-      row_of[at] = row + 1;
-      ++rows_[row].kernels;
-      rows_[row].ns += trace_.Duration(s);
-    }
+    for (const SliceId s : trace_.device_slices())
+      Add(context_.device.family_decision(s), s);
     Table table(RuleSchema());
-    for (const Row& row : rows_) {
-      const rules::PatternRule* rule = row.reason.rule;
-      table.Add(context_.catalog.family(row.family).name, NameOf(row.by),
-                row.op, row.reason.source,
+    for (const auto& [info, kernels, ns] : fold_.rows()) {
+      const rules::PatternRule* rule = info.reason.rule;
+      table.Add(context_.catalog.family(info.family).name, NameOf(info.by),
+                info.op, info.reason.source,
                 rule != nullptr ? std::string_view(rule->id) : "",
                 rule != nullptr ? std::string_view(rule->match) : "",
                 rule != nullptr ? rule->file + ":" + std::to_string(rule->line)
                                 : std::string(),
-                row.kernels, row.ns);
+                kernels, ns);
     }
-    return {std::move(table), std::move(row_of)};
+    return {std::move(table), fold_.TakeRowOf()};
   }
 
  private:
-  struct Row {
+  struct Info {
     size_t family = 0;
     FamilyBy by = FamilyBy::kNothing;
     std::string op;
     NameReason reason;
-    int64_t kernels = 0;
-    int64_t ns = 0;
   };
 
-  uint32_t RowOf(const FamilyDecision& decision, SliceId s) {
-    Row row{decision.family, decision.by, {}, {}, 0, 0};
+  void Add(const FamilyDecision& decision, SliceId s) {
+    Info info{decision.family, decision.by, {}, {}};
     if (decision.by == FamilyBy::kOp) {
       const SliceId op = context_.tree.slice(decision.op);
-      row.op = analysis::FamilyName(trace_, op);
-      row.reason = ReasonOf(row.op);
+      info.op = analysis::FamilyName(trace_, op);
+      info.reason = ReasonOf(info.op);
     } else if (decision.by == FamilyBy::kName) {
-      row.reason = ReasonOf(s);
+      info.reason = ReasonOf(s);
     }
-    const Key key(row.family, row.by, row.op, row.reason.source,
-                  row.reason.rule);
-    const auto [it, is_new] =
-        ids_.try_emplace(key, static_cast<uint32_t>(rows_.size()));
-    if (is_new) rows_.push_back(std::move(row));
-    return it->second;
+    const Key key(info.family, info.by, info.op, info.reason.source,
+                  info.reason.rule);
+    fold_.Add(s, key, std::move(info));
   }
 
   // Names are asked for once each.
@@ -151,8 +143,7 @@ class Finder {
   const trace::Trace& trace_;
   std::vector<NameReason> of_name_;  // by StringId
   std::map<std::string, NameReason, std::less<>> of_op_;
-  std::map<Key, uint32_t> ids_;
-  std::vector<Row> rows_;
+  analysis::DeviceFold<Key, Info> fold_;
 };
 
 }  // namespace

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <fmt/ranges.h>
-#include <map>
 #include <string>
 #include <tuple>
 
+#include "analysis/common/device_fold.h"
 #include "analysis/cudagraph/calls.h"
 
 namespace lamina::cudagraph {
@@ -71,29 +71,20 @@ Attribution AttributionOf(const trace::Trace& trace,
                           const std::vector<std::string>& files) {
   // By alignment, segment and position.
   using Key = std::tuple<uint32_t, int32_t, size_t>;
-  std::map<Key, uint32_t> known;
-  struct Row {
+  struct Place {
     const Replay* replay;
     size_t position;
-    int64_t kernels = 0;
-    int64_t ns = 0;
   };
-  std::vector<Row> rows;
-  Attribution result{Table(AttributionSchema()),
-                     std::vector<uint32_t>(trace.device.size())};
+  analysis::DeviceFold<Key, Place> fold(trace);
   for (const Replay& replay : annotation.replays) {
     for (size_t i = 0; i < replay.work.size(); ++i) {
-      const auto [it, is_new] =
-          known.try_emplace(Key(replay.alignment, replay.segment, i),
-                            static_cast<uint32_t>(rows.size()));
-      if (is_new) rows.push_back({&replay, i});
-      Row& row = rows[it->second];
-      ++row.kernels;
-      row.ns += trace.Duration(replay.work[i]);
-      result.row_of[trace.slices.detail[replay.work[i].value]] = it->second + 1;
+      fold.Add(replay.work[i], Key(replay.alignment, replay.segment, i),
+               {&replay, i});
     }
   }
-  for (const auto& [replay, position, kernels, ns] : rows) {
+  Attribution result{Table(AttributionSchema()), {}};
+  for (const auto& [place, kernels, ns] : fold.rows()) {
+    const auto& [replay, position] = place;
     const Match& match = annotation.MatchesOf(*replay)[position];
     const Tags tags = annotation.TagsOf(*replay, position);
     const Segment* segment =
@@ -114,6 +105,7 @@ Attribution AttributionOf(const trace::Trace& trace,
         match.partner != Match::kNoPartner ? Value(match.partner) : Value(),
         kernels, ns);
   }
+  result.row_of = fold.TakeRowOf();
   return result;
 }
 
