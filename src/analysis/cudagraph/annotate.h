@@ -27,7 +27,7 @@ struct Tags {
   std::string ranges;  // record_function ranges that the tag pattern matches
   std::string dims, types;  // of the op, JSON
   std::string name;         // token as text
-  int64_t layer = -1;       // last number in the module path
+  int64_t layer = -1;       // of the module; -1: in none
 };
 
 // Launches in program order that one graph may hold.

@@ -8,6 +8,7 @@
 #include "analysis/common/replayed.h"
 #include "analysis/cudagraph/annotate.h"
 #include "analysis/cudagraph/calls.h"
+#include "analysis/cudagraph/layer_number.h"
 #include "analysis/cudagraph/ranges.h"
 #include "base/text.h"
 #include "tree/modules.h"
@@ -19,19 +20,6 @@ using analysis::Context;
 using trace::SliceId;
 using tree::NodeId;
 
-// The number of the last "Name_12" in a path that a layer may have:
-// "DecoderLayer_12", "layers_12".
-int64_t LayerOf(std::string_view path) {
-  // Classes of modules, and attributes as paths name them.
-  static const RE2 kLayer(
-      R"((?:(?:Layer|Block)[A-Za-z0-9]*|layers?|blocks?|\bh)_(\d+))");
-  int64_t number = -1;
-  re2::StringPiece text(path.data(), path.size());
-  while (RE2::FindAndConsume(&text, kLayer, &number)) {
-  }
-  return number;
-}
-
 class Collector {
  public:
   Collector(const Context& context, uint32_t file, const RE2& tags)
@@ -39,7 +27,8 @@ class Collector {
         trace_(context.trace),
         tree_(context.tree),
         file_(file),
-        ranges_(context.trace, tags) {}
+        ranges_(context.trace, tags),
+        layers_(context.trace, context.modules) {}
 
   std::vector<Segment> Run() {
     // Calls of each thread in order; nodes are in that order already.
@@ -172,9 +161,9 @@ class Collector {
                              ? tree::ModuleCallId()
                              : context_.modules.Enclosing(node);
     if (call_id.valid()) {
-      tags.module =
-          context_.modules.PathText(context_.modules.call(call_id).path);
-      tags.layer = LayerOf(tags.module);
+      const tree::ModulePathId path = context_.modules.call(call_id).path;
+      tags.module = context_.modules.PathText(path);
+      tags.layer = layers_.Of(path);
     }
     for (const SliceId range : RangesOf(node)) {
       if (!ranges_.IsTag(range)) continue;
@@ -189,6 +178,7 @@ class Collector {
   const tree::Tree& tree_;
   uint32_t file_;
   Ranges ranges_;
+  LayerNumbers layers_;
   std::vector<Segment> segments_;
 };
 
