@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <fmt/core.h>
 
-#include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "dist/tables.h"
 #include "engine/page_columns.h"
 #include "engine/page_host.h"
 #include "engine/page_kernels.h"
+#include "render/html/page_file.h"
 
 namespace lamina::dist {
 namespace {
@@ -247,9 +247,7 @@ Status WriteRanksPage(const Job& job, const rules::Catalog& catalog,
   if (!options.words.empty())
     page.commands = {{document.command, options.words, std::move(own), {}}};
   columns.AddTo(page);
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
-  LAMINA_TRY(render::WritePage(page, *sink, options.threads));
-  return sink->Close();
+  return render::WritePageFile(page, options.output, options.threads);
 }
 
 }  // namespace lamina::dist

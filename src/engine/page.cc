@@ -15,6 +15,7 @@
 #include "engine/page_events.h"
 #include "engine/page_rules.h"
 #include "engine/where.h"
+#include "render/html/page_file.h"
 
 namespace lamina::engine {
 namespace {
@@ -224,9 +225,7 @@ Status WritePage(Session& session, Document document,
                   JsonQuote(LeftOutText(host.detail, thin.has_value())),
                   without_launchers, options.settings.short_kernel_ns));
   AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
-  LAMINA_TRY(render::WritePage(page, *sink, options.threads));
-  return sink->Close();
+  return render::WritePageFile(page, options.output, options.threads);
 }
 
 }  // namespace lamina::engine

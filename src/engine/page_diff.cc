@@ -4,13 +4,13 @@
 #include <array>
 #include <fmt/core.h>
 
-#include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "engine/page_align.h"
 #include "engine/page_columns.h"
 #include "engine/page_host.h"
 #include "engine/page_kernels.h"
+#include "render/html/page_file.h"
 
 namespace lamina::engine {
 namespace {
@@ -131,9 +131,7 @@ Status WriteDiffPage(const Context& a, const Context& b,
   page.facts.emplace_back("families", FamiliesJson(a.catalog));
   device.AddTo(page);
   host.AddTo(page);
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
-  LAMINA_TRY(render::WritePage(page, *sink, options.threads));
-  return sink->Close();
+  return render::WritePageFile(page, options.output, options.threads);
 }
 
 }  // namespace lamina::engine

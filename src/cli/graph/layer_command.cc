@@ -18,7 +18,7 @@
 #include "graph/draw/draw_layer.h"
 #include "graph/launches/launches.h"
 #include "graph/layers/layer_graph.h"
-#include "render/html/page.h"
+#include "render/html/page_file.h"
 
 namespace lamina::cli {
 namespace {
@@ -174,9 +174,7 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
   if (!common.given.ReadsStdin())
     page.commands = {{document.command, common.given.Words(), {}, {}}};
   const std::string file = stem + ".html";
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(file));
-  LAMINA_TRY(render::WritePage(page, *sink, 1));
-  LAMINA_TRY(sink->Close());
+  LAMINA_TRY(render::WritePageFile(page, file, 1));
   Say("wrote " + EscapeTerminal(file));
   return {};
 }

@@ -2,14 +2,13 @@
 //
 // Any document as a page: its notes, its tables, and the views that need no
 // events. The page of a report holds events too and is written by the engine.
-#include "render/html/page.h"
+#include "render/html/page_file.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::html {
 namespace {
 
 Status Write(const Document& document, const WriteOptions& options) {
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
   render::Page page(document);
   if (!options.words.empty()) {
     page.commands = {{document.command,
@@ -18,8 +17,7 @@ Status Write(const Document& document, const WriteOptions& options) {
                       {}}};
   }
   page.redact = options.redact;
-  LAMINA_TRY(render::WritePage(page, *sink, options.threads));
-  return sink->Close();
+  return render::WritePageFile(page, options.output, options.threads);
 }
 
 }  // namespace
