@@ -6,16 +6,14 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <fmt/core.h>
-#include <map>
 #include <string>
 
 #include "analysis/common/context.h"
-#include "analysis/common/launchers.h"
 #include "analysis/common/stats.h"
+#include "analysis/efficiency/family_tables.h"
+#include "analysis/efficiency/rows.h"
 #include "base/counted.h"
 #include "base/decimal.h"
-#include "base/parallel.h"
-#include "base/text.h"
 
 namespace lamina::analysis::efficiency {
 namespace {
@@ -93,116 +91,28 @@ Schema OpportunitySchema() {
             "Running share of the busy time of the device.", Shown::kPercent}}};
 }
 
-// True for a copy between host and device: it is bound by the link between
-// them, so the memory of the device says nothing about it.
-bool CrossesHostLink(const trace::Trace& trace, SliceId s) {
-  if (trace.KindOf(s) != trace::Kind::kMemcpy) return false;
-  const std::string_view name = trace.Name(s);
-  for (const std::string_view direction :
-       {"HtoD", "DtoH", "HostToDevice", "DeviceToHost"}) {
-    if (Contains(name, direction)) return true;
-  }
-  return false;
-}
-
-struct Row {
-  uint32_t group = 0;
-  std::string_view family;
-  size_t kernels = 0;
-  int64_t kernel_time_ns = 0;
-  int64_t busy_ns = 0;
-  Stats stats;
-  std::optional<cost::Roofline> roofline;
-  int64_t roofline_ns = 0;
-  int64_t above_ns = 0;
-};
-
 class Analysis {
  public:
   explicit Analysis(const Context& context)
-      : context_(context), view_(*context.efficiency->costs) {}
+      : context_(context), rows_(MakeRows(context)) {
+    for (const Row& row : rows_) total_ns_ += row.kernel_time_ns;
+  }
 
   ResultSet Run() {
-    MakeRows();
     ResultSet result;
     result.tables.push_back(Ops());
     result.tables.push_back(Opportunities());
-    Families(result);
+    for (Table& table : FamilyTables(context_, rows_))
+      result.tables.push_back(std::move(table));
     result.notes = std::move(notes_);
     return result;
   }
 
  private:
-  void MakeRows() {
-    const auto& groups = view_.groups();
-    std::vector<Row> rows(groups.size());
-    ParallelFor(context_.settings.threads, groups.size(), [&](size_t g) {
-      Row& row = rows[g];
-      row.group = static_cast<uint32_t>(g);
-      std::vector<int64_t> busy;
-      std::map<size_t, int64_t> families;
-      bool host_link = false;
-      for (const uint32_t c : groups[g].calls) {
-        const auto work = view_.Work(view_.calls()[c]);
-        if (work.empty()) continue;
-        row.kernels += work.size();
-        row.kernel_time_ns += SumOf(context_.trace, work);
-        busy.push_back(UnionOf(context_.trace, work));
-        row.busy_ns += busy.back();
-        for (const SliceId s : work) {
-          families[context_.device.family(s)] += context_.trace.Duration(s);
-          host_link = host_link || CrossesHostLink(context_.trace, s);
-        }
-      }
-      if (busy.empty()) return;
-      // The family that most of the time belongs to.
-      size_t best = families.begin()->first;
-      for (const auto& [family, ns] : families) {
-        if (ns > families[best]) best = family;
-      }
-      row.family = context_.catalog.family(best).name;
-      if (groups[g].cost && context_.efficiency->device && !host_link) {
-        row.roofline = cost::RooflineOf(
-            *groups[g].cost, *context_.efficiency->device, groups[g].spec);
-      }
-      if (row.roofline) {
-        row.roofline_ns = RoundNs(row.roofline->seconds * 1e9);
-        for (const int64_t ns : busy)
-          row.above_ns += std::max<int64_t>(0, ns - row.roofline_ns);
-      }
-      row.stats = Summarize(busy);
-    });
-    for (const Row& row : rows) {
-      if (row.kernels == 0) continue;
-      total_ns_ += row.kernel_time_ns;
-      rows_.push_back(row);
-    }
-    std::stable_sort(rows_.begin(), rows_.end(),
-                     [&](const Row& a, const Row& b) {
-                       if (a.kernel_time_ns != b.kernel_time_ns)
-                         return a.kernel_time_ns > b.kernel_time_ns;
-                       return Uid(a) < Uid(b);
-                     });
-  }
-
-  const CostView::Group& GroupOf(const Row& row) const {
-    return view_.groups()[row.group];
-  }
-  uint32_t Uid(const Row& row) const {
-    return context_.trace.slices
-        .uid[context_.tree.slice(GroupOf(row).first).value];
-  }
-  uint32_t EventOf(const Row& row) const {
-    return context_.trace.EventOf(context_.tree.slice(GroupOf(row).first));
-  }
-  static double Percent(double part, double whole) {
-    return whole > 0 ? 100.0 * part / whole : 0.0;
-  }
-
   Table Ops() const {
     Table table(OpSchema());
     for (const Row& row : rows_) {
-      const CostView::Group& group = GroupOf(row);
+      const CostView::Group& group = *row.group;
       const auto& strings = context_.trace.strings;
       const auto text = [&](StringId id) {
         return id.valid() ? Value(strings[id]) : Value();
@@ -255,7 +165,8 @@ class Analysis {
       } else {
         cells.resize(cells.size() + 4);
       }
-      cells.emplace_back(EventOf(row));
+      cells.emplace_back(
+          context_.trace.EventOf(context_.tree.slice(group.first)));
       table.AddRow(cells);
     }
     return table;
@@ -283,7 +194,7 @@ class Analysis {
     for (const Row& row : rows_) {
       busy_ns += row.busy_ns;
       if (!row.roofline) continue;
-      const StringId name = GroupOf(row).name;
+      const StringId name = row.group->name;
       const auto [it, is_new] = by_name.try_emplace(name.value, sums.size());
       if (is_new) sums.push_back({name, row.family});
       Sum& sum = sums[it->second];
@@ -328,73 +239,7 @@ class Analysis {
     return table;
   }
 
-  // One table per family: the parameters of its models, in order of first use.
-  void Families(ResultSet& result) const {
-    std::map<std::string_view, std::vector<const Row*>> families;
-    for (const Row& row : rows_) {
-      if (GroupOf(row).model != nullptr && GroupOf(row).cost)
-        families[row.family].push_back(&row);
-    }
-    for (const auto& [family, rows] : families) {
-      std::vector<std::string> names;
-      for (const Row* row : rows) {
-        for (const std::string& name : GroupOf(*row).model->model->parameters) {
-          if (std::find(names.begin(), names.end(), name) == names.end())
-            names.push_back(name);
-        }
-      }
-      if (names.empty()) continue;
-      Schema schema{"efficiency_" + std::string(family),
-                    "Parameters of the models of this family.",
-                    {{"op", ColumnType::kText, "Op."}}};
-      for (const std::string& name : names) {
-        schema.columns.push_back(
-            {name, ColumnType::kReal, "Parameter of the cost model."});
-      }
-      for (Column column :
-           {Column{"types", ColumnType::kText, "Element types, JSON.",
-                   Shown::kHidden},
-            Column{"count", ColumnType::kInt, "Calls."},
-            Column{"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-            Column{"flops", ColumnType::kReal, "FLOPs of one call.",
-                   Shown::kCount},
-            Column{"bytes", ColumnType::kReal, "Bytes of one call.",
-                   Shown::kBytes},
-            Column{"percent_of_roofline", ColumnType::kReal,
-                   "Least time by busy time.", Shown::kPercent}})
-        schema.columns.push_back(std::move(column));
-      Table table(std::move(schema));
-      for (const Row* row : rows) {
-        const CostView::Group& group = GroupOf(*row);
-        const auto& own = group.model->model->parameters;
-        std::vector<Value> cells = {context_.trace.strings[group.name]};
-        for (const std::string& name : names) {
-          const auto it = std::find(own.begin(), own.end(), name);
-          Value cell;
-          if (it != own.end()) {
-            const cost::Value& value =
-                group.cost->parameters[static_cast<size_t>(it - own.begin())];
-            if (value.is_number()) cell = Value(value.number());
-          }
-          cells.push_back(cell);
-        }
-        cells.insert(
-            cells.end(),
-            {context_.trace.strings[group.types], row->stats.count,
-             row->kernel_time_ns, group.cost->flops, group.cost->bytes,
-             row->roofline && row->busy_ns > 0
-                 ? Value(Percent(row->roofline->seconds * 1e9 *
-                                     static_cast<double>(row->stats.count),
-                                 static_cast<double>(row->busy_ns)))
-                 : Value()});
-        table.AddRow(cells);
-      }
-      result.tables.push_back(std::move(table));
-    }
-  }
-
   const Context& context_;
-  const CostView& view_;
   std::vector<Row> rows_;
   int64_t total_ns_ = 0;
   std::vector<Note> notes_;
