@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
+#include "engine/replay_spans.h"
 
 namespace lamina::engine {
 namespace {
@@ -46,21 +47,6 @@ std::string ListOf(const std::vector<std::string>& texts) {
   return out + "]";
 }
 
-// "A/B/C" up to its d-th separator, all of it when there are fewer.
-std::string_view Prefix(std::string_view path, size_t d) {
-  size_t end = 0;
-  for (size_t i = 0; i <= d; ++i) {
-    end = path.find('/', end == 0 ? 0 : end + 1);
-    if (end == std::string_view::npos) return path;
-  }
-  return path.substr(0, end);
-}
-size_t Depth(std::string_view path) {
-  return path.empty() ? 0
-                      : 1 + static_cast<size_t>(
-                                std::count(path.begin(), path.end(), '/'));
-}
-
 class Augmenter {
  public:
   Augmenter(const trace::Trace& trace, const Annotation& annotation,
@@ -68,8 +54,9 @@ class Augmenter {
       : trace_(trace),
         annotation_(annotation),
         levels_(levels),
+        spans_(trace, annotation, {levels.op, levels.module}),
         texts_(annotation.alignments.size()) {
-    FindWork();
+    FindKernels();
     FindLaunches();
     std::stable_sort(
         places_.begin(), places_.end(),
@@ -104,14 +91,13 @@ class Augmenter {
     emit::perfetto::Extras extras;
     for (const Place& place : places_) {
       if (place.position == kLaunch) continue;
-      ForEachSpan(place, [&](TrackOf track, uint32_t stream,
-                             std::string_view name, int64_t start, int64_t end,
-                             std::string_view) {
-        extras.spans.push_back(
-            {GroupName(stream),
-             (track == TrackOf::kOps ? "ops" : "modules") + OfStream(stream),
-             std::string(name), start, end - start});
-      });
+      const uint32_t stream = spans_.work()[place.index].stream;
+      for (const ReplaySpans::Span& span : spans_.StartingAt(place.index)) {
+        extras.spans.push_back({GroupName(stream),
+                                TrackName(span.track, stream),
+                                std::string(span.name), span.start_ns,
+                                span.end_ns - span.start_ns});
+      }
       const Replay& replay = annotation_.replays[place.replay];
       ForEachArgument(
           replay, place.position,
@@ -130,41 +116,19 @@ class Augmenter {
 
  private:
   static constexpr uint32_t kLaunch = UINT32_MAX;
-  enum class TrackOf : uint8_t { kOps, kModules };
   // A record that something is added to: a kernel of a replay or its launch.
   struct Place {
     uint64_t offset;
     uint32_t replay;
     uint32_t position;  // in Replay::work; kLaunch
-    uint32_t index;     // of work_
-  };
-  // The kernels of all replays in the order of their streams.
-  struct Work {
-    uint32_t replay;
-    uint32_t position;
-    uint32_t stream;
+    uint32_t index;     // of ReplaySpans::work(); kLaunch
   };
 
-  SliceId SliceOf(const Work& work) const {
-    return annotation_.replays[work.replay].work[work.position];
-  }
-
-  void FindWork() {
-    for (uint32_t r = 0; r < annotation_.replays.size(); ++r) {
-      const Replay& replay = annotation_.replays[r];
-      for (uint32_t i = 0; i < replay.work.size(); ++i) {
-        const trace::DeviceArgs* args = trace_.Device(replay.work[i]);
-        work_.push_back({r, i, args != nullptr ? args->lane.value : 0});
-      }
-    }
-    std::stable_sort(
-        work_.begin(), work_.end(), [&](const Work& a, const Work& b) {
-          if (a.stream != b.stream) return a.stream < b.stream;
-          return trace_.Start(SliceOf(a)) < trace_.Start(SliceOf(b));
-        });
-    for (uint32_t i = 0; i < work_.size(); ++i) {
-      places_.push_back({trace_.slices.offset[SliceOf(work_[i]).value],
-                         work_[i].replay, work_[i].position, i});
+  void FindKernels() {
+    const auto& work = spans_.work();
+    for (uint32_t i = 0; i < work.size(); ++i) {
+      places_.push_back({trace_.slices.offset[spans_.SliceOf(work[i]).value],
+                         work[i].replay, work[i].position, i});
     }
   }
 
@@ -196,11 +160,6 @@ class Augmenter {
                           trace_.Start(launch));
   }
 
-  const Tags* TagsOf(const Work& work) const {
-    return annotation_.PartnerOf(annotation_.replays[work.replay],
-                                 work.position);
-  }
-
   int64_t ProcessOf(uint32_t stream) const {
     const int64_t device = stream < trace_.streams.size()
                                ? trace_.streams[stream].device
@@ -217,101 +176,44 @@ class Augmenter {
       return "";
     return " of stream " + std::to_string(trace_.streams[stream].stream);
   }
-  static int64_t ModuleTrack(uint32_t stream) { return 2 * stream + 1; }
-  static int64_t OpTrack(uint32_t stream) { return 2 * stream + 2; }
+  std::string TrackName(ReplaySpans::Track track, uint32_t stream) const {
+    return (track == ReplaySpans::Track::kOps ? "ops" : "modules") +
+           OfStream(stream);
+  }
+  static int64_t TrackNumber(ReplaySpans::Track track, uint32_t stream) {
+    return 2 * stream + (track == ReplaySpans::Track::kOps ? 2 : 1);
+  }
 
   std::string Heading() const {
     std::string out;
     uint32_t last = UINT32_MAX;
-    for (const Work& work : work_) {
+    for (const ReplaySpans::Work& work : spans_.work()) {
       if (work.stream == last) continue;
       last = work.stream;
       const int64_t process = ProcessOf(last);
-      const trace::Track& device = trace_.TrackOf(SliceOf(work));
-      const std::string stream = OfStream(last);
+      const trace::Track& device = trace_.TrackOf(spans_.SliceOf(work));
       emit::AppendName(out, "process_name", process, 0, GroupName(last));
       emit::AppendSortIndex(out, process,
                             device.process_sort.value_or(kDeviceSort) - 1);
-      emit::AppendName(out, "thread_name", process, ModuleTrack(last),
-                       "modules" + stream);
-      emit::AppendName(out, "thread_name", process, OpTrack(last),
-                       "ops" + stream);
+      for (const auto track :
+           {ReplaySpans::Track::kModules, ReplaySpans::Track::kOps}) {
+        emit::AppendName(out, "thread_name", process, TrackNumber(track, last),
+                         TrackName(track, last));
+      }
     }
     return out;
   }
 
-  // The end of a run of kernels from `index` on, not behind the next kernel.
-  template <class F>
-  int64_t RunEnd(uint32_t index, F same) const {
-    int64_t end = 0;
-    uint32_t i = index;
-    do {
-      end = std::max(end, trace_.End(SliceOf(work_[i])));
-      ++i;
-    } while (i < work_.size() && work_[i].stream == work_[index].stream &&
-             work_[i].replay == work_[index].replay && same(work_[i]));
-    if (i < work_.size() && work_[i].stream == work_[index].stream)
-      end = std::min(end, trace_.Start(SliceOf(work_[i])));
-    return end;
-  }
-
-  // The spans of op and modules that begin with this kernel:
-  // `add(track, stream, name, start_ns, end_ns, op_path)`.
-  template <class F>
-  void ForEachSpan(const Place& place, F add) const {
-    const Work& work = work_[place.index];
-    const Tags* tags = TagsOf(work);
-    if (tags == nullptr) return;
-    const Tags* before = nullptr;
-    if (place.index > 0 && work_[place.index - 1].stream == work.stream &&
-        work_[place.index - 1].replay == work.replay)
-      before = TagsOf(work_[place.index - 1]);
-    const int64_t start = trace_.Start(SliceOf(work));
-    const auto span = [&](TrackOf track, std::string_view name, int64_t end,
-                          std::string_view op_path) {
-      if (end > start) add(track, work.stream, name, start, end, op_path);
-    };
-    if (levels_.op && !tags->op.empty() &&
-        (before == nullptr || before->op_uid != tags->op_uid ||
-         before->op != tags->op)) {
-      const int64_t end = RunEnd(place.index, [&](const Work& other) {
-        const Tags* its = TagsOf(other);
-        return its != nullptr && its->op_uid == tags->op_uid &&
-               its->op == tags->op;
-      });
-      span(TrackOf::kOps, tags->op, end, tags->op_path);
-    }
-    if (!levels_.module) return;
-    const std::string_view path = tags->module;
-    for (size_t d = 0; d < Depth(path); ++d) {
-      const std::string_view prefix = Prefix(path, d);
-      const auto within = [&](const Tags* its) {
-        return its != nullptr && Depth(its->module) > d &&
-               Prefix(its->module, d) == prefix;
-      };
-      if (within(before)) continue;
-      const int64_t end = RunEnd(place.index, [&](const Work& other) {
-        return within(TagsOf(other));
-      });
-      const size_t slash = prefix.rfind('/');
-      span(TrackOf::kModules,
-           slash == std::string_view::npos ? prefix : prefix.substr(slash + 1),
-           end, {});
-    }
-  }
-
-  // The same as records of a Chrome trace.
+  // As records of a Chrome trace.
   void Spans(const Place& place, std::string& out) const {
-    ForEachSpan(
-        place, [&](TrackOf track, uint32_t stream, std::string_view name,
-                   int64_t start, int64_t end, std::string_view op_path) {
-          std::string args;
-          AppendMember(args, "lamina_op_path", op_path, true);
-          emit::AppendSpan(
-              out, name, "lamina", ProcessOf(stream),
-              track == TrackOf::kOps ? OpTrack(stream) : ModuleTrack(stream),
-              start, end - start, args);
-        });
+    const uint32_t stream = spans_.work()[place.index].stream;
+    for (const ReplaySpans::Span& span : spans_.StartingAt(place.index)) {
+      std::string args;
+      AppendMember(args, "lamina_op_path", span.op_path, true);
+      emit::AppendSpan(out, span.name, "lamina", ProcessOf(stream),
+                       TrackNumber(span.track, stream), span.start_ns,
+                       span.end_ns - span.start_ns, args);
+    }
   }
 
   // Replays with the same kernels have the same texts; they are kept.
@@ -377,7 +279,7 @@ class Augmenter {
   const trace::Trace& trace_;
   const Annotation& annotation_;
   AugmentLevels levels_;
-  std::vector<Work> work_;
+  ReplaySpans spans_;
   std::vector<Place> places_;
   std::string heading_;
   std::vector<std::vector<std::string>> texts_;  // by alignment and position
