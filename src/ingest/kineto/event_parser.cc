@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The hot loop of loading. One event costs about 100 ns: a walk over its
-// tokens that remembers where the values stand, one look-up per key, and one
-// hash of its name. Values are parsed only when the kind of the event has a
-// place for them; lists such as "Input Dims" are never parsed here but
-// interned as text, since a trace repeats the same few thousand of them.
-//
-// Keys may come in any order ("args" before "ph"), and a repeated key means
-// the last one, as in Python's json.
+// tokens (raw_event.h) with one look-up per key, and one hash of its name.
+// Values are parsed only when the kind of the event has a place for them; lists
+// such as "Input Dims" are never parsed here but interned as text, since a
+// trace repeats the same few thousand of them.
 #include "ingest/kineto/event_parser.h"
 
 #include <array>
@@ -20,6 +17,7 @@
 #include "base/json/tokens.h"
 #include "ingest/common/arg_rows.h"
 #include "ingest/common/json_records.h"
+#include "ingest/kineto/raw_event.h"
 #include "trace/categories.h"
 
 namespace lamina::ingest::kineto {
@@ -31,30 +29,6 @@ using trace::Kind;
 using trace::kNoInt;
 using trace::kNoRow;
 using trace::TrackId;
-
-using Raw = RawValue;
-
-struct ArgValues {
-  uint64_t present = 0;
-  std::array<Raw, trace::kArgKeys> values;
-
-  bool Has(ArgKey key) const { return (present & ArgBit(key)) != 0; }
-  const Raw& operator[](ArgKey key) const {
-    return values[static_cast<size_t>(key)];
-  }
-};
-
-struct Event {
-  Raw ph, cat, name, pid, tid, ts, dur, id;
-  size_t args_token = 0;  // 0: none
-  ArgValues args;
-
-  void Reset() {
-    ph = cat = name = pid = tid = ts = dur = id = Raw{};
-    args_token = 0;
-    args.present = 0;
-  }
-};
 
 trace::FlowKind FlowKindOf(std::string_view category) {
   if (category == "ac2g" || category == "async_gpu" ||
@@ -101,8 +75,7 @@ class EventParser final : public JsonRecordParser {
     return true;
   }
   bool ReadRecord(const Tokens& tokens, size_t& token) override {
-    event_.Reset();
-    return ParseEvent(tokens, token);
+    return ReadEvent(tokens, token, event_);
   }
   void EmitRecord(const Tokens& tokens, uint64_t offset) override {
     Emit(tokens, offset);
@@ -120,10 +93,6 @@ class EventParser final : public JsonRecordParser {
     std::string tid;
     TrackId track;
   };
-
-  bool ParseEvent(const Tokens& tokens, size_t& token);
-  bool ParseArgs(const Tokens& tokens, size_t& token);
-  Raw* FieldOf(std::string_view key);
 
   void Emit(const Tokens& tokens, uint64_t offset);
   void EmitSpan(const Tokens& tokens, int64_t start_ns, uint64_t offset);
@@ -154,7 +123,7 @@ class EventParser final : public JsonRecordParser {
     return DetailRow(kind, args, *segment_);
   }
 
-  StringId InternText(const Raw& raw);
+  StringId InternText(const RawValue& raw);
   StringId InternOptional(ArgKey key);
   StringId InternList(ArgKey key);
   const KnownCategory& Category();
@@ -168,56 +137,10 @@ class EventParser final : public JsonRecordParser {
   TextMap<StringId> lists_;
 };
 
-bool EventParser::ParseArgs(const Tokens& tokens, size_t& token) {
-  return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
-    const ArgKey known = trace::FindArgKey(key);
-    if (known == ArgKey::kCount) return json::SkipValue(tokens, at);
-    Raw& value = event_.args.values[static_cast<size_t>(known)];
-    event_.args.present |= uint64_t{1} << static_cast<unsigned>(known);
-    return ReadValue(tokens, at, value);
-  });
-}
-
-// Where the value of a member goes; null: nowhere.
-Raw* EventParser::FieldOf(std::string_view key) {
-  switch (key.size()) {
-    case 2:
-      if (key == "ph") return &event_.ph;
-      if (key == "ts") return &event_.ts;
-      if (key == "id") return &event_.id;
-      break;
-    case 3:
-      if (key == "cat") return &event_.cat;
-      if (key == "pid") return &event_.pid;
-      if (key == "tid") return &event_.tid;
-      if (key == "dur") return &event_.dur;
-      break;
-    case 4:
-      if (key == "name") return &event_.name;
-      break;
-    default:
-      break;
-  }
-  return nullptr;
-}
-
-// The object at `token` into event_; moves behind it.
-bool EventParser::ParseEvent(const Tokens& tokens, size_t& token) {
-  return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
-    if (key == "args" && tokens.Kind(at) == '{') {
-      event_.args_token = at;
-      return ParseArgs(tokens, at);
-    }
-    Raw unused;
-    Raw* const to = FieldOf(key);
-    return ReadValue(tokens, at, to != nullptr ? *to : unused);
-  });
-}
-
 // --------------------------------------------------------------------------
 // Names
 
-StringId EventParser::InternText(const Raw& raw) {
+StringId EventParser::InternText(const RawValue& raw) {
   trace::LocalNames& names = *segment_->names;
   if (raw.kind != '"' || raw.text.find('\\') == std::string_view::npos)
     return names.Intern(raw.text);
@@ -234,7 +157,7 @@ StringId EventParser::InternOptional(ArgKey key) {
 
 StringId EventParser::InternList(ArgKey key) {
   if (!event_.args.Has(key)) return {};
-  const Raw& raw = event_.args[key];
+  const RawValue& raw = event_.args[key];
   if (raw.kind != '[') return {};  // null, or text of an unknown form
   const auto it = lists_.find(raw.text);
   if (it != lists_.end()) return it->second;
@@ -415,7 +338,7 @@ void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
   const StringId name = InternText(event_.name);
   const TrackId track = Track();
   json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
-    Raw value;
+    RawValue value;
     if (!ReadValue(tokens, at, value)) return false;
     const auto number = ParseDouble(value.text);
     if (!number) return true;
