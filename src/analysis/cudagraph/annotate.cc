@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/common/replayed.h"
 #include "analysis/cudagraph/assign.h"
 #include "analysis/cudagraph/calls.h"
 #include "analysis/cudagraph/node_chain.h"
 #include "analysis/cudagraph/node_tags.h"
+#include "analysis/cudagraph/replays.h"
 #include "base/string_pool.h"
 
 namespace lamina::cudagraph {
@@ -18,7 +18,6 @@ namespace {
 
 using analysis::Context;
 using trace::SliceId;
-using tree::NodeId;
 
 // At least one kernel in this many must have a partner by name.
 constexpr size_t kLeastExplained = 4;
@@ -49,7 +48,7 @@ class Annotator {
       tokens_.push_back(std::move(tokens));
       families_.push_back(std::move(families));
     }
-    Group();
+    out_.replays = FindReplays(context_, options_.batch, by_node_);
     NodeChain chain(trace_);
     std::vector<uint32_t> open;  // replays that the chain does not explain
     template_of_.resize(out_.replays.size());
@@ -110,64 +109,6 @@ class Annotator {
     const std::string_view by_op = context_.catalog.OpFamily(tags.op);
     return static_cast<uint8_t>(context_.catalog.FamilyIndex(
         by_op.empty() ? context_.catalog.KernelFamily(tags.name) : by_op));
-  }
-
-  // Device work by the graph launch that it belongs to.
-  void Group() {
-    std::map<uint32_t, uint32_t> by_launch;  // node -> replay
-    for (const SliceId s : trace_.device_slices()) {
-      const NodeId launch = context_.tree.launch(s);
-      if (!launch.valid() ||
-          !analysis::IsGraphLaunch(context_.tree.name(launch)))
-        continue;
-      const auto [it, is_new] = by_launch.try_emplace(
-          launch.value, static_cast<uint32_t>(out_.replays.size()));
-      if (is_new) {
-        Replay replay;
-        replay.launch = context_.tree.slice(launch);
-        replay.batch = options_.batch.value_or(
-            BatchOf(trace_.strings[context_.steps.RequestsAt(launch)]));
-        out_.replays.push_back(std::move(replay));
-      }
-      out_.replays[it->second].work.push_back(s);
-    }
-    for (Replay& replay : out_.replays) {
-      std::stable_sort(replay.work.begin(), replay.work.end(),
-                       [&](SliceId a, SliceId b) {
-                         return trace_.Start(a) != trace_.Start(b)
-                                    ? trace_.Start(a) < trace_.Start(b)
-                                    : a < b;
-                       });
-      ByNode(replay.work);
-    }
-    std::stable_sort(out_.replays.begin(), out_.replays.end(),
-                     [&](const Replay& a, const Replay& b) {
-                       return trace_.Start(a.launch) < trace_.Start(b.launch);
-                     });
-    for (uint32_t i = 0; i < out_.replays.size(); ++i) {
-      Replay& replay = out_.replays[i];
-      replay.number = i;
-      replay.step = context_.steps.StepAt(trace_.Start(replay.launch));
-    }
-  }
-
-  // Nodes are numbered in the order of capture, which parallel branches do not
-  // keep when they run.
-  void ByNode(std::vector<SliceId>& work) {
-    std::vector<std::pair<int64_t, SliceId>> nodes;
-    for (const SliceId s : work) {
-      const trace::DeviceArgs* args = trace_.Device(s);
-      if (args == nullptr || args->graph_node_id == trace::kNoInt) return;
-      nodes.emplace_back(args->graph_node_id, s);
-    }
-    std::stable_sort(
-        nodes.begin(), nodes.end(),
-        [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (size_t i = 1; i < nodes.size(); ++i) {
-      if (nodes[i].first == nodes[i - 1].first) return;
-    }
-    by_node_ = true;
-    for (size_t i = 0; i < nodes.size(); ++i) work[i] = nodes[i].second;
   }
 
   // Captured segments that may be this replay: those of the smallest captured
