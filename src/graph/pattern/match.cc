@@ -87,45 +87,6 @@ bool Match::Holds(NodeId id) const {
          std::find(nodes.begin(), nodes.end(), id) != nodes.end();
 }
 
-OpIndex::OpIndex(const Graph& graph)
-    : graph_(&graph),
-      positions_(graph.Positions()),
-      by_op_(graph.ops()->size()) {
-  for (const NodeId id : graph.nodes()) {
-    if (graph[id].kind != NodeKind::kOp) continue;
-    std::vector<NodeId>& nodes = by_op_[graph[id].op.value];
-    if (nodes.empty()) present_.push_back(graph[id].op);
-    nodes.push_back(id);
-  }
-}
-
-std::vector<StringId> OpIndex::Ops(std::span<const std::string> targets) const {
-  std::vector<StringId> out;
-  for (const StringId op : present_) {
-    for (const std::string& target : targets) {
-      if (MatchesTarget((*graph_->ops())[op], target)) {
-        out.push_back(op);
-        break;
-      }
-    }
-  }
-  return out;
-}
-
-std::span<const NodeId> OpIndex::Nodes(StringId op) const {
-  return by_op_[op.value];
-}
-
-std::vector<NodeId> OpIndex::Candidates(
-    std::span<const std::string> targets) const {
-  std::vector<NodeId> out;
-  for (const StringId op : Ops(targets))
-    out.insert(out.end(), by_op_[op.value].begin(), by_op_[op.value].end());
-  std::sort(out.begin(), out.end(),
-            [this](NodeId a, NodeId b) { return Position(a) < Position(b); });
-  return out;
-}
-
 Finder::Finder(const OpIndex& index, const Pattern& pattern)
     : graph_(index.graph()), pattern_(pattern) {
   for (const PatternLine& line : pattern.lines)
@@ -287,7 +248,6 @@ bool Finder::Search(size_t step) {
   if (++steps_ > kMaxSteps) return true;
   if (step == pattern_.plan.size()) return Finish();
   const Pattern::Step& next = pattern_.plan[step];
-  const PatternLine& line = pattern_.lines[next.line];
   const NodeId value = match_.slots[next.via].node;
   // An operand that the deviation took away leads nowhere.
   if (!value.valid()) return false;
@@ -303,57 +263,77 @@ bool Finder::Search(size_t step) {
     return false;
   }
   const Node& node = graph_[value];
-  const bool op = node.kind == NodeKind::kOp;
-  if (op && IsTarget(next.line, node.op)) {
-    if (TryNode(next.line, value, step + 1)) return true;
-  }
+  if (node.kind == NodeKind::kOp && IsTarget(next.line, node.op) &&
+      TryNode(next.line, value, step + 1))
+    return true;
   if (!relaxed_ || match_.deviation) return false;
+  return PastCast(next.line, value, step) ||
+         WithoutCast(next.line, value, step) ||
+         WithOtherOp(next.line, value, step);
+}
+
+// The line reads what a cast at `value` reads.
+bool Finder::PastCast(uint32_t number, NodeId value, size_t step) {
+  const PatternLine& line = pattern_.lines[number];
+  if (graph_[value].kind != NodeKind::kOp || line.cast ||
+      !IsCast(graph_.op(value)) || Taken(value))
+    return false;
+  const std::vector<OperandId> operands = graph_.TopOperands(value);
+  if (operands.empty() || !graph_.operand(operands[0]).IsValue()) return false;
+  const NodeId input = graph_.operand(operands[0]).value();
+  if (graph_[input].kind != NodeKind::kOp ||
+      !IsTarget(number, graph_[input].op))
+    return false;
   const size_t size = trail_.size();
-  // A cast stands between.
-  if (op && !line.cast && IsCast(graph_.op(value)) && !Taken(value)) {
-    const std::vector<OperandId> operands = graph_.TopOperands(value);
-    if (!operands.empty() && graph_.operand(operands[0]).IsValue()) {
-      const NodeId input = graph_.operand(operands[0]).value();
-      if (graph_[input].kind == NodeKind::kOp &&
-          IsTarget(next.line, graph_[input].op)) {
-        match_.deviation = Deviation{Miss::kExtraCast, value, NodeId(),
-                                     "a cast stands between %" +
-                                         EscapeTerminal(graph_[input].name) +
-                                         " and where it is used"};
-        match_.extra = value;
-        // The consumer reads the cast; the line is what the cast reads.
-        const Binding consumer = match_.slots[line.slot];
-        match_.slots[line.slot].node = input;
-        if (TryNode(next.line, input, step + 1)) return true;
-        match_.slots[line.slot] = consumer;
-        match_.extra = NodeId();
-        match_.deviation.reset();
-        Rewind(size, false);
-      }
-    }
-  }
-  // The cast of the pattern is not there.
-  if (line.cast && !(op && IsCast(graph_.op(value))) &&
-      !line.operands.empty() && line.operands[0].slot != kNoSlot) {
-    Binding same;
-    same.node = value;
-    match_.deviation = Deviation{Miss::kMissingCast, value, NodeId(),
-                                 "no conversion of the element type behind it"};
-    if (Bind(line.operands[0].slot, same) && Search(step + 1)) return true;
-    match_.deviation.reset();
-    Rewind(size, false);
-  }
-  // Another op in this place.
-  if (op && !line.cast && pattern_.lines.size() >= kMinLinesForOtherOp &&
-      !IsTarget(next.line, node.op) && !IsCast(graph_.op(value))) {
-    match_.deviation = Deviation{
-        Miss::kOtherOp, value, NodeId(),
-        fmt::format("the op is {}, expected {}",
-                    EscapeTerminal(graph_.op(value)), line.targets.front())};
-    if (TryNode(next.line, value, step + 1)) return true;
-    match_.deviation.reset();
-    Rewind(size, false);
-  }
+  match_.deviation =
+      Deviation{Miss::kExtraCast, value, NodeId(),
+                "a cast stands between %" + EscapeTerminal(graph_[input].name) +
+                    " and where it is used"};
+  match_.extra = value;
+  // The consumer reads the cast; the line is what the cast reads.
+  const Binding consumer = match_.slots[line.slot];
+  match_.slots[line.slot].node = input;
+  if (TryNode(number, input, step + 1)) return true;
+  match_.slots[line.slot] = consumer;
+  match_.extra = NodeId();
+  match_.deviation.reset();
+  Rewind(size, false);
+  return false;
+}
+
+// The cast of the pattern is not there.
+bool Finder::WithoutCast(uint32_t number, NodeId value, size_t step) {
+  const PatternLine& line = pattern_.lines[number];
+  const bool is_cast =
+      graph_[value].kind == NodeKind::kOp && IsCast(graph_.op(value));
+  if (!line.cast || is_cast || line.operands.empty() ||
+      line.operands[0].slot == kNoSlot)
+    return false;
+  const size_t size = trail_.size();
+  Binding same;
+  same.node = value;
+  match_.deviation = Deviation{Miss::kMissingCast, value, NodeId(),
+                               "no conversion of the element type behind it"};
+  if (Bind(line.operands[0].slot, same) && Search(step + 1)) return true;
+  match_.deviation.reset();
+  Rewind(size, false);
+  return false;
+}
+
+bool Finder::WithOtherOp(uint32_t number, NodeId value, size_t step) {
+  const PatternLine& line = pattern_.lines[number];
+  if (graph_[value].kind != NodeKind::kOp || line.cast ||
+      pattern_.lines.size() < kMinLinesForOtherOp ||
+      IsTarget(number, graph_[value].op) || IsCast(graph_.op(value)))
+    return false;
+  const size_t size = trail_.size();
+  match_.deviation = Deviation{
+      Miss::kOtherOp, value, NodeId(),
+      fmt::format("the op is {}, expected {}", EscapeTerminal(graph_.op(value)),
+                  line.targets.front())};
+  if (TryNode(number, value, step + 1)) return true;
+  match_.deviation.reset();
+  Rewind(size, false);
   return false;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/pattern/op_index.h"
 #include "graph/pattern/pattern.h"
 
 namespace lamina::graph {
@@ -59,25 +60,6 @@ struct Match {
   bool Holds(NodeId id) const;
 };
 
-// Nodes of a graph by op.
-class OpIndex {
- public:
-  explicit OpIndex(const Graph& graph);
-  const Graph& graph() const { return *graph_; }
-  uint32_t Position(NodeId id) const { return positions_[id.value]; }
-  // Ops of the graph that one of the targets names.
-  std::vector<StringId> Ops(std::span<const std::string> targets) const;
-  std::span<const NodeId> Nodes(StringId op) const;
-  // Nodes of any of the targets, in order.
-  std::vector<NodeId> Candidates(std::span<const std::string> targets) const;
-
- private:
-  const Graph* graph_;
-  std::vector<uint32_t> positions_;
-  std::vector<StringId> present_;
-  std::vector<std::vector<NodeId>> by_op_;  // by id of the op
-};
-
 // Searches one pattern from its anchors.
 class Finder {
  public:
@@ -103,10 +85,12 @@ class Finder {
   size_t given_up() const { return given_up_; }
 
  private:
-  struct Undo {
-    uint32_t slot;
-  };
+  // The lines of the plan from `step` on.
   bool Search(size_t step);
+  // The same with a deviation at `value`, where the line should be.
+  bool PastCast(uint32_t line, NodeId value, size_t step);
+  bool WithoutCast(uint32_t line, NodeId value, size_t step);
+  bool WithOtherOp(uint32_t line, NodeId value, size_t step);
   bool SpentAll() const;
   bool TryNode(uint32_t line, NodeId node, size_t step);
   bool TryOperands(uint32_t line, NodeId node, size_t step, bool swapped);

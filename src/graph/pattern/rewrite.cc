@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "base/decimal.h"
+#include "graph/pattern/dims.h"
 #include "graph/target.h"
 #include "graph/types.h"
 
@@ -13,52 +13,6 @@ namespace lamina::graph {
 namespace {
 
 using Kind = Term::Kind;
-
-std::string Joined(const std::vector<std::string>& dims) {
-  if (dims.empty()) return "scalar";
-  std::string out;
-  for (const std::string& dim : dims) out += (out.empty() ? "" : "x") + dim;
-  return out;
-}
-
-std::optional<std::vector<std::string>> DimsOf(std::string_view shape) {
-  const auto dims = SplitShape(shape);
-  if (!dims) return std::nullopt;
-  return std::vector<std::string>(dims->begin(), dims->end());
-}
-
-std::optional<size_t> DimIndex(std::string_view text, size_t rank) {
-  const auto index = ParseInt(text);
-  if (!index) return std::nullopt;
-  const int64_t at = *index < 0 ? *index + static_cast<int64_t>(rank) : *index;
-  if (at < 0 || at >= static_cast<int64_t>(rank)) return std::nullopt;
-  return static_cast<size_t>(at);
-}
-
-// A factor in a product.
-std::string Factor(const std::string& dim) {
-  const bool plain = dim.find_first_of(" +-/%") == std::string::npos ||
-                     (dim.front() == '(' && dim.back() == ')');
-  return plain ? dim : "(" + dim + ")";
-}
-
-// The product of dimensions; a number when all are.
-std::string Product(const std::vector<std::string>& dims) {
-  std::string out;
-  for (const std::string& dim : dims) {
-    if (dim == "1") continue;
-    out += (out.empty() ? "" : "*") + Factor(dim);
-  }
-  if (out.empty()) return "1";
-  if (const auto value = EvaluateDim(out, {})) return std::to_string(*value);
-  return CanonicalDim(out);
-}
-
-std::string Sum(const std::string& a, const std::string& b) {
-  const std::string text = a + " + " + b;
-  if (const auto value = EvaluateDim(text, {})) return std::to_string(*value);
-  return "(" + text + ")";
-}
 
 constexpr std::string_view kUnknownResult = "? : N/A";
 
@@ -204,14 +158,14 @@ class Replacer {
         const auto other = DimsOf(SplitResult(next).shape);
         if (!other || other->size() != dims->size())
           return "? : " + std::string(parts.dtype);
-        (*dims)[*at] = Sum((*dims)[*at], (*other)[*at]);
+        (*dims)[*at] = SumOfDims((*dims)[*at], (*other)[*at]);
       }
     } else if (call.text == "cast") {
       return std::string(parts.shape) + " : " + call.items[1].text;
     } else if (call.text == "flat") {
-      dims = std::vector<std::string>{Product(*dims)};
+      dims = std::vector<std::string>{ProductOfDims(*dims)};
     }
-    return Joined(*dims) + " : " + std::string(parts.dtype);
+    return JoinedDims(*dims) + " : " + std::string(parts.dtype);
   }
 
   // The result of a new line that neither is an output nor has an annotation.
