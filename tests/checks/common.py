@@ -22,6 +22,33 @@ def shared():
     return folder
 
 
+def reference_dumps():
+    """The folder of reference data and what is true of its dumps; the check is
+    skipped without them."""
+    folder = shared()
+    if not (folder / "dumps").is_dir():
+        print("skipped: no reference dumps")
+        sys.exit(77)
+    return folder, json.loads(
+        (folder / "goldens/dumps_truth.json").read_text())
+
+
+def sample_and_reference_traces(names=None):
+    """Traces of the samples and, where there are any, the reference traces of
+    these names, or all."""
+    paths = [SAMPLES / f"{n}.json.gz" for n in ("serve", "train_step", "moe")]
+    folder = pathlib.Path(
+        os.environ.get("LAMINA_SHARED", ROOT.parent / "shared")) / "traces"
+    if not folder.is_dir():
+        print(f"without reference traces: none in {folder}")
+    elif names is None:
+        paths += sorted(p for p in folder.glob("*.json.gz")
+                        if "rocprof" not in p.name)
+    else:
+        paths += [folder / f"{n}.json.gz" for n in names]
+    return paths
+
+
 def traces(folder):
     """All Kineto traces below a folder, sorted."""
     return sorted(p for p in folder.rglob("*.json.gz")

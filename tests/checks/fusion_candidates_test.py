@@ -4,7 +4,7 @@
 among the first ten with a kernel; what a rule matches is found without it."""
 import json
 
-from common import Checks, lamina, shared
+from common import Checks, lamina, reference_dumps
 
 # What replaces nothing by a kernel: two transposes are removed.
 NO_KERNEL = {"eliminate_redundant_transposes"}
@@ -46,11 +46,7 @@ def check_measured(checks, folder):
 
 
 def main():
-    folder = shared()
-    if not (folder / "dumps").is_dir():
-        print("skipped: no reference dumps")
-        raise SystemExit(77)
-    truth = json.loads((folder / "goldens/dumps_truth.json").read_text())
+    folder, truth = reference_dumps()
     checks = Checks()
     for name, model in truth.items():
         if name == "_about" or "log" not in model:

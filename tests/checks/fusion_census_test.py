@@ -5,7 +5,7 @@ every transform, near misses of an edited dump, agreement with the log."""
 import collections
 import json
 
-from common import Checks, lamina, shared
+from common import Checks, lamina, reference_dumps
 
 
 def census(path, *args):
@@ -24,11 +24,7 @@ def misses(document):
 
 
 def main():
-    folder = shared()
-    if not (folder / "dumps").is_dir():
-        print("skipped: no reference dumps")
-        raise SystemExit(77)
-    truth = json.loads((folder / "goldens/dumps_truth.json").read_text())
+    folder, truth = reference_dumps()
     checks = Checks()
     pairs = 0
     for name, model in truth.items():

@@ -5,7 +5,7 @@ of what it wrote; a regression of the log that is cut."""
 import json
 import pathlib
 
-from common import Checks, lamina, shared, temporary
+from common import Checks, lamina, reference_dumps, temporary
 
 CONFIG = """transforms:
   match_repeat_kv: {stage: pattern_matcher}
@@ -33,11 +33,7 @@ def rows(document, table):
 
 
 def main():
-    folder = shared()
-    if not (folder / "dumps").is_dir():
-        print("skipped: no reference dumps")
-        raise SystemExit(77)
-    truth = json.loads((folder / "goldens/dumps_truth.json").read_text())
+    folder, truth = reference_dumps()
     checks = Checks()
     with temporary() as work:
         work = pathlib.Path(work)

@@ -4,12 +4,11 @@
 from a trace becomes code; with PyTorch at hand, small ones run."""
 import ast
 import json
-import os
 import pathlib
 import py_compile
 import subprocess
 
-from common import SAMPLES, Checks, lamina, temporary
+from common import Checks, lamina, sample_and_reference_traces, temporary
 
 HOSTILE = ["aten::mm'); import os; os.system('touch pwned') #",
            "aten::\"\"\"\nimport os\n\"\"\"", "aten::mm\\", "../../aten::x",
@@ -156,14 +155,7 @@ def check_runs(checks, python, folder):
 
 def main():
     checks = Checks()
-    paths = [SAMPLES / f"{n}.json.gz" for n in ("serve", "train_step", "moe")]
-    traces = pathlib.Path(os.environ.get(
-        "LAMINA_SHARED", SAMPLES.parent.parent / "shared")) / "traces"
-    if traces.is_dir():
-        paths += sorted(p for p in traces.glob("*.json.gz")
-                        if "rocprof" not in p.name)
-    else:
-        print(f"without reference traces: none in {traces}")
+    paths = sample_and_reference_traces()
     python = python_with_torch()
     with temporary() as name:
         folder = pathlib.Path(name)

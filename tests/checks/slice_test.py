@@ -4,11 +4,11 @@
 dangles; kernels come with their launches and all that encloses these."""
 import gzip
 import json
-import os
 import pathlib
 import re
 
-from common import SAMPLES, Checks, lamina, report, temporary
+from common import (SAMPLES, Checks, lamina, report,
+                    sample_and_reference_traces, temporary)
 
 HOST = ("cpu_op", "cuda_runtime", "cuda_driver", "python_function")
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -104,16 +104,10 @@ def check_trace(checks, path, out):
 
 def main():
     checks = Checks()
-    paths = [SAMPLES / f"{n}.json.gz" for n in ("serve", "train_step", "moe")]
+    paths = sample_and_reference_traces((
+        "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "ns-resolution",
+        "sglang-qwen3-8b-prefilldecode", "h100-bert-small"))
     paths.append(SAMPLES / "graphs" / "replay.json.gz")
-    traces = pathlib.Path(os.environ.get(
-        "LAMINA_SHARED", SAMPLES.parent.parent / "shared")) / "traces"
-    if traces.is_dir():
-        paths += [traces / f"{n}.json.gz" for n in (
-            "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "ns-resolution",
-            "sglang-qwen3-8b-prefilldecode", "h100-bert-small")]
-    else:
-        print(f"without reference traces: none in {traces}")
     with temporary() as name:
         for path in paths:
             check_trace(checks, path, pathlib.Path(name) / "part.json.gz")

@@ -3,10 +3,10 @@
 """lamina slice --where: the smaller trace reports the rows of the whole one
 that meet the conditions, to the nanosecond."""
 import json
-import os
 import pathlib
 
-from common import SAMPLES, Checks, lamina, report, temporary, Exact
+from common import (SAMPLES, Checks, Exact, lamina, report,
+                    sample_and_reference_traces, temporary)
 
 
 def layers(trace):
@@ -124,15 +124,9 @@ def check_rows(of, whole, layer_tables):
 
 def main():
     checks = Checks()
-    paths = [SAMPLES / f"{n}.json.gz" for n in ("serve", "train_step", "moe")]
+    paths = sample_and_reference_traces((
+        "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "h100-bert-small"))
     paths.append(SAMPLES / "graphs" / "replay.json.gz")
-    traces = pathlib.Path(os.environ.get(
-        "LAMINA_SHARED", SAMPLES.parent.parent / "shared")) / "traces"
-    if traces.is_dir():
-        paths += [traces / f"{n}.json.gz" for n in (
-            "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "h100-bert-small")]
-    else:
-        print(f"without reference traces: none in {traces}")
     with temporary() as folder:
         for path in paths:
             of = Slices(checks, path, folder)
