@@ -98,6 +98,29 @@ void AppendUtf8(std::string& out, char32_t c) {
   }
 }
 
+namespace {
+
+// Appends a character, and `bytes` are what it is in the text: as an escape of
+// C where it would move the cursor, turn the layout or is broken.
+void AppendVisible(std::string& out, char32_t c, std::string_view bytes) {
+  if (c == kBroken) {
+    AppendHexEscape(out, static_cast<unsigned char>(bytes[0]));
+  } else if (c == '\n') {
+    out += "\\n";
+  } else if (c == '\t') {
+    out += "\\t";
+  } else if (c < 0x20 || (c >= 0x7F && c < 0xA0)) {
+    AppendHexEscape(out, static_cast<unsigned char>(c));
+  } else if (IsLayoutControl(c)) {
+    out += "\\u";
+    for (int shift = 12; shift >= 0; shift -= 4) out += kHex[(c >> shift) & 15];
+  } else {
+    out.append(bytes);
+  }
+}
+
+}  // namespace
+
 std::string EscapeTerminal(std::string_view text) {
   if (IsPlainAscii(text)) return std::string(text);
   std::string out;
@@ -105,21 +128,7 @@ std::string EscapeTerminal(std::string_view text) {
   for (size_t pos = 0; pos < text.size();) {
     const size_t begin = pos;
     const char32_t c = DecodeUtf8(text, pos);
-    if (c == kBroken) {
-      AppendHexEscape(out, static_cast<unsigned char>(text[begin]));
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c < 0x20 || (c >= 0x7F && c < 0xA0)) {
-      AppendHexEscape(out, static_cast<unsigned char>(c));
-    } else if (IsLayoutControl(c)) {
-      out += "\\u";
-      for (int shift = 12; shift >= 0; shift -= 4)
-        out += kHex[(c >> shift) & 15];
-    } else {
-      out.append(text.substr(begin, pos - begin));
-    }
+    AppendVisible(out, c, text.substr(begin, pos - begin));
   }
   return out;
 }
@@ -278,22 +287,10 @@ void AppendPythonQuoted(std::string& out, std::string_view text) {
     if (c == static_cast<char32_t>(quote) || c == '\\') {
       out += '\\';
       out += static_cast<char>(c);
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
     } else if (c == '\r') {
       out += "\\r";
-    } else if (c == kBroken) {
-      AppendHexEscape(out, static_cast<unsigned char>(text[begin]));
-    } else if (c < 0x20 || (c >= 0x7F && c < 0xA0)) {
-      AppendHexEscape(out, static_cast<unsigned char>(c));
-    } else if (IsLayoutControl(c)) {
-      out += "\\u";
-      for (int shift = 12; shift >= 0; shift -= 4)
-        out += kHex[(c >> shift) & 15];
     } else {
-      out.append(text.substr(begin, pos - begin));
+      AppendVisible(out, c, text.substr(begin, pos - begin));
     }
   }
   out += quote;
