@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/layers/attach.h"
 #include "analysis/layers/classic.h"
 #include "analysis/layers/labels.h"
 #include "analysis/layers/module_stacks.h"
@@ -47,8 +48,8 @@ class Finder {
         for (const Lane& lane : lanes_) ByNames(lane);
       }
     }
-    SortLayers();
-    Attach();
+    SortLayers(trace_, layer_of_, model_);
+    AttachOthers(trace_, lanes_, layer_of_, model_);
     MakePasses(context_, lanes_, layer_of_, model_);
     FindStages(context_, labels_, model_);
     return std::move(model_);
@@ -302,79 +303,6 @@ class Finder {
         return;
       }
     }
-  }
-
-  // --- order ---
-
-  int64_t FirstStart(const Layer& layer) const {
-    return trace_.Start(layer.work.front());
-  }
-
-  void SortLayers() {
-    for (Layer& layer : model_.layers) SortByStart(trace_, layer.work);
-    std::vector<uint32_t> order(model_.layers.size());
-    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return FirstStart(model_.layers[a]) < FirstStart(model_.layers[b]);
-    });
-    std::vector<Layer> sorted;
-    std::vector<uint32_t> place(order.size());
-    for (uint32_t i = 0; i < order.size(); ++i) {
-      place[order[i]] = i;
-      sorted.push_back(std::move(model_.layers[order[i]]));
-    }
-    model_.layers = std::move(sorted);
-    for (uint32_t& layer : layer_of_) {
-      if (layer != kNone) layer = place[layer];
-    }
-  }
-
-  // Copies, fills and kernels of other streams join the layer during which
-  // they start: while a stream runs its kernels and no others.
-  void Attach() {
-    struct Span {
-      int64_t device, start, end;
-      uint32_t layer;
-    };
-    std::vector<Span> spans;
-    for (const Lane& lane : lanes_) {
-      uint32_t last = kNone;
-      for (const SliceId s : lane.kernels) {
-        const uint32_t layer = layer_of_[s.value];
-        if (layer == kNone) {
-          last = kNone;
-          continue;
-        }
-        if (layer != last)
-          spans.push_back({lane.device, trace_.Start(s), 0, layer});
-        spans.back().end = std::max(spans.back().end, trace_.End(s));
-        last = layer;
-      }
-    }
-    std::stable_sort(
-        spans.begin(), spans.end(), [](const Span& a, const Span& b) {
-          return std::pair(a.device, a.start) < std::pair(b.device, b.start);
-        });
-    std::vector<std::pair<SliceId, uint32_t>> joined;
-    for (const SliceId s : trace_.device_slices()) {
-      if (layer_of_[s.value] != kNone) continue;
-      const std::pair key(DeviceOf(trace_, s), trace_.Start(s));
-      auto it = std::upper_bound(
-          spans.begin(), spans.end(), key, [](const auto& k, const Span& span) {
-            return k < std::pair(span.device, span.start);
-          });
-      if (it == spans.begin()) continue;
-      --it;
-      if (it->device == key.first && key.second < it->end)
-        joined.emplace_back(s, it->layer);
-    }
-    std::set<uint32_t> changed;
-    for (const auto& [s, layer] : joined) {
-      Give(s, layer);
-      changed.insert(layer);
-    }
-    for (const uint32_t layer : changed)
-      SortByStart(trace_, model_.layers[layer].work);
   }
 
   // The step that an annotation puts a slice in; kOutside if there is none.
