@@ -8,10 +8,10 @@
 #include <set>
 
 #include "analysis/cudagraph/attribution.h"
-#include "analysis/layers/layers.h"
 #include "analysis/layers/variants.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "engine/found_layers.h"
 #include "engine/page_events.h"
 #include "engine/page_rules.h"
 #include "engine/where.h"
@@ -158,19 +158,15 @@ Status WritePage(Session& session, Document document,
   LAMINA_ASSIGN(analysis::Context* const context,
                 session.ContextFor(options.link, options.python_stacks,
                                    options.settings));
-  LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session.data()));
+  LAMINA_ASSIGN(FoundLayers layers, FindLayers(session, *context));
   const analysis::layers::Options layer_options;
-  const analysis::layers::LayerModel layers =
-      analysis::layers::FindLayers(*context, *rules, layer_options);
-  ResultSet layer_tables =
-      analysis::layers::LayerTables(*context, *rules, layers, layer_options);
   analysis::layers::VariantKernels variants =
       analysis::layers::FindVariantKernels(
-          {*context, *rules, layers, layer_options});
+          {*context, *layers.rules, layers.model, layer_options});
   std::vector<render::PageCommand> commands =
-      Commands(options.commands, session.trace(), document.result, layer_tables,
-               variants.table);
-  document.result.Append(std::move(layer_tables));
+      Commands(options.commands, session.trace(), document.result,
+               layers.tables, variants.table);
+  document.result.Append(std::move(layers.tables));
   document.result.tables.push_back(std::move(variants.table));
 
   const Table* launchers = document.result.Find("launchers");
@@ -183,7 +179,7 @@ Status WritePage(Session& session, Document document,
   }
 
   const trace::Trace& trace = session.trace();
-  std::vector<DeviceRow> rows = DeviceRows(*context, layers, document);
+  std::vector<DeviceRow> rows = DeviceRows(*context, layers.model, document);
   const auto graphs = session.TakeGraphAttribution(*context);
   if (graphs != nullptr)
     document.result.tables.push_back(std::move(graphs->table));

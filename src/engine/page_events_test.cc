@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "engine/found_layers.h"
 #include "engine/report.h"
 #include "engine/session.h"
 #include "render/html/columns_testing.h"
@@ -39,12 +40,10 @@ class PageEventsTest : public testing::TestWithParam<const char*> {
         session_->ContextFor(tree::LinkMode::kAuto, false, SettingsOf(report_));
     ASSERT_TRUE(context);
     context_ = *context;
-    auto rules = analysis::layers::LoadRules(session_->data());
-    ASSERT_TRUE(rules);
-    const analysis::layers::Options options;
-    layers_ = analysis::layers::FindLayers(*context_, **rules, options);
-    document_.result.Append(
-        analysis::layers::LayerTables(*context_, **rules, layers_, options));
+    auto layers = FindLayers(*session_, *context_);
+    ASSERT_TRUE(layers);
+    layers_ = std::move(layers->model);
+    document_.result.Append(std::move(layers->tables));
     rows_ = DeviceRows(*context_, layers_, document_);
   }
 

@@ -6,9 +6,9 @@
 #include <fmt/core.h>
 #include <functional>
 
-#include "analysis/layers/layers.h"
 #include "base/decimal.h"
 #include "base/text.h"
+#include "engine/found_layers.h"
 #include "engine/page_device.h"
 #include "engine/report.h"
 #include "rules/document.h"
@@ -319,18 +319,15 @@ Result<std::vector<bool>> FindWhere(Session& session,
                                             "efficiency"};
   Document document;
   LAMINA_ASSIGN(document.result, session.RunAnalyses(kAnalyses, *context));
-  LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session.data()));
-  const analysis::layers::LayerModel layers =
-      analysis::layers::FindLayers(*context, *rules, {});
-  document.result.Append(
-      analysis::layers::LayerTables(*context, *rules, layers, {}));
+  LAMINA_ASSIGN(FoundLayers layers, FindLayers(session, *context));
+  document.result.Append(std::move(layers.tables));
 
   const Tests tests(*context, document);
   Conjunction meets;
   for (const Condition& condition : parsed)
     LAMINA_TRY(meets.Add(tests, condition));
   std::vector<bool> out(session.trace().slices.size());
-  for (const DeviceRow& row : DeviceRows(*context, layers, document)) {
+  for (const DeviceRow& row : DeviceRows(*context, layers.model, document)) {
     if (meets(row)) out[row.slice.value] = true;
   }
   return out;
