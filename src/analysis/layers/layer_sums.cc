@@ -18,6 +18,8 @@ constexpr size_t kMaxPattern = 60;
 struct Markers {
   bool part[kParts] = {};
   bool moe = false, mla = false, gdn = false;
+  // A product, a softmax and a product: attention that no kernel is named for.
+  bool written_out = false;
 
   bool has(Part p) const { return part[static_cast<size_t>(p)]; }
 };
@@ -25,7 +27,10 @@ struct Markers {
 std::string TypeOf(const Markers& marks) {
   const bool moe = marks.moe || marks.has(Part::kMoe);
   const bool gemm = marks.has(Part::kGemm);
-  if (!marks.has(Part::kAttention)) return moe ? "MOE" : gemm ? "FC" : "BLOCK";
+  if (!marks.has(Part::kAttention)) {
+    if (moe) return "MOE";  // its router may be a softmax
+    return marks.written_out ? "MHA_FC" : gemm ? "FC" : "BLOCK";
+  }
   const std::string kind = marks.mla ? "MLA" : marks.gdn ? "GDN" : "MHA";
   return moe ? kind + "_MOE" : gemm ? kind + "_FC" : "ATTN";
 }
@@ -60,8 +65,17 @@ LayerSum SumOfLayer(const Context& context, Labels& labels,
   sum.wall_ns = WallOf(trace, layer.work);
   sum.busy_ns = UnionOf(trace, layer.work);
   Markers marks;
+  bool product = false;
+  bool softmax = false;  // behind a product
   for (const SliceId s : layer.work) {
     const auto part = static_cast<size_t>(PartOf(context, s));
+    if (static_cast<Part>(part) == Part::kGemm) {
+      marks.written_out = marks.written_out || softmax;
+      product = true;
+    } else if (context.catalog.family(context.device.family(s)).name ==
+               "softmax") {
+      softmax = softmax || product;
+    }
     const ClassicKernel& kernel = labels.Of(s).kernel;
     sum.kernel_ns += trace.Duration(s);
     sum.parts[part] += trace.Duration(s);

@@ -72,7 +72,8 @@ Schema LayerSchema() {
        {"variant", ColumnType::kText,
         "Layers with the same kernels share a letter."},
        {"type", ColumnType::kText,
-        "MHA, MLA or GDN attention, with MOE or FC; BLOCK: neither."},
+        "MHA (also where it is written out with a softmax), MLA or GDN "
+        "attention, with MOE or FC; BLOCK: neither."},
        {"stage", ColumnType::kText, "Of the pass.", Shown::kHidden},
        {"start_us", ColumnType::kTime, "Since the first device event."},
        {"wall_us", ColumnType::kTime, "First start to last end."},
