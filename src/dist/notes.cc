@@ -39,6 +39,14 @@ std::string Because(const CauseSum& cause) {
   return "no cause stands out";
 }
 
+int64_t CommunicationTime(const Job& job) {
+  int64_t comm = 0;
+  for (const RankSummary& rank : job.ranks) {
+    for (const StepTimes& step : rank.steps) comm += step.comm_ns;
+  }
+  return comm;
+}
+
 void SayVerdict(const Job& job, ResultSet& result) {
   uint64_t readable = 0;
   for (const RankSummary& rank : job.ranks) readable += rank.error.empty();
@@ -55,10 +63,7 @@ void SayVerdict(const Job& job, ResultSet& result) {
                     Counted(readable, "rank")));
     return;
   }
-  int64_t comm = 0;
-  for (const RankSummary& rank : job.ranks) {
-    for (const StepTimes& step : rank.steps) comm += step.comm_ns;
-  }
+  const int64_t comm = CommunicationTime(job);
   std::string text = fmt::format("{} joined by {}", Counted(readable, "rank"),
                                  Counted(joined, "collective"));
   if (comm > 0) {
@@ -69,6 +74,13 @@ void SayVerdict(const Job& job, ResultSet& result) {
                     HumanTime(comm));
   }
   Say(result, Severity::kVerdict, "verdict", text + ".");
+}
+
+// Where next to nobody waits there is nothing to win, whoever comes last.
+bool WaitingMatters(const Job& job, const std::vector<RankBlame>& blame) {
+  int64_t all = 0;
+  for (const RankBlame& b : blame) all += b.blamed_ns;
+  return all >= CommunicationTime(job) / 100;
 }
 
 // The rank that is to blame for a large part of all waiting.
@@ -232,8 +244,10 @@ void SayInputs(const Job& job, ResultSet& result) {
 void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result) {
   SayVerdict(job, result);
-  SayStraggler(blame, result);
-  if (auto note = LatenessNote(job)) result.notes.push_back(std::move(*note));
+  if (WaitingMatters(job, blame)) {
+    SayStraggler(blame, result);
+    if (auto note = LatenessNote(job)) result.notes.push_back(std::move(*note));
+  }
   SayInputs(job, result);
   SayLosses(job, result);
   SayMatching(job, result);
