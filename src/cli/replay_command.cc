@@ -129,9 +129,11 @@ Result<int> RunReplay(Options options, Common& common) {
     scripts += row.reason.empty() ? 1 : 0;
   document.result.notes.push_back(MakeNote(
       Severity::kVerdict, "replay_scripts",
-      fmt::format(
-          "{} of {} ops have a script in {}; run_all.py there runs them.",
-          scripts, plan.rows.size(), common.output)));
+      scripts == 0
+          ? "No op can be rebuilt; the column reason says why."
+          : fmt::format(
+                "{} of {} ops have a script in {}; run_all.py there runs them.",
+                scripts, plan.rows.size(), common.output)));
   common.output = "-";
   LAMINA_TRY(Write(document, common));
   return kFine;
