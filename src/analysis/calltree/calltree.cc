@@ -23,25 +23,25 @@ struct Line {
 };
 
 Schema TreeSchema(std::string name, std::string doc) {
-  return {std::move(name),
-          std::move(doc),
-          {{"name", ColumnType::kText, "What was called."},
-           {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
-           {"kind", ColumnType::kText,
-            "op, call or module; \"folded\" for "
-            "lines under the threshold.",
-            Shown::kHidden},
-           {"instances", ColumnType::kInt,
-            "Equal siblings that are added up here.", Shown::kHidden},
-           {"calls", ColumnType::kInt, "Times it was called."},
-           {"kernels", ColumnType::kInt, "Device slices inside."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations inside."},
-           {"percent", ColumnType::kReal, "Share of linked device time.",
-            Shown::kBar},
-           {"self_kernel_time_us", ColumnType::kTime,
-            "Launched by it and by nothing below."},
-           {"host_us", ColumnType::kTime, "Host time of the calls.",
-            Shown::kHidden}}};
+  return {
+      std::move(name),
+      std::move(doc),
+      {{"name", ColumnType::kText, "What was called."},
+       {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
+       {"kind", ColumnType::kText,
+        "op, call or module; \"folded\" for lines under the threshold, "
+        "\"unlinked\" for work without a launch in the file.",
+        Shown::kHidden},
+       {"instances", ColumnType::kInt, "Equal siblings that are added up here.",
+        Shown::kHidden},
+       {"calls", ColumnType::kInt, "Times it was called."},
+       {"kernels", ColumnType::kInt, "Device slices inside."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations inside."},
+       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
+       {"self_kernel_time_us", ColumnType::kTime,
+        "Launched by it and by nothing below."},
+       {"host_us", ColumnType::kTime, "Host time of the calls.",
+        Shown::kHidden}}};
 }
 
 // Writes lines in preorder, largest child first, folding what is small or
@@ -128,11 +128,29 @@ class Printer {
   std::vector<std::unique_ptr<Line>> folds_;
 };
 
-int64_t LinkedTime(const Context& context) {
+int64_t DeviceTime(const Context& context) {
   int64_t all = 0;
-  for (const SliceId s : context.tree.launched())
+  for (const SliceId s : context.trace.device_slices())
     all += context.trace.Duration(s);
   return all;
+}
+
+// Work that no host event launched, as a root of its own: without it the roots
+// would not add up to all device time.
+void AddUnlinked(const Context& context, std::vector<Line>& lines,
+                 std::vector<uint32_t>& roots) {
+  Line line;
+  line.name = "(unlinked)";
+  line.kind = "unlinked";
+  for (const SliceId s : context.trace.device_slices()) {
+    if (context.tree.launch(s).valid()) continue;
+    ++line.kernels;
+    line.total_ns += context.trace.Duration(s);
+  }
+  if (line.kernels == 0) return;
+  line.self_ns = line.total_ns;
+  roots.push_back(static_cast<uint32_t>(lines.size()));
+  lines.push_back(std::move(line));
 }
 
 }  // namespace
@@ -173,8 +191,9 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
       line.self_ns += trace.Duration(s);
     line.host_ns += trace.HostTime(tree.slice(node));
   }
+  AddUnlinked(context, lines, roots);
   Table table(TreeSchema("op_tree", "Ops by calling context."));
-  Printer(lines, LinkedTime(context), options, table).Print(roots, true);
+  Printer(lines, DeviceTime(context), options, table).Print(roots, true);
   return table;
 }
 
@@ -279,8 +298,9 @@ Table MakeModuleTree(const Context& context, const TreeOptions& options) {
     }
   }
   if (lines[outside].total_ns > 0) roots.push_back(outside);
+  AddUnlinked(context, lines, roots);
   Table table(TreeSchema("module_tree", "Modules by hierarchy."));
-  Printer(lines, LinkedTime(context), options, table).Print(roots, false);
+  Printer(lines, DeviceTime(context), options, table).Print(roots, false);
   return table;
 }
 
