@@ -70,13 +70,16 @@ function withoutNames() {
   return bad.slice(0, 5);
 }
 
-// Targets smaller than 24 px; a link inside a line of text may be.
+// Targets smaller than 24 px, for a finger than 36; a link inside a line of
+// text may be.
 function smallTargets() {
-  return [...document.querySelectorAll("button, select, input, nav a, summary")]
+  const least = matchMedia("(pointer: coarse)").matches ? 36 : 24;
+  return [...document.querySelectorAll("button, select, input, nav a, " +
+    "summary, td a, aside dd a, .frames li a")]
     .filter((e) => !e.closest("[hidden], .offscreen, label") &&
             e.type !== "range")
     .map((e) => [e, e.getBoundingClientRect()])
-    .filter(([, r]) => r.width > 0 && (r.width < 24 || r.height < 24))
+    .filter(([, r]) => r.width > 0 && (r.width < least || r.height < least))
     .map(([e, r]) => `${e.textContent.slice(0, 20)} ${r.width}x${r.height}`);
 }
 
@@ -122,6 +125,28 @@ for (const theme of ["light", "dark"]) {
       }
     };
   }
+}
+
+// Rows are as high as page.css says, or those of long tables would overlap.
+const rowHeights = (page, table) => page.evaluate((name) => [...new Set(
+  [...document.querySelectorAll(`[data-k="${name}.box"] tbody tr:not(.room)`)]
+    .map((row) => row.getBoundingClientRect().height))], table);
+for (const [touch, one, two] of [[true, 40, 58], [false, 29, 46]]) {
+  tests[touch ? "for a finger" : "for a mouse"] = async (check) => {
+    const page = await open(pageOf(trace), { width: touch ? 390 : 1280,
+                                             height: 844, touch });
+    check.equal("pointer", await page.evaluate(() =>
+      matchMedia("(pointer: coarse)").matches), touch);
+    const uid = await page.evaluate(async () => {
+      await __lamina.model.require(["device"]);
+      return __lamina.model.device.uid[0];
+    });
+    await go(page, `#v=kernels&sel=${uid}`, "kernels");
+    check.equal("panel", await page.evaluate(smallTargets), []);
+    check.equal("rows", await rowHeights(page, "kernels"), [one]);
+    await go(page, "#v=ops", "ops");
+    check.equal("rows of two lines", await rowHeights(page, "ops"), [two]);
+  };
 }
 
 // Distance of two colours (CIE76), as seen with full colour blindness

@@ -122,7 +122,7 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     const open: number[] = [];
     for (let i = 0; options.detail && i < rows.length; ++i)
       if (options.detail(rows[i]!)) open.push(i);
-    scrollRows(box, body, rows, line, options.tall ? 46 : 29, open,
+    scrollRows(box, body, rows, line, rowHeight(options.tall), open,
                columns.length);
   }
   const short = rows.length <= kShortRows ? " short" : "";
@@ -130,6 +130,12 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     ? h("p", { class: "muted" }, `The first ${kPlainRows} of them.`) : null,
     rows.length > 0 ? box
       : h("p", { class: "empty" }, options.empty ?? "No rows match."));
+}
+
+// In pixels, as page.css says for this kind of pointer.
+function rowHeight(tall = false): number {
+  return parseInt(getComputedStyle(document.documentElement)
+    .getPropertyValue(tall ? "--tallrow" : "--row"), 10);
 }
 
 // Draws what is seen and leaves room for the rest. Heights of rows are fixed
