@@ -186,21 +186,32 @@ export default {
       __lamina.model.manifest.counters.map((c) => c.name));
     check.equal("series", series,
       ["Allocated GPU 0", "Reserved GPU 0", "power watt (1)"]);
-    check.equal("before the first sample", await at("counter0", 1_000_000),
+    check.equal("before the first sample", await at("counter.Allocated-GPU-0", 1_000_000),
                 "Allocated GPU 0: 1.000 MiB");
-    check.equal("memory", await at("counter0", 2_000_000),
+    check.equal("memory", await at("counter.Allocated-GPU-0", 2_000_000),
                 "Allocated GPU 0: 3.000 MiB");
-    check.equal("power", await at("counter2", 500_000), "power watt (1): 3");
-    check.equal("power later", await at("counter2", 1_500_000),
+    check.equal("power", await at("counter.power-watt-1-", 500_000), "power watt (1): 3");
+    check.equal("power later", await at("counter.power-watt-1-", 1_500_000),
                 "power watt (1): 9");
     // Seven are launched by 605 us, none has begun before 1000 us.
     check.equal("queue", await at("queue0", 900_000), "Queued GPU 0: 7");
     check.equal("queue in the middle", await at("queue0", 1_650_000),
                 "Queued GPU 0: 3");
     await act(page, "timeline", () => page.evaluate(() => {
-      location.hash = "#v=timeline&o.timeline.tracks=counter2";
+      location.hash = "#v=timeline&o.timeline.tracks=counter.power-watt-1-";
     }));
     check.true("a track can be hidden", (await page.locator("#tracks summary")
       .textContent()).includes("1 hidden"));
+
+    // The address means the same counter where the trace has no others.
+    const file = join(folder, "power.json");
+    writeFileSync(file, JSON.stringify({ traceEvents: smallTrace().traceEvents
+      .filter((event) => event.name !== "[memory]") }));
+    const alone = await open(pageOf(file), { hash:
+      await page.evaluate(() => location.hash) });
+    check.equal("another page", await alone.evaluate(() =>
+      __lamina.model.manifest.counters.map((c) => c.name)), ["power watt (1)"]);
+    check.equal("hidden there", await alone.locator(
+      "[data-k='tl.show.counter.power-watt-1-']").isChecked(), false);
   },
 };

@@ -5,6 +5,7 @@
 // window cheap.
 
 import type { Model } from "./model";
+import { trackKeys } from "./trackkeys";
 import { firstStartingAt } from "./tracks";
 
 export interface StepLine {
@@ -67,11 +68,12 @@ function fileLines(model: Model): StepLine[] {
   const value = columns?.get("value");
   const list = model.manifest.counters;
   if (!time || !value || !Array.isArray(list)) return [];
-  return list.filter(({ begin, end }) => begin >= 0 && begin < end &&
-                     end <= time.length)
-    .map(({ name, bytes, begin, end }, i) => stepLine(`counter${i}`,
-      String(name), bytes, time.subarray(begin, end),
-      value.subarray(begin, end)));
+  const whole = list.filter(({ begin, end }) => begin >= 0 && begin < end &&
+                            end <= time.length);
+  const keys = trackKeys(whole.map(({ name }) => `counter.${name}`));
+  return whole.map(({ name, bytes, begin, end }, i) => stepLine(keys[i]!,
+    String(name), bytes, time.subarray(begin, end),
+    value.subarray(begin, end)));
 }
 
 // Work of each device that is launched and has not begun.

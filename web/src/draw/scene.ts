@@ -13,6 +13,7 @@ import type { HostTrack, Model } from "../data/model";
 import { buildPyramid, pyramidSteps, type Level } from "../data/pyramid";
 import { inSlices } from "../data/slices";
 import { bucketLevels, bucketTest } from "../data/thinned";
+import { trackKeys } from "../data/trackkeys";
 import { stackTrack } from "../data/tracks";
 import type { App, Patch } from "../ui/app";
 import { clean } from "../ui/format";
@@ -169,13 +170,6 @@ function overlapOf(model: Model, lane: number): Overlap {
   return result;
 }
 
-// Characters that an address needs no escape for. Traces of a page may have
-// the same streams, so there the number of the lane is the key.
-function laneTrackKey(model: Model, lane: number): string {
-  return "lane" + (model.traces.length > 1 ? `.${lane}`
-    : laneKey(model, lane).replace(/[^0-9]/g, "."));
-}
-
 // Rows of its events, or of its buckets.
 function laneSize(model: Model, lane: number): number {
   const { begin, end } = model.buckets[lane] ?? model.lanes[lane]!;
@@ -197,8 +191,10 @@ function laneTracks(app: App): Track[] {
   const { model } = app;
   const lanes = drawnLanes(app);
   const height = lanes.length <= 4 ? 46 : lanes.length <= 16 ? 30 : 18;
-  return lanes.map((lane): Track => ({
-    kind: "lane", key: laneTrackKey(model, lane),
+  const keys = trackKeys(lanes.map((lane) => "lane." +
+    laneKey(model, lane).replace(/[/:]/g, ".")));
+  return lanes.map((lane, i): Track => ({
+    kind: "lane", key: keys[i]!,
     label: laneName(model, lane), trace: model.lanes[lane]!.trace ?? 0, lane,
     y: 0, height,
     levels: lanePyramid(app, lane), ...overlapOf(model, lane) }));
@@ -285,17 +281,10 @@ function counterTracks(app: App): Track[] {
     height: kCounterHeight }));
 }
 
-// What says the same track in any report of the trace.
 function hostKeys(model: Model): string[] {
-  const seen = new Map<string, number>();
-  return model.hostTracks.map(({ kind, process, thread, trace }) => {
-    const word = [kind, ...model.traces.length > 1 ? [String(trace ?? 0)] : [],
-                  process, thread].join(".");
-    const key = word.replace(/[^0-9A-Za-z.]+/g, "-").slice(0, 60);
-    const twins = seen.get(key) ?? 0;
-    seen.set(key, twins + 1);
-    return twins > 0 ? `${key}.${twins}` : key;
-  });
+  return trackKeys(model.hostTracks.map(({ kind, process, thread, trace }) =>
+    [kind, ...model.traces.length > 1 ? [String(trace ?? 0)] : [], process,
+     thread].join(".")));
 }
 
 // Keys of tracks that an option of the address lists.
