@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <functional>
 
+#include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/text.h"
 #include "engine/found_layers.h"
@@ -219,11 +220,12 @@ class Tests {
 
   Test Text(const std::string& words) const {
     const WordTest test(words);
-    Test kernels = OfRows("kernels", &DeviceRow::kernel,
-                          [&](const Table& table, size_t row) {
-                            return test(table.At(row, "kernel").text()) ||
-                                   test(table.At(row, "op").text());
-                          });
+    Test kernels = OfRows(
+        "kernels", &DeviceRow::kernel, [&](const Table& table, size_t row) {
+          return test(table.At(row, "kernel").text()) ||
+                 test(ShortCppName(table.At(row, "kernel").text())) ||
+                 test(table.At(row, "op").text());
+        });
     Test modules = OfRows("modules", &DeviceRow::module,
                           [&](const Table& table, size_t row) {
                             return test(table.At(row, "module").text());

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/version.h"
@@ -303,6 +305,34 @@ std::string Summary(const Document& document, PageText& page_text) {
   return out + "<p>" + EscapeXml(page_text.Privacy()) + "</p>\n";
 }
 
+// Which names of kernels the page shows shortened. A column of kernels is one
+// whose name says so.
+void AddShortNames(Page& page) {
+  std::vector<int64_t> names, shorts;
+  std::set<int64_t> seen;
+  for (const Table& table : page.document.result.tables) {
+    for (size_t c = 0; c < table.columns(); ++c) {
+      const Column& column = table.schema().columns[c];
+      if (column.type != ColumnType::kText ||
+          column.name.find("kernel") == std::string::npos)
+        continue;
+      for (size_t r = 0; r < table.rows(); ++r) {
+        if (table.IsNull(r, c)) continue;
+        const std::string_view name = table.At(r, c).text();
+        const int64_t id = page.strings.Id(name);
+        if (!seen.insert(id).second) continue;
+        const std::string text = ShortCppName(name);
+        if (text == name) continue;
+        names.push_back(id);
+        shorts.push_back(page.strings.Id(text));
+      }
+    }
+  }
+  page.blocks.emplace_back("short_names", names.size());
+  page.blocks.back().Add("name", names);
+  page.blocks.back().Add("short", shorts);
+}
+
 // The texts as blocks of lengths and of UTF-8 bytes.
 void AddStrings(Page& page, PageText& page_text) {
   std::vector<int64_t> lengths;
@@ -378,6 +408,7 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
   // Tables fill the strings of the page.
   std::string tables;
   AppendTables(page, tables);
+  AddShortNames(page);
   PageText text(page);
   const std::string json = Manifest(page, tables, text);
 

@@ -7,6 +7,7 @@
 import type { Column } from "./decode";
 import { kRowTables, type DeviceEvents, type Model, type RowColumn } from
   "./model";
+import { shortName } from "./names";
 import { framesBelow } from "./stacks";
 import { parseBound, parseRange, parseRow, type Chip } from "./state";
 import { needsSingles } from "./thinned";
@@ -64,6 +65,13 @@ export function textTest(query: string): (text: string) => boolean {
     const low = text.toLowerCase();
     return words.every((w) => low.includes(w));
   };
+}
+
+// A kernel is found by its whole name and by the one that is shown.
+export function nameHits(name: string, test: (text: string) => boolean):
+    boolean {
+  const short = shortName(name);
+  return test(name) || (short !== name && test(short));
 }
 
 export class Filter {
@@ -259,7 +267,7 @@ export class Filter {
         const kernels = model.table("kernels");
         const modules = model.table("modules");
         const names = allow((kernels?.rows ?? 0) + 1, (v) => v > 0 &&
-          (hit(kernels!.str(v - 1, "kernel")) ||
+          (nameHits(kernels!.str(v - 1, "kernel"), hit) ||
            hit(kernels!.str(v - 1, "op"))));
         const paths = allow((modules?.rows ?? 0) + 1, (v) => v > 0 &&
           hit(modules!.str(v - 1, "module")));

@@ -6,6 +6,7 @@
 import { decodeBlock, DamagedFile, type BlockInfo, type Column } from
   "./decode";
 
+import { setShortNames } from "./names";
 import { bucketsByLane, joined, type LaneBuckets, type Thinned } from
   "./thinned";
 
@@ -304,6 +305,10 @@ export class Model {
     if (this.offsets[lengths.length] !== bytes.length)
       throw new DamagedFile("names of wrong length");
     this.bytes = bytes as Uint8Array;
+    const shorts = await this.block("short_names");
+    const [names, texts] = [shorts.get("name")!, shorts.get("short")!];
+    setShortNames(new Map(Array.from(names, (id, i) =>
+      [this.text(id), this.text(texts[i]!)])));
   }
   text(id: number): string {
     let text = this.texts[id];

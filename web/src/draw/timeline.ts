@@ -377,7 +377,7 @@ export class Painter {
       if (row < 0) return null;
       const device = app.model.device!;
       const family = app.model.families[device.family[row]!]!;
-      return { words: `${clean(this.nameOf(row), 300)} \u2013 ` +
+      return { words: `${kernelName(this.nameOf(row))} \u2013 ` +
         `${time(device.dur[row]!)}, ${family.title || family.name}`,
         uid: device.uid[row]!, track, id: row };
     }

@@ -3,13 +3,14 @@
 // The filter as chips, and the legend that is the filter of families.
 
 import { groupTimes } from "../data/groups";
+import { shortName } from "../data/names";
 import { frameName } from "../data/stacks";
 import { parseRange, parseRow, type Chip } from "../data/state";
 import { needsSingles } from "../data/thinned";
 import type { App } from "./app";
 import { groupColor } from "./colors";
 import { h } from "./dom";
-import { clean, count, percent, shapes, time } from "./format";
+import { clean, count, kernelName, percent, shapes, time } from "./format";
 
 const kNames: Record<Chip["kind"], string> = {
   q: "text", fam: "family", cat: "category", name: "kernel", op: "op",
@@ -47,7 +48,7 @@ export function chipText(app: App, chip: Chip, value: string): string {
   if (chip.kind === "frame")
     return clean(frameName(model, Number(value)), 80) || value;
   if (chip.kind === "of") return rowText(app, value);
-  return clean(value, 60);
+  return kernelName(value, 60);
 }
 
 // A row of a table by its first text.
@@ -59,7 +60,8 @@ function rowText(app: App, value: string): string {
   const texts = named.length > 0
     ? named.map((c) => table.str(row, c.name)).filter((text) => text !== "")
     : table.info.columns.map((c) => `${c.name} ${table.str(row, c.name)}`);
-  return `${name} ${row + 1}: ${clean(texts.slice(0, 2).join(" "), 60)}`;
+  return `${name} ${row + 1}: ` +
+    clean(texts.slice(0, 2).map(shortName).join(" "), 60);
 }
 
 // What chips and their texts read.

@@ -6,7 +6,7 @@
 import { kRowTables, type RowColumn, type Table } from "../data/model";
 import type { App, Patch } from "./app";
 import { h } from "./dom";
-import { clean, time } from "./format";
+import { clean, kernelName, time } from "./format";
 
 // The timeline with nothing but the events that a row counts, of all traces
 // or of the one with this name.
@@ -46,7 +46,7 @@ export function causeWords(calls: Table, row: number): string {
   const cause = calls.str(row, "cause");
   if (!cause) return "";
   const rank = calls.str(row, "late_rank");
-  const name = clean(calls.str(row, "cause_name"), 200);
+  const name = kernelName(calls.str(row, "cause_name"), 200);
   const more = time(calls.num(row, "cause_us"));
   const than = "than on the other ranks";
   switch (cause) {

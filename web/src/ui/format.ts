@@ -3,6 +3,7 @@
 // Numbers and names for people (four digits, units) and for files (exact).
 
 import type { Cell, Table, TableColumn } from "../data/model";
+import { shortName } from "../data/names";
 
 function digits(value: number): string {
   const size = Math.abs(value);
@@ -74,12 +75,10 @@ export function clean(text: string, most = 300): string {
     (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 }
 
-// The telling part of a kernel's name: without return type and common
-// namespaces. The full name stands in the tooltip and the panel.
+// The telling part of a kernel's name. The full name stands in the tooltip and
+// the panel.
 export function kernelName(name: string, most = 300): string {
-  return clean(name.replace(/^void /, "")
-    .replace(/\(anonymous namespace\)::/g, "")
-    .replace(/^at::native::|^at_cuda_detail::/, ""), most);
+  return clean(shortName(name), most);
 }
 
 // "[16 x 5185 x 64]" of "[[16, 5185, 64], []]".

@@ -5,6 +5,7 @@
 import { twinOf } from "../data/autograd";
 import { eventsOf, laneKey, laneName } from "../data/filter";
 import { kRowTables } from "../data/model";
+import { shortName } from "../data/names";
 import { queueTime } from "../data/queue";
 import { frameName, framesOf } from "../data/stacks";
 import type { App } from "./app";
@@ -13,7 +14,8 @@ import { causeWords, clockWords, rowEvents } from "./compare";
 import { h } from "./dom";
 import { attribution, ruleEntry, type Entry } from "./evidence";
 import { findEvent, nameIds, showEvent, type Event } from "./events";
-import { big, bytes, clean, count, shapes, time } from "./format";
+import { big, bytes, clean, count, kernelName, shapes, time } from
+  "./format";
 
 export function panelNeeds(): string[] {
   return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
@@ -45,7 +47,9 @@ export function drawPanel(app: App, panel: HTMLElement): void {
       : hostBody(app, event, uid);
   const name = event === null ? "Event " + uid : eventName(app, event);
   panel.replaceChildren(h("div", { class: "top" },
-    h("h2", {}, clean(name, 600)), close), ...body);
+    h("h2", {}, kernelName(name, 600)), close),
+    shortName(name) === name ? ""
+      : h("p", { class: "whole muted" }, clean(name, 10_000)), ...body);
 }
 
 function eventName(app: App, event: Event): string {

@@ -7,7 +7,7 @@ import type { Table } from "../data/model";
 import type { App } from "./app";
 import { showEvent } from "./events";
 import { h } from "./dom";
-import { cell, clean, heading, shapes, tableCsv } from "./format";
+import { cell, clean, heading, kernelName, shapes, tableCsv } from "./format";
 import { paper } from "./paper";
 import { drawTable, type Col } from "./table";
 
@@ -65,7 +65,7 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
 function textCell(table: Table, row: number, column: number): Node {
   const text = table.str(row, column);
   const shown = kShapes.test(table.info.columns[column]!.name)
-    ? shapes(text) : clean(text);
+    ? shapes(text) : kernelName(text);
   return h("span", { title: clean(text, 2000) }, shown);
 }
 

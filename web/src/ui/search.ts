@@ -4,12 +4,12 @@
 // texts. Results are links to filters; Enter applies the chosen one.
 //   words   name: op: module: shape:5185   dur>1ms   layer:3-5   /regex/
 
-import { textTest } from "../data/filter";
+import { nameHits, textTest } from "../data/filter";
 import type { Chip } from "../data/state";
 import type { App, Patch } from "./app";
 import { parseTime } from "./chips";
 import { h } from "./dom";
-import { clean, shapes, time } from "./format";
+import { kernelName, shapes, time } from "./format";
 
 interface Hit {
   group: string;
@@ -88,7 +88,7 @@ export class SearchBox {
         role: "option", id: "hit" + i,
         "aria-selected": i === this.chosen ? "true" : "false",
         click: () => this.apply(i),
-      }, clean(hit.text, 160), " ", h("small", {}, hit.detail)));
+      }, kernelName(hit.text, 160), " ", h("small", {}, hit.detail)));
     }
     if (this.hits.length === 0) {
       this.list.append(h("li", { class: "group" },
@@ -184,7 +184,8 @@ function find(app: App, query: string): Hit[] {
                 patch: { chips: app.only("q", words) } });
   }
   if (kind === "" || kind === "name") {
-    add("kernel", distinct(app, "kernels", "kernel", "kernel_time_us", test),
+    add("kernel", distinct(app, "kernels", "kernel", "kernel_time_us",
+                           (text) => nameHits(text, test)),
         (text) => ({ view: "kernels", chips: app.only("name", text) }));
   }
   if (kind === "" || kind === "op") {

@@ -5,11 +5,13 @@
 // The rows are the engine's; what a threshold hides is summed up as the rest.
 
 import type { Table } from "../data/model";
+import { shortName } from "../data/names";
 import type { App, View } from "../ui/app";
 import { h } from "../ui/dom";
 import { countsEvents, deltaCell, deltaText, rowEvents } from
   "../ui/compare";
-import { clean, count, percent, shapes, tableCsv, time } from "../ui/format";
+import { clean, count, kernelName, percent, shapes, tableCsv, time } from
+  "../ui/format";
 import { textFilter } from "../ui/inputs";
 import { drawNotes, drawVerdicts } from "../ui/notes";
 import { drawRows } from "../ui/rows";
@@ -64,7 +66,7 @@ const kSections: Section[] = [
     name: (t, row) => t.str(row, "kernel_a") || t.str(row, "kernel_b"),
     detail: (t, row) => t.str(row, "kernel_a") && t.str(row, "kernel_b") &&
       t.str(row, "kernel_a") !== t.str(row, "kernel_b")
-      ? "now " + t.str(row, "kernel_b") : t.str(row, "op"),
+      ? "now " + shortName(t.str(row, "kernel_b")) : t.str(row, "op"),
     kind: "", a: "kernel_time_a_us", b: "kernel_time_b_us" },
 ];
 
@@ -119,7 +121,7 @@ function drawLines(app: App, id: string, title: string, lines: Line[],
     { key: "what", title: "what", wide: true, value: (l) => l.name,
       text: (l) => clean(`${l.name} ${l.detail}`, 500),
       cell: (l) => h("span", { title: clean(`${l.name} ${l.detail}`, 1500) },
-        eventsLink(app, table, l, clean(l.name, 200), ""), l.detail ? h("small", {}, clean(l.detail, 200))
+        eventsLink(app, table, l, kernelName(l.name, 200), ""), l.detail ? h("small", {}, clean(l.detail, 200))
           : null) },
     { key: "kind", title: "change", value: (l) =>
       kOnly[l.kind] ?? l.kind.replace(/_/g, " ") },

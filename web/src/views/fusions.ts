@@ -9,7 +9,7 @@ import { allMatches, candidatePlaces, candidates, kFusionTables, logCounts,
 import { kGraphTables } from "../data/layergraph";
 import type { App, View } from "../ui/app";
 import { h } from "../ui/dom";
-import { clean, count, heading, time } from "../ui/format";
+import { clean, count, heading, kernelName, time } from "../ui/format";
 import { graphLinks, graphPatch } from "../ui/graphlink";
 import { drawNotes } from "../ui/notes";
 import { drawRows } from "../ui/rows";
@@ -239,7 +239,8 @@ function drawCandidates(app: App): HTMLElement[] {
       { key: "advice", title: "recommendation",
         value: (row) => clean(row.recommendation, 60) },
       { key: "kernel", title: "existing op",
-        value: (row) => clean(row.kernel, 80) },
+        value: (row) => clean(row.kernel, 80),
+        cell: (row) => kernelName(row.kernel, 80) },
     ] }), ...(chosen ? [drawCandidate(app, chosen)] : [])];
 }
 

@@ -13,7 +13,7 @@ import { canHold, pictureOf } from "../draw/graphlayout";
 import { svgFile } from "../draw/svgfile";
 import type { App, Patch, View } from "../ui/app";
 import { h } from "../ui/dom";
-import { clean, count } from "../ui/format";
+import { clean, count, kernelName } from "../ui/format";
 import { textFilter } from "../ui/inputs";
 import { drawTable } from "../ui/table";
 
@@ -196,7 +196,7 @@ function details(app: App, graph: LayerGraph, at: number): HTMLElement {
       ...(node.weights.length > 40
         ? entry("weight", `and ${node.weights.length - 40} more`) : []),
       ...node.kernels.flatMap((k) => entry("kernel",
-        clean(`${k.fullName || k.name}: ${microseconds(k.medianNs)} \u00b5s` +
+        clean(`${kernelName(k.fullName || k.name)}: ${microseconds(k.medianNs)} \u00b5s` +
           (k.p95Ns === null ? "" : ", 95th percentile " +
             `${microseconds(k.p95Ns)} \u00b5s`) + `, ${k.confidence}`, 600)))),
     h("div", { class: "tools" }, app.link("Path from here",
@@ -293,7 +293,9 @@ function markedKernels(app: App, graph: LayerGraph): HTMLElement | null {
       "Kernels of the marked nodes", rows, sort: "", columns: [
         { key: "node", title: "node", value: (r) => clean(r.node, 120) },
         { key: "kernel", title: "kernel", wide: true,
-          value: (r) => clean(r.kernel.fullName || r.kernel.name, 300) },
+          value: (r) => clean(r.kernel.fullName || r.kernel.name, 300),
+          cell: (r) => h("span", { title: clean(r.kernel.fullName, 2000) },
+                         kernelName(r.kernel.fullName || r.kernel.name)) },
         { key: "time", title: "median \u00b5s", numeric: true,
           value: (r) => r.kernel.medianNs,
           text: (r) => microseconds(r.kernel.medianNs) },

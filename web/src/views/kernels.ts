@@ -5,6 +5,7 @@
 
 import { kBins, binStart, lengthsBy } from "../data/lengths";
 import type { Table } from "../data/model";
+import { shortName } from "../data/names";
 import { drawLengths } from "../draw/lengths";
 import { drawHistogram } from "../draw/histogram";
 import type { App, View } from "../ui/app";
@@ -53,7 +54,7 @@ function columns(app: App, table: Table, counts: Uint32Array | null,
     app.model.families.find((f) => f.name === name)?.group ?? "other";
   const cols: Col<number>[] = [
     { key: "kernel", title: "kernel", wide: true,
-      value: (row) => table.str(row, "kernel"),
+      value: (row) => shortName(table.str(row, "kernel")),
       text: (row) => clean(table.str(row, "kernel"), 2000),
       cell: (row) => app.link(kernelName(table.str(row, "kernel")), {
         chips: app.only("name", table.str(row, "kernel")) },
