@@ -138,6 +138,42 @@ for (const limit of [150, 20]) {
   };
 }
 
+// Wherever a number counts more events than its link can lead to.
+tests["every view says how many events it holds"] = async (check) => {
+  const page = await open(pageOf(traces.train, "--html-max-events", "20"));
+  const held = () => page.locator("#held").innerText();
+  const words = (all, what, singles) => `Numbers count all ${digits(all)} ` +
+    `${what}. One by one this page holds ${digits(singles)} of them`;
+  const { total: all, count: singles } = await page.evaluate(async () => {
+    await __lamina.model.require(["device"]);
+    const { total, count } = __lamina.model.device;
+    return { total, count };
+  });
+  for (const view of ["overview", "timeline", "layers", "modules", "ops",
+                      "roofline", "kernels"]) {
+    await go(page, "#v=" + view, view);
+    check.true(view, (await held()).startsWith(
+      words(all, "device events", singles)));
+    await go(page, `#v=${view}&fam=gemm`, view);
+    const passing = await page.evaluate(() => {
+      const { device, families } = __lamina.model;
+      let passing = 0;
+      for (let i = 0; i < device.count; ++i)
+        passing += families[device.family[i]].group === "gemm";
+      return passing;
+    });
+    check.true(`${view}: filtered`, (await held()).startsWith(words(
+      (await selection(page)).count, "events that pass the filter", passing)));
+  }
+  // A chart of some of the events would be wrong.
+  check.equal("no lengths of some events",
+              await page.locator(".spark").count(), 0);
+  const whole = await open(pageOf(traces.train), { hash: "#v=kernels&fam=gemm" });
+  check.equal("a whole page says nothing",
+              await whole.locator("#held").count(), 0);
+  check.true("and has lengths", await whole.locator(".spark").count() > 0);
+};
+
 tests["what stands above the single events"] = async (check) => {
   const whole = await open(pageOf(traces.train));
   const page = await open(pageOf(traces.train, "--html-max-events", "150"));

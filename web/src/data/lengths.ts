@@ -18,13 +18,11 @@ export function binStart(bin: number): number {
   return bin === 0 ? 0 : kFirst * kRatio ** (bin - 1);
 }
 
-// counts[row * kBins + bin] of the events with column = row + 1; nothing where
-// the page does not hold every event.
+// counts[row * kBins + bin] of the single events with column = row + 1.
 export function lengthsBy(device: DeviceEvents, rows: number,
                           column: "kernel" | "op",
                           mask: Uint8Array | null): Uint32Array {
   const counts = new Uint32Array(rows * kBins);
-  if (device.merged) return counts;
   // A logarithm per event is slow; a table over the bits of a length is not.
   const coarse = new Uint8Array(4096);
   for (let i = 0; i < coarse.length; ++i) coarse[i] = binOf(i);

@@ -118,6 +118,30 @@ export function drawChips(app: App): HTMLElement {
   return row;
 }
 
+// Of a page that does not hold all events: how many of those that numbers count
+// their links can lead to. Null where they lead to all.
+export function drawSingles(app: App): HTMLElement | null {
+  const { model, selection, state } = app;
+  if (!model.thinned) return null;
+  const filtered = state.chips.length > 0;
+  const all = filtered ? selection.count
+    : model.table("kernels")?.sum("count") ?? 0;
+  const held = filtered ? singlesThatPass(app)
+    : model.manifest.blocks.find((b) => b.name === "device")?.rows ?? 0;
+  return held === all ? null : h("p", { class: "muted", id: "held" },
+    `Numbers count all ${count(all)} ${filtered ? "events that pass the filter"
+      : "device events"}. One by one this page holds ${count(held)} of them: ` +
+    "links to events lead to those.");
+}
+
+function singlesThatPass(app: App): number {
+  const singles = app.model.device!.count;
+  const { mask } = app.selection;
+  let passing = 0;
+  for (let i = 0; i < singles; ++i) passing += mask ? mask[i]! : 1;
+  return passing;
+}
+
 // "170.0 ms to 173.5 ms", to be typed over.
 function timeInput(app: App, chip: Chip, others: Chip[]): HTMLElement {
   const input = h("input", {

@@ -4,7 +4,7 @@
 // the selected event, and the line at the foot.
 
 import { type App, type View } from "./app";
-import { drawChips, kChipTables } from "./chips";
+import { drawChips, drawSingles, kChipTables } from "./chips";
 import { copyCommand } from "./command";
 import { copyText, h } from "./dom";
 import { clean } from "./format";
@@ -118,6 +118,8 @@ export class Shell {
       this.chips.append(h("p", { class: "muted" },
         "This view is not filtered."));
     }
+    const singles = view.filtered ? drawSingles(app) : null;
+    if (singles) this.chips.append(singles);
     const content = h("div", { class: "view-" + view.id });
     view.draw(app, content);
     this.main.replaceChildren(content);

@@ -119,7 +119,7 @@ export const kernelsView: View = {
     const rows: number[] = [];
     for (let row = 0; row < table.rows; ++row)
       if (events[row + 1]! > 0) rows.push(row);
-    const counts = device
+    const counts = device && !device.merged
       ? lengthsBy(device, table.rows, "kernel", app.selection.mask) : null;
     root.append(drawLegend(app), drawTable(app, {
       id: "kernels", caption: "Kernels", rows, sort: "time-",
@@ -133,8 +133,9 @@ export const kernelsView: View = {
     const name = chosenName(app);
     if (device && name !== null && app.selection.count > 0) {
       root.append(h("h2", {}, "Length over time"), drawLengths(app),
-        h("p", { class: "muted" }, "One point per event that passes the " +
-          "filter: drift, warm-up and throttling show here."));
+        h("p", { class: "muted" }, `One point per ${device.merged
+          ? "single event of this page" : "event"} that passes the filter: ` +
+          "drift, warm-up and throttling show here."));
     }
     const short = app.model.table("short_kernel_histogram");
     const limit = app.model.manifest.trace?.short_kernel_ns;

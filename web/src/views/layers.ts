@@ -136,7 +136,8 @@ export const layersView: View = {
     root.append(drawLegend(app), h("div", { class: "tools" },
       passSelect(app, app.model.table("passes")), orderSelect(app),
       h("span", { class: "muted" }, hint("Click layers to filter every view; " +
-        "two layers are compared kernel by kernel. "), "The line is the " +
+        (app.model.thinned ? "this page lacks the events to compare two. "
+          : "two layers are compared kernel by kernel. ")), "The line is the " +
         "median, a dot marks a layer that waits, a dashed frame one that the " +
         "recording cut or that is unlike its neighbours.")),
       h("div", { class: "stacks" }));

@@ -347,12 +347,10 @@ class Timeline implements Surface {
     const note = matching > rows.length
       ? `The longest of ${count(matching)} in view, together ${time(sum)}.`
       : `Together ${time(sum)}.`;
-    const held = app.model.thinned ? ` The page holds ${count(device.count)} ` +
-      `of ${count(device.total)} events.` : "";
     this.below.replaceChildren(h("h2", {}, "Longest matching events in view"),
       drawTable(app, {
         id: "events", caption: "Longest matching events in view", rows,
-        sort: "length-", note: note + held,
+        sort: "length-", note,
         empty: "No device event in view passes the filter.",
         columns: [
           { key: "start", title: "start", numeric: true,
