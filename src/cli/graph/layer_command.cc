@@ -44,6 +44,19 @@ std::string WithoutJson(const std::string& file) {
   return file.ends_with(".json") ? file.substr(0, file.size() - 5) : file;
 }
 
+// The file of the layer itself when -o names one: a user who asks for a drawing
+// may name that.
+std::string NamedFile(const Options& options) {
+  for (const std::string& format : options.render) {
+    const std::string ending = "." + format;
+    if (options.output.ends_with(ending)) {
+      return options.output.substr(0, options.output.size() - ending.size()) +
+             ".json";
+    }
+  }
+  return options.output;
+}
+
 // Places that -n names: "5", "2-4", "vision_tower:5", "all".
 Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
                                                std::string_view text) {
@@ -249,7 +262,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
     std::replace(name.begin(), name.end(), '/', '_');
     const std::string file = beside ? stem + "_layer" + name + ".json"
                              : options.output.empty() ? "-"
-                                                      : options.output;
+                                                      : NamedFile(options);
     decorate(layer);
     LAMINA_TRY(WriteFile(file, graph::LayerJson(layer, options.extended)));
     if (kernels && file != "-") {
@@ -311,7 +324,8 @@ Run Add(CLI::App& app, Common& common) {
       ->check(Within(0.1, 86400.0))
       ->capture_default_str();
   app.add_option("-o,--output", options->output,
-                 "File; - is standard output (default: beside the dump, "
+                 "File of the layer, or of a drawing, which stand beside each "
+                 "other; - is standard output (default: beside the dump, "
                  "<dump>_layer<N>.json)");
   app.add_option("--rules", common.rules_dir,
                  "Folder with data files that extend or replace the built-in "
