@@ -3,7 +3,8 @@
 // Host events as rows of boxes: one row per depth, in which nothing overlaps,
 // so that the events of a window are found by bisection.
 
-import type { HostEvents, HostTrack } from "./model";
+import type { HostTrack } from "./manifest";
+import type { HostEvents } from "./model";
 
 export const kMaxDepth = 12;
 

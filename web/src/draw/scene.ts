@@ -9,7 +9,8 @@ import { counterLines, type StepLine } from "../data/counters";
 import { groupIndex, kGroups } from "../data/groups";
 import { familyPasses, laneKey, laneName, withTrace, type Selection } from
   "../data/filter";
-import type { HostTrack, Model } from "../data/model";
+import type { HostTrack } from "../data/manifest";
+import type { Model } from "../data/model";
 import { buildPyramid, pyramidSteps, type Level } from "../data/pyramid";
 import { inSlices } from "../data/slices";
 import { bucketLevels, bucketTest } from "../data/thinned";

@@ -5,7 +5,7 @@
 // command cannot hold is said in words, never left out in silence.
 
 import { conditionsOf, spanText } from "../data/conditions";
-import type { PageCommand } from "../data/model";
+import type { PageCommand } from "../data/manifest";
 import { shellLine } from "../data/quote";
 import type { Chip } from "../data/state";
 import { needsSingles } from "../data/thinned";

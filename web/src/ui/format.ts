@@ -2,7 +2,8 @@
 //
 // Numbers and names for people (four digits, units) and for files (exact).
 
-import type { Cell, Table, TableColumn } from "../data/model";
+import type { TableColumn } from "../data/manifest";
+import type { Cell, Table } from "../data/model";
 import { shortName } from "../data/names";
 
 function digits(value: number): string {

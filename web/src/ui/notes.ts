@@ -2,7 +2,7 @@
 //
 // Sentences of the engine with links to the rows and events that prove them.
 
-import type { Evidence, Note } from "../data/model";
+import type { Evidence, Note } from "../data/manifest";
 import type { App, Patch } from "./app";
 import { h } from "./dom";
 import { showEvent } from "./events";
