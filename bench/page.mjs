@@ -24,7 +24,7 @@ const readyTime = (page) => page.evaluate(() => new Promise((done) => {
 
 async function opened(hash) {
   const times = [];
-  let heap = 0;
+  const heaps = [];
   for (let i = 0; i < kRounds; ++i) {
     const browser = await chromium.launch({ executablePath: "/usr/bin/chromium",
       args: ["--no-sandbox", "--disable-gpu",
@@ -33,10 +33,11 @@ async function opened(hash) {
                                                      height: 860 } });
     await page.goto("file://" + file + hash, { waitUntil: "commit" });
     times.push(await readyTime(page));
-    heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
+    heaps.push(
+      await page.evaluate(() => performance.memory.usedJSHeapSize));
     await browser.close();
   }
-  return { ms: median(times), heap };
+  return { ms: median(times), heap: median(heaps) };
 }
 
 const overview = await opened("");
