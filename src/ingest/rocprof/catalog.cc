@@ -2,6 +2,7 @@
 #include "ingest/rocprof/catalog.h"
 
 namespace lamina::ingest::rocprof {
+
 template <class T>
 void Catalog::Add(Map<T>& map, Key key, T value) {
   const std::unique_lock lock(mutex_);
