@@ -78,7 +78,8 @@ int Main(int argc, char** argv) {
     return kFine;
   }
   common.given = Given(app);
-  const Status kept = KeepInputs("-o", common.output, common.given.inputs());
+  Status kept = KeepInputs("-o", common.output, common.given.inputs());
+  if (kept) kept = KeepInputs("-o", common.output, common.captures);
   const Result<int> status = kept ? run() : Fail(kept.error());
   if (common.timing) PrintTiming(common);
   if (status) return *status;

@@ -62,6 +62,7 @@ Status WriteReportPage(engine::Session& session, Document document,
 }
 
 Result<int> RunReport(const Options& options, Common& common) {
+  LAMINA_TRY(KeepInputs("--roofline", options.roofline, {options.trace}));
   ReportOptions report = options.report;
   report.threads = common.ThreadCount();
   report.captures = common.captures;

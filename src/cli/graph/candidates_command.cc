@@ -101,6 +101,7 @@ fusion::Measured MeasureNodes(const graph::Graph& graph,
 }
 
 Result<int> RunCandidates(const Options& options, Common& common) {
+  LAMINA_TRY(KeepInputs("-o", common.output, {options.trace}));
   LAMINA_ASSIGN(RuleInput rules, OpenRules(common));
   for (const std::string& name : options.without) {
     if (rules.set.Find(name) == nullptr) return Fail(UnknownRule(rules, name));

@@ -221,6 +221,8 @@ Status Draw(graph::LayerGraph layer, const Options& options,
 }
 
 Result<int> RunLayer(const Options& options, Common& common) {
+  LAMINA_TRY(
+      KeepInputs("-o", NamedFile(options), {options.path, options.trace}));
   LAMINA_ASSIGN(const auto rules,
                 graph::GroupRules::Load(rules::DataSet(common.rules_dir)));
   LAMINA_ASSIGN(const auto launches,
