@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/cudagraph/names.h"
-#include "analysis/cudagraph/node_tags.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "compare/cudagraph/names.h"
+#include "compare/cudagraph/node_tags.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/augment.h"
 #include "engine/captures.h"

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <fmt/core.h>
 
-#include "analysis/diff/diff.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
 #include "cli/page_size.h"
-#include "engine/page_diff.h"
+#include "compare/diff/diff.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
+#include "page/diff.h"
 
 namespace lamina::cli {
 namespace {
@@ -122,15 +122,15 @@ Status WriteComparison(Document document,
                               : "only two traces can lie over each other");
     return Write(document, common);
   }
-  engine::DiffPageOptions page;
+  page::DiffPageOptions page;
   page.output = common.output;
   page.threads = common.ThreadCount();
   page.words = common.given.Words();
   page.max_bytes = options.page_size.max_bytes();
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
-  return engine::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
-                               std::move(document), page);
+  return page::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
+                             std::move(document), page);
 }
 
 Result<int> RunDiff(const Options& options, Common& common) {

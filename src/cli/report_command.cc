@@ -4,9 +4,9 @@
 #include "base/byte_sink.h"
 #include "cli/commands.h"
 #include "cli/page_size.h"
-#include "engine/page.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
+#include "page/page.h"
 
 namespace lamina::cli {
 namespace {
@@ -24,7 +24,7 @@ struct Options {
 
 // The commands that give rows of the page. A slice is chosen over the tree that
 // a report has by default, without what captures add to it.
-std::vector<render::PageCommand> PageCommands(const engine::PageOptions& page,
+std::vector<render::PageCommand> PageCommands(const page::PageOptions& page,
                                               const Common& common) {
   static constexpr std::string_view kOfLayers[] = {"--rules", "--capture"};
   static constexpr std::string_view kOfEvents[] = {"--rules"};
@@ -46,7 +46,7 @@ std::vector<render::PageCommand> PageCommands(const engine::PageOptions& page,
 Status WriteReportPage(engine::Session& session, Document document,
                        const ReportOptions& report, const Options& options,
                        const Common& common) {
-  engine::PageOptions page;
+  page::PageOptions page;
   page.output = common.output;
   page.threads = report.threads;
   page.max_bytes = options.page_size.max_bytes();
@@ -58,7 +58,7 @@ Status WriteReportPage(engine::Session& session, Document document,
   if (!common.given.ReadsStdin()) page.commands = PageCommands(page, common);
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
-  return engine::WritePage(session, std::move(document), page);
+  return page::WritePage(session, std::move(document), page);
 }
 
 Result<int> RunReport(const Options& options, Common& common) {

@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/perfetto_output.h"
 #include "emit/chrome/filter.h"
-#include "engine/where.h"
+#include "page/where.h"
 #include "trace/module_frames.h"
 
 namespace lamina::cli {
@@ -133,7 +133,7 @@ Result<int> RunSlice(Options options, Common& common) {
         "lamina slice TRACE --step 1 -o OUT.json.gz"));
   }
   if (!options.time.empty()) {
-    options.slice.time_ns = engine::ParseSpan(options.time);
+    options.slice.time_ns = page::ParseSpan(options.time);
     if (!options.slice.time_ns) {
       return Fail(UsageError("--time: expected a span like 10ms..20ms",
                              "times count from the first event; units are ns, "
@@ -165,7 +165,7 @@ Result<int> RunSlice(Options options, Common& common) {
   if (!options.where.empty()) {
     const ScopedStage stage(&common.times, "where");
     LAMINA_ASSIGN(options.slice.device,
-                  engine::FindWhere(*session, options.where, settings.threads));
+                  page::FindWhere(*session, options.where, settings.threads));
   }
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, true, settings));
@@ -196,7 +196,7 @@ Result<int> RunSlice(Options options, Common& common) {
 
 std::string WhereHelp() {
   std::string text = "Fields:";
-  for (const engine::WhereField& field : engine::WhereFields())
+  for (const page::WhereField& field : page::WhereFields())
     text += fmt::format("\n  {:<13}  {}", field.name, field.doc);
   return text;
 }

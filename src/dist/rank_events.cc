@@ -8,9 +8,9 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "dist/tables.h"
-#include "engine/page_columns.h"
-#include "engine/page_host.h"
-#include "engine/page_kernels.h"
+#include "page/columns.h"
+#include "page/host.h"
+#include "page/kernels.h"
 #include "render/html/page_file.h"
 
 namespace lamina::dist {
@@ -99,12 +99,12 @@ RankEvents FindEvents(const analysis::Context& context, const Lanes& lanes,
       if (call(s) == kNoIndex && last < length(s)) continue;
       lane.events.push_back(
           {base + trace.Start(s), trace.Duration(s), texts(trace.Name(s)),
-           texts(engine::LauncherName(context, s)),
+           texts(page::LauncherName(context, s)),
            texts(context.catalog.family(context.device.family(s)).name),
            trace.Uid(s), call(s), StepIndex(context, s)});
     }
   }
-  out.end_of_uids = engine::EndOfUids(trace);
+  out.end_of_uids = page::EndOfUids(trace);
   return out;
 }
 
@@ -185,8 +185,8 @@ class Columns {
           e.step < summary.steps.size() ? summary.steps[e.step].number : kNoInt;
       device_.Set("rankstep", RowOf(step_rows_, summary.rank, step));
     }
-    engine::AppendLane({index_, lane.process, lane.device, lane.stream}, begin,
-                       device_.rows(), lanes_);
+    page::AppendLane({index_, lane.process, lane.device, lane.stream}, begin,
+                     device_.rows(), lanes_);
   }
 
   template <typename Key>
@@ -203,8 +203,8 @@ class Columns {
   // Row + 1 by rank and call, and by rank and number of the step.
   absl::flat_hash_map<std::pair<int64_t, uint32_t>, int64_t> call_rows_;
   absl::flat_hash_map<std::pair<int64_t, int64_t>, int64_t> step_rows_;
-  engine::DeviceColumns device_;
-  engine::PageKernels kernels_;
+  page::DeviceColumns device_;
+  page::PageKernels kernels_;
   std::string traces_ = "[", lanes_ = "[";
   int64_t first_uid_ = 0;
   uint32_t index_ = 0;
@@ -243,7 +243,7 @@ Status WriteRanksPage(const Job& job, const rules::Catalog& catalog,
   document.result.tables.push_back(columns.TakeKernels());
   render::Page page(document);
   page.redact = options.redact;
-  page.facts.emplace_back("families", engine::FamiliesJson(catalog));
+  page.facts.emplace_back("families", page::FamiliesJson(catalog));
   if (!options.words.empty())
     page.commands = {{document.command, options.words, std::move(own), {}}};
   columns.AddTo(page);

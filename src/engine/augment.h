@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "analysis/cudagraph/annotate.h"
 #include "base/status.h"
+#include "compare/cudagraph/annotate.h"
 
 namespace lamina::engine {
 

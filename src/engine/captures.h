@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cudagraph/annotate.h"
+#include "compare/cudagraph/annotate.h"
 #include "engine/session.h"
 
 namespace lamina::engine {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/cudagraph/annotate.h"
+#include "compare/cudagraph/annotate.h"
 
 namespace lamina::engine {
 

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "analysis/cudagraph/attribution.h"
-#include "analysis/cudagraph/merge.h"
 #include "base/parallel.h"
+#include "compare/cudagraph/attribution.h"
+#include "compare/cudagraph/merge.h"
 #include "engine/captures.h"
 #include "engine/module_markers.h"
 #include "engine/origins.h"

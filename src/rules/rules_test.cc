@@ -8,6 +8,7 @@
 #include "rules/document.h"
 #include "rules/embedded.h"
 #include "rules/pattern_table.h"
+#include "source_dir.h"
 
 namespace lamina::rules {
 namespace {

@@ -8,6 +8,8 @@
 #include <lamina/engine.h>
 #include <sstream>
 
+#include "source_dir.h"
+
 namespace {
 
 const std::string kSample = LAMINA_SOURCE_DIR "/samples/train_step.json.gz";

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "analysis/fusion/candidates.h"
 #include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -14,6 +13,7 @@
 #include "cli/graph/kernel_options.h"
 #include "cli/graph/rule_input.h"
 #include "graph/atlas/atlas.h"
+#include "graph/fusion/candidates.h"
 
 namespace lamina::cli {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/fusion/census.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
 #include "cli/graph/rule_input.h"
 #include "graph/atlas/atlas.h"
+#include "graph/fusion/census.h"
 
 namespace lamina::cli {
 namespace {

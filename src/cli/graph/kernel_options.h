@@ -3,8 +3,8 @@
 // Which graph of a trace: options that commands with kernels share.
 #pragma once
 
-#include "analysis/graph_kernels/graph_kernels.h"
 #include "cli/command.h"
+#include "graph/kernels/graph_kernels.h"
 
 namespace lamina::cli {
 

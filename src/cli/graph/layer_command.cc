@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <unistd.h>
 
-#include "analysis/graph_kernels/graph_kernels.h"
 #include "base/byte_sink.h"
 #include "base/child_process.h"
 #include "base/decimal.h"
@@ -16,7 +15,8 @@
 #include "cli/graph/kernel_options.h"
 #include "graph/atlas/atlas.h"
 #include "graph/draw/draw_layer.h"
-#include "graph/launches/launches.h"
+#include "graph/kernels/graph_kernels.h"
+#include "graph/launch_rules/launch_rules.h"
 #include "graph/layers/layer_graph.h"
 #include "render/html/page_file.h"
 

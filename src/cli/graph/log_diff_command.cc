@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina graph log-diff: transforms that lost matches between two runs.
-#include "analysis/fusion/census.h"
-#include "analysis/fusion/log_diff.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/rule_input.h"
+#include "graph/fusion/census.h"
+#include "graph/fusion/log_diff.h"
 
 namespace lamina::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "analysis/fusion/review.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/rule_input.h"
+#include "graph/fusion/review.h"
 
 namespace lamina::cli {
 namespace {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "analysis/fusion/rewrite_report.h"
 #include "base/byte_sink.h"
 #include "base/escape.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
 #include "cli/graph/rule_input.h"
+#include "graph/fusion/rewrite_report.h"
 #include "graph/passes/pass.h"
 #include "graph/print.h"
 

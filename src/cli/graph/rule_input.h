@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "analysis/fusion/traffic.h"
 #include "cli/command.h"
+#include "graph/fusion/traffic.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/launches/launches.h"
+#include "graph/launch_rules/launch_rules.h"
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/rules.h"
 #include "lamina/result.h"

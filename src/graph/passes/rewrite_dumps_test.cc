@@ -13,6 +13,7 @@
 #include "graph/print.h"
 #include "graph/types.h"
 #include "graph/verify.h"
+#include "source_dir.h"
 
 namespace lamina::graph {
 namespace {

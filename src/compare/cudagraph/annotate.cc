@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/cudagraph/annotate.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <algorithm>
+#include <map>
+
+#include "base/string_pool.h"
+#include "compare/cudagraph/assign.h"
+#include "compare/cudagraph/calls.h"
+#include "compare/cudagraph/node_chain.h"
+#include "compare/cudagraph/node_tags.h"
+#include "compare/cudagraph/replays.h"
+
+namespace lamina::cudagraph {
+namespace {
+
+using analysis::Context;
+using trace::SliceId;
+
+// At least one kernel in this many must have a partner by name.
+constexpr size_t kLeastExplained = 4;
+
+// The kernels of a replay as the alignment sees them.
+struct Template {
+  std::vector<uint32_t> tokens;
+  std::vector<uint8_t> families;
+  std::vector<uint32_t> streams;
+};
+
+class Annotator {
+ public:
+  Annotator(const Context& context, std::vector<Segment> segments,
+            const AnnotateOptions& options)
+      : context_(context), trace_(context.trace), options_(options) {
+    out_.segments = std::move(segments);
+  }
+
+  Annotation Run() {
+    for (const Segment& segment : out_.segments) {
+      std::vector<uint32_t> tokens;
+      std::vector<uint8_t> families;
+      for (const Tags& tags : segment.launches) {
+        tokens.push_back(pool_.Intern(tags.name).value);
+        families.push_back(FamilyOf(tags));
+      }
+      tokens_.push_back(std::move(tokens));
+      families_.push_back(std::move(families));
+    }
+    out_.replays = FindReplays(context_, options_.batch, by_node_);
+    NodeChain chain(trace_);
+    std::vector<uint32_t> open;  // replays that the chain does not explain
+    template_of_.resize(out_.replays.size());
+    for (Replay& replay : out_.replays) {
+      std::vector<Match> matches;
+      if (chain.Apply(replay, out_.segments, matches)) {
+        Keep(replay, std::move(matches));
+      } else {
+        template_of_[replay.number] = TemplateOf(replay);
+        open.push_back(replay.number);
+      }
+    }
+    // Launches of one step and one batch share the segments among them.
+    for (size_t i = 0; i < open.size();) {
+      const Replay& first = out_.replays[open[i]];
+      size_t end = i + 1;
+      while (end < open.size() && out_.replays[open[end]].step == first.step &&
+             out_.replays[open[end]].batch == first.batch)
+        ++end;
+      Choose({open.data() + i, end - i});
+      i = end;
+    }
+    if (options_.node_tags != nullptr) options_.node_tags->Apply(trace_, out_);
+    DropBelow(options_.least);
+    ListOps();
+    return std::move(out_);
+  }
+
+ private:
+  void DropBelow(Level least) {
+    for (std::vector<Match>& matches : out_.alignments) {
+      for (Match& match : matches) {
+        if (match.level > least) match = Match();
+      }
+    }
+  }
+
+  // The ops of every name that is left ambiguous.
+  void ListOps() {
+    bool any = false;
+    for (const std::vector<Match>& matches : out_.alignments) {
+      for (const Match& match : matches)
+        any = any || match.level == Level::kAmbiguous;
+    }
+    if (!any) return;
+    for (const Segment& segment : out_.segments) {
+      if (!segment.names) continue;
+      for (const Tags& tags : segment.launches) {
+        std::vector<std::string>& ops = out_.ops_by_name[tags.name];
+        if (!tags.op.empty() && ops.size() < Annotation::kMaxListed &&
+            std::find(ops.begin(), ops.end(), tags.op) == ops.end())
+          ops.push_back(tags.op);
+      }
+    }
+  }
+
+  uint8_t FamilyOf(const Tags& tags) const {
+    const std::string_view by_op = context_.catalog.OpFamily(tags.op);
+    return static_cast<uint8_t>(context_.catalog.FamilyIndex(
+        by_op.empty() ? context_.catalog.KernelFamily(tags.name) : by_op));
+  }
+
+  // Captured segments that may be this replay: those of the smallest captured
+  // batch that holds it, all when no batch is known.
+  std::vector<uint32_t> Eligible(const Replay& replay) const {
+    int64_t batch = -1;
+    // Those of node chains come behind and are no candidates.
+    const auto captured = static_cast<uint32_t>(tokens_.size());
+    for (uint32_t i = 0; i < captured; ++i) {
+      const Segment& segment = out_.segments[i];
+      if (replay.batch >= 0 && segment.batch >= replay.batch &&
+          (batch < 0 || segment.batch < batch))
+        batch = segment.batch;
+    }
+    std::vector<uint32_t> eligible;
+    for (uint32_t i = 0; i < captured; ++i) {
+      if (batch < 0 || out_.segments[i].batch == batch) eligible.push_back(i);
+    }
+    return eligible;
+  }
+
+  uint32_t TemplateOf(const Replay& replay) {
+    Template own;
+    for (const SliceId s : replay.work) {
+      own.tokens.push_back(TokenId(s));
+      const trace::DeviceArgs* args = trace_.Device(s);
+      own.streams.push_back(args != nullptr ? args->lane.value : 0);
+    }
+    const auto [it, is_new] =
+        template_ids_.try_emplace(std::pair(own.tokens, own.streams),
+                                  static_cast<uint32_t>(templates_.size()));
+    if (is_new) {
+      for (const SliceId s : replay.work) {
+        own.families.push_back(
+            static_cast<uint8_t>(context_.catalog.FamilyIndex(
+                context_.catalog.KernelFamily(trace_.Name(s)))));
+      }
+      templates_.push_back(std::move(own));
+    }
+    return it->second;
+  }
+
+  void Keep(Replay& replay, std::vector<Match> matches) {
+    replay.alignment = static_cast<uint32_t>(out_.alignments.size());
+    out_.alignments.push_back(std::move(matches));
+  }
+
+  // The segments of replays of one step and batch.
+  void Choose(std::span<const uint32_t> replays) {
+    const std::vector<uint32_t> eligible = Eligible(out_.replays[replays[0]]);
+    if (eligible.empty()) {
+      for (const uint32_t r : replays) {
+        Replay& replay = out_.replays[r];
+        Keep(replay, std::vector<Match>(replay.work.size()));
+      }
+      return;
+    }
+    const auto chosen =
+        Assign(static_cast<uint32_t>(replays.size()),
+               static_cast<uint32_t>(eligible.size()),
+               [&](uint32_t launch, uint32_t segment) {
+                 return Cost(template_of_[replays[launch]], eligible[segment]);
+               });
+    for (size_t i = 0; i < replays.size(); ++i) {
+      MatchTo(out_.replays[replays[i]], template_of_[replays[i]],
+              eligible[chosen[i]]);
+    }
+  }
+
+  uint32_t Cost(uint32_t of_template, uint32_t segment) {
+    const auto [it, is_new] =
+        costs_.try_emplace(std::pair(of_template, segment));
+    if (!is_new) return it->second;
+    const std::vector<uint32_t>& tokens = templates_[of_template].tokens;
+    const size_t launches = tokens_[segment].size();
+    if (out_.segments[segment].names) {
+      it->second = Distance(tokens_[segment], tokens);
+    } else {
+      it->second = static_cast<uint32_t>(std::max(launches, tokens.size()) -
+                                         std::min(launches, tokens.size()));
+    }
+    return it->second;
+  }
+
+  void MatchTo(Replay& replay, uint32_t of_template, uint32_t segment) {
+    const auto [it, is_new] =
+        aligned_.try_emplace(std::pair(of_template, segment));
+    if (is_new) {
+      const Template& own = templates_[of_template];
+      it->second = static_cast<uint32_t>(out_.alignments.size());
+      auto matches = AlignTo(segment, own.tokens, own.families, own.streams);
+      if (!Explains(matches)) matches.assign(own.tokens.size(), {});
+      ListByName(own.tokens, matches);
+      out_.alignments.push_back(std::move(matches));
+    }
+    replay.alignment = it->second;
+    const std::vector<Match>& matches = out_.alignments[it->second];
+    if (std::any_of(matches.begin(), matches.end(), [](const Match& match) {
+          return match.partner != Match::kNoPartner;
+        }))
+      replay.segment = static_cast<int32_t>(segment);
+  }
+
+  // A few names in common are no match: what stands between them would be
+  // guessed from nothing. Nor are names that fit in many ways.
+  static bool Explains(const std::vector<Match>& matches) {
+    size_t anchors = 0;
+    size_t facts = 0;
+    for (const Match& match : matches) {
+      anchors +=
+          match.partner != Match::kNoPartner && match.level != Level::kFamily;
+      facts += ConfidenceOf(match.level) == "fact";
+    }
+    if (anchors * 2 < matches.size() && facts * 2 < anchors) return false;
+    return anchors * kLeastExplained >= matches.size();
+  }
+
+  // What is left is listed by name, if any launch has it.
+  void ListByName(const std::vector<uint32_t>& tokens,
+                  std::vector<Match>& matches) {
+    if (known_.empty()) {
+      for (size_t i = 0; i < tokens_.size(); ++i) {
+        if (out_.segments[i].names)
+          known_.insert(tokens_[i].begin(), tokens_[i].end());
+      }
+      known_.insert(UINT32_MAX);  // not empty
+    }
+    for (size_t i = 0; i < matches.size(); ++i) {
+      if (matches[i].level == Level::kNone && known_.contains(tokens[i]))
+        matches[i].level = Level::kAmbiguous;
+    }
+  }
+
+  std::vector<Match> AlignTo(uint32_t segment,
+                             const std::vector<uint32_t>& tokens,
+                             const std::vector<uint8_t>& families,
+                             const std::vector<uint32_t>& streams) {
+    if (out_.segments[segment].names)
+      return Align({tokens_[segment], families_[segment], {}},
+                   {tokens, families, streams});
+    // The capture knows no names of kernels: its order is taken when the
+    // lengths agree and the kinds of work do, too.
+    std::vector<Match> matches(tokens.size());
+    if (tokens.size() != tokens_[segment].size())
+      return AlignToOther(segment, tokens, families, streams);
+    size_t odd = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const uint8_t expected = families_[segment][i];
+      odd +=
+          Telling(expected) && Telling(families[i]) && expected != families[i];
+    }
+    const bool several =
+        std::any_of(streams.begin(), streams.end(),
+                    [&](uint32_t s) { return s != streams[0]; });
+    if (odd * 20 > tokens.size() && (by_node_ || !several)) return matches;
+    if (several && !by_node_)
+      return ByStream(segment, tokens, families, streams);
+    for (uint32_t i = 0; i < matches.size(); ++i)
+      matches[i] = {i, Level::kExact};
+    return matches;
+  }
+
+  // A replay that the recording cut, by way of a whole one of the same graph,
+  // whose kernels have names.
+  std::vector<Match> AlignToOther(uint32_t segment,
+                                  const std::vector<uint32_t>& tokens,
+                                  const std::vector<uint8_t>& families,
+                                  const std::vector<uint32_t>& streams) {
+    std::vector<Match> none(tokens.size());
+    const Template* whole = nullptr;
+    uint32_t least = UINT32_MAX;
+    for (const Template& other : templates_) {
+      if (other.tokens.size() != tokens_[segment].size()) continue;
+      const uint32_t own = Distance(other.tokens, tokens);
+      if (own < least) {
+        least = own;
+        whole = &other;
+      }
+    }
+    if (whole == nullptr) return none;
+    const std::vector<Match> to_segment =
+        AlignTo(segment, whole->tokens, whole->families, whole->streams);
+    std::vector<Match> matches = Align({whole->tokens, whole->families, {}},
+                                       {tokens, families, streams});
+    for (Match& match : matches) {
+      const auto through = [&](uint32_t& place) {
+        if (place == Match::kNoPartner) return true;
+        const Match& next = to_segment[place];
+        place = next.partner;
+        match.level = std::max(match.level, next.level);
+        return place != Match::kNoPartner;
+      };
+      if (!through(match.partner) || !through(match.before) ||
+          !through(match.after))
+        match = Match();
+    }
+    return matches;
+  }
+
+  // Families whose kernels do not serve each other's ops.
+  bool Telling(uint8_t family) const {
+    const std::string& name = context_.catalog.family(family).name;
+    return name == "gemm" || name == "conv" || name == "attention" ||
+           name == "norm" || name == "softmax";
+  }
+
+  // Without names and with several streams only the kinds of work can tell
+  // which launch went where.
+  std::vector<Match> ByStream(uint32_t segment, const std::vector<uint32_t>&,
+                              const std::vector<uint8_t>& families,
+                              const std::vector<uint32_t>& streams) {
+    std::vector<uint32_t> a(families_[segment].begin(),
+                            families_[segment].end());
+    std::vector<uint32_t> b(families.begin(), families.end());
+    return Align({a, families_[segment], {}}, {b, families, streams});
+  }
+
+  uint32_t TokenId(SliceId s) {
+    const StringId name = trace_.slices.name[s.value];
+    const auto [it, is_new] = token_of_.try_emplace(name.value, 0);
+    if (is_new) it->second = pool_.Intern(TokenOfWork(trace_, s)).value;
+    return it->second;
+  }
+
+  const Context& context_;
+  const trace::Trace& trace_;
+  AnnotateOptions options_;
+  Annotation out_;
+  bool by_node_ = false;  // work is in the order of capture
+  StringPool pool_;
+  std::vector<std::vector<uint32_t>> tokens_;         // by segment
+  std::vector<std::vector<uint8_t>> families_;        // by segment
+  absl::flat_hash_map<uint32_t, uint32_t> token_of_;  // by name
+  std::vector<Template> templates_;
+  std::map<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>, uint32_t>
+      template_ids_;                   // by tokens and streams
+  std::vector<uint32_t> template_of_;  // by replay
+  // By template and segment.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> costs_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> aligned_;
+  absl::flat_hash_set<uint32_t> known_;  // tokens of all segments
+};
+
+}  // namespace
+
+Annotation Annotate(const Context& replay, std::vector<Segment> segments,
+                    const AnnotateOptions& options) {
+  return Annotator(replay, std::move(segments), options).Run();
+}
+
+}  // namespace lamina::cudagraph

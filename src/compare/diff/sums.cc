@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/diff/sums.h"
+
+#include <absl/container/flat_hash_map.h>
+
+namespace lamina::analysis::diff {
+namespace {
+
+// Rows in the order of their first use.
+class Rows {
+ public:
+  Rows(std::string_view dimension, const Side& a, const Side& b)
+      : dimension_(dimension), traces_{&a.trace(), &b.trace()} {
+    for (const size_t s : {size_t{0}, size_t{1}})
+      out_.row_of[s].assign(traces_[s]->device.size(), kNone);
+  }
+
+  size_t Of(std::string_view key) {
+    const auto [it, is_new] = ids_.try_emplace(key, out_.rows.size());
+    if (is_new) {
+      Sum& row = out_.rows.emplace_back();
+      row.id = static_cast<uint32_t>(it->second);
+      row.dimension = dimension_;
+      row.key = key;
+    }
+    return it->second;
+  }
+  void Add(size_t row, size_t side, SliceId slice) {
+    const Trace& trace = *traces_[side];
+    ++out_.rows[row].count[side];
+    out_.rows[row].time_ns[side] += trace.Duration(slice);
+    out_.row_of[side][trace.slices.detail[slice.value]] =
+        static_cast<uint32_t>(row);
+  }
+  Dimension Take() { return std::move(out_); }
+
+ private:
+  std::string_view dimension_;
+  PerSide<const Trace*> traces_;
+  Dimension out_;
+  TextMap<size_t> ids_;
+};
+
+constexpr size_t kNoEntry = ~size_t{0};
+
+}  // namespace
+
+Dimension SumByCategory(const Side& a, const Side& b) {
+  Rows rows("category", a, b);
+  for (const size_t s : {size_t{0}, size_t{1}}) {
+    const Side& side = s == 0 ? a : b;
+    const Context& context = side.context();
+    std::vector<size_t> row_of(context.catalog.families().size(), kNoEntry);
+    for (const SliceId slice : context.trace.device_slices()) {
+      size_t& row = row_of[context.device.family(slice)];
+      if (row == kNoEntry) {
+        row =
+            rows.Of(context.catalog.family(context.device.family(slice)).name);
+      }
+      rows.Add(row, s, slice);
+    }
+  }
+  return rows.Take();
+}
+
+Dimension SumByModule(const Side& a, const Side& b, const Matching& matching,
+                      const Names& names) {
+  if (a.context().modules.empty() && b.context().modules.empty()) return {};
+  Rows rows("module", a, b);
+  for (const size_t s : {size_t{0}, size_t{1}}) {
+    const Side& side = s == 0 ? a : b;
+    for (uint32_t i = 0; i < side.entries().size(); ++i) {
+      if (side.Work(i).empty()) continue;
+      StringId module;
+      if (s == 1 && matching.partner_b[i] != kNone)
+        module = a.Module(matching.partner_b[i]);
+      if (!module.valid() || module == StringPool::kEmpty)
+        module = side.Module(i);
+      const size_t row = rows.Of(
+          module == StringPool::kEmpty ? "(outside)" : names.Text(module));
+      for (const SliceId slice : side.Work(i)) rows.Add(row, s, slice);
+    }
+    for (const SliceId slice : side.trace().device_slices()) {
+      if (!side.context().tree.launch(slice).valid())
+        rows.Add(rows.Of("(unlinked)"), s, slice);
+    }
+  }
+  return rows.Take();
+}
+
+Dimension SumByLayer(const Side& a, const Side& b, const layers::Rules& rules) {
+  Rows rows("layer", a, b);
+  for (const size_t s : {size_t{0}, size_t{1}}) {
+    const Context& context = (s == 0 ? a : b).context();
+    const layers::LayerModel model = layers::FindLayers(context, rules, {});
+    if (model.layers.empty()) return {};
+    const auto add = [&](std::string_view key,
+                         const std::vector<SliceId>& work) {
+      const size_t row = rows.Of(key);
+      for (const SliceId slice : work) rows.Add(row, s, slice);
+    };
+    for (const layers::Layer& layer : model.layers) {
+      add(model.stacks[layer.stack].name + " " + std::to_string(layer.index),
+          layer.work);
+    }
+    for (const layers::Pass& pass : model.passes)
+      add("(outside of layers)", pass.outside);
+    add("(in no pass)", model.no_pass);
+  }
+  return rows.Take();
+}
+
+Dimension SumByTimeline(const Timeline& a, const Timeline& b) {
+  Dimension out;
+  const auto add = [&](std::string_view key, int64_t Timeline::*part) {
+    Sum sum;
+    sum.dimension = "timeline";
+    sum.key = key;
+    sum.time_ns = {a.*part, b.*part};
+    out.rows.push_back(std::move(sum));
+  };
+  add("computation_time", &Timeline::computation_ns);
+  add("exposed_comm_time", &Timeline::exposed_communication_ns);
+  add("exposed_memcpy_time", &Timeline::exposed_copies_ns);
+  add("idle_time", &Timeline::idle_ns);
+  add("total_time", &Timeline::total_ns);
+  return out;
+}
+
+std::vector<Calls> SumCalls(const Side& a, const Side& b) {
+  std::vector<Calls> out;
+  TextMap<size_t> ids;
+  for (const size_t s : {size_t{0}, size_t{1}}) {
+    const Side& side = s == 0 ? a : b;
+    const tree::Tree& tree = side.context().tree;
+    // By name of the trace.
+    std::vector<size_t> row_of(side.trace().strings.size(), kNoEntry);
+    const trace::Slices& slices = side.trace().slices;
+    for (uint32_t i = 0; i < slices.size(); ++i) {
+      const SliceId slice(i);
+      if (!trace::IsApiCall(slices.kind[i])) continue;
+      size_t& row = row_of[slices.name[i].value];
+      if (row == kNoEntry) {
+        const std::string name = NormalApiName(side.trace().Name(slice));
+        const auto [it, is_new] = ids.try_emplace(name, out.size());
+        if (is_new) out.emplace_back().call = name;
+        row = it->second;
+      }
+      Calls& calls = out[row];
+      ++calls.count[s];
+      calls.host_ns[s] += slices.dur_ns[i];
+      const NodeId node = tree.node(slice);
+      if (node.valid())
+        calls.launched[s] +=
+            static_cast<int64_t>(tree.OwnDeviceWork(node).size());
+    }
+  }
+  return out;
+}
+
+}  // namespace lamina::analysis::diff

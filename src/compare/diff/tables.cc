@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/diff/tables.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/core.h>
+
+#include "base/status.h"
+#include "compare/diff/causes.h"
+#include "compare/diff/schemas.h"
+
+namespace lamina::analysis::diff {
+namespace {
+
+constexpr const char* kSides[] = {"a", "b"};
+// From this share on, work without a launch is worth a warning.
+constexpr double kManyUnlinked = 0.05;
+
+// Largest difference first; ties keep their order.
+template <class Row>
+void SortByDelta(std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
+    return std::abs(x.delta_ns()) > std::abs(y.delta_ns());
+  });
+}
+
+// Row + 1 of a table by the id of what stands there.
+class Places {
+ public:
+  explicit Places(size_t ids) : row_(ids, 0) {}
+
+  void Set(uint32_t id, size_t row) {
+    row_[id] = static_cast<uint32_t>(row) + 1;
+  }
+  Members::Rows Of(const SliceRows& ids) const {
+    Members::Rows out;
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      for (const uint32_t id : ids[s])
+        out[s].push_back(id == kNone ? 0 : row_[id]);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<uint32_t> row_;
+};
+
+class Writer {
+ public:
+  explicit Writer(Differences& differences) : d_(differences) {}
+
+  Comparison Run() {
+    const std::vector<Cause> causes =
+        FindCauses(d_.rows, d_.names, totals(),
+                   {d_.sides[0].unlinked_ns, d_.sides[1].unlinked_ns});
+    Comparison out;
+    out.totals = totals();
+    out.result.tables.push_back(TotalsTable());
+    out.result.tables.push_back(CausesTable(causes));
+    out.result.tables.push_back(OpsTable());
+    out.result.tables.push_back(KernelsTable());
+    out.result.tables.push_back(ByTable());
+    out.result.tables.push_back(CallsTable());
+    out.result.tables.push_back(MovedTable());
+    members_.cause = CauseMembers(causes);
+    out.members = std::move(members_);
+    AddNotes(out.result.notes, causes);
+    return out;
+  }
+
+ private:
+  PerSide<Totals> totals() const {
+    return {d_.sides[0].totals, d_.sides[1].totals};
+  }
+  Value Text(StringId id) const {
+    return id.valid() ? Value(d_.names.Text(id)) : Value();
+  }
+
+  Table TotalsTable() const {
+    PerSide<int64_t> listed{}, unchanged{};
+    for (const OpRow& row : d_.rows.ops) {
+      for (const size_t s : {size_t{0}, size_t{1}})
+        (row.equal() ? unchanged : listed)[s] += row.time_ns[s];
+    }
+    Table table(TotalsSchema());
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      const SideFacts& facts = d_.sides[s];
+      const Totals& t = facts.totals;
+      LAMINA_CHECK(t.kernel_time_ns ==
+                   listed[s] + unchanged[s] + facts.unlinked_ns);
+      table.Add(kSides[s], facts.input,
+                facts.device.empty() ? Value() : Value(facts.device),
+                facts.steps, t.kernel_time_ns, listed[s], unchanged[s],
+                facts.unlinked_ns, t.busy_ns, t.idle_ns, t.total_ns,
+                facts.device_slices);
+    }
+    return table;
+  }
+
+  Table CausesTable(const std::vector<Cause>& causes) const {
+    Table table(CausesSchema());
+    const int64_t whole = d_.sides[0].totals.total_ns;
+    for (const Cause& cause : causes) {
+      const bool op = cause.count[0] + cause.count[1] > 0;
+      const auto count = [&](size_t s) {
+        return op ? Value(cause.count[s]) : Value();
+      };
+      table.Add(cause.name, cause.change, count(0), count(1), cause.time_ns[0],
+                cause.time_ns[1], cause.delta_ns(),
+                whole > 0
+                    ? Value(100.0 * static_cast<double>(cause.delta_ns()) /
+                            static_cast<double>(whole))
+                    : Value());
+    }
+    return table;
+  }
+
+  // Work of an op is that of the cause which sums the op up; "(unlinked)" has
+  // the work of no op.
+  Members::Rows CauseMembers(const std::vector<Cause>& causes) const {
+    Places places(d_.rows.ops.size());
+    uint32_t unlinked = 0;
+    for (size_t i = 0; i < causes.size(); ++i) {
+      for (const uint32_t op : causes[i].ops) places.Set(op, i);
+      if (causes[i].name == kUnlinkedCause)
+        unlinked = static_cast<uint32_t>(i) + 1;
+    }
+    Members::Rows out = places.Of(d_.rows.op_of);
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      for (size_t i = 0; i < out[s].size(); ++i) {
+        if (d_.rows.op_of[s][i] == kNone) out[s][i] = unlinked;
+      }
+    }
+    return out;
+  }
+
+  Table OpsTable() {
+    SortByDelta(d_.rows.ops);
+    Table table(OpsSchema());
+    Places places(d_.rows.ops.size());
+    for (const OpRow& row : d_.rows.ops) {
+      if (row.equal()) continue;
+      places.Set(row.id, table.rows());
+      const StringId shapes = row.dims[0].valid() ? row.dims[0] : row.dims[1];
+      const bool both = row.count[0] > 0 && row.count[1] > 0;
+      table.Add(
+          d_.names.Text(row.op), d_.names.Text(row.module), Text(shapes),
+          ChangeName(row.change), row.delta_ns(), row.time_ns[0],
+          row.time_ns[1], row.count[0], row.count[1],
+          both && row.time_ns[0] > 0
+              ? Value(static_cast<double>(row.time_ns[1]) /
+                      static_cast<double>(row.time_ns[0]))
+              : Value(),
+          Text(row.module_b),
+          both && row.dims[0] != row.dims[1] ? Text(row.dims[1]) : Value(),
+          Text(row.types[0]), Text(row.types[1]), row.uid[0], row.uid[1]);
+    }
+    members_.op = places.Of(d_.rows.op_of);
+    return table;
+  }
+
+  Table KernelsTable() {
+    SortByDelta(d_.rows.kernels);
+    Table table(KernelsSchema());
+    Places places(d_.rows.kernels.size());
+    for (const KernelRow& row : d_.rows.kernels) {
+      if (row.equal()) continue;
+      places.Set(row.id, table.rows());
+      const auto kernel = [&](size_t s) {
+        return row.count[s] > 0 ? Text(row.kernel[s]) : Value();
+      };
+      table.Add(d_.names.Text(row.op), kernel(0), kernel(1), row.delta_ns(),
+                row.time_ns[0], row.time_ns[1], row.count[0], row.count[1]);
+    }
+    members_.kernel = places.Of(d_.rows.kernel_of);
+    return table;
+  }
+
+  Table ByTable() {
+    Table table(BySchema());
+    for (auto& [sums, row_of] : d_.dimensions) {
+      if (sums.empty()) continue;
+      const std::string_view dimension = sums.front().dimension;
+      const bool timeline = dimension == "timeline";
+      if (!timeline) SortByDelta(sums);
+      Places places(sums.size());
+      for (const Sum& sum : sums) {
+        if (sum.count[0] == sum.count[1] && sum.delta_ns() == 0) continue;
+        places.Set(sum.id, table.rows());
+        const auto count = [&](size_t s) {
+          return timeline ? Value() : Value(sum.count[s]);
+        };
+        table.Add(sum.dimension, sum.key, count(0), count(1), sum.time_ns[0],
+                  sum.time_ns[1], sum.delta_ns());
+      }
+      if (dimension == "category") members_.category = places.Of(row_of);
+      if (dimension == "module") members_.module = places.Of(row_of);
+      if (dimension == "layer") members_.layer = places.Of(row_of);
+    }
+    return table;
+  }
+
+  Table CallsTable() {
+    std::stable_sort(d_.calls.begin(), d_.calls.end(),
+                     [](const Calls& x, const Calls& y) {
+                       return std::abs(x.host_ns[1] - x.host_ns[0]) >
+                              std::abs(y.host_ns[1] - y.host_ns[0]);
+                     });
+    Table table(CallsSchema());
+    for (const Calls& c : d_.calls) {
+      if (c.count[0] == c.count[1] && c.host_ns[0] == c.host_ns[1] &&
+          c.launched[0] == c.launched[1])
+        continue;
+      table.Add(c.call, c.count[0], c.count[1], c.launched[0], c.launched[1],
+                c.host_ns[0], c.host_ns[1], c.host_ns[1] - c.host_ns[0]);
+    }
+    return table;
+  }
+
+  Table MovedTable() const {
+    Table table(MovedSchema());
+    for (const MovedRow& row : d_.moved) {
+      table.Add(d_.names.Text(row.name), d_.names.Text(row.module),
+                row.time_ns[0], row.time_ns[1], row.uid[0], row.uid[1]);
+    }
+    return table;
+  }
+
+  char Letter(size_t s) const { return s == 0 ? 'A' : d_.letter; }
+  std::string Input(size_t s) const {
+    const SideFacts& facts = d_.sides[s];
+    return facts.device.empty()
+               ? facts.input
+               : fmt::format("{} ({})", facts.input, facts.device);
+  }
+
+  void AddNotes(std::vector<Note>& notes,
+                const std::vector<Cause>& causes) const {
+    const auto add = [&](Severity severity, std::string id, std::string text) {
+      notes.push_back(MakeNote(severity, std::move(id), std::move(text)));
+    };
+    add(Severity::kVerdict, "diff_verdict",
+        Verdict(causes, totals(), d_.letter));
+    add(Severity::kInfo, "diff_inputs",
+        fmt::format("A is {}, {} is {}.", Input(0), d_.letter, Input(1)));
+    for (const size_t s : {size_t{0}, size_t{1}}) {
+      const SideFacts& facts = d_.sides[s];
+      const double share =
+          facts.totals.kernel_time_ns > 0
+              ? static_cast<double>(facts.unlinked_ns) /
+                    static_cast<double>(facts.totals.kernel_time_ns)
+              : 0;
+      if (share >= kManyUnlinked) {
+        add(Severity::kWarning, "diff_unlinked",
+            fmt::format("{:.1f} % of the device time of {} has no launch in "
+                        "the file; it is compared by the names of kernels "
+                        "alone.",
+                        100 * share, Letter(s)));
+      }
+    }
+    const int64_t steps_a = d_.sides[0].steps;
+    const int64_t steps_b = d_.sides[1].steps;
+    if (steps_a != steps_b) {
+      add(Severity::kWarning, "diff_steps",
+          fmt::format("Steps in A: {}, in {}: {}; times are of whole traces.",
+                      steps_a, d_.letter, steps_b));
+    }
+    if (d_.sides[0].modules != d_.sides[1].modules) {
+      add(Severity::kInfo, "diff_modules",
+          fmt::format("Only {} has modules, so they do not take part in the "
+                      "matching.",
+                      Letter(d_.sides[0].modules ? 0 : 1)));
+    }
+  }
+
+  Differences& d_;
+  Members members_;
+};
+
+}  // namespace
+
+Comparison MakeComparison(Differences differences) {
+  return Writer(differences).Run();
+}
+
+}  // namespace lamina::analysis::diff

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/fusion/candidates.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include "base/decimal.h"
+#include "base/text.h"
+#include "graph/fusion/canonical.h"
+#include "graph/fusion/census.h"
+#include "graph/fusion/judgement.h"
+#include "graph/target.h"
+
+namespace lamina::fusion {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::NodeKind;
+using graph::Rule;
+
+// Kernels of a chain of transforms: the op that a rule leaves behind, and what
+// later rules make of it.
+constexpr size_t kMostSteps = 4;
+std::string Ranges(const std::set<uint32_t>& numbers) {
+  std::string out;
+  for (auto it = numbers.begin(); it != numbers.end();) {
+    const uint32_t first = *it;
+    uint32_t last = first;
+    while (++it != numbers.end() && *it == last + 1) last = *it;
+    out += (out.empty() ? "" : ", ") + std::to_string(first);
+    if (last > first) out += "-" + std::to_string(last);
+  }
+  return out;
+}
+
+class Finder {
+ public:
+  Finder(const Graph& graph, const CandidateOptions& options)
+      : graph_(graph),
+        options_(options),
+        layers_(graph::FindLayers(graph, *options.groups)) {
+    out_.measured = options.measured != nullptr;
+    out_.memory = options.memory;
+    bindings_ = ReferenceBindings(graph, options.bindings, &out_.assumed);
+    std::vector<NodeId> all;
+    for (const NodeId id : graph.nodes()) {
+      if (graph[id].kind != NodeKind::kOp) continue;
+      all.push_back(id);
+      ops_here_.insert(graph.op(id));
+    }
+    const Traffic whole = Separate(graph, *options.ops, all, bindings_);
+    out_.step_ns = options.measured != nullptr
+                       ? options.measured->step_ns
+                       : EstimateNs(static_cast<int64_t>(whole.kernels),
+                                    whole.bytes(), options.memory);
+    min_layers_ = options.min_layers > 0
+                      ? options.min_layers
+                      : std::max<size_t>(2, layers_.layers.size() / 2);
+  }
+
+  Candidates Run() {
+    AddKnown();
+    out_.known = out_.list.size();
+    AddMined();
+    return std::move(out_);
+  }
+
+ private:
+  // --- known rules ---
+
+  void AddKnown() {
+    const graph::OpIndex index(graph_);
+    graph::FindOptions find;
+    find.layers = OwnLayers(graph_);
+    for (const Rule& rule : options_.rules->rules) {
+      if (rule.alternatives.empty()) continue;
+      const graph::RuleMatches found = graph::FindRule(index, rule, find);
+      if (found.matches.empty()) continue;
+      Candidate candidate;
+      candidate.name = rule.name;
+      candidate.rule = rule.name;
+      candidate.kind = "known: " + rule.name;
+      std::vector<std::vector<NodeId>> places;
+      for (const graph::RuleMatch& match : found.matches) {
+        std::vector<NodeId> nodes = rule.counting == graph::Counting::kGroup
+                                        ? Members(rule, match)
+                                        : match.match.Nodes();
+        std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+          return index.Position(a) < index.Position(b);
+        });
+        candidate.possible |= match.possible;
+        for (const NodeId id : nodes) covered_[id].insert(&rule);
+        places.push_back(std::move(nodes));
+      }
+      Describe(candidate, places);
+      const bool gemms = rule.counting == graph::Counting::kGroup;
+      Value(candidate, places, gemms);
+      candidate.kernels = KernelsOf(rule);
+      JudgeKnown(rule, options_.log, candidate);
+      out_.list.push_back(std::move(candidate));
+    }
+    std::stable_sort(out_.list.begin(), out_.list.end(), Better);
+    // What runs comes before what is switched off.
+    std::stable_partition(out_.list.begin(), out_.list.end(),
+                          [](const Candidate& c) { return !IsSwitchedOff(c); });
+  }
+
+  static bool Better(const Candidate& a, const Candidate& b) {
+    const int64_t x = a.saving_ns.value_or(0);
+    const int64_t y = b.saving_ns.value_or(0);
+    if (x != y) return x > y;
+    if (a.occurrences != b.occurrences) return a.occurrences > b.occurrences;
+    return a.risks.size() < b.risks.size();
+  }
+
+  std::vector<NodeId> Members(const Rule& rule,
+                              const graph::RuleMatch& match) const {
+    const graph::Pattern& pattern =
+        rule.alternatives[match.alternative].pattern;
+    const uint32_t slot = pattern.lines[0].operands[0].slot;
+    std::vector<NodeId> out;
+    for (const NodeId user : graph_.Users(match.shared)) {
+      if (graph::HasForm(graph_, pattern, 0, user, slot, match.shared))
+        out.push_back(user);
+    }
+    return out.empty() ? match.match.Nodes() : out;
+  }
+
+  // The op that a rule leaves behind and those that later rules put in its
+  // place, each once.
+  std::vector<FoundKernel> KernelsOf(const Rule& rule) const {
+    std::vector<FoundKernel> out;
+    std::set<std::string> seen;
+    const Rule* at = &rule;
+    for (size_t step = 0; at != nullptr && step < kMostSteps; ++step) {
+      const Rule* next = nullptr;
+      for (const std::string& op : at->produces) {
+        if (!seen.insert(op).second) continue;
+        FoundKernel kernel = options_.lookup->ByName(op);
+        if (at != &rule)
+          kernel.evidence +=
+              (kernel.evidence.empty() ? "by " : "; by ") + at->name;
+        out.push_back(std::move(kernel));
+        if (next == nullptr) next = RuleFor(op, *at);
+      }
+      at = next;
+    }
+    return out;
+  }
+
+  // A later rule that runs unasked and replaces the op: alone, else with
+  // others.
+  const Rule* RuleFor(const std::string& op, const Rule& after) const {
+    const Rule* with_others = nullptr;
+    for (const Rule& rule : options_.rules->rules) {
+      if (&rule == &after || rule.default_state == graph::DefaultState::kOff ||
+          graph::StageRank(rule.stage) < graph::StageRank(after.stage))
+        continue;
+      for (const graph::Alternative& alternative : rule.alternatives) {
+        const graph::Pattern& pattern = alternative.pattern;
+        if (!Consumes(pattern, op)) continue;
+        if (pattern.lines.size() == 1) return &rule;
+        if (with_others == nullptr) with_others = &rule;
+      }
+    }
+    return with_others;
+  }
+
+  // Whether a pattern takes an op, and the graph has its other ones.
+  bool Consumes(const graph::Pattern& pattern, const std::string& op) const {
+    bool takes = false;
+    for (const graph::PatternLine& line : pattern.lines) {
+      bool here = false;
+      bool present = false;
+      for (const std::string& target : line.targets) {
+        here |= target == op;
+        for (const std::string_view there : ops_here_)
+          present |= graph::MatchesTarget(there, target);
+      }
+      takes |= here;
+      if (!here && !present) return false;
+    }
+    return takes;
+  }
+
+  // --- mined forms ---
+
+  void AddMined() {
+    MiningOptions mining;
+    mining.min_occurrences = std::max<size_t>(2, min_layers_);
+    const Mined mined = MineForms(graph_, *options_.ops, mining);
+    out_.bounded = mined.bounded;
+    std::vector<std::pair<Candidate, const Form*>> rows;
+    for (const Form& form : mined.forms) {
+      std::string contains;
+      if (IsKnown(form, contains)) continue;
+      Candidate candidate;
+      candidate.kind = Name(form.kind);
+      candidate.contains = contains;
+      Describe(candidate, form.occurrences);
+      if (candidate.layers < min_layers_ &&
+          layers_.layers.size() >= min_layers_)
+        continue;
+      const bool gemms = form.kind == FormKind::kSiblings;
+      Value(candidate, form.occurrences, gemms);
+      const std::vector<std::string> words =
+          options_.lookup->WordsOf(graph_, form.occurrences[0]);
+      candidate.name = NameOf(words, form);
+      candidate.kernels = options_.lookup->ByWords(words);
+      JudgeMined(graph_, form, min_layers_, candidate);
+      rows.emplace_back(std::move(candidate), &form);
+    }
+    std::stable_sort(
+        rows.begin(), rows.end(),
+        [](const auto& a, const auto& b) { return Better(a.first, b.first); });
+    // Of forms that share most of their nodes the best comes first, and the
+    // rest only where they occur more often.
+    absl::flat_hash_map<NodeId, size_t> taken;  // most occurrences so far
+    std::map<std::string, size_t> names;
+    for (auto& [candidate, form] : rows) {
+      const std::vector<NodeId>& nodes = form->occurrences.back();
+      size_t overlap = 0;
+      for (const NodeId id : nodes) {
+        const auto at = taken.find(id);
+        overlap += at != taken.end() && at->second >= candidate.occurrences;
+      }
+      if (2 * overlap > nodes.size()) continue;
+      for (const auto& place : form->occurrences) {
+        for (const NodeId id : place) {
+          size_t& most = taken[id];
+          most = std::max(most, candidate.occurrences);
+        }
+      }
+      const size_t number = ++names[candidate.name];
+      if (number > 1) candidate.name += "_" + std::to_string(number);
+      out_.list.push_back(std::move(candidate));
+    }
+  }
+
+  // Whether known rules cover every node of the form; those that cover some
+  // are named.
+  bool IsKnown(const Form& form, std::string& contains) const {
+    bool all = true;
+    std::set<std::string> names;
+    for (const NodeId id : form.occurrences[0]) {
+      const auto found = covered_.find(id);
+      if (found == covered_.end()) {
+        all &= options_.ops->ClassOf(graph_.op(id)) == OpClass::kView;
+        continue;
+      }
+      for (const Rule* const rule : found->second) names.insert(rule->name);
+    }
+    for (const std::string& name : names)
+      contains += (contains.empty() ? "" : ", ") + name;
+    return all;
+  }
+
+  std::string NameOf(const std::vector<std::string>& words,
+                     const Form& form) const {
+    std::string out;
+    for (const std::string& word : words)
+      out += (out.empty() ? "" : "_") + word;
+    if (form.kind == FormKind::kSiblings)
+      return fmt::format("merge_{}_linears", form.occurrences[0].size());
+    return out.empty() ? "elementwise" : out;
+  }
+
+  // --- both ---
+
+  void Describe(Candidate& c, const std::vector<std::vector<NodeId>>& places) {
+    c.occurrences = places.size();
+    c.pattern = FormText(graph_, places[0]);
+    std::set<uint32_t> numbers;
+    std::set<graph::Place> layers;
+    for (const std::vector<NodeId>& nodes : places) {
+      const NodeId last = nodes.back();
+      c.anchors.emplace_back(graph_[last].name);
+      const graph::Place place = layers_.PlaceOf(last);
+      c.places.push_back(PlaceAt(nodes));
+      if (place < 0 || place == graph::kEpilogue) continue;
+      layers.insert(place);
+      numbers.insert(layers_.layers[static_cast<size_t>(place)].index);
+    }
+    c.layers = layers.size();
+    c.layer_names = Ranges(numbers);
+    c.first_line = graph_[places[0].front()].line;
+  }
+
+  CandidatePlace PlaceAt(const std::vector<NodeId>& nodes) const {
+    CandidatePlace out;
+    out.layer = layers_.NameOf(layers_.PlaceOf(nodes.back()));
+    out.line = graph_[nodes.front()].line;
+    for (const NodeId id : nodes) {
+      if (!out.nodes.empty()) out.nodes += ' ';
+      out.nodes += graph_[id].name;
+      if (options_.measured == nullptr) continue;
+      out.measured_ns =
+          out.measured_ns.value_or(0) + options_.measured->node_ns[id.value];
+    }
+    return out;
+  }
+
+  void Value(Candidate& c, const std::vector<std::vector<NodeId>>& places,
+             bool gemms) {
+    int64_t remaining = 0;
+    int64_t kernels = 0;
+    int64_t measured = 0;
+    size_t unknown = 0;
+    for (const std::vector<NodeId>& nodes : places) {
+      const Saving saving = SavingOf(graph_, *options_.ops, nodes, bindings_);
+      kernels += gemms ? 1
+                       : static_cast<int64_t>(saving.kernels) -
+                             static_cast<int64_t>(saving.launches);
+      c.launches += gemms ? static_cast<int64_t>(nodes.size()) - 1
+                          : static_cast<int64_t>(saving.launches);
+      if (!gemms) c.bytes += saving.bytes;
+      remaining += saving.remaining_bytes;
+      unknown += saving.unknown;
+      if (options_.measured == nullptr) continue;
+      for (const NodeId id : nodes)
+        measured += options_.measured->node_ns[id.value];
+    }
+    if (unknown > 0)
+      c.weaknesses.push_back(
+          fmt::format("{} values have no known size", unknown));
+    if (options_.measured == nullptr) {
+      c.claim = "estimate";
+      c.saving_ns = EstimateNs(c.launches, c.bytes, options_.memory);
+    } else {
+      c.measured_ns = measured;
+      c.claim = "bound";
+      if (measured == 0) {
+        c.weaknesses.emplace_back("the trace has no kernel on its nodes");
+      } else if (gemms) {
+        c.weaknesses.emplace_back("no saving is claimed without a measurement");
+      } else {
+        // The fused kernels move what remains at least, and none is shorter
+        // than the shortest of the trace.
+        const int64_t moved_ns = EstimateNs(0, remaining, options_.memory);
+        const int64_t least =
+            std::max(moved_ns, kernels * options_.measured->shortest_kernel_ns);
+        c.saving_ns = std::max<int64_t>(0, measured - least);
+        if (moved_ns > measured) {
+          c.more_than_measured = true;
+          c.weaknesses.push_back(
+              fmt::format("its bytes need {} at least and its nodes took {}",
+                          HumanTime(moved_ns), HumanTime(measured)));
+        }
+      }
+    }
+    if (c.saving_ns && out_.step_ns > 0) {
+      c.percent_of_step = 100.0 * static_cast<double>(*c.saving_ns) /
+                          static_cast<double>(out_.step_ns);
+    }
+  }
+
+  const Graph& graph_;
+  const CandidateOptions& options_;
+  graph::Layers layers_;
+  graph::Bindings bindings_;
+  size_t min_layers_ = 2;
+  std::set<std::string_view> ops_here_;
+  absl::flat_hash_map<NodeId, std::set<const Rule*>> covered_;
+  Candidates out_;
+};
+
+}  // namespace
+
+Candidates FindCandidates(const Graph& graph, const CandidateOptions& options) {
+  return Finder(graph, options).Run();
+}
+
+}  // namespace lamina::fusion

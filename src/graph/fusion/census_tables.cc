@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/counted.h"
+#include "base/escape.h"
+#include "graph/fusion/census.h"
+
+namespace lamina::fusion {
+namespace {
+
+Schema CensusSchema() {
+  return {"census",
+          "Matches of every rule per layer.",
+          {{"file", ColumnType::kText, "Dump."},
+           {"stage", ColumnType::kText, "Stage of the dump."},
+           {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
+           {"rule", ColumnType::kText, "Fusion rule."},
+           {"layer", ColumnType::kText,
+            "Layer of the last node of the match; of rules that run until "
+            "nothing is left only the first round is told apart by layer."},
+           {"matches", ColumnType::kInt, "Places that match."},
+           {"possible", ColumnType::kInt,
+            "Of them, with a guard that a dump cannot show."},
+           {"anchors", ColumnType::kText, "Last node of each match.",
+            Shown::kHidden}}};
+}
+
+Schema MatchSchema() {
+  return {"matches",
+          "Every match with its nodes.",
+          {{"file", ColumnType::kText, "Dump."},
+           {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
+           {"rule", ColumnType::kText, "Fusion rule."},
+           {"layer", ColumnType::kText, "Layer of the last node."},
+           {"possible", ColumnType::kBool,
+            "A guard holds that a dump cannot show."},
+           {"nodes", ColumnType::kText, "Its nodes, in order."},
+           {"line", ColumnType::kInt, "Line of the first one in the dump."}}};
+}
+
+// One file has no need of its name in every row.
+Shown FileShown(bool folder) { return folder ? Shown::kPlain : Shown::kHidden; }
+
+Schema RuleSchema(bool folder) {
+  return {
+      "census_rules",
+      "Every rule that a graph has something to say about.",
+      {{"file", ColumnType::kText, "Dump.", FileShown(folder)},
+       {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
+       {"rule", ColumnType::kText, "Fusion rule."},
+       {"stage", ColumnType::kText, "Stage in which AutoDeploy runs it.",
+        Shown::kHidden},
+       {"default", ColumnType::kText, "Whether it runs unasked."},
+       {"matches", ColumnType::kInt, "Places that match."},
+       {"possible", ColumnType::kInt,
+        "Of them, with a guard that a dump cannot show."},
+       {"per_layer", ColumnType::kText,
+        "Matches by layers: 32 x 2 + 1 is two in each of 32 layers and "
+        "one more."},
+       {"near_misses", ColumnType::kInt,
+        "Places that fail for one reason only."},
+       {"reasons", ColumnType::kText, "Those reasons."},
+       {"already", ColumnType::kInt, "Ops that its replacement leaves behind."},
+       {"hidden_guards", ColumnType::kText,
+        "Conditions that a dump cannot show.", Shown::kHidden}}};
+}
+
+Schema MissSchema(bool folder) {
+  return {
+      "near_misses",
+      "Places that would match but for one reason, the rarest first.",
+      {{"file", ColumnType::kText, "Dump.", FileShown(folder)},
+       {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
+       {"rule", ColumnType::kText,
+        "Fusion rule; empty: a node that lost its metadata."},
+       {"layer", ColumnType::kText, "Layer of the last node of the pattern."},
+       {"node", ColumnType::kText, "Where the reason is."},
+       {"class", ColumnType::kText, "Kind of the reason."},
+       {"evidence", ColumnType::kText, "What was found there."},
+       {"user", ColumnType::kText, "The other user of an extra_user.",
+        Shown::kHidden},
+       {"anchor", ColumnType::kText, "Last node of the pattern.",
+        Shown::kHidden},
+       {"line", ColumnType::kInt, "Line of the node in the dump."}}};
+}
+
+// "32 x 2 + 1": how many layers have how many matches.
+std::string Histogram(const RuleCount& count) {
+  std::map<size_t, size_t, std::greater<>> layers;  // matches -> layers
+  size_t outside = 0;
+  for (const LayerCount& layer : count.layers) {
+    if (layer.layer == "shared" || layer.layer == "epilogue") {
+      outside += layer.matches;
+    } else {
+      ++layers[layer.matches];
+    }
+  }
+  std::string out;
+  for (const auto& [matches, number] : layers) {
+    out += fmt::format("{}{} x {}", out.empty() ? "" : " + ", number, matches);
+  }
+  if (outside > 0)
+    out += fmt::format("{}{}", out.empty() ? "" : " + ", outside);
+  return out;
+}
+
+std::string Reasons(const RuleCount& count) {
+  std::string out;
+  for (const auto& [reason, number] : count.rejected)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", number, reason);
+  return out;
+}
+
+std::string Hidden(const graph::Rule& rule) {
+  std::string out;
+  for (const std::string& guard : rule.HiddenGuards())
+    out += (out.empty() ? "" : ", ") + guard;
+  return out;
+}
+
+// Near misses of all graphs. One that a rule has in every layer says less than
+// one that it has in a single place.
+class MissRows {
+ public:
+  void Add(const std::string& file, const std::string& graph,
+           const std::vector<NearMiss>& misses) {
+    for (const NearMiss& miss : misses) {
+      rows_.push_back({&file, &graph, &miss});
+      ++count_[{file, miss.rule + " " + miss.miss}];
+    }
+  }
+
+  void AddTo(Table& table) {
+    std::stable_sort(
+        rows_.begin(), rows_.end(),
+        [this](const Row& a, const Row& b) { return CountOf(a) < CountOf(b); });
+    for (const Row& row : rows_) {
+      const NearMiss& miss = *row.miss;
+      table.Add(
+          *row.file, *row.graph, miss.rule, miss.layer, miss.node, miss.miss,
+          miss.evidence, miss.other, miss.anchor,
+          miss.line > 0 ? std::optional<int64_t>(miss.line) : std::nullopt);
+    }
+  }
+
+ private:
+  struct Row {
+    const std::string* file;
+    const std::string* graph;
+    const NearMiss* miss;
+  };
+  size_t CountOf(const Row& row) const {
+    return count_.at({*row.file, row.miss->rule + " " + row.miss->miss});
+  }
+  std::vector<Row> rows_;
+  std::map<std::pair<std::string, std::string>, size_t> count_;
+};
+
+// Matches of a rule at each file, with what the log counts.
+class StageTable {
+ public:
+  StageTable(const std::vector<FileCensus>& files, const graph::RuleSet& rules,
+             const graph::TransformLog* log)
+      : files_(files), rules_(rules), log_(log) {}
+
+  void AddTo(ResultSet& out) {
+    Schema schema{"census_stages",
+                  "Matches of every rule after each transform.",
+                  {{"rule", ColumnType::kText, "Fusion rule."},
+                   {"log", ColumnType::kText,
+                    "Matches that the log counts for it, or what it says "
+                    "instead."},
+                   {"before", ColumnType::kInt,
+                    "Matches in the last dump in front of it."},
+                   {"agrees", ColumnType::kText,
+                    "Whether the log and that dump say the same; empty when "
+                    "they cannot be compared, since a dump is missing."}}};
+    for (const FileCensus& file : files_) {
+      schema.columns.push_back({fmt::format("{:03}", file.file.number),
+                                ColumnType::kInt,
+                                "Matches in " + file.file.name + "."});
+    }
+    Table table(std::move(schema));
+    for (const graph::Rule& rule : rules_.rules) AddRule(table, rule);
+    if (table.rows() > 0) out.tables.push_back(std::move(table));
+    out.notes.insert(out.notes.end(), notes_.begin(), notes_.end());
+  }
+
+ private:
+  void AddRule(Table& table, const graph::Rule& rule) {
+    std::vector<size_t> counts;
+    size_t most = 0;
+    for (const FileCensus& file : files_) {
+      counts.push_back(file.Matches(rule));
+      most = std::max(most, counts.back());
+    }
+    const graph::LogEntry* const entry =
+        log_ == nullptr ? nullptr : log_->Find(rule.name);
+    const bool logged = entry != nullptr && entry->matches.value_or(0) > 0;
+    if (most == 0 && !logged) return;
+    std::string log;
+    if (entry != nullptr) {
+      log = entry->status == graph::TransformStatus::kApplied
+                ? std::to_string(entry->matches.value_or(0))
+                : std::string(graph::Name(entry->status));
+    }
+    const Front front = InFront(entry);
+    std::optional<int64_t> before;
+    if (front.file) before = static_cast<int64_t>(counts[*front.file]);
+    const std::string agrees = Agrees(rule, entry, before, front.complete);
+    std::vector<Value> row = {rule.name, log, before, agrees};
+    for (const size_t count : counts) {
+      row.push_back(count > 0 ? Value(count) : Value());
+    }
+    table.AddRow(row);
+    if (agrees == "no") {
+      notes_.push_back(MakeNote(
+          Severity::kWarning, "census_conflict",
+          fmt::format("{}: the log counts {} matches, and {} holds {}.",
+                      rule.name, entry->matches.value_or(0),
+                      files_[*front.file].file.name, *before)));
+    }
+  }
+
+  // The last dump in front of a transform.
+  struct Front {
+    std::optional<size_t> file;
+    // No transform in between changed the graph without leaving its dump.
+    bool complete = false;
+  };
+  Front InFront(const graph::LogEntry* entry) const {
+    Front out;
+    if (entry == nullptr) return out;
+    const auto place = [this](const graph::LogEntry* e) {
+      return static_cast<size_t>(e - log_->entries.data());
+    };
+    const size_t mine = place(entry);
+    size_t last = 0;
+    for (size_t i = 0; i < files_.size(); ++i) {
+      const graph::LogEntry* const wrote =
+          log_->Find(files_[i].header.transform);
+      if (wrote == nullptr || place(wrote) >= mine) continue;
+      out.file = i;
+      last = place(wrote);
+    }
+    out.complete = out.file.has_value();
+    for (size_t i = last + 1; i < mine && out.complete; ++i)
+      out.complete = log_->entries[i].matches.value_or(0) == 0;
+    return out;
+  }
+
+  // A difference counts only when the dump is what the transform saw.
+  static std::string Agrees(const graph::Rule& rule,
+                            const graph::LogEntry* entry,
+                            std::optional<int64_t> before, bool complete) {
+    if (entry == nullptr || !before || rule.alternatives.empty() ||
+        entry->status == graph::TransformStatus::kDisabled)
+      return "";
+    if (entry->matches.value_or(0) == *before) return "yes";
+    return complete ? "no" : "";
+  }
+
+  const std::vector<FileCensus>& files_;
+  const graph::RuleSet& rules_;
+  const graph::TransformLog* log_;
+  std::vector<Note> notes_;
+};
+
+}  // namespace
+
+ResultSet CensusTables(const std::vector<FileCensus>& files,
+                       const graph::RuleSet& rules,
+                       const graph::TransformLog* log) {
+  ResultSet out;
+  const bool folder = files.size() > 1;
+  Table summary(RuleSchema(folder));
+  Table census(CensusSchema());
+  Table matches(MatchSchema());
+  Table misses(MissSchema(folder));
+  MissRows rows;
+  for (const FileCensus& file : files) {
+    const std::string& name = file.file.name;
+    for (const GraphCensus& graph : file.graphs) {
+      for (const RuleCount& count : graph.rules) {
+        const graph::Rule& rule = *count.rule;
+        summary.Add(name, graph.graph, rule.name, rule.stage,
+                    graph::Name(rule.default_state), count.matches,
+                    count.possible, Histogram(count), count.near_misses.size(),
+                    Reasons(count), count.already, Hidden(rule));
+        for (const MatchPlace& place : count.places) {
+          matches.Add(name, graph.graph, rule.name, place.layer, place.possible,
+                      place.nodes, place.line);
+        }
+        size_t left = count.matches;
+        for (const LayerCount& layer : count.layers) {
+          std::string anchors;
+          for (const std::string& anchor : layer.anchors)
+            anchors += (anchors.empty() ? "" : " ") + anchor;
+          census.Add(name, file.header.stage, graph.graph, rule.name,
+                     layer.layer, layer.matches, layer.possible, anchors);
+          left -= std::min(left, layer.matches);
+        }
+        // Later rounds of a rule that runs until nothing is left.
+        if (left > 0) {
+          census.Add(name, file.header.stage, graph.graph, rule.name, "later",
+                     left, 0, "");
+        }
+        if (count.given_up > 0) {
+          out.notes.push_back(MakeNote(
+              Severity::kWarning, "search_given_up",
+              fmt::format("{}: the search for {} was given up at {}; the "
+                          "number of matches is a lower bound.",
+                          EscapeTerminal(name), rule.name,
+                          Counted(count.given_up, "node"))));
+        }
+        rows.Add(name, graph.graph, count.near_misses);
+      }
+      rows.Add(name, graph.graph, graph.metadata);
+    }
+  }
+  rows.AddTo(misses);
+  out.tables.push_back(std::move(summary));
+  out.tables.push_back(std::move(misses));
+  if (folder) StageTable(files, rules, log).AddTo(out);
+  out.tables.push_back(std::move(census));
+  out.tables.push_back(std::move(matches));
+  return out;
+}
+
+}  // namespace lamina::fusion

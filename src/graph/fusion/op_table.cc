@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/fusion/op_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "base/text.h"
+#include "graph/target.h"
+
+namespace lamina::fusion {
+namespace {
+
+using rules::DataFile;
+using rules::Members;
+using rules::Node;
+
+constexpr std::pair<std::string_view, OpClass> kClasses[] = {
+    {"heavy", OpClass::kHeavy}, {"light", OpClass::kLight},
+    {"view", OpClass::kView},   {"host", OpClass::kHost},
+    {"other", OpClass::kOther},
+};
+
+Result<OpClass> ReadClass(const DataFile& file, const Members& members) {
+  LAMINA_ASSIGN(const std::string name, members.Text("class"));
+  for (const auto& [known, op_class] : kClasses) {
+    if (name == known) return op_class;
+  }
+  return Fail(file.ErrorAt(*members.Find("class"),
+                           "expected heavy, light, view, host or other"));
+}
+
+Result<KnownOp> ReadOp(const DataFile& file, const Node& node) {
+  constexpr std::string_view kKeys[] = {"op", "kind", "source", "evidence"};
+  LAMINA_ASSIGN(const Members members, Members::Of(file, node, kKeys));
+  KnownOp op;
+  LAMINA_ASSIGN(op.op, members.Text("op"));
+  op.kind = members.TextOr("kind", "");
+  op.source = members.TextOr("source", "");
+  op.evidence = members.TextOr("evidence", "inferred");
+  return op;
+}
+
+// The number of an input; nothing when the key is absent.
+Result<std::optional<size_t>> ReadInput(const DataFile& file,
+                                        const Members& members,
+                                        std::string_view key) {
+  constexpr double kMaxInputs = 1000;
+  LAMINA_ASSIGN(const auto number, members.OptionalNumber(key));
+  if (!number) return std::optional<size_t>();
+  if (!(*number >= 0 && *number < kMaxInputs) ||
+      *number != std::floor(*number)) {
+    return Fail(file.ErrorAt(*members.Find(key),
+                             "expected the number of an input, from 0"));
+  }
+  return std::optional(static_cast<size_t>(*number));
+}
+
+Result<Lookup> ReadLookup(const DataFile& file, const Node& node) {
+  constexpr std::string_view kKeys[] = {"op", "table", "rows"};
+  LAMINA_ASSIGN(const Members members, Members::Of(file, node, kKeys));
+  Lookup lookup;
+  LAMINA_ASSIGN(lookup.op, members.Text("op"));
+  LAMINA_ASSIGN(const auto table, ReadInput(file, members, "table"));
+  lookup.table = table.value_or(0);
+  LAMINA_ASSIGN(lookup.rows, ReadInput(file, members, "rows"));
+  return lookup;
+}
+
+}  // namespace
+
+std::string_view Name(OpClass op_class) {
+  switch (op_class) {
+    case OpClass::kHeavy:
+      return "heavy";
+    case OpClass::kLight:
+      return "light";
+    case OpClass::kView:
+      return "view";
+    case OpClass::kHost:
+      return "host";
+    case OpClass::kOther:
+      return "other";
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const OpTable>> OpTable::Load(
+    const rules::DataSet& data) {
+  auto out = std::make_shared<OpTable>();
+  LAMINA_ASSIGN(const auto files, data.Load("autodeploy"));
+  for (const auto& file : files) LAMINA_TRY(out->Read(*file));
+  return out;
+}
+
+Result<void> OpTable::Read(const DataFile& file) {
+  constexpr std::string_view kKeys[] = {"classes", "maybe_free", "lookups",
+                                        "tokens", "ops"};
+  constexpr std::string_view kClassKeys[] = {"class", "ops", "containing"};
+  LAMINA_ASSIGN(const Members members, Members::Of(file, file.root, kKeys));
+  LAMINA_ASSIGN(const auto free, members.Texts("maybe_free"));
+  maybe_free_.insert(maybe_free_.end(), free.begin(), free.end());
+  if (const Node* const classes = members.Find("classes")) {
+    for (const Node& node : classes->items) {
+      LAMINA_ASSIGN(const Members one, Members::Of(file, node, kClassKeys));
+      LAMINA_ASSIGN(const OpClass op_class, ReadClass(file, one));
+      LAMINA_ASSIGN(const auto exact, one.Texts("ops"));
+      LAMINA_ASSIGN(const auto words, one.Texts("containing"));
+      for (const std::string& op : exact)
+        prefixes_.push_back({op, op_class, false});
+      for (const std::string& word : words)
+        prefixes_.push_back({word, op_class, true});
+    }
+  }
+  if (const Node* const lookups = members.Find("lookups")) {
+    for (const Node& node : lookups->items) {
+      LAMINA_ASSIGN(Lookup lookup, ReadLookup(file, node));
+      lookups_.push_back(std::move(lookup));
+    }
+  }
+  if (const Node* const tokens = members.Find("tokens")) {
+    for (size_t i = 0; i < tokens->keys.size(); ++i)
+      tokens_.emplace_back(tokens->keys[i].text, tokens->items[i].text);
+  }
+  if (const Node* const ops = members.Find("ops")) {
+    for (const Node& node : ops->items) {
+      LAMINA_ASSIGN(KnownOp op, ReadOp(file, node));
+      ops_.push_back(std::move(op));
+    }
+  }
+  return {};
+}
+
+OpClass OpTable::ClassOf(std::string_view op) const {
+  for (const Prefix& prefix : prefixes_) {
+    if (prefix.anywhere ? Contains(op, prefix.text)
+                        : graph::MatchesTarget(op, prefix.text))
+      return prefix.op_class;
+  }
+  return OpClass::kOther;
+}
+
+bool OpTable::MayBeFree(std::string_view op) const {
+  return std::any_of(maybe_free_.begin(), maybe_free_.end(),
+                     [&](const std::string& prefix) {
+                       return graph::MatchesTarget(op, prefix);
+                     });
+}
+
+const KnownOp* OpTable::Find(std::string_view op) const {
+  for (const KnownOp& known : ops_) {
+    if (graph::MatchesTarget(op, known.op)) return &known;
+  }
+  return nullptr;
+}
+
+const Lookup* OpTable::FindLookup(std::string_view op) const {
+  for (const Lookup& lookup : lookups_) {
+    if (graph::MatchesTarget(op, lookup.op)) return &lookup;
+  }
+  return nullptr;
+}
+
+}  // namespace lamina::fusion

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/fusion/review_facts.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "graph/count.h"
+#include "graph/pattern/pattern.h"
+#include "graph/target.h"
+
+namespace lamina::fusion {
+namespace {
+
+using graph::DumpFile;
+using graph::LogEntry;
+using graph::Rule;
+
+Result<DumpFacts> Look(const ReviewInput& input, const DumpFile& file) {
+  LAMINA_ASSIGN(const graph::Dump dump, graph::ReadDump(file.path));
+  DumpFacts out;
+  CensusOptions options = input.census;
+  options.rules.clear();
+  graph::RuleSet one;
+  one.rules.push_back(*input.rule);
+  for (const graph::Graph& graph : dump.graphs) {
+    for (const auto& [op, count] : graph::OpCounts(graph))
+      out.ops[std::string(op)] += count;
+    const GraphCensus census = TakeCensus(graph, one, options);
+    out.without_metadata += census.metadata.size();
+    for (const RuleCount& count : census.rules) {
+      out.matches += count.matches;
+      for (const auto& [reason, number] : count.rejected)
+        out.rejected[reason] += number;
+    }
+  }
+  return out;
+}
+
+const DumpFile* Own(const fusion::Run& run, const std::string& name) {
+  for (const DumpFile& file : run.files) {
+    if (file.transform == name) return &file;
+  }
+  return nullptr;
+}
+
+// The last dump in front of a transform, by the order of the log or of the
+// numbers.
+const DumpFile* InFront(const fusion::Run& run, const std::string& name) {
+  const DumpFile* const own = Own(run, name);
+  const LogEntry* const entry = run.log ? run.log->Find(name) : nullptr;
+  const DumpFile* best = nullptr;
+  for (const DumpFile& file : run.files) {
+    if (own != nullptr) {
+      if (file.number < own->number) best = &file;
+      continue;
+    }
+    const LogEntry* const wrote =
+        run.log ? run.log->Find(file.transform) : nullptr;
+    if (entry != nullptr && wrote != nullptr && wrote < entry) best = &file;
+  }
+  return best;
+}
+
+const LogEntry* EntryOf(const fusion::Run& run, const std::string& name) {
+  return run.log ? run.log->Find(name) : nullptr;
+}
+
+}  // namespace
+
+Result<ReviewFacts> ReadFacts(const ReviewInput& input) {
+  const std::string& name = input.rule->name;
+  const std::vector<DumpFile>& before = input.before.files;
+  const std::vector<DumpFile>& after = input.after.files;
+  ReviewFacts out;
+  out.own = Own(input.after, name);
+  out.in_front = InFront(input.after, name);
+  if (out.in_front == nullptr && out.own == nullptr && !after.empty())
+    out.in_front = &after.back();
+  if (out.in_front != nullptr) {
+    LAMINA_ASSIGN(out.front, Look(input, *out.in_front));
+  }
+  if (out.own != nullptr) {
+    LAMINA_ASSIGN(out.done, Look(input, *out.own));
+  }
+  if (!before.empty()) {
+    LAMINA_ASSIGN(out.last_before, Look(input, before.back()));
+  }
+  if (!after.empty()) {
+    LAMINA_ASSIGN(out.last_after, Look(input, after.back()));
+  }
+  out.log_before = EntryOf(input.before, name);
+  out.log_after = EntryOf(input.after, name);
+  return out;
+}
+
+std::string SaidOf(const LogEntry* entry) {
+  if (entry == nullptr) return "not in the log";
+  if (entry->status != graph::TransformStatus::kApplied)
+    return std::string(graph::Name(entry->status));
+  return fmt::format("{} matches", entry->matches.value_or(0));
+}
+
+bool IsNamedBy(const Rule& rule, std::string_view op) {
+  const auto fits = [&](const std::string& target) {
+    return graph::MatchesTarget(op, target);
+  };
+  if (std::any_of(rule.produces.begin(), rule.produces.end(), fits))
+    return true;
+  for (const auto* list : {&rule.alternatives, &rule.rewrites}) {
+    for (const graph::Alternative& alternative : *list) {
+      for (const graph::PatternLine& line : alternative.pattern.lines) {
+        if (std::any_of(line.targets.begin(), line.targets.end(), fits))
+          return true;
+      }
+      for (const graph::Statement& line : alternative.after) {
+        for (const std::string& target : line.targets) {
+          if (graph::MatchesTarget(op, target)) return true;
+        }
+      }
+    }
+  }
+  // Results are taken apart by items; that belongs to any replacement.
+  return op == "builtin.getitem" || graph::IsCast(op);
+}
+
+}  // namespace lamina::fusion

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/fusion/rewrite_report.h"
+
+#include <absl/container/flat_hash_set.h>
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "graph/print.h"
+
+namespace lamina::fusion {
+namespace {
+
+// Lines of one place that the page shows.
+constexpr size_t kShownLines = 24;
+constexpr size_t kShownOps = 8;
+constexpr size_t kShownBytes = 200;
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+std::string Shortened(const std::string& line) {
+  if (line.size() <= kShownBytes) return line;
+  return line.substr(0, kShownBytes) + " ...";
+}
+
+}  // namespace
+
+RewriteReport::RewriteReport(const OpTable& ops, const graph::DumpFile& file,
+                             const graph::PipelineConfig& config,
+                             const graph::PassRegistry& registry, Memory memory)
+    : ops_(ops),
+      file_(file),
+      config_(config),
+      registry_(registry),
+      memory_(std::move(memory)) {}
+
+RewriteReport::State RewriteReport::Look(const graph::Dump& dump) {
+  State out;
+  for (const graph::Graph& graph : dump.graphs) {
+    std::vector<graph::NodeId> nodes;
+    for (const graph::NodeId id : graph.nodes()) {
+      out.lines.emplace_back();
+      graph::AppendNode(out.lines.back(), graph, id);
+      if (graph[id].kind != graph::NodeKind::kOp) continue;
+      nodes.push_back(id);
+      ++out.ops[std::string(graph.op(id))];
+    }
+    std::vector<std::string> assumed;
+    const graph::Bindings bindings = ReferenceBindings(graph, {}, &assumed);
+    if (assumed_.empty()) assumed_ = assumed;
+    const Traffic traffic = Separate(graph, ops_, nodes, bindings);
+    out.traffic.kernels += traffic.kernels;
+    out.traffic.read_bytes += traffic.read_bytes;
+    out.traffic.written_bytes += traffic.written_bytes;
+    out.traffic.unknown += traffic.unknown;
+  }
+  return out;
+}
+
+void RewriteReport::Begin(const graph::Dump& dump) { now_ = Look(dump); }
+
+void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
+                        int64_t number, const std::string& written) {
+  Step step;
+  step.pass = pass;
+  step.number = number;
+  step.file = written;
+  step.before = step.after = now_.traffic;
+  if (pass.changed) {
+    State next = Look(dump);
+    step.after = next.traffic;
+    std::map<std::string, int64_t> change;
+    for (const auto& [op, count] : now_.ops)
+      change[op] -= static_cast<int64_t>(count);
+    for (const auto& [op, count] : next.ops)
+      change[op] += static_cast<int64_t>(count);
+    for (const auto& [op, by] : change) {
+      if (by != 0) step.ops.emplace_back(op, by);
+    }
+    std::stable_sort(step.ops.begin(), step.ops.end(),
+                     [](const auto& a, const auto& b) {
+                       return std::abs(a.second) > std::abs(b.second);
+                     });
+    // The lines that differ, from the first one to the first that both have
+    // again.
+    const absl::flat_hash_set<std::string> old(now_.lines.begin(),
+                                               now_.lines.end());
+    const absl::flat_hash_set<std::string> fresh(next.lines.begin(),
+                                                 next.lines.end());
+    const auto first_run = [](const std::vector<std::string>& lines,
+                              const absl::flat_hash_set<std::string>& other) {
+      std::vector<std::string> out;
+      for (const std::string& line : lines) {
+        if (!other.contains(line)) {
+          out.push_back(line);
+        } else if (!out.empty()) {
+          break;
+        }
+      }
+      return out;
+    };
+    step.removed = first_run(now_.lines, fresh);
+    step.added = first_run(next.lines, old);
+    now_ = std::move(next);
+  }
+  steps_.push_back(std::move(step));
+}
+
+ResultSet RewriteReport::Finish() const {
+  ResultSet out;
+  Table table(
+      {"rewrite",
+       "What each transform did, in the order of the pipeline.",
+       {{"number", ColumnType::kInt, "Number of its dump."},
+        {"stage", ColumnType::kText, "Stage."},
+        {"transform", ColumnType::kText, "Transform."},
+        {"status", ColumnType::kText, "applied, skipped, disabled or failed."},
+        {"matches", ColumnType::kInt, "Replacements."},
+        {"left", ColumnType::kInt, "Matches that were left as they were."},
+        {"ops", ColumnType::kInt, "Ops of the graph afterwards."},
+        {"kernels_saved", ColumnType::kInt,
+         "Kernels that need no launch any more, by the op table."},
+        {"bytes_saved", ColumnType::kReal,
+         "Bytes that no op reads or writes any more, at the reference sizes.",
+         Shown::kBytes},
+        {"estimate_us", ColumnType::kTime,
+         "What that is worth at most per step: an estimate by launches and the "
+         "bandwidth of the device."},
+        {"note", ColumnType::kText, "Why matches were left or nothing ran."},
+        {"file", ColumnType::kText, "Dump that was written.",
+         Shown::kHidden}}});
+  Table ops({"rewrite_ops",
+             "Ops whose number a transform changed.",
+             {{"transform", ColumnType::kText, "Transform."},
+              {"op", ColumnType::kText, "Normalised target."},
+              {"change", ColumnType::kInt, "More or fewer of them."}}});
+  std::vector<std::string> unknown;
+  std::vector<std::string> hidden;
+  for (const Step& step : steps_) {
+    const graph::PassReport& pass = step.pass;
+    size_t left = 0;
+    std::string note = pass.note;
+    for (const auto& [reason, count] : pass.left) {
+      left += count;
+      note +=
+          fmt::format("{}{} left: {}", note.empty() ? "" : "; ", count, reason);
+    }
+    const int64_t kernels = static_cast<int64_t>(step.before.kernels) -
+                            static_cast<int64_t>(step.after.kernels);
+    const int64_t bytes = step.before.bytes() - step.after.bytes();
+    std::optional<int64_t> saved_kernels;
+    std::optional<double> saved_bytes;
+    std::optional<int64_t> saved_ns;
+    if (pass.changed) {
+      saved_kernels = kernels;
+      saved_bytes = static_cast<double>(bytes);
+      saved_ns = EstimateNs(kernels, bytes, memory_);
+    }
+    table.Add(step.number, pass.entry.stage, pass.entry.transform,
+              graph::Name(pass.entry.status), pass.entry.matches, left,
+              pass.nodes_after, saved_kernels, saved_bytes, saved_ns, note,
+              step.file);
+    for (const auto& [op, by] : step.ops) ops.Add(pass.entry.transform, op, by);
+    const graph::Pass* const known = registry_.Find(pass.entry.transform);
+    if (known == nullptr &&
+        pass.entry.status != graph::TransformStatus::kDisabled)
+      unknown.push_back(EscapeTerminal(pass.entry.transform));
+    if (known != nullptr && pass.changed) {
+      for (const graph::Rule* const rule : known->rules) {
+        if (rule->hides_data_flow) hidden.push_back(rule->name);
+      }
+    }
+  }
+  std::vector<std::string> missing;
+  for (const graph::Pass& pass : registry_.passes()) {
+    if (config_.Find(pass.name) == nullptr) missing.push_back(pass.name);
+  }
+  if (!unknown.empty()) {
+    out.notes.push_back(
+        MakeNote(Severity::kWarning, "unknown_transform",
+                 "Unknown transforms did nothing: " + Joined(unknown) + "."));
+  }
+  if (!hidden.empty()) {
+    out.notes.push_back(
+        MakeNote(Severity::kWarning, "hidden_data_flow",
+                 "Data flow moved into metadata that a dump does not show: " +
+                     Joined(hidden) + "."));
+  }
+  if (!missing.empty()) {
+    out.notes.push_back(MakeNote(
+        Severity::kInfo, "not_configured",
+        fmt::format("{} passes are not in the configuration and did not run.",
+                    missing.size())));
+  }
+  out.notes.push_back(MakeNote(
+      Severity::kInfo, "estimate",
+      fmt::format("Savings are estimates with {} us per launch and {}, "
+                  "not measurements",
+                  FormatDouble(static_cast<double>(kLaunchNs) / 1000),
+                  memory_.Text()) +
+          (assumed_.empty() ? std::string(".")
+                            : ", for " + Joined(assumed_) + ".")));
+  out.tables.push_back(std::move(table));
+  if (ops.rows() > 0) out.tables.push_back(std::move(ops));
+  return out;
+}
+
+std::string RewriteReport::Markdown() const {
+  std::string out =
+      fmt::format("# {}: before and after\n\n", EscapeTerminal(file_.name));
+  out += "| # | stage | transform | status | matches | ops | kernels |\n";
+  out += "|--:|---|---|---|--:|--:|--:|\n";
+  for (const Step& step : steps_) {
+    const graph::PassReport& pass = step.pass;
+    out += fmt::format(
+        "| {:03} | {} | {} | {} | {} | {} -> {} | {} -> {} |\n", step.number,
+        EscapeTerminal(pass.entry.stage), EscapeTerminal(pass.entry.transform),
+        graph::Name(pass.entry.status), pass.entry.matches.value_or(0),
+        pass.nodes_before, pass.nodes_after, step.before.kernels,
+        step.after.kernels);
+  }
+  for (const Step& step : steps_) {
+    if (!step.pass.changed) continue;
+    out += fmt::format("\n## {}\n\n{} matches.", step.pass.entry.transform,
+                       step.pass.entry.matches.value_or(0));
+    for (size_t i = 0; i < step.ops.size() && i < kShownOps; ++i) {
+      out += fmt::format("{} {} x{:+}", i == 0 ? " Ops:" : ",",
+                         step.ops[i].first, step.ops[i].second);
+    }
+    out += ".\n\nThe first place:\n\n```diff\n";
+    const auto lines = [&](const std::vector<std::string>& from, char sign) {
+      for (size_t i = 0; i < from.size() && i < kShownLines; ++i)
+        out += fmt::format("{} {}\n", sign, Shortened(from[i]));
+      if (from.size() > kShownLines)
+        out += fmt::format("{} ... {} more\n", sign, from.size() - kShownLines);
+    };
+    lines(step.removed, '-');
+    lines(step.added, '+');
+    out += "```\n";
+  }
+  return out;
+}
+
+}  // namespace lamina::fusion

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/kernels/graph_kernels.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <fmt/core.h>
+
+#include "analysis/layers/repeats.h"
+#include "graph/kernels/mapper.h"
+#include "graph/kernels/times.h"
+
+namespace lamina::graph_kernels {
+namespace {
+
+// A graph below this share of understood kernels is not that of the dump.
+constexpr double kFits = 0.5;
+
+Table CandidateTable(const std::vector<GraphRuns>& graphs,
+                     const std::vector<double>& fits, size_t chosen) {
+  Table table({"graphs",
+               "Device graphs that the trace replays.",
+               {{"graph_id", ColumnType::kInt, "Id of the graph."},
+                {"chosen", ColumnType::kBool, "Its kernels are shown."},
+                {"kernels", ColumnType::kInt, "Nodes that run on the device."},
+                {"replays", ColumnType::kInt, "Launches in the trace."},
+                {"full_replays", ColumnType::kInt,
+                 "Launches with every node exactly once."},
+                {"streams", ColumnType::kInt, "Streams."},
+                {"phase", ColumnType::kText,
+                 "prefill, decode or mixed, by step ranges or kernel names."},
+                {"fit", ColumnType::kReal,
+                 "Share of kernels and ops that belong together; empty "
+                 "without a dump."}}});
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const GraphRuns& runs = graphs[i];
+    table.Add(runs.graph_id, i == chosen, runs.slots.size(),
+              runs.replays.size(), runs.full_replays(), runs.streams(),
+              runs.phase, fits.empty() ? Value() : Value(fits[i]));
+  }
+  return table;
+}
+
+// Graphs that the options allow.
+Result<std::vector<size_t>> Allowed(const std::vector<GraphRuns>& graphs,
+                                    const Options& options) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const GraphRuns& runs = graphs[i];
+    if (runs.full_replays() == 0) continue;
+    if (options.graph_id && runs.graph_id != *options.graph_id) continue;
+    if (!options.phase.empty() && runs.phase != options.phase &&
+        !(runs.phase == "mixed" && options.phase == "prefill"))
+      continue;
+    out.push_back(i);
+  }
+  if (!out.empty()) return out;
+  if (graphs.empty()) {
+    return Fail(InputError(
+        "", "the trace replays no device graph",
+        "record with graph nodes (nsys profile --cuda-graph-trace=node)"));
+  }
+  std::string list;
+  for (const GraphRuns& runs : graphs) {
+    list += fmt::format("{}{} ({} kernels, {} full replays{}{})",
+                        list.empty() ? "" : ", ", runs.graph_id,
+                        runs.slots.size(), runs.full_replays(),
+                        runs.phase.empty() ? "" : ", ", runs.phase);
+  }
+  return Fail(UsageError("no fully replayed graph is as asked for",
+                         "the trace has " + list));
+}
+
+KernelMap MakeMap(const trace::Trace& trace, const GraphRuns& runs,
+                  const graph::LaunchTable& launches, Table candidates) {
+  KernelMap map{runs, {}, {}, {}, {}, std::move(candidates)};
+  for (const Slot& slot : runs.slots) {
+    MappedKernel kernel;
+    kernel.slot = slot;
+    kernel.full_name = trace.Text(slot.name);
+    kernel.name = launches.ShortName(kernel.full_name);
+    kernel.confidence = "none";
+    kernel.layer_name = "shared";
+    map.kernels.push_back(std::move(kernel));
+  }
+  return map;
+}
+
+void NoteUnmapped(KernelMap& map) {
+  double all = 0;
+  double lost = 0;
+  size_t count = 0;
+  for (const MappedKernel& kernel : map.kernels) {
+    all += kernel.time.median_ns;
+    if (kernel.node.valid()) continue;
+    lost += kernel.time.median_ns;
+    ++count;
+  }
+  if (count == 0) return;
+  const double share = all > 0 ? 100 * lost / all : 0;
+  map.notes.push_back(MakeNote(
+      share > 5 ? Severity::kWarning : Severity::kInfo, "unmapped_kernels",
+      fmt::format("{} of {} kernels found no node ({:.1f} % of the time).",
+                  count, map.kernels.size(), share)));
+}
+
+}  // namespace
+
+Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
+                             const graph::LaunchTable& launches,
+                             const Options& options) {
+  const std::vector<GraphRuns> graphs = FindGraphs(trace);
+  LAMINA_ASSIGN(const std::vector<size_t> allowed, Allowed(graphs, options));
+  Mapper mapper(trace, dump, launches);
+  std::vector<double> fits(graphs.size(), 0);
+  size_t best = allowed[0];
+  for (const size_t i : allowed) {
+    LAMINA_TRY(mapper.Align(graphs[i]));
+    fits[i] = mapper.Fit();
+    if (fits[i] > fits[best]) best = i;
+  }
+  // The same model as prefill and as decode: only the user knows.
+  if (options.phase.empty() && !options.graph_id) {
+    for (const size_t i : allowed) {
+      if (graphs[i].phase == graphs[best].phase || graphs[i].phase.empty() ||
+          graphs[best].phase.empty() || fits[i] < kFits || fits[best] < kFits)
+        continue;
+      return Fail(UsageError(
+          fmt::format("graph {} ({}) and graph {} ({}) both fit the dump",
+                      graphs[best].graph_id, graphs[best].phase,
+                      graphs[i].graph_id, graphs[i].phase),
+          "choose with --phase or --graph"));
+    }
+  }
+  LAMINA_TRY(mapper.Align(graphs[best]));
+  KernelMap map = MakeMap(trace, graphs[best], launches,
+                          CandidateTable(graphs, fits, best));
+  mapper.Apply(map);
+  AddTimes(trace, map);
+  if (fits[best] < kFits) {
+    map.notes.push_back(MakeNote(
+        Severity::kWarning, "poor_fit",
+        fmt::format("Only {:.0f} % of the kernels and ops of graph {} belong "
+                    "together: it may not be the graph of this dump.",
+                    100 * fits[best], graphs[best].graph_id)));
+  }
+  NoteUnmapped(map);
+  return map;
+}
+
+Result<KernelMap> ListKernels(const trace::Trace& trace,
+                              const graph::LaunchTable& launches,
+                              const Options& options) {
+  const std::vector<GraphRuns> graphs = FindGraphs(trace);
+  LAMINA_ASSIGN(const std::vector<size_t> allowed, Allowed(graphs, options));
+  // The largest: small graphs (draft models) are replayed more often.
+  size_t best = allowed[0];
+  for (const size_t i : allowed) {
+    if (graphs[i].slots.size() > graphs[best].slots.size()) best = i;
+  }
+  KernelMap map =
+      MakeMap(trace, graphs[best], launches, CandidateTable(graphs, {}, best));
+  std::vector<uint32_t> ids;
+  for (const Slot& slot : map.runs.slots) ids.push_back(slot.name.value);
+  const auto stacks = analysis::layers::FindStacks(ids, {}, {});
+  const analysis::layers::Stack* main = nullptr;
+  for (const auto& stack : stacks) {
+    if (main == nullptr || stack.pieces.size() > main->pieces.size())
+      main = &stack;
+  }
+  if (main != nullptr) {
+    for (size_t p = 0; p < main->pieces.size(); ++p) {
+      for (uint32_t k = main->pieces[p].begin; k < main->pieces[p].end; ++k) {
+        map.kernels[k].layer = static_cast<int>(p);
+        map.kernels[k].layer_name = std::to_string(p);
+      }
+    }
+    for (uint32_t k = main->end(); k < map.kernels.size(); ++k)
+      map.kernels[k].layer_name = "epilogue";
+  }
+  AddTimes(trace, map);
+  return map;
+}
+
+void AddKernels(const KernelMap& map, const graph::Graph& graph,
+                graph::LayerGraph& layer) {
+  absl::flat_hash_map<std::string_view, std::vector<const MappedKernel*>> of;
+  for (const MappedKernel& kernel : map.kernels) {
+    if (kernel.node.valid()) of[graph[kernel.node].name].push_back(&kernel);
+  }
+  graph::TraceSummary summary;
+  std::vector<int64_t> streams;
+  for (graph::LayerNode& node : layer.nodes) {
+    const auto found = of.find(node.id);
+    if (found == of.end()) continue;
+    for (const MappedKernel* kernel : found->second) {
+      node.kernels.push_back({kernel->name, std::string(kernel->full_name),
+                              kernel->time.median_ns, kernel->time.p95_ns,
+                              kernel->confidence});
+      if (node.boundary) continue;
+      summary.total_ns += kernel->time.median_ns;
+      ++summary.kernels;
+      streams.push_back(kernel->slot.stream);
+    }
+  }
+  std::sort(streams.begin(), streams.end());
+  summary.streams = static_cast<size_t>(
+      std::unique(streams.begin(), streams.end()) - streams.begin());
+  layer.trace = summary;
+}
+
+}  // namespace lamina::graph_kernels

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/kernels/mapper.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <map>
+
+namespace lamina::graph_kernels {
+namespace {
+
+using graph::NodeId;
+
+// Two choices whose scores differ by less are equally good.
+constexpr float kAmbiguous = 0.5F;
+
+// The hexadecimal number at the end of "mlir_fused_1a2b" or the name of a
+// kernel "fused_kernel_1a2b(...)".
+std::string_view HashBehind(std::string_view name, std::string_view prefix) {
+  const size_t at = name.find(prefix);
+  if (at == std::string_view::npos) return {};
+  name.remove_prefix(at + prefix.size());
+  const size_t end = name.find_first_not_of("0123456789abcdef");
+  return name.substr(0, end);
+}
+
+}  // namespace
+
+Mapper::Mapper(const trace::Trace& trace, const DumpView& dump,
+               const graph::LaunchTable& launches)
+    : trace_(trace), dump_(dump), launches_(launches) {
+  for (const NodeId id : dump.graph.nodes()) {
+    if (dump.graph[id].kind != graph::NodeKind::kOp ||
+        launches.NeverLaunches(dump.graph.op(id)))
+      continue;
+    nodes_.push_back(id);
+    ops_.push_back(dump.graph.op(id));
+  }
+}
+
+Status Mapper::Align(const GraphRuns& runs) {
+  std::vector<std::string_view> names;
+  for (const Slot& slot : runs.slots) names.push_back(trace_.Text(slot.name));
+  LAMINA_ASSIGN(assigned_, AlignKernels(ops_, names, launches_));
+  return {};
+}
+
+double Mapper::Fit() const {
+  size_t mapped = 0;
+  std::vector<bool> has(nodes_.size(), false);
+  for (const Assignment& one : assigned_) {
+    if (one.node == Assignment::kNone) continue;
+    ++mapped;
+    has[one.node] = true;
+  }
+  size_t needed = 0;
+  size_t found = 0;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (launches_.MayLaunchNothing(ops_[i]) ||
+        launches_.RulesFor(ops_[i]).empty())
+      continue;
+    ++needed;
+    found += has[i] ? 1 : 0;
+  }
+  if (assigned_.empty() || needed == 0) return 0;
+  const auto share = [](size_t part, size_t of) {
+    return static_cast<double>(part) / static_cast<double>(of);
+  };
+  return share(mapped, assigned_.size()) * share(found, needed);
+}
+
+void Mapper::Apply(KernelMap& map) const {
+  for (size_t k = 0; k < assigned_.size(); ++k) {
+    MappedKernel& kernel = map.kernels[k];
+    const Assignment& one = assigned_[k];
+    if (one.node == Assignment::kNone) continue;
+    kernel.node = nodes_[one.node];
+    kernel.confidence = one.margin < kAmbiguous ? "ambiguous" : "likely";
+  }
+  Judge(map);
+  // A kernel without a node is of the layer around it.
+  int last = -1;
+  std::string last_name = "shared";
+  for (MappedKernel& kernel : map.kernels) {
+    if (kernel.node.valid()) {
+      const graph::Place place = dump_.layers.PlaceOf(kernel.node);
+      last = place >= 0 && place != graph::kEpilogue ? place : -1;
+      last_name = dump_.layers.NameOf(place);
+    }
+    kernel.layer = last;
+    kernel.layer_name = last_name;
+  }
+}
+
+// "sure": a rule names the kernel, nothing else fits as well, and all layers
+// of the kind agree. "exact": the same hash in both names, or one of a kind.
+void Mapper::Judge(KernelMap& map) const {
+  absl::flat_hash_map<std::string_view, size_t> ops;
+  absl::flat_hash_map<std::string_view, size_t> names;
+  for (const std::string_view op : ops_) ++ops[op];
+  for (const MappedKernel& kernel : map.kernels) ++names[kernel.full_name];
+  // What each node launched, as text, by its place in its kind of layer.
+  absl::flat_hash_map<NodeId, std::string> launched;
+  for (const MappedKernel& kernel : map.kernels) {
+    if (kernel.node.valid())
+      launched[kernel.node] += std::string(kernel.full_name) + "\n";
+  }
+  std::map<std::pair<uint32_t, size_t>, std::pair<std::string, bool>> agree;
+  absl::flat_hash_map<NodeId, std::pair<uint32_t, size_t>> where;
+  const auto& layers = dump_.layers.layers;
+  for (size_t l = 0; l < layers.size(); ++l) {
+    for (size_t i = 0; i < layers[l].nodes.size(); ++i) {
+      const NodeId id = layers[l].nodes[i];
+      const std::pair<uint32_t, size_t> key = {dump_.kinds.of_layer[l], i};
+      where[id] = key;
+      const auto [found, fresh] = agree.try_emplace(key, launched[id], true);
+      if (!fresh && found->second.first != launched[id])
+        found->second.second = false;
+    }
+  }
+  for (size_t k = 0; k < map.kernels.size(); ++k) {
+    MappedKernel& kernel = map.kernels[k];
+    if (!kernel.node.valid() || kernel.confidence != "likely") continue;
+    const std::string_view op = dump_.graph.op(kernel.node);
+    const std::string_view hash = HashBehind(op, "mlir_fused_");
+    if (hash.size() >= 4 &&
+        hash == HashBehind(kernel.full_name, "fused_kernel_")) {
+      kernel.confidence = "exact";
+      continue;
+    }
+    if (!assigned_[k].by_rule) continue;
+    if (ops[op] == 1 && names[kernel.full_name] == 1) {
+      kernel.confidence = "exact";
+      continue;
+    }
+    const auto found = where.find(kernel.node);
+    const bool same = found == where.end() || agree[found->second].second;
+    // Kernels of several streams by start are in no certain order.
+    if (same && (map.runs.order_by_id || map.runs.streams() == 1))
+      kernel.confidence = "sure";
+  }
+}
+
+}  // namespace lamina::graph_kernels

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ops of a dump that can launch, and the alignment of a graph with them.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "graph/kernels/align.h"
+#include "graph/kernels/graph_kernels.h"
+
+namespace lamina::graph_kernels {
+
+class Mapper {
+ public:
+  Mapper(const trace::Trace& trace, const DumpView& dump,
+         const graph::LaunchTable& launches);
+
+  // Aligns a graph; what follows speaks of it. Errors are those of
+  // AlignKernels().
+  Status Align(const GraphRuns& runs);
+  // Mean of the shares of kernels and of necessary ops that found a partner.
+  double Fit() const;
+  // Gives the kernels of the graph their nodes, layers and confidence.
+  void Apply(KernelMap& map) const;
+
+ private:
+  void Judge(KernelMap& map) const;
+
+  const trace::Trace& trace_;
+  const DumpView& dump_;
+  const graph::LaunchTable& launches_;
+  std::vector<graph::NodeId> nodes_;
+  std::vector<std::string_view> ops_;
+  std::vector<Assignment> assigned_;
+};
+
+}  // namespace lamina::graph_kernels

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What pages of one trace and of several have in common: host events thread by
+// thread, the lanes of device events, and the families of kernels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "lamina/result.h"
+#include "render/html/page.h"
+
+namespace lamina::page {
+
+// Bytes per event after compression, as measured on real traces; the choice
+// of detail must not depend on how well this trace compresses, or a page
+// could change its content with the version of zlib.
+inline constexpr uint64_t kDeviceEventBytes = 8;
+
+// Which host events a page holds; each step keeps less than the one before.
+enum class HostDetail {
+  kAll,
+  kNoStacks,  // every event, but no call stacks
+  kNoDeepCalls,
+  kWithDeviceWork,
+  kRanges,
+  kNone
+};
+
+// Some host events by slice; empty: all.
+using HostMask = std::vector<bool>;
+
+struct HostCounts {
+  uint64_t calls = 0;  // ops and calls
+  uint64_t ranges = 0;
+  uint64_t total() const { return calls + ranges; }
+};
+void CountHost(const trace::Trace& trace, const HostMask& of,
+               HostCounts& counts);
+
+// How much of them fits beside `device` rows of events.
+HostDetail ChooseDetail(const HostCounts& host, uint64_t device,
+                        uint64_t max_bytes);
+// Whether `more` bytes fit beside that many device and host events.
+bool FitsPage(uint64_t device_events, uint64_t host_events, uint64_t more,
+              uint64_t max_bytes);
+std::string_view WhatIsLeftOut(HostDetail detail);
+// A warning that says it.
+Note LeftOutNote(HostDetail detail, uint64_t max_bytes);
+
+// One of the traces of a page, and how its events enter it.
+struct PageTrace {
+  uint32_t index = 0;
+  int64_t shift_ns = 0;   // added to times since its first event
+  int64_t first_uid = 0;  // added to its event numbers
+};
+
+// The block "host": threads of the first trace, then those of the next.
+class HostEvents {
+ public:
+  // Row + 1 in the block by slice; 0 for those that the page leaves out, which
+  // are those that are not in `mask` and what `detail` says.
+  std::vector<uint32_t> Add(const analysis::Context& context, HostDetail detail,
+                            const HostMask& mask, const PageTrace& of,
+                            render::PageStrings& strings);
+  // The block, and the fact that describes its tracks.
+  void AddTo(render::Page& page) const;
+
+ private:
+  std::vector<int64_t> start_, dur_, name_, kind_, uid_;
+  std::string tracks_;
+};
+
+// Above every event number of a trace.
+int64_t EndOfUids(const trace::Trace& trace);
+
+// A lane of device events as JSON, with a comma before each but the first.
+struct PageLane {
+  uint32_t trace = 0;
+  std::string_view process;
+  int64_t device = trace::kNoInt;
+  int64_t stream = trace::kNoInt;
+};
+void AppendLane(const PageLane& lane, size_t begin, size_t end,
+                std::string& json);
+
+// All of a trace. `events` is how many each has in the page; nothing: all.
+// `row` is the first row of their events and moves behind the last.
+void AppendLanes(const trace::Trace& trace, const PageTrace& of,
+                 std::span<const size_t> events, size_t& row,
+                 std::string& json);
+
+std::string FamiliesJson(const rules::Catalog& catalog);
+
+}  // namespace lamina::page

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "page/page.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <optional>
+#include <set>
+
+#include "analysis/layers/variants.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "compare/cudagraph/attribution.h"
+#include "engine/found_layers.h"
+#include "page/events.h"
+#include "page/rules.h"
+#include "page/where.h"
+#include "render/html/page_file.h"
+
+namespace lamina::page {
+namespace {
+
+// A table with a row per call says less than the timeline and the ops, and
+// costs more than all events.
+constexpr size_t kMostLauncherRows = 20000;
+
+constexpr uint64_t kKindsOfThinRows = 3;  // single, merged, buckets
+
+// The peaks of the device as a JSON object, for the roofs of the drawing.
+Result<std::string> DeviceJson(engine::Session& session, const Table* ops) {
+  LAMINA_ASSIGN(const auto device, session.FindDevice());
+  if (!device) return std::string("null");
+  std::string json = fmt::format(
+      "{{\"title\":{},\"source\":{},\"bytes_per_s\":{},\"peaks\":{{",
+      JsonQuote(device->title), JsonQuote(device->source),
+      FormatDouble(device->bytes_per_s));
+  std::set<std::string> specs;
+  for (size_t row = 0; ops != nullptr && row < ops->rows(); ++row) {
+    std::string spec(ops->At(row, "compute_spec").text());
+    if (spec.ends_with('?')) spec.pop_back();
+    specs.insert(std::move(spec));
+  }
+  bool first = true;
+  for (const std::string& spec : specs) {
+    const auto peak = device->Peak(spec);
+    if (!peak) continue;
+    json += fmt::format("{}{}:{}", first ? "" : ",", JsonQuote(spec),
+                        FormatDouble(*peak));
+    first = false;
+  }
+  return json + "}}";
+}
+
+// The rows of a trace with more device events than a page may have.
+std::optional<ThinRows> ThinOut(const trace::Trace& trace,
+                                const std::vector<DeviceRow>& rows,
+                                const Document& document,
+                                const PageOptions& options) {
+  if (rows.size() <= options.max_events) return std::nullopt;
+  std::set<uint32_t> evidence;
+  for (const Note& note : document.result.notes) {
+    for (const Evidence& proof : note.evidence)
+      evidence.insert(proof.events.begin(), proof.events.end());
+  }
+  std::vector<uint32_t> names;
+  std::vector<bool> found;
+  names.reserve(rows.size());
+  found.reserve(rows.size());
+  for (const DeviceRow& row : rows) {
+    names.push_back(trace.slices.name[row.slice.value].value);
+    found.push_back(evidence.contains(trace.Uid(row.slice)));
+  }
+  // Half of the page is for the host and the tables.
+  const size_t fit =
+      options.max_bytes / 2 / (kKindsOfThinRows * kDeviceEventBytes);
+  return Thin(rows, names, found, std::min(options.max_events, fit));
+}
+
+// What a page with these device events holds of the host; those above them
+// alone where it has not all device events.
+HostChoice ChooseHost(const analysis::Context& context,
+                      const std::vector<DeviceRow>& rows, const ThinRows* thin,
+                      uint64_t max_bytes, uint64_t& host_events) {
+  std::vector<trace::SliceId> devices;
+  size_t shown = rows.size();
+  HostChoice host;
+  if (thin != nullptr) {
+    for (const uint32_t row : thin->singles) devices.push_back(rows[row].slice);
+    host.mask = HostAbove(context, devices);
+    shown = thin->singles.size() + thin->merged.size() + thin->buckets.size();
+  } else {
+    for (const DeviceRow& row : rows) devices.push_back(row.slice);
+  }
+  HostCounts counts;
+  CountHost(context.trace, host.mask, counts);
+  host_events = counts.total();
+  host.detail = ChooseDetail(counts, shown, max_bytes);
+  if (host.detail != HostDetail::kAll) return host;
+  host.stacks = FindStacks(context, devices);
+  if (!FitsPage(shown, host_events, host.stacks.EstimatedBytes(devices.size()),
+                max_bytes)) {
+    host.stacks = {};
+    host.detail = HostDetail::kNoStacks;
+  }
+  return host;
+}
+
+// What the page says about it.
+std::string LeftOutText(HostDetail detail, bool thin) {
+  std::string text;
+  if (thin) {
+    text =
+        "most device events, and host events that launched none of the "
+        "others";
+  }
+  const std::string_view more = WhatIsLeftOut(detail);
+  if (thin && !more.empty()) text += "; ";
+  return text.append(more);
+}
+
+Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
+  std::vector<std::string_view> by{"time", "length", "frame"};
+  by.insert(by.end(), thin.dropped.begin(), thin.dropped.end());
+  std::string text = fmt::format(
+      "This page holds {} of {} device events: the slowest of each kernel "
+      "name and those around findings, with what stands above them on the "
+      "host. Sums and the columns of the timeline count all of them; filters "
+      "by {} or event see the single events alone. --html-max-events changes "
+      "that.",
+      GroupDigits(static_cast<int64_t>(shown)),
+      GroupDigits(static_cast<int64_t>(all)), fmt::join(by, ", "));
+  return MakeNote(Severity::kWarning, "page_thinned", std::move(text),
+                  {{"trace_health", "", "", {}}});
+}
+
+// What each command gives: layers its tables, slice what --where knows.
+std::vector<render::PageCommand> Commands(
+    std::vector<render::PageCommand> commands, const trace::Trace& trace,
+    const ResultSet& report, const ResultSet& layers, const Table& variants) {
+  std::erase_if(commands, [&](const render::PageCommand& command) {
+    return command.name == "slice" && trace.info.format != "kineto";
+  });
+  for (render::PageCommand& command : commands) {
+    if (command.name == "report") command.tables = render::TableNames(report);
+    if (command.name == "layers") command.tables = render::TableNames(layers);
+    if (command.name == "layers --variants") command.tables = {variants.name()};
+    if (command.name != "slice") continue;
+    for (const WhereField& field : WhereFields())
+      command.where.emplace_back(field.name);
+  }
+  return commands;
+}
+
+}  // namespace
+
+Status WritePage(engine::Session& session, Document document,
+                 const PageOptions& options) {
+  LAMINA_ASSIGN(analysis::Context* const context,
+                session.ContextFor(options.link, options.python_stacks,
+                                   options.settings));
+  LAMINA_ASSIGN(engine::FoundLayers layers, FindLayers(session, *context));
+  const analysis::layers::Options layer_options;
+  analysis::layers::VariantKernels variants =
+      analysis::layers::FindVariantKernels(
+          {*context, *layers.rules, layers.model, layer_options});
+  std::vector<render::PageCommand> commands =
+      Commands(options.commands, session.trace(), document.result,
+               layers.tables, variants.table);
+  document.result.Append(std::move(layers.tables));
+  document.result.tables.push_back(std::move(variants.table));
+
+  const Table* launchers = document.result.Find("launchers");
+  const bool without_launchers =
+      launchers != nullptr && launchers->rows() > kMostLauncherRows;
+  if (without_launchers) {
+    std::erase_if(document.result.tables, [](const Table& table) {
+      return table.name() == "launchers";
+    });
+  }
+
+  const trace::Trace& trace = session.trace();
+  std::vector<DeviceRow> rows = DeviceRows(*context, layers.model, document);
+  const auto graphs = session.TakeGraphAttribution(*context);
+  if (graphs != nullptr)
+    document.result.tables.push_back(std::move(graphs->table));
+  FamilyRuleRows families = FindFamilyRules(*context);
+  document.result.tables.push_back(std::move(families.table));
+  for (DeviceRow& row : rows) {
+    const uint32_t at = trace.slices.detail[row.slice.value];
+    row.place = variants.row_of[at];
+    row.rule = families.row_of[at];
+    if (graphs != nullptr) row.graph = graphs->row_of[at];
+  }
+  const auto thin = ThinOut(trace, rows, document, options);
+  if (thin) {
+    document.result.notes.push_back(
+        ThinNote(thin->singles.size(), rows.size(), *thin));
+  }
+  uint64_t host_events = 0;
+  const HostChoice host = ChooseHost(*context, rows, thin ? &*thin : nullptr,
+                                     options.max_bytes, host_events);
+  if (host.detail != HostDetail::kAll) {
+    document.result.notes.push_back(
+        LeftOutNote(host.detail, options.max_bytes));
+    document.result.notes.back().evidence.push_back(
+        {"trace_health", "", "", {}});
+  }
+  render::Page page(document);
+  page.commands = std::move(commands);
+  page.redact = options.redact;
+  LAMINA_ASSIGN(std::string device,
+                DeviceJson(session, document.result.Find("op_efficiency")));
+  page.facts.emplace_back("device", std::move(device));
+  page.facts.emplace_back(
+      "trace",
+      fmt::format("{{\"format\":{},\"events\":{},\"bytes\":{},\"host_events\":"
+                  "{},\"left_out\":{},\"no_launchers\":{},"
+                  "\"short_kernel_ns\":{}}}",
+                  JsonQuote(trace.info.format), trace.info.events,
+                  trace.info.file_bytes, host_events,
+                  JsonQuote(LeftOutText(host.detail, thin.has_value())),
+                  without_launchers, options.settings.short_kernel_ns));
+  AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
+  return render::WritePageFile(page, options.output, options.threads);
+}
+
+}  // namespace lamina::page

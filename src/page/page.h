@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of a report: its document with the tables of layers, and beside it
+// the events themselves in columns, so that every number on the page leads to
+// the events that it was made of.
+#pragma once
+
+#include <string>
+
+#include "engine/session.h"
+#include "render/html/page.h"
+
+namespace lamina::render {
+struct Secrets;
+}
+
+namespace lamina::page {
+
+struct PageOptions {
+  std::string output = "-";
+  int threads = 1;
+  // Detail is left out of a page that would be larger, in a fixed order.
+  uint64_t max_bytes = uint64_t{25} << 20;
+  const render::Secrets* redact = nullptr;  // what the page must not show
+  // Above this a page holds sums, and only some device events as they are.
+  size_t max_events = 2'000'000;
+  tree::LinkMode link = tree::LinkMode::kAuto;
+  bool python_stacks = false;
+  analysis::Settings settings;
+  // Those that give rows of the page again: report; layers and slice where
+  // they can. The tables and fields of each are filled in.
+  std::vector<render::PageCommand> commands;
+};
+
+// `document` is what MakeReport made of this session with the native layout.
+Status WritePage(engine::Session& session, Document document,
+                 const PageOptions& options);
+
+}  // namespace lamina::page
