@@ -260,6 +260,114 @@ def check_variants(checks):
                         levels.total() / 3)
 
 
+class Made:
+    """A trace of ops on one thread, each under the range of its source line and
+    with one kernel, or of graph launches. `expected` is the line of each
+    replayed kernel."""
+
+    def __init__(self):
+        self.events = []
+        self.expected = {}
+        self.now = 0
+        self.correlation = 0
+
+    def host(self, category, name, dur, **args):
+        self.events.append({"ph": "X", "cat": category, "name": name,
+                            "pid": 1, "tid": 1, "ts": self.now, "dur": dur,
+                            "args": args})
+
+    def kernel(self, name, at):
+        self.events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0,
+                            "tid": 7, "ts": at, "dur": 3, "args": {
+                                "device": 0, "stream": 7,
+                                "correlation": self.correlation}})
+
+    def eager(self, program):
+        for line, kernel in program:
+            self.correlation += 1
+            self.host("user_annotation", f"line_{line}", 9)
+            self.now += 1
+            self.host("cpu_op", f"aten::{kernel}", 7)
+            self.now += 1
+            self.host("cuda_runtime", "cudaLaunchKernel", 2,
+                      correlation=self.correlation)
+            self.kernel(kernel, self.now + 4)
+            self.now += 10
+
+    def replay(self, program):
+        self.correlation += 1
+        self.host("cuda_runtime", "cudaGraphLaunch", 5,
+                  correlation=self.correlation)
+        for k, (line, kernel) in enumerate(program):
+            at = self.now + 6 + 4 * k
+            self.expected[at] = f"line_{line}"
+            self.kernel(kernel, at)
+        self.now += 20 + 4 * len(program)
+
+    def write(self, path):
+        path.write_text(json.dumps({"traceEvents": self.events}))
+        return path
+
+
+def program(line, kernels):
+    """Source lines from `line` on, of kernels whose names repeat."""
+    return [(line + k, name) for k, name in enumerate(kernels.split())]
+
+
+FUNCTION = program(10, "mul add gemm add relu gemm mul sum add gemm mul add")
+OTHER = program(50, "gemm add gemm gemm relu mul add sum gemm add mul mul add")
+SETUP = program(90, "fill fill rand copy")
+
+
+def check_eager_shapes(checks):
+    """An eager trace rarely holds just what a graph replays. Each kernel here
+    has one line that it can come from."""
+    layer = [program(100 + 20 * k, "norm gemm rope attn gemm norm gemm silu "
+                                   "gemm") for k in range(6)]
+    shapes = {
+        "eager once, four launches": ([SETUP, FUNCTION, SETUP],
+                                      [FUNCTION] * 4),
+        "eager once, four times in a launch": ([FUNCTION], [FUNCTION * 4]),
+        "and the last kernel lost": ([FUNCTION], [(FUNCTION * 4)[:-1]]),
+        "three equal iterations": ([FUNCTION] * 3, [FUNCTION]),
+        "three equal iterations, five launches": ([SETUP] + [FUNCTION] * 3,
+                                                  [FUNCTION] * 5),
+        "two models": ([SETUP, FUNCTION, SETUP, OTHER],
+                       [OTHER, FUNCTION, FUNCTION, OTHER]),
+        "two models, three iterations": ([FUNCTION, OTHER] * 3,
+                                         [FUNCTION, FUNCTION, OTHER]),
+        "layers by launch": ([SETUP, sum(layer, [])], layer * 3),
+        "layers in a launch, two cut": ([SETUP, sum(layer, [])],
+                                        [sum(layer, [])[5:],
+                                         sum(layer, [])[:-5]]),
+        "a kernel more, a kernel less": (
+            [SETUP, FUNCTION, OTHER],
+            [OTHER[:6] + OTHER[7:], FUNCTION[:5] + FUNCTION[6:]]),
+    }
+    with temporary() as out:
+        folder = pathlib.Path(out)
+        for name, (eager, launches) in shapes.items():
+            source, replay = Made(), Made()
+            for part in eager:
+                source.eager(part)
+            for part in launches:
+                replay.replay(part)
+            annotate(replay.write(folder / "replay.json"), "--from",
+                     source.write(folder / "eager.json"), "--trace",
+                     folder / "out.json")
+            facts = wrong = 0
+            for e in json.loads((folder / "out.json").read_text())[
+                    "traceEvents"]:
+                if e.get("cat") != "kernel" or is_added(e):
+                    continue
+                if e["args"]["lamina_confidence"] == "fact":
+                    facts += 1
+                    wrong += e["args"]["source_lines"] != \
+                        replay.expected[e["ts"]]
+            checks.equal(f"{name}: facts", facts, len(replay.expected))
+            checks.equal(f"{name}: wrong facts", wrong, 0)
+
+
 def check_ranks(checks):
     """A folder of replays is annotated rank by rank."""
     graphs = SAMPLES / "graphs"
@@ -302,6 +410,7 @@ def main():
     check_simple_method(checks)
     check_ranks(checks)
     check_variants(checks)
+    check_eager_shapes(checks)
     with temporary() as out:
         folder = pathlib.Path(out)
         subprocess.run(

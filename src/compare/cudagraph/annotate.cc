@@ -5,6 +5,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/string_pool.h"
 #include "compare/cudagraph/assign.h"
@@ -12,6 +13,7 @@
 #include "compare/cudagraph/node_chain.h"
 #include "compare/cudagraph/node_tags.h"
 #include "compare/cudagraph/replays.h"
+#include "compare/cudagraph/stretches.h"
 
 namespace lamina::cudagraph {
 namespace {
@@ -68,7 +70,9 @@ class Annotator {
       while (end < open.size() && out_.replays[open[end]].step == first.step &&
              out_.replays[open[end]].batch == first.batch)
         ++end;
-      Choose({open.data() + i, end - i});
+      const std::span<const uint32_t> group(open.data() + i, end - i);
+      Choose(group);
+      ReadAlong(group);
       i = end;
     }
     if (options_.node_tags != nullptr) options_.node_tags->Apply(trace_, out_);
@@ -176,6 +180,197 @@ class Annotator {
       MatchTo(out_.replays[replays[i]], template_of_[replays[i]],
               eligible[chosen[i]]);
     }
+  }
+
+  // The launches of eager traces, one behind the other; those of a segment that
+  // another one equals are left out.
+  struct Eager {
+    std::vector<uint32_t> tokens;
+    std::vector<uint8_t> families;
+    std::vector<uint32_t> segment;   // of each
+    std::vector<uint32_t> position;  // in it
+  };
+
+  const Eager& EagerLaunches() {
+    if (eager_) return *eager_;
+    eager_.emplace();
+    std::map<std::vector<uint32_t>, std::vector<uint32_t>> known;
+    for (uint32_t i = 0; i < tokens_.size(); ++i) {
+      const Segment& segment = out_.segments[i];
+      if (!segment.names || segment.begin.valid()) continue;
+      std::vector<uint32_t>& equal = known[tokens_[i]];
+      if (std::any_of(equal.begin(), equal.end(), [&](uint32_t other) {
+            return std::equal(segment.launches.begin(), segment.launches.end(),
+                              out_.segments[other].launches.begin(), SameTags);
+          }))
+        continue;
+      equal.push_back(i);
+      for (uint32_t k = 0; k < tokens_[i].size(); ++k) {
+        eager_->tokens.push_back(tokens_[i][k]);
+        eager_->families.push_back(families_[i][k]);
+        eager_->segment.push_back(i);
+        eager_->position.push_back(k);
+      }
+    }
+    return *eager_;
+  }
+
+  // Whether two launches are told apart by nothing but their time.
+  static bool SameTags(const Tags& a, const Tags& b) {
+    return std::tie(a.op, a.op_path, a.module, a.line, a.ranges, a.dims,
+                    a.types, a.layer) == std::tie(b.op, b.op_path, b.module,
+                                                  b.line, b.ranges, b.dims,
+                                                  b.types, b.layer);
+  }
+
+  size_t Facts(const std::vector<Match>& matches) const {
+    return static_cast<size_t>(
+        std::count_if(matches.begin(), matches.end(), [](const Match& match) {
+          return ConfidenceOf(match.level) == "fact";
+        }));
+  }
+
+  // Replays of one step read along an eager trace, which may hold what they
+  // repeat once, several times, or among other work. Taken where it states more
+  // as fact than the segments as wholes do.
+  void ReadAlong(std::span<const uint32_t> replays) {
+    const Eager& eager = EagerLaunches();
+    if (eager.tokens.empty()) return;
+    std::vector<uint32_t> templates;
+    bool complete = true;
+    for (const uint32_t r : replays) {
+      const std::vector<Match>& matches = out_.MatchesOf(out_.replays[r]);
+      complete = complete && Facts(matches) == matches.size();
+      templates.push_back(template_of_[r]);
+    }
+    if (complete) return;
+    size_t length = 0;
+    for (const uint32_t t : templates) length += templates_[t].tokens.size();
+    if (!FitsStretches(eager.tokens.size(), length)) {
+      if (replays.size() == 1) return;
+      for (size_t i = 0; i < replays.size(); ++i)
+        ReadAlong(replays.subspan(i, 1));
+      return;
+    }
+    const auto [it, is_new] = read_.try_emplace(templates);
+    if (is_new) it->second = Read(eager, templates);
+    for (size_t i = 0; i < replays.size(); ++i) {
+      const auto& [segment, alignment] = it->second[i];
+      Replay& replay = out_.replays[replays[i]];
+      if (segment < 0 || Facts(out_.alignments[alignment]) <=
+                             Facts(out_.alignments[replay.alignment]))
+        continue;
+      replay.segment = segment;
+      replay.alignment = alignment;
+    }
+  }
+
+  // Segment (-1: none) and alignment of each.
+  std::vector<std::pair<int32_t, uint32_t>> Read(
+      const Eager& eager, const std::vector<uint32_t>& templates) {
+    std::vector<uint32_t> tokens, begins, launch_of;
+    for (uint32_t i = 0; i < templates.size(); ++i) {
+      const auto& own = templates_[templates[i]].tokens;
+      begins.push_back(static_cast<uint32_t>(tokens.size()));
+      tokens.insert(tokens.end(), own.begin(), own.end());
+      launch_of.insert(launch_of.end(), own.size(), i);
+    }
+    const std::vector<Stretch> stretches =
+        FindStretches(eager.tokens, tokens, begins);
+    // Stretches with the same contents: as many as there are places, in turn.
+    std::map<uint32_t, std::vector<uint32_t>> places;  // by stretch
+    std::map<std::vector<uint32_t>, uint32_t> equal;   // stretches by places
+    for (uint32_t s = 0; s < stretches.size(); ++s) {
+      const Piece& whole = stretches[s].whole;
+      places[s] =
+          Occurrences(eager.tokens, whole.capture_begin, whole.capture_end);
+      ++equal[places[s]];
+    }
+    std::vector<std::vector<Match>> matches(templates.size());
+    std::vector<std::map<uint32_t, size_t>> segments(templates.size());
+    for (uint32_t i = 0; i < templates.size(); ++i)
+      matches[i].resize(templates_[templates[i]].tokens.size());
+    std::map<std::vector<uint32_t>, uint32_t> turn;
+    for (uint32_t s = 0; s < stretches.size(); ++s) {
+      const Stretch& stretch = stretches[s];
+      const std::vector<uint32_t>& at = places[s];
+      const bool alike = EqualTags(eager, stretch.whole, at);
+      const bool in_turn = !alike && equal[at] % at.size() == 0;
+      const uint32_t shift =
+          in_turn ? at[turn[at]++ % at.size()] - stretch.whole.capture_begin
+                  : 0;
+      for (Piece piece : stretch.pieces) {
+        piece.capture_begin += shift;
+        piece.capture_end += shift;
+        const uint32_t launch = launch_of[piece.replay_begin];
+        const Template& own = templates_[templates[launch]];
+        const uint32_t begin = piece.replay_begin - begins[launch];
+        const uint32_t size = piece.replay_end - piece.replay_begin;
+        const uint32_t width = piece.capture_end - piece.capture_begin;
+        const std::vector<Match> found = Align(
+            {std::span(eager.tokens).subspan(piece.capture_begin, width),
+             std::span(eager.families).subspan(piece.capture_begin, width),
+             {}},
+            {std::span(own.tokens).subspan(begin, size),
+             std::span(own.families).subspan(begin, size),
+             std::span(own.streams).subspan(begin, size)});
+        for (uint32_t k = 0; k < size; ++k) {
+          Match match = found[k];
+          for (uint32_t* place : {&match.partner, &match.before, &match.after})
+            if (*place != Match::kNoPartner) *place += piece.capture_begin;
+          if (match.partner != Match::kNoPartner)
+            ++segments[launch][eager.segment[match.partner]];
+          if (!alike && !in_turn && ConfidenceOf(match.level) == "fact") {
+            match.level = Level::kLcs;
+            match.alternatives = static_cast<uint32_t>(at.size());
+          }
+          matches[launch][begin + k] = match;
+        }
+      }
+    }
+    std::vector<std::pair<int32_t, uint32_t>> out;
+    for (uint32_t i = 0; i < templates.size(); ++i) {
+      out.emplace_back(-1, 0);
+      if (segments[i].empty()) continue;
+      // A replay belongs to one segment: the one with most of its kernels.
+      const uint32_t segment =
+          std::max_element(
+              segments[i].begin(), segments[i].end(),
+              [](const auto& a, const auto& b) { return a.second < b.second; })
+              ->first;
+      for (Match& match : matches[i]) {
+        for (uint32_t* place : {&match.partner, &match.before, &match.after}) {
+          if (*place == Match::kNoPartner) continue;
+          if (eager.segment[*place] != segment) {
+            match = Match();
+            break;
+          }
+        }
+        for (uint32_t* place : {&match.partner, &match.before, &match.after})
+          if (*place != Match::kNoPartner) *place = eager.position[*place];
+      }
+      ListByName(templates_[templates[i]].tokens, matches[i]);
+      out.back() = {static_cast<int32_t>(segment),
+                    static_cast<uint32_t>(out_.alignments.size())};
+      out_.alignments.push_back(std::move(matches[i]));
+    }
+    return out;
+  }
+
+  // Whether it is all the same which of the places a stretch repeats.
+  bool EqualTags(const Eager& eager, const Piece& whole,
+                 const std::vector<uint32_t>& places) const {
+    const auto tags = [&](uint32_t place) -> const Tags& {
+      return out_.segments[eager.segment[place]]
+          .launches[eager.position[place]];
+    };
+    for (const uint32_t place : places) {
+      for (uint32_t k = 0; k < whole.capture_end - whole.capture_begin; ++k) {
+        if (!SameTags(tags(whole.capture_begin + k), tags(place + k)))
+          return false;
+      }
+    }
+    return true;
   }
 
   uint32_t Cost(uint32_t of_template, uint32_t segment) {
@@ -350,6 +545,10 @@ class Annotator {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> costs_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> aligned_;
   absl::flat_hash_set<uint32_t> known_;  // tokens of all segments
+  std::optional<Eager> eager_;
+  // By templates of a step: what ReadAlong found.
+  std::map<std::vector<uint32_t>, std::vector<std::pair<int32_t, uint32_t>>>
+      read_;
 };
 
 }  // namespace
