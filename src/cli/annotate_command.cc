@@ -295,42 +295,42 @@ Result<int> RunAnnotate(Options options, Common& common) {
                                                                : kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("replay", options->replay,
-                 "Trace with replayed graphs, or a folder with one per rank")
-      ->required();
-  app.add_option("--from,--capture", options->from,
-                 "Traces of the capture or of an eager run, or a folder of "
-                 "them; not needed where the trace itself says which node "
-                 "each kernel goes back to (Nsight Systems)");
-  app.add_option("--trace", options->trace_out,
-                 "Write the replay with the tags in the arguments of its "
-                 "kernels to this file (for a folder: to this folder); "
-                 "-o FILE.json.gz does the same");
-  app.add_option("--method", options->method,
-                 "align: every kernel by its place; name: all tags of its "
-                 "name, as the simple method does it, for comparison")
-      ->check(CLI::IsMember({"align", "name"}))
-      ->capture_default_str();
-  app.add_option("--tags", options->tags,
-                 "Ranges that count as tags (RE2; default: ^line_)");
-  app.add_option("--levels", options->levels,
-                 "Tags to write: op, instance, module, line, range (default: "
-                 "all); with --method name the one to collect")
-      ->delimiter(',');
-  app.add_option("--batch", options->batch,
-                 "Batch of the replays: its capture is the smallest that "
-                 "holds it (auto: what the steps say)")
-      ->capture_default_str();
-  app.add_option("--kernel-annotations", options->kernel_annotations,
-                 "JSON that PyTorch wrote while it recorded the graphs: tags "
-                 "or Python stacks by node id");
-  app.add_option("--min-evidence", options->min_evidence,
-                 "No tag for kernels below this level, for example sure");
-  app.add_option("--require", options->require,
-                 "Exit with 1 when fewer kernels are matched for sure: 90%");
-  common.AddTo(app);
+  args.Add("replay", options->replay,
+           "Trace with replayed graphs, or a folder with one per rank")
+      .Required();
+  args.Add("--from,--capture", options->from,
+           "Traces of the capture or of an eager run, or a folder of "
+           "them; not needed where the trace itself says which node "
+           "each kernel goes back to (Nsight Systems)");
+  args.Add("--trace", options->trace_out,
+           "Write the replay with the tags in the arguments of its "
+           "kernels to this file (for a folder: to this folder); "
+           "-o FILE.json.gz does the same");
+  args.Add("--method", options->method,
+           "align: every kernel by its place; name: all tags of its "
+           "name, as the simple method does it, for comparison")
+      .OneOf({"align", "name"})
+      .ShowDefault();
+  args.Add("--tags", options->tags,
+           "Ranges that count as tags (RE2; default: ^line_)");
+  args.Add("--levels", options->levels,
+           "Tags to write: op, instance, module, line, range (default: "
+           "all); with --method name the one to collect")
+      .SplitAtCommas();
+  args.Add("--batch", options->batch,
+           "Batch of the replays: its capture is the smallest that "
+           "holds it (auto: what the steps say)")
+      .ShowDefault();
+  args.Add("--kernel-annotations", options->kernel_annotations,
+           "JSON that PyTorch wrote while it recorded the graphs: tags "
+           "or Python stacks by node id");
+  args.Add("--min-evidence", options->min_evidence,
+           "No tag for kernels below this level, for example sure");
+  args.Add("--require", options->require,
+           "Exit with 1 when fewer kernels are matched for sure: 90%");
+  common.AddTo(args);
   return [options, &common] { return RunAnnotate(*options, common); };
 }
 

@@ -18,68 +18,40 @@
 
 namespace lamina::cli {
 
-CLI::Validator Whole(int64_t low, int64_t high) {
-  return {[low, high](const std::string& text) {
-            const auto number = ParseInt(text);
-            if (number && *number >= low && *number <= high)
-              return std::string();
-            return fmt::format("expected a whole number from {} to {}, got {}",
-                               low, high, text);
-          },
-          fmt::format("[{} - {}]", low, high)};
-}
-
-CLI::Validator Within(double low, double high) {
-  return {[low, high](const std::string& text) {
-            const auto number = ParseDouble(text);
-            if (number && *number >= low && *number <= high)
-              return std::string();
-            return fmt::format("expected a number from {} to {}, got {}", low,
-                               high, text);
-          },
-          fmt::format("[{} - {}]", low, high)};
-}
-
-void Common::AddTo(CLI::App& app) {
+void Common::AddTo(Arguments& args) {
   std::vector<std::string> names;
   for (const report::WriterInfo& writer : report::Writers())
     names.emplace_back(writer.name);
-  app.add_option("--format", format, "Output format")
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
-  app.add_option("-o,--output", output,
-                 "File, or directory for csv (default: standard output)");
-  app.add_option("--top", top, "Rows per table")
-      ->check(Whole(0, int64_t{1} << 32));
-  app.add_option("--only", only, "Only these tables")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--threads", threads, "Threads (default: all cores)")
-      ->check(Whole(1, 256));
-  app.add_option("--rules", rules_dir,
-                 "Folder with data files that extend or replace the built-in "
-                 "ones");
-  app.add_flag("--timing", timing,
-               "Print the time of each stage and the peak memory to stderr");
-  AddRedactTo(app);
-  app.parse_complete_callback([this] {
-    if (!redact || format == "html") return;
-    throw CLI::ValidationError(
-        "--redact", "only pages are redacted, and this output is " + format +
-                        "; add --format html");
+  args.Add("--format", format, "Output format").OneOf(names).ShowDefault();
+  args.Add("-o,--output", output,
+           "File, or directory for csv (default: standard output)");
+  args.Add("--top", top, "Rows per table").Whole(0, int64_t{1} << 32);
+  args.Add("--only", only, "Only these tables").SplitAtCommas().OneWord();
+  args.Add("--threads", threads, "Threads (default: all cores)").Whole(1, 256);
+  args.Add("--rules", rules_dir,
+           "Folder with data files that extend or replace the built-in "
+           "ones");
+  args.Flag("--timing", timing,
+            "Print the time of each stage and the peak memory to stderr");
+  AddRedactTo(args);
+  args.Check([this] {
+    return !redact || format == "html"
+               ? std::string()
+               : "--redact: only pages are redacted, and this output is " +
+                     format + "; add --format html";
   });
 }
 
-void Common::AddRedactTo(CLI::App& app) {
-  app.add_flag("--redact", redact,
-               "Replace paths and names of hosts, users and input files "
-               "in a page by tokens");
+void Common::AddRedactTo(Arguments& args) {
+  args.Flag("--redact", redact,
+            "Replace paths and names of hosts, users and input files "
+            "in a page by tokens");
 }
 
-void Common::AddCapturesTo(CLI::App& app) {
-  app.add_option("--capture", captures,
-                 "Traces in which the replayed graphs were captured, or a "
-                 "folder of them: their ops join the tree below the launches");
+void Common::AddCapturesTo(Arguments& args) {
+  args.Add("--capture", captures,
+           "Traces in which the replayed graphs were captured, or a "
+           "folder of them: their ops join the tree below the launches");
 }
 
 int Common::ThreadCount() const {

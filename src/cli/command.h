@@ -4,7 +4,6 @@
 // write results, and its place in the list.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/timer.h"
+#include "cli/arguments.h"
 #include "cli/given.h"
 #include "engine/origins.h"
 #include "engine/session.h"
@@ -27,10 +27,6 @@ enum ExitStatus : int {
   kBadInput = 3,
 };
 
-// What an option takes: whole numbers, or numbers, from `low` to `high`.
-// CLI11's own range lets "nan" through, and "-1" as a very large number.
-CLI::Validator Whole(int64_t low, int64_t high);
-CLI::Validator Within(double low, double high);
 // Numbers of events are 32 bits wide.
 constexpr int64_t kMaxUid = 0xFFFFFFFF;
 
@@ -51,11 +47,11 @@ struct Common {
   engine::Origins origins;  // of opened traces, to redact a page
 
   // Adds the options to a command.
-  void AddTo(CLI::App& app);
+  void AddTo(Arguments& args);
   // --capture, of commands that read replayed graphs.
-  void AddCapturesTo(CLI::App& app);
+  void AddCapturesTo(Arguments& args);
   // --redact; AddTo() adds it, too, and refuses it without --format html.
-  void AddRedactTo(CLI::App& app);
+  void AddRedactTo(Arguments& args);
   int ThreadCount() const;
   // Whether the document is written with all its tables and rows.
   bool Complete() const { return top == 0 && only.empty(); }
@@ -67,7 +63,7 @@ struct Common {
       const std::vector<std::string>& inputs) const;
 };
 
-// A command registers its options on `app` and returns what runs it.
+// A command registers its options on `args` and returns what runs it.
 using Run = std::function<Result<int>()>;
 
 struct CommandInfo {
@@ -75,7 +71,7 @@ struct CommandInfo {
   const char* summary;
   // Shown at the end of --help.
   const char* example;
-  Run (*add)(CLI::App& app, Common& common);
+  Run (*add)(Arguments& args, Common& common);
 };
 
 // Writes a document, or what --only leaves of it, as --format and -o say.

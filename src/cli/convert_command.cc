@@ -79,12 +79,12 @@ Result<int> RunConvert(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace, "Trace file")->required();
-  app.add_flag("--no-args", options->no_args,
-               "Perfetto: names and times only, for very large traces");
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Flag("--no-args", options->no_args,
+            "Perfetto: names and times only, for very large traces");
+  common.AddTo(args);
   return [options, &common] { return RunConvert(*options, common); };
 }
 

@@ -125,26 +125,25 @@ Result<int> RunCost(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("op", options->op, "Name of the op, as in a trace")
-      ->required();
-  app.add_option("--shapes", options->shapes,
-                 "JSON list with the shape of every argument")
-      ->required();
-  app.add_option("--dtypes", options->dtypes,
-                 "Element type of every argument, or one for all")
-      ->delimiter(',')
-      ->required();
-  app.add_option("--concrete", options->concrete,
-                 "JSON list with the scalar arguments, as a trace has them");
-  app.add_option("--step", options->step,
-                 "Name of the serving step (execute_...), for attention over "
-                 "a cache");
-  app.add_option("--device", options->device,
-                 "Device for the roofline: a name or a file");
-  app.add_flag("--backward", options->backward, "Of the backward pass");
-  common.AddTo(app);
+  args.Add("op", options->op, "Name of the op, as in a trace").Required();
+  args.Add("--shapes", options->shapes,
+           "JSON list with the shape of every argument")
+      .Required();
+  args.Add("--dtypes", options->dtypes,
+           "Element type of every argument, or one for all")
+      .SplitAtCommas()
+      .Required();
+  args.Add("--concrete", options->concrete,
+           "JSON list with the scalar arguments, as a trace has them");
+  args.Add("--step", options->step,
+           "Name of the serving step (execute_...), for attention over "
+           "a cache");
+  args.Add("--device", options->device,
+           "Device for the roofline: a name or a file");
+  args.Flag("--backward", options->backward, "Of the backward pass");
+  common.AddTo(args);
   return [options, &common] { return RunCost(*options, common); };
 }
 

@@ -190,25 +190,25 @@ Result<int> RunDiff(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("traces", options->traces,
-                 "The trace before and after, and others to compare with the "
-                 "first; or what lamina report --format json wrote")
-      ->required()
-      ->expected(2, 26);
-  app.add_option("--fail-above", options->fail_above,
-                 "Exit with 1 when B (or another) takes more than this share "
-                 "longer than A: 3%");
-  app.add_option("--measure", options->measure,
-                 "What --fail-above looks at: the sum of device work, the "
-                 "time in which the device was busy, or its whole window")
-      ->check(CLI::IsMember({"kernel_time", "busy", "total"}))
-      ->capture_default_str();
-  options->page_size.AddTo(app);
-  app.add_flag("--python-stacks", options->diff.python,
-               "Match all Python frames, not only modules");
-  common.AddTo(app);
+  args.Add("traces", options->traces,
+           "The trace before and after, and others to compare with the "
+           "first; or what lamina report --format json wrote")
+      .Required()
+      .Count(2, 26);
+  args.Add("--fail-above", options->fail_above,
+           "Exit with 1 when B (or another) takes more than this share "
+           "longer than A: 3%");
+  args.Add("--measure", options->measure,
+           "What --fail-above looks at: the sum of device work, the "
+           "time in which the device was busy, or its whole window")
+      .OneOf({"kernel_time", "busy", "total"})
+      .ShowDefault();
+  options->page_size.AddTo(args);
+  args.Flag("--python-stacks", options->diff.python,
+            "Match all Python frames, not only modules");
+  common.AddTo(args);
   return [options, &common] { return RunDiff(*options, common); };
 }
 

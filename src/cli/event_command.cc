@@ -129,14 +129,14 @@ Result<int> RunEvent(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace, "Trace file")->required();
-  app.add_option("--uid", options->uid,
-                 "Number of the event, from a column first_uid or uid")
-      ->check(Whole(0, kMaxUid))
-      ->required();
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("--uid", options->uid,
+           "Number of the event, from a column first_uid or uid")
+      .Whole(0, kMaxUid)
+      .Required();
+  common.AddTo(args);
   return [options, &common] { return RunEvent(*options, common); };
 }
 

@@ -17,35 +17,20 @@ constexpr std::string_view kNoMatter[] = {
 
 }  // namespace
 
-Given::Given(const CLI::App& app) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-    command_.push_back(command->get_name());
+Given::Given(const GivenWords& words) : command_(words.command) {
+  for (const std::string& input : words.inputs) {
+    // A name that begins with "-" would be taken for an option.
+    const bool file = input.size() > 1 && input.starts_with('-');
+    inputs_.push_back(file ? "./" + input : input);
   }
-  for (const CLI::Option* option : command->get_options()) {
-    if (option->count() == 0) continue;
-    if (option->get_positional() && option->nonpositional() == false) {
-      for (const std::string& value : option->results()) {
-        // A name that begins with "-" would be taken for an option.
-        const bool file = value.size() > 1 && value.starts_with('-');
-        inputs_.push_back(file ? "./" + value : value);
-      }
-      continue;
-    }
-    const std::string name = option->get_lnames().empty()
-                                 ? "-" + option->get_snames().front()
-                                 : "--" + option->get_lnames().front();
-    if (std::find(std::begin(kNoMatter), std::end(kNoMatter), name) !=
+  for (const GivenOption& option : words.options) {
+    if (std::find(std::begin(kNoMatter), std::end(kNoMatter), option.name) ==
         std::end(kNoMatter))
-      continue;
-    Option given{name, {}};
-    if (option->get_items_expected_max() > 0) given.values = option->results();
-    options_.push_back(std::move(given));
+      options_.push_back(option);
   }
 }
 
-void Given::Append(const Option& option, std::vector<std::string>& words) {
+void Given::Append(const GivenOption& option, std::vector<std::string>& words) {
   if (option.values.empty()) words.push_back(option.name);
   for (const std::string& value : option.values) {
     if (value.starts_with('-')) {
@@ -61,7 +46,7 @@ std::vector<std::string> Given::Words() const {
   std::vector<std::string> words = command_;
   // Inputs first: some options take all words that follow.
   words.insert(words.end(), inputs_.begin(), inputs_.end());
-  for (const Option& option : options_) Append(option, words);
+  for (const GivenOption& option : options_) Append(option, words);
   return words;
 }
 
@@ -69,7 +54,7 @@ std::vector<std::string> Given::WordsFor(
     std::string_view command, std::span<const std::string_view> options) const {
   std::vector<std::string> words = {std::string(command)};
   words.insert(words.end(), inputs_.begin(), inputs_.end());
-  for (const Option& option : options_) {
+  for (const GivenOption& option : options_) {
     if (std::find(options.begin(), options.end(), option.name) != options.end())
       Append(option, words);
   }

@@ -4,20 +4,21 @@
 // offers the command for what it shows.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "cli/arguments.h"
 
 namespace lamina::cli {
 
 class Given {
  public:
   Given() = default;
-  // `app` has parsed the command line. Options that only say how or where
-  // something is written, or how it is computed, are left out.
-  explicit Given(const CLI::App& app);
+  // Options that only say how or where something is written, or how it is
+  // computed, are left out.
+  explicit Given(const GivenWords& words);
 
   // The words behind "lamina", to give to a shell: the command, inputs and
   // options.
@@ -32,15 +33,12 @@ class Given {
   const std::vector<std::string>& inputs() const { return inputs_; }
 
  private:
-  struct Option {
-    std::string name;                 // "--device"
-    std::vector<std::string> values;  // none: a flag
-  };
-  static void Append(const Option& option, std::vector<std::string>& words);
+  static void Append(const GivenOption& option,
+                     std::vector<std::string>& words);
 
   std::vector<std::string> command_;  // "graph", "census"
   std::vector<std::string> inputs_;
-  std::vector<Option> options_;
+  std::vector<GivenOption> options_;
 };
 
 }  // namespace lamina::cli

@@ -282,60 +282,58 @@ Result<int> RunLayers(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace, "Trace file")->required();
-  app.add_option("--detector", options->detector,
-                 "auto: modules where the trace has them, else repeats in the "
-                 "sequence of kernels; classic: norms, by name")
-      ->check(CLI::IsMember({"auto", "repeat", "module", "classic"}))
-      ->capture_default_str();
-  app.add_option("--profile", options->profile,
-                 "Name tables: default, or classic as the known analyzer has "
-                 "them (the default of --detector classic)")
-      ->check(CLI::IsMember({"default", "classic"}));
-  app.add_option("--stage", options->stage, "Rows of this stage only")
-      ->check(CLI::IsMember(
-          {"all", "prefill", "decode", "mixed", "none", "unknown"}))
-      ->capture_default_str();
-  app.add_option("--layer", options->layer,
-                 "List the kernels of these layers of the first pass: 3, 0-2 "
-                 "or 1,5-7");
-  app.add_flag("--variants", options->variants,
-               "Kinds of layers kernel by kernel, equal kernels in the same "
-               "place");
-  app.add_option("--debug-layers", options->debug_layers,
-                 "Votes and longest kernels of these layers of the first pass, "
-                 "with the rules that decided");
-  app.add_flag("--show-layer-terminal", options->show_layers,
-               "Show every layer on the terminal");
-  app.add_flag("--split-half-layers", options->split_half_layers,
-               "Leave attention halves and feed-forward halves apart "
-               "(--detector classic)");
-  app.add_option("--grid-threshold", options->grid_threshold,
-                 "Attention kernels with more blocks in x are decode "
-                 "(--detector classic)")
-      ->check(Whole(1, int64_t{1} << 40));
-  app.add_option("--layers-per-pass", options->layers_per_pass,
-                 "Check the number of layers; exit status 1 when it differs")
-      ->check(Whole(1, 100000));
-  app.add_flag("-v,--verbose", options->verbose,
-               "Show the rules behind the most expensive names");
-  app.add_option("--layout", options->layout,
-                 "classic: the files of the known analyzer")
-      ->check(CLI::IsMember({"native", "classic"}))
-      ->capture_default_str();
-  app.add_option("--explain", options->explain,
-                 "Say which rules decide about this kernel name, and stop");
-  app.add_option("--min-layers", options->min_layers,
-                 "Fewer copies are no layers")
-      ->check(Whole(2, 100000))
-      ->capture_default_str();
-  app.add_option("--perfetto", options->perfetto,
-                 "Write the trace with tracks for passes, layers and parts "
-                 "to this file (.pftrace, .json, each also with .gz)");
-  common.AddCapturesTo(app);
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("--detector", options->detector,
+           "auto: modules where the trace has them, else repeats in the "
+           "sequence of kernels; classic: norms, by name")
+      .OneOf({"auto", "repeat", "module", "classic"})
+      .ShowDefault();
+  args.Add("--profile", options->profile,
+           "Name tables: default, or classic as the known analyzer has "
+           "them (the default of --detector classic)")
+      .OneOf({"default", "classic"});
+  args.Add("--stage", options->stage, "Rows of this stage only")
+      .OneOf({"all", "prefill", "decode", "mixed", "none", "unknown"})
+      .ShowDefault();
+  args.Add("--layer", options->layer,
+           "List the kernels of these layers of the first pass: 3, 0-2 "
+           "or 1,5-7");
+  args.Flag("--variants", options->variants,
+            "Kinds of layers kernel by kernel, equal kernels in the same "
+            "place");
+  args.Add("--debug-layers", options->debug_layers,
+           "Votes and longest kernels of these layers of the first pass, "
+           "with the rules that decided");
+  args.Flag("--show-layer-terminal", options->show_layers,
+            "Show every layer on the terminal");
+  args.Flag("--split-half-layers", options->split_half_layers,
+            "Leave attention halves and feed-forward halves apart "
+            "(--detector classic)");
+  args.Add("--grid-threshold", options->grid_threshold,
+           "Attention kernels with more blocks in x are decode "
+           "(--detector classic)")
+      .Whole(1, int64_t{1} << 40);
+  args.Add("--layers-per-pass", options->layers_per_pass,
+           "Check the number of layers; exit status 1 when it differs")
+      .Whole(1, 100000);
+  args.Flag("-v,--verbose", options->verbose,
+            "Show the rules behind the most expensive names");
+  args.Add("--layout", options->layout,
+           "classic: the files of the known analyzer")
+      .OneOf({"native", "classic"})
+      .ShowDefault();
+  args.Add("--explain", options->explain,
+           "Say which rules decide about this kernel name, and stop");
+  args.Add("--min-layers", options->min_layers, "Fewer copies are no layers")
+      .Whole(2, 100000)
+      .ShowDefault();
+  args.Add("--perfetto", options->perfetto,
+           "Write the trace with tracks for passes, layers and parts "
+           "to this file (.pftrace, .json, each also with .gz)");
+  common.AddCapturesTo(args);
+  common.AddTo(args);
   return [options, &common] { return RunLayers(*options, common); };
 }
 

@@ -124,21 +124,19 @@ Result<int> RunList(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("what", options->what,
-                 "formats, analyses, rules, costs or devices")
-      ->required()
-      ->check(
-          CLI::IsMember({"formats", "analyses", "rules", "costs", "devices"}));
-  app.add_option("--unused", options->unused,
-                 "With rules: only those that decide about no name in this "
-                 "trace")
-      ->type_name("TRACE");
-  app.add_flag("--check", options->check,
-               "With rules: checks every rule's examples against all rules; "
-               "exit status 1 if one does not hold");
-  common.AddTo(app);
+  args.Add("what", options->what, "formats, analyses, rules, costs or devices")
+      .Required()
+      .OneOf({"formats", "analyses", "rules", "costs", "devices"});
+  args.Add("--unused", options->unused,
+           "With rules: only those that decide about no name in this "
+           "trace")
+      .ValueName("TRACE");
+  args.Flag("--check", options->check,
+            "With rules: checks every rule's examples against all rules; "
+            "exit status 1 if one does not hold");
+  common.AddTo(args);
   return [options, &common] { return RunList(*options, common); };
 }
 

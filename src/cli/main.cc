@@ -50,34 +50,25 @@ bool IsCommand(std::string_view word) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Where did my GPU time go, and what do I change next?",
-               "lamina");
-  app.set_version_flag("--version", std::string(Version()));
-  app.require_subcommand(0, 1);
+  CommandLine line("Where did my GPU time go, and what do I change next?",
+                   std::string(Version()));
   Common common;
   Run run;
   for (const CommandInfo& command : kCommands) {
-    CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->footer(std::string("Example:\n  ") + command.example);
-    auto body = std::make_shared<Run>(command.add(*sub, common));
-    sub->callback([&run, body] { run = *body; });
+    const auto body = std::make_shared<Run>();
+    Arguments args =
+        line.root().Command(command.name, command.summary, command.example,
+                            [&run, body] { run = *body; });
+    *body = command.add(args, common);
   }
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(argv[1]))
     return UnknownCommand(argv[1]);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::fprintf(stderr, "lamina: error: %s; see lamina%s%s --help\n",
-                 EscapeTerminal(e.what()).c_str(), argc > 1 ? " " : "",
-                 argc > 1 ? EscapeTerminal(argv[1]).c_str() : "");
-    return kUsage;
-  }
+  if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
   if (!run) {
-    std::fputs(app.help().c_str(), stdout);
+    std::fputs(line.Help().c_str(), stdout);
     return kFine;
   }
-  common.given = Given(app);
+  common.given = Given(line.Given());
   Status kept = KeepInputs("-o", common.output, common.given.inputs());
   if (kept) kept = KeepInputs("-o", common.output, common.captures);
   const Result<int> status = kept ? run() : Fail(kept.error());

@@ -46,16 +46,16 @@ Result<int> RunMerge(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("traces", options->traces,
-                 "One trace per rank: files, folders or patterns in quotes")
-      ->required();
-  app.add_flag("--align-clocks", options->align_clocks,
-               "Take the offset and drift of each rank's clock off its times, "
-               "as lamina ranks finds them");
-  app.add_flag("--python", options->python, "Keep Python frames");
-  common.AddTo(app);
+  args.Add("traces", options->traces,
+           "One trace per rank: files, folders or patterns in quotes")
+      .Required();
+  args.Flag("--align-clocks", options->align_clocks,
+            "Take the offset and drift of each rank's clock off its times, "
+            "as lamina ranks finds them");
+  args.Flag("--python", options->python, "Keep Python frames");
+  common.AddTo(args);
   return [options, &common] { return RunMerge(*options, common); };
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 
 #include "cli/command.h"
@@ -12,11 +11,11 @@ namespace lamina::cli {
 struct PageSize {
   double max_mb = 25;
 
-  void AddTo(CLI::App& app) {
-    app.add_option("--html-max-mb", max_mb,
-                   "Size above which a page leaves out detail, in MB")
-        ->check(Within(0.001, 2000.0))
-        ->capture_default_str();
+  void AddTo(Arguments& args) {
+    args.Add("--html-max-mb", max_mb,
+             "Size above which a page leaves out detail, in MB")
+        .Within(0.001, 2000.0)
+        .ShowDefault();
   }
   uint64_t max_bytes() const { return static_cast<uint64_t>(max_mb * 1e6); }
 };

@@ -39,9 +39,8 @@ struct Share {
 Result<Share> ParseShare(const std::string& text) {
   const size_t slash = text.find('/');
   const auto number = ParseInt(text.substr(0, slash));
-  const auto count = slash == std::string::npos
-                         ? std::nullopt
-                         : ParseInt(text.substr(slash + 1));
+  const auto count =
+      ParseInt(slash == std::string::npos ? "" : text.substr(slash + 1));
   if (!number || !count || *number < 1 || *number > *count) {
     return Fail(UsageError("--shard: expected K/N with 1 <= K <= N",
                            "for example --shard 2/8"));
@@ -209,34 +208,34 @@ Result<int> RunRanks(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("traces", options->traces,
-                 "One trace per rank: files, folders or patterns in quotes")
-      ->required();
-  app.add_option("--engine", options->engine,
-                 "Who reads the traces: threads of this process (local), runs "
-                 "that share a folder of partial results (files), or processes "
-                 "under mpirun (mpi)")
-      ->check(CLI::IsMember({"local", "files", "mpi"}))
-      ->capture_default_str();
-  app.add_option("--partials", options->partials,
-                 "Folder of partial results; a run that was stopped goes on "
-                 "from what is there");
-  app.add_option("--shard", options->shard,
-                 "K/N: only make the partial results of share K of N");
-  app.add_option("--pictures", options->pictures,
-                 "Folder for pictures (SVG): heat maps rank by step, "
-                 "stragglers, bandwidth by size");
-  app.add_option("--layout", options->layout,
-                 "native, or the tables of TraceLens's report over ranks")
-      ->check(CLI::IsMember({"native", "tracelens"}))
-      ->capture_default_str();
-  options->page_size.AddTo(app);
-  app.add_flag("--raw-clocks", options->raw_clocks,
-               "Leave times as recorded; clock_offsets still says how clocks "
-               "differ");
-  common.AddTo(app);
+  args.Add("traces", options->traces,
+           "One trace per rank: files, folders or patterns in quotes")
+      .Required();
+  args.Add("--engine", options->engine,
+           "Who reads the traces: threads of this process (local), runs "
+           "that share a folder of partial results (files), or processes "
+           "under mpirun (mpi)")
+      .OneOf({"local", "files", "mpi"})
+      .ShowDefault();
+  args.Add("--partials", options->partials,
+           "Folder of partial results; a run that was stopped goes on "
+           "from what is there");
+  args.Add("--shard", options->shard,
+           "K/N: only make the partial results of share K of N");
+  args.Add("--pictures", options->pictures,
+           "Folder for pictures (SVG): heat maps rank by step, "
+           "stragglers, bandwidth by size");
+  args.Add("--layout", options->layout,
+           "native, or the tables of TraceLens's report over ranks")
+      .OneOf({"native", "tracelens"})
+      .ShowDefault();
+  options->page_size.AddTo(args);
+  args.Flag("--raw-clocks", options->raw_clocks,
+            "Leave times as recorded; clock_offsets still says how clocks "
+            "differ");
+  common.AddTo(args);
   return [options, &common] { return RunRanks(*options, common); };
 }
 

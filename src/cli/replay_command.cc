@@ -139,24 +139,23 @@ Result<int> RunReplay(Options options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace, "Trace file")->required();
-  app.add_option("--op", options->replay.op,
-                 "Ops of this name: aten::mm or mm");
-  app.add_option("--shape", options->replay.shape,
-                 "Only calls whose shapes hold this text: [8944,1024]");
-  app.add_option("--id", options->replay.id,
-                 "The op with this event number, or that launched it")
-      ->check(Whole(0, kMaxUid));
-  app.add_flag("--all", options->all,
-               "All ops, not only the ten (--top N) with most device time");
-  app.add_flag("--outer", options->replay.outer,
-               "Also ops that launch their work through ops inside them");
-  app.add_option("--device", options->device,
-                 "Device for rooflines: a name (lamina list devices) or a "
-                 "file (default: what the trace says)");
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("--op", options->replay.op, "Ops of this name: aten::mm or mm");
+  args.Add("--shape", options->replay.shape,
+           "Only calls whose shapes hold this text: [8944,1024]");
+  args.Add("--id", options->replay.id,
+           "The op with this event number, or that launched it")
+      .Whole(0, kMaxUid);
+  args.Flag("--all", options->all,
+            "All ops, not only the ten (--top N) with most device time");
+  args.Flag("--outer", options->replay.outer,
+            "Also ops that launch their work through ops inside them");
+  args.Add("--device", options->device,
+           "Device for rooflines: a name (lamina list devices) or a "
+           "file (default: what the trace says)");
+  common.AddTo(args);
   return [options, &common] { return RunReplay(*options, common); };
 }
 

@@ -103,44 +103,44 @@ Result<int> RunReport(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace,
-                 "Trace file (.json, .json.gz ...; - reads standard input)")
-      ->required();
-  app.add_option("--layout", options->report.layout, "Tables of another tool")
-      ->check(CLI::IsMember({"native", "tracelens", "tracelens-inference"}))
-      ->capture_default_str();
-  common.AddCapturesTo(app);
-  app.add_flag("--recompute", options->report.recompute,
-               "Split by activation recomputation (needs Python stacks in "
-               "the trace)");
-  app.add_flag("--python-stacks", options->report.python_stacks,
-               "Python frames are part of the call tree");
-  app.add_option("--link", options->link,
-                 "How launches are joined to device work: auto (by "
-                 "correlation) or flow (as TraceLens)")
-      ->check(CLI::IsMember({"auto", "flow"}))
-      ->capture_default_str();
-  app.add_option("--device", options->report.device,
-                 "Device for rooflines: a name (lamina list devices) or a "
-                 "file (default: what the trace says)");
-  app.add_option("--roofline", options->roofline,
-                 "Writes the roofline plot to this SVG file");
-  app.add_option("--short-kernel-us", options->short_kernel_us,
-                 "Kernels below this are short")
-      ->check(Within(0.001, 1e9))
-      ->capture_default_str();
-  app.add_option("--micro-idle-us", options->micro_idle_us,
-                 "Split idle time into gaps below and above this")
-      ->check(Within(0.001, 1e9));
-  options->page_size.AddTo(app);
-  app.add_option("--html-max-events", options->html_max_events,
-                 "Device events above which a page holds sums, and only the "
-                 "slowest events and those around findings")
-      ->check(Whole(1, 100'000'000))
-      ->capture_default_str();
-  common.AddTo(app);
+  args.Add("trace", options->trace,
+           "Trace file (.json, .json.gz ...; - reads standard input)")
+      .Required();
+  args.Add("--layout", options->report.layout, "Tables of another tool")
+      .OneOf({"native", "tracelens", "tracelens-inference"})
+      .ShowDefault();
+  common.AddCapturesTo(args);
+  args.Flag("--recompute", options->report.recompute,
+            "Split by activation recomputation (needs Python stacks in "
+            "the trace)");
+  args.Flag("--python-stacks", options->report.python_stacks,
+            "Python frames are part of the call tree");
+  args.Add("--link", options->link,
+           "How launches are joined to device work: auto (by "
+           "correlation) or flow (as TraceLens)")
+      .OneOf({"auto", "flow"})
+      .ShowDefault();
+  args.Add("--device", options->report.device,
+           "Device for rooflines: a name (lamina list devices) or a "
+           "file (default: what the trace says)");
+  args.Add("--roofline", options->roofline,
+           "Writes the roofline plot to this SVG file");
+  args.Add("--short-kernel-us", options->short_kernel_us,
+           "Kernels below this are short")
+      .Within(0.001, 1e9)
+      .ShowDefault();
+  args.Add("--micro-idle-us", options->micro_idle_us,
+           "Split idle time into gaps below and above this")
+      .Within(0.001, 1e9);
+  options->page_size.AddTo(args);
+  args.Add("--html-max-events", options->html_max_events,
+           "Device events above which a page holds sums, and only the "
+           "slowest events and those around findings")
+      .Whole(1, 100'000'000)
+      .ShowDefault();
+  common.AddTo(args);
   return [options, &common] { return RunReport(*options, common); };
 }
 

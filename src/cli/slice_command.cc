@@ -201,26 +201,25 @@ std::string WhereHelp() {
   return text;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace, "Trace file")->required();
-  app.add_option("--time", options->time,
-                 "What overlaps this span, from the first event: 10ms..20ms");
-  app.add_option("--step", options->slice.step,
-                 "The step with this number, with all that it launched");
-  app.add_option("--layer", options->layer,
-                 "Layers with these numbers, in every pass: 3, 0-2 or 1,5-7");
-  app.add_option("--name", options->slice.name,
-                 "Kernels and host events whose name matches (RE2), with what "
-                 "is inside");
-  app.add_option("--stream", options->slice.stream,
-                 "Device work of this stream");
-  app.add_option("--where", options->where,
-                 "Device work with FIELD=VALUE, or without (FIELD!=VALUE); of "
-                 "several for one field any, of several fields all. " +
-                     WhereHelp())
-      ->allow_extra_args(false);
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("--time", options->time,
+           "What overlaps this span, from the first event: 10ms..20ms");
+  args.Add("--step", options->slice.step,
+           "The step with this number, with all that it launched");
+  args.Add("--layer", options->layer,
+           "Layers with these numbers, in every pass: 3, 0-2 or 1,5-7");
+  args.Add("--name", options->slice.name,
+           "Kernels and host events whose name matches (RE2), with what "
+           "is inside");
+  args.Add("--stream", options->slice.stream, "Device work of this stream");
+  args.Add("--where", options->where,
+           "Device work with FIELD=VALUE, or without (FIELD!=VALUE); of "
+           "several for one field any, of several fields all. " +
+               WhereHelp())
+      .OneWord();
+  common.AddTo(args);
   return [options, &common] { return RunSlice(*options, common); };
 }
 

@@ -90,24 +90,23 @@ Result<int> RunTree(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace, "Trace file")->required();
-  app.add_option("--by", options->by,
-                 "module or op (default: module if the trace has modules)")
-      ->check(CLI::IsMember({"op", "module"}));
-  app.add_option("--depth", options->depth, "Levels to show")
-      ->check(Whole(1, 1000));
-  app.add_option("--min-share", options->min_share,
-                 "Fold lines below this percentage of the device time")
-      ->check(Within(0.0, 100.0))
-      ->capture_default_str();
-  app.add_flag("--expand", options->expand,
-               "One line per module instead of \"24 x DecoderLayer\"");
-  app.add_flag("--python-stacks", options->python_stacks,
-               "Python frames too (with --by op)");
-  common.AddCapturesTo(app);
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("--by", options->by,
+           "module or op (default: module if the trace has modules)")
+      .OneOf({"op", "module"});
+  args.Add("--depth", options->depth, "Levels to show").Whole(1, 1000);
+  args.Add("--min-share", options->min_share,
+           "Fold lines below this percentage of the device time")
+      .Within(0.0, 100.0)
+      .ShowDefault();
+  args.Flag("--expand", options->expand,
+            "One line per module instead of \"24 x DecoderLayer\"");
+  args.Flag("--python-stacks", options->python_stacks,
+            "Python frames too (with --by op)");
+  common.AddCapturesTo(args);
+  common.AddTo(args);
   return [options, &common] { return RunTree(*options, common); };
 }
 

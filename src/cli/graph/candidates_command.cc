@@ -191,33 +191,31 @@ Result<int> RunCandidates(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("dump", options->input,
-                 "Dump file, or a folder (its last dump)")
-      ->required();
-  app.add_option("--section", options->section,
-                 "GraphModule to look at (default: the largest)");
-  app.add_option("--tree", options->tree,
-                 "Source checkout of TensorRT-LLM to look up kernels in");
-  app.add_option("--log", options->log,
-                 "Log of the run (default: transform.log beside the dump)");
-  app.add_option("--trace", options->trace,
-                 "Trace with replays of this graph: savings are bounds by what "
-                 "its nodes took, not estimates")
-      ->type_name("TRACE");
-  AddKernelOptions(app, options->kernels);
-  app.add_option("--bind", options->bind,
-                 "Sizes of symbols, like s72=1,s70=128")
-      ->delimiter(',');
-  AddDeviceOption(app, options->device);
-  app.add_option("--min-layers", options->min_layers,
-                 "Layers that must hold a form (default: half of them)");
-  app.add_option("--without-rule", options->without,
-                 "Leave out these rules: what they match is searched for");
-  app.add_flag("--template", options->template_text,
-               "Print a proposal per candidate as Markdown");
-  common.AddTo(app);
+  args.Add("dump", options->input, "Dump file, or a folder (its last dump)")
+      .Required();
+  args.Add("--section", options->section,
+           "GraphModule to look at (default: the largest)");
+  args.Add("--tree", options->tree,
+           "Source checkout of TensorRT-LLM to look up kernels in");
+  args.Add("--log", options->log,
+           "Log of the run (default: transform.log beside the dump)");
+  args.Add("--trace", options->trace,
+           "Trace with replays of this graph: savings are bounds by what "
+           "its nodes took, not estimates")
+      .ValueName("TRACE");
+  AddKernelOptions(args, options->kernels);
+  args.Add("--bind", options->bind, "Sizes of symbols, like s72=1,s70=128")
+      .SplitAtCommas();
+  AddDeviceOption(args, options->device);
+  args.Add("--min-layers", options->min_layers,
+           "Layers that must hold a form (default: half of them)");
+  args.Add("--without-rule", options->without,
+           "Leave out these rules: what they match is searched for");
+  args.Flag("--template", options->template_text,
+            "Print a proposal per candidate as Markdown");
+  common.AddTo(args);
   return [options, &common] { return RunCandidates(*options, common); };
 }
 

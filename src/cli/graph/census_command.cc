@@ -154,16 +154,15 @@ Result<int> RunCensus(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("dump", options->input, "Dump file or folder of dumps")
-      ->required();
-  app.add_option("--rule", options->rules, "Only these rules");
-  app.add_option("--log", options->log,
-                 "Log of the run (default: transform.log of the folder)");
-  app.add_flag("--explain", options->explain,
-               "List the rules with their conditions, and stop");
-  common.AddTo(app);
+  args.Add("dump", options->input, "Dump file or folder of dumps").Required();
+  args.Add("--rule", options->rules, "Only these rules");
+  args.Add("--log", options->log,
+           "Log of the run (default: transform.log of the folder)");
+  args.Flag("--explain", options->explain,
+            "List the rules with their conditions, and stop");
+  common.AddTo(args);
   return [options, &common] { return RunCensus(*options, common); };
 }
 

@@ -30,14 +30,13 @@ Result<int> RunDiff(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("a", options->a, "Dump file, or a folder: its last dump")
-      ->required();
-  app.add_option("b", options->b, "The other one")->required();
-  app.add_option("--section", options->section,
-                 "GraphModule (default: the largest of each)");
-  common.AddTo(app);
+  args.Add("a", options->a, "Dump file, or a folder: its last dump").Required();
+  args.Add("b", options->b, "The other one").Required();
+  args.Add("--section", options->section,
+           "GraphModule (default: the largest of each)");
+  common.AddTo(args);
   return [options, &common] { return RunDiff(*options, common); };
 }
 

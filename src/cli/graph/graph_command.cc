@@ -15,14 +15,14 @@ const CommandInfo kCommands[] = {
     GraphLogDiffCommand(), GraphReviewCommand(),
 };
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto chosen = std::make_shared<Run>();
-  app.require_subcommand(1);
+  args.RequireCommand();
   for (const CommandInfo& command : kCommands) {
-    CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->footer(std::string("Example:\n  ") + command.example);
-    auto body = std::make_shared<Run>(command.add(*sub, common));
-    sub->callback([chosen, body] { *chosen = *body; });
+    const auto body = std::make_shared<Run>();
+    Arguments sub = args.Command(command.name, command.summary, command.example,
+                                 [chosen, body] { *chosen = *body; });
+    *body = command.add(sub, common);
   }
   return [chosen] { return (*chosen)(); };
 }

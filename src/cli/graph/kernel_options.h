@@ -8,11 +8,11 @@
 
 namespace lamina::cli {
 
-inline void AddKernelOptions(CLI::App& app, graph_kernels::Options& options) {
-  app.add_option("--graph", options.graph_id,
-                 "Id of the device graph (default: the one that fits)");
-  app.add_option("--phase", options.phase, "Only graphs of this phase")
-      ->check(CLI::IsMember({"prefill", "decode"}));
+inline void AddKernelOptions(Arguments& args, graph_kernels::Options& options) {
+  args.Add("--graph", options.graph_id,
+           "Id of the device graph (default: the one that fits)");
+  args.Add("--phase", options.phase, "Only graphs of this phase")
+      .OneOf({"prefill", "decode"});
 }
 
 }  // namespace lamina::cli

@@ -74,20 +74,19 @@ Result<int> RunKernels(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("trace", options->trace,
-                 "Trace with replays of a device graph")
-      ->required();
-  app.add_option("--dump", options->dump,
-                 "Graph dump, or a folder of them: kernels are put on its "
-                 "nodes");
-  app.add_option("--section", options->section,
-                 "GraphModule of the dump (default: the largest)");
-  app.add_option("-n,--layer", options->layer, "Only this layer");
-  AddKernelOptions(app, options->kernels);
-  app.add_flag("--all", options->all, "Also a row per kernel");
-  common.AddTo(app);
+  args.Add("trace", options->trace, "Trace with replays of a device graph")
+      .Required();
+  args.Add("--dump", options->dump,
+           "Graph dump, or a folder of them: kernels are put on its "
+           "nodes");
+  args.Add("--section", options->section,
+           "GraphModule of the dump (default: the largest)");
+  args.Add("-n,--layer", options->layer, "Only this layer");
+  AddKernelOptions(args, options->kernels);
+  args.Flag("--all", options->all, "Also a row per kernel");
+  common.AddTo(args);
   return [options, &common] { return RunKernels(*options, common); };
 }
 

@@ -298,51 +298,49 @@ Result<int> RunLayer(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("dump", options->path,
-                 "Dump file, or a folder of dumps: the last one")
-      ->required();
-  app.add_option("-n,--layer", options->layer, "Layer: 5, 2-4, STACK:5 or all")
-      ->required();
-  app.add_option("--section", options->section,
-                 "GraphModule (default: the largest)");
-  app.add_flag("--extended", options->extended,
-               "Also what the layer format has no place for, below the key "
-               "lamina");
-  app.add_option("--trace", options->trace,
-                 "Trace with replays of the graph: their kernels are put on "
-                 "the nodes");
-  AddKernelOptions(app, options->kernels);
-  app.add_option("--render", options->render,
-                 "Also draw the layer: html (a page to explore), dot, svg, png "
-                 "(Graphviz places the boxes)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"html", "dot", "svg", "png"}));
-  app.add_flag("--hide-views", options->hide_views,
-               "Draw without ops that launch nothing (views, getitem)");
-  app.add_option("--render-limit", options->render_limit_s,
-                 "Seconds that Graphviz may take for one file")
-      ->check(Within(0.1, 86400.0))
-      ->capture_default_str();
-  app.add_option("-o,--output", options->output,
-                 "File of the layer, or of a drawing, which stand beside each "
-                 "other; - is standard output (default: beside the dump, "
-                 "<dump>_layer<N>.json)");
-  app.add_option("--rules", common.rules_dir,
-                 "Folder with data files that extend or replace the built-in "
-                 "ones");
-  common.AddRedactTo(app);
-  app.parse_complete_callback([options, &common] {
+  args.Add("dump", options->path,
+           "Dump file, or a folder of dumps: the last one")
+      .Required();
+  args.Add("-n,--layer", options->layer, "Layer: 5, 2-4, STACK:5 or all")
+      .Required();
+  args.Add("--section", options->section, "GraphModule (default: the largest)");
+  args.Flag("--extended", options->extended,
+            "Also what the layer format has no place for, below the key "
+            "lamina");
+  args.Add("--trace", options->trace,
+           "Trace with replays of the graph: their kernels are put on "
+           "the nodes");
+  AddKernelOptions(args, options->kernels);
+  args.Add("--render", options->render,
+           "Also draw the layer: html (a page to explore), dot, svg, png "
+           "(Graphviz places the boxes)")
+      .SplitAtCommas()
+      .OneOf({"html", "dot", "svg", "png"});
+  args.Flag("--hide-views", options->hide_views,
+            "Draw without ops that launch nothing (views, getitem)");
+  args.Add("--render-limit", options->render_limit_s,
+           "Seconds that Graphviz may take for one file")
+      .Within(0.1, 86400.0)
+      .ShowDefault();
+  args.Add("-o,--output", options->output,
+           "File of the layer, or of a drawing, which stand beside each "
+           "other; - is standard output (default: beside the dump, "
+           "<dump>_layer<N>.json)");
+  args.Add("--rules", common.rules_dir,
+           "Folder with data files that extend or replace the built-in "
+           "ones");
+  common.AddRedactTo(args);
+  args.Check([options, &common] {
     const auto& render = options->render;
-    if (!common.redact ||
-        std::find(render.begin(), render.end(), "html") != render.end())
-      return;
-    throw CLI::ValidationError("--redact",
-                               "only pages are redacted; add --render html");
+    return !common.redact || std::find(render.begin(), render.end(), "html") !=
+                                 render.end()
+               ? std::string()
+               : "--redact: only pages are redacted; add --render html";
   });
-  app.add_flag("--timing", common.timing,
-               "Print the time of each stage and the peak memory to stderr");
+  args.Flag("--timing", common.timing,
+            "Print the time of each stage and the peak memory to stderr");
   return [options, &common] { return RunLayer(*options, common); };
 }
 

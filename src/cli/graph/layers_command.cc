@@ -41,15 +41,14 @@ Result<int> RunLayers(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("dump", options->path,
-                 "Dump file, or a folder of dumps: the last one")
-      ->required();
-  app.add_option("--section", options->section,
-                 "GraphModule (default: the largest)");
-  app.add_flag("--all", options->all, "Also a row per layer, boundary and op");
-  common.AddTo(app);
+  args.Add("dump", options->path,
+           "Dump file, or a folder of dumps: the last one")
+      .Required();
+  args.Add("--section", options->section, "GraphModule (default: the largest)");
+  args.Flag("--all", options->all, "Also a row per layer, boundary and op");
+  common.AddTo(args);
   return [options, &common] { return RunLayers(*options, common); };
 }
 

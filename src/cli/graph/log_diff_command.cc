@@ -85,24 +85,23 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
   return found.regressions > 0 ? kCheckFailed : kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("log_a", options->a, "Log of the run to compare with")
-      ->required();
-  app.add_option("log_b", options->b, "Log of the new run")->required();
-  app.add_option("--max-drop", options->max_drop,
-                 "Percent of its matches that a transform may lose")
-      ->check(Within(0.0, 100.0))
-      ->capture_default_str();
-  app.add_option("--layers", options->layers,
-                 "Layers of the model (default: guessed from the first log)")
-      ->check(Whole(1, 1000000));
-  app.add_option("--dumps", options->dumps,
-                 "Folders of dumps of both runs: say which kind of near miss "
-                 "took the matches")
-      ->expected(2);
-  app.add_flag("--all", options->all, "Also transforms that did not change");
-  common.AddTo(app);
+  args.Add("log_a", options->a, "Log of the run to compare with").Required();
+  args.Add("log_b", options->b, "Log of the new run").Required();
+  args.Add("--max-drop", options->max_drop,
+           "Percent of its matches that a transform may lose")
+      .Within(0.0, 100.0)
+      .ShowDefault();
+  args.Add("--layers", options->layers,
+           "Layers of the model (default: guessed from the first log)")
+      .Whole(1, 1000000);
+  args.Add("--dumps", options->dumps,
+           "Folders of dumps of both runs: say which kind of near miss "
+           "took the matches")
+      .Count(2, 2);
+  args.Flag("--all", options->all, "Also transforms that did not change");
+  common.AddTo(args);
   return [options, &common] { return RunLogDiff(*options, common); };
 }
 

@@ -30,16 +30,16 @@ Result<int> RunPipeline(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("folder", options->folder, "Folder of dumps")->required();
-  app.add_option("--section", options->section,
-                 "GraphModule to follow (default: the largest)");
-  app.add_flag("--all", options->all, "Also transforms that changed nothing");
-  app.add_flag("--ops", options->ops,
-               "Every op whose count changed, not only those that came or "
-               "went");
-  common.AddTo(app);
+  args.Add("folder", options->folder, "Folder of dumps").Required();
+  args.Add("--section", options->section,
+           "GraphModule to follow (default: the largest)");
+  args.Flag("--all", options->all, "Also transforms that changed nothing");
+  args.Flag("--ops", options->ops,
+            "Every op whose count changed, not only those that came or "
+            "went");
+  common.AddTo(args);
   return [options, &common] { return RunPipeline(*options, common); };
 }
 

@@ -131,24 +131,24 @@ Result<int> RunPrint(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("dump", options->path,
-                 "Dump file, or a folder of dumps: the last one")
-      ->required();
-  app.add_option("--section", options->section,
-                 "Only this GraphModule (default: all)");
-  app.add_flag("--normalize", options->normalize,
-               "One name per op, values by position, canonical shapes: for "
-               "comparing, not for reading back");
-  app.add_flag("--stats", options->stats, "Count instead of printing");
-  app.add_flag("--check", options->check,
-               "Print only what is wrong; exit status 1 when anything is");
-  app.add_flag("--strict", options->strict, "Stop at the first bad line");
-  app.add_option("--bind", options->bind,
-                 "Values of symbols for sizes in bytes: s72=1,s70=128")
-      ->delimiter(',');
-  common.AddTo(app);
+  args.Add("dump", options->path,
+           "Dump file, or a folder of dumps: the last one")
+      .Required();
+  args.Add("--section", options->section,
+           "Only this GraphModule (default: all)");
+  args.Flag("--normalize", options->normalize,
+            "One name per op, values by position, canonical shapes: for "
+            "comparing, not for reading back");
+  args.Flag("--stats", options->stats, "Count instead of printing");
+  args.Flag("--check", options->check,
+            "Print only what is wrong; exit status 1 when anything is");
+  args.Flag("--strict", options->strict, "Stop at the first bad line");
+  args.Add("--bind", options->bind,
+           "Values of symbols for sizes in bytes: s72=1,s70=128")
+      .SplitAtCommas();
+  common.AddTo(args);
   return [options, &common] { return RunPrint(*options, common); };
 }
 

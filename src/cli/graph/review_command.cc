@@ -74,23 +74,21 @@ Result<int> RunReview(const Options& options, Common& common) {
   return review.failed > 0 ? kCheckFailed : kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("before", options->before, "Dumps of the run before")
-      ->required();
-  app.add_option("after", options->after, "Dumps of the run after")->required();
-  app.add_option("--rule", options->rule, "The fusion under review")
-      ->required();
-  app.add_option("--log", options->logs,
-                 "Logs of both runs (default: transform.log of the folders)")
-      ->expected(1, 2);
-  app.add_option("--config", options->config,
-                 "Configuration of the pipeline, as for graph rewrite");
-  app.add_option("--overlay", options->overlays, "Files laid over it");
-  app.add_option("--tree", options->tree,
-                 "Source checkout to look for the registration and tests");
-  app.add_flag("--note", options->note, "Also print the note of the iteration");
-  common.AddTo(app);
+  args.Add("before", options->before, "Dumps of the run before").Required();
+  args.Add("after", options->after, "Dumps of the run after").Required();
+  args.Add("--rule", options->rule, "The fusion under review").Required();
+  args.Add("--log", options->logs,
+           "Logs of both runs (default: transform.log of the folders)")
+      .Count(1, 2);
+  args.Add("--config", options->config,
+           "Configuration of the pipeline, as for graph rewrite");
+  args.Add("--overlay", options->overlays, "Files laid over it");
+  args.Add("--tree", options->tree,
+           "Source checkout to look for the registration and tests");
+  args.Flag("--note", options->note, "Also print the note of the iteration");
+  common.AddTo(args);
   return [options, &common] { return RunReview(*options, common); };
 }
 

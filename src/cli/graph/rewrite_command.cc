@@ -94,28 +94,28 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(CLI::App& app, Common& common) {
+Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  app.add_option("dump", options->input,
-                 "Dump to begin with, or a folder (its last dump)")
-      ->required();
-  app.add_option("--config", options->config,
-                 "Transforms to run, in the form of AutoDeploy's default.yaml")
-      ->required();
-  app.add_option("--overlay", options->overlays,
-                 "Files to lay over it, such as those of a model registry");
-  app.add_option("--stage-order", options->stages, "Another order of stages")
-      ->delimiter(',');
-  app.add_option("--assume", options->assume,
-                 "Ids of guards to take as given that a dump cannot show")
-      ->delimiter(',');
-  AddDeviceOption(app, options->device);
-  app.add_option("-d,--dump-dir", options->folder,
-                 "Write the dump after each transform that changed it, "
-                 "transform.log and before_after.md to this folder");
-  app.add_flag("--dump-all", options->dump_all,
-               "Also dumps of transforms that changed nothing");
-  common.AddTo(app);
+  args.Add("dump", options->input,
+           "Dump to begin with, or a folder (its last dump)")
+      .Required();
+  args.Add("--config", options->config,
+           "Transforms to run, in the form of AutoDeploy's default.yaml")
+      .Required();
+  args.Add("--overlay", options->overlays,
+           "Files to lay over it, such as those of a model registry");
+  args.Add("--stage-order", options->stages, "Another order of stages")
+      .SplitAtCommas();
+  args.Add("--assume", options->assume,
+           "Ids of guards to take as given that a dump cannot show")
+      .SplitAtCommas();
+  AddDeviceOption(args, options->device);
+  args.Add("-d,--dump-dir", options->folder,
+           "Write the dump after each transform that changed it, "
+           "transform.log and before_after.md to this folder");
+  args.Flag("--dump-all", options->dump_all,
+            "Also dumps of transforms that changed nothing");
+  common.AddTo(args);
   return [options, &common] {
     // -o names the folder too, unless a format for the table is asked for.
     if (options->folder.empty() && common.output != "-" &&

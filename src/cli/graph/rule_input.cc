@@ -41,10 +41,10 @@ Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
   return memory;
 }
 
-void AddDeviceOption(CLI::App& app, std::string& device) {
-  app.add_option("--device", device,
-                 "Device that savings are for: a name (lamina list devices) or "
-                 "a file (default: what the trace says, else an H100 SXM)");
+void AddDeviceOption(Arguments& args, std::string& device) {
+  args.Add("--device", device,
+           "Device that savings are for: a name (lamina list devices) or "
+           "a file (default: what the trace says, else an H100 SXM)");
 }
 
 Error UnknownRule(const RuleInput& rules, const std::string& name) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line, as commands describe it. CLI11 reads it; only
+// arguments.cc includes CLI11, whose header alone costs seconds to compile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace lamina::cli {
+
+// What an option or input may be, to be said right where it is added.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) : option_(option) {}
+
+  Argument& Required();
+  Argument& OneOf(const std::vector<std::string>& values);
+  // Whole numbers, or numbers, from `low` to `high`; no "nan", and "-1" is
+  // no very large number.
+  Argument& Whole(int64_t low, int64_t high);
+  Argument& Within(double low, double high);
+  // --help says the value that the variable has now.
+  Argument& ShowDefault();
+  // "a,b" is two values.
+  Argument& SplitAtCommas();
+  // Takes one word each time it is given, so that an input may follow.
+  Argument& OneWord();
+  // Takes so many words.
+  Argument& Count(int min, int max);
+  // What --help calls the value.
+  Argument& ValueName(const std::string& name);
+
+ private:
+  CLI::Option* option_;
+};
+
+// The arguments of one command, and its sub-commands.
+class Arguments {
+ public:
+  explicit Arguments(CLI::App& app) : app_(&app) {}
+
+  // `names` is "--long", "-s,--long" or, of an input, its name. `value` is
+  // written when the line is parsed and holds the default before; it is text,
+  // a number, or an optional or a vector of those. A vector takes all words
+  // that follow, unless OneWord() or Count() say otherwise.
+  template <class T>
+  Argument Add(const std::string& names, T& value, const std::string& doc);
+  void Flag(const std::string& names, bool& value, const std::string& doc);
+  // Called when the line has been parsed; returns what is wrong with the
+  // options together, or nothing.
+  void Check(const std::function<std::string()>& check);
+  // `chosen` is called when the line names this sub-command.
+  Arguments Command(const std::string& name, const std::string& summary,
+                    const std::string& example,
+                    const std::function<void()>& chosen);
+  void RequireCommand();
+
+ private:
+  CLI::App* app_;
+};
+
+// What was given on the command line, in words.
+struct GivenOption {
+  std::string name;                 // "--device"
+  std::vector<std::string> values;  // none: a flag
+};
+struct GivenWords {
+  std::vector<std::string> command;  // "graph", "census"
+  std::vector<std::string> inputs;
+  std::vector<GivenOption> options;
+};
+
+// The whole line.
+class CommandLine {
+ public:
+  CommandLine(const std::string& description, const std::string& version);
+  ~CommandLine();
+  Arguments root();
+  // The exit status where the program ends here: --help, or a line that is
+  // wrong, of which stderr says what.
+  std::optional<int> Parse(int argc, char** argv);
+  std::string Help() const;
+  GivenWords Given() const;
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace lamina::cli
