@@ -12,7 +12,7 @@ namespace lamina {
 // Threads to use when the user names none: the cores this process may run on.
 int DefaultThreads();
 
-// Runs `work(worker)`, which must not throw, on `threads` threads that share out
+// Runs `work(worker)`, which must not throw, on `threads` threads that share
 // what there is to do (the caller is worker 0); fewer where there is no room.
 void RunWorkers(int threads, const std::function<void(int worker)>& work);
 

@@ -12,23 +12,39 @@ LAMINA = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "lamina"
 SAMPLES = ROOT / "samples"
 
 
+def skip(reason):
+    """Ends the check where something that it needs is missing. A skip never
+    hides what was found before: failures fail; what held on the samples
+    passes, and the line "left out" says what was not looked at. With
+    LAMINA_NO_SKIP=1, for machines that have everything, a skip fails."""
+    if os.environ.get("LAMINA_NO_SKIP") == "1":
+        print(f"FAILED LAMINA_NO_SKIP is set, and there is something to skip: "
+              f"{reason}")
+        sys.exit(1)
+    if any(checks.passed or checks.failures for checks in Checks.all):
+        for checks in Checks.all:
+            checks.show()
+        print(f"left out: {reason}")
+        sys.exit(1 if any(checks.failures for checks in Checks.all) else 0)
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
 def shared():
-    """The folder of reference traces; the check is skipped without it."""
+    """The folder of reference traces; without it the check ends here, see
+    skip()."""
     folder = pathlib.Path(os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
     if not (folder / "traces").is_dir():
-        print(f"skipped: no reference traces in {folder} "
-              "(set LAMINA_SHARED)")
-        sys.exit(77)
+        skip(f"no reference traces in {folder} (set LAMINA_SHARED)")
     return folder
 
 
 def reference_dumps():
-    """The folder of reference data and what is true of its dumps; the check is
-    skipped without them."""
+    """The folder of reference data and what is true of its dumps; without
+    them the check ends here, see skip()."""
     folder = shared()
     if not (folder / "dumps").is_dir():
-        print("skipped: no reference dumps")
-        sys.exit(77)
+        skip("no reference dumps")
     return folder, json.loads(
         (folder / "goldens/dumps_truth.json").read_text())
 
@@ -40,7 +56,9 @@ def sample_and_reference_traces(names=None):
     folder = pathlib.Path(
         os.environ.get("LAMINA_SHARED", ROOT.parent / "shared")) / "traces"
     if not folder.is_dir():
-        print(f"without reference traces: none in {folder}")
+        if os.environ.get("LAMINA_NO_SKIP") == "1":
+            skip(f"no reference traces in {folder}")
+        print(f"left out: reference traces, none in {folder}")
     elif names is None:
         paths += sorted(p for p in folder.glob("*.json.gz")
                         if "rocprof" not in p.name)
@@ -98,9 +116,12 @@ class Exact(float):
 class Checks:
     """Collects failures; the check ends with the number of each."""
 
+    all = []  # of this process
+
     def __init__(self):
         self.passed = 0
         self.failures = []
+        Checks.all.append(self)
 
     def equal(self, what, found, expected):
         if found == expected:
@@ -112,10 +133,13 @@ class Checks:
     def true(self, what, condition):
         self.equal(what, bool(condition), True)
 
-    def finish(self):
+    def show(self):
         for failure in self.failures[:50]:
             print("FAILED", failure)
         print(f"{self.passed} held, {len(self.failures)} did not")
+
+    def finish(self):
+        self.show()
         sys.exit(1 if self.failures or not self.passed else 0)
 
 

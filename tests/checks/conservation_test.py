@@ -95,12 +95,11 @@ def check(checks, path):
 
 def main():
     checks = Checks()
-    files = traces(SAMPLES) if SAMPLES.is_dir() else []
-    if "--samples" not in sys.argv:
-        files += traces(shared() / "traces")
-    for path in files:
+    for path in traces(SAMPLES):
         check(checks, path)
-    print(f"{len(files)} traces")
+    if "--samples" not in sys.argv:
+        for path in traces(shared() / "traces"):
+            check(checks, path)
     checks.finish()
 
 

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates on the reference dumps: every fusion that the log counts later is
 among the first ten with a kernel; what a rule matches is found without it."""
+import gzip
 import json
+import pathlib
 
-from common import Checks, lamina, reference_dumps
+from common import SAMPLES, Checks, lamina, reference_dumps, temporary
 
 # What replaces nothing by a kernel: two transposes are removed.
 NO_KERNEL = {"eliminate_redundant_transposes"}
@@ -45,9 +47,33 @@ def check_measured(checks, folder):
                 len(swiglu) == 1 and swiglu[0]["measured_us"] > 1000)
 
 
+def check_sample(checks, dump):
+    """What a rule matches is a candidate, also where the rule is missing."""
+    found = candidates(dump)
+    checks.true("sample: candidates", len(found) > 3)
+    for row in found:
+        checks.true(f"sample: {row['candidate']} has a recommendation",
+                    row["recommendation"] in ("use_existing_kernel",
+                                              "needs_triton_fallback", "defer"))
+    norms = [r for r in found if r["candidate"] == "match_rmsnorm_pattern"]
+    checks.equal("sample: the norm by its rule", len(norms), 1)
+    without = candidates(dump, "--without-rule", "match_rmsnorm_pattern")
+    checks.true("sample: the norm is found without its rule",
+                norms and any(r["occurrences"] == norms[0]["occurrences"] and
+                              r["kind"] == "norm chain" for r in without))
+    checks.true("sample: and not by it",
+                all(r["candidate"] != "match_rmsnorm_pattern"
+                    for r in without))
+
+
 def main():
-    folder, truth = reference_dumps()
     checks = Checks()
+    with temporary() as work:
+        dump = pathlib.Path(work) / "001_export_export_to_gm.txt"
+        dump.write_bytes(gzip.decompress(
+            (SAMPLES / "fusions" / f"{dump.name}.gz").read_bytes()))
+        check_sample(checks, dump)
+    folder, truth = reference_dumps()
     for name, model in truth.items():
         if name == "_about" or "log" not in model:
             continue

@@ -3,9 +3,11 @@
 """Census of fusion rules on the reference dumps: matches of every rule after
 every transform, near misses of an edited dump, agreement with the log."""
 import collections
+import gzip
 import json
+import pathlib
 
-from common import Checks, lamina, reference_dumps
+from common import SAMPLES, Checks, lamina, reference_dumps, temporary
 
 
 def census(path, *args):
@@ -23,9 +25,36 @@ def misses(document):
             for r in rows(document, "near_misses")}
 
 
+def check_sample(checks, dump):
+    """Rules match, and a norm whose power is changed is a near miss of its
+    rule and no match."""
+    def matches(path):
+        found = collections.Counter()
+        for row in rows(census(path), "census"):
+            found[row["rule"]] += row["matches"]
+        return found
+    before = matches(dump)
+    rule = "match_rmsnorm_pattern"
+    checks.true("sample: norms", before[rule] > 1)
+    checks.equal("sample: no near miss of the norm",
+                 [m for m in misses(census(dump)) if m[0] == rule], [])
+    text = dump.read_text()
+    place = text.index(", 2)", text.index("aten.pow"))
+    dump.write_text(text[:place] + ", 3)" + text[place + 4:])
+    checks.equal("sample: one norm less", matches(dump)[rule],
+                 before[rule] - 1)
+    checks.true("sample: it is a near miss",
+                any(m[0] == rule for m in misses(census(dump))))
+
+
 def main():
-    folder, truth = reference_dumps()
     checks = Checks()
+    with temporary() as work:
+        dump = pathlib.Path(work) / "001_export_export_to_gm.txt"
+        dump.write_bytes(gzip.decompress(
+            (SAMPLES / "fusions" / f"{dump.name}.gz").read_bytes()))
+        check_sample(checks, dump)
+    folder, truth = reference_dumps()
     pairs = 0
     for name, model in truth.items():
         if name == "_about":

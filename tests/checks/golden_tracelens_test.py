@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-from common import Checks, lamina, shared, temporary
+from common import SAMPLES, Checks, lamina, report, shared, temporary, traces
 
 TRAINING = ["h100-bert-small", "h100-falconsai-vit", "h100-owlv2",
             "h100-qwen1.5-0.5b", "mi300-falconsai-vit", "mi300-qwen1.5-0.5b",
@@ -15,15 +15,47 @@ CAPTURED = ["vllm-decode-full", "vllm-prefilldecode-piecewise",
             "xdit-flux1-sage"]
 
 
+def check_sample(checks, path):
+    """Where both layouts count the same they say the same."""
+    native, _ = report(path, "--only", "kernels,gpu_timeline")
+    sheets, _ = report(path, "--layout", "tracelens")
+    expected, found = {}, {}
+    for row in native["kernels"]:
+        count, time = expected.get(row["kernel"], (0, 0))
+        expected[row["kernel"]] = (count + row["count"],
+                                   time + row["kernel_time_us"].ns)
+    for row in sheets["kernel_summary"]:
+        count, time = found.get(row["Kernel name"], (0, 0))
+        found[row["Kernel name"]] = (
+            count + row["Kernel duration (\u00b5s)_count"],
+            time + round(row["Kernel duration (\u00b5s)_sum"] * 1000))
+    checks.equal(f"{path.name}: kernels", found,
+                 {name: expected.get(name) for name in found})
+    checks.true(f"{path.name}: some kernels", found or not expected)
+    checks.equal(f"{path.name}: timeline",
+                 {r["type"]: round(r["time ms"] * 1e6)
+                  for r in sheets["gpu_timeline"]},
+                 {r["type"]: r["time_us"].ns for r in native["gpu_timeline"]
+                  if r["device"] == "all"})
+    direct = sum(r["total_direct_kernel_time_ms"]
+                 for r in sheets["ops_summary"])
+    by_category = sum(r["total_direct_kernel_time_ms"]
+                      for r in sheets["ops_summary_by_category"])
+    checks.equal(f"{path.name}: categories add up to the ops",
+                 round(by_category * 1e6), round(direct * 1e6))
+
+
 def main():
-    folder = shared()
     checks = Checks()
+    for path in traces(SAMPLES):
+        check_sample(checks, path)
+    folder = shared()
+    root = folder / "traces"
     for name in TRAINING + INFERENCE + CAPTURED:
-        traces = folder / "traces"
-        inputs = [traces / f"{name}.json.gz"]
+        inputs = [root / f"{name}.json.gz"]
         if name in CAPTURED:
-            inputs = [traces / name / "replay.json.gz", "--capture",
-                      traces / name / "capture"]
+            inputs = [root / name / "replay.json.gz", "--capture",
+                      root / name / "capture"]
         with temporary() as out:
             lamina("report", *inputs,
                    "--layout", "tracelens" if name in TRAINING

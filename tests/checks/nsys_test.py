@@ -7,7 +7,8 @@ import os
 import pathlib
 import sqlite3
 
-from common import Checks, lamina, report, shared, temporary
+from common import SAMPLES, Checks, lamina, report, shared, temporary
+from profilers import Work, write_nsys
 
 # File, kernels, API calls; what the others lack is read as zero.
 EXPORTS = {"mfu-2gpu-before": (4010, 7466), "mfu-2gpu-after": (3587, 6682),
@@ -246,6 +247,15 @@ def check_damage(checks, export, folder):
 
 def main():
     checks = Checks()
+    # The samples as an export would have them.
+    with temporary() as out:
+        for name in ("train_step", "serve", "moe"):
+            work = Work(SAMPLES / f"{name}.json.gz")
+            path = pathlib.Path(out) / f"{name}.sqlite"
+            write_nsys(work, path)
+            check_export(checks, path, sum(e[2] == "kernel"
+                                           for e in work.device),
+                         len(work.calls))
     folder = shared() / "traces/nsys"
     for name, (kernels, calls) in EXPORTS.items():
         check_export(checks, folder / f"{name}.sqlite", kernels, calls)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from common import LAMINA, ROOT, SAMPLES, lamina, temporary
+from common import LAMINA, ROOT, SAMPLES, lamina, skip, temporary
 
 
 def missing():
@@ -23,7 +23,6 @@ def missing():
 
 
 if reason := missing():
-    print("skipped:", reason)
-    sys.exit(77)
+    skip(reason)
 sys.exit(subprocess.run(["node", ROOT / "tests/web/run.mjs", LAMINA,
                          *sys.argv[2:]], check=False).returncode)

@@ -11,7 +11,7 @@ import sys
 from decimal import Decimal
 
 import trace_edits
-from common import ROOT, Checks, SAMPLES, lamina, temporary
+from common import ROOT, Checks, SAMPLES, lamina, skip, temporary
 from page_test import Page, decode, find_shared
 
 
@@ -206,8 +206,7 @@ def main():
         probe = lamina("report", train, "--format", "html", "-o",
                        folder / "a.html", status=None)
         if "has no report page" in probe.stderr:
-            print("skipped: this build has no report page (node is missing)")
-            sys.exit(77)
+            skip("this build has no report page (node is missing)")
         checks = Checks()
         ranks = SAMPLES / "ranks"
         check_diff(checks, ranks / "rank0.json.gz", ranks / "rank2.json.gz",

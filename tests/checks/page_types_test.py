@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from common import LAMINA, ROOT, temporary
+from common import LAMINA, ROOT, skip, temporary
 
 PACKAGES = pathlib.Path(LAMINA).parent / "web/node_modules"
 COMPILER = PACKAGES / "typescript/bin/tsc"
@@ -13,8 +13,7 @@ COMPILER = PACKAGES / "typescript/bin/tsc"
 
 def main():
     if not shutil.which("node") or not COMPILER.exists():
-        print("skipped: node or typescript is not installed")
-        sys.exit(77)
+        skip("node or typescript is not installed")
     with temporary() as folder:
         web = pathlib.Path(folder)
         # The packages stand in the build folder, the compiler looks for them

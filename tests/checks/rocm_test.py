@@ -6,7 +6,8 @@ import gzip
 import json
 import pathlib
 
-from common import Checks, lamina, report, shared, temporary
+from common import SAMPLES, Checks, lamina, report, shared, temporary
+from profilers import Work, write_rocpd, write_rocprof
 
 
 def ns(value):
@@ -144,8 +145,36 @@ def check_cut(checks, folder):
                                         for r in tables["trace_health"]))
 
 
+def check_written(checks, sample, folder):
+    """A sample as AMD's profilers would have recorded it: the same kernels,
+    and every nanosecond of them."""
+    work = Work(sample)
+    expected = {}
+    for start, end, cat, name, args in work.device:
+        if cat == "kernel":
+            key = (name, str(args["stream"]))
+            count, time = expected.get(key, (0, 0))
+            expected[key] = (count + 1, time + end - start)
+    for form, write in (("json", write_rocprof), ("db", write_rocpd)):
+        path = folder / f"{sample.name.split('.')[0]}.{form}"
+        write(work, path)
+        tables, _ = report(path)
+        found = {(r["kernel"], str(r["stream"])):
+                 (r["count"], ns(r["kernel_time_us"]))
+                 for r in tables["kernels"] if r["kind"] == "kernel"}
+        checks.equal(f"{path.name}: kernels by stream", found, expected)
+        checks.equal(f"{path.name}: categories add up",
+                     sum(ns(r["kernel_time_us"])
+                         for r in tables["op_categories"]),
+                     sum(e[1] - e[0] for e in work.device))
+
+
 def main():
     checks = Checks()
+    with temporary() as folder:
+        for name in ("train_step", "serve", "moe"):
+            check_written(checks, SAMPLES / f"{name}.json.gz",
+                          pathlib.Path(folder))
     root = shared()
     check_json(checks, root / "traces", root / "goldens")
     check_rocpd(checks, root / "traces/rocpd")

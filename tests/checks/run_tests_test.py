@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of a test run: what tools/run_tests.py says of every way in which a
 test can end, with the real CTest on a project of shell commands."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,6 +16,7 @@ project(endings NONE)
 enable_testing()
 set(GOOD "" CACHE BOOL "only those that do not fail")
 add_test(NAME passes COMMAND sh -c "echo fine")
+add_test(NAME partly COMMAND sh -c "seq 1000; echo left out: data")
 add_test(NAME skips COMMAND sh -c "echo no data here; exit 77")
 set_tests_properties(skips PROPERTIES SKIP_RETURN_CODE 77)
 if(NOT GOOD)
@@ -31,23 +33,47 @@ endif()
 def run(folder, good, *args, env=None):
     (folder / "CMakeLists.txt").write_text(PROJECT)
     build = folder / f"build_{good}"
-    subprocess.run(["cmake", f"-DGOOD={good}", "-S", folder, "-B", build],
+    subprocess.run(["cmake", "-G", "Ninja", f"-DGOOD={good}", "-S", folder, "-B", build],
                    check=True, capture_output=True)
     r = subprocess.run(
         [sys.executable, ROOT / "tools/run_tests.py", build, "-j", "2", *args],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=env or os.environ | {"LAMINA_NO_SKIP": ""})
     return r.returncode, r.stdout.splitlines()
 
 
+def check_skips():
+    """A check that ends for want of data fails when something failed before,
+    passes when something held, and is skipped only when it looked at
+    nothing."""
+    program = ("import sys; sys.path.insert(0, sys.argv[2]); import common; "
+               "checks = common.Checks(); {}; common.shared(); print('on')")
+    for before, no_skip, status, said in (
+            ("checks.true('a', False)", "", 1, "FAILED a"),
+            ("checks.true('a', True)", "", 0, "left out: "),
+            ("checks.true('a', True)", "1", 1, "FAILED LAMINA_NO_SKIP"),
+            ("pass", "", 77, "skipped: "),
+            ("pass", "1", 1, "FAILED LAMINA_NO_SKIP")):
+        r = subprocess.run(
+            [sys.executable, "-c", program.format(before), "lamina",
+             ROOT / "tests/checks"], stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"LAMINA_SHARED": "/nonexistent",
+                              "LAMINA_NO_SKIP": no_skip})
+        assert r.returncode == status, (before, no_skip, r)
+        assert r.stdout.startswith(said) or f"\n{said}" in r.stdout, r
+
+
 def main():
+    check_skips()
     with tempfile.TemporaryDirectory() as temp:
         folder = pathlib.Path(temp)
         status, lines = run(folder, "OFF")
         assert status == 1, status
-        assert lines[-1] == "1 passed, 5 failed", lines[-1]
-        assert lines[-2] == "1 skipped; ctest says why", lines[-2]
+        assert lines[-1] == "2 passed, 5 failed", lines[-1]
+        assert lines[-2] == "1 skipped: skips", lines[-2]
+        assert lines[-3] == "1 ran without reference data: partly", lines[-3]
         names = lines.index("failed:")
-        assert sorted(lines[names + 1:-2]) == [
+        assert sorted(lines[names + 1:-3]) == [
             "  aborts", "  crashes", "  fails", "  hangs", "  is_missing"], lines
         # Each with the end of its output, nothing of the others.
         start = lines.index("--- fails failed")
@@ -59,8 +85,15 @@ def main():
 
         status, lines = run(folder, "ON")
         assert status == 0, lines
-        assert lines[-2:] == ["1 skipped; ctest says why",
-                              "1 passed, 0 failed"], lines
+        assert lines[-2:] == ["1 skipped: skips",
+                              "2 passed, 0 failed"], lines
+
+        # Where everything should be there a skip is a failure.
+        status, lines = run(folder, "ON",
+                            env=os.environ | {"LAMINA_NO_SKIP": "1"})
+        assert status == 1, lines
+        assert lines[-1] == "2 passed, 1 failed", lines
+        assert "  skips" in lines, lines
 
         # Nothing ran, or nothing but skipped tests.
         for pattern, last in (("^none$", "0 passed, 0 failed"),

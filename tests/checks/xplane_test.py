@@ -6,7 +6,7 @@ import gzip
 import json
 import pathlib
 
-from common import Checks, lamina, report, shared, temporary
+from common import SAMPLES, Checks, lamina, report, shared, temporary
 
 TABLES = "kernels,op_efficiency,trace_health,gpu_timeline,collectives,steps"
 
@@ -118,8 +118,9 @@ def check_packed(checks, path):
 
 
 def main():
-    folder = shared()
     checks = Checks()
+    check_packed(checks, SAMPLES / "jax.xplane.pb")
+    folder = shared()
     for truth in ("mi300-jax-conv-08", "jax-te-fused-attn"):
         path = folder / "traces" / f"{truth}.xplane.pb"
         check_recorded(checks, path, json.loads(

@@ -50,6 +50,8 @@ for (const file of readdirSync(here).filter((f) => f.endsWith(".spec.mjs"))
                 `${((Date.now() - begin) / 1000).toFixed(1)} s)`);
     for (const failure of check.failures.slice(0, 8))
       console.log("  " + failure);
+    for (const reason of check.left_out)
+      console.log(`left out: ${name}: ${reason}`);
   }
 }
 await done();

@@ -16,7 +16,6 @@
 
 namespace lamina::ingest {
 
-
 struct ReadOptions {
   int threads = 1;
   StageTimes* times = nullptr;
