@@ -17,7 +17,7 @@ template <size_t kKeys>
 class KeyIndex {
  public:
   static constexpr size_t kCount = kKeys;
-  static constexpr size_t kLongest = 32;
+  static constexpr size_t kLongest = 40;
   // Bytes behind the start of a text that must be readable, whatever they are.
   static constexpr size_t kReadable = kLongest;
 

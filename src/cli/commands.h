@@ -9,6 +9,8 @@ CommandInfo ReportCommand();
 CommandInfo TreeCommand();
 CommandInfo EventCommand();
 CommandInfo LayersCommand();
+CommandInfo HostCommand();
+CommandInfo PathCommand();
 CommandInfo AnnotateCommand();
 CommandInfo GraphCommand();
 CommandInfo DiffCommand();

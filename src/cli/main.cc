@@ -17,10 +17,10 @@ namespace {
 
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
-    ReportCommand(), TreeCommand(),  LayersCommand(),  AnnotateCommand(),
-    DiffCommand(),   SliceCommand(), ReplayCommand(),  RanksCommand(),
-    MergeCommand(),  GraphCommand(), ConvertCommand(), EventCommand(),
-    CostCommand(),   ListCommand(),
+    ReportCommand(),  TreeCommand(),     LayersCommand(), HostCommand(),
+    PathCommand(),    AnnotateCommand(), DiffCommand(),   SliceCommand(),
+    ReplayCommand(),  RanksCommand(),    MergeCommand(),  GraphCommand(),
+    ConvertCommand(), EventCommand(),    CostCommand(),   ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

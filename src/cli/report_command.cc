@@ -4,6 +4,7 @@
 #include "base/byte_sink.h"
 #include "cli/commands.h"
 #include "cli/page_size.h"
+#include "compat/hta/frames.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
 #include "page/page.h"
@@ -20,6 +21,7 @@ struct Options {
   std::string roofline;
   PageSize page_size;
   size_t html_max_events = 2'000'000;
+  int64_t rank = -1;  // --layout hta: the first
 };
 
 // The commands that give rows of the page. A slice is chosen over the tree that
@@ -61,7 +63,28 @@ Status WriteReportPage(engine::Session& session, Document document,
   return page::WritePage(session, std::move(document), page);
 }
 
+// The frames of HTA come from the rows of the file, not from the model of it.
+Result<int> RunFrames(const Options& options, Common& common) {
+  Document document;
+  document.command = "report";
+  document.inputs = {options.trace};
+  {
+    const ScopedStage stage(&common.times, "frames");
+    LAMINA_ASSIGN(const auto loaded,
+                  compat::hta::Loaded::Open(
+                      options.trace, options.report.layout == "hta:exact"));
+    LAMINA_ASSIGN(document.result,
+                  compat::hta::MakeFrames(loaded, options.rank));
+  }
+  LAMINA_TRY(engine::KeepOnly(document.result, common.only));
+  common.only.clear();  // done
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
 Result<int> RunReport(const Options& options, Common& common) {
+  if (compat::hta::IsLayout(options.report.layout))
+    return RunFrames(options, common);
   LAMINA_TRY(KeepInputs("--roofline", options.roofline, {options.trace}));
   ReportOptions report = options.report;
   report.threads = common.ThreadCount();
@@ -109,8 +132,12 @@ Run Add(Arguments& args, Common& common) {
            "Trace file (.json, .json.gz ...; - reads standard input)")
       .Required();
   args.Add("--layout", options->report.layout, "Tables of another tool")
-      .OneOf({"native", "tracelens", "tracelens-inference"})
+      .OneOf({"native", "tracelens", "tracelens-inference", "hta", "hta:exact"})
       .ShowDefault();
+  args.Add("--rank", options->rank,
+           "Rank of the frames of one rank, for a folder of traces "
+           "(--layout hta)")
+      .Whole(0, 1000000000);
   common.AddCapturesTo(args);
   args.Flag("--recompute", options->report.recompute,
             "Split by activation recomputation (needs Python stacks in "

@@ -15,54 +15,56 @@
 namespace lamina::trace {
 
 // X(enumerator, text in the trace)
-#define LAMINA_TRACE_ARGS(X)                        \
-  X(kInputDims, "Input Dims")                       \
-  X(kInputTypes, "Input type")                      \
-  X(kInputStrides, "Input Strides")                 \
-  X(kConcreteInputs, "Concrete Inputs")             \
-  X(kExternalId, "External id")                     \
-  X(kExternalIdOld, "external id")                  \
-  X(kSequence, "Sequence number")                   \
-  X(kFwdThread, "Fwd thread id")                    \
-  X(kCorrelation, "correlation")                    \
-  X(kDevice, "device")                              \
-  X(kContext, "context")                            \
-  X(kStream, "stream")                              \
-  X(kQueue, "queue")                                \
-  X(kBytes, "bytes")                                \
-  X(kGrid, "grid")                                  \
-  X(kBlock, "block")                                \
-  X(kSharedMemory, "shared memory")                 \
-  X(kRegisters, "registers per thread")             \
-  X(kOccupancy, "est. achieved occupancy %")        \
-  X(kKernel, "kernel")                              \
-  X(kGraphId, "graph id")                           \
-  X(kGraphNodeId, "graph node id")                  \
-  X(kPythonId, "Python id")                         \
-  X(kPythonParentId, "Python parent id")            \
-  X(kPythonModuleId, "Python module id")            \
-  X(kCollectiveName, "Collective name")             \
-  X(kGroupName, "Process Group Name")               \
-  X(kGroupDescription, "Process Group Description") \
-  X(kGroupRanks, "Process Group Ranks")             \
-  X(kGroupSize, "Group size")                       \
-  X(kDtype, "dtype")                                \
-  X(kInElements, "In msg nelems")                   \
-  X(kOutElements, "Out msg nelems")                 \
-  X(kInSplit, "In split size")                      \
-  X(kOutSplit, "Out split size")                    \
-  X(kSeq, "Seq")                                    \
-  X(kSrcRank, "Src Rank")                           \
-  X(kDstRank, "Dst Rank")                           \
-  X(kCommsId, "Comms Id")                           \
-  X(kMemoryBytes, "Bytes")                          \
-  X(kAddress, "Addr")                               \
-  X(kTotalAllocated, "Total Allocated")             \
-  X(kTotalReserved, "Total Reserved")               \
-  X(kDeviceId, "Device Id")                         \
-  X(kDeviceType, "Device Type")                     \
-  X(kName, "name")                                  \
-  X(kLabels, "labels")                              \
+#define LAMINA_TRACE_ARGS(X)                            \
+  X(kInputDims, "Input Dims")                           \
+  X(kInputTypes, "Input type")                          \
+  X(kInputStrides, "Input Strides")                     \
+  X(kConcreteInputs, "Concrete Inputs")                 \
+  X(kExternalId, "External id")                         \
+  X(kExternalIdOld, "external id")                      \
+  X(kSequence, "Sequence number")                       \
+  X(kFwdThread, "Fwd thread id")                        \
+  X(kCorrelation, "correlation")                        \
+  X(kDevice, "device")                                  \
+  X(kContext, "context")                                \
+  X(kStream, "stream")                                  \
+  X(kQueue, "queue")                                    \
+  X(kBytes, "bytes")                                    \
+  X(kGrid, "grid")                                      \
+  X(kBlock, "block")                                    \
+  X(kSharedMemory, "shared memory")                     \
+  X(kRegisters, "registers per thread")                 \
+  X(kOccupancy, "est. achieved occupancy %")            \
+  X(kKernel, "kernel")                                  \
+  X(kGraphId, "graph id")                               \
+  X(kGraphNodeId, "graph node id")                      \
+  X(kPythonId, "Python id")                             \
+  X(kPythonParentId, "Python parent id")                \
+  X(kPythonModuleId, "Python module id")                \
+  X(kCollectiveName, "Collective name")                 \
+  X(kGroupName, "Process Group Name")                   \
+  X(kGroupDescription, "Process Group Description")     \
+  X(kGroupRanks, "Process Group Ranks")                 \
+  X(kGroupSize, "Group size")                           \
+  X(kDtype, "dtype")                                    \
+  X(kInElements, "In msg nelems")                       \
+  X(kOutElements, "Out msg nelems")                     \
+  X(kInSplit, "In split size")                          \
+  X(kOutSplit, "Out split size")                        \
+  X(kSeq, "Seq")                                        \
+  X(kSrcRank, "Src Rank")                               \
+  X(kDstRank, "Dst Rank")                               \
+  X(kCommsId, "Comms Id")                               \
+  X(kMemoryBytes, "Bytes")                              \
+  X(kAddress, "Addr")                                   \
+  X(kTotalAllocated, "Total Allocated")                 \
+  X(kTotalReserved, "Total Reserved")                   \
+  X(kDeviceId, "Device Id")                             \
+  X(kDeviceType, "Device Type")                         \
+  X(kWaitOnStream, "wait_on_stream")                    \
+  X(kWaitOnRecord, "wait_on_cuda_event_record_corr_id") \
+  X(kName, "name")                                      \
+  X(kLabels, "labels")                                  \
   X(kSortIndex, "sort_index")
 
 enum class ArgKey : uint8_t {

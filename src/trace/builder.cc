@@ -44,6 +44,7 @@ class Join {
       row_base(kind) = ops;
     for (const Kind kind : {Kind::kRuntime, Kind::kDriver})
       row_base(kind) = calls;
+    row_base(Kind::kOther) = calls;  // see trace/sync_record.h
     for (const Kind kind :
          {Kind::kKernel, Kind::kMemcpy, Kind::kMemset, Kind::kGraph})
       row_base(kind) = device;

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/json/scan.h"
 #include "trace/arg_keys.h"
+#include "trace/sync_record.h"
 
 namespace lamina::emit {
 
@@ -175,6 +176,12 @@ void SliceArgs::Slice(const trace::Trace& trace, trace::SliceId s) {
       Int(ArgText(ArgKey::kPythonParentId), python->parent_id);
     if (python->module_id >= 0)
       Int(ArgText(ArgKey::kPythonModuleId), python->module_id);
+  } else if (const auto sync = trace::SyncOf(trace, s)) {
+    Int(ArgText(ArgKey::kCorrelation), sync->correlation);
+    Int(ArgText(ArgKey::kDevice), sync->device);
+    Int(ArgText(ArgKey::kStream), sync->stream);
+    Int(ArgText(ArgKey::kWaitOnStream), sync->source_stream);
+    Int(ArgText(ArgKey::kWaitOnRecord), sync->source_record);
   }
 }
 

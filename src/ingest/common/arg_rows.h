@@ -15,6 +15,7 @@
 
 #include "trace/arg_keys.h"
 #include "trace/builder.h"
+#include "trace/sync_record.h"
 
 namespace lamina::ingest {
 
@@ -127,6 +128,17 @@ uint32_t DetailRow(trace::Kind kind, Args& args, trace::Segment& segment) {
       device.config = ConfigRow(args, segment);
       device.collective = CollectiveRow(args, segment);
       return segment.AddDevice(device);
+    }
+    case Kind::kOther: {
+      if (!args.Has(ArgKey::kCorrelation) || !args.Has(ArgKey::kStream))
+        return trace::kNoRow;
+      trace::SyncRecord sync;
+      sync.correlation = args.Int(ArgKey::kCorrelation);
+      sync.device = args.Int(ArgKey::kDevice);
+      sync.stream = args.Int(ArgKey::kStream);
+      sync.source_stream = args.Int(ArgKey::kWaitOnStream);
+      sync.source_record = args.Int(ArgKey::kWaitOnRecord);
+      return trace::AddSync(sync, segment);
     }
     default:
       return trace::kNoRow;

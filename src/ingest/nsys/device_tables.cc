@@ -6,6 +6,7 @@
 
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/export_thread.h"
+#include "trace/sync_record.h"
 
 namespace lamina::ingest::nsys {
 
@@ -159,7 +160,8 @@ void ExportThread::GraphRun(const Row& row) {
 
 void ExportFile::ReadSyncs() {
   ForRows(Table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
-          {"start", "end", "globalPid", "deviceId", "streamId", "syncType"},
+          {"start", "end", "globalPid", "deviceId", "streamId", "syncType",
+           "correlationId"},
           &ExportThread::Sync);
 }
 
@@ -168,12 +170,16 @@ void ExportThread::Sync(const Row& row) {
   const int64_t end = row.IntOr(1, kNoInt);
   if (!Usable(start, end)) return;
   const auto label = facts_.syncs.find(row.IntOr(5, 0));
+  trace::SyncRecord sync;
+  sync.correlation = row.IntOr(6, kNoInt);
+  sync.device = row.IntOr(3, kNoInt);
+  sync.stream = row.IntOr(4, kNoInt);
   filler_.segment().AddSlice(
       start, end - start,
       filler_.Intern(label == facts_.syncs.end() ? "Sync" : label->second),
       Kind::kOther, names_.InternCategory("cuda_sync"),
       Lane(ProcessOf(row.Int(2)), row.IntOr(3, kNoInt), row.IntOr(4, kNoInt)),
-      kNoOffset);
+      kNoOffset, trace::AddSync(sync, filler_.segment()));
 }
 
 void ExportFile::ReadMetrics() {

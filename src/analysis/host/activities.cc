@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/host/activities.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/parallel.h"
+#include "base/run_sort.h"
+
+namespace lamina::analysis::host {
+namespace {
+
+using trace::Kind;
+
+// Labels are (class, name): the number of a rule, or one of these behind them.
+enum Plain : int {
+  kNothing = -1,
+  kAnnotation = -2,
+  kPython = -3,
+  kCall = -4,
+  kOp = -5,
+  kSlowLaunch = -6,
+  kOtherThread = -7,
+};
+constexpr std::string_view PlainName(int label) {
+  switch (label) {
+    case kAnnotation:
+      return "annotation";
+    case kPython:
+      return "python";
+    case kCall:
+      return "call";
+    case kOp:
+      return "op";
+    case kSlowLaunch:
+      return "slow_launch";
+    case kOtherThread:
+      return "other_thread";
+    default:
+      return "nothing";
+  }
+}
+
+struct Label {
+  int what = kNothing;  // rule from 0, else Plain
+  StringId name;
+  friend bool operator==(const Label&, const Label&) = default;
+};
+
+// A stretch of one thread with one label.
+struct Stretch {
+  int64_t start_ns = 0;
+  Label label;
+};
+
+class Labels {
+ public:
+  Labels(const HostModel& model, const rules::PatternTable& rules, Idle& idle)
+      : model_(model), trace_(model.trace()), rules_(rules), idle_(idle) {}
+
+  void Run() {
+    Wanted();
+    if (wanted_.empty()) return;
+    Events();
+    lines_.resize(events_.size());
+    ParallelFor(model_.context().settings.threads, events_.size(),
+                [&](size_t t) { Sweep(t); });
+    Cut();
+  }
+
+ private:
+  uint32_t TrackOf(const Part& part) const {
+    const Call& call = model_.calls()[model_.call(idle_.gaps[part.gap].next)];
+    return trace_.slices.track[call.slice.value].value;
+  }
+
+  // The time of each track that must be explained.
+  void Wanted() {
+    std::map<uint32_t, std::vector<Interval>> by_track;
+    for (const Part& part : idle_.parts) {
+      if (part.cause != Cause::kHostBound) continue;
+      by_track[TrackOf(part)].push_back(
+          {part.start_ns, part.start_ns + part.length_ns});
+    }
+    place_.assign(trace_.tracks.size(), kNone);
+    for (auto& [track, intervals] : by_track) {
+      place_[track] = static_cast<uint32_t>(wanted_.size());
+      wanted_.emplace_back(std::move(intervals));
+    }
+  }
+
+  // Host events that overlap the wanted time of their track, in order, and
+  // the rule of each name among them.
+  void Events() {
+    const trace::Slices& slices = trace_.slices;
+    const uint32_t count = trace_.captured.empty()
+                               ? static_cast<uint32_t>(slices.size())
+                               : trace_.captured.first;
+    constexpr size_t kGrain = size_t{1} << 18;
+    std::vector<std::vector<SliceId>> found((count + kGrain - 1) / kGrain);
+    ParallelRanges(
+        model_.context().settings.threads, count, kGrain,
+        [&](size_t begin, size_t end, size_t part) {
+          for (size_t i = begin; i < end; ++i) {
+            const uint32_t place = place_[slices.track[i].value];
+            if (place == kNone) continue;
+            const Kind kind = slices.kind[i];
+            if (!trace::IsHostTree(kind) && kind != Kind::kAnnotation) continue;
+            const int64_t start = slices.start_ns[i];
+            if (wanted_[place].Over(start, start + slices.dur_ns[i]) > 0)
+              found[part].push_back(SliceId(static_cast<uint32_t>(i)));
+          }
+        });
+    events_.resize(wanted_.size());
+    rule_of_.assign(trace_.strings.size(), kUnread);
+    std::vector<StringId> names;
+    for (const auto& part : found) {
+      for (const SliceId s : part) {
+        events_[place_[slices.track[s.value].value]].push_back(s);
+        const StringId name = slices.name[s.value];
+        if (rule_of_[name.value] != kUnread) continue;
+        rule_of_[name.value] = kNothing;
+        names.push_back(name);
+      }
+    }
+    std::vector<std::string_view> texts;
+    for (const StringId name : names) texts.push_back(trace_.Text(name));
+    const std::vector<int> rules =
+        rules_.FindAll(texts, model_.context().settings.threads);
+    for (size_t i = 0; i < names.size(); ++i)
+      rule_of_[names[i].value] =
+          rules[i] == rules::PatternTable::kNone ? int{kNothing} : rules[i];
+    for (auto& events : events_) {
+      RunSort(events, model_.context().settings.threads,
+              [&](SliceId a, SliceId b) {
+                if (trace_.Start(a) != trace_.Start(b))
+                  return trace_.Start(a) < trace_.Start(b);
+                return trace_.Duration(a) > trace_.Duration(b);
+              });
+    }
+  }
+
+  Label LabelOf(SliceId s, const Label& outer) const {
+    const StringId name = trace_.slices.name[s.value];
+    const int rule = rule_of_[name.value];
+    if (rule >= 0) return {rule, name};
+    if (outer.what >= 0) return outer;  // inside what a rule knows
+    int own = kOp;
+    switch (trace_.KindOf(s)) {
+      case Kind::kOp:
+        return {kOp, name};
+      case Kind::kPython:
+        own = kPython;
+        break;
+      case Kind::kAnnotation:
+        own = kAnnotation;
+        break;
+      default:
+        own = kCall;
+    }
+    // An op says more than its calls, a call more than frames around it.
+    return outer.what < own ? outer : Label{own, name};
+  }
+
+  // The labels of a thread over time. An event that overlaps the one around it
+  // ends with it.
+  void Sweep(size_t t) {
+    struct Open {
+      int64_t end;
+      Label label;
+    };
+    std::vector<Open> open;
+    std::vector<Stretch>& line = lines_[t];
+    const auto say = [&](int64_t time, const Label& label) {
+      if (!line.empty() && line.back().start_ns == time) {
+        line.back().label = label;
+      } else if (line.empty() || !(line.back().label == label)) {
+        line.push_back({time, label});
+      }
+    };
+    const auto close = [&](int64_t until) {
+      while (!open.empty() && open.back().end <= until) {
+        const int64_t end = open.back().end;
+        open.pop_back();
+        say(end, open.empty() ? Label() : open.back().label);
+      }
+    };
+    for (const SliceId s : events_[t]) {
+      close(trace_.Start(s));
+      const Label label =
+          LabelOf(s, open.empty() ? Label() : open.back().label);
+      int64_t end = trace_.End(s);
+      if (!open.empty()) end = std::min(end, open.back().end);
+      if (end <= trace_.Start(s)) continue;
+      open.push_back({end, label});
+      say(trace_.Start(s), label);
+    }
+    close(std::numeric_limits<int64_t>::max());
+  }
+
+  uint32_t Number(const Label& label) {
+    const auto [it, is_new] =
+        numbers_.try_emplace({label.what, label.name.value},
+                             static_cast<uint32_t>(idle_.activities.size()));
+    if (is_new) {
+      Activity activity;
+      activity.what = label.what >= 0 ? rules_.rule(label.what).value
+                                      : std::string(PlainName(label.what));
+      if (label.name.valid()) activity.detail = trace_.Text(label.name);
+      idle_.activities.push_back(std::move(activity));
+    }
+    return it->second;
+  }
+
+  // Replaces every host_bound part by its pieces.
+  void Cut() {
+    std::vector<Part> out;
+    out.reserve(idle_.parts.size());
+    for (const Part& part : idle_.parts) {
+      if (part.cause != Cause::kHostBound) {
+        out.push_back(part);
+        continue;
+      }
+      const Call& call = model_.calls()[model_.call(idle_.gaps[part.gap].next)];
+      const auto& line = lines_[place_[TrackOf(part)]];
+      const int64_t end = part.start_ns + part.length_ns;
+      int64_t at = part.start_ns;
+      auto next = std::upper_bound(
+          line.begin(), line.end(), at,
+          [](int64_t time, const Stretch& s) { return time < s.start_ns; });
+      while (at < end) {
+        const int64_t to =
+            next == line.end() ? end : std::min(end, next->start_ns);
+        Label label = next == line.begin() ? Label() : std::prev(next)->label;
+        if (call.slow && at >= trace_.Start(call.slice))
+          label = {kSlowLaunch, trace_.slices.name[call.slice.value]};
+        if (label.what == kNothing) {
+          Elsewhere(part, at, to, out);
+        } else {
+          Piece(part, at, to, Number(label), out);
+        }
+        at = to;
+        if (next != line.end() && next->start_ns <= at) ++next;
+      }
+    }
+    idle_.parts = std::move(out);
+  }
+
+  static void Piece(const Part& part, int64_t from, int64_t to,
+                    uint32_t activity, std::vector<Part>& out) {
+    if (to <= from) return;
+    if (!out.empty() && out.back().gap == part.gap &&
+        out.back().activity == activity &&
+        out.back().after_sync == part.after_sync &&
+        out.back().start_ns + out.back().length_ns == from) {
+      out.back().length_ns += to - from;
+      return;
+    }
+    out.push_back(part);
+    out.back().start_ns = from;
+    out.back().length_ns = to - from;
+    out.back().activity = activity;
+  }
+
+  // Time in which the launching thread recorded nothing.
+  void Elsewhere(const Part& part, int64_t from, int64_t to,
+                 std::vector<Part>& out) {
+    const auto all = model_.any_host().intervals();
+    const uint32_t nothing = Number({kNothing, {}});
+    int64_t at = from;
+    for (size_t i = model_.any_host().FirstAfter(from);
+         i < all.size() && all[i].start_ns < to; ++i) {
+      const int64_t start = std::max(at, all[i].start_ns);
+      const int64_t end = std::min(to, all[i].end_ns);
+      Piece(part, at, start, nothing, out);
+      Piece(part, start, end, OtherThread(start, end), out);
+      at = end;
+    }
+    Piece(part, at, to, nothing, out);
+  }
+
+  // The thread that worked most in a stretch, by what it runs on the outside.
+  uint32_t OtherThread(int64_t from, int64_t to) {
+    // Short stretches are hand-overs; naming each of millions says nothing.
+    constexpr int64_t kLong = 100000;
+    if (to - from < kLong) return Number({kOtherThread, {}});
+    if (roots_.empty()) {
+      constexpr size_t kMostThreads = 64;
+      for (const Thread& thread : model_.threads()) {
+        if (roots_.size() == kMostThreads) break;
+        std::vector<Interval> outer;
+        int64_t reached = std::numeric_limits<int64_t>::min();
+        for (const SliceId s : thread.events) {
+          if (trace_.End(s) <= reached) continue;
+          outer.push_back({trace_.Start(s), trace_.End(s)});
+          reached = trace_.End(s);
+        }
+        roots_.emplace_back(std::move(outer));
+      }
+    }
+    int64_t most = 0;
+    StringId name;
+    for (size_t t = 0; t < roots_.size(); ++t) {
+      const int64_t over = roots_[t].Over(from, to);
+      if (over <= most) continue;
+      most = over;
+      const trace::Track& track =
+          trace_.tracks[model_.threads()[t].track.value];
+      name = track.thread_name.valid() ? track.thread_name : track.tid;
+    }
+    return Number({kOtherThread, name});
+  }
+
+  static constexpr int kUnread = -100;
+
+  const HostModel& model_;
+  const Trace& trace_;
+  const rules::PatternTable& rules_;
+  Idle& idle_;
+  std::vector<uint32_t> place_;  // by track: of wanted_
+  std::vector<Cover> wanted_;
+  std::vector<std::vector<SliceId>> events_;
+  std::vector<int> rule_of_;  // by name
+  std::vector<std::vector<Stretch>> lines_;
+  std::map<std::pair<int, uint32_t>, uint32_t> numbers_;
+  std::vector<Cover> roots_;
+};
+
+}  // namespace
+
+void LabelHostParts(const HostModel& model, const rules::PatternTable& rules,
+                    Idle& idle) {
+  Labels(model, rules, idle).Run();
+}
+
+Result<std::shared_ptr<const rules::PatternTable>> LoadRules(
+    const rules::DataSet& data) {
+  LAMINA_ASSIGN(const auto files, data.Load("host"));
+  std::vector<rules::PatternRule> all;
+  for (const auto& file : files) {
+    const rules::Node* list = file->root.Find("rules");
+    if (list == nullptr) continue;
+    LAMINA_ASSIGN(auto more, rules::ReadPatternRules(*file, *list, "activity"));
+    for (auto& rule : more) all.push_back(std::move(rule));
+  }
+  LAMINA_ASSIGN(auto table, rules::PatternTable::Make(std::move(all)));
+  return std::make_shared<const rules::PatternTable>(std::move(table));
+}
+
+}  // namespace lamina::analysis::host

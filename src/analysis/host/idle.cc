@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/host/idle.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/host/activities.h"
+#include "base/parallel.h"
+
+namespace lamina::analysis::host {
+namespace {
+
+// Less quiet time than this in a gap is time of the host between two records.
+constexpr int64_t kQuietNs = 1000000;
+
+// Where a gap changes its causes: [start, launch) the host has not launched,
+// [launch, submit) a slow or feeding call, [submit, ready) launching, [ready,
+// woken) another stream, [woken, spaced) spacing, then unexplained.
+struct Bounds {
+  int64_t launch = 0, submit = 0, ready = 0, woken = 0, spaced = 0;
+  bool staged = false;
+  bool woken_by_copy = false;
+};
+
+Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next) {
+  const Trace& trace = model.trace();
+  const Call& call = model.calls()[model.call(next)];
+  const int64_t a = gap.start_ns;
+  const int64_t b = gap.end_ns;
+  Bounds out;
+  out.staged = call.staged;
+  const int64_t submit = call.staged ? trace.Start(next) : call.submit_ns;
+  out.launch = std::min(b, std::max(a, trace.Start(call.slice)));
+  out.submit = std::min(b, std::max(out.launch, submit));
+  out.ready = std::min(b, std::max(out.submit, model.Ready(next)));
+  out.woken = out.spaced = out.ready;
+  if (b <= out.ready) return out;
+  SliceId source;
+  const auto better = [&](SliceId s) {
+    if (s.valid() && (!source.valid() || trace.End(s) > trace.End(source)))
+      source = s;
+  };
+  const auto recorded = model.Dependencies(next);
+  for (const auto& [waits, on] : recorded) better(on);
+  if (recorded.empty() && b - out.ready > kDelayNs)
+    better(model.Infer(next, out.ready));
+  if (source.valid() && std::min(b, trace.End(source)) > out.ready) {
+    out.woken = std::min(b, trace.End(source));
+    out.woken_by_copy = model.kind(source) == WorkKind::kCopy;
+  }
+  out.spaced = std::min(b, out.woken + model.facts(model.stream(next)).gap_ns);
+  return out;
+}
+
+// Calls sink(cause, from, to) for the tail of a gap from its launch on.
+template <class Sink>
+void Tail(const Bounds& at, const Interval& gap, const Sink& sink) {
+  sink(at.staged ? Cause::kMemcpy : Cause::kHostBound, at.launch, at.submit);
+  sink(Cause::kLaunchOverhead, at.submit, at.ready);
+  sink(at.woken_by_copy ? Cause::kMemcpy : Cause::kDependency, at.ready,
+       at.woken);
+  sink(Cause::kKernelWait, at.woken, at.spaced);
+  sink(Cause::kSubmittedWait, at.spaced, gap.end_ns);
+}
+
+// Nothing for gaps that are cut.
+std::optional<Cause> WholeCause(const HostModel& model, SliceId next,
+                                SliceId before) {
+  if (model.call(next) == kNone) return Cause::kUnlinked;
+  if (before.valid() && model.SameCall(before, next)) return Cause::kGraph;
+  return std::nullopt;
+}
+
+// Cuts [from, to) by `cover`: inside(a, b) and outside(a, b) in order.
+template <class Inside, class Outside>
+void Cut(const Cover& cover, int64_t from, int64_t to, const Inside& inside,
+         const Outside& outside) {
+  const auto all = cover.intervals();
+  int64_t at = from;
+  for (size_t i = cover.FirstAfter(from);
+       i < all.size() && all[i].start_ns < to; ++i) {
+    const int64_t start = std::max(all[i].start_ns, at);
+    const int64_t end = std::min(all[i].end_ns, to);
+    if (start > at) outside(at, start);
+    if (end > start) inside(start, end);
+    at = end;
+  }
+  if (to > at) outside(at, to);
+}
+
+// The gaps of events that are sorted by start.
+template <class F>
+void ForGaps(const Trace& trace, std::span<const SliceId> work, IdleSum& sum,
+             const F& f) {
+  if (work.empty()) return;
+  SliceId last = work[0];
+  int64_t reached = trace.End(last);
+  sum.events = work.size();
+  for (const SliceId s : work.subspan(1)) {
+    const int64_t start = trace.Start(s);
+    if (start > reached) {
+      ++sum.gaps;
+      sum.busy_ns -= start - reached;
+      f(Interval{reached, start}, s, last);
+    }
+    if (trace.End(s) >= reached) {
+      reached = trace.End(s);
+      last = s;
+    }
+  }
+  sum.span_ns = reached - trace.Start(work[0]);
+  sum.busy_ns += sum.span_ns;
+}
+
+void AddTo(IdleSum& sum, const CauseTimes& times, SliceId next) {
+  for (size_t c = 0; c < kCauses; ++c) {
+    if (times[c] == 0) continue;
+    sum.times[c] += times[c];
+    ++sum.counts[c];
+    if (times[c] > sum.largest[c]) {
+      sum.largest[c] = times[c];
+      sum.largest_next[c] = next;
+    }
+  }
+}
+
+// The parts of a device's gaps, in order.
+class DeviceParts {
+ public:
+  DeviceParts(const HostModel& model, uint32_t device)
+      : model_(model), device_(device) {}
+
+  void Run() {
+    const Trace& trace = model_.trace();
+    ForGaps(trace, model_.devices()[device_].work, sum,
+            [&](const Interval& gap, SliceId next, SliceId before) {
+              gaps.push_back({device_, gap, before, next});
+              times_ = {};
+              Gap(gap, next, before);
+              AddTo(sum, times_, next);
+            });
+  }
+
+  IdleSum sum;
+  std::vector<host::Gap> gaps;
+  std::vector<Part> parts;
+
+ private:
+  void Add(Cause cause, int64_t from, int64_t to) {
+    if (to <= from) return;
+    times_[static_cast<size_t>(cause)] += to - from;
+    const auto gap = static_cast<uint32_t>(gaps.size() - 1);
+    if (!parts.empty() && parts.back().gap == gap &&
+        parts.back().cause == cause &&
+        parts.back().start_ns + parts.back().length_ns == from &&
+        parts.back().after_sync == after_) {
+      parts.back().length_ns += to - from;
+      return;
+    }
+    Part part;
+    part.gap = gap;
+    part.start_ns = from;
+    part.length_ns = to - from;
+    part.cause = cause;
+    part.after_sync = after_ && cause == Cause::kHostBound;
+    parts.push_back(part);
+  }
+
+  void Gap(const Interval& gap, SliceId next, SliceId before) {
+    after_ = false;
+    if (const auto cause = WholeCause(model_, next, before)) {
+      Add(*cause, gap.start_ns, gap.end_ns);
+      return;
+    }
+    const Bounds at = BoundsOf(model_, gap, next);
+    const Thread& thread =
+        model_.threads()[model_.calls()[model_.call(next)].thread];
+    const int64_t a = gap.start_ns;
+    const int64_t x = at.launch;
+    const bool quiet = x - a - model_.any_host().Over(a, x) >= kQuietNs;
+    const int64_t drained = Drained(thread, a, x);
+    const auto host = [&](int64_t from, int64_t to) {
+      const int64_t cut = std::clamp(drained, from, to);
+      Add(Cause::kHostBound, from, cut);
+      after_ = true;
+      Add(Cause::kHostBound, cut, to);
+      after_ = false;
+    };
+    Cut(
+        thread.blocked, a, x,
+        [&](int64_t from, int64_t to) {
+          Cut(
+              thread.copies, from, to,
+              [&](int64_t u, int64_t v) { Add(Cause::kMemcpy, u, v); },
+              [&](int64_t u, int64_t v) { Add(Cause::kSync, u, v); });
+        },
+        [&](int64_t from, int64_t to) {
+          if (!quiet) {
+            host(from, to);
+            return;
+          }
+          Cut(model_.any_host(), from, to, host,
+              [&](int64_t u, int64_t v) { Add(Cause::kNoWork, u, v); });
+        });
+    Tail(at, gap, [&](Cause cause, int64_t from, int64_t to) {
+      after_ = cause == Cause::kHostBound && drained <= from;
+      Add(cause, from, to);
+    });
+  }
+
+  // When the thread returned, within [a, x), from a call that waited for the
+  // work before the gap or for later work; the largest time if it did not.
+  int64_t Drained(const Thread& thread, int64_t a, int64_t x) const {
+    const Trace& trace = model_.trace();
+    constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+    const auto& waits = model_.waits();
+    auto it = std::partition_point(
+        thread.waits.begin(), thread.waits.end(),
+        [&](uint32_t w) { return trace.End(waits[w].slice) <= a; });
+    for (; it != thread.waits.end(); ++it) {
+      const Wait& wait = waits[*it];
+      if (trace.Start(wait.slice) >= x) break;
+      if (!wait.target.valid() || trace.End(wait.target) < a) continue;
+      if (trace.End(wait.slice) <= x) return trace.End(wait.slice);
+    }
+    return kNever;
+  }
+
+  const HostModel& model_;
+  const uint32_t device_;
+  CauseTimes times_{};
+  bool after_ = false;
+};
+
+}  // namespace
+
+std::string_view CauseName(Cause cause) {
+  static constexpr std::array<std::string_view, kCauses> kNames = {
+      "unlinked",    "graph",         "memcpy",          "sync",
+      "no_work",     "host_bound",    "launch_overhead", "dependency",
+      "kernel_wait", "submitted_wait"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
+                    SliceId before) {
+  CauseTimes out{};
+  const auto add = [&](Cause cause, int64_t ns) {
+    out[static_cast<size_t>(cause)] += ns;
+  };
+  if (const auto cause = WholeCause(model, next, before)) {
+    add(*cause, gap.length_ns());
+    return out;
+  }
+  const Bounds at = BoundsOf(model, gap, next);
+  const Thread& thread =
+      model.threads()[model.calls()[model.call(next)].thread];
+  const int64_t a = gap.start_ns;
+  const int64_t x = at.launch;
+  const int64_t copies = thread.copies.Over(a, x);
+  const int64_t blocked = thread.blocked.Over(a, x) - copies;
+  int64_t quiet = x - a - model.any_host().Over(a, x);
+  if (quiet < kQuietNs) quiet = 0;
+  add(Cause::kMemcpy, copies);
+  add(Cause::kSync, blocked);
+  add(Cause::kNoWork, quiet);
+  add(Cause::kHostBound, x - a - copies - blocked - quiet);
+  Tail(at, gap,
+       [&](Cause cause, int64_t from, int64_t to) { add(cause, to - from); });
+  return out;
+}
+
+IdleSum StreamIdle(const HostModel& model, uint32_t stream) {
+  IdleSum sum;
+  ForGaps(model.trace(), model.trace().streams[stream].slices, sum,
+          [&](const Interval& gap, SliceId next, SliceId before) {
+            AddTo(sum, SplitGap(model, gap, next, before), next);
+          });
+  return sum;
+}
+
+Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
+  const size_t devices = model.devices().size();
+  std::vector<std::unique_ptr<DeviceParts>> all(devices);
+  ParallelFor(model.context().settings.threads, devices, [&](size_t d) {
+    all[d] = std::make_unique<DeviceParts>(model, static_cast<uint32_t>(d));
+    all[d]->Run();
+  });
+  Idle idle;
+  for (auto& device : all) {
+    const auto gap_base = static_cast<uint32_t>(idle.gaps.size());
+    if (gap_base == 0) {
+      idle.gaps = std::move(device->gaps);
+      idle.parts = std::move(device->parts);
+    } else {
+      idle.gaps.insert(idle.gaps.end(), device->gaps.begin(),
+                       device->gaps.end());
+      for (Part part : device->parts) {
+        part.gap += gap_base;
+        idle.parts.push_back(part);
+      }
+    }
+    idle.devices.push_back(device->sum);
+    device.reset();
+  }
+  LabelHostParts(model, rules, idle);
+  idle.first_part.assign(idle.gaps.size() + 1, 0);
+  for (const Part& part : idle.parts) ++idle.first_part[part.gap + 1];
+  for (size_t g = 0; g < idle.gaps.size(); ++g)
+    idle.first_part[g + 1] += idle.first_part[g];
+  return idle;
+}
+
+}  // namespace lamina::analysis::host

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Idle time of devices and streams, cut to the nanosecond by what caused it.
+//
+// A gap lies between the running maximum of the ends so far and the start of
+// the event that ends it. It is partitioned, not labelled; the causes in the
+// order in which they claim time:
+//
+//   unlinked         the next event has no launch call
+//   graph            spacing inside one graph launch
+//   memcpy           the launching thread sat in a copy call that returns when
+//                    the copy is done, or the work waited for a copy
+//   sync             the launching thread sat in another blocking call
+//   no_work          nothing is recorded on any thread (1 ms of it or more)
+//   host_bound       the rest of the time before the launch
+//   launch_overhead  launched, within the launch floor
+//   dependency       until the work of another stream that it waits for ended
+//   kernel_wait      within the usual spacing of kernels
+//   submitted_wait   submitted, the stream free, and nothing recorded explains
+//                    it: another rank, a callback, or records that are missing
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/host/model.h"
+#include "rules/document.h"
+#include "rules/pattern_table.h"
+
+namespace lamina::analysis::host {
+
+enum class Cause : uint8_t {
+  kUnlinked,
+  kGraph,
+  kMemcpy,
+  kSync,
+  kNoWork,
+  kHostBound,
+  kLaunchOverhead,
+  kDependency,
+  kKernelWait,
+  kSubmittedWait,
+};
+inline constexpr size_t kCauses = 10;
+std::string_view CauseName(Cause cause);
+
+using CauseTimes = std::array<int64_t, kCauses>;
+
+struct Gap {
+  uint32_t device = 0;  // of HostModel::devices()
+  Interval interval;
+  SliceId before;  // holds the running maximum of the ends
+  SliceId next;    // ends the gap
+};
+
+// What the launching thread did in a part that is host_bound.
+struct Activity {
+  // Of a rule ("data_loader"), or: op, call, python, annotation, slow_launch,
+  // other_thread, nothing.
+  std::string what;
+  std::string detail;  // of an op, frame ...; may be empty
+};
+
+struct Part {
+  uint32_t gap = 0;           // of Idle::gaps
+  uint32_t activity = kNone;  // of Idle::activities; kNone: not host_bound
+  int64_t start_ns = 0;
+  int64_t length_ns = 0;
+  Cause cause = Cause::kUnlinked;
+  // host_bound behind a blocking call of the same thread that drained the
+  // device: the price of the sync.
+  bool after_sync = false;
+};
+
+// Sums over one stream or device.
+struct IdleSum {
+  int64_t span_ns = 0;
+  int64_t busy_ns = 0;
+  size_t events = 0;
+  size_t gaps = 0;
+  CauseTimes times{};
+  std::array<int64_t, kCauses> counts{};  // gaps with a part of the cause
+  CauseTimes largest{};                   // longest part
+  std::array<SliceId, kCauses> largest_next{};
+  int64_t idle_ns() const { return span_ns - busy_ns; }
+};
+
+// Idle time of the devices, each over the union of its streams.
+struct Idle {
+  std::vector<Gap> gaps;    // per device by start
+  std::vector<Part> parts;  // per gap by start; they tile the gap
+  std::vector<Activity> activities;
+  std::vector<IdleSum> devices;
+  // Position in `parts` of the first one of a gap; gaps.size() + 1 entries.
+  std::vector<uint32_t> first_part;
+};
+
+// What names of frames, ops and ranges say of the host: data/host.
+Result<std::shared_ptr<const rules::PatternTable>> LoadRules(
+    const rules::DataSet& data);
+
+// The causes of one gap. Sums only: O(log n).
+CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
+                    SliceId before);
+
+// Sums over one stream.
+IdleSum StreamIdle(const HostModel& model, uint32_t stream);
+
+Idle FindIdle(const HostModel& model, const rules::PatternTable& rules);
+
+}  // namespace lamina::analysis::host

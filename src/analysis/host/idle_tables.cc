@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <fmt/core.h>
+#include <map>
+#include <numeric>
+
+#include "analysis/common/stats.h"
+#include "analysis/host/launch_annotations.h"
+#include "analysis/host/tables.h"
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+
+namespace lamina::analysis::host {
+namespace {
+
+Schema CausesSchema() {
+  return {
+      "idle_causes",
+      "Idle time of the devices by what caused it; the rows of one scope and "
+      "device add up to its idle time.",
+      {{"scope", ColumnType::kText,
+        "device: over the union of its streams; stream; or what --by names: "
+        "the gaps of a device by the step, layer, annotation or op whose "
+        "launch ended them."},
+       {"device", ColumnType::kText, "process:device."},
+       {"stream", ColumnType::kInt, "Stream; empty: all.", Shown::kHidden},
+       {"name", ColumnType::kText, "Step, layer, annotation or op."},
+       {"cause", ColumnType::kText,
+        "unlinked, graph, memcpy, sync, no_work, host_bound, launch_overhead, "
+        "dependency, kernel_wait or submitted_wait (docs/host.md)."},
+       {"activity", ColumnType::kText,
+        "Of host_bound: what the launching thread did, by rule (data_loader "
+        "...), or op, call, python, annotation, slow_launch, other_thread, "
+        "nothing."},
+       {"detail", ColumnType::kText,
+        "The op, call, frame or range that took most of it."},
+       {"gaps", ColumnType::kInt, "Gaps with a part of this row."},
+       {"time_us", ColumnType::kTime, "Sum of the parts."},
+       {"idle_percent", ColumnType::kReal, "Share of the idle time.",
+        Shown::kBar},
+       {"span_percent", ColumnType::kReal,
+        "Share of the time from the first start to the last end.",
+        Shown::kPercent},
+       {"after_sync_us", ColumnType::kTime,
+        "Of host_bound: behind a blocking call that drained the device."},
+       {"largest_us", ColumnType::kTime, "Longest part."},
+       {"largest_uid", ColumnType::kInt,
+        "Event number of the work that ended the gap of the longest part.",
+        Shown::kHidden}}};
+}
+
+Schema GapsSchema() {
+  return {"idle_gaps",
+          "The longest gaps with their parts.",
+          {{"device", ColumnType::kText, "process:device."},
+           {"start_us", ColumnType::kTime,
+            "Begin, from the first event of the trace."},
+           {"dur_us", ColumnType::kTime, "Length."},
+           {"cause", ColumnType::kText, "Cause of the largest part."},
+           {"parts", ColumnType::kText,
+            "Every cause with its time, cause or cause/activity:us."},
+           {"host_event", ColumnType::kText,
+            "What the launching thread did in the largest part."},
+           {"thread", ColumnType::kText, "Launching thread."},
+           {"step", ColumnType::kInt, "Step of the launch."},
+           {"next_kernel", ColumnType::kText, "The work that ended the gap."},
+           {"evidence", ColumnType::kText, "What says so."},
+           {"prev_uid", ColumnType::kInt,
+            "Event number of the work before the gap.", Shown::kHidden},
+           {"next_uid", ColumnType::kInt, "Event number of the work behind it.",
+            Shown::kHidden},
+           {"launch_uid", ColumnType::kInt, "Event number of its launch call.",
+            Shown::kHidden}}};
+}
+
+Schema PartsSchema() {
+  return {"idle_parts",
+          "Every part of every gap of a device; the parts tile the gap.",
+          {{"device", ColumnType::kText, "process:device."},
+           {"gap", ColumnType::kInt, "Number of the gap, from 0 by time."},
+           {"cause", ColumnType::kText, "As in idle_causes."},
+           {"activity", ColumnType::kText, "As in idle_causes."},
+           {"detail", ColumnType::kText, "As in idle_causes."},
+           {"start_us", ColumnType::kTime,
+            "Begin, from the first event of the trace."},
+           {"dur_us", ColumnType::kTime, "Length."},
+           {"after_sync", ColumnType::kBool,
+            "Behind a blocking call that drained the device."},
+           {"next_uid", ColumnType::kInt,
+            "Event number of the work that ended the gap."}}};
+}
+
+// Sums of one row of idle_causes.
+struct Row {
+  int64_t time_ns = 0;
+  int64_t after_ns = 0;
+  int64_t largest_ns = 0;
+  int64_t gaps = 0;
+  uint32_t last_gap = kNone;
+  uint32_t largest_gap = kNone;
+};
+
+// Within a scope: cause, then what the host did.
+struct Key {
+  uint32_t device = 0;
+  uint32_t name = 0;
+  Cause cause = Cause::kUnlinked;
+  uint32_t activity = kNone;
+  auto operator<=>(const Key&) const = default;
+};
+
+class Tables {
+ public:
+  Tables(const HostModel& model, const Idle& idle, const TableOptions& options)
+      : model_(model),
+        trace_(model.trace()),
+        idle_(idle),
+        options_(options),
+        causes_(CausesSchema()) {}
+
+  ResultSet Make() {
+    GroupActivities();
+    names_ = {""};
+    Fold("device", [](const Gap&) { return 0u; });
+    if (options_.by == "stream") {
+      Streams();
+    } else if (options_.by != "device") {
+      std::vector<uint32_t> group;
+      Names(group);
+      Fold(options_.by, [&](const Gap& gap) {
+        return group[static_cast<size_t>(&gap - idle_.gaps.data())];
+      });
+    }
+    ResultSet result;
+    result.tables.push_back(std::move(causes_));
+    result.tables.push_back(Longest());
+    if (options_.events) result.tables.push_back(Parts());
+    Say(result);
+    return result;
+  }
+
+ private:
+  bool Wanted(const Gap& gap) const {
+    return !options_.step ||
+           model_.context().steps.StepOf(gap.next) == *options_.step;
+  }
+
+  // Activities of one kind are one row; it names the largest detail.
+  void GroupActivities() {
+    std::map<std::string, uint32_t> known;
+    std::vector<int64_t> times(idle_.activities.size(), 0);
+    for (const Part& part : idle_.parts) {
+      if (part.activity != kNone && Wanted(idle_.gaps[part.gap]))
+        times[part.activity] += part.length_ns;
+    }
+    for (uint32_t i = 0; i < idle_.activities.size(); ++i) {
+      const Activity& activity = idle_.activities[i];
+      const auto [it, is_new] = known.try_emplace(
+          activity.what, static_cast<uint32_t>(kinds_.size()));
+      if (is_new) kinds_.push_back(i);
+      kind_of_.push_back(it->second);
+      if (times[i] > times[kinds_[it->second]]) kinds_[it->second] = i;
+    }
+  }
+
+  void Names(std::vector<uint32_t>& group) {
+    std::map<std::string, uint32_t> known;
+    names_.clear();
+    const LaunchAnnotations annotations = options_.by == "annotation"
+                                              ? LaunchAnnotations(model_)
+                                              : LaunchAnnotations();
+    const auto& steps = model_.context().steps;
+    for (const Gap& gap : idle_.gaps) {
+      std::string name;
+      if (options_.by == "step") {
+        const uint32_t step = steps.StepOf(gap.next);
+        name = step == tree::Steps::kOutside
+                   ? "(outside)"
+                   : std::string(trace_.Name(steps.steps()[step].slice));
+      } else if (options_.by == "layer") {
+        name = options_.layer_of ? options_.layer_of(gap.next) : "";
+        if (name.empty()) name = "(outside)";
+      } else if (options_.by == "annotation") {
+        const SliceId range = annotations.Of(gap.next);
+        name = range.valid() ? std::string(trace_.Name(range)) : "(outside)";
+      } else {
+        const NodeId launcher = model_.context().device.launcher(gap.next);
+        name = launcher.valid()
+                   ? std::string(model_.context().tree.name(launcher))
+                   : "(unlinked)";
+      }
+      const auto [it, is_new] =
+          known.try_emplace(name, static_cast<uint32_t>(names_.size()));
+      if (is_new) names_.push_back(name);
+      group.push_back(it->second);
+    }
+  }
+
+  template <class NameOf>
+  void Fold(const std::string& scope, const NameOf& name_of) {
+    std::map<Key, Row> rows;
+    for (const Part& part : idle_.parts) {
+      const Gap& gap = idle_.gaps[part.gap];
+      if (!Wanted(gap)) continue;
+      Key key;
+      key.device = gap.device;
+      key.name = name_of(gap);
+      key.cause = part.cause;
+      if (part.activity != kNone) key.activity = kind_of_[part.activity];
+      Row& row = rows[key];
+      row.time_ns += part.length_ns;
+      if (part.after_sync) row.after_ns += part.length_ns;
+      if (row.last_gap != part.gap) ++row.gaps;
+      row.last_gap = part.gap;
+      if (part.length_ns > row.largest_ns) {
+        row.largest_ns = part.length_ns;
+        row.largest_gap = part.gap;
+      }
+    }
+    std::map<std::pair<uint32_t, uint32_t>, int64_t> sums;
+    for (const auto& [key, row] : rows)
+      sums[{key.device, key.name}] += row.time_ns;
+    std::vector<std::pair<Key, Row>> sorted(rows.begin(), rows.end());
+    // Groups by their idle time, rows of a group by theirs.
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const auto& a, const auto& b) {
+                       if (a.first.device != b.first.device)
+                         return a.first.device < b.first.device;
+                       if (a.first.name != b.first.name) {
+                         const int64_t x = sums[{a.first.device, a.first.name}];
+                         const int64_t y = sums[{b.first.device, b.first.name}];
+                         return x != y ? x > y : a.first.name < b.first.name;
+                       }
+                       return a.second.time_ns > b.second.time_ns;
+                     });
+    for (const auto& [key, row] : sorted) {
+      const IdleSum& device = idle_.devices[key.device];
+      const Activity* activity = key.activity == kNone
+                                     ? nullptr
+                                     : &idle_.activities[kinds_[key.activity]];
+      causes_.Add(
+          scope, model_.devices()[key.device].name, std::nullopt,
+          names_[key.name], CauseName(key.cause),
+          activity == nullptr ? Value() : Value(activity->what),
+          activity == nullptr ? Value() : Value(activity->detail), row.gaps,
+          row.time_ns, PercentOf(row.time_ns, sums[{key.device, key.name}]),
+          PercentOf(row.time_ns, device.span_ns),
+          key.cause == Cause::kHostBound ? Value(row.after_ns) : Value(),
+          row.largest_ns, trace_.Uid(idle_.gaps[row.largest_gap].next));
+    }
+  }
+
+  void Streams() {
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
+      const IdleSum sum = StreamIdle(model_, i);
+      std::array<size_t, kCauses> order{};
+      std::iota(order.begin(), order.end(), size_t{0});
+      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return sum.times[a] > sum.times[b];
+      });
+      for (const size_t c : order) {
+        if (sum.times[c] == 0) continue;
+        causes_.Add("stream", model_.devices()[model_.facts(i).device].name,
+                    trace_.streams[i].stream, "",
+                    CauseName(static_cast<Cause>(c)), std::nullopt,
+                    std::nullopt, sum.counts[c], sum.times[c],
+                    PercentOf(sum.times[c], sum.idle_ns()),
+                    PercentOf(sum.times[c], sum.span_ns), std::nullopt,
+                    sum.largest[c], trace_.Uid(sum.largest_next[c]));
+      }
+    }
+  }
+
+  std::string What(const Part& part) const {
+    std::string text(CauseName(part.cause));
+    if (part.activity != kNone)
+      text += "/" + idle_.activities[part.activity].what;
+    return text;
+  }
+
+  Table Longest() const {
+    constexpr size_t kMost = 100;
+    std::vector<uint32_t> order;
+    for (uint32_t g = 0; g < idle_.gaps.size(); ++g) {
+      if (Wanted(idle_.gaps[g])) order.push_back(g);
+    }
+    const auto length = [&](uint32_t g) {
+      return idle_.gaps[g].interval.length_ns();
+    };
+    const size_t keep =
+        std::min(order.size(), options_.top > 0 ? options_.top : kMost);
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<ptrdiff_t>(keep),
+        order.end(), [&](uint32_t a, uint32_t b) {
+          return length(a) != length(b) ? length(a) > length(b) : a < b;
+        });
+    order.resize(keep);
+    Table table(GapsSchema());
+    for (const uint32_t g : order) AddGap(table, g);
+    return table;
+  }
+
+  void AddGap(Table& table, uint32_t g) const {
+    const Gap& gap = idle_.gaps[g];
+    // Parts of one kind together, the largest first.
+    struct Sum {
+      std::string what;
+      int64_t ns = 0;
+      const Part* largest = nullptr;
+    };
+    std::vector<Sum> sums;
+    for (uint32_t p = idle_.first_part[g]; p < idle_.first_part[g + 1]; ++p) {
+      const Part& part = idle_.parts[p];
+      const std::string what = What(part);
+      auto it = std::find_if(sums.begin(), sums.end(),
+                             [&](const Sum& s) { return s.what == what; });
+      if (it == sums.end()) it = sums.insert(sums.end(), {what, 0, nullptr});
+      it->ns += part.length_ns;
+      if (it->largest == nullptr || part.length_ns > it->largest->length_ns)
+        it->largest = &part;
+    }
+    std::stable_sort(sums.begin(), sums.end(),
+                     [](const Sum& a, const Sum& b) { return a.ns > b.ns; });
+    std::string parts;
+    for (const Sum& sum : sums) {
+      parts += (parts.empty() ? "" : ", ") + sum.what + ":" +
+               FormatMicroseconds(sum.ns);
+    }
+    const Part& main = *sums[0].largest;
+    const uint32_t c = model_.call(gap.next);
+    const Call* call = c == kNone ? nullptr : &model_.calls()[c];
+    const auto& steps = model_.context().steps;
+    const uint32_t step = steps.StepOf(gap.next);
+    std::string thread;
+    if (call != nullptr) {
+      const trace::Track& track = trace_.TrackOf(call->slice);
+      thread = trace_.Text(track.thread_name.valid() ? track.thread_name
+                                                     : track.tid);
+    }
+    table.Add(model_.devices()[gap.device].name,
+              gap.interval.start_ns - trace_.first_ns, gap.interval.length_ns(),
+              CauseName(main.cause), parts,
+              main.activity == kNone
+                  ? Value()
+                  : Value(idle_.activities[main.activity].detail),
+              thread,
+              step == tree::Steps::kOutside ? Value()
+                                            : Value(steps.steps()[step].number),
+              trace_.Name(gap.next), Evidence(gap, main, call),
+              trace_.Uid(gap.before), trace_.Uid(gap.next),
+              call == nullptr ? Value() : Value(trace_.EventOf(call->slice)));
+  }
+
+  std::string Evidence(const Gap& gap, const Part& part,
+                       const Call* call) const {
+    if (call == nullptr) return "no launch call in the file";
+    const std::string api =
+        fmt::format("{}, {}", trace_.Name(call->slice),
+                    HumanTime(trace_.Duration(call->slice)));
+    switch (part.cause) {
+      case Cause::kGraph:
+        return "spacing inside one " + std::string(trace_.Name(call->slice));
+      case Cause::kSubmittedWait:
+        return fmt::format("submitted {} before it started",
+                           HumanTime(trace_.Start(gap.next) - call->submit_ns));
+      case Cause::kNoWork:
+        return "no event on any thread";
+      case Cause::kDependency:
+        return model_.Dependencies(gap.next).empty()
+                   ? "work of another stream ended just before"
+                   : "recorded wait for another stream";
+      default:
+        if (call->slow && part.start_ns >= trace_.Start(call->slice))
+          return api + ", slow call on the launching thread";
+        return "launched by " + api + ", " +
+               HumanTime(std::max<int64_t>(
+                   0, gap.interval.end_ns - trace_.Start(call->slice))) +
+               " before the start";
+    }
+  }
+
+  Table Parts() const {
+    Table table(PartsSchema());
+    for (const Part& part : idle_.parts) {
+      const Gap& gap = idle_.gaps[part.gap];
+      if (!Wanted(gap)) continue;
+      const Activity* activity =
+          part.activity == kNone ? nullptr : &idle_.activities[part.activity];
+      table.Add(model_.devices()[gap.device].name, part.gap,
+                CauseName(part.cause),
+                activity == nullptr ? Value() : Value(activity->what),
+                activity == nullptr ? Value() : Value(activity->detail),
+                part.start_ns - trace_.first_ns, part.length_ns,
+                part.after_sync, trace_.Uid(gap.next));
+    }
+    return table;
+  }
+
+  void Say(ResultSet& result) const { result.notes = IdleNotes(model_, idle_); }
+
+  const HostModel& model_;
+  const Trace& trace_;
+  const Idle& idle_;
+  const TableOptions& options_;
+  Table causes_;
+  std::vector<uint32_t> kind_of_;  // by activity: of kinds_
+  std::vector<uint32_t> kinds_;    // activity with the largest detail
+  std::vector<std::string> names_;
+};
+
+// "the data loader" for "data_loader".
+std::string Words(std::string_view what) {
+  std::string text(what);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+}  // namespace
+
+std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle) {
+  (void)model;
+  std::map<std::pair<Cause, std::string>, IdleShare> sums;
+  std::map<std::pair<Cause, std::string>, std::map<std::string, int64_t>> names;
+  for (const Part& part : idle.parts) {
+    std::pair<Cause, std::string> key{part.cause, ""};
+    if (part.activity != kNone) {
+      const Activity& activity = idle.activities[part.activity];
+      key.second = activity.what;
+      names[key][activity.detail] += part.length_ns;
+    }
+    IdleShare& share = sums[key];
+    share.cause = part.cause;
+    share.activity = key.second;
+    share.time_ns += part.length_ns;
+  }
+  std::vector<IdleShare> out;
+  for (auto& [key, share] : sums) {
+    int64_t most = 0;
+    for (const auto& [name, ns] : names[key]) {
+      if (ns > most) {
+        most = ns;
+        share.detail = name;
+      }
+    }
+    out.push_back(std::move(share));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const IdleShare& a, const IdleShare& b) {
+                     return a.time_ns > b.time_ns;
+                   });
+  return out;
+}
+
+std::string ShareText(const IdleShare& share) {
+  const std::string detail = Shorten(share.detail, 60);
+  const auto with = [&](std::string text) {
+    return detail.empty() ? text : text + " (" + detail + ")";
+  };
+  switch (share.cause) {
+    case Cause::kUnlinked:
+      return "before work without a launch in the file";
+    case Cause::kGraph:
+      return "between the kernels of graph launches";
+    case Cause::kMemcpy:
+      return "waiting for copies";
+    case Cause::kSync:
+      return "the host waited for the device before it launched on";
+    case Cause::kNoWork:
+      return "nothing recorded on any thread";
+    case Cause::kLaunchOverhead:
+      return "launch overhead";
+    case Cause::kDependency:
+      return "waiting for other streams";
+    case Cause::kKernelWait:
+      return "spacing between kernels";
+    case Cause::kSubmittedWait:
+      return "submitted work that did not start";
+    case Cause::kHostBound:
+      break;
+  }
+  if (share.activity == "op") return with("the host ran ops");
+  if (share.activity == "call") return with("the host sat in calls");
+  if (share.activity == "python") return with("the host ran Python");
+  if (share.activity == "annotation") return with("the host was in a range");
+  if (share.activity == "slow_launch") return with("slow launch calls");
+  if (share.activity == "other_thread")
+    return with("another thread worked before the launch");
+  if (share.activity == "nothing" || share.activity.empty())
+    return "nothing recorded on the launching thread";
+  return with(Words(share.activity));
+}
+
+std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
+  std::vector<Note> notes;
+  int64_t span = 0, total = 0;
+  for (const IdleSum& sum : idle.devices) {
+    span += sum.span_ns;
+    total += sum.idle_ns();
+  }
+  if (total == 0) return notes;
+  constexpr size_t kMostCauses = 3;
+  constexpr int64_t kLeastPercent = 5;
+  std::string text = fmt::format(
+      "{} idle {} of {} ({:.0f} %)",
+      idle.devices.size() == 1 ? "The device is" : "The devices are",
+      HumanTime(total), HumanTime(span), PercentOf(total, span));
+  std::string causes;
+  const auto shares = IdleShares(model, idle);
+  for (size_t i = 0; i < shares.size() && i < kMostCauses; ++i) {
+    if (i > 0 && shares[i].time_ns * 100 < total * kLeastPercent) break;
+    causes += (causes.empty() ? ": " : "; ") +
+              fmt::format("{:.0f} % {}", PercentOf(shares[i].time_ns, total),
+                          ShareText(shares[i]));
+  }
+  notes.push_back(MakeNote(Severity::kVerdict, "idle_causes",
+                           text + causes + ".",
+                           {{"idle_causes", "scope", "device", {}}}));
+  int64_t unexplained = 0;
+  for (const IdleSum& sum : idle.devices)
+    unexplained += sum.times[static_cast<size_t>(Cause::kSubmittedWait)];
+  // Above this share of the idle time records are likely to be missing.
+  constexpr int64_t kMissingPercent = 20;
+  if (unexplained * 100 > total * kMissingPercent) {
+    notes.push_back(MakeNote(
+        Severity::kWarning, "device_records_missing",
+        fmt::format("Device records may be missing: {:.0f} % of the idle time "
+                    "({}) lies before work that was submitted, on a free "
+                    "stream, and nothing recorded explains it.",
+                    PercentOf(unexplained, total), HumanTime(unexplained)),
+        {{"idle_causes", "cause", "submitted_wait", {}}}));
+  }
+  const auto& counts = model.counts();
+  const auto early = counts.find("starts_before_call");
+  if (early != counts.end()) {
+    notes.push_back(MakeNote(
+        Severity::kInfo, "starts_before_call",
+        Counted(static_cast<uint64_t>(early->second), "device event") +
+            " began before the call that launched it: the clocks of host and "
+            "device differ a little.",
+        {{"launch_apis", "", "", {}}}));
+  }
+  return notes;
+}
+
+ResultSet IdleTables(const HostModel& model, const Idle& idle,
+                     const TableOptions& options) {
+  return Tables(model, idle, options).Make();
+}
+
+std::vector<Schema> IdleSchemas() {
+  return {CausesSchema(), GapsSchema(), PartsSchema()};
+}
+
+}  // namespace lamina::analysis::host

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analysis/common/replayed.h"
+#include "analysis/common/stats.h"
+#include "analysis/host/tables.h"
+
+namespace lamina::analysis::host {
+namespace {
+
+// Work that waits in a queue of this depth blocks the host that adds to it.
+constexpr int64_t kFullDepth = 1000;
+// A blocked launch call returns this soon after the device made room.
+constexpr int64_t kRoomNs = 5000;
+
+Schema ApisSchema() {
+  return {
+      "launch_apis",
+      "Calls that launch device work, by the link of the work and not by "
+      "name. Latency is the start of the first event of a call less the "
+      "start of the call, 0 where the clocks differ.",
+      {{"device", ColumnType::kText, "process:device."},
+       {"api", ColumnType::kText, "Name of the call."},
+       {"calls", ColumnType::kInt, "Calls."},
+       {"device_events", ColumnType::kInt, "What they launched."},
+       {"call_median_us", ColumnType::kTime, "Median time of a call."},
+       {"call_p90_us", ColumnType::kTime, "90th percentile."},
+       {"latency_min_us", ColumnType::kTime, "Shortest latency."},
+       {"latency_median_us", ColumnType::kTime, "Median latency."},
+       {"latency_p90_us", ColumnType::kTime, "90th percentile."},
+       {"floor_us", ColumnType::kTime,
+        "Latency onto an idle stream, 10th percentile, of calls of one event."},
+       {"floor_samples", ColumnType::kInt,
+        "Calls that say so; below 4 the floor is assumed."},
+       {"graph_floor_us", ColumnType::kTime,
+        "The same of calls with many events."},
+       {"slow_calls", ColumnType::kInt,
+        "Calls above 4 times the median, copies left out."},
+       {"slow_time_us", ColumnType::kTime, "Their time."},
+       {"early_starts", ColumnType::kInt,
+        "Events that began before their call."}}};
+}
+
+Schema EventsSchema() {
+  return {"launch_events",
+          "Every launched device event.",
+          {{"call_uid", ColumnType::kInt, "Event number of the call."},
+           {"device_uid", ColumnType::kInt, "Event number of the work."},
+           {"api", ColumnType::kText, "Name of the call."},
+           {"call_us", ColumnType::kTime, "Time of the call."},
+           {"latency_us", ColumnType::kTime,
+            "Start less start of the call; 0 where it is negative."},
+           {"queue_us", ColumnType::kTime,
+            "Behind launch floor and the work before it on the stream."},
+           {"depth_before", ColumnType::kInt,
+            "Work of the stream that waited when it was launched."},
+           {"op", ColumnType::kText, "Op that launched it."},
+           {"step", ColumnType::kInt, "Step of the launch."},
+           {"graph", ColumnType::kBool, "Launched with others by one call."}}};
+}
+
+Schema DepthSchema() {
+  return {"queue_depth",
+          "Work that was launched and had not begun, per stream, weighted by "
+          "time.",
+          {{"device", ColumnType::kText, "process:device."},
+           {"stream", ColumnType::kInt, "Stream."},
+           {"span_us", ColumnType::kTime, "First launch to last start."},
+           {"max", ColumnType::kInt, "Deepest."},
+           {"mean", ColumnType::kReal, "Mean over time."},
+           {"p50", ColumnType::kInt, "Median over time."},
+           {"p95", ColumnType::kInt, "95th percentile over time."},
+           {"empty_us", ColumnType::kTime, "Time at depth 0."},
+           {"empty_percent", ColumnType::kReal, "Its share.", Shown::kPercent},
+           {"full_us", ColumnType::kTime,
+            "Time at a depth of 1000 or in launch calls that waited for room: "
+            "there the host is ahead, not behind."},
+           {"unlinked", ColumnType::kInt, "Events without a call, left out."}}};
+}
+
+Schema SeriesSchema() {
+  return {"queue_depth_series",
+          "Every change of a queue.",
+          {{"device", ColumnType::kText, "process:device."},
+           {"stream", ColumnType::kInt, "Stream."},
+           {"time_us", ColumnType::kTime, "From the first event of the trace."},
+           {"depth", ColumnType::kInt, "From then on."}}};
+}
+
+Schema RunsSchema() {
+  return {
+      "launch_runs",
+      "Runs of at least 4 events on a stream that each waited for their "
+      "launch (one exception in 8), the costliest first.",
+      {{"device", ColumnType::kText, "process:device."},
+       {"stream", ColumnType::kInt, "Stream."},
+       {"run", ColumnType::kInt,
+        "Number of the run, from 0 by stream and time."},
+       {"start_us", ColumnType::kTime, "From the first event of the trace."},
+       {"span_us", ColumnType::kTime, "First start to last end."},
+       {"events", ColumnType::kInt, "Device events."},
+       {"busy_us", ColumnType::kTime, "Union of their times."},
+       {"host_per_launch_us", ColumnType::kTime,
+        "Start of one launch call to the start of the next, mean."},
+       {"kernel_per_launch_us", ColumnType::kTime, "Device time per call."},
+       {"short_events", ColumnType::kInt,
+        "Events shorter than the usual time of their call."},
+       {"step", ColumnType::kInt, "Step of the first launch."},
+       {"verdict", ColumnType::kText,
+        "launch_bound: the host needs longer per launch than the device."},
+       {"graph_span_us", ColumnType::kTime,
+        "Span if the run were one graph: busy time, gap floors and one launch "
+        "floor."},
+       {"first_uid", ColumnType::kInt, "Event number of its first work.",
+        Shown::kHidden}}};
+}
+
+Schema VerdictsSchema() {
+  return {
+      "launch_verdicts",
+      "Whether launching limits a stream.",
+      {{"device", ColumnType::kText, "process:device."},
+       {"stream", ColumnType::kInt, "Stream."},
+       {"verdict", ColumnType::kText,
+        "launch_bound: the host needs longer per launch than the device and "
+        "launch-bound runs hold half of the span; queue_ahead: the queue is "
+        "empty for less than 5 % of the time; else mixed."},
+       {"host_per_launch_us", ColumnType::kTime,
+        "Start of one launch call to the next, mean."},
+       {"kernel_per_launch_us", ColumnType::kTime, "Device time per call."},
+       {"run_percent", ColumnType::kReal,
+        "Share of the span in launch-bound runs.", Shown::kPercent},
+       {"empty_percent", ColumnType::kReal, "Share of time with empty queue.",
+        Shown::kPercent},
+       {"short_percent", ColumnType::kReal,
+        "Events shorter than the usual time of their call.", Shown::kPercent},
+       {"graph_percent", ColumnType::kReal, "Events launched by graphs.",
+        Shown::kPercent},
+       {"span_us", ColumnType::kTime, "First start to last end."},
+       {"graph_span_us", ColumnType::kTime,
+        "Span if every launch-bound run were one graph."}}};
+}
+
+// What changes a queue.
+struct Change {
+  int64_t time_ns;
+  int8_t by;
+};
+
+struct Depth {
+  std::vector<Change> changes;   // by time, additions first
+  std::vector<int64_t> time_at;  // by depth
+  int64_t span_ns = 0;
+  int64_t max = 0;
+  double area = 0;
+  int64_t full_ns = 0;
+  int64_t unlinked = 0;
+
+  int64_t Quantile(double q) const {
+    const auto wanted = static_cast<int64_t>(q * static_cast<double>(span_ns));
+    int64_t sum = 0;
+    for (size_t d = 0; d < time_at.size(); ++d) {
+      sum += time_at[d];
+      if (sum > wanted || sum == span_ns) return static_cast<int64_t>(d);
+    }
+    return max;
+  }
+};
+
+class Launches {
+ public:
+  Launches(const HostModel& model, const TableOptions& options)
+      : model_(model),
+        trace_(model.trace()),
+        options_(options),
+        depths_(DepthSchema()),
+        series_(SeriesSchema()),
+        events_(EventsSchema()),
+        verdicts_(VerdictsSchema()) {}
+
+  ResultSet Make() {
+    ResultSet result;
+    result.tables.push_back(Apis());
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
+    result.tables.push_back(std::move(verdicts_));
+    result.tables.push_back(std::move(depths_));
+    result.tables.push_back(Runs());
+    if (options_.events) {
+      result.tables.push_back(std::move(events_));
+      result.tables.push_back(std::move(series_));
+    }
+    return result;
+  }
+
+ private:
+  struct Run {
+    uint32_t stream = 0;
+    uint32_t number = 0;
+    int64_t start_ns = 0, end_ns = 0, busy_ns = 0, work_ns = 0;
+    int64_t events = 0, launches = 0, shorter = 0;
+    int64_t host_ns = 0;  // first call to last call
+    int64_t graph_span_ns = 0;
+    SliceId first;
+
+    int64_t span_ns() const { return end_ns - start_ns; }
+    int64_t HostPerLaunch() const {
+      return launches > 1 ? host_ns / (launches - 1) : 0;
+    }
+    int64_t KernelPerLaunch() const {
+      return launches > 0 ? work_ns / launches : 0;
+    }
+    bool launch_bound() const { return HostPerLaunch() > KernelPerLaunch(); }
+  };
+
+  const std::string& DeviceName(uint32_t stream) const {
+    return model_.devices()[model_.facts(stream).device].name;
+  }
+  bool Short(SliceId s) const {
+    const uint32_t c = model_.call(s);
+    return c != kNone &&
+           trace_.Duration(s) <
+               model_.Typical(
+                   trace_.slices.name[model_.calls()[c].slice.value]);
+  }
+
+  Table Apis() const {
+    struct Sum {
+      std::vector<int64_t> times, latencies;
+      int64_t events = 0, slow = 0, slow_ns = 0, early = 0;
+      const Api* one = nullptr;
+      const Api* many = nullptr;
+    };
+    std::map<std::pair<uint32_t, std::string_view>, Sum> sums;
+    for (const Call& call : model_.calls()) {
+      const auto work = model_.Work(call);
+      Sum& sum = sums[{model_.device(work[0]), trace_.Name(call.slice)}];
+      int64_t first = trace_.Start(work[0]);
+      for (const SliceId s : work) {
+        first = std::min(first, trace_.Start(s));
+        if (trace_.Start(s) < trace_.Start(call.slice)) ++sum.early;
+      }
+      sum.times.push_back(trace_.Duration(call.slice));
+      sum.latencies.push_back(
+          std::max<int64_t>(0, first - trace_.Start(call.slice)));
+      sum.events += static_cast<int64_t>(work.size());
+      if (call.slow) {
+        ++sum.slow;
+        sum.slow_ns += trace_.Duration(call.slice);
+      }
+      const Api& api = model_.apis()[call.api];
+      (api.many ? sum.many : sum.one) = &api;
+    }
+    Table table(ApisSchema());
+    for (auto& [key, sum] : sums) {
+      const int64_t least =
+          *std::min_element(sum.latencies.begin(), sum.latencies.end());
+      table.Add(model_.devices()[key.first].name, key.second, sum.times.size(),
+                sum.events, Pick(sum.times, 0.5), Pick(sum.times, 0.9), least,
+                Pick(sum.latencies, 0.5), Pick(sum.latencies, 0.9),
+                sum.one == nullptr ? Value() : Value(sum.one->floor_ns),
+                sum.one == nullptr ? Value() : Value(sum.one->samples),
+                sum.many == nullptr ? Value() : Value(sum.many->floor_ns),
+                sum.slow, sum.slow_ns, sum.early);
+    }
+    return table;
+  }
+
+  Depth DepthOf(const trace::Stream& stream) const {
+    Depth depth;
+    // A call that waited for room, with the depth left out of the queue.
+    for (const SliceId s : stream.slices) {
+      const uint32_t c = model_.call(s);
+      if (c == kNone) {
+        ++depth.unlinked;
+        continue;
+      }
+      const int64_t call = trace_.Start(model_.calls()[c].slice);
+      depth.changes.push_back({std::min(call, trace_.Start(s)), 1});
+      depth.changes.push_back({trace_.Start(s), -1});
+    }
+    auto& changes = depth.changes;
+    std::sort(
+        changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+          return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.by > b.by;
+        });
+    if (changes.size() < 2) return depth;
+    int64_t now = 0;
+    std::vector<Interval> full;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      now += changes[i].by;
+      depth.max = std::max(depth.max, now);
+      if (i + 1 == changes.size()) break;
+      const int64_t length = changes[i + 1].time_ns - changes[i].time_ns;
+      if (depth.time_at.size() <= static_cast<size_t>(now))
+        depth.time_at.resize(static_cast<size_t>(now) + 1, 0);
+      depth.time_at[static_cast<size_t>(now)] += length;
+      depth.area += static_cast<double>(now) * static_cast<double>(length);
+      if (now >= kFullDepth)
+        full.push_back({changes[i].time_ns, changes[i + 1].time_ns});
+    }
+    depth.span_ns = changes.back().time_ns - changes.front().time_ns;
+    WaitsForRoom(stream, depth, full);
+    depth.full_ns = IntervalSet::Of(std::move(full)).length_ns();
+    return depth;
+  }
+
+  // Slow launch calls that end just behind a start that takes the queue down
+  // from its maximum.
+  void WaitsForRoom(const trace::Stream& stream, const Depth& depth,
+                    std::vector<Interval>& full) const {
+    // A queue of a few events is not full.
+    constexpr int64_t kLeastDepth = 16;
+    if (depth.max < kLeastDepth) return;
+    std::vector<int64_t> room;
+    int64_t now = 0;
+    for (const Change& change : depth.changes) {
+      if (change.by < 0 && now == depth.max) room.push_back(change.time_ns);
+      now += change.by;
+    }
+    uint32_t last = kNone;
+    for (const SliceId s : stream.slices) {
+      const uint32_t c = model_.call(s);
+      if (c == kNone || c == last || !model_.calls()[c].slow) continue;
+      last = c;
+      const SliceId call = model_.calls()[c].slice;
+      const int64_t end = trace_.End(call);
+      const auto it = std::lower_bound(room.begin(), room.end(), end - kRoomNs);
+      if (it != room.end() && *it <= end)
+        full.push_back({trace_.Start(call), end});
+    }
+  }
+
+  void Stream(uint32_t i) {
+    const trace::Stream& stream = trace_.streams[i];
+    if (stream.slices.empty()) return;
+    const Depth depth = DepthOf(stream);
+    if (depth.changes.size() >= 2) {
+      const int64_t empty = depth.time_at.empty() ? 0 : depth.time_at[0];
+      depths_.Add(DeviceName(i), stream.stream, depth.span_ns, depth.max,
+                  depth.span_ns > 0
+                      ? Value(depth.area / static_cast<double>(depth.span_ns))
+                      : Value(),
+                  depth.Quantile(0.5), depth.Quantile(0.95), empty,
+                  PercentOf(empty, depth.span_ns), depth.full_ns,
+                  depth.unlinked);
+    }
+    if (options_.events) Series(i, depth);
+    FindRuns(i);
+    Verdict(i, depth);
+  }
+
+  void Series(uint32_t i, const Depth& depth) {
+    const trace::Stream& stream = trace_.streams[i];
+    int64_t now = 0;
+    for (size_t k = 0; k < depth.changes.size(); ++k) {
+      now += depth.changes[k].by;
+      if (k + 1 < depth.changes.size() &&
+          depth.changes[k + 1].time_ns == depth.changes[k].time_ns)
+        continue;
+      series_.Add(DeviceName(i), stream.stream,
+                  depth.changes[k].time_ns - trace_.first_ns, now);
+    }
+    // Depth when each was launched: changes up to its call, itself left out.
+    std::vector<int64_t> sums;
+    now = 0;
+    for (const Change& change : depth.changes) sums.push_back(now += change.by);
+    int64_t reached = trace::kNoInt;
+    for (const SliceId s : stream.slices) {
+      const int64_t before = reached;
+      reached = std::max(reached, trace_.End(s));
+      const uint32_t c = model_.call(s);
+      if (c == kNone) continue;
+      const Call& call = model_.calls()[c];
+      const int64_t start = trace_.Start(call.slice);
+      const auto at = std::lower_bound(
+          depth.changes.begin(), depth.changes.end(), start,
+          [](const Change& a, int64_t time) { return a.time_ns < time; });
+      const auto index = at - depth.changes.begin();
+      const NodeId launcher = model_.context().device.launcher(s);
+      const uint32_t step = model_.context().steps.StepOf(s);
+      events_.Add(trace_.EventOf(call.slice), trace_.Uid(s),
+                  trace_.Name(call.slice), trace_.Duration(call.slice),
+                  std::max<int64_t>(0, trace_.Start(s) - start),
+                  std::max<int64_t>(
+                      0, trace_.Start(s) - std::max(model_.Ready(s), before)),
+                  index == 0 ? 0 : sums[static_cast<size_t>(index) - 1],
+                  launcher.valid() ? Value(model_.context().tree.name(launcher))
+                                   : Value(),
+                  step == tree::Steps::kOutside
+                      ? Value()
+                      : Value(model_.context().steps.steps()[step].number),
+                  call.end - call.begin > 1);
+    }
+  }
+
+  void FindRuns(uint32_t i) {
+    constexpr size_t kLeast = 4;
+    constexpr size_t kOneIn = 8;
+    const auto& slices = trace_.streams[i].slices;
+    int64_t reached = trace_.End(slices[0]);
+    SliceId last = slices[0];
+    size_t begin = slices.size();  // of the open run
+    size_t hits_end = 0;           // behind its last hit
+    size_t exception = slices.size();
+    bool excepted = false;
+    uint32_t number = 0;
+    const auto close = [&] {
+      if (begin < hits_end && hits_end - begin >= kLeast)
+        AddRun(i, number++, begin, hits_end);
+      begin = slices.size();
+      excepted = false;
+    };
+    for (size_t k = 1; k < slices.size(); ++k) {
+      const SliceId s = slices[k];
+      bool hit = false;
+      if (trace_.Start(s) > reached) {
+        const CauseTimes times =
+            SplitGap(model_, {reached, trace_.Start(s)}, s, last);
+        hit = times[static_cast<size_t>(Cause::kHostBound)] +
+                  times[static_cast<size_t>(Cause::kLaunchOverhead)] >
+              0;
+      }
+      if (trace_.End(s) >= reached) {
+        reached = trace_.End(s);
+        last = s;
+      }
+      if (hit) {
+        if (begin == slices.size()) begin = k;
+        hits_end = k + 1;
+      } else if (begin < slices.size()) {
+        if (excepted && k - exception < kOneIn) {
+          close();
+        } else {
+          excepted = true;
+          exception = k;
+        }
+      }
+    }
+    close();
+  }
+
+  void AddRun(uint32_t i, uint32_t number, size_t begin, size_t end) {
+    const auto& slices = trace_.streams[i].slices;
+    Run run;
+    run.stream = i;
+    run.number = number;
+    run.first = slices[begin];
+    run.start_ns = trace_.Start(slices[begin]);
+    IntervalSet busy;
+    uint32_t last = kNone;
+    int64_t first_call = 0, last_call = 0;
+    for (size_t k = begin; k < end; ++k) {
+      const SliceId s = slices[k];
+      busy.AppendSorted({trace_.Start(s), trace_.End(s)});
+      run.end_ns = std::max(run.end_ns, trace_.End(s));
+      run.work_ns += trace_.Duration(s);
+      ++run.events;
+      if (Short(s)) ++run.shorter;
+      const uint32_t c = model_.call(s);
+      if (c == kNone || c == last) continue;
+      last = c;
+      last_call = trace_.Start(model_.calls()[c].slice);
+      if (run.launches++ == 0) first_call = last_call;
+    }
+    run.busy_ns = busy.length_ns();
+    run.host_ns = std::max<int64_t>(0, last_call - first_call);
+    run.graph_span_ns =
+        run.busy_ns + model_.facts(i).gap_ns * (run.events - 1) +
+        (model_.call(run.first) == kNone ? 0 : model_.Floor(run.first));
+    runs_.push_back(run);
+  }
+
+  void Verdict(uint32_t i, const Depth& depth) {
+    const auto& slices = trace_.streams[i].slices;
+    int64_t shorter = 0, graph = 0, work = 0, launches = 0, linked = 0;
+    uint32_t last = kNone;
+    int64_t first_call = 0, last_call = 0, end = trace_.End(slices[0]);
+    for (const SliceId s : slices) {
+      end = std::max(end, trace_.End(s));
+      const uint32_t c = model_.call(s);
+      if (c == kNone) continue;
+      ++linked;
+      work += trace_.Duration(s);
+      if (Short(s)) ++shorter;
+      const Call& call = model_.calls()[c];
+      if (call.end - call.begin > 1 || IsGraphLaunch(trace_.Name(call.slice)))
+        ++graph;
+      if (c == last) continue;
+      last = c;
+      last_call = trace_.Start(call.slice);
+      if (launches++ == 0) first_call = last_call;
+    }
+    const int64_t span = end - trace_.Start(slices[0]);
+    int64_t in_runs = 0, graph_span = span;
+    for (const Run& run : runs_) {
+      if (run.stream != i || !run.launch_bound()) continue;
+      in_runs += run.span_ns();
+      graph_span -= std::max<int64_t>(0, run.span_ns() - run.graph_span_ns);
+    }
+    const int64_t host =
+        launches > 1
+            ? std::max<int64_t>(0, last_call - first_call) / (launches - 1)
+            : 0;
+    const int64_t kernel = launches > 0 ? work / launches : 0;
+    const int64_t empty = depth.time_at.empty() ? 0 : depth.time_at[0];
+    const char* verdict = "mixed";
+    if (launches == 0) {
+      verdict = "unknown";
+    } else if (host > kernel && 2 * in_runs >= span) {
+      verdict = "launch_bound";
+    } else if (20 * empty < depth.span_ns) {
+      verdict = "queue_ahead";
+    }
+    verdicts_.Add(DeviceName(i), trace_.streams[i].stream, verdict, host,
+                  kernel, PercentOf(in_runs, span),
+                  PercentOf(empty, depth.span_ns), PercentOf(shorter, linked),
+                  PercentOf(graph, linked), span, graph_span);
+  }
+
+  Table Runs() {
+    constexpr size_t kMost = 1000;
+    std::stable_sort(runs_.begin(), runs_.end(),
+                     [](const Run& a, const Run& b) {
+                       return a.span_ns() - a.busy_ns > b.span_ns() - b.busy_ns;
+                     });
+    if (runs_.size() > kMost) runs_.resize(kMost);
+    Table table(RunsSchema());
+    for (const Run& run : runs_) {
+      const uint32_t step = model_.context().steps.StepOf(run.first);
+      table.Add(DeviceName(run.stream), trace_.streams[run.stream].stream,
+                run.number, run.start_ns - trace_.first_ns, run.span_ns(),
+                run.events, run.busy_ns, run.HostPerLaunch(),
+                run.KernelPerLaunch(), run.shorter,
+                step == tree::Steps::kOutside
+                    ? Value()
+                    : Value(model_.context().steps.steps()[step].number),
+                run.launch_bound() ? "launch_bound" : "mixed",
+                run.graph_span_ns, trace_.Uid(run.first));
+    }
+    return table;
+  }
+
+  const HostModel& model_;
+  const Trace& trace_;
+  const TableOptions& options_;
+  Table depths_;
+  Table series_;
+  Table events_;
+  Table verdicts_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace
+
+ResultSet LaunchTables(const HostModel& model, const TableOptions& options) {
+  return Launches(model, options).Make();
+}
+
+std::vector<Schema> LaunchSchemas() {
+  return {ApisSchema(), VerdictsSchema(), DepthSchema(),
+          RunsSchema(), EventsSchema(),   SeriesSchema()};
+}
+
+}  // namespace lamina::analysis::host

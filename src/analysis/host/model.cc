@@ -1,0 +1,707 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One file, because each step needs what the one before it found: threads and
+// calls, floors, submit points, calls that wait, waits between streams. Every
+// step is linear in events or sorts them once.
+#include "analysis/host/model.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "base/run_sort.h"
+#include "base/text.h"
+#include "trace/sync_record.h"
+
+namespace lamina::analysis::host {
+
+using trace::Kind;
+using trace::kNoInt;
+using trace::kNoRow;
+
+namespace {
+
+bool IsHost(Kind kind) { return kind == Kind::kOp || trace::IsApiCall(kind); }
+
+// A call is slow beyond this many times the usual time.
+constexpr int64_t kSlow = 4;
+
+}  // namespace
+
+int64_t Pick(std::vector<int64_t>& values, double q) {
+  if (values.empty()) return 0;
+  const auto at =
+      static_cast<ptrdiff_t>(q * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<size_t>(at)];
+}
+
+CallKind CallKindOf(std::string_view name) {
+  const bool cuda = name.starts_with("cuda") || name.starts_with("hip");
+  std::string_view rest = name;
+  if (name.starts_with("cuda")) {
+    rest.remove_prefix(4);
+  } else if (name.starts_with("hip")) {
+    rest.remove_prefix(3);
+  } else if (name.starts_with("cu")) {
+    rest.remove_prefix(2);
+  } else {
+    return CallKind::kOther;
+  }
+  if (cuda && rest.starts_with("DeviceSynchronize"))
+    return CallKind::kDeviceSync;
+  if (!cuda && rest.starts_with("CtxSynchronize")) return CallKind::kDeviceSync;
+  if (cuda && rest == "Free") return CallKind::kFree;
+  if (rest.starts_with("StreamSynchronize")) return CallKind::kStreamSync;
+  if (rest.starts_with("EventSynchronize")) return CallKind::kEventSync;
+  if (rest.starts_with("Memcpy")) return CallKind::kCopy;
+  return CallKind::kOther;
+}
+
+class Builder {
+ public:
+  Builder(const Context& context, const Options& options, HostModel& model)
+      : context_(context), trace_(context.trace), m_(model) {
+    m_.context_ = &context;
+    m_.options_ = options;
+    slices_ = trace_.captured.empty()
+                  ? static_cast<uint32_t>(trace_.slices.size())
+                  : trace_.captured.first;
+  }
+
+  void Run() {
+    Devices();
+    Threads();
+    Calls();
+    Floors();
+    SubmitPoints();
+    Gaps();
+    ReadSyncs();
+    LaunchOrder();
+    Waits();
+    Dependencies();
+    Ends();
+    Covers();
+  }
+
+ private:
+  void Count(const char* what, int64_t by = 1) {
+    if (by != 0) m_.counts_[what] += by;
+  }
+  int64_t Start(SliceId s) const { return trace_.Start(s); }
+  int64_t End(SliceId s) const { return trace_.End(s); }
+
+  void Devices() {
+    m_.stream_of_.assign(trace_.device.size(), 0);
+    std::map<std::pair<std::string_view, int64_t>, uint32_t> known;
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
+      const trace::Stream& stream = trace_.streams[i];
+      const auto [it, is_new] =
+          known.try_emplace({trace_.Text(stream.pid), stream.device},
+                            static_cast<uint32_t>(m_.devices_.size()));
+      if (is_new) {
+        DeviceFacts facts;
+        facts.pid = stream.pid;
+        facts.id = stream.device;
+        facts.name = std::string(trace_.Text(stream.pid)) + ":" +
+                     (stream.device == kNoInt ? std::string()
+                                              : std::to_string(stream.device));
+        m_.devices_.push_back(std::move(facts));
+      }
+      m_.devices_[it->second].streams.push_back(i);
+      StreamFacts facts;
+      facts.device = it->second;
+      m_.streams_.push_back(facts);
+      for (const SliceId s : stream.slices) m_.stream_of_[m_.Row(s)] = i;
+    }
+    for (const SliceId s : trace_.device_slices())
+      m_.devices_[m_.device(s)].work.push_back(s);
+  }
+
+  void Threads() {
+    std::vector<uint32_t> thread_of(trace_.tracks.size(), kNone);
+    thread_of_ = std::vector<uint32_t>(trace_.tracks.size(), kNone);
+    for (uint32_t i = 0; i < slices_; ++i) {
+      if (!IsHost(trace_.slices.kind[i])) continue;
+      const trace::TrackId track = trace_.slices.track[i];
+      uint32_t& known = thread_of_[track.value];
+      if (known == kNone) {
+        known = static_cast<uint32_t>(m_.threads_.size());
+        m_.threads_.emplace_back().track = track;
+      }
+      Thread& thread = m_.threads_[known];
+      thread.events.push_back(SliceId(i));
+      if (trace_.slices.kind[i] == Kind::kOp) thread.takes_part = true;
+    }
+    // By process and thread, as text: the order of the nodes of the path.
+    std::vector<std::pair<std::string, uint32_t>> order;
+    const auto quoted = [&](StringId id) {
+      const std::string_view text = trace_.Text(id);
+      const bool number =
+          !text.empty() &&
+          text.find_first_not_of("-0123456789") == std::string_view::npos;
+      return number ? std::string(text) : "'" + std::string(text) + "'";
+    };
+    for (uint32_t i = 0; i < m_.threads_.size(); ++i) {
+      const trace::Track& track = trace_.tracks[m_.threads_[i].track.value];
+      order.emplace_back(
+          "(" + quoted(track.pid) + ", " + quoted(track.tid) + ")", i);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<Thread> sorted;
+    for (const auto& [key, i] : order) {
+      thread_of_[m_.threads_[i].track.value] =
+          static_cast<uint32_t>(sorted.size());
+      sorted.push_back(std::move(m_.threads_[i]));
+    }
+    m_.threads_ = std::move(sorted);
+    const auto& starts = trace_.slices.start_ns;
+    const auto& lengths = trace_.slices.dur_ns;
+    const int threads = context_.settings.threads;
+    for (Thread& thread : m_.threads_) {
+      // Slices of a thread stand in file order: ties keep it.
+      RunSort(thread.events, threads, [&](SliceId a, SliceId b) {
+        if (starts[a.value] != starts[b.value])
+          return starts[a.value] < starts[b.value];
+        return lengths[a.value] > lengths[b.value];
+      });
+    }
+  }
+
+  void Calls() {
+    m_.call_of_.assign(trace_.device.size(), kNone);
+    m_.call_of_api_.assign(trace_.api_calls.size(), kNone);
+    // Events by (stream, start, uid); calls in the order of their first event.
+    std::vector<std::pair<uint32_t, SliceId>> linked;
+    for (const trace::Stream& stream : trace_.streams) {
+      for (const SliceId s : stream.slices) {
+        const tree::NodeId node = context_.tree.launch(s);
+        if (!node.valid()) {
+          Count("device_events_unlinked");
+          continue;
+        }
+        SliceId api = context_.tree.slice(node);
+        while (trace_.captured.Has(api)) api = trace_.captured.Parent(api);
+        const uint32_t row = trace_.slices.detail[api.value];
+        if (!trace::IsApiCall(trace_.KindOf(api)) || row == kNoRow) {
+          Count("device_events_unlinked");
+          continue;
+        }
+        uint32_t& call = m_.call_of_api_[row];
+        if (call == kNone) {
+          call = static_cast<uint32_t>(m_.calls_.size());
+          Call made;
+          made.slice = api;
+          made.submit_ns = Start(api);
+          made.thread = thread_of_[trace_.slices.track[api.value].value];
+          m_.calls_.push_back(made);
+        }
+        ++m_.calls_[call].end;
+        m_.call_of_[m_.Row(s)] = call;
+        linked.emplace_back(call, s);
+        if (Start(s) < Start(api)) Count("starts_before_call");
+      }
+    }
+    uint32_t at = 0;
+    for (Call& call : m_.calls_) {
+      const uint32_t count = call.end;
+      call.begin = call.end = at;
+      at += count;
+      m_.threads_[call.thread].takes_part = true;
+    }
+    m_.work_.resize(at);
+    for (const auto& [call, s] : linked) m_.work_[m_.calls_[call].end++] = s;
+    // APIs: by device, name, one or many.
+    for (Call& call : m_.calls_) {
+      const auto work = m_.Work(call);
+      for (const SliceId s : work) {
+        const uint32_t api = AddApi(m_.device(s), call);
+        if (call.api == kNone) call.api = api;
+      }
+      if (work.size() == 1 && trace_.KindOf(work[0]) == Kind::kMemcpy) {
+        const int64_t end = End(call.slice);
+        call.staged = Start(work[0]) < end && end < End(work[0]) &&
+                      2 * (end - Start(work[0])) >= trace_.Duration(work[0]);
+        Count("staged_copies", call.staged ? 1 : 0);
+      }
+    }
+  }
+
+  uint32_t AddApi(uint32_t device, const Call& call) {
+    const StringId name = trace_.slices.name[call.slice.value];
+    const bool many = call.end - call.begin > 1;
+    const auto [it, is_new] =
+        api_of_.try_emplace({device, name.value * 2 + (many ? 1 : 0)},
+                            static_cast<uint32_t>(m_.apis_.size()));
+    if (is_new) {
+      Api api;
+      api.device = device;
+      api.name = name;
+      api.many = many;
+      m_.apis_.push_back(api);
+    }
+    return it->second;
+  }
+
+  // Calls that take much longer than usual, and floors of launching.
+  void Floors() {
+    std::map<StringId, std::vector<int64_t>> times;
+    for (const Call& call : m_.calls_)
+      times[trace_.slices.name[call.slice.value]].push_back(
+          trace_.Duration(call.slice));
+    for (auto& [name, values] : times)
+      m_.typical_.emplace_back(name, Pick(values, 0.5));
+    for (Call& call : m_.calls_) {
+      const StringId name = trace_.slices.name[call.slice.value];
+      call.slow = trace_.Duration(call.slice) > kSlow * m_.Typical(name) &&
+                  CallKindOf(trace_.Text(name)) != CallKind::kCopy;
+    }
+    std::vector<std::vector<int64_t>> idle(m_.apis_.size());
+    for (const trace::Stream& stream : trace_.streams) {
+      int64_t reached = kNoInt;
+      for (const SliceId s : stream.slices) {
+        const uint32_t c = m_.call(s);
+        if (reached != kNoInt && c != kNone) {
+          const Call& call = m_.calls_[c];
+          const int64_t start = Start(call.slice);
+          if (!call.staged && !call.slow && reached <= start &&
+              start <= Start(s))
+            idle[m_.ApiOf(s, call)].push_back(Start(s) - start);
+        }
+        reached = std::max(reached, End(s));
+      }
+    }
+    for (size_t i = 0; i < m_.apis_.size(); ++i) {
+      Api& api = m_.apis_[i];
+      api.samples = idle[i].size();
+      if (api.samples < kMinSamples) {
+        Count("launch_floor_assumed");
+        continue;
+      }
+      api.floor_ns = std::min(kMaxLatencyNs, Pick(idle[i], 0.10));
+    }
+  }
+
+  void SubmitPoints() {
+    for (Call& call : m_.calls_) {
+      if (!call.slow) continue;
+      Count("slow_launch_calls");
+      int64_t submit =
+          End(call.slice) - m_.Typical(trace_.slices.name[call.slice.value]);
+      for (const SliceId s : m_.Work(call))
+        submit =
+            std::min(submit, Start(s) - m_.apis_[m_.ApiOf(s, call)].floor_ns);
+      call.submit_ns = std::max(Start(call.slice), submit);
+    }
+  }
+
+  void Gaps() {
+    ParallelFor(context_.settings.threads, trace_.streams.size(),
+                [&](size_t i) {
+                  std::vector<int64_t> launches, graph;
+                  int64_t reached = kNoInt;
+                  SliceId previous;
+                  for (const SliceId s : trace_.streams[i].slices) {
+                    if (reached != kNoInt && Start(s) >= reached &&
+                        m_.call(s) != kNone) {
+                      if (m_.SameCall(previous, s)) {
+                        graph.push_back(Start(s) - reached);
+                      } else if (m_.Ready(s) <= reached) {
+                        launches.push_back(Start(s) - reached);
+                      }
+                    }
+                    reached = std::max(reached, End(s));
+                    previous = s;
+                  }
+                  StreamFacts& facts = m_.streams_[i];
+                  facts.gap_known = !launches.empty();
+                  facts.graph_gap_known = !graph.empty();
+                  if (launches.size() >= kMinSamples)
+                    facts.gap_ns = std::min(kMaxGapNs, Pick(launches, 0.25));
+                  if (graph.size() >= kMinSamples)
+                    facts.graph_gap_ns = std::min(kMaxGapNs, Pick(graph, 0.25));
+                });
+  }
+
+  // What the profiler recorded of waits.
+  void ReadSyncs() {
+    if (!m_.options_.sync_records) return;
+    if (trace_.api_calls.empty()) return;
+    for (uint32_t i = 0; i < slices_; ++i) {
+      if (trace_.slices.kind[i] != Kind::kOther ||
+          trace_.slices.detail[i] == kNoRow)
+        continue;
+      const SliceId s(i);
+      const auto sync = trace::SyncOf(trace_, s);
+      if (!sync || trace_.Category(s) != "cuda_sync") continue;
+      if (trace_.Name(s) == "Stream Wait Event") {
+        stream_waits_.push_back(*sync);
+      } else if (sync->correlation != kNoInt) {
+        call_syncs_[sync->correlation] = *sync;
+      }
+    }
+  }
+
+  // Per stream: when its work was launched, and what ends last of all work
+  // launched up to each.
+  void LaunchOrder() {
+    order_.resize(trace_.streams.size());
+    ParallelFor(context_.settings.threads, trace_.streams.size(),
+                [&](size_t i) {
+                  Order& order = order_[i];
+                  order.work = trace_.streams[i].slices;
+                  const auto launched = [&](SliceId s) {
+                    const uint32_t c = m_.call(s);
+                    return c == kNone ? Start(s) : Start(m_.calls_[c].slice);
+                  };
+                  RunSort(order.work, 1, [&](SliceId a, SliceId b) {
+                    return std::pair(launched(a), trace_.Uid(a)) <
+                           std::pair(launched(b), trace_.Uid(b));
+                  });
+                  SliceId last;
+                  for (const SliceId s : order.work) {
+                    order.launched.push_back(launched(s));
+                    if (!last.valid() || End(s) >= End(last)) last = s;
+                    order.last.push_back(last);
+                  }
+                });
+    // The processes that launch into each stream: a call waits for the work of
+    // its own process, and for that of nobody known.
+    stream_process_.assign(trace_.streams.size(), StringId());
+    for (size_t i = 0; i < trace_.streams.size(); ++i) {
+      for (const SliceId s : trace_.streams[i].slices) {
+        const uint32_t c = m_.call(s);
+        if (c == kNone) continue;
+        stream_process_[i] = ProcessOf(m_.calls_[c].slice);
+        break;
+      }
+    }
+  }
+
+  StringId ProcessOf(SliceId s) const { return trace_.TrackOf(s).pid; }
+
+  void Waits() {
+    // Names decide; each is looked at once.
+    std::vector<int8_t> kinds(trace_.strings.size(), -1);
+    for (uint32_t t = 0; t < m_.threads_.size(); ++t) {
+      for (const SliceId s : m_.threads_[t].events) {
+        if (trace_.KindOf(s) == Kind::kOp) continue;
+        int8_t& kind = kinds[trace_.slices.name[s.value].value];
+        if (kind < 0) kind = static_cast<int8_t>(CallKindOf(trace_.Name(s)));
+        if (kind != static_cast<int8_t>(CallKind::kOther))
+          AddWait(s, t, static_cast<CallKind>(kind));
+      }
+    }
+  }
+
+  void AddWait(SliceId s, uint32_t thread, CallKind kind) {
+    Wait wait;
+    wait.slice = s;
+    wait.thread = thread;
+    wait.begin = wait.end = static_cast<uint32_t>(m_.sources_.size());
+    if (kind == CallKind::kCopy) {
+      const uint32_t c = m_.CallOf(s);
+      if (c == kNone) return;
+      SliceId last;
+      for (const SliceId k : m_.Work(m_.calls_[c])) {
+        if (End(k) > End(s)) return;
+        if (!last.valid() || End(k) > End(last)) last = k;
+      }
+      if (End(last) <= Start(s)) return;
+      wait.target = last;
+      wait.copy = true;
+      Push(wait);
+      return;
+    }
+    bool recorded = kind == CallKind::kDeviceSync || kind == CallKind::kFree;
+    std::optional<int64_t> only;
+    const trace::ApiArgs* api = trace_.Api(s);
+    if (!recorded && api != nullptr && api->correlation != kNoInt) {
+      const auto it = call_syncs_.find(api->correlation);
+      if (it != call_syncs_.end() && it->second.stream >= 0 &&
+          it->second.stream < int64_t{1} << 31) {
+        only = it->second.stream;
+        recorded = true;
+      }
+    }
+    std::vector<SliceId> ok, done;
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (only && trace_.streams[i].stream != *only) continue;
+      if (stream_process_[i].valid() && stream_process_[i] != ProcessOf(s))
+        continue;
+      const Order& order = order_[i];
+      const auto at = std::lower_bound(order.launched.begin(),
+                                       order.launched.end(), Start(s)) -
+                      order.launched.begin();
+      if (at == 0) continue;
+      const SliceId last = order.last[static_cast<size_t>(at) - 1];
+      if (End(last) <= Start(s)) {
+        done.push_back(last);
+      } else if (End(last) <= End(s)) {
+        ok.push_back(last);
+      } else if (recorded) {
+        Count("sync_target_after_return");
+      }
+    }
+    if (kind == CallKind::kFree) done.clear();
+    for (const SliceId k : ok) {
+      if (!wait.target.valid() ||
+          std::pair(End(k), trace_.Uid(k)) >
+              std::pair(End(wait.target), trace_.Uid(wait.target)))
+        wait.target = k;
+    }
+    if (wait.target.valid()) {
+      wait.inferred = !recorded;
+      Count(recorded ? "sync_edges_recorded" : "sync_edges_inferred");
+    } else if (kind != CallKind::kFree) {
+      Count("sync_calls_without_wait");
+    }
+    if (recorded || order_.size() == 1) {
+      m_.sources_.insert(m_.sources_.end(), ok.begin(), ok.end());
+      m_.sources_.insert(m_.sources_.end(), done.begin(), done.end());
+      wait.end = static_cast<uint32_t>(m_.sources_.size());
+    }
+    if (wait.inferred && !m_.options_.infer && order_.size() > 1) return;
+    if (wait.target.valid() || wait.end > wait.begin) Push(wait);
+  }
+
+  void Push(const Wait& wait) {
+    m_.threads_[wait.thread].waits.push_back(
+        static_cast<uint32_t>(m_.waits_.size()));
+    m_.waits_.push_back(wait);
+  }
+
+  // Waits of one stream for an event of another.
+  void Dependencies() {
+    if (stream_waits_.empty()) return;
+    // The calls that the records name.
+    absl::flat_hash_map<int64_t, SliceId> calls;
+    for (const trace::SyncRecord& wait : stream_waits_) {
+      calls.try_emplace(wait.correlation, SliceId());
+      calls.try_emplace(wait.source_record, SliceId());
+    }
+    for (const Thread& thread : m_.threads_) {
+      for (const SliceId s : thread.events) {
+        const trace::ApiArgs* api = trace_.Api(s);
+        if (api == nullptr || api->correlation <= 0) continue;
+        const auto it = calls.find(api->correlation);
+        if (it != calls.end() && !it->second.valid()) it->second = s;
+      }
+    }
+    std::map<std::pair<int64_t, int64_t>, size_t> streams;
+    for (size_t i = 0; i < trace_.streams.size(); ++i)
+      streams.try_emplace({trace_.streams[i].device, trace_.streams[i].stream},
+                          i);
+    for (const trace::SyncRecord& wait : stream_waits_) {
+      const auto from = streams.find({wait.device, wait.source_stream});
+      const auto to = streams.find({wait.device, wait.stream});
+      const SliceId call = calls[wait.correlation];
+      const SliceId record = calls[wait.source_record];
+      if (from == streams.end() || to == streams.end() || from == to ||
+          !call.valid() || !record.valid()) {
+        Count("waits_unresolved");
+        continue;
+      }
+      const SliceId a = LaunchedBefore(from->second, Start(record));
+      const SliceId b = LaunchedAfter(to->second, Start(call));
+      if (!a.valid() || !b.valid()) {
+        Count("waits_unresolved");
+      } else if (End(a) <= Start(b)) {
+        m_.dependencies_.emplace_back(b, a);
+        Count("waits_recorded");
+      } else {
+        Count("waits_violated");
+      }
+    }
+    std::stable_sort(
+        m_.dependencies_.begin(), m_.dependencies_.end(),
+        [](const auto& x, const auto& y) { return x.first < y.first; });
+  }
+
+  // The last linked work of a stream that was launched before a time, and the
+  // first that was launched after one.
+  SliceId LaunchedBefore(size_t stream, int64_t time) const {
+    const Order& order = order_[stream];
+    auto i =
+        std::lower_bound(order.launched.begin(), order.launched.end(), time) -
+        order.launched.begin();
+    while (--i >= 0) {
+      const SliceId s = order.work[static_cast<size_t>(i)];
+      if (m_.call(s) != kNone) return s;
+    }
+    return {};
+  }
+  SliceId LaunchedAfter(size_t stream, int64_t time) const {
+    const Order& order = order_[stream];
+    auto i = static_cast<size_t>(
+        std::upper_bound(order.launched.begin(), order.launched.end(), time) -
+        order.launched.begin());
+    for (; i < order.work.size(); ++i) {
+      if (m_.call(order.work[i]) != kNone) return order.work[i];
+    }
+    return {};
+  }
+
+  void Ends() {
+    m_.ends_.resize(m_.devices_.size());
+    ParallelFor(context_.settings.threads, m_.devices_.size(), [&](size_t d) {
+      auto& ends = m_.ends_[d];
+      ends.work = m_.devices_[d].work;
+      RunSort(ends.work, 1, [&](SliceId a, SliceId b) {
+        return std::pair(End(a), trace_.Uid(a)) <
+               std::pair(End(b), trace_.Uid(b));
+      });
+      ends.other.resize(ends.work.size(), kNone);
+      for (size_t i = 1; i < ends.work.size(); ++i) {
+        ends.other[i] = m_.stream(ends.work[i - 1]) == m_.stream(ends.work[i])
+                            ? ends.other[i - 1]
+                            : static_cast<uint32_t>(i - 1);
+      }
+    });
+  }
+
+  void Covers() {
+    for (const Wait& wait : m_.waits_) {
+      if (!wait.target.valid()) continue;
+      blocked_.resize(m_.threads_.size());
+      copies_.resize(m_.threads_.size());
+      const Interval i{Start(wait.slice), End(wait.slice)};
+      blocked_[wait.thread].push_back(i);
+      if (wait.copy) copies_[wait.thread].push_back(i);
+    }
+    for (size_t t = 0; t < blocked_.size(); ++t) {
+      m_.threads_[t].blocked = Cover(std::move(blocked_[t]));
+      m_.threads_[t].copies = Cover(std::move(copies_[t]));
+    }
+    // Outermost intervals of every thread, then of frames and annotations:
+    // what lies in the one before it adds nothing.
+    std::vector<Interval> all;
+    for (const Thread& thread : m_.threads_) {
+      int64_t reached = kNoInt;
+      for (const SliceId s : thread.events) {
+        if (End(s) <= reached) continue;
+        all.push_back({Start(s), End(s)});
+        reached = End(s);
+      }
+    }
+    std::vector<Interval> last(trace_.tracks.size(), {1, 0});
+    for (uint32_t i = 0; i < slices_; ++i) {
+      const Kind kind = trace_.slices.kind[i];
+      if (kind != Kind::kPython && kind != Kind::kAnnotation) continue;
+      const Interval here{trace_.slices.start_ns[i],
+                          trace_.slices.start_ns[i] + trace_.slices.dur_ns[i]};
+      Interval& before = last[trace_.slices.track[i].value];
+      if (before.start_ns <= here.start_ns && here.end_ns <= before.end_ns)
+        continue;
+      all.push_back(here);
+      before = here;
+    }
+    m_.any_ = Cover(std::move(all));
+  }
+
+  struct Order {
+    std::vector<SliceId> work;      // in the order of launching
+    std::vector<int64_t> launched;  // their launch times
+    std::vector<SliceId> last;      // of all up to here, what ends last
+  };
+
+  const Context& context_;
+  const Trace& trace_;
+  HostModel& m_;
+  uint32_t slices_ = 0;              // without captured ones
+  std::vector<uint32_t> thread_of_;  // by track
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> api_of_;
+  std::vector<trace::SyncRecord> stream_waits_;
+  absl::flat_hash_map<int64_t, trace::SyncRecord> call_syncs_;
+  std::vector<Order> order_;
+  std::vector<StringId> stream_process_;
+  std::vector<std::vector<Interval>> blocked_, copies_;
+};
+
+HostModel HostModel::Build(const Context& context, const Options& options) {
+  HostModel model;
+  Builder(context, options, model).Run();
+  return model;
+}
+
+WorkKind HostModel::kind(SliceId s) const {
+  switch (trace().KindOf(s)) {
+    case Kind::kMemcpy:
+      return WorkKind::kCopy;
+    case Kind::kMemset:
+      return WorkKind::kFill;
+    default:
+      return context_->device.communication(s) ? WorkKind::kComm
+                                               : WorkKind::kCompute;
+  }
+}
+
+uint32_t HostModel::CallOf(SliceId api) const {
+  const uint32_t row = trace().slices.detail[api.value];
+  return trace::IsApiCall(trace().KindOf(api)) && row != kNoRow
+             ? call_of_api_[row]
+             : kNone;
+}
+
+int64_t HostModel::Typical(StringId name) const {
+  const auto it = std::lower_bound(
+      typical_.begin(), typical_.end(), name,
+      [](const auto& entry, StringId id) { return entry.first < id; });
+  return it != typical_.end() && it->first == name ? it->second : 0;
+}
+
+uint32_t HostModel::ApiOf(SliceId s, const Call& call) const {
+  if (apis_[call.api].device == device(s)) return call.api;
+  for (uint32_t i = 0; i < apis_.size(); ++i) {
+    const Api& api = apis_[i];
+    if (api.device == device(s) && api.name == apis_[call.api].name &&
+        api.many == apis_[call.api].many)
+      return i;
+  }
+  return call.api;
+}
+
+int64_t HostModel::Floor(SliceId s) const {
+  return apis_[ApiOf(s, calls_[call(s)])].floor_ns;
+}
+
+int64_t HostModel::Ready(SliceId s) const {
+  const Call& launch = calls_[call(s)];
+  return launch.staged ? trace().Start(s) : launch.submit_ns + Floor(s);
+}
+
+std::span<const std::pair<SliceId, SliceId>> HostModel::Dependencies(
+    SliceId s) const {
+  const auto [first, last] = std::equal_range(
+      dependencies_.begin(), dependencies_.end(), std::pair(s, SliceId()),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  return {first, last};
+}
+
+SliceId HostModel::Infer(SliceId s, int64_t after) const {
+  // More events than this end at one time in no recording: a limit for files
+  // that were made to be slow.
+  constexpr int kMostSteps = 1024;
+  if (!options_.infer) return {};
+  const Ends& ends = ends_[device(s)];
+  const int64_t start = trace().Start(s);
+  auto i = static_cast<uint32_t>(
+      std::upper_bound(
+          ends.work.begin(), ends.work.end(), start,
+          [&](int64_t time, SliceId k) { return time < trace().End(k); }) -
+      ends.work.begin());
+  if (i-- == 0) return {};
+  for (int step = 0; step < kMostSteps && i != kNone; ++step) {
+    const SliceId k = ends.work[i];
+    if (trace().End(k) <= after || start - trace().End(k) > kNearNs) break;
+    if (stream(k) == stream(s)) {
+      i = ends.other[i];
+      continue;
+    }
+    if (trace().Start(k) < start) return k;
+    i = i == 0 ? kNone : i - 1;
+  }
+  return {};
+}
+
+}  // namespace lamina::analysis::host

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How host and device of a recording work together: launch calls with the time
+// at which they hand over their work, floors of launching and of the spacing
+// between kernels, calls that wait for the device, waits between streams.
+// Causes of idle time and the critical path both build on it.
+//
+// Terms. A launch call is the API call that device work is linked to, whatever
+// its name. Its submit point is its start; a call that takes more than 4 times
+// as long as usual submits near its end, because it loads a module or waits for
+// the driver. A staged copy feeds on the call: the call lasts while the copy
+// runs (pageable memory). The launch floor is what a launch onto an idle stream
+// takes (10th percentile), the gap floor what lies between two kernels that
+// were both submitted (25th percentile).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "analysis/host/cover.h"
+
+namespace lamina::analysis::host {
+
+inline constexpr int64_t kDefaultLatencyNs = 8000;  // floors without samples
+inline constexpr int64_t kMaxLatencyNs = 100000;
+inline constexpr int64_t kDefaultGapNs = 1500;
+inline constexpr int64_t kMaxGapNs = 5000;
+inline constexpr size_t kMinSamples = 4;
+// An inferred wait ends at most this long before the work that waited.
+inline constexpr int64_t kNearNs = 10000;
+// A delay below this needs no explanation.
+inline constexpr int64_t kDelayNs = 2000;
+
+inline constexpr uint32_t kNone = 0xFFFFFFFF;
+
+struct Options {
+  bool sync_records = true;  // use what the profiler recorded of waits
+  bool infer = true;         // infer waits that it did not record
+};
+
+enum class WorkKind : uint8_t { kCompute, kComm, kCopy, kFill };
+
+// What a runtime or driver call does by its name.
+enum class CallKind : uint8_t {
+  kOther,
+  kDeviceSync,
+  kFree,  // waits for the device when it has to
+  kStreamSync,
+  kEventSync,
+  kCopy,
+};
+CallKind CallKindOf(std::string_view name);
+
+struct Call {
+  SliceId slice;
+  uint32_t thread = kNone;
+  uint32_t api = kNone;  // of apis(), by its first event
+  int64_t submit_ns = 0;
+  uint32_t begin = 0, end = 0;  // of the events it launched, see Work()
+  bool slow = false;
+  bool staged = false;
+};
+
+// Launch calls of one name to one device, of one or of many events each.
+struct Api {
+  uint32_t device = 0;  // of devices()
+  StringId name;
+  bool many = false;
+  int64_t floor_ns = kDefaultLatencyNs;
+  size_t samples = 0;
+};
+
+// A call that waits for the device.
+struct Wait {
+  SliceId slice;
+  uint32_t thread = kNone;
+  // The work whose end it waited for; invalid: it did not have to wait.
+  SliceId target;
+  bool copy = false;      // a copy that returns when it is done
+  bool inferred = false;  // the stream is not recorded
+  // Work whose end may bind when times change, see Sources(): one per stream
+  // that the call covers.
+  uint32_t begin = 0, end = 0;
+};
+
+struct Thread {
+  trace::TrackId track;
+  // Ops and API calls by (start, -end, uid).
+  std::vector<SliceId> events;
+  bool takes_part = false;      // has ops or launches
+  std::vector<uint32_t> waits;  // of waits(), by start
+  Cover blocked;                // by calls with a target
+  Cover copies;                 // by those of them that copy
+};
+
+struct StreamFacts {
+  uint32_t device = 0;
+  int64_t gap_ns = kDefaultGapNs;        // between launches
+  int64_t graph_gap_ns = kDefaultGapNs;  // within one launch
+  bool gap_known = false;                // samples there were
+  bool graph_gap_known = false;
+};
+
+struct DeviceFacts {
+  StringId pid;
+  int64_t id = trace::kNoInt;
+  std::string name;               // process:device
+  std::vector<uint32_t> streams;  // of trace.streams
+  std::vector<SliceId> work;      // by (start, uid)
+};
+
+class HostModel {
+ public:
+  static HostModel Build(const Context& context, const Options& options);
+
+  const Context& context() const { return *context_; }
+  const Trace& trace() const { return context_->trace; }
+  const Options& options() const { return options_; }
+
+  const std::vector<Thread>& threads() const { return threads_; }
+  const std::vector<DeviceFacts>& devices() const { return devices_; }
+  const std::vector<Api>& apis() const { return apis_; }
+  const std::vector<Call>& calls() const { return calls_; }
+  const std::vector<Wait>& waits() const { return waits_; }
+
+  // --- device work; `s` is a device slice ---
+  uint32_t stream(SliceId s) const { return stream_of_[Row(s)]; }
+  uint32_t device(SliceId s) const { return streams_[stream(s)].device; }
+  const StreamFacts& facts(uint32_t stream) const { return streams_[stream]; }
+  size_t streams() const { return streams_.size(); }
+  WorkKind kind(SliceId s) const;
+  // Position in calls(); kNone if unlinked.
+  uint32_t call(SliceId s) const { return call_of_[Row(s)]; }
+  bool SameCall(SliceId a, SliceId b) const {
+    return call(a) != kNone && call(a) == call(b);
+  }
+  // Earliest time at which a linked event could have started for all that the
+  // host knows.
+  int64_t Ready(SliceId s) const;
+  // Launch floor of its call's API and its own device.
+  int64_t Floor(SliceId s) const;
+  std::span<const SliceId> Work(const Call& call) const {
+    return {work_.data() + call.begin, work_.data() + call.end};
+  }
+  std::span<const SliceId> Sources(const Wait& wait) const {
+    return {sources_.data() + wait.begin, sources_.data() + wait.end};
+  }
+  // Work of other streams whose end was recorded as what `s` waits for.
+  std::span<const std::pair<SliceId, SliceId>> Dependencies(SliceId s) const;
+  // The latest end on another stream of the device in (after, start of s], at
+  // most kNearNs before that start; invalid if none, or if not to be inferred.
+  SliceId Infer(SliceId s, int64_t after) const;
+  // The call of an API slice; kNone when it launched nothing.
+  uint32_t CallOf(SliceId api) const;
+  // Median duration of launch calls of this name; 0 if there are none.
+  int64_t Typical(StringId name) const;
+
+  // Times in which anything of the host is recorded, on any thread.
+  const Cover& any_host() const { return any_; }
+
+  // What was counted while the model was made, by name.
+  const std::map<std::string, int64_t>& counts() const { return counts_; }
+
+ private:
+  friend class Builder;
+  uint32_t Row(SliceId s) const { return trace().slices.detail[s.value]; }
+  uint32_t ApiOf(SliceId s, const Call& call) const;
+
+  const Context* context_ = nullptr;
+  Options options_;
+  std::vector<Thread> threads_;
+  std::vector<StreamFacts> streams_;
+  std::vector<DeviceFacts> devices_;
+  std::vector<Api> apis_;
+  std::vector<Call> calls_;
+  std::vector<SliceId> work_;
+  std::vector<Wait> waits_;
+  std::vector<SliceId> sources_;
+  std::vector<uint32_t> stream_of_;  // by row of device arguments
+  std::vector<uint32_t> call_of_;    // by row of device arguments
+  // (what waits, what it waits for), by the first.
+  std::vector<std::pair<SliceId, SliceId>> dependencies_;
+  // Per device: ends by (end, uid), and for each the position of the last one
+  // before it that is of another stream.
+  struct Ends {
+    std::vector<SliceId> work;
+    std::vector<uint32_t> other;
+  };
+  std::vector<Ends> ends_;
+  std::vector<uint32_t> call_of_api_;  // by row of API arguments
+  std::vector<std::pair<StringId, int64_t>> typical_;  // by name
+  Cover any_;
+  std::map<std::string, int64_t> counts_;
+};
+
+// Value at position floor(q * (n - 1)) of the sorted values; 0 for none.
+int64_t Pick(std::vector<int64_t>& values, double q);
+
+}  // namespace lamina::analysis::host

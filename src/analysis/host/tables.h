@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tables of `lamina host`.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/host/idle.h"
+#include "lamina/result.h"
+
+namespace lamina::analysis::host {
+
+struct TableOptions {
+  // Rows of idle_causes beside those of the devices: stream, step, layer,
+  // annotation, op; "device" adds none.
+  std::string by = "device";
+  // Only gaps that work of this step ended: its position in Steps.
+  std::optional<uint32_t> step;
+  // Layer of a device event for by = layer; empty text: none.
+  std::function<std::string(SliceId)> layer_of;
+  // Tables with a row per part, launch or change of a queue, too.
+  bool events = true;
+  size_t top = 0;  // rows of tables of the longest; 0: as many as are useful
+};
+
+// Idle time of all devices by cause and activity, the largest first.
+struct IdleShare {
+  Cause cause = Cause::kUnlinked;
+  std::string activity;  // of host_bound
+  std::string detail;    // the largest
+  int64_t time_ns = 0;
+};
+std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle);
+// "the host ran ops (aten::copy_)".
+std::string ShareText(const IdleShare& share);
+// The verdict on idle time, and what makes its numbers doubtful.
+std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle);
+
+std::vector<Schema> IdleSchemas();
+std::vector<Schema> LaunchSchemas();
+
+// idle_causes, idle_gaps, idle_parts and the sentences about them.
+ResultSet IdleTables(const HostModel& model, const Idle& idle,
+                     const TableOptions& options);
+// launch_apis, queue_depth, launch_runs, launch_verdicts; with events
+// launch_events and queue_depth_series.
+ResultSet LaunchTables(const HostModel& model, const TableOptions& options);
+// comm_exposure and copies.
+ResultSet TransferTables(const HostModel& model);
+// annotation_time and op_launch_delay.
+ResultSet RangeTables(const HostModel& model);
+// step_causes, step_drift and slow_steps.
+ResultSet StepTables(const HostModel& model, const Idle& idle);
+
+}  // namespace lamina::analysis::host

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/path/chain.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "analysis/common/stats.h"
+#include "analysis/path/what_if.h"
+
+namespace lamina::analysis::path {
+namespace {
+
+// Of a wake-up that nothing explains, this much is the hand-over itself.
+constexpr int64_t kHandoffNs = 100000;
+// Share from which one class is the verdict.
+constexpr double kVerdictPercent = 60;
+
+SegmentKind WorkSegment(EdgeKind kind) {
+  switch (kind) {
+    case EdgeKind::kCompute:
+      return SegmentKind::kCompute;
+    case EdgeKind::kComm:
+    case EdgeKind::kCollective:
+      return SegmentKind::kComm;
+    case EdgeKind::kCopy:
+      return SegmentKind::kCopy;
+    case EdgeKind::kFill:
+      return SegmentKind::kFill;
+    case EdgeKind::kStreamOrder:
+    case EdgeKind::kStreamOverlap:
+      return SegmentKind::kDeviceGap;
+    case EdgeKind::kLaunch:
+      return SegmentKind::kLaunch;
+    case EdgeKind::kHostGap:
+      return SegmentKind::kHostGap;
+    case EdgeKind::kSync:
+    case EdgeKind::kSyncWait:
+      return SegmentKind::kSync;
+    case EdgeKind::kDependency:
+    case EdgeKind::kDependencyInferred:
+      return SegmentKind::kDependency;
+    case EdgeKind::kBaton:
+    case EdgeKind::kHostAsleep:
+      return SegmentKind::kHandoff;
+    default:
+      return SegmentKind::kHost;
+  }
+}
+
+}  // namespace
+
+std::string_view SegmentKindName(SegmentKind kind) {
+  static constexpr std::array<std::string_view, kSegmentKinds> kNames = {
+      "host",           "host_gap",   "launch",  "handoff",     "sync",
+      "compute",        "fill",       "comm",    "copy",        "device_gap",
+      "submitted_wait", "dependency", "lead_in", "before_trace"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+PathClass ClassOf(SegmentKind kind) {
+  switch (kind) {
+    case SegmentKind::kHost:
+    case SegmentKind::kHostGap:
+    case SegmentKind::kLaunch:
+    case SegmentKind::kHandoff:
+    case SegmentKind::kSync:
+      return PathClass::kHost;
+    case SegmentKind::kCompute:
+    case SegmentKind::kFill:
+    case SegmentKind::kDeviceGap:
+      return PathClass::kDevice;
+    case SegmentKind::kComm:
+      return PathClass::kComm;
+    case SegmentKind::kCopy:
+      return PathClass::kCopy;
+    case SegmentKind::kBeforeTrace:
+      return PathClass::kBeforeTrace;
+    default:
+      return PathClass::kWait;
+  }
+}
+
+std::string_view PathClassName(PathClass c) {
+  static constexpr std::array<std::string_view, kPathClasses> kNames = {
+      "host", "device", "comm", "copy", "wait", "before_trace"};
+  return kNames[static_cast<size_t>(c)];
+}
+
+template <class View>
+std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
+                          int64_t from_ns) {
+  std::vector<Segment> out;
+  uint32_t v = sink;
+  bool inferred = false;
+  const auto add = [&](int64_t start, int64_t end, SegmentKind kind,
+                       SliceId owner) {
+    start = std::max(start, from_ns);
+    if (end > start) out.push_back({start, end, kind, owner, v, inferred});
+  };
+  while (true) {
+    const int64_t t = view.time(v);
+    if (t <= from_ns) break;
+    const uint32_t critical = view.critical(v);
+    if (critical == kNoNode) {
+      add(from_ns, t, SegmentKind::kLeadIn, SliceId());
+      break;
+    }
+    const bool chain = critical == kChain;
+    const Edge* edge = chain ? nullptr : &graph.edges()[critical];
+    const uint32_t u = chain ? v - 1 : edge->from;
+    const EdgeKind kind = chain ? graph.chain(v) : edge->kind;
+    const SliceId owner = chain ? graph.owner(v) : edge->owner;
+    const int64_t work = chain ? view.chain_work(v) : view.work(critical);
+    inferred = !chain && edge->inferred;
+    const int64_t middle = view.time(u) + work;
+    // What the edge leaves unexplained.
+    if (kind == EdgeKind::kBaton && t - middle > kHandoffNs &&
+        t - kHandoffNs > from_ns) {
+      add(middle + kHandoffNs, t, SegmentKind::kHostGap, owner);
+      add(middle, middle + kHandoffNs, SegmentKind::kHandoff, owner);
+    } else if (graph.BeforeTrace(v)) {
+      add(middle, t, SegmentKind::kBeforeTrace, owner);
+    } else if (kind == EdgeKind::kStreamOrder) {
+      // Both without a launch: nothing says that they are not of one.
+      const bool same =
+          graph.model().call(graph.Work(u)) == graph.model().call(owner);
+      add(middle, t,
+          same ? SegmentKind::kDeviceGap : SegmentKind::kSubmittedWait, owner);
+    } else if (kind == EdgeKind::kLaunch) {
+      add(middle, t, SegmentKind::kSubmittedWait, owner);
+    } else {
+      add(middle, t, WorkSegment(kind), owner);
+    }
+    add(view.time(u), middle, WorkSegment(kind), owner);
+    v = u;
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+template std::vector<Segment> Walk<Recorded>(const Graph&, const Recorded&,
+                                             uint32_t, int64_t);
+template std::vector<Segment> Walk<Outcome>(const Graph&, const Outcome&,
+                                            uint32_t, int64_t);
+
+std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
+                                  int64_t from_ns) {
+  return Walk(graph, Recorded{graph}, sink, from_ns);
+}
+
+int64_t PathSums::of(PathClass c) const {
+  int64_t sum = 0;
+  for (size_t k = 0; k < kSegmentKinds; ++k) {
+    if (ClassOf(static_cast<SegmentKind>(k)) == c) sum += kind[k];
+  }
+  return sum;
+}
+
+int64_t PathSums::total() const {
+  int64_t sum = 0;
+  for (const int64_t ns : kind) sum += ns;
+  return sum;
+}
+
+PathSums Sum(const std::vector<Segment>& segments) {
+  PathSums sums;
+  for (const Segment& s : segments)
+    sums.kind[static_cast<size_t>(s.kind)] += s.end_ns - s.start_ns;
+  return sums;
+}
+
+PathSums SumWithin(const std::vector<Segment>& segments, int64_t from,
+                   int64_t to) {
+  PathSums sums;
+  auto it =
+      std::partition_point(segments.begin(), segments.end(),
+                           [&](const Segment& s) { return s.end_ns <= from; });
+  for (; it != segments.end() && it->start_ns < to; ++it) {
+    sums.kind[static_cast<size_t>(it->kind)] +=
+        std::min(to, it->end_ns) - std::max(from, it->start_ns);
+  }
+  return sums;
+}
+
+Verdict VerdictOf(const PathSums& sums) {
+  static constexpr std::array<std::string_view, kPathClasses - 1> kTexts = {
+      "host_bound", "device_bound", "comm_bound", "copy_bound",
+      "unexplained_wait"};
+  const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
+  Verdict out;
+  if (whole <= 0) return out;
+  std::array<size_t, kPathClasses - 1> order = {0, 1, 2, 3, 4};
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return sums.of(static_cast<PathClass>(a)) >
+           sums.of(static_cast<PathClass>(b));
+  });
+  const auto percent = [&](size_t i) {
+    return PercentOf(sums.of(static_cast<PathClass>(order[i])), whole);
+  };
+  out.percent = percent(0);
+  out.second_percent = percent(1);
+  if (out.second_percent > 0)
+    out.second = PathClassName(static_cast<PathClass>(order[1]));
+  out.text =
+      out.percent >= kVerdictPercent
+          ? std::string(kTexts[order[0]])
+          : "mixed: " +
+                std::string(PathClassName(static_cast<PathClass>(order[0]))) +
+                (out.second.empty() ? "" : ", " + out.second);
+  return out;
+}
+
+}  // namespace lamina::analysis::path

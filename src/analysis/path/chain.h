@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The chain of last arrivals through a graph, as segments that tile a window,
+// for the recorded times or for those of a scenario.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/path/graph.h"
+
+namespace lamina::analysis::path {
+
+enum class SegmentKind : uint8_t {
+  kHost,
+  kHostGap,
+  kLaunch,
+  kHandoff,
+  kSync,
+  kCompute,
+  kFill,
+  kComm,
+  kCopy,
+  kDeviceGap,
+  kSubmittedWait,
+  kDependency,
+  kLeadIn,
+  kBeforeTrace,
+};
+inline constexpr size_t kSegmentKinds = 14;
+std::string_view SegmentKindName(SegmentKind kind);
+
+// What a class of segments says of the run.
+enum class PathClass : uint8_t {
+  kHost,    // host, host_gap, launch, handoff, sync
+  kDevice,  // compute, fill, device_gap
+  kComm,
+  kCopy,
+  kWait,         // submitted_wait, dependency, lead_in
+  kBeforeTrace,  // left out of shares
+};
+inline constexpr size_t kPathClasses = 6;
+PathClass ClassOf(SegmentKind kind);
+std::string_view PathClassName(PathClass c);
+
+struct Segment {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  SegmentKind kind = SegmentKind::kHost;
+  SliceId owner;            // invalid: nobody
+  uint32_t node = kNoNode;  // the node at whose end it stands
+  bool inferred = false;    // it hangs on an edge that was inferred
+};
+
+// Times, work and residuals as recorded.
+struct Recorded {
+  const Graph& graph;
+  int64_t time(uint32_t v) const { return graph.time(v); }
+  int64_t residual(uint32_t v) const { return graph.residual(v); }
+  int64_t chain_work(uint32_t v) const { return graph.chain_work(v); }
+  int64_t work(uint32_t e) const { return graph.edges()[e].work_ns; }
+  uint32_t critical(uint32_t v) const { return graph.critical(v); }
+};
+
+// Segments from `from_ns` to the time of `sink`, by time. They touch and add
+// up to the window.
+template <class View>
+std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
+                          int64_t from_ns);
+
+std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
+                                  int64_t from_ns);
+
+// Nanoseconds by kind and by class.
+struct PathSums {
+  int64_t kind[kSegmentKinds] = {};
+  int64_t of(PathClass c) const;
+  int64_t total() const;
+};
+PathSums Sum(const std::vector<Segment>& segments);
+// The sums of the part of the segments within a window.
+PathSums SumWithin(const std::vector<Segment>& segments, int64_t from,
+                   int64_t to);
+
+// "host_bound" ... by the class with the largest share; "mixed" below 60 %.
+struct Verdict {
+  std::string text;
+  double percent = 0;  // share of the largest class, of the window without
+                       // before_trace
+  std::string second;
+  double second_percent = 0;
+};
+Verdict VerdictOf(const PathSums& sums);
+
+}  // namespace lamina::analysis::path

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Building the graph: host points, the baton between threads, device work,
+// waits; then the order and the critical edges. Linear after sorting.
+#include "analysis/path/graph.h"
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <queue>
+
+#include "base/status.h"
+
+namespace lamina::analysis::path {
+
+using host::Call;
+using host::Wait;
+using host::WorkKind;
+
+namespace {
+
+// A thread that wakes after a longer gap than this was waiting.
+constexpr int64_t kAsleepNs = 2 * host::kNearNs;
+
+EdgeKind KindOf(WorkKind kind) {
+  switch (kind) {
+    case WorkKind::kComm:
+      return EdgeKind::kComm;
+    case WorkKind::kCopy:
+      return EdgeKind::kCopy;
+    case WorkKind::kFill:
+      return EdgeKind::kFill;
+    default:
+      return EdgeKind::kCompute;
+  }
+}
+
+}  // namespace
+
+std::string_view EdgeKindName(EdgeKind kind) {
+  static constexpr std::array<std::string_view, 17> kNames = {
+      "compute",
+      "comm",
+      "copy",
+      "fill",
+      "sync",
+      "dependency",
+      "dependency_inferred",
+      "stream_order",
+      "stream_overlap",
+      "launch",
+      "host",
+      "baton",
+      "host_gap",
+      "sync_wait",
+      "host_asleep",
+      "collective",
+      ""};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const HostModel& model, Graph& graph)
+      : m_(model), trace_(model.trace()), g_(graph) {
+    g_.model_ = &model;
+  }
+
+  void Run() {
+    size_t host = 0;
+    for (const host::Thread& thread : m_.threads())
+      host += thread.events.size();
+    const size_t device = trace_.device_slices().size();
+    LAMINA_CHECK(2 * (host + m_.calls().size() + device) < kChain);
+    const size_t nodes = 2 * (host + device) + Slow();
+    g_.times_.reserve(nodes);
+    g_.chain_.reserve(nodes);
+    g_.chain_work_.reserve(nodes);
+    g_.owner_.reserve(nodes);
+    start_.assign(m_.calls().size(), kNoNode);
+    end_.assign(m_.calls().size(), kNoNode);
+    submit_.assign(m_.calls().size(), kNoNode);
+    waits_.assign(m_.waits().size(), kNoNode);
+    for (uint32_t t = 0; t < m_.threads().size(); ++t) Thread(t);
+    g_.thread_begin_.push_back(Size());
+    Batons();
+    Device();
+    Syncs();
+    g_.Finish();
+    Ends();
+  }
+
+ private:
+  struct Top {
+    int64_t start = 0;
+    int64_t end = 0;
+    uint32_t node = 0;
+    uint32_t end_node = 0;
+    uint32_t thread = 0;
+  };
+  struct Open {
+    SliceId slice;
+    int64_t end = 0;
+    uint32_t call = host::kNone;
+    uint32_t wait = host::kNone;
+    bool blocking = false;
+  };
+
+  uint32_t Size() const { return static_cast<uint32_t>(g_.times_.size()); }
+  size_t Slow() const {
+    return static_cast<size_t>(
+        std::count_if(m_.calls().begin(), m_.calls().end(),
+                      [](const Call& c) { return c.slow; }));
+  }
+
+  uint32_t Node(int64_t time, EdgeKind kind, int64_t work, SliceId owner) {
+    g_.times_.push_back(time);
+    g_.chain_.push_back(kind);
+    g_.chain_work_.push_back(work);
+    g_.owner_.push_back(owner);
+    return Size() - 1;
+  }
+
+  void AddEdge(uint32_t from, uint32_t to, int64_t work, EdgeKind kind,
+               SliceId owner, bool inferred = false) {
+    const int64_t dt = g_.times_[to] - g_.times_[from];
+    if (dt < 0) {
+      ++g_.counts_["edges_against_time"];
+      return;
+    }
+    Edge edge;
+    edge.from = from;
+    edge.to = to;
+    edge.work_ns = std::min(work, dt);
+    edge.owner = owner;
+    edge.kind = kind;
+    edge.inferred = inferred;
+    g_.edges_.push_back(edge);
+  }
+
+  // --- host ---
+  void Thread(uint32_t t) {
+    const host::Thread& thread = m_.threads()[t];
+    g_.thread_begin_.push_back(Size());
+    open_.clear();
+    blocking_ = 0;
+    first_of_thread_ = true;
+    size_t wait = 0;
+    Top top;
+    const auto close_one = [&] {
+      const Open o = open_.back();
+      const bool has_submit =
+          o.call != host::kNone &&
+          m_.calls()[o.call].submit_ns > trace_.Start(o.slice);
+      if (has_submit) {
+        const int64_t submit = m_.calls()[o.call].submit_ns;
+        if (g_.times_.back() <= submit && submit <= o.end)
+          submit_[o.call] = Point(submit);
+      }
+      const uint32_t node = Point(o.end);
+      if (o.call != host::kNone) end_[o.call] = node;
+      if (o.wait != host::kNone) waits_[o.wait] = node;
+      if (o.blocking) --blocking_;
+      open_.pop_back();
+      if (open_.empty() && thread.takes_part) {
+        top.end = o.end;
+        top.end_node = node;
+        tops_.push_back(top);
+      }
+    };
+    for (const SliceId s : thread.events) {
+      const int64_t start = trace_.Start(s);
+      while (!open_.empty() && open_.back().end <= start) close_one();
+      Open o;
+      o.slice = s;
+      o.end = trace_.End(s);
+      if (!open_.empty() && open_.back().end < o.end) {
+        ++g_.counts_["host_bleed_clamped"];
+        o.end = open_.back().end;
+      }
+      const uint32_t node = Point(start);
+      o.call = m_.CallOf(s);
+      if (o.call != host::kNone) start_[o.call] = node;
+      if (wait < thread.waits.size() &&
+          m_.waits()[thread.waits[wait]].slice == s) {
+        o.wait = thread.waits[wait++];
+        o.blocking = m_.waits()[o.wait].target.valid();
+        if (o.blocking) ++blocking_;
+      }
+      if (open_.empty()) {
+        top = Top();
+        top.start = start;
+        top.node = node;
+        top.thread = t;
+      }
+      open_.push_back(o);
+    }
+    while (!open_.empty()) close_one();
+  }
+
+  // A point of the thread behind the one before it.
+  uint32_t Point(int64_t time) {
+    if (first_of_thread_) {
+      first_of_thread_ = false;
+      return Node(time, EdgeKind::kNone, 0, {});
+    }
+    const int64_t last = g_.times_.back();
+    const int64_t dt = time - last;
+    if (open_.empty()) return Node(time, EdgeKind::kHostGap, dt, {});
+    const Open& own = open_.back();
+    if (own.call != host::kNone && m_.calls()[own.call].staged) {
+      const SliceId copy = m_.Work(m_.calls()[own.call])[0];
+      const int64_t work =
+          std::max<int64_t>(0, std::min(dt, trace_.Start(copy) - last));
+      return Node(time, EdgeKind::kHost, work, own.slice);
+    }
+    if (blocking_ > 0) return Node(time, EdgeKind::kSyncWait, 0, own.slice);
+    return Node(time, EdgeKind::kHost, dt, own.slice);
+  }
+
+  // A thread that resumes after others went idle was woken by the last of
+  // them.
+  void Batons() {
+    std::sort(tops_.begin(), tops_.end(), [](const Top& a, const Top& b) {
+      return a.start != b.start ? a.start < b.start : a.node < b.node;
+    });
+    struct Stop {
+      int64_t time;
+      uint32_t node;
+      uint32_t thread;
+    };
+    const auto later = [](const Stop& a, const Stop& b) {
+      return a.time != b.time ? a.time > b.time : a.node > b.node;
+    };
+    std::priority_queue<Stop, std::vector<Stop>, decltype(later)> ends(later);
+    std::list<Stop> idle;  // by the time they became idle
+    std::vector<std::list<Stop>::iterator> place(m_.threads().size(),
+                                                 idle.end());
+    const auto leave = [&](uint32_t thread) {
+      if (place[thread] == idle.end()) return;
+      idle.erase(place[thread]);
+      place[thread] = idle.end();
+    };
+    for (const Top& top : tops_) {
+      while (!ends.empty() && ends.top().time <= top.start) {
+        const Stop stop = ends.top();
+        ends.pop();
+        leave(stop.thread);
+        place[stop.thread] = idle.insert(idle.end(), stop);
+      }
+      const bool was_idle = place[top.thread] != idle.end();
+      const int64_t mine = was_idle ? place[top.thread]->time : 0;
+      leave(top.thread);
+      if (!idle.empty() && (!was_idle || idle.back().time > mine)) {
+        const bool gap = g_.chain_[top.node] == EdgeKind::kHostGap;
+        if (!gap || g_.times_[top.node] - g_.times_[top.node - 1] > kAsleepNs) {
+          if (gap) {
+            g_.chain_work_[top.node] = 0;
+            g_.chain_[top.node] = EdgeKind::kHostAsleep;
+          }
+          AddEdge(idle.back().node, top.node, 0, EdgeKind::kBaton, {});
+          ++g_.counts_["batons"];
+        }
+      }
+      ends.push({top.end, top.end_node, top.thread});
+    }
+    tops_ = {};
+  }
+
+  // --- device ---
+  uint32_t StartNode(SliceId s) const {
+    return g_.first_device_ + 2 * place_[trace_.slices.detail[s.value]];
+  }
+  uint32_t EndNode(SliceId s) const { return StartNode(s) + 1; }
+
+  void Device() {
+    g_.first_device_ = Size();
+    place_.assign(trace_.device.size(), 0);
+    g_.work_.reserve(trace_.device_slices().size());
+    for (const trace::Stream& stream : trace_.streams) {
+      for (const SliceId s : stream.slices) {
+        place_[trace_.slices.detail[s.value]] =
+            static_cast<uint32_t>(g_.work_.size());
+        g_.work_.push_back(s);
+        Node(trace_.Start(s), EdgeKind::kNone, 0, {});
+        Node(trace_.End(s), KindOf(m_.kind(s)), trace_.Duration(s), s);
+      }
+    }
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
+    std::sort(g_.before_trace_.begin(), g_.before_trace_.end());
+  }
+
+  void Stream(uint32_t i) {
+    const host::StreamFacts& facts = m_.facts(i);
+    SliceId previous, last;  // last: of the running maximum of the ends
+    for (const SliceId s : trace_.streams[i].slices) {
+      const uint32_t node = StartNode(s);
+      const int64_t start = trace_.Start(s);
+      const uint32_t c = m_.call(s);
+      const bool same =
+          previous.valid() && c != host::kNone && m_.call(previous) == c;
+      // What is explained so far: the latest arrival.
+      int64_t explained = trace::kNoInt;
+      if (last.valid() && trace_.End(last) <= start) {
+        int64_t gap = same ? facts.graph_gap_ns : facts.gap_ns;
+        if (!(same ? facts.graph_gap_known : facts.gap_known)) gap = 0;
+        AddEdge(EndNode(last), node, gap, EdgeKind::kStreamOrder, s);
+        explained = trace_.End(last) + std::min(gap, start - trace_.End(last));
+      } else if (previous.valid()) {
+        AddEdge(StartNode(previous), node, 0, EdgeKind::kStreamOverlap, s);
+      }
+      if (c != host::kNone && !same) {
+        const Call& call = m_.calls()[c];
+        const uint32_t from = submit_[c] == kNoNode ? start_[c] : submit_[c];
+        AddEdge(from, node, m_.Ready(s) - g_.times_[from], EdgeKind::kLaunch,
+                s);
+        if (call.staged)
+          AddEdge(node, end_[c], trace_.End(call.slice) - start,
+                  EdgeKind::kCopy, s);
+        explained = std::max(explained, std::min(start, m_.Ready(s)));
+      }
+      for (const auto& [waits, on] : m_.Dependencies(s)) {
+        AddEdge(EndNode(on), node, 0, EdgeKind::kDependency, s);
+        explained = std::max(explained, trace_.End(on));
+      }
+      if (!previous.valid() && c != host::kNone &&
+          start - explained > host::kMaxLatencyNs)
+        g_.before_trace_.push_back(node);
+      if (explained != trace::kNoInt && c != host::kNone &&
+          start - explained > host::kDelayNs) {
+        const SliceId source = m_.Infer(s, explained);
+        if (source.valid()) {
+          AddEdge(EndNode(source), node, 0, EdgeKind::kDependencyInferred, s,
+                  true);
+          ++g_.counts_["dependencies_inferred"];
+        }
+      }
+      previous = s;
+      if (!last.valid() || trace_.End(s) >= trace_.End(last)) last = s;
+    }
+  }
+
+  void Syncs() {
+    const auto& waits = m_.waits();
+    for (size_t w = 0; w < waits.size(); ++w) {
+      if (waits[w].target.valid() && waits_[w] != kNoNode)
+        AddEdge(EndNode(waits[w].target), waits_[w], 0, EdgeKind::kSync,
+                waits[w].slice, waits[w].inferred);
+    }
+    for (size_t w = 0; w < waits.size(); ++w) {
+      for (const SliceId k : m_.Sources(waits[w])) {
+        if (k != waits[w].target && waits_[w] != kNoNode)
+          AddEdge(EndNode(k), waits_[w], 0, EdgeKind::kSync, waits[w].slice,
+                  waits[w].inferred);
+      }
+    }
+  }
+
+  void Ends() {
+    bool any = false;
+    for (uint32_t v = 0; v < Size(); ++v) {
+      if (!g_.TakesPart(v)) continue;
+      if (!any || g_.times_[v] < g_.start_ns_) g_.start_ns_ = g_.times_[v];
+      any = true;
+      if (g_.sink_ == kNoNode ||
+          std::pair(g_.times_[v], g_.position_[v]) >
+              std::pair(g_.times_[g_.sink_], g_.position_[g_.sink_]))
+        g_.sink_ = v;
+    }
+  }
+
+  const HostModel& m_;
+  const Trace& trace_;
+  Graph& g_;
+  std::vector<uint32_t> start_, end_, submit_;  // nodes of calls
+  std::vector<uint32_t> waits_;                 // end nodes of waits
+  std::vector<uint32_t> place_;  // by row of device arguments: of work_
+  std::vector<Top> tops_;
+  std::vector<Open> open_;
+  int blocking_ = 0;
+  bool first_of_thread_ = true;
+};
+
+Graph Graph::Build(const HostModel& model) {
+  Graph graph;
+  GraphBuilder(model, graph).Run();
+  return graph;
+}
+
+void Graph::MakeLists() {
+  const size_t n = nodes();
+  const auto list = [&](auto end_of, std::vector<uint32_t>& ids,
+                        PodVector<uint32_t>& begin) {
+    begin.clear();
+    begin.resize(n + 1, 0);
+    for (const Edge& edge : edges_) ++begin[end_of(edge) + 1];
+    for (size_t v = 0; v < n; ++v) begin[v + 1] += begin[v];
+    ids.resize(edges_.size());
+    // Filled from the back, so that `begin` needs no copy.
+    for (size_t e = edges_.size(); e-- > 0;)
+      ids[--begin[end_of(edges_[e]) + 1]] = static_cast<uint32_t>(e);
+    // Each entry now holds the begin of its own node, one place too far.
+    for (size_t v = 0; v < n; ++v) begin[v] = begin[v + 1];
+    begin[n] = static_cast<uint32_t>(edges_.size());
+  };
+  list([](const Edge& e) { return e.to; }, in_, in_begin_);
+  list([](const Edge& e) { return e.from; }, out_, out_begin_);
+}
+
+// Kahn's method, first come first served. False: there is a cycle.
+bool Graph::MakeOrder() {
+  const auto n = static_cast<uint32_t>(nodes());
+  PodVector<uint32_t>& open = position_;  // predecessors that are not placed
+  open.clear();
+  open.resize(n, 0);
+  order_.clear();
+  order_.reserve(n);
+  for (uint32_t v = 0; v < n; ++v) {
+    open[v] = static_cast<uint32_t>(In(v).size()) +
+              (chain_[v] == EdgeKind::kNone ? 0 : 1);
+    if (open[v] == 0) order_.push_back(v);
+  }
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const uint32_t u = order_[i];
+    if (u + 1 < n && chain_[u + 1] != EdgeKind::kNone && --open[u + 1] == 0)
+      order_.push_back(u + 1);
+    for (const uint32_t e : Out(u)) {
+      if (--open[edges_[e].to] == 0) order_.push_back(edges_[e].to);
+    }
+  }
+  if (order_.size() < n) return false;
+  for (uint32_t i = 0; i < n; ++i) position_[order_[i]] = i;
+  return true;
+}
+
+void Graph::Finish() {
+  MakeLists();
+  if (!MakeOrder()) {
+    // Edges of zero length in a circle: those between nodes that could not be
+    // placed go; chain edges alone have no circle.
+    std::vector<bool> placed(nodes(), false);
+    for (const uint32_t v : order_) placed[v] = true;
+    counts_["edges_in_circles"] +=
+        static_cast<int64_t>(std::erase_if(edges_, [&](const Edge& e) {
+          return !placed[e.from] && !placed[e.to];
+        }));
+    MakeLists();
+    LAMINA_CHECK(MakeOrder());
+  }
+  const auto n = static_cast<uint32_t>(nodes());
+  critical_.clear();
+  critical_.resize(n, kNoNode);
+  for (uint32_t v = 0; v < n; ++v) {
+    int64_t best = 0;
+    EdgeKind kind = EdgeKind::kNone;
+    uint32_t critical = kNoNode;
+    if (chain_[v] != EdgeKind::kNone) {
+      best = times_[v - 1] + chain_work_[v];
+      kind = chain_[v];
+      critical = kChain;
+    }
+    // A chain edge is older than every other one of its kind.
+    for (const uint32_t e : In(v)) {
+      const Edge& edge = edges_[e];
+      const int64_t arrival = times_[edge.from] + edge.work_ns;
+      if (critical == kNoNode || arrival > best ||
+          (arrival == best && edge.kind < kind)) {
+        best = arrival;
+        kind = edge.kind;
+        critical = e;
+      }
+    }
+    critical_[v] = critical;
+    LAMINA_CHECK(critical == kNoNode || best <= times_[v]);
+  }
+}
+
+int64_t Graph::residual(uint32_t v) const {
+  if (critical_[v] == kNoNode) return 0;
+  if (critical_[v] == kChain) return times_[v] - times_[v - 1] - chain_work_[v];
+  const Edge& edge = edges_[critical_[v]];
+  return times_[v] - times_[edge.from] - edge.work_ns;
+}
+
+uint32_t Graph::thread(uint32_t v) const {
+  return static_cast<uint32_t>(
+      std::upper_bound(thread_begin_.begin(), thread_begin_.end(), v) -
+      thread_begin_.begin() - 1);
+}
+
+bool Graph::TakesPart(uint32_t v) const {
+  return OfDevice(v) || model_->threads()[thread(v)].takes_part;
+}
+
+bool Graph::BeforeTrace(uint32_t v) const {
+  return std::binary_search(before_trace_.begin(), before_trace_.end(), v);
+}
+
+std::vector<uint32_t> Graph::SinksAt(std::span<const int64_t> times) const {
+  std::vector<uint32_t> sinks(times.size(), kNoNode);
+  const auto better = [&](uint32_t v, uint32_t than) {
+    return than == kNoNode || std::pair(times_[v], position_[v]) >
+                                  std::pair(times_[than], position_[than]);
+  };
+  for (uint32_t v = 0; v < nodes(); ++v) {
+    const auto at = static_cast<size_t>(
+        std::lower_bound(times.begin(), times.end(), times_[v]) -
+        times.begin());
+    if (at < times.size() && better(v, sinks[at])) sinks[at] = v;
+  }
+  for (size_t i = 1; i < sinks.size(); ++i) {
+    if (sinks[i] == kNoNode) sinks[i] = sinks[i - 1];
+  }
+  return sinks;
+}
+
+std::map<std::string, int64_t> Graph::EdgeCounts() const {
+  std::map<std::string, int64_t> counts;
+  std::array<int64_t, 17> sums{};
+  for (uint32_t v = 0; v < nodes(); ++v) ++sums[static_cast<size_t>(chain_[v])];
+  for (const Edge& edge : edges_) ++sums[static_cast<size_t>(edge.kind)];
+  for (size_t k = 0; k + 1 < sums.size(); ++k) {
+    if (sums[k] > 0)
+      counts[std::string(EdgeKindName(static_cast<EdgeKind>(k)))] = sums[k];
+  }
+  return counts;
+}
+
+}  // namespace lamina::analysis::path

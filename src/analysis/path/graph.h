@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The events of a recording as a graph of what had to happen before what.
+//
+// A node is a point in time: start or end of a host op or call, the submit
+// point of a slow launch call, start or end of device work. An edge u -> v
+// carries work w: v comes at least w after u. What is left over at v,
+//   r(v) = t(v) - max over edges (t(u) + w) >= 0,
+// is the residual, so that t(v) = max(t(u) + w) + r(v) holds by construction:
+// with unchanged work all recorded times come back. The edge that reaches the
+// maximum is the critical one; walking back along them gives the chain of last
+// arrivals, which tiles the time without hole or overlap.
+//
+// Most edges join a point to the one before it on its thread, or the start of
+// device work to its end: the chain edge of a node, whose source is the node
+// with the number before it. It costs no entry of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/host/model.h"
+#include "base/pod_vector.h"
+
+namespace lamina::analysis::path {
+
+using host::HostModel;
+
+// In the order in which ties between edges are decided.
+enum class EdgeKind : uint8_t {
+  kCompute,
+  kComm,
+  kCopy,
+  kFill,
+  kSync,
+  kDependency,
+  kDependencyInferred,
+  kStreamOrder,
+  kStreamOverlap,
+  kLaunch,
+  kHost,
+  kBaton,
+  kHostGap,
+  kSyncWait,
+  kHostAsleep,
+  kCollective,  // between ranks, see ranks.h
+  kNone,
+};
+std::string_view EdgeKindName(EdgeKind kind);
+
+inline constexpr uint32_t kNoNode = 0xFFFFFFFF;
+inline constexpr uint32_t kChain = 0xFFFFFFFE;  // as a critical edge
+
+struct Edge {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  int64_t work_ns = 0;
+  SliceId owner;
+  EdgeKind kind = EdgeKind::kNone;
+  bool inferred = false;
+};
+
+class Graph {
+ public:
+  static Graph Build(const HostModel& model);
+
+  size_t nodes() const { return times_.size(); }
+  int64_t time(uint32_t v) const { return times_[v]; }
+
+  // The chain edge of `v`, from v - 1; kNone if there is none.
+  EdgeKind chain(uint32_t v) const { return chain_[v]; }
+  int64_t chain_work(uint32_t v) const { return chain_work_[v]; }
+  SliceId owner(uint32_t v) const { return owner_[v]; }  // of the chain edge
+
+  const std::vector<Edge>& edges() const { return edges_; }
+  std::span<const uint32_t> In(uint32_t v) const {
+    return {in_.data() + in_begin_[v], in_.data() + in_begin_[v + 1]};
+  }
+  std::span<const uint32_t> Out(uint32_t v) const {
+    return {out_.data() + out_begin_[v], out_.data() + out_begin_[v + 1]};
+  }
+  // kNoNode: no predecessor; kChain; else a position in edges().
+  uint32_t critical(uint32_t v) const { return critical_[v]; }
+  int64_t residual(uint32_t v) const;
+
+  // Nodes so that every edge points forward.
+  std::span<const uint32_t> order() const { return order_.span(); }
+  uint32_t position(uint32_t v) const { return position_[v]; }
+
+  // Nodes of device work.
+  bool OfDevice(uint32_t v) const { return v >= first_device_; }
+  SliceId Work(uint32_t v) const { return work_[(v - first_device_) / 2]; }
+  // Start and end node of device work; in the order of the streams.
+  uint32_t first_device() const { return first_device_; }
+  std::span<const SliceId> work() const { return work_; }
+  // Whether a node's thread has ops or launches; true for device work.
+  bool TakesPart(uint32_t v) const;
+  // The first work of a stream when it waited long for something before the
+  // recording.
+  bool BeforeTrace(uint32_t v) const;
+  uint32_t thread(uint32_t v) const;  // of HostModel::threads()
+
+  // Start of the first node that takes part, and the last such node.
+  int64_t start_ns() const { return start_ns_; }
+  uint32_t sink() const { return sink_; }
+  // The last node at or before each time; kNoNode if there is none. The times
+  // are sorted.
+  std::vector<uint32_t> SinksAt(std::span<const int64_t> times) const;
+  uint32_t SinkAt(int64_t time) const { return SinksAt({&time, 1})[0]; }
+
+  const HostModel& model() const { return *model_; }
+  // What was counted, by name.
+  const std::map<std::string, int64_t>& counts() const { return counts_; }
+  // Edges by kind, chain edges included.
+  std::map<std::string, int64_t> EdgeCounts() const;
+
+  // Adds edges and makes order and critical edges anew.
+  void Finish();
+
+ private:
+  friend class GraphBuilder;
+  void MakeLists();
+  bool MakeOrder();
+
+  const HostModel* model_ = nullptr;
+  PodVector<int64_t> times_;
+  PodVector<int64_t> chain_work_;
+  PodVector<EdgeKind> chain_;
+  PodVector<SliceId> owner_;
+  std::vector<Edge> edges_;
+  std::vector<uint32_t> in_, out_;
+  PodVector<uint32_t> in_begin_, out_begin_;
+  PodVector<uint32_t> critical_;
+  PodVector<uint32_t> order_, position_;
+  std::vector<SliceId> work_;
+  std::vector<uint32_t> thread_begin_;  // first node of each thread
+  std::vector<uint32_t> before_trace_;  // sorted
+  uint32_t first_device_ = 0;
+  int64_t start_ns_ = 0;
+  uint32_t sink_ = kNoNode;
+  std::map<std::string, int64_t> counts_;
+};
+
+}  // namespace lamina::analysis::path

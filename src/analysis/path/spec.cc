@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the text of a what-if to changed edges.
+#include <algorithm>
+#include <charconv>
+#include <fmt/core.h>
+#include <functional>
+#include <map>
+#include <re2/re2.h>
+
+#include "analysis/common/collective.h"
+#include "analysis/path/what_if.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "rules/document.h"
+
+namespace lamina::analysis::path {
+namespace {
+
+using trace::kNoInt;
+
+constexpr std::string_view kForms =
+    "scale:kernel~RE:F, scale:op~RE:F, scale:host~RE:F, scale:class=NAME:F, "
+    "bandwidth:copy=GBPS, bandwidth:comm=GBPS, drop:sync[~RE], graph:step=N, "
+    "zero:launch, zero:gaps";
+
+// A decimal factor as a fraction, so that work stays whole nanoseconds.
+struct Factor {
+  int64_t over = 1;
+  int64_t under = 1;
+
+  int64_t Of(int64_t work) const {
+    return static_cast<int64_t>(static_cast<__int128>(work) * over / under);
+  }
+};
+
+std::optional<Factor> ParseFactor(std::string_view text) {
+  constexpr size_t kMostDigits = 9;
+  Factor out;
+  out.over = 0;
+  bool point = false;
+  size_t digits = 0;
+  for (const char c : text) {
+    if (c == '.' && !point) {
+      point = true;
+      continue;
+    }
+    if (c < '0' || c > '9' || ++digits > kMostDigits) return std::nullopt;
+    out.over = out.over * 10 + (c - '0');
+    if (point) out.under *= 10;
+  }
+  if (digits == 0) return std::nullopt;
+  return out;
+}
+
+class Parser {
+ public:
+  Parser(const Graph& graph, const std::string& text)
+      : graph_(graph), trace_(graph.model().trace()), text_(text) {}
+
+  Result<Scenario> Run() {
+    std::string_view rest = text_;
+    const std::string_view verb = Take(rest, ':');
+    if (verb == "scale") {
+      LAMINA_TRY(Scale(rest));
+    } else if (verb == "bandwidth") {
+      LAMINA_TRY(Bandwidth(rest));
+    } else if (verb == "drop") {
+      LAMINA_TRY(Drop(rest));
+    } else if (verb == "graph") {
+      LAMINA_TRY(GraphOf(rest));
+    } else if (verb == "zero" && rest == "launch") {
+      for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
+        if (graph_.edges()[e].kind == EdgeKind::kLaunch)
+          out_.edges.emplace_back(e, 0);
+      }
+    } else if (verb == "zero" && rest == "gaps") {
+      for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
+        const Edge& edge = graph_.edges()[e];
+        if (edge.kind != EdgeKind::kStreamOrder) continue;
+        out_.edges.emplace_back(e, 0);
+        if (graph_.critical(edge.to) == e)
+          out_.residuals.emplace_back(edge.to, 0);
+      }
+    } else {
+      return Fail(Wrong("is no what-if"));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static std::string_view Take(std::string_view& text, char until) {
+    const size_t at = text.find(until);
+    const std::string_view head = text.substr(0, at);
+    text =
+        at == std::string_view::npos ? std::string_view() : text.substr(at + 1);
+    return head;
+  }
+  Error Wrong(const std::string& what) const {
+    return UsageError("--what-if: '" + EscapeTerminal(text_) + "' " + what,
+                      "forms: " + std::string(kForms));
+  }
+
+  // A pattern, asked once per distinct name.
+  class Names {
+   public:
+    Names(const Trace& trace, std::string_view pattern)
+        : trace_(trace),
+          regex_(std::string(pattern), RE2::Quiet),
+          known_(trace.strings.size(), -1) {}
+    const RE2& regex() const { return regex_; }
+    bool Match(StringId name) {
+      int8_t& known = known_[name.value];
+      if (known < 0)
+        known = RE2::PartialMatch(trace_.Text(name), regex_) ? 1 : 0;
+      return known == 1;
+    }
+
+   private:
+    const Trace& trace_;
+    RE2 regex_;
+    std::vector<int8_t> known_;
+  };
+
+  Status Pattern(const Names& names) const {
+    if (names.regex().ok()) return {};
+    return Fail(
+        UsageError("--what-if: '" + EscapeTerminal(text_) +
+                       "' has a wrong pattern: " + names.regex().error(),
+                   "RE2 syntax"));
+  }
+
+  // The pattern matched nothing: says what is near.
+  Error Nothing(std::string_view pattern, bool host) const {
+    std::vector<bool> seen(trace_.strings.size(), false);
+    std::vector<std::string_view> names;
+    const auto add = [&](SliceId s) {
+      const StringId name = trace_.slices.name[s.value];
+      if (seen[name.value]) return;
+      seen[name.value] = true;
+      names.push_back(trace_.Text(name));
+    };
+    if (!host) {
+      for (const SliceId s : trace_.device_slices()) add(s);
+    } else {
+      for (const auto& thread : graph_.model().threads()) {
+        for (const SliceId s : thread.events) add(s);
+      }
+    }
+    std::string_view near = rules::Nearest(pattern, names);
+    std::string hint;
+    if (!near.empty()) {
+      hint = "did you mean '" + std::string(near) + "'?";
+    } else {
+      std::sort(names.begin(), names.end());
+      constexpr size_t kMost = 5;
+      for (size_t i = 0; i < names.size() && i < kMost; ++i)
+        hint +=
+            (i == 0 ? "names: " : ", ") + std::string(names[i].substr(0, 60));
+    }
+    return UsageError(
+        "--what-if: '" + EscapeTerminal(text_) + "' matches nothing",
+        EscapeTerminal(hint));
+  }
+
+  // Scales the work of device events for which `wanted` holds.
+  size_t ScaleWork(const std::function<bool(SliceId)>& wanted, Factor factor) {
+    size_t count = 0;
+    for (uint32_t v = graph_.first_device() + 1; v < graph_.nodes(); v += 2) {
+      if (!wanted(graph_.owner(v))) continue;
+      ++count;
+      out_.chains.emplace_back(v, factor.Of(graph_.chain_work(v)));
+    }
+    for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
+      const Edge& edge = graph_.edges()[e];
+      if (edge.kind == EdgeKind::kCopy && wanted(edge.owner))
+        out_.edges.emplace_back(e, factor.Of(edge.work_ns));
+    }
+    return count;
+  }
+
+  Status Scale(std::string_view rest) {
+    const size_t colon = rest.rfind(':');
+    if (colon == std::string_view::npos) return Fail(Wrong("has no factor"));
+    const auto factor = ParseFactor(rest.substr(colon + 1));
+    if (!factor) return Fail(Wrong("has no factor such as 0.5"));
+    std::string_view target = rest.substr(0, colon);
+    if (target.starts_with("class="))
+      return ScaleClass(target.substr(6), *factor);
+    const std::string_view what = Take(target, '~');
+    if (what != "kernel" && what != "op" && what != "host")
+      return Fail(Wrong("scales neither kernel~, op~, host~ nor class="));
+    Names names(trace_, target);
+    LAMINA_TRY(Pattern(names));
+    size_t count = 0;
+    if (what == "kernel") {
+      count = ScaleWork(
+          [&](SliceId s) { return names.Match(trace_.slices.name[s.value]); },
+          *factor);
+    } else if (what == "op") {
+      const auto& tree = graph_.model().context().tree;
+      count = ScaleWork(
+          [&](SliceId s) {
+            for (NodeId n = tree.launch(s); n.valid(); n = tree.parent(n)) {
+              if (tree.IsOp(n) &&
+                  names.Match(trace_.slices.name[tree.slice(n).value]))
+                return true;
+            }
+            return false;
+          },
+          *factor);
+    } else {
+      for (uint32_t v = 0; v < graph_.first_device(); ++v) {
+        if (graph_.chain(v) != EdgeKind::kHost ||
+            !names.Match(trace_.slices.name[graph_.owner(v).value]))
+          continue;
+        ++count;
+        out_.chains.emplace_back(v, factor->Of(graph_.chain_work(v)));
+      }
+    }
+    if (count == 0) return Fail(Nothing(target, what != "kernel"));
+    return {};
+  }
+
+  Status ScaleClass(std::string_view name, Factor factor) {
+    static constexpr std::string_view kNames[] = {"compute", "fill", "comm",
+                                                  "copy",    "host", "device"};
+    if (name == "host") {
+      for (uint32_t v = 0; v < graph_.first_device(); ++v) {
+        if (graph_.chain(v) == EdgeKind::kHost ||
+            graph_.chain(v) == EdgeKind::kHostGap)
+          out_.chains.emplace_back(v, factor.Of(graph_.chain_work(v)));
+      }
+      return {};
+    }
+    using host::WorkKind;
+    const HostModel& model = graph_.model();
+    if (std::find(std::begin(kNames), std::end(kNames), name) ==
+        std::end(kNames)) {
+      return Fail(UsageError(
+          "--what-if: there is no class '" + EscapeTerminal(name) + "'",
+          "compute, fill, comm, copy, host or device"));
+    }
+    ScaleWork(
+        [&](SliceId s) {
+          switch (model.kind(s)) {
+            case WorkKind::kCompute:
+              return name == "compute" || name == "device";
+            case WorkKind::kFill:
+              return name == "fill" || name == "device";
+            case WorkKind::kComm:
+              return name == "comm";
+            case WorkKind::kCopy:
+              return name == "copy";
+          }
+          return false;
+        },
+        factor);
+    return {};
+  }
+
+  // Bytes that a copy or collective moves; nothing when not recorded.
+  std::optional<int64_t> Bytes(SliceId s) const {
+    const trace::DeviceArgs* args = trace_.Device(s);
+    if (args == nullptr) return std::nullopt;
+    if (args->bytes != kNoInt) return args->bytes;
+    const trace::CollectiveArgs* c = trace_.Collective(args->collective);
+    if (c == nullptr || !c->dtype.valid()) return std::nullopt;
+    const auto size = CollectiveElementBytes(trace_.Text(c->dtype));
+    const int64_t elements = std::max(c->in_elements, c->out_elements);
+    if (!size || elements <= 0 || elements > int64_t{1} << 48)
+      return std::nullopt;
+    return elements * *size;
+  }
+
+  Status Bandwidth(std::string_view rest) {
+    const std::string_view what = Take(rest, '=');
+    const auto rate = ParseDouble(rest);
+    if ((what != "copy" && what != "comm") || !rate || !(*rate > 0) ||
+        *rate > 1e6)
+      return Fail(Wrong("is no bandwidth in GB/s"));
+    const host::WorkKind kind =
+        what == "copy" ? host::WorkKind::kCopy : host::WorkKind::kComm;
+    // The shortest of each class of sizes, by powers of two: latency that no
+    // bandwidth removes.
+    constexpr int kSmall = 12;  // up to 4 KiB
+    std::optional<int64_t> floor;
+    size_t known = 0;
+    const auto for_each = [&](const auto& f) {
+      for (uint32_t v = graph_.first_device() + 1; v < graph_.nodes(); v += 2) {
+        const SliceId s = graph_.owner(v);
+        if (graph_.model().kind(s) != kind) continue;
+        const auto bytes = Bytes(s);
+        if (bytes) f(v, *bytes);
+      }
+    };
+    for_each([&](uint32_t v, int64_t bytes) {
+      ++known;
+      if (bytes <= int64_t{1} << kSmall)
+        floor = std::min(floor.value_or(graph_.chain_work(v)),
+                         graph_.chain_work(v));
+    });
+    if (known == 0)
+      return Fail(Wrong("changes nothing: no bytes are recorded"));
+    for_each([&](uint32_t v, int64_t bytes) {
+      const auto ns = static_cast<int64_t>(static_cast<double>(bytes) / *rate);
+      out_.chains.emplace_back(v, std::max(floor.value_or(0), ns));
+    });
+    return {};
+  }
+
+  Status Drop(std::string_view rest) {
+    const std::string_view what = Take(rest, '~');
+    if (what != "sync") return Fail(Wrong("drops no sync"));
+    Names names(trace_, rest.empty() ? std::string_view(".") : rest);
+    LAMINA_TRY(Pattern(names));
+    const auto wanted = [&](SliceId s) {
+      return names.Match(trace_.slices.name[s.value]);
+    };
+    // The call then takes as long as one of its name that need not wait.
+    std::map<StringId, std::vector<int64_t>> free;
+    const HostModel& model = graph_.model();
+    for (const host::Thread& thread : model.threads()) {
+      auto wait = thread.waits.begin();
+      for (const SliceId s : thread.events) {
+        const bool listed =
+            wait != thread.waits.end() && model.waits()[*wait].slice == s;
+        const bool waited = listed && model.waits()[*wait].target.valid();
+        if (listed) ++wait;
+        if (!waited && trace::IsApiCall(trace_.KindOf(s)) && wanted(s))
+          free[trace_.slices.name[s.value]].push_back(trace_.Duration(s));
+      }
+    }
+    uint32_t last = kNoNode;
+    for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
+      const Edge& edge = graph_.edges()[e];
+      if (edge.kind != EdgeKind::kSync || !wanted(edge.owner)) continue;
+      out_.dropped.push_back(e);
+      if (edge.to == last || graph_.chain(edge.to) != EdgeKind::kSyncWait)
+        continue;
+      last = edge.to;
+      const auto it = free.find(trace_.slices.name[edge.owner.value]);
+      int64_t work = graph_.residual(edge.to);
+      if (it != free.end()) work = host::Pick(it->second, 0.5);
+      out_.chains.emplace_back(
+          edge.to,
+          std::min(work, graph_.time(edge.to) - graph_.time(edge.to - 1)));
+      out_.residuals.emplace_back(edge.to, 0);
+    }
+    if (out_.dropped.empty()) return Fail(Nothing(rest, true));
+    return {};
+  }
+
+  Status GraphOf(std::string_view rest) {
+    const std::string_view what = Take(rest, '=');
+    if (what != "step") return Fail(Wrong("names no step"));
+    const auto& steps = graph_.model().context().steps;
+    uint32_t step = tree::Steps::kOutside;
+    for (uint32_t i = 0; i < steps.steps().size(); ++i) {
+      if (std::to_string(steps.steps()[i].number) == rest) step = i;
+    }
+    if (step == tree::Steps::kOutside)
+      return Fail(Wrong("names a step that the trace does not have"));
+    AsGraph([&](SliceId s) { return steps.StepOf(s) == step; });
+    return {};
+  }
+
+  // Work for which `wanted` holds is launched at once: its calls cost the host
+  // nothing, only the first work of each stream waits for a launch, and what
+  // nothing explains between its kernels is gone.
+  void AsGraph(const std::function<bool(SliceId)>& wanted) {
+    const HostModel& model = graph_.model();
+    std::vector<bool> calls(model.calls().size(), false);
+    std::vector<bool> begun(model.streams(), false);
+    std::vector<bool> inner(graph_.nodes(), false);
+    bool first = true;
+    for (uint32_t v = graph_.first_device(); v < graph_.nodes(); v += 2) {
+      const SliceId s = graph_.Work(v);
+      const uint32_t c = model.call(s);
+      if (c == host::kNone || model.calls()[c].staged || !wanted(s)) continue;
+      if (!begun[model.stream(s)]) {
+        begun[model.stream(s)] = true;
+        if (first) {
+          first = false;  // the launch of the graph itself
+          continue;
+        }
+      } else {
+        inner[v] = true;
+        out_.residuals.emplace_back(v, 0);
+      }
+      calls[c] = true;
+    }
+    for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
+      const Edge& edge = graph_.edges()[e];
+      if (edge.kind == EdgeKind::kLaunch && inner[edge.to])
+        out_.dropped.push_back(e);
+    }
+    for (uint32_t v = 0; v < graph_.first_device(); ++v) {
+      if (graph_.chain(v) != EdgeKind::kHost) continue;
+      const uint32_t c = model.CallOf(graph_.owner(v));
+      if (c != host::kNone && calls[c]) out_.chains.emplace_back(v, 0);
+    }
+  }
+
+  const Graph& graph_;
+  const Trace& trace_;
+  const std::string& text_;
+  Scenario out_;
+};
+
+}  // namespace
+
+Result<Scenario> ParseScenario(const Graph& graph, const std::string& text) {
+  return Parser(graph, text).Run();
+}
+
+}  // namespace lamina::analysis::path

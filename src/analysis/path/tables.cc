@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/path/tables.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/core.h>
+#include <limits>
+#include <map>
+
+#include "analysis/common/stats.h"
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+
+namespace lamina::analysis::path {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+Schema SummarySchema() {
+  return {"path_summary",
+          "The chain of last arrivals by what it is made of; the rows add up "
+          "to the window.",
+          {{"class", ColumnType::kText,
+            "host, device, comm, copy, wait or before_trace."},
+           {"kind", ColumnType::kText, "Kind of segment (docs/host.md)."},
+           {"time_us", ColumnType::kTime, "Sum of the segments."},
+           {"percent", ColumnType::kReal, "Share of the window.", Shown::kBar},
+           {"segments", ColumnType::kInt, "Segments."},
+           {"inferred_us", ColumnType::kTime,
+            "Behind waits that were inferred, not recorded."}}};
+}
+
+Schema OwnersSchema() {
+  return {"path_owners",
+          "What the chain runs through: kernels, ops and calls.",
+          {{"class", ColumnType::kText, "As in path_summary."},
+           {"kind", ColumnType::kText, "As in path_summary."},
+           {"name", ColumnType::kText, "Kernel, op or call; \"-\": none."},
+           {"op", ColumnType::kText, "Op that launched it."},
+           {"count", ColumnType::kInt, "Segments."},
+           {"time_us", ColumnType::kTime, "Time on the chain."},
+           {"percent", ColumnType::kReal, "Share of the window.", Shown::kBar},
+           {"total_us", ColumnType::kTime,
+            "Of device work: all its time, off the chain, too."},
+           {"slack_min_us", ColumnType::kTime,
+            "Of device work: how much its least slack one may grow for "
+            "nothing."}}};
+}
+
+Schema SegmentsSchema() {
+  return {"path_segments",
+          "The chain, segment by segment; they tile the window.",
+          {{"start_us", ColumnType::kTime, "From the first event."},
+           {"dur_us", ColumnType::kTime, "Length."},
+           {"class", ColumnType::kText, "As in path_summary."},
+           {"kind", ColumnType::kText, "As in path_summary."},
+           {"evidence", ColumnType::kText,
+            "recorded; inferred: hangs on an inferred wait; time: nothing "
+            "recorded explains it."},
+           {"uid", ColumnType::kInt, "Event number of the owner."},
+           {"name", ColumnType::kText, "Name of the owner."},
+           {"op", ColumnType::kText, "Op of device work."},
+           {"step", ColumnType::kInt, "Step of device work."},
+           {"track", ColumnType::kText, "Thread, or device and stream."}}};
+}
+
+Schema EdgesSchema() {
+  return {"path_edges",
+          "Every edge that is none between neighbours of one thread.",
+          {{"from_uid", ColumnType::kInt, "Event number."},
+           {"to_uid", ColumnType::kInt, "Event number."},
+           {"kind", ColumnType::kText, "What joins them."},
+           {"work_us", ColumnType::kTime, "Least time from one to the other."},
+           {"slack_us", ColumnType::kTime,
+            "How much later the source may be without moving the target."},
+           {"critical", ColumnType::kBool, "It decided about the target."},
+           {"inferred", ColumnType::kBool, "It is not recorded."}}};
+}
+
+Schema GraphSchema() {
+  return {"path_graph",
+          "Size of the graph and what was counted while it was made.",
+          {{"what", ColumnType::kText,
+            "nodes, edges, \"edges: KIND\", or a counter."},
+           {"count", ColumnType::kInt, "How many."}}};
+}
+
+Table GraphTable(const Graph& graph) {
+  Table table(GraphSchema());
+  table.Add("nodes", graph.nodes());
+  const auto kinds = graph.EdgeCounts();
+  int64_t edges = 0;
+  for (const auto& [kind, count] : kinds) edges += count;
+  table.Add("edges", edges);
+  for (const auto& [kind, count] : kinds) table.Add("edges: " + kind, count);
+  for (const auto& [what, count] : graph.counts()) table.Add(what, count);
+  for (const auto& [what, count] : graph.model().counts())
+    table.Add(what, count);
+  return table;
+}
+
+Schema VerdictsSchema() {
+  return {
+      "verdicts",
+      "What bounds the window and its steps: the class with 60 % of the "
+      "chain. Shares are sensitivities: a class that gets 1 % faster saves "
+      "1 % of its share.",
+      {{"scope", ColumnType::kText, "window or step."},
+       {"name", ColumnType::kText, "Name of the step."},
+       {"start_us", ColumnType::kTime, "From the first event."},
+       {"window_us", ColumnType::kTime, "Length."},
+       {"verdict", ColumnType::kText,
+        "host_bound, device_bound, comm_bound, copy_bound, unexplained_wait, "
+        "or mixed with the two largest."},
+       {"strength_percent", ColumnType::kReal, "Share of the largest class.",
+        Shown::kPercent},
+       {"second", ColumnType::kText, "Second class."},
+       {"second_percent", ColumnType::kReal, "Its share.", Shown::kPercent},
+       {"host_us", ColumnType::kTime, "Time on the chain."},
+       {"device_us", ColumnType::kTime, "Time on the chain."},
+       {"comm_us", ColumnType::kTime, "Time on the chain."},
+       {"copy_us", ColumnType::kTime, "Time on the chain."},
+       {"wait_us", ColumnType::kTime, "Time on the chain."},
+       {"before_trace_us", ColumnType::kTime,
+        "Waiting for work from before the recording; in no share."},
+       {"saved_host_half_us", ColumnType::kTime,
+        "Of the window, if all host work took half the time."},
+       {"saved_device_half_us", ColumnType::kTime,
+        "If all computation took half the time."},
+       {"saved_comm_half_us", ColumnType::kTime,
+        "If all communication took half the time."},
+       {"confidence", ColumnType::kText,
+        "recorded; inferred: above 5 % of the chain hangs on inferred waits; "
+        "weak: much is unlinked or unexplained."}}};
+}
+
+Schema WhatIfSchema() {
+  return {
+      "what_if",
+      "The end of the window if some work took another time. Order of work, "
+      "waits that nothing explains and host work that is not named stay.",
+      {{"spec", ColumnType::kText, "What was asked."},
+       {"window_us", ColumnType::kTime, "As recorded."},
+       {"new_window_us", ColumnType::kTime, "Then."},
+       {"saved_us", ColumnType::kTime, "Difference."},
+       {"saved_percent", ColumnType::kReal, "Share of the window.",
+        Shown::kPercent},
+       {"touched_nodes", ColumnType::kInt,
+        "Points in time that moved or were "
+        "looked at."},
+       {"verdict_after", ColumnType::kText, "As in verdicts."},
+       {"host_percent", ColumnType::kReal, "Share of the new chain.",
+        Shown::kPercent},
+       {"device_percent", ColumnType::kReal, "Share of the new chain.",
+        Shown::kPercent}}};
+}
+
+bool DeviceKind(SegmentKind kind) {
+  return kind == SegmentKind::kCompute || kind == SegmentKind::kFill ||
+         kind == SegmentKind::kComm || kind == SegmentKind::kCopy;
+}
+
+class Tables {
+ public:
+  Tables(const Graph& graph, const Window& window,
+         const std::vector<Segment>& segments)
+      : graph_(graph),
+        model_(graph.model()),
+        trace_(model_.trace()),
+        window_(window),
+        segments_(segments),
+        length_(graph.time(window.sink) - window.start_ns) {}
+
+  Table Summary() const {
+    std::array<int64_t, kSegmentKinds> times{}, inferred{}, counts{};
+    for (const Segment& s : segments_) {
+      const auto k = static_cast<size_t>(s.kind);
+      times[k] += s.end_ns - s.start_ns;
+      if (s.inferred) inferred[k] += s.end_ns - s.start_ns;
+      ++counts[k];
+    }
+    std::array<size_t, kSegmentKinds> order{};
+    for (size_t k = 0; k < kSegmentKinds; ++k) order[k] = k;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return times[a] > times[b]; });
+    Table table(SummarySchema());
+    for (const size_t k : order) {
+      if (counts[k] == 0) continue;
+      const auto kind = static_cast<SegmentKind>(k);
+      table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind), times[k],
+                PercentOf(times[k], length_), counts[k], inferred[k]);
+    }
+    return table;
+  }
+
+  Table Owners() const {
+    struct Row {
+      int64_t time = 0, count = 0;
+      StringId op;
+    };
+    std::map<std::pair<SegmentKind, StringId>, Row> rows;
+    for (const Segment& s : segments_) {
+      const StringId name =
+          s.owner.valid() ? trace_.slices.name[s.owner.value] : StringId();
+      Row& row = rows[{s.kind, name}];
+      row.time += s.end_ns - s.start_ns;
+      if (row.count++ == 0) row.op = OpOf(s.owner);
+    }
+    // Totals and slack of device work by name.
+    std::map<StringId, std::pair<int64_t, int64_t>> totals;
+    const std::vector<int64_t> slack = TotalSlack(graph_, window_.sink);
+    for (size_t i = 0; i < graph_.work().size(); ++i) {
+      const SliceId s = graph_.work()[i];
+      const auto [it, is_new] = totals.try_emplace(
+          trace_.slices.name[s.value], std::pair(int64_t{0}, kNever));
+      it->second.first += trace_.Duration(s);
+      it->second.second =
+          std::min(it->second.second, slack[graph_.first_device() + 2 * i + 1]);
+    }
+    std::vector<std::pair<std::pair<SegmentKind, StringId>, Row>> sorted(
+        rows.begin(), rows.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.second.time > b.second.time;
+                     });
+    constexpr size_t kMost = 500;
+    if (sorted.size() > kMost) sorted.resize(kMost);
+    Table table(OwnersSchema());
+    for (const auto& [key, row] : sorted) {
+      const auto& [kind, name] = key;
+      const auto total = totals.find(name);
+      const bool device = DeviceKind(kind) && total != totals.end();
+      table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind),
+                name.valid() ? trace_.Text(name) : std::string_view("-"),
+                row.op.valid() ? Value(trace_.Text(row.op)) : Value(),
+                row.count, row.time, PercentOf(row.time, length_),
+                device ? Value(total->second.first) : Value(),
+                device && total->second.second != kNever
+                    ? Value(total->second.second)
+                    : Value());
+    }
+    return table;
+  }
+
+  Table Segments() const {
+    Table table(SegmentsSchema());
+    const auto& steps = model_.context().steps;
+    for (const Segment& s : segments_) {
+      const StringId op = OpOf(s.owner);
+      const bool device =
+          s.owner.valid() && trace::IsDevice(trace_.KindOf(s.owner));
+      const uint32_t step =
+          device ? steps.StepOf(s.owner) : tree::Steps::kOutside;
+      table.Add(s.start_ns - trace_.first_ns, s.end_ns - s.start_ns,
+                PathClassName(ClassOf(s.kind)), SegmentKindName(s.kind),
+                s.inferred ? "inferred"
+                : s.kind == SegmentKind::kSubmittedWait ||
+                        s.kind == SegmentKind::kLeadIn
+                    ? "time"
+                    : "recorded",
+                s.owner.valid() ? Value(trace_.EventOf(s.owner)) : Value(),
+                s.owner.valid() ? Value(trace_.Name(s.owner)) : Value(),
+                op.valid() ? Value(trace_.Text(op)) : Value(),
+                step == tree::Steps::kOutside
+                    ? Value()
+                    : Value(steps.steps()[step].number),
+                Track(s));
+    }
+    return table;
+  }
+
+  Table Edges() const {
+    Table table(EdgesSchema());
+    for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
+      const Edge& edge = graph_.edges()[e];
+      const int64_t slack = graph_.time(edge.to) - graph_.residual(edge.to) -
+                            graph_.time(edge.from) - edge.work_ns;
+      table.Add(UidOf(edge.from), UidOf(edge.to), EdgeKindName(edge.kind),
+                edge.work_ns, slack, graph_.critical(edge.to) == e,
+                edge.inferred);
+    }
+    return table;
+  }
+
+  Table Verdicts(ResultSet& result) const {
+    Table table(VerdictsSchema());
+    const std::array<int64_t, 3> saved = {Saved("scale:class=host:0.5"),
+                                          Saved("scale:class=compute:0.5"),
+                                          Saved("scale:class=comm:0.5")};
+    AddVerdict(table, "window", window_.name, window_.start_ns,
+               graph_.time(window_.sink), segments_, &saved);
+    if (window_.name.empty()) AddSteps(table);
+    Say(result, saved);
+    return table;
+  }
+
+ private:
+  StringId OpOf(SliceId s) const {
+    if (!s.valid() || !trace::IsDevice(trace_.KindOf(s))) return {};
+    const NodeId launcher = model_.context().device.launcher(s);
+    return launcher.valid()
+               ? trace_.slices.name[model_.context().tree.slice(launcher).value]
+               : StringId();
+  }
+
+  Value UidOf(uint32_t v) const {
+    if (graph_.OfDevice(v)) return trace_.Uid(graph_.Work(v));
+    // A host point belongs to the event that it opens or closes.
+    SliceId s = graph_.owner(v);
+    if (!s.valid() && v + 1 < graph_.first_device()) s = graph_.owner(v + 1);
+    return s.valid() ? Value(trace_.EventOf(s)) : Value();
+  }
+
+  std::string Track(const Segment& s) const {
+    if (s.owner.valid() && trace::IsDevice(trace_.KindOf(s.owner))) {
+      const trace::Stream& stream = trace_.streams[model_.stream(s.owner)];
+      return fmt::format("device {} stream {}", stream.device, stream.stream);
+    }
+    if (s.node == kNoNode || graph_.OfDevice(s.node)) return "";
+    const trace::Track& track =
+        trace_.tracks[model_.threads()[graph_.thread(s.node)].track.value];
+    return std::string(
+        trace_.Text(track.thread_name.valid() ? track.thread_name : track.tid));
+  }
+
+  int64_t Saved(const std::string& spec) const {
+    const auto scenario = ParseScenario(graph_, spec);
+    if (!scenario) return 0;
+    return graph_.time(window_.sink) -
+           Outcome(graph_, *scenario).time(window_.sink);
+  }
+
+  // A step: from its begin to the later of its end and the end of the last
+  // work that it launched. It has a path of its own.
+  void AddSteps(Table& table) const {
+    const auto& steps = model_.context().steps;
+    std::vector<int64_t> ends;
+    for (const tree::Step& step : steps.steps())
+      ends.push_back(step.host.end_ns);
+    for (const SliceId s : trace_.device_slices()) {
+      const uint32_t step = steps.StepOf(s);
+      if (step != tree::Steps::kOutside)
+        ends[step] = std::max(ends[step], trace_.End(s));
+    }
+    std::vector<int64_t> sorted = ends;
+    std::sort(sorted.begin(), sorted.end());
+    const std::vector<uint32_t> sinks = graph_.SinksAt(sorted);
+    for (size_t i = 0; i < ends.size(); ++i) {
+      const tree::Step& step = steps.steps()[i];
+      const uint32_t sink = sinks[static_cast<size_t>(
+          std::lower_bound(sorted.begin(), sorted.end(), ends[i]) -
+          sorted.begin())];
+      if (sink == kNoNode || graph_.time(sink) <= step.host.start_ns) continue;
+      AddVerdict(table, "step", trace_.Name(step.slice), step.host.start_ns,
+                 graph_.time(sink),
+                 RecordedPath(graph_, sink, step.host.start_ns), nullptr);
+    }
+  }
+
+  void AddVerdict(Table& table, std::string_view scope, std::string_view name,
+                  int64_t start, int64_t end,
+                  const std::vector<Segment>& segments,
+                  const std::array<int64_t, 3>* saved) const {
+    const PathSums sums = Sum(segments);
+    const Verdict verdict = VerdictOf(sums);
+    const auto half = [&](size_t i) {
+      return saved == nullptr ? Value() : Value((*saved)[i]);
+    };
+    table.Add(scope, name, start - trace_.first_ns, end - start, verdict.text,
+              verdict.percent, verdict.second, verdict.second_percent,
+              sums.of(PathClass::kHost), sums.of(PathClass::kDevice),
+              sums.of(PathClass::kComm), sums.of(PathClass::kCopy),
+              sums.of(PathClass::kWait), sums.of(PathClass::kBeforeTrace),
+              half(0), half(1), half(2), Confidence(segments, sums));
+  }
+
+  const char* Confidence(const std::vector<Segment>& segments,
+                         const PathSums& sums) const {
+    int64_t inferred = 0;
+    for (const Segment& s : segments) {
+      if (s.inferred) inferred += s.end_ns - s.start_ns;
+    }
+    int64_t linked = 0, all = 0;
+    for (const SliceId s : trace_.device_slices()) {
+      all += trace_.Duration(s);
+      if (model_.call(s) != host::kNone) linked += trace_.Duration(s);
+    }
+    if (10 * linked < 9 * all || 5 * sums.of(PathClass::kWait) > sums.total())
+      return "weak";
+    return 20 * inferred > sums.total() ? "inferred" : "recorded";
+  }
+
+  void Say(ResultSet& result, const std::array<int64_t, 3>& saved) const {
+    const PathSums sums = Sum(segments_);
+    const Verdict verdict = VerdictOf(sums);
+    if (verdict.text.empty()) return;
+    const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
+    std::string text =
+        fmt::format("{}: of {} the chain of last arrivals spends", verdict.text,
+                    HumanTime(whole));
+    bool first = true;
+    for (size_t c = 0; c + 1 < kPathClasses; ++c) {
+      const double percent =
+          PercentOf(sums.of(static_cast<PathClass>(c)), whole);
+      if (percent < 1) continue;
+      static constexpr std::array<std::string_view, kPathClasses - 1> kWhere = {
+          "on the host", "in kernels and the gaps between them",
+          "in communication", "in copies", "waiting for what is not recorded"};
+      text +=
+          fmt::format("{} {:.0f} % {}", first ? "" : ",", percent, kWhere[c]);
+      first = false;
+    }
+    text += fmt::format(
+        ". Half the host time would save {}, half the computation {}, half "
+        "the communication {}.",
+        HumanTime(saved[0]), HumanTime(saved[1]), HumanTime(saved[2]));
+    text[0] = static_cast<char>(std::toupper(text[0]));
+    std::replace(text.begin(),
+                 text.begin() + static_cast<ptrdiff_t>(verdict.text.size()),
+                 '_', ' ');
+    result.notes.push_back(MakeNote(Severity::kVerdict, "path_verdict", text,
+                                    {{"verdicts", "scope", "window", {}}}));
+    const auto inferred = graph_.counts().find("dependencies_inferred");
+    if (inferred != graph_.counts().end()) {
+      result.notes.push_back(MakeNote(
+          Severity::kInfo, "inferred_waits",
+          Counted(static_cast<uint64_t>(inferred->second), "wait") +
+              " between streams had to be inferred from times; waits that "
+              "delayed nothing stay unknown, so a what-if that makes the "
+              "other side slower may be too good. --infer off leaves them "
+              "out.",
+          {{"path_edges", "kind", "dependency_inferred", {}}}));
+    }
+  }
+
+  const Graph& graph_;
+  const HostModel& model_;
+  const Trace& trace_;
+  const Window& window_;
+  const std::vector<Segment>& segments_;
+  const int64_t length_;
+};
+
+// "1.5ms" from the first event.
+std::optional<int64_t> ParseTime(std::string_view text) {
+  int64_t unit = 1000;
+  for (const auto& [ending, ns] :
+       {std::pair<std::string_view, int64_t>{"ms", 1000000},
+        {"us", 1000},
+        {"ns", 1},
+        {"s", 1000000000}}) {
+    if (!text.ends_with(ending)) continue;
+    text.remove_suffix(ending.size());
+    unit = ns;
+    break;
+  }
+  const auto value = ParseDouble(text);
+  if (!value || !(*value >= 0) || *value > 1e12) return std::nullopt;
+  return static_cast<int64_t>(*value * static_cast<double>(unit));
+}
+
+}  // namespace
+
+Result<Window> FindWindow(const Graph& graph, const std::string& text) {
+  const Trace& trace = graph.model().trace();
+  Window window;
+  if (text.empty()) {
+    window.start_ns = graph.start_ns();
+    window.sink = graph.sink();
+    return window;
+  }
+  window.name = text;
+  const size_t dots = text.find("..");
+  if (dots != std::string::npos) {
+    const auto from = ParseTime(std::string_view(text).substr(0, dots));
+    const auto to = ParseTime(std::string_view(text).substr(dots + 2));
+    if (from && to && *from < *to) {
+      window.start_ns = trace.first_ns + *from;
+      window.sink = graph.SinkAt(trace.first_ns + *to);
+      if (window.sink == kNoNode || graph.time(window.sink) <= window.start_ns)
+        return Fail(UsageError(
+            "--window: nothing is recorded in " + EscapeTerminal(text),
+            "times count from the first event"));
+      return window;
+    }
+  }
+  // A step by its number, else the last range whose name contains the text.
+  SliceId range;
+  for (const tree::Step& step : graph.model().context().steps.steps()) {
+    if (std::to_string(step.number) == text) range = step.slice;
+  }
+  for (uint32_t i = 0; !range.valid() && i < trace.slices.size(); ++i) {
+    if (trace.slices.kind[i] != trace::Kind::kAnnotation) continue;
+    const SliceId s(i);
+    if (trace.Name(s).find(text) == std::string_view::npos) continue;
+    for (uint32_t j = i; j < trace.slices.size(); ++j) {
+      const SliceId other(j);
+      if (trace.slices.kind[j] == trace::Kind::kAnnotation &&
+          trace.Name(other).find(text) != std::string_view::npos)
+        range = other;
+    }
+    break;
+  }
+  if (!range.valid()) {
+    return Fail(UsageError(
+        "--window: no step and no range is named '" + EscapeTerminal(text) +
+            "'",
+        "a step number, a part of a range's name, or A..B as in 1.5ms..2ms"));
+  }
+  window.name = trace.Name(range);
+  window.start_ns = trace.Start(range);
+  int64_t end = trace.End(range);
+  for (const SliceId s : trace.device_slices()) {
+    const uint32_t c = graph.model().call(s);
+    if (c == host::kNone) continue;
+    const int64_t call = trace.Start(graph.model().calls()[c].slice);
+    if (call >= window.start_ns && call < trace.End(range))
+      end = std::max(end, trace.End(s));
+  }
+  window.sink = graph.SinkAt(end);
+  return window;
+}
+
+std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink) {
+  // The latest time of each node that leaves the sink where it is.
+  std::vector<int64_t> late(graph.nodes(), kNever);
+  late[sink] = graph.time(sink);
+  const auto order = graph.order();
+  for (size_t i = order.size(); i-- > 0;) {
+    const uint32_t v = order[i];
+    if (late[v] == kNever) continue;
+    const int64_t arrival = late[v] - graph.residual(v);
+    if (graph.chain(v) != EdgeKind::kNone)
+      late[v - 1] = std::min(late[v - 1], arrival - graph.chain_work(v));
+    for (const uint32_t e : graph.In(v)) {
+      const Edge& edge = graph.edges()[e];
+      late[edge.from] = std::min(late[edge.from], arrival - edge.work_ns);
+    }
+  }
+  for (uint32_t v = 0; v < graph.nodes(); ++v) {
+    if (late[v] != kNever) late[v] -= graph.time(v);
+  }
+  return late;
+}
+
+std::vector<Schema> Schemas() {
+  return {SummarySchema(),  OwnersSchema(), VerdictsSchema(),
+          SegmentsSchema(), EdgesSchema(),  WhatIfSchema()};
+}
+
+ResultSet PathTables(const Graph& graph, const Window& window,
+                     const std::vector<Segment>& segments,
+                     const TableOptions& options) {
+  const Tables tables(graph, window, segments);
+  ResultSet result;
+  result.tables.push_back(tables.Verdicts(result));
+  result.tables.push_back(tables.Summary());
+  result.tables.push_back(tables.Owners());
+  if (options.segments) {
+    result.tables.push_back(tables.Segments());
+    result.tables.push_back(tables.Edges());
+    result.tables.push_back(GraphTable(graph));
+  }
+  return result;
+}
+
+Result<Table> WhatIfTable(const Graph& graph, const Window& window,
+                          const std::vector<std::string>& specs) {
+  Table table(WhatIfSchema());
+  const int64_t length = graph.time(window.sink) - window.start_ns;
+  for (const std::string& spec : specs) {
+    LAMINA_ASSIGN(const Scenario scenario, ParseScenario(graph, spec));
+    const Outcome outcome(graph, scenario);
+    const int64_t saved = graph.time(window.sink) - outcome.time(window.sink);
+    const PathSums sums =
+        Sum(Walk(graph, outcome, window.sink, window.start_ns));
+    const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
+    table.Add(spec, length, length - saved, saved, PercentOf(saved, length),
+              outcome.touched(), VerdictOf(sums).text,
+              PercentOf(sums.of(PathClass::kHost), whole),
+              PercentOf(sums.of(PathClass::kDevice), whole));
+  }
+  return table;
+}
+
+}  // namespace lamina::analysis::path

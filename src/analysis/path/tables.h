@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tables of `lamina path`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/path/chain.h"
+#include "analysis/path/what_if.h"
+#include "lamina/result.h"
+
+namespace lamina::analysis::path {
+
+// What is explained.
+struct Window {
+  std::string name;  // empty: the whole recording
+  int64_t start_ns = 0;
+  uint32_t sink = kNoNode;
+};
+
+// The whole recording; the last range whose name contains `text`, up to the
+// last work launched in it; or "A..B", seconds, milliseconds or microseconds
+// from the first event ("1.5ms..2ms"). Errors: nothing of that name.
+Result<Window> FindWindow(const Graph& graph, const std::string& text);
+
+struct TableOptions {
+  bool segments = true;  // path_segments and path_edges
+};
+
+std::vector<Schema> Schemas();
+
+// path_summary, path_owners, verdicts, path_segments, path_edges and what they
+// say.
+ResultSet PathTables(const Graph& graph, const Window& window,
+                     const std::vector<Segment>& segments,
+                     const TableOptions& options);
+
+// what_if: one row per text. Errors: those of ParseScenario.
+Result<Table> WhatIfTable(const Graph& graph, const Window& window,
+                          const std::vector<std::string>& specs);
+
+// How much later each node may end without moving the sink; the largest int64
+// for nodes that the sink does not depend on.
+std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink);
+
+}  // namespace lamina::analysis::path

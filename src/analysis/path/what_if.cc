@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/path/what_if.h"
+
+#include <algorithm>
+#include <queue>
+
+namespace lamina::analysis::path {
+
+Outcome::Outcome(const Graph& graph, const Scenario& scenario, Pass pass)
+    : graph_(graph) {
+  constexpr size_t kFew = 16;
+  const bool dense = scenario.chains.size() > graph.nodes() / kFew;
+  if (dense) {
+    chain_work_.resize(graph.nodes());
+    for (uint32_t v = 0; v < graph.nodes(); ++v)
+      chain_work_[v] = graph.chain_work(v);
+  }
+  for (const auto& [v, work] : scenario.chains) {
+    if (dense) {
+      chain_work_[v] = work;
+    } else {
+      chains_[v] = work;
+    }
+    seeds_.push_back(v);
+  }
+  for (const auto& [e, work] : scenario.edges) {
+    edges_[e] = work;
+    seeds_.push_back(graph.edges()[e].to);
+  }
+  for (const auto& [v, residual] : scenario.residuals) {
+    residuals_[v] = residual;
+    seeds_.push_back(v);
+  }
+  for (const uint32_t e : scenario.dropped) {
+    dropped_[e] = true;
+    seeds_.push_back(graph.edges()[e].to);
+  }
+  std::sort(seeds_.begin(), seeds_.end());
+  seeds_.erase(std::unique(seeds_.begin(), seeds_.end()), seeds_.end());
+  // A heap costs more per node than a pass over all of them.
+  const bool full =
+      pass == Pass::kFull ||
+      (pass == Pass::kAuto && seeds_.size() > graph.nodes() / kFew);
+  if (full) {
+    Full();
+  } else {
+    Touched();
+  }
+}
+
+int64_t Outcome::residual(uint32_t v) const {
+  const auto it = residuals_.find(v);
+  return it == residuals_.end() ? graph_.residual(v) : it->second;
+}
+
+int64_t Outcome::chain_work(uint32_t v) const {
+  if (!chain_work_.empty()) return chain_work_[v];
+  const auto it = chains_.find(v);
+  return it == chains_.end() ? graph_.chain_work(v) : it->second;
+}
+
+int64_t Outcome::work(uint32_t e) const {
+  const auto it = edges_.find(e);
+  return it == edges_.end() ? graph_.edges()[e].work_ns : it->second;
+}
+
+template <class TimeOf>
+bool Outcome::Arrival(uint32_t v, const TimeOf& time_of, int64_t& best) const {
+  bool any = false;
+  if (graph_.chain(v) != EdgeKind::kNone) {
+    best = time_of(v - 1) + chain_work(v);
+    any = true;
+  }
+  for (const uint32_t e : graph_.In(v)) {
+    if (!dropped_.empty() && dropped(e)) continue;
+    const int64_t arrival = time_of(graph_.edges()[e].from) + work(e);
+    if (!any || arrival > best) best = arrival;
+    any = true;
+  }
+  return any;
+}
+
+void Outcome::Touched() {
+  using Entry = std::pair<uint32_t, uint32_t>;  // position, node
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
+  absl::flat_hash_map<uint32_t, bool> seen;
+  const auto push = [&](uint32_t v) {
+    if (seen.try_emplace(v, true).second) heap.emplace(graph_.position(v), v);
+  };
+  for (const uint32_t v : seeds_) push(v);
+  const auto nodes = static_cast<uint32_t>(graph_.nodes());
+  while (!heap.empty()) {
+    const uint32_t v = heap.top().second;
+    heap.pop();
+    ++touched_;
+    int64_t t = graph_.time(v);
+    if (Arrival(
+            v, [&](uint32_t u) { return time(u); }, t))
+      t += residual(v);
+    if (t == graph_.time(v)) continue;
+    new_[v] = t;
+    if (v + 1 < nodes && graph_.chain(v + 1) != EdgeKind::kNone) push(v + 1);
+    for (const uint32_t e : graph_.Out(v)) push(graph_.edges()[e].to);
+  }
+}
+
+void Outcome::Full() {
+  std::vector<int64_t> times(graph_.nodes());
+  std::vector<bool> seed(graph_.nodes(), false);
+  for (const uint32_t v : seeds_) seed[v] = true;
+  for (const uint32_t v : graph_.order()) {
+    bool moved = seed[v];
+    if (graph_.chain(v) != EdgeKind::kNone)
+      moved = moved || times[v - 1] != graph_.time(v - 1);
+    for (const uint32_t e : graph_.In(v)) {
+      const uint32_t u = graph_.edges()[e].from;
+      moved = moved || times[u] != graph_.time(u);
+    }
+    int64_t t = graph_.time(v);
+    if (moved) {
+      ++touched_;
+      if (Arrival(
+              v, [&](uint32_t u) { return times[u]; }, t))
+        t += residual(v);
+    }
+    times[v] = t;
+  }
+  times_ = std::move(times);
+}
+
+uint32_t Outcome::critical(uint32_t v) const {
+  int64_t best = 0;
+  EdgeKind kind = EdgeKind::kNone;
+  uint32_t critical = kNoNode;
+  if (graph_.chain(v) != EdgeKind::kNone) {
+    best = time(v - 1) + chain_work(v);
+    kind = graph_.chain(v);
+    critical = kChain;
+  }
+  for (const uint32_t e : graph_.In(v)) {
+    if (dropped(e)) continue;
+    const Edge& edge = graph_.edges()[e];
+    const int64_t arrival = time(edge.from) + work(e);
+    if (critical == kNoNode || arrival > best ||
+        (arrival == best && edge.kind < kind)) {
+      best = arrival;
+      kind = edge.kind;
+      critical = e;
+    }
+  }
+  return critical;
+}
+
+}  // namespace lamina::analysis::path

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina path: the chain of last arrivals that the time of a run is made of,
+// and what would change it.
+#include <algorithm>
+
+#include "analysis/path/tables.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "emit/chrome/copy.h"
+#include "emit/perfetto/trace_writer.h"
+
+namespace lamina::cli {
+namespace {
+
+namespace path = analysis::path;
+using trace::SliceId;
+
+// A process of its own, with a number that no profiler gives.
+constexpr int64_t kProcess = 2000000100;
+constexpr std::string_view kName = "lamina: critical path";
+
+struct Options {
+  std::string trace;
+  std::string window;
+  std::vector<std::string> what_if;
+  std::string overlay;
+  std::string infer = "on";
+  bool critical_only = false;
+  bool no_sync_records = false;
+};
+
+std::string SpanName(const trace::Trace& trace, const path::Segment& s) {
+  std::string name(path::SegmentKindName(s.kind));
+  if (s.owner.valid()) name += ": " + std::string(trace.Name(s.owner));
+  return name;
+}
+
+// Where an arrow of a segment begins or ends: the track of its owner.
+const trace::Track* TrackOf(const trace::Trace& trace, const path::Segment& s) {
+  return s.owner.valid() ? &trace.TrackOf(s.owner) : nullptr;
+}
+
+void AppendArrow(std::string& out, const trace::Trace& trace, char phase,
+                 const trace::Track& track, int64_t id, int64_t time_ns) {
+  const auto text = [&](StringId value) {
+    const std::string_view raw = trace.Text(value);
+    if (ParseInt(raw)) {
+      out += raw;
+    } else {
+      AppendJsonQuoted(out, raw);
+    }
+  };
+  out += "{\"ph\":\"";
+  out += phase;
+  out += "\",\"cat\":\"lamina_critical_path\",\"name\":\"critical path\",";
+  if (phase == 'f') out += "\"bp\":\"e\",";
+  out += "\"id\":" + std::to_string(id) + ",\"pid\":";
+  text(track.pid);
+  out += ",\"tid\":";
+  text(track.tid);
+  out += ",\"ts\":" + FormatMicroseconds(time_ns) + "},\n";
+}
+
+// The chain as records of Chrome JSON, each followed by a comma.
+std::string Records(const trace::Trace& trace,
+                    const std::vector<path::Segment>& segments) {
+  std::string out;
+  emit::AppendName(out, "process_name", kProcess, 0, kName);
+  emit::AppendName(out, "thread_name", kProcess, 1, "last arrivals");
+  for (const path::Segment& s : segments) {
+    std::string args =
+        "\"kind\":\"" + std::string(path::SegmentKindName(s.kind)) +
+        "\",\"evidence\":\"" + (s.inferred ? "inferred" : "recorded") + "\"";
+    if (s.owner.valid())
+      args += ",\"uid\":" + std::to_string(trace.EventOf(s.owner));
+    emit::AppendSpan(out, SpanName(trace, s), "lamina_critical_path", kProcess,
+                     1, s.start_ns, s.end_ns - s.start_ns, args);
+  }
+  // Arrows where the chain goes from one track to another.
+  int64_t id = 0;
+  for (const int64_t known : trace.flows.id) id = std::max(id, known);
+  for (size_t i = 1; i < segments.size(); ++i) {
+    const trace::Track* from = TrackOf(trace, segments[i - 1]);
+    const trace::Track* to = TrackOf(trace, segments[i]);
+    if (from == nullptr || to == nullptr || from == to) continue;
+    ++id;
+    AppendArrow(out, trace, 's', *from, id, segments[i - 1].start_ns);
+    AppendArrow(out, trace, 'f', *to, id, segments[i].start_ns);
+  }
+  return out;
+}
+
+Status WriteOnly(const trace::Trace& trace, const std::string& output,
+                 const std::vector<path::Segment>& segments) {
+  std::string text = Records(trace, segments);
+  // Without the last comma.
+  const size_t comma = text.find_last_of(',');
+  if (comma != std::string::npos) text.resize(comma);
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+  sink->Write("{\"traceEvents\": [\n");
+  sink->Write(text);
+  sink->Write("\n]}\n");
+  return sink->Close();
+}
+
+Status WriteOverlay(const Options& options, const trace::Trace& trace,
+                    const std::vector<path::Segment>& segments) {
+  if (emit::perfetto::IsPerfettoName(options.overlay)) {
+    emit::perfetto::Extras extras;
+    for (const path::Segment& s : segments) {
+      extras.spans.push_back({std::string(kName), "last arrivals",
+                              SpanName(trace, s), s.start_ns,
+                              s.end_ns - s.start_ns});
+    }
+    LAMINA_ASSIGN(const auto sink, CreateFileSink(options.overlay));
+    emit::perfetto::WriteTrace(trace, extras, *sink);
+    return sink->Close();
+  }
+  if (options.critical_only) return WriteOnly(trace, options.overlay, segments);
+  LAMINA_TRY(CheckCopyable(trace, "--overlay"));
+  const auto& offsets = trace.slices.offset;
+  if (offsets.empty()) return {};
+  if (options.trace == "-") {
+    return Fail(UsageError("--overlay needs a file to copy",
+                           "give the trace by its name, not as -"));
+  }
+  // In front of the last event: the others keep their numbers.
+  emit::Addition addition;
+  addition.offset = *std::max_element(offsets.begin(), offsets.end());
+  addition.before = Records(trace, segments);
+  LAMINA_ASSIGN(const auto source, OpenByteSource(options.trace));
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(options.overlay));
+  LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {&addition, 1}));
+  return sink->Close();
+}
+
+Result<int> RunPath(const Options& options, Common& common) {
+  LAMINA_TRY(KeepInputs("--overlay", options.overlay, {options.trace}));
+  LAMINA_ASSIGN(auto session,
+                engine::Session::Open(options.trace, common.Open()));
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  Document document;
+  document.command = "path";
+  document.inputs = {options.trace};
+  {
+    const ScopedStage stage(&common.times, "path");
+    analysis::host::Options model_options;
+    model_options.sync_records = !options.no_sync_records;
+    model_options.infer = options.infer == "on";
+    const auto model =
+        analysis::host::HostModel::Build(*context, model_options);
+    const path::Graph graph = path::Graph::Build(model);
+    if (graph.sink() == path::kNoNode) {
+      document.result.notes.push_back(
+          MakeNote(Severity::kInfo, "nothing_recorded",
+                   "The trace has no ops, calls or device work: there is no "
+                   "path."));
+    } else {
+      LAMINA_ASSIGN(const path::Window window,
+                    path::FindWindow(graph, options.window));
+      const auto segments =
+          path::RecordedPath(graph, window.sink, window.start_ns);
+      path::TableOptions tables;
+      tables.segments = common.format != "table" || !common.only.empty();
+      document.result = path::PathTables(graph, window, segments, tables);
+      if (!options.what_if.empty()) {
+        const ScopedStage what_if(&common.times, "what-if");
+        LAMINA_ASSIGN(auto table,
+                      path::WhatIfTable(graph, window, options.what_if));
+        document.result.tables.push_back(std::move(table));
+      }
+      if (!options.overlay.empty()) {
+        LAMINA_TRY(WriteOverlay(options, session->trace(), segments));
+      }
+    }
+  }
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
+Run Add(Arguments& args, Common& common) {
+  auto options = std::make_shared<Options>();
+  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("--window", options->window,
+           "A step, a range whose name contains this text, or A..B from "
+           "the first event (1.5ms..2ms); else the whole trace");
+  args.Add("--what-if", options->what_if,
+           "What the end would be if: scale:kernel~RE:F, scale:op~RE:F, "
+           "scale:host~RE:F, scale:class=NAME:F, bandwidth:copy=GBPS, "
+           "bandwidth:comm=GBPS, drop:sync[~RE], graph:step=N, "
+           "zero:launch or zero:gaps; may be repeated");
+  args.Add("--overlay", options->overlay,
+           "Write the trace with the path as a track to this file "
+           "(.json, .pftrace, each also with .gz)");
+  args.Flag("--critical-only", options->critical_only,
+            "--overlay writes the path alone, without the trace");
+  args.Flag("--no-sync-records", options->no_sync_records,
+            "Take no notice of what the profiler recorded of waits");
+  args.Add("--infer", options->infer,
+           "Whether waits that are not recorded are inferred from times")
+      .OneOf({"on", "off"})
+      .ShowDefault();
+  common.AddTo(args);
+  return [options, &common] { return RunPath(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo PathCommand() {
+  return {"path", "What the time of a run is made of, and what would change it",
+          "lamina path trace.json.gz --what-if scale:class=compute:0.5", &Add};
+}
+
+}  // namespace lamina::cli

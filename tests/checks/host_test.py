@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Idle causes, launches and the critical path: on the samples what must hold of
+any trace, on the reference traces every number of the truth files."""
+import json
+import os
+import pathlib
+import re
+
+from common import ROOT, SAMPLES, Checks, Exact, lamina
+
+NONE = ("unlinked", "graph", "memcpy", "sync", "no_work", "host_bound",
+        "launch_overhead", "dependency", "kernel_wait", "submitted_wait")
+
+
+def tables(command, trace, *args):
+    document = json.loads(
+        lamina(command, trace, "--format", "json", *args).stdout,
+        parse_float=Exact)
+    return document["tables"]
+
+
+def check_any(checks, trace):
+    """Parts tile their gaps, sums agree, the path tiles its window."""
+    name = trace.name
+    host = tables("host", trace, "--by", "stream")
+    parts = {}
+    for part in host["idle_parts"]:
+        parts.setdefault((part["device"], part["gap"]), []).append(part)
+    sums = {}
+    for (device, _), own in parts.items():
+        at = own[0]["start_us"].ns
+        for part in own:
+            checks.equal(f"{name}: parts touch", part["start_us"].ns, at)
+            at += part["dur_us"].ns
+            key = device, part["cause"]
+            sums[key] = sums.get(key, 0) + part["dur_us"].ns
+    rows = {}
+    for row in host["idle_causes"]:
+        if row["scope"] == "device":
+            key = row["device"], row["cause"]
+            rows[key] = rows.get(key, 0) + row["time_us"].ns
+        checks.true(f"{name}: {row['cause']} is a cause", row["cause"] in NONE)
+        checks.true(f"{name}: above zero", row["time_us"].ns > 0)
+    checks.equal(f"{name}: parts add up to causes", sums, rows)
+    for row in host["queue_depth_series"]:
+        checks.true(f"{name}: depth", row["depth"] >= 0)
+    other = tables("host", trace, "--by", "stream", "--threads", "1")
+    checks.equal(f"{name}: one thread", other, host)
+
+    path = tables("path", trace, "--what-if", "scale:class=compute:1",
+                  "--what-if", "scale:class=host:1",
+                  "--what-if", "scale:class=compute:0.5",
+                  "--what-if", "zero:gaps")
+    segments = path["path_segments"]
+    window = path["verdicts"][0]["window_us"].ns
+    checks.equal(f"{name}: segments add up",
+                 sum(s["dur_us"].ns for s in segments), window)
+    for a, b in zip(segments, segments[1:]):
+        checks.equal(f"{name}: segments touch",
+                     a["start_us"].ns + a["dur_us"].ns, b["start_us"].ns)
+    for row in path["what_if"][:2]:
+        checks.equal(f"{name}: {row['spec']} saves nothing",
+                     row["saved_us"].ns, 0)
+    kinds = {r["kind"]: r["time_us"].ns for r in path["path_summary"]}
+    checks.true(f"{name}: half the work saves at most half of it",
+                0 <= path["what_if"][2]["saved_us"].ns
+                <= kinds.get("compute", 0))
+
+
+# --- the truth files ---
+
+
+def sums_by_scope(rows):
+    out = {}
+    for row in rows:
+        scope = (row["scope"], row["device"], row["stream"])
+        causes = out.setdefault(scope, {})
+        causes[row["cause"]] = causes.get(row["cause"], 0) + row["time_us"].ns
+    return out
+
+
+def check_path_truth(checks, folder, truth_path):
+    truth = json.loads(truth_path.read_text())
+    label = truth_path.stem
+    trace = folder / "traces" / truth["trace"]
+    if not trace.exists():
+        trace = folder / "goldens/hta/traces" / truth["trace"]
+    extra = ["--no-sync-records"] if "no-sync" in label else []
+    host = tables("host", trace, "--by", "stream", *extra)
+    found = sums_by_scope(host["idle_causes"])
+    for scope, expected in truth["idle"].items():
+        kind, where = scope.split()
+        device, stream = where.split("/")
+        matches = [v for k, v in found.items()
+                   if k[0] == kind and k[1].split(":")[-1] == device and
+                   (kind == "device" or str(k[2]) == stream)]
+        checks.equal(f"{label}: {scope}",
+                     matches[0] if len(matches) == 1 else {},
+                     expected["causes_ns"])
+    floors = {}
+    for row in host["launch_apis"]:
+        where = row["device"].split(":")[-1] + " " + row["api"]
+        if row["floor_us"] is not None:
+            floors[where] = row["floor_us"].ns
+        if row["graph_floor_us"] is not None:
+            floors[where + " graph"] = row["graph_floor_us"].ns
+    checks.equal(f"{label}: floors", floors, truth["launch_floor_ns"])
+
+    names = {"compute_x0.5": "scale:class=compute:0.5",
+             "comm_x0.5": "scale:class=comm:0.5",
+             "copy_x0": "scale:class=copy:0",
+             "no_launch_latency": "zero:launch",
+             "no_device_gaps": "zero:gaps",
+             "host_x0.5": "scale:class=host:0.5"}
+    args = list(extra)
+    if "window" in truth:
+        args += ["--window", truth["window"]]
+    specs = {}
+    for what in truth["what_if"]:
+        spec = names.get(what)
+        if what.startswith("one_kernel_x0.5: "):
+            spec = ("scale:kernel~^" +
+                    re.escape(what.removeprefix("one_kernel_x0.5: ")) + ":0.5")
+        if spec:
+            specs[what] = spec
+            args += ["--what-if", spec]
+    path = tables("path", trace, *args)
+    graph = {r["what"]: r["count"] for r in path["path_graph"]}
+    checks.equal(f"{label}: nodes", graph["nodes"], truth["graph"]["nodes"])
+    checks.equal(f"{label}: edges", graph["edges"], truth["graph"]["edges"])
+    kinds = {k.removeprefix("edges: "): v for k, v in graph.items()
+             if k.startswith("edges: ")}
+    checks.equal(f"{label}: edges by kind", kinds, truth["graph"]["by_kind"])
+    checks.equal(f"{label}: segments", len(path["path_segments"]),
+                 truth["critical_path"]["segments"])
+    checks.equal(f"{label}: window", path["verdicts"][0]["window_us"].ns,
+                 truth["critical_path"]["window_ns"])
+    found = {}
+    for row in path["path_summary"]:
+        kind = row["kind"]
+        if kind in ("compute", "fill", "copy", "comm"):
+            kind = "device_" + kind
+        found[kind] = row["time_us"].ns
+    checks.equal(f"{label}: path", found,
+                 truth["critical_path"]["by_kind_ns"])
+    rows = {r["spec"]: r for r in path["what_if"]}
+    for what, spec in specs.items():
+        row = rows[spec]
+        # Names in the truth are cut; scenarios act on the whole trace there.
+        if "window" not in truth:
+            checks.equal(f"{label}: {what} saves", row["saved_us"].ns,
+                         truth["what_if"][what]["saved_ns"])
+        checks.equal(f"{label}: {what} touches", row["touched_nodes"],
+                     truth["what_if"][what]["touched_nodes"])
+
+
+def check_numbers(checks, folder, truth_path):
+    truth = json.loads(truth_path.read_text())
+    label = truth_path.stem
+    stem = label.removeprefix("numbers-")
+    trace = {"ddp-2ranks-0": "ddp-2ranks/rank-0",
+             "vllm-prefilldecode-piecewise":
+             "vllm-prefilldecode-piecewise/replay"}.get(stem, stem)
+    trace = folder / "traces" / f"{trace}.json.gz"
+    host = tables("host", trace)
+    apis = {r["device"].split(":")[-1] + " " + r["api"]: r
+            for r in host["launch_apis"]}
+    for where, expected in truth["launches"].items():
+        row = apis.get(where)
+        checks.true(f"{label}: {where}", row is not None)
+        for key, value in expected.items():
+            column = re.sub("_ns$", "_us", key)
+            found = row[column] if row else None
+            found = found.ns if isinstance(found, Exact) else found
+            # A start before its call is clock noise: latency 0.
+            checks.equal(f"{label}: {where} {key}", found,
+                         max(0, value) if key == "latency_min_ns" else value)
+    depths = {f"{r['device'].split(':')[-1]}/{r['stream']}": r
+              for r in host["queue_depth"]}
+    for where, expected in truth["queue_depth"].items():
+        row = depths[where]
+        checks.equal(f"{label}: queue {where}",
+                     (row["span_us"].ns, row["max"], row["empty_us"].ns),
+                     (expected["span_ns"], expected["max"],
+                      expected["empty_ns"]))
+        if expected["mean_time_weighted"] is not None:
+            checks.true(f"{label}: mean depth {where}",
+                        abs(row["mean"] - expected["mean_time_weighted"])
+                        <= 0.00005001)
+    if "comm_exposure" in host:
+        for device, expected in truth["collectives"].items():
+            rows = [r for r in host["comm_exposure"]
+                    if r["device"].split(":")[-1] == device]
+            checks.equal(f"{label}: collectives",
+                         sum(r["count"] for r in rows),
+                         expected["collectives"])
+            checks.equal(f"{label}: exposed",
+                         sum(r["exposed_us"].ns for r in rows),
+                         expected["exposed_ns"])
+            for group in expected["groups"]:
+                checks.true(
+                    f"{label}: group {group}",
+                    any(r["stream"] == group["stream"] and
+                        r["count"] == group["count"] and
+                        r["time_us"].ns == group["time_ns"] and
+                        r["exposed_alone_us"].ns == group["exposed_alone_ns"]
+                        and r["exposed_us"].ns == group["exposed_ns"]
+                        for r in rows))
+
+
+def main():
+    checks = Checks()
+    for name in ("serve", "train_step", "moe"):
+        check_any(checks, SAMPLES / f"{name}.json.gz")
+    folder = pathlib.Path(
+        os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
+    if (folder / "goldens/host").is_dir():
+        for path in sorted((folder / "goldens/host").glob("hostpath-*.json")):
+            check_path_truth(checks, folder, path)
+        for path in sorted((folder / "goldens/host").glob("numbers-*.json")):
+            check_numbers(checks, folder, path)
+    else:
+        print(f"without truth files: none in {folder}")
+    checks.finish()
+
+
+main()
