@@ -80,12 +80,23 @@ def sums_by_scope(rows):
     return out
 
 
+def largest_kernel(trace, begin):
+    """The whole name of the kernel with the most time; the truth cuts it."""
+    rows = [r for r in tables("report", trace, "--only", "kernels")["kernels"]
+            if r["kernel"].startswith(begin) and r["kind"] == "kernel"]
+    sums = {}
+    for row in rows:
+        sums[row["kernel"]] = sums.get(row["kernel"], 0) + row["kernel_time_us"].ns
+    return max(sums, key=sums.get)
+
+
 def check_path_truth(checks, folder, truth_path):
     truth = json.loads(truth_path.read_text())
     label = truth_path.stem
     trace = folder / "traces" / truth["trace"]
     if not trace.exists():
-        trace = folder / "goldens/hta/traces" / truth["trace"]
+        stem = truth["trace"].split(".")[0]
+        trace = folder / f"goldens/hta/traces/{stem}.trace.gz"
     extra = ["--no-sync-records"] if "no-sync" in label else []
     host = tables("host", trace, "--by", "stream", *extra)
     found = sums_by_scope(host["idle_causes"])
@@ -120,8 +131,8 @@ def check_path_truth(checks, folder, truth_path):
     for what in truth["what_if"]:
         spec = names.get(what)
         if what.startswith("one_kernel_x0.5: "):
-            spec = ("scale:kernel~^" +
-                    re.escape(what.removeprefix("one_kernel_x0.5: ")) + ":0.5")
+            spec = ("scale:kernel~^" + re.escape(largest_kernel(
+                trace, what.removeprefix("one_kernel_x0.5: "))) + "$:0.5")
         if spec:
             specs[what] = spec
             args += ["--what-if", spec]

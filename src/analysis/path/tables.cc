@@ -565,6 +565,24 @@ ResultSet PathTables(const Graph& graph, const Window& window,
   return result;
 }
 
+namespace {
+
+// When the window ends in a scenario. Where nobody waits for the device any
+// more, the last of its work decides and not the host's last event.
+int64_t EndOf(const Graph& graph, const Window& window,
+              const Scenario& scenario, const Outcome& outcome) {
+  int64_t end = outcome.time(window.sink);
+  if (scenario.dropped.empty()) return end;
+  const int64_t last = graph.time(window.sink);
+  for (uint32_t v = 0; v < graph.nodes(); ++v) {
+    if (graph.TakesPart(v) && graph.time(v) <= last)
+      end = std::max(end, outcome.time(v));
+  }
+  return end;
+}
+
+}  // namespace
+
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
                           const std::vector<std::string>& specs) {
   Table table(WhatIfSchema());
@@ -572,7 +590,8 @@ Result<Table> WhatIfTable(const Graph& graph, const Window& window,
   for (const std::string& spec : specs) {
     LAMINA_ASSIGN(const Scenario scenario, ParseScenario(graph, spec));
     const Outcome outcome(graph, scenario);
-    const int64_t saved = graph.time(window.sink) - outcome.time(window.sink);
+    const int64_t saved =
+        graph.time(window.sink) - EndOf(graph, window, scenario, outcome);
     const PathSums sums =
         Sum(Walk(graph, outcome, window.sink, window.start_ns));
     const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);

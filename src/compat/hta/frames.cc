@@ -360,7 +360,9 @@ class Frames {
         double sum = 0;
         for (const double v : values) sum += v;
         const auto d = Describe(values, false);
-        table.Add(name, sum, d[7], d[3], d[2], d[1], TypeName(type), rank_);
+        // HTA fills what is empty here, and only here, with 0.
+        table.Add(name, sum, d[7], d[3], d[2].null() ? Value(0.0) : d[2], d[1],
+                  TypeName(type), rank_);
       }
     }
   }
