@@ -63,6 +63,9 @@ Result<int> RunHost(const Options& options, Common& common) {
     const host::Idle idle = host::FindIdle(model, *rules);
     document.result = host::IdleTables(model, idle, tables);
     document.result.Append(host::LaunchTables(model, tables));
+    document.result.Append(host::TransferTables(model));
+    document.result.Append(host::RangeTables(model));
+    document.result.Append(host::StepTables(model, idle));
   }
   if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables,

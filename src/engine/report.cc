@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/parallel.h"
+#include "engine/idle_report.h"
 #include "report/writers.h"
 #include "rules/document.h"
 
@@ -97,6 +98,10 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
                                         std::end(kReportAnalyses));
     if (options.recompute) names.push_back("recompute");
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
+    {
+      const ScopedStage stage(times, "causes");
+      LAMINA_TRY(AddIdleCauses(*context, session.data(), document.result));
+    }
     document.summary = options.only.empty();
   } else {
     compat::tracelens::Options layout;

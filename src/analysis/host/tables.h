@@ -41,6 +41,8 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle);
 
 std::vector<Schema> IdleSchemas();
 std::vector<Schema> LaunchSchemas();
+std::vector<Schema> TransferSchemas();
+std::vector<Schema> RangeSchemas();
 
 // idle_causes, idle_gaps, idle_parts and the sentences about them.
 ResultSet IdleTables(const HostModel& model, const Idle& idle,
@@ -52,7 +54,7 @@ ResultSet LaunchTables(const HostModel& model, const TableOptions& options);
 ResultSet TransferTables(const HostModel& model);
 // annotation_time and op_launch_delay.
 ResultSet RangeTables(const HostModel& model);
-// step_causes, step_drift and slow_steps.
+// step_drift and slow_steps.
 ResultSet StepTables(const HostModel& model, const Idle& idle);
 
 }  // namespace lamina::analysis::host

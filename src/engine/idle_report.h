@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The causes of idle time in a report.
+#pragma once
+
+#include "analysis/common/context.h"
+#include "lamina/result.h"
+#include "rules/document.h"
+
+namespace lamina::engine {
+
+// Adds the table idle_causes, and to the sentences about idle time what caused
+// it. Errors: data files that cannot be used.
+Status AddIdleCauses(const analysis::Context& context,
+                     const rules::DataSet& data, ResultSet& result);
+
+}  // namespace lamina::engine
