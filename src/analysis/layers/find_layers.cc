@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -8,8 +9,10 @@
 #include "analysis/layers/labels.h"
 #include "analysis/layers/module_stacks.h"
 #include "analysis/layers/passes.h"
-#include "analysis/layers/repeats.h"
+#include "analysis/layers/reading.h"
+#include "analysis/layers/runs.h"
 #include "analysis/layers/stages.h"
+#include "base/text.h"
 #include "trace/module_frames.h"
 
 namespace lamina::analysis::layers {
@@ -17,12 +20,6 @@ namespace {
 
 using tree::ModuleCallId;
 using tree::ModulePathId;
-
-// One occurrence of a stack: its layers follow each other.
-struct Occurrence {
-  uint32_t stack = 0;
-  std::vector<uint32_t> layers;
-};
 
 class Finder {
  public:
@@ -43,14 +40,14 @@ class Finder {
       for (const Lane& lane : lanes_) ByNames(lane);
     } else {
       if (options_.detector != Detector::kRepeat) ByModules();
-      for (const Lane& lane : lanes_) ByRepeats(lane);
+      for (const Lane* lane : ByMixers()) ByRepeats(*lane);
       if (model_.layers.empty() && options_.detector == Detector::kAuto) {
         for (const Lane& lane : lanes_) ByNames(lane);
       }
     }
     SortLayers(trace_, layer_of_, model_);
     AttachOthers(trace_, lanes_, layer_of_, model_);
-    MakePasses(context_, lanes_, layer_of_, model_);
+    MakePasses(context_, layer_of_, model_);
     FindStages(context_, labels_, model_);
     return std::move(model_);
   }
@@ -124,30 +121,23 @@ class Finder {
   // and taken where the modules have none.
   void ByRepeats(const Lane& lane) {
     if (lane.kernels.size() < kMinLane) return;
-    std::vector<uint32_t> ids;
-    int64_t lane_ns = 0;
-    for (const SliceId s : lane.kernels) {
-      ids.push_back(trace_.slices.name[s.value].value);
-      lane_ns += trace_.Duration(s);
-    }
+    ++lane_;
+    const LaneView view = ViewOf(context_, labels_, lane);
     StackOptions options;
     options.min_layers = options_.min_layers;
-    const std::vector<uint8_t> marks = MarksOf(context_, labels_, lane);
-    std::vector<Stack> stacks = FindStacks(ids, marks, options);
-    AddFaintStacks(ids, marks, options, stacks);
-    std::map<uint32_t, uint32_t> stack_of_kind;
+    const Structure structure =
+        FindStructure({view.ids, view.like, view.marks}, options);
+    const std::vector<PassCut> cuts =
+        FindPassCuts(context_, lane, view, structure, Waits());
+    std::vector<StackRun> runs = FindRuns(view, structure, cuts, options);
     LayerModel::Check check;
-    for (const Stack& stack : stacks) {
-      Check(lane, stack, check);
-      if (options_.detector == Detector::kModule) continue;
-      // What the modules leave: a pass whose host side was not recorded.
-      std::vector<Piece> free;
-      for (const Piece& piece : stack.pieces) {
-        if (Free(lane, piece)) free.push_back(piece);
+    for (const StackRun& run : runs) Check(lane, structure, run, check);
+    if (options_.detector != Detector::kModule) {
+      const std::vector<bool> believed = Believed(lane, view, structure, runs);
+      for (const StackRun& run : runs) {
+        if (!believed[run.stack]) continue;
+        Take(lane, view, structure, cuts, run);
       }
-      if (free.size() < options_.min_layers) continue;
-      if (LooksLikeLayers(lane, marks, stack, lane_ns) && !AreSteps(lane, free))
-        Take(lane, stack, free, stack_of_kind);
     }
     if (check.by_module + check.by_repeat == 0) return;
     check.name = "device " + std::to_string(lane.device);
@@ -155,48 +145,237 @@ class Finder {
     model_.checks.push_back(std::move(check));
   }
 
-  // Counts how well a stack agrees with the layers of modules, where most of it
+  // The streams, those first that take most time: others may only help them.
+  // Where no stream of a device holds both mixers and products, the kernels of
+  // its streams are one sequence.
+  std::vector<const Lane*> ByMixers() {
+    std::map<int64_t, std::vector<const Lane*>> by_device;
+    for (const Lane& lane : lanes_) by_device[lane.device].push_back(&lane);
+    std::vector<const Lane*> order;
+    for (auto& [device, lanes] : by_device) {
+      std::map<const Lane*, std::pair<bool, int64_t>> rank;
+      bool mixer_somewhere = false;
+      bool product_somewhere = false;
+      bool both = false;
+      for (const Lane* lane : lanes) {
+        bool mixer = false;
+        bool product = false;
+        int64_t ns = 0;
+        for (const SliceId s : lane->kernels) {
+          const Part part = PartOf(context_, s);
+          mixer = mixer || part == Part::kAttention;
+          product = product || part == Part::kGemm;
+          ns += trace_.Duration(s);
+        }
+        rank[lane] = {mixer && product, ns};
+        mixer_somewhere = mixer_somewhere || mixer;
+        product_somewhere = product_somewhere || product;
+        both = both || (mixer && product);
+      }
+      if (!both && mixer_somewhere && product_somewhere && lanes.size() > 1) {
+        Lane& all = joined_.emplace_back();
+        all.device = device;
+        for (const Lane* lane : lanes)
+          all.kernels.insert(all.kernels.end(), lane->kernels.begin(),
+                             lane->kernels.end());
+        SortByStart(trace_, all.kernels);
+        order.push_back(&all);
+        continue;
+      }
+      std::ranges::stable_sort(lanes, [&](const Lane* a, const Lane* b) {
+        return rank.at(a) > rank.at(b);
+      });
+      order.insert(order.end(), lanes.begin(), lanes.end());
+    }
+    return order;
+  }
+
+  // Ends of host calls that wait for a device, in order.
+  const std::vector<int64_t>& Waits() {
+    if (waits_known_) return waits_;
+    waits_known_ = true;
+    std::vector<int8_t> waits(trace_.strings.size(), -1);
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      if (!trace::IsApiCall(trace_.slices.kind[i])) continue;
+      int8_t& is = waits[trace_.slices.name[i].value];
+      if (is < 0) {
+        const std::string_view name = trace_.Name(SliceId(i));
+        is = Contains(name, "Synchronize") || name == "cudaMemcpy" ||
+             name == "hipMemcpy" || Contains(name, "hipMemcpyWithStream");
+      }
+      if (is > 0) waits_.push_back(trace_.End(SliceId(i)));
+    }
+    std::ranges::sort(waits_);
+    return waits_;
+  }
+
+  // Counts how well a run agrees with the layers of modules, where most of it
   // is in such.
-  void Check(const Lane& lane, const Stack& stack,
+  void Check(const Lane& lane, const Structure& structure, const StackRun& run,
              LayerModel::Check& check) const {
     size_t taken = 0;
     std::set<uint32_t> layers;
-    for (uint32_t i = stack.begin(); i < stack.end(); ++i) {
+    const uint32_t begin = structure.layers[run.begin].begin;
+    const uint32_t end = structure.layers[run.end - 1].end;
+    for (uint32_t i = begin; i < end; ++i) {
       const uint32_t layer = layer_of_[lane.kernels[i].value];
       if (layer == kNone) continue;
       ++taken;
       layers.insert(layer);
     }
-    if (2 * taken <= stack.end() - stack.begin()) return;
-    check.by_repeat += stack.pieces.size();
+    if (2 * taken <= end - begin) return;
+    check.by_repeat += run.end - run.begin;
     check.by_module += layers.size();
-    for (const Piece& piece : stack.pieces)
-      Compare(lane, piece.begin, check.equal, check.near);
+    for (size_t l = run.begin; l < run.end; ++l)
+      Compare(lane, structure.layers[l].begin, check.equal, check.near);
   }
 
-  void Take(const Lane& lane, const Stack& stack,
-            const std::vector<Piece>& pieces,
-            std::map<uint32_t, uint32_t>& stack_of_kind) {
-    const auto [it, is_new] = stack_of_kind.try_emplace(
-        stack.kind, static_cast<uint32_t>(model_.stacks.size()));
-    if (is_new) {
-      StackInfo info;
-      info.name = "stack" + std::to_string(model_.stacks.size());
-      info.period = stack.period;
-      info.per_unit = stack.per_unit;
-      info.boundary = stack.at_norm ? "norm" : "none";
-      model_.stacks.push_back(std::move(info));
+  // Which stacks of a stream are layers, by stack.
+  std::vector<bool> Believed(const Lane& lane, const LaneView& view,
+                             const Structure& structure,
+                             const std::vector<StackRun>& runs) const {
+    int64_t lane_ns = 0;
+    for (const SliceId s : lane.kernels) lane_ns += trace_.Duration(s);
+    size_t count = 0;
+    for (const StackRun& run : runs)
+      count = std::max<size_t>(count, run.stack + 1);
+    std::vector<StackFacts> facts(count);
+    for (const StackRun& run : runs) {
+      StackFacts& f = facts[run.stack];
+      ++f.runs;
+      f.longest = std::max(f.longest, run.end - run.begin);
+      for (size_t l = run.begin; l < run.end; ++l)
+        AddFacts(lane, view, structure.layers[l], f);
     }
+    std::vector<bool> believed(count);
+    for (size_t s = 0; s < count; ++s)
+      believed[s] = IsBelieved(facts[s], lane_ns);
+    return believed;
+  }
+
+  struct StackFacts {
+    size_t runs = 0;
+    size_t longest = 0;  // layers of a run
+    size_t layers = 0;
+    size_t mixers = 0;  // layers that hold one
+    size_t norms = 0;
+    size_t products = 0;
+    size_t backward = 0;
+    size_t convolutions = 0;
+    size_t inside = 0;  // that start during layers of another stream
+    size_t free = 0;    // in no layer of a module
+    int64_t ns = 0;
+  };
+
+  void AddFacts(const Lane& lane, const LaneView& view, const Found& layer,
+                StackFacts& f) const {
+    uint16_t marks = 0;
+    bool free = true;
+    for (uint32_t i = layer.begin; i < layer.end; ++i) {
+      marks |= view.marks[i];
+      f.ns += trace_.Duration(lane.kernels[i]);
+      free = free && layer_of_[lane.kernels[i].value] == kNone;
+    }
+    ++f.layers;
+    f.mixers += (marks & kAttentionMark) != 0;
+    f.norms += (marks & (kNormMark | kMaybeNormMark)) != 0;
+    f.products += (marks & kGemmMark) != 0;
+    f.backward += (marks & kBackwardMark) != 0;
+    f.convolutions += (marks & kConvMark) != 0;
+    f.free += free;
+    f.inside +=
+        InsideLayers(lane.device, trace_.Start(lane.kernels[layer.begin]));
+  }
+
+  // Whether a time lies in a layer that was taken on another stream.
+  bool InsideLayers(int64_t device, int64_t time) const {
+    const auto spans = taken_.find(device);
+    if (spans == taken_.end()) return false;
+    const auto after = spans->second.upper_bound(time);
+    return after != spans->second.begin() && std::prev(after)->second > time;
+  }
+
+  bool IsBelieved(const StackFacts& f, int64_t lane_ns) const {
+    if (f.free == 0) return false;
+    const bool mixers = 2 * f.mixers >= f.layers;
+    // A stream that helps: its work stands in the layers of another.
+    if (!mixers && 2 * f.inside >= f.layers) return false;
+    // Copies over passes are copies.
+    const size_t least = std::min<size_t>(options_.min_layers, 3);
+    const bool enough =
+        f.longest >= options_.min_layers ||
+        (options_.min_layers <= 3 && f.runs >= 2 && f.layers >= least);
+    if (!enough) return false;
+    if (mixers) return 2 * (f.norms + f.products) >= f.layers || f.longest >= 3;
+    if (2 * f.convolutions >= f.layers) return false;
+    // One copy in every pass that holds no mixer is a pass.
+    if (f.longest < 2) return false;
+    if (2 * f.norms >= f.layers && 2 * f.products >= f.layers) return true;
+    return static_cast<double>(f.ns) >=
+           kLoopShare * static_cast<double>(lane_ns);
+  }
+
+  void Take(const Lane& lane, const LaneView& view, const Structure& structure,
+            const std::vector<PassCut>& cuts, const StackRun& run) {
+    const uint32_t stack = StackOf(view, structure, run);
     ++runs_;
-    for (const Piece& piece : pieces) {
+    bool begins = cuts[run.begin].cut() || run.begin == 0;
+    for (size_t l = run.begin; l < run.end; ++l) {
+      const Found& found = structure.layers[l];
+      // What the modules leave: a pass whose host side was not recorded.
+      if (!Free(lane, found)) continue;
       const auto number = static_cast<uint32_t>(model_.layers.size());
       Layer& layer = model_.layers.emplace_back();
-      layer.stack = it->second;
-      layer.exact = piece.exact;
+      layer.stack = stack;
+      layer.exact = found.exact;
       layer.run = runs_;
-      for (uint32_t i = piece.begin; i < piece.end; ++i)
-        Give(lane.kernels[i], number);
+      layer.begins_pass = begins;
+      layer.evidence = cuts[run.begin].evidence;
+      begins = false;
+      // Stray kernels between two layers of a run belong to the first.
+      const uint32_t end =
+          l + 1 < run.end ? structure.layers[l + 1].begin : found.end;
+      for (uint32_t i = found.begin; i < end; ++i) {
+        if (layer_of_[lane.kernels[i].value] == kNone)
+          Give(lane.kernels[i], number);
+      }
+      auto& spans = taken_[lane.device];
+      int64_t& until = spans[trace_.Start(lane.kernels[found.begin])];
+      until = std::max(until, trace_.End(lane.kernels[end - 1]));
     }
+  }
+
+  // The stack of a run: one of another stream or device is the same where its
+  // layers are alike and equally many.
+  uint32_t StackOf(const LaneView& view, const Structure& structure,
+                   const StackRun& run) {
+    const std::pair key(lane_, run.stack);
+    const auto known = stack_of_run_.find(key);
+    if (known != stack_of_run_.end()) return known->second;
+    const Found& found = structure.layers[run.typical];
+    const std::vector<uint32_t> unit(view.ids.begin() + found.begin,
+                                     view.ids.begin() + found.end);
+    for (const KnownStack& other : known_stacks_) {
+      if (other.lane == lane_ || other.length != run.usual) continue;
+      const auto limit = static_cast<uint32_t>(
+          kReadTolerance *
+          static_cast<double>(std::max(unit.size(), other.unit.size())));
+      if (EditDistance(unit, other.unit, limit) > limit) continue;
+      stack_of_run_[key] = other.stack;
+      return other.stack;
+    }
+    const auto stack = static_cast<uint32_t>(model_.stacks.size());
+    const Structure::Family& family = structure.of_family[found.family];
+    StackInfo info;
+    info.name = "stack" + std::to_string(stack);
+    info.period = family.period;
+    info.per_unit = family.per_unit;
+    info.boundary = family.at_norm ? "norm" : "none";
+    info.by_roles = family.by_roles;
+    model_.stacks.push_back(std::move(info));
+    stack_of_run_[key] = stack;
+    known_stacks_.push_back({lane_, stack, run.usual, unit});
+    return stack;
   }
 
   // --- names ---
@@ -241,45 +420,32 @@ class Finder {
     info.boundary = "norm";
     info.by_names = true;
     model_.stacks.push_back(std::move(info));
-    for (const ClassicLayer& found : layers) {
-      const auto number = static_cast<uint32_t>(model_.layers.size());
+    Structure structure;
+    for (const ClassicLayer& found : layers)
+      structure.layers.push_back({found.begin, found.end, 0, 0, true});
+    const std::vector<PassCut> cuts = FindPassCuts(
+        context_, lane, ViewOf(context_, labels_, lane), structure, Waits());
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const ClassicLayer& found = layers[i];
+      const bool gap = i > 0 && 2 * (found.begin - layers[i - 1].end) >=
+                                    found.end - found.begin;
+      const auto own = static_cast<uint32_t>(model_.layers.size());
       Layer layer;
       layer.stack = stack;
+      layer.begins_pass = i == 0 || gap || cuts[i].cut();
+      layer.evidence = cuts[i].evidence;
+      if (layer.begins_pass) ++runs_;
+      layer.run = runs_;
       layer.type = found.type();
       if (asked) layer.stage = StageName(found.stage);
       model_.layers.push_back(std::move(layer));
-      for (uint32_t i = found.begin; i < found.end; ++i)
-        Give(lane.kernels[i], number);
+      for (uint32_t k = found.begin; k < found.end; ++k)
+        Give(lane.kernels[k], own);
     }
   }
 
-  // A loop without norm and attention that takes little of the time is no
-  // stack of layers: three equal convolutions in a row, an optimizer's updates.
-  bool LooksLikeLayers(const Lane& lane, const std::vector<uint8_t>& marks,
-                       const Stack& stack, int64_t lane_ns) const {
-    int64_t inside = 0;
-    for (uint32_t i = stack.begin(); i < stack.end(); ++i) {
-      if ((marks[i] & (kNormMark | kMaybeNormMark | kAttentionMark)) != 0)
-        return true;
-      inside += trace_.Duration(lane.kernels[i]);
-    }
-    return static_cast<double>(inside) >=
-           kLoopShare * static_cast<double>(lane_ns);
-  }
-
-  // Copies that are steps of their own are iterations, not layers.
-  bool AreSteps(const Lane& lane, const std::vector<Piece>& pieces) const {
-    size_t changes = 0;
-    for (size_t i = 1; i < pieces.size(); ++i) {
-      const uint32_t a = StepOf(lane.kernels[pieces[i - 1].begin]);
-      const uint32_t b = StepOf(lane.kernels[pieces[i].begin]);
-      changes += a != b;
-    }
-    return 2 * changes >= pieces.size();
-  }
-
-  bool Free(const Lane& lane, const Piece& piece) const {
-    for (uint32_t i = piece.begin; i < piece.end; ++i) {
+  bool Free(const Lane& lane, const Found& layer) const {
+    for (uint32_t i = layer.begin; i < layer.end; ++i) {
       if (layer_of_[lane.kernels[i].value] != kNone) return false;
     }
     return true;
@@ -305,9 +471,6 @@ class Finder {
     }
   }
 
-  // The step that an annotation puts a slice in; kOutside if there is none.
-  uint32_t StepOf(SliceId s) const { return context_.steps.StepOf(s); }
-
   const Context& context_;
   const Trace& trace_;
   Labels& labels_;  // by our own tables
@@ -315,8 +478,23 @@ class Finder {
   const Options& options_;
   LayerModel model_;
   std::vector<Lane> lanes_;
+  std::deque<Lane> joined_;
   std::vector<uint32_t> layer_of_;  // by slice
   uint32_t runs_ = 0;
+  bool waits_known_ = false;
+  std::vector<int64_t> waits_;
+  // By device: begin and end of the layers taken.
+  std::map<int64_t, std::map<int64_t, int64_t>> taken_;
+  struct KnownStack {
+    uint32_t lane = 0;
+    uint32_t stack = 0;
+    size_t length = 0;
+    std::vector<uint32_t> unit;
+  };
+  std::vector<KnownStack> known_stacks_;
+  // Of a lane, and its stack there.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> stack_of_run_;
+  uint32_t lane_ = 0;
 };
 
 }  // namespace

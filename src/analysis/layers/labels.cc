@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/layers/labels.h"
 
+#include <algorithm>
+
 namespace lamina::analysis::layers {
 namespace {
 
 using rules::PatternTable;
+
+// Of Labels::signs_.
+constexpr uint8_t kUnasked = 0xFF;
+// Ops above a launch that are asked what they are.
+constexpr int kMaxOps = 8;
 
 // Blocks in x below which the grid rule says prefill.
 constexpr uint32_t kSmallGrid = 200;
@@ -89,12 +96,61 @@ Label Labels::Find(SliceId s) const {
   kernel.fc = meets(own.fc);
   kernel.mla = meets(own.mla);
   kernel.gdn = meets(own.gdn);
+  label.ssm = meets(own.ssm);
   label.silent = meets(own.stage_unknown);
   if (label.silent) return label;
   label.stage_rule = own.stage.Find(name);
   if (label.stage_rule != PatternTable::kNone && Votes(kernel.type))
     kernel.vote = StageOf(own.stage.rule(label.stage_rule).value);
   return label;
+}
+
+uint8_t Labels::SignOf(StringId name, std::string_view text) {
+  if (signs_.empty()) signs_.assign(trace_.strings.size(), kUnasked);
+  uint8_t& sign = signs_[name.value];
+  if (sign != kUnasked) return sign;
+  const int rule = rules_.own.host.Find(text);
+  const std::string_view value =
+      rule == PatternTable::kNone
+          ? std::string_view()
+          : std::string_view(rules_.own.host.rule(rule).value);
+  sign = value == "moe"         ? kHostMoe
+         : value == "mla"       ? kHostMla
+         : value == "gdn"       ? kHostGdn
+         : value == "ssm"       ? kHostSsm
+         : value == "attention" ? kHostAttention
+                                : 0;
+  return sign;
+}
+
+HostSigns Labels::HostSignsOf(const Layer& layer) {
+  HostSigns signs;
+  const tree::Tree& tree = context_.tree;
+  const tree::Modules& modules = context_.modules;
+  const auto depth = static_cast<uint32_t>(
+      std::count(layer.module.begin(), layer.module.end(), '/'));
+  NodeId last;
+  for (const SliceId s : layer.work) {
+    const NodeId launch = tree.launch(s);
+    if (!launch.valid() || launch == last) continue;
+    last = launch;
+    if (!layer.module.empty()) {
+      for (auto path = modules.OwnerOf(launch).path;
+           path.valid() && modules.path(path).depth > depth;
+           path = modules.path(path).parent) {
+        const StringId name = modules.path(path).name;
+        signs.modules |=
+            SignOf(name, tree::Modules::ClassName(trace_.strings[name]));
+      }
+    }
+    NodeId op = tree.parent(launch);
+    for (int up = 0; up < kMaxOps && op.valid(); ++up, op = tree.parent(op)) {
+      if (tree.kind(op) != trace::Kind::kOp) continue;
+      signs.ops |=
+          SignOf(trace_.slices.name[tree.slice(op).value], tree.name(op));
+    }
+  }
+  return signs;
 }
 
 ClassicKernel Labels::Kernel(SliceId s) {

@@ -17,7 +17,7 @@ constexpr size_t kMaxPattern = 60;
 // What the kernels of a layer are.
 struct Markers {
   bool part[kParts] = {};
-  bool moe = false, mla = false, gdn = false;
+  bool moe = false, mla = false, gdn = false, ssm = false;
   // A product, a softmax and a product: attention that no kernel is named for.
   bool written_out = false;
 
@@ -31,7 +31,10 @@ std::string TypeOf(const Markers& marks) {
     if (moe) return "MOE";  // its router may be a softmax
     return marks.written_out ? "MHA_FC" : gemm ? "FC" : "BLOCK";
   }
-  const std::string kind = marks.mla ? "MLA" : marks.gdn ? "GDN" : "MHA";
+  const std::string kind = marks.mla   ? "MLA"
+                           : marks.gdn ? "GDN"
+                           : marks.ssm ? "SSM"
+                                       : "MHA";
   return moe ? kind + "_MOE" : gemm ? kind + "_FC" : "ATTN";
 }
 
@@ -65,6 +68,18 @@ LayerSum SumOfLayer(const Context& context, Labels& labels,
   sum.wall_ns = WallOf(trace, layer.work);
   sum.busy_ns = UnionOf(trace, layer.work);
   Markers marks;
+  const HostSigns signs = labels.HostSignsOf(layer);
+  const auto says = [&](HostSign sign) {
+    return ((signs.modules | signs.ops) & sign) != 0;
+  };
+  marks.moe = says(kHostMoe);
+  marks.mla = says(kHostMla);
+  marks.gdn = says(kHostGdn);
+  marks.ssm = says(kHostSsm);
+  marks.part[static_cast<size_t>(Part::kAttention)] = says(kHostAttention);
+  sum.type_by = signs.modules != 0 ? "module"
+                : signs.ops != 0   ? "op"
+                                   : "kernel";
   bool product = false;
   bool softmax = false;  // behind a product
   for (const SliceId s : layer.work) {
@@ -83,6 +98,7 @@ LayerSum SumOfLayer(const Context& context, Labels& labels,
     marks.moe = marks.moe || kernel.moe;
     marks.mla = marks.mla || kernel.mla;
     marks.gdn = marks.gdn || kernel.gdn;
+    marks.ssm = marks.ssm || labels.Of(s).ssm;
   }
   sum.type = layer.type.empty() ? TypeOf(marks) : layer.type;
   return sum;
@@ -110,12 +126,17 @@ StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,
     sum.per_pass += (sum.per_pass.empty() ? "" : ", ") + std::to_string(size);
   sum.exactness = static_cast<double>(exact) / static_cast<double>(sum.layers);
   const size_t spread = *sizes.begin() - *sizes.rbegin();
+  // In a damaged sequence a few layers that happen to be exact prove little.
+  const auto all_exact = std::ranges::count_if(
+      model.layers, [](const Layer& layer) { return layer.exact; });
+  const bool clean =
+      10 * static_cast<size_t>(all_exact) >= 9 * model.layers.size();
   const StackInfo& stack = model.stacks[index];
-  sum.confidence = stack.by_names                        ? "low"
-                   : stack.boundary == "module"          ? "certain"
-                   : sum.exactness >= 0.9 && spread == 0 ? "high"
-                   : sum.exactness >= 0.5 || spread <= 1 ? "medium"
-                                                         : "low";
+  sum.confidence = stack.by_names                                 ? "low"
+                   : stack.boundary == "module"                   ? "certain"
+                   : sum.exactness >= 0.9 && spread == 0 && clean ? "high"
+                   : sum.exactness >= 0.5 || spread <= 1          ? "medium"
+                                                                  : "low";
   return sum;
 }
 

@@ -16,7 +16,9 @@ namespace lamina::analysis::layers {
 struct LayerSum {
   int64_t wall_ns = 0, kernel_ns = 0, busy_ns = 0;
   int64_t parts[kParts] = {};
-  std::string type;  // that of the layer, else by its kernels
+  std::string type;  // that of the layer, else by what is in it
+  const char* type_by =
+      "kernel";  // module, op or kernel: what the type is from
 };
 LayerSum SumOfLayer(const Context& context, Labels& labels, const Layer& layer);
 

@@ -27,7 +27,8 @@ struct NameRules {
   rules::PatternTable type;           // moe, attention, linear ...
   rules::PatternTable short_name;
   rules::PatternTable layer_start;  // norms at which a layer may begin
-  rules::PatternTable moe, fc, mla, gdn;
+  rules::PatternTable moe, fc, mla, gdn, ssm;
+  rules::PatternTable host;  // classes of modules and ops: moe, mla ...
 };
 
 // The tables of data/layers.
@@ -89,16 +90,20 @@ struct Layer {
   uint32_t run = 0;  // layers found next to each other share it
   bool exact = false;
   bool partial = false;
-  std::string module;         // path, empty unless known
-  std::string type;           // empty: as its kernels say
-  std::string stage;          // empty: that of its pass
+  std::string module;  // path, empty unless known
+  std::string type;    // empty: as its kernels say
+  std::string stage;   // empty: that of its pass
+  // A pass begins before it on its stream, and what says so: "graph, idle".
+  bool begins_pass = false;
+  std::string evidence;
   std::vector<SliceId> work;  // by start
 };
 
 struct StackInfo {
   std::string name;       // class of the module, else stack0 ...
   std::string boundary;   // module, norm or none
-  bool by_names = false;  // found by names of kernels alone
+  bool by_names = false;  // found by norms alone
+  bool by_roles = false;  // no repeat, only what its kernels do
   uint32_t period = 0;    // kernels of a typical unit
   uint32_t per_unit = 1;
 };
@@ -107,6 +112,7 @@ struct Pass {
   int64_t device = 0;
   std::string stage;     // prefill, decode, mixed, none, unknown
   std::string evidence;  // annotation, frames, graph, attention, votes, -
+  std::string begins;    // what says that it begins here, "-" for nothing
   std::string annotation;
   std::optional<int64_t> batch, tokens;
   std::vector<uint32_t> layers;

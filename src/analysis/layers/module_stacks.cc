@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "analysis/layers/layers.h"
+#include "analysis/layers/repeats.h"
+
 namespace lamina::analysis::layers {
 namespace {
 
@@ -10,6 +13,38 @@ using tree::ModulePathId;
 
 // Fewer kernels on average are no layer.
 constexpr size_t kMinKernels = 4;
+// Kernels of a module that are compared.
+constexpr size_t kMaxSequence = 2000;
+
+// Share of a set's members that must be like its typical one, and by how much
+// of their kernels they may differ.
+constexpr double kAlike = 0.5;
+constexpr double kDifference = 0.34;
+
+using Sequence = std::vector<uint32_t>;
+
+// Whether modules of one class do the same: half of them, at least, have nearly
+// the kernels of the one whose kernels are most frequent. Containers of one
+// class (the stages of a residual network) do not.
+bool SameStructure(const std::vector<uint32_t>& members,
+                   const std::vector<Sequence>& kernels) {
+  size_t best = 0;
+  const size_t step = std::max<size_t>(1, members.size() / 8);
+  for (size_t m = 0; m < members.size(); m += step) {
+    const Sequence& typical = kernels[members[m]];
+    size_t like = 0;
+    for (const uint32_t other : members) {
+      const Sequence& own = kernels[other];
+      const auto limit =
+          static_cast<uint32_t>(kDifference * static_cast<double>(std::min(
+                                                  typical.size(), own.size())));
+      like += !own.empty() && EditDistance(typical, own, limit) <= limit;
+    }
+    best = std::max(best, like);
+  }
+  return static_cast<double>(best) >=
+         kAlike * static_cast<double>(members.size()) + 0.5;
+}
 
 // Whether a path, one above or one below it is taken.
 bool Related(const tree::Modules& modules, uint32_t path,
@@ -64,6 +99,26 @@ ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
           std::string(tree::Modules::ClassName(name))}]
         .push_back(i);
   }
+  // Kernels of the first call of every path, names in order of their launch.
+  std::vector<Sequence> first(modules.paths().size());
+  std::vector<uint32_t> first_call(modules.paths().size(), UINT32_MAX);
+  std::vector<bool> convolves(modules.paths().size());
+  std::vector<bool> mixes(modules.paths().size());
+  for (const SliceId s : context.tree.launched()) {
+    const Part part = PartOf(context, s);
+    const bool conv =
+        context.catalog.family(context.device.family(s)).name == "conv";
+    auto call = modules.Enclosing(context.tree.launch(s));
+    for (; call.valid(); call = modules.call(call).parent) {
+      const uint32_t path = modules.call(call).path.value;
+      uint32_t& own = first_call[path];
+      if (own == UINT32_MAX) own = call.value;
+      if (own == call.value && first[path].size() < kMaxSequence)
+        first[path].push_back(trace.slices.name[s.value].value);
+      if (conv) convolves[path] = true;
+      if (part == Part::kAttention) mixes[path] = true;
+    }
+  }
   struct Candidate {
     const Key* key;
     const std::vector<uint32_t>* members;
@@ -75,13 +130,18 @@ ModuleStacks FindModuleStacks(const Context& context, size_t min_layers) {
     Candidate candidate{&key, &members};
     size_t count = 0;
     size_t calls = 0;
+    size_t only_convolve = 0;
     for (const uint32_t m : members) {
+      only_convolve += convolves[m] && !mixes[m];
       candidate.time += time[m];
       count += kernels[m];
       calls += modules.paths()[m].calls;
     }
+    // The blocks of a convolutional network are no layers of a transformer.
+    if (2 * only_convolve >= members.size()) continue;
     // A few kernels are a part of a layer, not one.
-    if (candidate.time > 0 && count >= kMinKernels * calls)
+    if (candidate.time > 0 && count >= kMinKernels * calls &&
+        SameStructure(members, first))
       candidates.push_back(candidate);
   }
   std::stable_sort(

@@ -11,15 +11,10 @@
 
 namespace lamina::analysis::layers {
 
-using Marks = std::span<const uint8_t>;
-
-// Offset in a layer of the norm that begins one: a product follows it, then
-// attention, and no norm of the layer is nearer to attention. The first norm
-// when the layer has no attention; the length of the layer when no norm.
-uint32_t NormOffset(Marks marks, const Piece& layer);
-
-// Moves the boundaries of exact layers to the norm that begins one. What is
-// left at the ends of the region, which ends at `end`, stays free.
-void MoveToNorms(Marks marks, uint32_t end, Stack& stack);
+// Offset in the layer [begin, end) of the norm that begins one: a product
+// follows it, then attention, and no norm of the layer is nearer to attention.
+// The first norm when the layer has no attention; the length of the layer when
+// no norm.
+uint32_t NormOffset(Marks marks, uint32_t begin, uint32_t end);
 
 }  // namespace lamina::analysis::layers

@@ -11,6 +11,7 @@ namespace lamina::analysis::layers {
 namespace {
 
 using Slices = std::span<const SliceId>;
+using trace::StreamId;
 
 // Work between the layers of two passes is the end of the first and the start
 // of the second. Where it is what stands behind the last pass and then what
@@ -34,6 +35,7 @@ class Placer {
       for (const uint32_t l : pass.layers)
         end = std::max(end, trace_.End(layers[l].work.back()));
       ends_.push_back(end);
+      lanes_.push_back(LaneOf(layers[pass.layers.front()].work[0]));
       const uint32_t step =
           context_.steps.StepOf(layers[pass.layers.front()].work[0]);
       if (step != tree::Steps::kOutside)
@@ -50,6 +52,11 @@ class Placer {
   }
 
  private:
+  StreamId LaneOf(SliceId s) const {
+    const trace::DeviceArgs* args = trace_.Device(s);
+    return args != nullptr ? args->lane : StreamId();
+  }
+
   // Slices in no layer that start in [from, to).
   Slices Between(int64_t from, int64_t to) const {
     const auto start = [&](SliceId s) { return trace_.Start(s); };
@@ -106,7 +113,12 @@ class Placer {
       return after == own.begin() ? own.front() : *std::prev(after);
     }
     const auto after = std::ranges::upper_bound(starts_, trace_.Start(s));
-    return static_cast<size_t>(after - starts_.begin()) - 1;
+    const auto last = static_cast<size_t>(after - starts_.begin()) - 1;
+    // Of passes at the same time the one on the stream of the slice.
+    for (size_t p = last;; --p) {
+      if (lanes_[p] == LaneOf(s)) return p;
+      if (p == 0 || ends_[p - 1] <= begins_[last]) return last;
+    }
   }
 
   const Context& context_;
@@ -115,6 +127,7 @@ class Placer {
   std::vector<SliceId> rest_;    // in no layer, by start
   std::vector<int64_t> begins_;  // of the layers, by pass
   std::vector<int64_t> ends_;    // of the layers, by pass
+  std::vector<StreamId> lanes_;  // of the first layer, by pass
   std::vector<int64_t> starts_;  // with what stands before the layers
   std::map<uint32_t, std::vector<size_t>> of_step_;  // passes by step
 };

@@ -14,23 +14,47 @@ namespace {
 
 class PassMaker {
  public:
-  PassMaker(const Context& context, const std::vector<Lane>& lanes,
-            const std::vector<uint32_t>& layer_of, LayerModel& model)
+  PassMaker(const Context& context, const std::vector<uint32_t>& layer_of,
+            LayerModel& model)
       : context_(context),
         trace_(context.trace),
-        lanes_(lanes),
         layer_of_(layer_of),
         model_(model) {}
 
   void Run() {
-    // Layers in time order; a pass ends when a stack that it has begins again
-    // or the step changes.
-    std::map<int64_t, std::vector<uint32_t>> by_device;
-    for (uint32_t i = 0; i < model_.layers.size(); ++i)
-      by_device[DeviceOf(trace_, model_.layers[i].work[0])].push_back(i);
-    for (const SliceId s : trace_.device_slices())
-      by_device[DeviceOf(trace_, s)];
-    for (const auto& [device, layers] : by_device) DevicePasses(device, layers);
+    // Layers in time order; a pass ends where there is evidence, when a stack
+    // that it has begins again, or when the step changes. What two streams do
+    // at the same time are passes of their own.
+    using Group = std::pair<int64_t, uint32_t>;  // device, stream
+    std::map<Group, std::vector<uint32_t>> groups;
+    for (uint32_t i = 0; i < model_.layers.size(); ++i) {
+      const SliceId first = model_.layers[i].work[0];
+      groups[{DeviceOf(trace_, first), StreamOf(model_.layers[i])}].push_back(
+          i);
+    }
+    for (const SliceId s : trace_.device_slices()) {
+      const int64_t device = DeviceOf(trace_, s);
+      const auto it = groups.lower_bound({device, 0});
+      if (it == groups.end() || it->first.first != device) groups[{device, 0}];
+    }
+    std::map<int64_t, std::vector<std::vector<uint32_t>>> by_device;
+    for (auto& [group, layers] : groups)
+      by_device[group.first].push_back(std::move(layers));
+    for (auto& [device, lists] : by_device) {
+      JoinApart(lists);
+      const size_t first_pass = model_.passes.size();
+      for (const auto& layers : lists) GroupPasses(device, layers);
+      std::stable_sort(
+          model_.passes.begin() + static_cast<ptrdiff_t>(first_pass),
+          model_.passes.end(), [&](const Pass& a, const Pass& b) {
+            return StartOf(a.layers[0]) < StartOf(b.layers[0]);
+          });
+      for (size_t p = first_pass; p < model_.passes.size(); ++p) {
+        for (const uint32_t l : model_.passes[p].layers)
+          model_.layers[l].pass = static_cast<uint32_t>(p);
+      }
+      PlaceOutside(context_, layer_of_, device, first_pass, model_);
+    }
     for (Pass& pass : model_.passes) {
       std::map<uint32_t, uint32_t> next;
       for (const uint32_t l : pass.layers)
@@ -45,117 +69,130 @@ class PassMaker {
 
   // Where a slice belongs by annotation; kOutside if there is none.
   uint32_t StepOf(SliceId s) const { return context_.steps.StepOf(s); }
+  int64_t StartOf(uint32_t layer) const {
+    return trace_.Start(model_.layers[layer].work[0]);
+  }
+  int64_t EndOf(uint32_t layer) const {
+    return trace_.End(model_.layers[layer].work.back());
+  }
 
-  void DevicePasses(int64_t device, const std::vector<uint32_t>& layers) {
-    const size_t first_pass = model_.passes.size();
-    CountEntries(layers);
+  // The stream of a layer that a repeat found; 0 for those of modules, which
+  // may use several.
+  uint32_t StreamOf(const Layer& layer) const {
+    if (!layer.module.empty()) return 0;
+    for (const SliceId s : layer.work) {
+      const trace::DeviceArgs* args = trace_.Device(s);
+      if (trace_.KindOf(s) == trace::Kind::kKernel && args != nullptr)
+        return args->lane.value + 1;
+    }
+    return 0;
+  }
+
+  // Streams that hardly work at the same time do one thing after the other:
+  // their layers are one list.
+  void JoinApart(std::vector<std::vector<uint32_t>>& lists) const {
+    for (size_t a = 0; a < lists.size(); ++a) {
+      for (size_t b = a + 1; b < lists.size();) {
+        size_t both = 0;
+        size_t i = 0;
+        size_t j = 0;
+        while (i < lists[a].size() && j < lists[b].size()) {
+          const bool first = EndOf(lists[a][i]) < EndOf(lists[b][j]);
+          both += std::max(StartOf(lists[a][i]), StartOf(lists[b][j])) <
+                  std::min(EndOf(lists[a][i]), EndOf(lists[b][j]));
+          (first ? i : j) += 1;
+        }
+        if (5 * both >= std::min(lists[a].size(), lists[b].size()) &&
+            !lists[a].empty() && !lists[b].empty()) {
+          ++b;
+          continue;
+        }
+        lists[a].insert(lists[a].end(), lists[b].begin(), lists[b].end());
+        std::ranges::sort(lists[a]);  // layers are numbered by start
+        lists.erase(lists.begin() + static_cast<ptrdiff_t>(b));
+      }
+    }
+  }
+
+  void GroupPasses(int64_t device, const std::vector<uint32_t>& layers) {
     std::set<uint32_t> closed;  // stacks of this pass that have ended
     uint32_t current = kNone;   // stack that is running
+    uint32_t run = kNone;
     uint32_t step = kNone;
     std::set<std::string> modules;
+    bool first = true;
     for (const uint32_t l : layers) {
       Layer& layer = model_.layers[l];
       const uint32_t own_step = StepOf(layer.work[0]);
-      const bool again =
+      const bool by_module =
+          !layer.module.empty() && modules.contains(layer.module);
+      // A stack that the pass has, in another run of layers.
+      const bool by_stack =
           (current != layer.stack && closed.contains(layer.stack)) ||
-          (!layer.module.empty() && modules.contains(layer.module)) ||
-          Apart(current == layer.stack && current != kNone, l);
-      if (model_.passes.size() == first_pass || own_step != step || again) {
+          (current == layer.stack && layer.module.empty() && run != layer.run);
+      const bool by_step = own_step != step;
+      const bool by_cut = layer.begins_pass && current == layer.stack;
+      if (first || by_step || by_module || by_stack || by_cut ||
+          (layer.begins_pass && HardCut(layer))) {
         Pass pass;
         pass.device = device;
         if (own_step != tree::Steps::kOutside)
           pass.annotation = trace_.Name(context_.steps.steps()[own_step].slice);
+        if (first) {
+          pass.begins = "-";
+        } else {
+          pass.begins = layer.evidence;
+          const auto also = [&](bool is, std::string_view what) {
+            if (!is || pass.begins.find(what) != std::string::npos) return;
+            pass.begins = pass.begins.empty()
+                              ? std::string(what)
+                              : std::string(what) + ", " + pass.begins;
+          };
+          also(by_stack, "stack");
+          also(by_module, "module");
+          also(by_step, "step");
+        }
         model_.passes.push_back(std::move(pass));
         closed.clear();
         modules.clear();
         current = kNone;
       }
+      first = false;
       step = own_step;
       if (current != kNone && current != layer.stack) closed.insert(current);
       current = layer.stack;
+      run = layer.run;
       if (!layer.module.empty()) modules.insert(layer.module);
       model_.passes.back().layers.push_back(l);
-      layer.pass = static_cast<uint32_t>(model_.passes.size() - 1);
-      previous_ = l;
-    }
-    PlaceOutside(context_, layer_of_, device, first_pass, model_);
-  }
-
-  // Layers of one stack found by repeats follow each other without a gap. A gap
-  // of half a layer or more begins another pass, and so does a smaller one that
-  // ends in the kernel that stands before most runs of the stack.
-  bool Apart(bool same_stack, uint32_t l) const {
-    if (!same_stack || !model_.layers[l].module.empty() ||
-        !model_.layers[previous_].module.empty())
-      return false;
-    const Layer& before = model_.layers[previous_];
-    const Layer& layer = model_.layers[l];
-    // Kernels between them, counted on the stream of the layer.
-    SliceId last = before.work.back();
-    for (const SliceId s : before.work) {
-      if (trace_.KindOf(s) == trace::Kind::kKernel) last = s;
-    }
-    const auto between = Position(layer.work[0]) - Position(last) - 1;
-    if (between * 2 >= static_cast<int64_t>(layer.work.size())) return true;
-    if (layer.run == before.run || between <= 0) return false;
-    const auto entries = entries_.find({layer.stack, EntryOf(layer)});
-    return entries != entries_.end() && entries->second >= 2 &&
-           2 * entries->second >= runs_.at(layer.stack);
-  }
-
-  // Counts the kernels that stand before the runs of every stack.
-  void CountEntries(const std::vector<uint32_t>& layers) {
-    std::set<uint32_t> seen;
-    for (const uint32_t l : layers) {
-      const Layer& layer = model_.layers[l];
-      if (!layer.module.empty() || !seen.insert(layer.run).second) continue;
-      ++entries_[{layer.stack, EntryOf(layer)}];
-      ++runs_[layer.stack];
     }
   }
 
-  // Name of the kernel before a layer on its stream.
-  StringId EntryOf(const Layer& layer) const {
-    const auto at = Position(layer.work[0]);
-    if (at == 0) return {};
-    return trace_.slices
-        .name[LaneOf(layer.work[0])[static_cast<size_t>(at - 1)].value];
+  // Another graph launch begins a pass whatever stack it holds; other evidence
+  // may stand between two stacks of one pass: an encoder and its decoder.
+  static bool HardCut(const Layer& layer) {
+    return layer.evidence.find("graph") != std::string::npos;
   }
 
-  // Place of a kernel on its stream.
-  ptrdiff_t Position(SliceId s) const {
-    const auto& kernels = LaneOf(s);
-    return std::lower_bound(kernels.begin(), kernels.end(), s,
-                            [&](SliceId a, SliceId b) {
-                              return trace_.Start(a) != trace_.Start(b)
-                                         ? trace_.Start(a) < trace_.Start(b)
-                                         : a < b;
-                            }) -
-           kernels.begin();
-  }
-
-  const std::vector<SliceId>& LaneOf(SliceId s) const {
-    const trace::DeviceArgs* args = trace_.Device(s);
-    for (const Lane& lane : lanes_) {
-      const trace::DeviceArgs* other = trace_.Device(lane.kernels[0]);
-      if (lane.device == DeviceOf(trace_, s) && args != nullptr &&
-          other != nullptr && other->lane == args->lane)
-        return lane.kernels;
-    }
-    return lanes_[0].kernels;
-  }
-
-  // A first or last pass of a device with fewer layers than the others was
-  // cut by the recording.
+  // A first or last pass of a device with fewer layers of a stack than other
+  // passes have was cut by the recording.
   void MarkCut() {
-    std::map<int64_t, std::vector<Pass*>> by_device;
-    for (Pass& pass : model_.passes) by_device[pass.device].push_back(&pass);
-    for (const auto& [device, passes] : by_device) {
-      size_t most = 0;
-      for (const Pass* pass : passes)
-        most = std::max(most, pass->layers.size());
-      for (Pass* pass : {passes.front(), passes.back()})
-        pass->cut = pass->layers.size() < most;
+    std::map<uint32_t, size_t> most;  // by stack
+    std::vector<std::map<uint32_t, size_t>> own(model_.passes.size());
+    for (size_t p = 0; p < own.size(); ++p) {
+      for (const uint32_t l : model_.passes[p].layers)
+        ++own[p][model_.layers[l].stack];
+      for (const auto& [stack, layers] : own[p])
+        most[stack] = std::max(most[stack], layers);
+    }
+    std::map<int64_t, std::pair<size_t, size_t>> ends;
+    for (size_t p = 0; p < own.size(); ++p) {
+      ends.try_emplace(model_.passes[p].device, p, p).first->second.second = p;
+    }
+    for (const auto& [device, range] : ends) {
+      for (const size_t p : {range.first, range.second}) {
+        model_.passes[p].cut = std::ranges::any_of(
+            own[p], [&](const auto& s) { return s.second < most.at(s.first); });
+      }
     }
   }
 
@@ -178,19 +215,15 @@ class PassMaker {
 
   const Context& context_;
   const Trace& trace_;
-  const std::vector<Lane>& lanes_;
   const std::vector<uint32_t>& layer_of_;
   LayerModel& model_;
-  std::map<std::pair<uint32_t, StringId>, uint32_t> entries_;
-  std::map<uint32_t, uint32_t> runs_;  // by stack
-  uint32_t previous_ = 0;
 };
 
 }  // namespace
 
-void MakePasses(const Context& context, const std::vector<Lane>& lanes,
-                const std::vector<uint32_t>& layer_of, LayerModel& model) {
-  PassMaker(context, lanes, layer_of, model).Run();
+void MakePasses(const Context& context, const std::vector<uint32_t>& layer_of,
+                LayerModel& model) {
+  PassMaker(context, layer_of, model).Run();
 }
 
 }  // namespace lamina::analysis::layers

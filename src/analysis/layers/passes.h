@@ -13,7 +13,7 @@ namespace lamina::analysis::layers {
 // Fills passes and no_pass of the model and numbers its layers and variants.
 // `layer_of` gives the layer of every slice, UINT32_MAX for none; the layers
 // are in order of their first start.
-void MakePasses(const Context& context, const std::vector<Lane>& lanes,
-                const std::vector<uint32_t>& layer_of, LayerModel& model);
+void MakePasses(const Context& context, const std::vector<uint32_t>& layer_of,
+                LayerModel& model);
 
 }  // namespace lamina::analysis::layers

@@ -28,26 +28,6 @@ struct Region {
 std::vector<Region> FindRegions(std::span<const uint32_t> ids,
                                 bool pairs = false);
 
-// One layer: a range of the sequence.
-struct Piece {
-  uint32_t begin = 0;
-  uint32_t end = 0;
-  uint32_t variant = 0;  // 0: A, 1: B ...
-  bool exact = false;    // inside an exact repeat
-};
-
-// One occurrence of a stack of layers.
-struct Stack {
-  uint32_t kind = 0;      // equal for occurrences of the same stack
-  uint32_t period = 0;    // elements of the repeated unit
-  uint32_t per_unit = 1;  // layers in the unit
-  bool at_norm = false;   // layers begin at a norm
-  std::vector<Piece> pieces;
-
-  uint32_t begin() const { return pieces.front().begin; }
-  uint32_t end() const { return pieces.back().end; }
-};
-
 struct StackOptions {
   uint32_t min_layers = 3;
   // Longer units without an inner repeat are passes or iterations.
@@ -57,29 +37,20 @@ struct StackOptions {
 };
 
 // What is known of an element of a sequence, as bits.
-enum Mark : uint8_t {
+enum Mark : uint16_t {
   kNoMark = 0,
-  kNormMark = 1,  // a layer may begin here
-  kAttentionMark = 2,
+  kNormMark = 1,       // a layer may begin here
+  kAttentionMark = 2,  // a mixer: attention or a scan
   kGemmMark = 4,
-  kMaybeNormMark = 8,  // a norm that may stand inside a layer, too
-  kCutMark = 16,       // a step begins here: no layer goes across
+  kMaybeNormMark = 8,   // a norm that may stand inside a layer, too
+  kCutMark = 16,        // a step or a graph begins here: no layer goes across
+  kFeedMark = 32,       // an activation or experts
+  kEdgeMark = 64,       // stands between passes: embedding, sampling, loss
+  kBackwardMark = 128,  // of a backward pass
+  kScanMark = 256,      // of the mixers: a state-space model or a delta rule
+  kConvMark = 512,      // a convolution of images
 };
-
-// The layer stacks of a sequence by begin. Boundaries are rotated onto the norm
-// of the unit that a product and then attention follow soonest; `marks` may be
-// empty.
-std::vector<Stack> FindStacks(std::span<const uint32_t> ids,
-                              std::span<const uint8_t> marks,
-                              const StackOptions& options);
-
-// A second look at what the stacks leave: layers so few or so damaged that no
-// three copies are equal, or that differ in their attention. Two copies, with
-// any attention, are enough for a unit here; in return only layers that begin
-// at a norm and hold attention are believed. Adds to `stacks`.
-void AddFaintStacks(std::span<const uint32_t> ids,
-                    std::span<const uint8_t> marks, const StackOptions& options,
-                    std::vector<Stack>& stacks);
+using Marks = std::span<const uint16_t>;
 
 // Edits that turn one sequence into the other, or `limit` + 1 when there are
 // more: a dynamic program over a band of that width.

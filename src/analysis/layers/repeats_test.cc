@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/layers/repeats.h"
-
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
+
+#include "analysis/layers/structure.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -91,6 +91,10 @@ TEST(Regions, AreRightAndFindWhatIsPlanted) {
   }
 }
 
+std::vector<Found> Layers(const Ids& ids, std::vector<uint16_t> marks = {}) {
+  return FindStructure({ids, ids, marks}, {}).layers;
+}
+
 // Random models: prologue, equal layers, epilogue, a few kernels changed.
 TEST(Stacks, CountLayersOfRandomModels) {
   std::mt19937 random(9);
@@ -108,8 +112,7 @@ TEST(Stacks, CountLayersOfRandomModels) {
     for (uint32_t l = 0; l < layers; ++l)
       ids.insert(ids.end(), unit.begin(), unit.end());
     distinct(random() % 20);
-    const auto stacks = FindStacks(ids, {}, {});
-    right += stacks.size() == 1 && stacks[0].pieces.size() == layers;
+    right += Layers(ids).size() == layers;
   }
   EXPECT_GE(right, 97);
 }
@@ -142,10 +145,7 @@ TEST(Stacks, CountLayersOfNoisyModels) {
           ids.push_back(id);
       }
     }
-    size_t found = 0;
-    for (const Stack& stack : FindStacks(ids, {}, {}))
-      found += stack.pieces.size();
-    right += found == layers;
+    right += Layers(ids).size() == layers;
   }
   RecordProperty("right", right);
   std::printf("%d of %d noisy models have the exact count\n", right, kModels);
@@ -162,20 +162,20 @@ TEST(Stacks, AlternatingLayersCountAsLayers) {
     ids.insert(ids.end(), a.begin(), a.end());
     ids.insert(ids.end(), b.begin(), b.end());
   }
-  const auto stacks = FindStacks(ids, {}, {});
-  ASSERT_EQ(stacks.size(), 1U);
-  EXPECT_EQ(stacks[0].per_unit, 2U);
-  EXPECT_EQ(stacks[0].pieces.size(), 24U);
+  const Structure found = FindStructure({ids, ids, {}}, {});
+  ASSERT_EQ(found.families, 1U);
+  EXPECT_EQ(found.of_family[0].per_unit, 2U);
+  EXPECT_EQ(found.layers.size(), 24U);
 }
 
 TEST(Stacks, NothingIsInvented) {
   Ids equal(5000, 7);
-  EXPECT_TRUE(FindStacks(equal, {}, {}).empty());
+  EXPECT_TRUE(Layers(equal).empty());
   Ids different(5000);
   for (uint32_t i = 0; i < different.size(); ++i) different[i] = i;
-  EXPECT_TRUE(FindStacks(different, {}, {}).empty());
+  EXPECT_TRUE(Layers(different).empty());
   std::mt19937 random(1);
-  EXPECT_TRUE(FindStacks(RandomUnit(random, 5000, 1000), {}, {}).empty());
+  EXPECT_TRUE(Layers(RandomUnit(random, 5000, 1000)).empty());
 }
 
 // The words that have the most repeats end soon, too.
@@ -188,11 +188,11 @@ TEST(Stacks, AdversarialWordsEndSoon) {
     a = std::move(b);
     b = std::move(next);
   }
-  FindStacks(b, {}, {});
+  Layers(b);
   Ids thue(200000);
   for (uint32_t i = 0; i < thue.size(); ++i)
     thue[i] = static_cast<uint32_t>(__builtin_popcount(i) % 2);
-  FindStacks(thue, {}, {});
+  Layers(thue);
 }
 
 // As many stacks as a long serving trace has passes.
@@ -204,33 +204,31 @@ TEST(Stacks, EveryPassIsFound) {
     for (int layer = 0; layer < 4; ++layer)
       ids.insert(ids.end(), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   }
-  const auto stacks = FindStacks(ids, {}, {});
-  ASSERT_EQ(stacks.size(), kPasses);
-  for (const Stack& stack : stacks) EXPECT_EQ(stack.pieces.size(), 4U);
+  const auto layers = Layers(ids);
+  ASSERT_EQ(layers.size(), 4 * kPasses);
+  for (size_t l = 0; l < layers.size(); ++l)
+    EXPECT_EQ(layers[l].begin, 46 * (l / 4) + 6 + 10 * (l % 4));
 }
 
-// Three layers of which one has another kernel: no three copies.
-TEST(Stacks, FaintLayersNeedNormAndAttention) {
+// Three layers of which one has another kernel: no three copies. What the
+// kernels do says where the layers are.
+TEST(Stacks, FewLayersNeedNormAndAttention) {
   Ids ids;
   for (uint32_t i = 0; i < 60; ++i) ids.push_back(100 + i);
   for (uint32_t layer = 0; layer < 3; ++layer) {
     for (uint32_t i = 1; i <= 12; ++i)
       ids.push_back(layer == 2 && i == 7 ? 50 : i);
   }
-  std::vector<uint8_t> marks(ids.size(), kNoMark);
-  std::vector<Stack> stacks = FindStacks(ids, marks, {});
-  EXPECT_TRUE(stacks.empty());
-  AddFaintStacks(ids, marks, {}, stacks);
-  EXPECT_TRUE(stacks.empty());
+  std::vector<uint16_t> marks(ids.size(), kNoMark);
+  EXPECT_TRUE(Layers(ids, marks).empty());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == 1) marks[i] = kNormMark;
-    if (ids[i] == 2) marks[i] = kGemmMark;
+    if (ids[i] == 2 || ids[i] == 5) marks[i] = kGemmMark;
     if (ids[i] == 4) marks[i] = kAttentionMark;
   }
-  AddFaintStacks(ids, marks, {}, stacks);
-  ASSERT_EQ(stacks.size(), 1U);
-  ASSERT_EQ(stacks[0].pieces.size(), 3U);
-  for (const Piece& piece : stacks[0].pieces) EXPECT_EQ(ids[piece.begin], 1U);
+  const auto layers = Layers(ids, marks);
+  ASSERT_EQ(layers.size(), 3U);
+  for (const Found& layer : layers) EXPECT_EQ(ids[layer.begin], 1U);
 }
 
 TEST(Stacks, LayersBeginAtTheNormBeforeAttention) {
@@ -238,15 +236,15 @@ TEST(Stacks, LayersBeginAtTheNormBeforeAttention) {
   Ids ids = {100, 101, 102};
   for (int i = 0; i < 10; ++i) ids.insert(ids.end(), unit.begin(), unit.end());
   // Of two norms the one with a product and then attention behind it.
-  std::vector<uint8_t> marks(ids.size(), kNoMark);
+  std::vector<uint16_t> marks(ids.size(), kNoMark);
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == 1 || ids[i] == 4) marks[i] = kNormMark;
     if (ids[i] == 2 || ids[i] == 5) marks[i] = kGemmMark;
     if (ids[i] == 6) marks[i] = kAttentionMark;
   }
-  const auto stacks = FindStacks(ids, marks, {});
-  ASSERT_EQ(stacks.size(), 1U);
-  for (const Piece& piece : stacks[0].pieces) EXPECT_EQ(ids[piece.begin], 4U);
+  const auto layers = Layers(ids, marks);
+  ASSERT_GE(layers.size(), 9U);
+  for (const Found& layer : layers) EXPECT_EQ(ids[layer.begin], 4U);
 }
 
 }  // namespace

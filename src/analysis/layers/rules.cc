@@ -20,7 +20,9 @@ constexpr TableName kOwn[] = {{"stage", &NameRules::stage},
                               {"marker_moe", &NameRules::moe},
                               {"marker_fc", &NameRules::fc},
                               {"marker_mla", &NameRules::mla},
-                              {"marker_gdn", &NameRules::gdn}};
+                              {"marker_gdn", &NameRules::gdn},
+                              {"marker_ssm", &NameRules::ssm},
+                              {"marker_host", &NameRules::host}};
 constexpr TableName kClassic[] = {
     {"classic_stage_unknown", &NameRules::stage_unknown},
     {"classic_stage", &NameRules::stage},

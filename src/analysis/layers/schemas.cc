@@ -54,6 +54,13 @@ Schema PassSchema() {
        {"batch", ColumnType::kInt, "Requests, from the annotation."},
        {"tokens", ColumnType::kInt, "Tokens, from the annotation."},
        {"layers", ColumnType::kInt, "Layers of all stacks."},
+       {"evidence", ColumnType::kText,
+        "What says that a pass begins here, with the strongest first: step, "
+        "graph (another launch), module (called again), stack (one that the "
+        "pass has begins again), edge kernels (embedding, sampling, loss), "
+        "kernels between (that stand in gaps between layers only), idle, host "
+        "waited, equal parts (as many layers in each); -: the first.",
+        Shown::kHidden},
        {"cut", ColumnType::kBool,
         "First or last of the recording, with fewer layers than others.",
         Shown::kHidden},
@@ -73,7 +80,11 @@ Schema LayerSchema() {
         "Layers with the same kernels share a letter."},
        {"type", ColumnType::kText,
         "MHA (also where it is written out with a softmax), MLA or GDN "
-        "attention, with MOE or FC; BLOCK: neither."},
+        "attention or SSM scan, with MOE or FC; BLOCK: neither."},
+       {"type_by", ColumnType::kText,
+        "What says so: module (classes in it), op (those that launched its "
+        "kernels), kernel (their names).",
+        Shown::kHidden},
        {"stage", ColumnType::kText, "Of the pass.", Shown::kHidden},
        {"start_us", ColumnType::kTime, "Since the first device event."},
        {"wall_us", ColumnType::kTime, "First start to last end."},

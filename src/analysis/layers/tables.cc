@@ -102,7 +102,7 @@ class Tables {
                 trace_.Start(work[0]) - zero_ns_, WallOf(trace_, work),
                 SumOf(trace_, work), UnionOf(trace_, work), work.size(),
                 pass.stage, pass.evidence, pass.batch, pass.tokens,
-                pass.layers.size(), pass.cut, GraphLaunches(work),
+                pass.layers.size(), pass.begins, pass.cut, GraphLaunches(work),
                 pass.annotation);
     }
     return table;
@@ -133,6 +133,7 @@ class Tables {
                                   layer.index,
                                   letter,
                                   sum.type,
+                                  sum.type_by,
                                   model_.StageOf(layer),
                                   trace_.Start(layer.work[0]) - zero_ns_,
                                   sum.wall_ns,

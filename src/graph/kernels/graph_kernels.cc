@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 
-#include "analysis/layers/repeats.h"
+#include "analysis/layers/structure.h"
 #include "graph/kernels/mapper.h"
 #include "graph/kernels/times.h"
 
@@ -161,20 +161,22 @@ Result<KernelMap> ListKernels(const trace::Trace& trace,
       MakeMap(trace, graphs[best], launches, CandidateTable(graphs, {}, best));
   std::vector<uint32_t> ids;
   for (const Slot& slot : map.runs.slots) ids.push_back(slot.name.value);
-  const auto stacks = analysis::layers::FindStacks(ids, {}, {});
-  const analysis::layers::Stack* main = nullptr;
-  for (const auto& stack : stacks) {
-    if (main == nullptr || stack.pieces.size() > main->pieces.size())
-      main = &stack;
+  const auto found = analysis::layers::FindStructure({ids, ids, {}}, {}).layers;
+  // The most layers of one stack that follow each other.
+  std::pair<size_t, size_t> main;
+  for (size_t from = 0, l = 0; l < found.size(); ++l) {
+    if (found[l].family != found[from].family) from = l;
+    if (l + 1 - from > main.second - main.first) main = {from, l + 1};
   }
-  if (main != nullptr) {
-    for (size_t p = 0; p < main->pieces.size(); ++p) {
-      for (uint32_t k = main->pieces[p].begin; k < main->pieces[p].end; ++k) {
-        map.kernels[k].layer = static_cast<int>(p);
-        map.kernels[k].layer_name = std::to_string(p);
-      }
+  for (size_t l = main.first; l < main.second; ++l) {
+    const uint32_t end =
+        l + 1 < main.second ? found[l + 1].begin : found[l].end;
+    for (uint32_t k = found[l].begin; k < end; ++k) {
+      map.kernels[k].layer = static_cast<int>(l - main.first);
+      map.kernels[k].layer_name = std::to_string(l - main.first);
     }
-    for (uint32_t k = main->end(); k < map.kernels.size(); ++k)
+    if (l + 1 < main.second) continue;
+    for (uint32_t k = end; k < map.kernels.size(); ++k)
       map.kernels[k].layer_name = "epilogue";
   }
   AddTimes(trace, map);

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/layers/reading.h"
+
+#include <algorithm>
+
+namespace lamina::analysis::layers {
+namespace {
+
+// Costs in hundredths of an edit.
+constexpr int32_t kEdit = 100;
+constexpr int32_t kAlike = 25;     // names that differ in numbers
+constexpr int32_t kSameRole = 60;  // two products, two attentions
+// A kernel of no layer; between two layers one that is damaged is likelier.
+constexpr int32_t kOutside = 34;
+// A kernel of the beginning of a layer that was entered behind it.
+constexpr int32_t kSkipped = 45;
+constexpr int32_t kOutsideInside = 50;
+constexpr double kToleranceInside = 0.5;
+constexpr int32_t kEnter = 40;  // a layer
+// Cells of the table of one alignment; larger gaps are not read.
+constexpr uint64_t kMaxCells = 12'000'000;
+constexpr uint16_t kRoles = kAttentionMark | kGemmMark | kFeedMark;
+
+}  // namespace
+
+Reader::Reader(const Sequence& in, const std::vector<Unit>& units)
+    : in_(in), units_(units) {
+  for (uint32_t u = 0; u < units.size(); ++u) {
+    by_first_[units[u].ids[0]].push_back(u);
+    shortest_ = std::min(shortest_, static_cast<uint32_t>(units[u].ids.size()));
+  }
+  for (auto& [first, list] : by_first_) {
+    std::ranges::stable_sort(list, [&](uint32_t a, uint32_t b) {
+      return units[a].ids.size() > units[b].ids.size();
+    });
+  }
+}
+
+int Reader::UnitAt(uint32_t at, uint32_t end) const {
+  const auto list = by_first_.find(in_.ids[at]);
+  if (list == by_first_.end()) return -1;
+  for (const uint32_t u : list->second) {
+    const auto& ids = units_[u].ids;
+    if (at + ids.size() <= end &&
+        std::equal(ids.begin(), ids.end(), in_.ids.begin() + at))
+      return GoesOn(u, at, end) ? -1 : static_cast<int>(u);
+  }
+  return -1;
+}
+
+// Whether a copy of a unit may be the beginning of a longer one that is damaged
+// behind it: the forward part of a backward layer that computes it again.
+bool Reader::GoesOn(uint32_t unit, uint32_t at, uint32_t end) const {
+  const auto& ids = units_[unit].ids;
+  const auto next = static_cast<uint32_t>(at + ids.size());
+  if (next >= end || by_first_.contains(in_.ids[next])) return false;
+  for (const Unit& other : units_) {
+    if (other.ids.size() <= ids.size() ||
+        !std::equal(ids.begin(), ids.end(), other.ids.begin()))
+      continue;
+    for (size_t k = 0; k < 3; ++k) {
+      if (next + k < end && ids.size() + k < other.ids.size() &&
+          in_.ids[next + k] == other.ids[ids.size() + k])
+        return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Found> Reader::Read(uint32_t begin, uint32_t end) {
+  std::vector<Found> out;
+  if (units_.empty()) return out;
+  uint32_t gap = begin;
+  for (uint32_t at = begin; at < end;) {
+    const int unit = UnitAt(at, end);
+    if (unit < 0) {
+      ++at;
+      continue;
+    }
+    if (at > gap) Between(gap, at, gap > begin, out);
+    const auto length =
+        static_cast<uint32_t>(units_[static_cast<size_t>(unit)].ids.size());
+    out.push_back({at, at + length, static_cast<uint32_t>(unit), 0, true});
+    at += length;
+    gap = at;
+  }
+  if (gap < end) Between(gap, end, false, out);
+  return out;
+}
+
+void Reader::Between(uint32_t begin, uint32_t end, bool inside,
+                     std::vector<Found>& out) {
+  const uint32_t length = end - begin;
+  if (2 * length < shortest_) return;
+  const auto ids = in_.ids.subspan(begin, length);
+  const auto [it, is_new] = known_[inside].try_emplace(
+      absl::Span<const uint32_t>(ids.data(), ids.size()));
+  if (is_new) it->second = Align(begin, end, inside);
+  for (Found layer : it->second) {
+    layer.begin += begin;
+    layer.end += begin;
+    out.push_back(layer);
+  }
+}
+
+// The cheapest way to write the kernels as units and kernels outside them.
+// State (i, u, j): i kernels are read, the last j of unit u's are matched.
+std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
+                                 bool inside) const {
+  const int32_t price_outside = inside ? kOutsideInside : kOutside;
+  const double tolerance = inside ? kToleranceInside : kReadTolerance;
+  const uint32_t n = end - begin;
+  std::vector<uint32_t> offset;  // of the states of a unit
+  uint32_t states = 0;
+  std::vector<uint32_t> used;
+  for (uint32_t u = 0; u < units_.size(); ++u) {
+    // A unit much longer than the gap cannot stand in it.
+    if (units_[u].ids.size() * 3 > uint64_t{n} * 5) continue;
+    used.push_back(u);
+    offset.push_back(states);
+    states += static_cast<uint32_t>(units_[u].ids.size()) + 1;
+  }
+  if (states == 0 || uint64_t{states} * (n + 1) > kMaxCells) return {};
+  constexpr int32_t kFar = 1 << 29;
+  std::vector<int32_t> cost(states, kFar), next(states, kFar);
+  // Where the layer of a state began, and its edits, follow the costs.
+  std::vector<uint32_t> from(states), next_from(states);
+  std::vector<int32_t> edits(states), next_edits(states);
+  std::vector<int32_t> outside(n + 1, kFar);
+  struct Step {
+    int unit = -1;  // -1: a kernel outside
+    uint32_t from = 0;
+  };
+  std::vector<Step> back(n + 1);
+  outside[0] = 0;
+  const auto role = [&](uint16_t a, uint16_t b) {
+    return (a & b & kRoles) != 0;
+  };
+  for (uint32_t i = 0;; ++i) {
+    // Leave a layer that ends here.
+    for (size_t k = 0; k < used.size(); ++k) {
+      const auto length = static_cast<uint32_t>(units_[used[k]].ids.size());
+      const uint32_t o = offset[k];
+      // Kernels of the unit that are missing.
+      for (uint32_t j = 0; j < length; ++j) {
+        if (cost[o + j] >= kFar || i == 0) continue;
+        if (cost[o + j] + kEdit < cost[o + j + 1]) {
+          cost[o + j + 1] = cost[o + j] + kEdit;
+          from[o + j + 1] = from[o + j];
+          edits[o + j + 1] = edits[o + j] + kEdit;
+        }
+      }
+      const uint32_t last = o + length;
+      if (cost[last] < kFar &&
+          edits[last] <= static_cast<int32_t>(tolerance * kEdit * length) &&
+          cost[last] < outside[i]) {
+        outside[i] = cost[last];
+        back[i] = {static_cast<int>(used[k]), from[last]};
+      }
+    }
+    if (i == n) break;
+    if (outside[i] < kFar) {
+      // Enter a layer, perhaps behind its first kernel.
+      for (size_t k = 0; k < used.size(); ++k) {
+        int32_t own = outside[i] + kEnter;
+        const auto most = static_cast<uint32_t>(
+            kReadTolerance * static_cast<double>(units_[used[k]].ids.size()));
+        for (uint32_t j = 0; j <= most; ++j) {
+          const uint32_t s = offset[k] + j;
+          if (own < cost[s]) {
+            cost[s] = own;
+            from[s] = i;
+            edits[s] = static_cast<int32_t>(j) * kEdit;
+          }
+          own += kSkipped;
+        }
+      }
+    }
+    std::ranges::fill(next, kFar);
+    const uint32_t id = in_.ids[begin + i];
+    const uint32_t like = in_.like.empty() ? id : in_.like[begin + i];
+    const uint16_t mark = in_.marks.empty() ? 0 : in_.marks[begin + i];
+    for (size_t k = 0; k < used.size(); ++k) {
+      const Unit& unit = units_[used[k]];
+      const auto length = static_cast<uint32_t>(unit.ids.size());
+      for (uint32_t j = 0; j <= length; ++j) {
+        const uint32_t s = offset[k] + j;
+        if (cost[s] >= kFar) continue;
+        // A kernel that the unit lacks; at either end it is outside.
+        if (j > 0 && j < length && cost[s] + kEdit < next[s]) {
+          next[s] = cost[s] + kEdit;
+          next_from[s] = from[s];
+          next_edits[s] = edits[s] + kEdit;
+        }
+        if (j == length) continue;
+        const int32_t price = unit.ids[j] == id           ? 0
+                              : unit.like[j] == like      ? kAlike
+                              : role(unit.marks[j], mark) ? kSameRole
+                                                          : kEdit;
+        if (cost[s] + price < next[s + 1]) {
+          next[s + 1] = cost[s] + price;
+          next_from[s + 1] = from[s];
+          next_edits[s + 1] = edits[s] + price;
+        }
+      }
+    }
+    std::swap(cost, next);
+    std::swap(from, next_from);
+    std::swap(edits, next_edits);
+    if (outside[i] < kFar && outside[i] + price_outside < outside[i + 1]) {
+      outside[i + 1] = outside[i] + price_outside;
+      back[i + 1] = {-1, i};
+    }
+  }
+  std::vector<Found> out;
+  for (uint32_t i = n; i > 0; i = back[i].from) {
+    if (back[i].unit >= 0) {
+      out.push_back(
+          {back[i].from, i, static_cast<uint32_t>(back[i].unit), 0, false});
+    }
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+}  // namespace lamina::analysis::layers
