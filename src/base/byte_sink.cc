@@ -6,8 +6,12 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <isa-l/igzip_lib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
+
+#include "base/leftovers.h"
+#include "base/opened.h"
 
 namespace lamina {
 namespace {
@@ -17,20 +21,21 @@ Error OutputError(const std::string& path, int error) {
                     "check the path, its permissions and the free space");
 }
 
+Error ReplacesInput(const std::string& path) {
+  return UsageError(path + " is an input of this command",
+                    "it would be replaced; give another name");
+}
+
 class FdSink : public ByteSink {
  public:
-  // An empty `final_path` means: nothing to rename.
-  FdSink(int fd, std::string shown, std::string temporary,
-         std::string final_path)
+  // An empty `place` means: nothing to rename.
+  FdSink(int fd, std::string shown, Leftover unfinished, std::string place)
       : fd_(fd),
         shown_(std::move(shown)),
-        temporary_(std::move(temporary)),
-        final_path_(std::move(final_path)) {}
+        unfinished_(std::move(unfinished)),
+        place_(std::move(place)) {}
   ~FdSink() override {
-    if (fd_ > STDERR_FILENO) {
-      ::close(fd_);
-      if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    }
+    if (fd_ > STDERR_FILENO) ::close(fd_);
   }
   FdSink(const FdSink&) = delete;
   FdSink& operator=(const FdSink&) = delete;
@@ -52,18 +57,74 @@ class FdSink : public ByteSink {
     const int closed = ::close(fd_);
     fd_ = -1;
     if (closed != 0) return Fail(OutputError(shown_, errno));
-    if (final_path_.empty()) return {};
-    if (::rename(temporary_.c_str(), final_path_.c_str()) != 0)
-      return Fail(OutputError(final_path_, errno));
+    if (place_.empty()) return {};
+    // It may have been read since the sink was made.
+    if (IsInput(place_)) return Fail(ReplacesInput(shown_));
+    if (const int error = unfinished_.MoveTo(place_))
+      return Fail(OutputError(shown_, error));
     return {};
   }
 
  private:
   int fd_;
   std::string shown_;
-  std::string temporary_;
-  std::string final_path_;
+  Leftover unfinished_;
+  std::string place_;
 };
+
+// Where links lead: a link stays, and what it names is written, as by every
+// other program. A link to nothing names what will be made.
+Result<std::string> FollowLinks(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;
+  fs::path place(path);
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!fs::is_symlink(place, error)) return place.string();
+    const fs::path target = fs::read_symlink(place, error);
+    if (error) return Fail(OutputError(path, error.value()));
+    place = target.is_absolute() ? target : place.parent_path() / target;
+  }
+  return Fail(OutputError(path, ELOOP));
+}
+
+// Names of what this process has open.
+bool NamesDescriptor(std::string_view path) {
+  return path == "/dev/stdout" || path == "/dev/stderr" ||
+         path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
+// Written in place: a device, a pipe, standard output by any name.
+Result<std::unique_ptr<ByteSink>> OpenInPlace(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return Fail(OutputError(path, errno));
+  auto sink = std::make_unique<FdSink>(fd, path, Leftover(), "");
+  if (IsInput(fd)) return Fail(ReplacesInput(path));
+  struct stat info {};
+  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+      ::ftruncate(fd, 0) != 0)
+    return Fail(OutputError(path, errno));
+  return sink;
+}
+
+// Written beside its place, with the mode of what it will replace.
+Result<std::unique_ptr<ByteSink>> OpenBeside(const std::string& path,
+                                             const std::string& place) {
+  UnfinishedFile file = UnfinishedFile::Beside(place);
+  if (file.fd < 0) return Fail(OutputError(path, errno));
+  const int fd = file.fd;
+  auto sink =
+      std::make_unique<FdSink>(fd, path, std::move(file.leftover), place);
+  struct stat before {};
+  constexpr mode_t kRights = 0777;
+  if (::stat(place.c_str(), &before) == 0) {
+    // Only an administrator can give a file to another user.
+    if (::fchown(fd, before.st_uid, before.st_gid) != 0) errno = 0;
+    if (::fchmod(fd, before.st_mode & kRights) != 0)
+      return Fail(OutputError(path, errno));
+  }
+  return sink;
+}
 
 // Compresses with igzip, which is several times faster than zlib at a similar
 // ratio to its level 1.
@@ -156,22 +217,22 @@ Status ByteSink::Close() {
 }
 
 Result<std::unique_ptr<ByteSink>> CreateFileSink(const std::string& path) {
+  namespace fs = std::filesystem;
   std::unique_ptr<ByteSink> sink;
+  std::error_code none_there;
   if (path == "-") {
-    sink = std::make_unique<FdSink>(STDOUT_FILENO, "standard output", "", "");
+    // "lamina report T >> T" would read what it writes.
+    if (IsInput(STDOUT_FILENO)) return Fail(ReplacesInput("standard output"));
+    sink = std::make_unique<FdSink>(STDOUT_FILENO, "standard output",
+                                    Leftover(), "");
+  } else if (NamesDescriptor(path) ||
+             (fs::exists(path, none_there) &&
+              !fs::is_regular_file(path, none_there))) {
+    LAMINA_ASSIGN(sink, OpenInPlace(path));
   } else {
-    std::error_code ignored;
-    const std::filesystem::path place(path);
-    // A device or a pipe is written in place.
-    const bool special = std::filesystem::exists(place, ignored) &&
-                         !std::filesystem::is_regular_file(place, ignored);
-    const std::string target =
-        special ? path : path + ".part" + std::to_string(::getpid());
-    const int fd =
-        ::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return Fail(OutputError(path, errno));
-    sink = std::make_unique<FdSink>(fd, path, special ? "" : target,
-                                    special ? "" : path);
+    LAMINA_ASSIGN(const std::string place, FollowLinks(path));
+    if (IsInput(place)) return Fail(ReplacesInput(path));
+    LAMINA_ASSIGN(sink, OpenBeside(path, place));
   }
   if (path.ends_with(".gz")) sink = CreateGzipSink(std::move(sink));
   return sink;

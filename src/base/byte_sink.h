@@ -48,8 +48,8 @@ class ByteSink {
 };
 
 // "-" is standard output. A file is written beside its place and renamed by
-// Close(), so a failed run leaves no half file. Names that end in .gz are
-// compressed with gzip.
+// Close(): no half file, the mode of what it replaces, links written through;
+// .gz: gzip. Errors: no output replaces what was read (base/opened.h).
 Result<std::unique_ptr<ByteSink>> CreateFileSink(const std::string& path);
 
 // Compresses with gzip into another sink, which Close() closes. The library

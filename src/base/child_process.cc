@@ -9,12 +9,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
-extern char** environ;
+#include "base/leftovers.h"
 
 namespace lamina {
 namespace {
@@ -66,6 +66,46 @@ class SignalGuard {
   struct sigaction before_ {};
 };
 
+// Puts `from` in the place of the descriptor `to`.
+bool Become(int from, int to) {
+  // The same: dup2() would leave it to be closed.
+  return from == to ? fcntl(to, F_SETFD, 0) == 0 : dup2(from, to) == to;
+}
+
+// Starts a program in a process group of its own, so that what it starts is
+// stopped with it, with no signal blocked; the system ends it should this
+// process be killed. Returns -1 and why in `code` when it cannot be started.
+//
+// vfork as posix_spawn does it, which has no room for PR_SET_PDEATHSIG: with
+// gigabytes of columns a fork would take long. The child has the memory of this
+// process until it runs the program, so it only makes system calls.
+pid_t Start(char* const* argv, int in, int out, int err, int& code) {
+  // Volatile: written by the child.
+  volatile int failed = 0;
+  const pid_t parent = getpid();
+  sigset_t none;
+  sigemptyset(&none);
+  const pid_t child = vfork();  // NOLINT
+  if (child == 0) {
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    // What this process ignores for its own sake.
+    for (const int number : {SIGPIPE, SIGXFSZ})
+      sigaction(number, &usual, nullptr);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent && setpgid(0, 0) == 0 && Become(in, STDIN_FILENO) &&
+        Become(out, STDOUT_FILENO) && Become(err, STDERR_FILENO))
+      execv(argv[0], argv);
+    failed = errno;
+    _exit(127);
+  }
+  code = child < 0 ? errno : failed;
+  if (child < 0 || code == 0) return child;
+  waitpid(child, nullptr, 0);
+  return -1;
+}
+
 // Reads what is there; closes at the end.
 void Drain(Descriptor& from, std::string& to, size_t most) {
   std::array<char, 65536> buffer;
@@ -112,26 +152,17 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
 
   // Where it is ignored, a child leaves no status.
   const SignalGuard child_ends(SIGCHLD, SIG_DFL);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in->read.get(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out->write.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err->write.get(), STDERR_FILENO);
-  // A group of its own, so that what it starts is stopped with it.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<char*> argv;
   for (const std::string& argument : arguments)
     argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  pid_t child = -1;
-  const int code = posix_spawn(&child, arguments[0].c_str(), &actions,
-                               &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (code != 0) return fail(code);
+  int code = 0;
+  const RunningChild running([&] {
+    return Start(argv.data(), in->read.get(), out->write.get(),
+                 err->write.get(), code);
+  });
+  const pid_t child = running.process();
+  if (child < 0) return fail(code);
   in->read.Close();
   out->write.Close();
   err->write.Close();

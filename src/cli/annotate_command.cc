@@ -6,11 +6,13 @@
 
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/perfetto_output.h"
 #include "compare/cudagraph/names.h"
 #include "compare/cudagraph/node_tags.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/augment.h"
 #include "engine/captures.h"
+#include "engine/find_traces.h"
 
 namespace lamina::cli {
 namespace {
@@ -106,7 +108,7 @@ Result<std::vector<Job>> Jobs(const Options& options) {
   std::error_code error;
   if (!fs::is_directory(options.replay, error))
     return std::vector<Job>{{options.replay, options.trace_out}};
-  LAMINA_ASSIGN(const auto files, engine::FindTraces(options.replay));
+  LAMINA_ASSIGN(const auto files, engine::FindTraces({options.replay}));
   std::vector<Job> jobs;
   for (const std::string& file : files) {
     Job job{file, {}};
@@ -225,17 +227,23 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
         cudagraph::NameResult(*context, annotation, names, request.classic);
     if (!job.output.empty()) {
       const ScopedStage stage(&common.times, "copy");
-      LAMINA_TRY(engine::WriteSourceLines(
-          job.input, job.output, trace, annotation, [&](trace::SliceId s) {
-            return cudagraph::JoinedTags(*context, names, request.classic, s);
-          }));
+      LAMINA_ASSIGN(const emit::CopyLoss loss,
+                    engine::WriteSourceLines(job.input, job.output, trace,
+                                             annotation, [&](trace::SliceId s) {
+                                               return cudagraph::JoinedTags(
+                                                   *context, names,
+                                                   request.classic, s);
+                                             }));
+      WarnOfLoss(job.input, loss);
     }
   } else {
     tables = cudagraph::AnnotationTables(*context, annotation);
     if (!job.output.empty()) {
       const ScopedStage stage(&common.times, "copy");
-      LAMINA_TRY(engine::WriteAugmented(job.input, job.output, trace,
-                                        annotation, request.levels));
+      LAMINA_ASSIGN(const emit::CopyLoss loss,
+                    engine::WriteAugmented(job.input, job.output, trace,
+                                           annotation, request.levels));
+      WarnOfLoss(job.input, loss);
     }
   }
   if (!captures.files.empty())

@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/leftovers.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "rules/document.h"
@@ -71,6 +72,7 @@ int Main(int argc, char** argv) {
   common.given = Given(line.Given());
   Status kept = KeepInputs("-o", common.output, common.given.inputs());
   if (kept) kept = KeepInputs("-o", common.output, common.captures);
+  if (kept && common.redact) kept = common.LoadSecrets();
   const Result<int> status = kept ? run() : Fail(kept.error());
   if (common.timing) PrintTiming(common);
   if (status) return *status;
@@ -87,6 +89,7 @@ namespace {
 // and containers that were about to grow cannot be unwound (absl's are broken
 // then).
 [[noreturn]] void OutOfMemory() {
+  lamina::RemoveLeftovers();
   std::fputs(
       "lamina: error: out of memory; use fewer --threads, a part of the trace "
       "(lamina slice) or a larger machine\n",
@@ -105,6 +108,7 @@ namespace {
       // A fault of ours: the core tells more than any message.
     }
   }
+  lamina::RemoveLeftovers();
   std::abort();
 }
 
@@ -115,6 +119,9 @@ int main(int argc, char** argv) {
   std::set_terminate(Terminate);
   // A reader that closes the pipe early (head) is no error of ours.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file that grows too large for its limit is an error of its write.
+  std::signal(SIGXFSZ, SIG_IGN);
+  lamina::CleanUpOnSignals();
   try {
     const int status = lamina::cli::Main(argc, argv);
     // Gigabytes of columns need no orderly release before the end.

@@ -3,8 +3,8 @@
 // lamina merge: many ranks into one trace.
 #include "cli/commands.h"
 #include "cli/perfetto_output.h"
-#include "dist/inputs.h"
 #include "dist/merge.h"
+#include "engine/find_traces.h"
 
 namespace lamina::cli {
 namespace {
@@ -23,7 +23,7 @@ Result<int> RunMerge(const Options& options, Common& common) {
                            "that is where the merged trace goes"));
   }
   common.output = "-";
-  LAMINA_ASSIGN(const auto files, dist::FindTraces(options.traces));
+  LAMINA_ASSIGN(const auto files, engine::FindTraces(options.traces));
   LAMINA_TRY(KeepInputs("-o", output, files));
   dist::MergeOptions merge;
   merge.align_clocks = options.align_clocks;

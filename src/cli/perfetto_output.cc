@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/perfetto_output.h"
 
-#include <filesystem>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
 
 #include "base/byte_sink.h"
+#include "base/escape.h"
+#include "base/leftovers.h"
 #include "emit/perfetto/trace_writer.h"
 
 namespace lamina::cli {
-namespace {
-
-// Removes a file that was only needed on the way.
-class Leftover {
- public:
-  explicit Leftover(std::string path) : path_(std::move(path)) {}
-  ~Leftover() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  Leftover(const Leftover&) = delete;
-  Leftover& operator=(const Leftover&) = delete;
-
- private:
-  std::string path_;
-};
-
-}  // namespace
 
 Status WriteTraceAs(
     const std::string& output, Common& common,
     const std::function<Status(const std::string&)>& write_json) {
   if (!emit::perfetto::IsPerfettoName(output)) return write_json(output);
-  const std::string json = output + ".part.json";
-  const Leftover leftover(json);
-  LAMINA_TRY(write_json(json));
-  LAMINA_ASSIGN(auto session, engine::Session::Open(json, common.Open()));
+  const UnfinishedFile json = UnfinishedFile::Beside(output);
+  if (json.fd < 0) {
+    return Fail(InputError(output,
+                           std::string("cannot write: ") + std::strerror(errno),
+                           "check the path, its permissions and the free "
+                           "space"));
+  }
+  ::close(json.fd);
+  LAMINA_TRY(write_json(json.leftover.path()));
+  LAMINA_ASSIGN(auto session,
+                engine::Session::Open(json.leftover.path(), common.Open()));
   LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
   emit::perfetto::Extras extras;
   emit::perfetto::WriteTrace(session->trace(), extras, *sink);
   return sink->Close();
+}
+
+void WarnOfLoss(const std::string& input, const emit::CopyLoss& loss) {
+  if (!loss.any()) return;
+  std::fprintf(stderr,
+               "lamina: warning: %s is no JSON throughout; in the copy: %s\n",
+               EscapeTerminal(input).c_str(), loss.ToString().c_str());
 }
 
 }  // namespace lamina::cli

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "emit/chrome/filter.h"
 
 namespace lamina::cli {
 
@@ -17,5 +18,9 @@ namespace lamina::cli {
 Status WriteTraceAs(
     const std::string& output, Common& common,
     const std::function<Status(const std::string&)>& write_json);
+
+// Says on stderr what of `input` is not, or not as it stands, in a copy of it;
+// nothing when the copy is whole.
+void WarnOfLoss(const std::string& input, const emit::CopyLoss& loss);
 
 }  // namespace lamina::cli

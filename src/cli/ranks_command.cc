@@ -9,12 +9,12 @@
 #include "base/parallel.h"
 #include "cli/commands.h"
 #include "cli/page_size.h"
-#include "dist/inputs.h"
 #include "dist/job.h"
 #include "dist/mpi_plugin.h"
 #include "dist/partial_store.h"
 #include "dist/rank_events.h"
 #include "dist/tables.h"
+#include "engine/find_traces.h"
 
 namespace lamina::cli {
 namespace {
@@ -73,7 +73,7 @@ Result<std::vector<std::string>> AgreeOnFiles(dist::Channel& channel,
   Result<std::vector<std::string>> found;
   std::string list;
   if (channel.number() == 0) {
-    found = dist::FindTraces(options.traces);
+    found = engine::FindTraces(options.traces);
     for (const std::string& file : found ? *found : std::vector<std::string>())
       list += file + '\0';
   }
@@ -186,6 +186,7 @@ Result<int> RunRanks(const Options& options, Common& common) {
   }
   LAMINA_ASSIGN(const auto files, AgreeOnFiles(*channel, options));
   if (files.empty()) return kBadInput;  // process 0 says why
+  LAMINA_TRY(KeepInputs("-o", common.output, files));
   if (options.engine == "files") {
     LAMINA_ASSIGN(auto store,
                   dist::PartialStore::Open(options.partials, common.rules_dir));

@@ -5,12 +5,12 @@
 
 #include "dist/blame.h"
 #include "dist/clocks.h"
-#include "dist/inputs.h"
 #include "dist/links.h"
 #include "dist/measure.h"
 #include "dist/partial.h"
 #include "dist/partial_store.h"
 #include "dist/summarize.h"
+#include "engine/find_traces.h"
 
 namespace lamina::dist {
 namespace {
@@ -297,12 +297,13 @@ TEST(Shares, EveryFileOnce) {
 }
 
 TEST(Inputs, NaturalOrder) {
-  EXPECT_TRUE(NaturalLess("rank2.json", "rank10.json"));
-  EXPECT_FALSE(NaturalLess("rank10.json", "rank2.json"));
-  EXPECT_TRUE(NaturalLess("a/rank2", "b/rank1"));
-  EXPECT_TRUE(NaturalLess("rank", "rank0"));
-  EXPECT_TRUE(NaturalLess("r01", "r1") != NaturalLess("r1", "r01"));
-  EXPECT_FALSE(NaturalLess("r1", "r1"));
+  EXPECT_TRUE(engine::NaturalLess("rank2.json", "rank10.json"));
+  EXPECT_FALSE(engine::NaturalLess("rank10.json", "rank2.json"));
+  EXPECT_TRUE(engine::NaturalLess("a/rank2", "b/rank1"));
+  EXPECT_TRUE(engine::NaturalLess("rank", "rank0"));
+  EXPECT_TRUE(engine::NaturalLess("r01", "r1") !=
+              engine::NaturalLess("r1", "r01"));
+  EXPECT_FALSE(engine::NaturalLess("r1", "r1"));
 }
 
 TEST(Inputs, RankOfAName) {

@@ -9,6 +9,8 @@
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
+#include "base/files_below.h"
+#include "base/opened.h"
 #include "dist/rank_events.h"
 
 namespace lamina::dist {
@@ -29,16 +31,8 @@ uint64_t Hash(std::string_view text, uint64_t seed) {
 
 uint64_t HashFolder(const std::string& folder) {
   if (folder.empty()) return 0;
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end;
-       !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_regular_file(ignored)) files.push_back(it->path().string());
-  }
-  std::sort(files.begin(), files.end());
   uint64_t hash = 1;
-  for (const std::string& file : files) {
+  for (const std::string& file : FilesBelow(folder)) {
     hash = Hash(file, hash);
     if (const auto text = ReadAll(file, kMostBytes)) hash = Hash(*text, hash);
   }
@@ -98,6 +92,7 @@ std::vector<RankSummary> PartialStore::Load(const std::string& path,
   std::error_code error;
   if (fs::exists(name, error)) {
     auto bytes = ReadAll(name, kMostBytes);
+    ForgetInput(name);  // one that no longer fits is made anew
     auto kept = bytes ? DecodePartial(*bytes, name)
                       : Result<Partial>(Fail(bytes.error()));
     if (kept && !kept->ranks.empty() && kept->ranks.front().source == source) {

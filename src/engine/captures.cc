@@ -8,6 +8,7 @@
 
 #include "base/byte_source.h"
 #include "base/decimal.h"
+#include "engine/find_traces.h"
 
 namespace lamina::engine {
 namespace {
@@ -38,30 +39,6 @@ std::map<std::string, int64_t> BatchesOf(const fs::path& folder) {
 
 }  // namespace
 
-Result<std::vector<std::string>> FindTraces(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return std::vector<std::string>{path};
-  std::vector<std::string> files;
-  fs::recursive_directory_iterator it(path, error);
-  for (; !error && it != fs::recursive_directory_iterator();
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    std::error_code ignored;
-    if (!it->is_regular_file(ignored) || name == kDetails ||
-        name.find(".truth.") != std::string::npos)
-      continue;
-    for (const char* end : {".json", ".json.gz", ".json.zst"}) {
-      if (name.ends_with(end)) files.push_back(it->path().string());
-    }
-  }
-  if (files.empty()) {
-    return Fail(InputError(path, "the folder holds no trace",
-                           "give the folder with the capture traces"));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 std::optional<int64_t> RankOf(const trace::Trace& trace,
                               const std::string& path) {
   if (trace.info.rank) return trace.info.rank;
@@ -80,10 +57,7 @@ Result<Captures> OpenCaptures(const std::vector<std::string>& paths,
                               const std::string& tags,
                               const OpenOptions& options) {
   Captures captures;
-  for (const std::string& path : paths) {
-    LAMINA_ASSIGN(auto found, FindTraces(path));
-    captures.files.insert(captures.files.end(), found.begin(), found.end());
-  }
+  LAMINA_ASSIGN(captures.files, FindTraces(paths));
   OpenOptions open = options;
   open.captures.clear();
   analysis::Settings settings;

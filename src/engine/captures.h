@@ -20,10 +20,6 @@ struct Captures {
   std::vector<cudagraph::Segment> segments;
 };
 
-// The traces of a folder, by name, those below it too; a file as itself.
-// Errors: a folder without a trace.
-Result<std::vector<std::string>> FindTraces(const std::string& path);
-
 // The rank of a trace: what it says of itself, else the number behind "rank" in
 // its name.
 std::optional<int64_t> RankOf(const trace::Trace& trace,

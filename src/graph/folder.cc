@@ -7,6 +7,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/opened.h"
 
 namespace lamina::graph {
 namespace {
@@ -68,8 +69,10 @@ Result<std::vector<DumpFile>> ListDumps(const std::string& folder) {
     DumpFile file;
     std::error_code ignored;
     if (it->is_regular_file(ignored) &&
-        ParseDumpName(it->path().string(), file))
+        ParseDumpName(it->path().string(), file)) {
+      NoteInput(file.path);
       out.push_back(std::move(file));
+    }
   }
   if (error) return Fail(InputError(folder, error.message()));
   if (out.empty()) {

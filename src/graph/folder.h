@@ -27,8 +27,8 @@ struct DumpFile {
 // Takes a file name apart. False for what is not named like a dump.
 bool ParseDumpName(std::string_view path, DumpFile& file);
 
-// The dumps of a folder by number (1000 comes behind 999), then by name.
-// Errors: no folder, no dump in it.
+// The dumps of a folder by number (1000 comes behind 999), then by name;
+// none may be replaced by an output. Errors: no folder, no dump in it.
 Result<std::vector<DumpFile>> ListDumps(const std::string& folder);
 
 // `path`, or the last dump of it when it is a folder.

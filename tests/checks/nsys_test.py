@@ -218,7 +218,7 @@ def check_recording(checks, export, folder):
                  lamina("report", recording, *args, env=env).stdout,
                  lamina("report", export, *args).stdout)
     checks.equal("recording: nothing left behind",
-                 [p.name for p in folder.glob("lamina-nsys-*")], [])
+                 [p.name for p in folder.glob("lamina-*")], [])
     exporter.write_text("#!/bin/sh\necho too new >&2; exit 1\n")
     run = lamina("report", recording, status=3, env=env)
     checks.true("recording: why it failed",

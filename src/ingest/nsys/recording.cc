@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/nsys/recording.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include "base/child_process.h"
@@ -22,18 +19,10 @@ Result<std::unique_ptr<ExportedFile>> ExportedFile::Make(
                            "export it where it was recorded: nsys export "
                            "--type sqlite FILE.nsys-rep"));
   }
-  std::error_code error;
-  const fs::path temporary = fs::temp_directory_path(error);
-  std::string folder = (temporary / "lamina-nsys-XXXXXX").string();
-  if (error || mkdtemp(folder.data()) == nullptr) {
-    return Fail(InputError(
-        temporary.string(),
-        std::string("no folder for the export: ") + std::strerror(errno),
-        "set TMPDIR to a folder with room"));
-  }
   std::unique_ptr<ExportedFile> file(new ExportedFile);
-  file->folder_ = folder;
-  file->path_ = folder + "/export.sqlite";
+  LAMINA_ASSIGN(file->folder_, MakeTemporaryFolder());
+  file->path_ = file->folder_.path() + "/export.sqlite";
+  std::error_code error;
   // Large recordings take minutes.
   constexpr std::chrono::minutes kLimit{60};
   LAMINA_ASSIGN(const ChildResult result,
@@ -52,11 +41,6 @@ Result<std::unique_ptr<ExportedFile>> ExportedFile::Make(
                            "installed nsys"));
   }
   return file;
-}
-
-ExportedFile::~ExportedFile() {
-  std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
 }
 
 }  // namespace lamina::ingest::nsys

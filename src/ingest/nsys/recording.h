@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/leftovers.h"
 #include "base/status.h"
 
 namespace lamina::ingest::nsys {
@@ -17,15 +18,11 @@ class ExportedFile {
   // Errors: no exporter on this machine (says how to export elsewhere), or it
   // fails.
   static Result<std::unique_ptr<ExportedFile>> Make(const std::string& path);
-  ~ExportedFile();
-  ExportedFile(const ExportedFile&) = delete;
-  ExportedFile& operator=(const ExportedFile&) = delete;
-
   const std::string& path() const { return path_; }
 
  private:
   ExportedFile() = default;
-  std::string folder_;
+  Leftover folder_;
   std::string path_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/files_below.h"
 #include "ingest/common/nothing_read.h"
 #include "ingest/common/rocm.h"
 #include "ingest/rocprof_csv/agents.h"
@@ -20,22 +21,13 @@ namespace fs = std::filesystem;
 
 // CSV files of a folder and of the folders in it (one per host), by name.
 std::vector<std::string> FilesOf(const std::string& path) {
-  std::vector<std::string> files;
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path};
   constexpr int kMostDepth = 1;
-  fs::recursive_directory_iterator it(
-      path, fs::directory_options::skip_permission_denied, error);
-  for (const auto end = fs::recursive_directory_iterator(); !error && it != end;
-       it.increment(error)) {
-    if (it.depth() >= kMostDepth) it.disable_recursion_pending();
-    std::error_code ignored;
-    const std::string name = it->path().filename().string();
-    if (it->is_regular_file(ignored) &&
-        (name.ends_with(".csv") || name.ends_with(".csv.gz")))
-      files.push_back(it->path().string());
-  }
-  std::sort(files.begin(), files.end());
+  std::vector<std::string> files = FilesBelow(path, kMostDepth);
+  std::erase_if(files, [](const std::string& file) {
+    return !file.ends_with(".csv") && !file.ends_with(".csv.gz");
+  });
   return files;
 }
 

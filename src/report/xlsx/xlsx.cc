@@ -5,8 +5,7 @@
 // can hold (exact up to 2^53 ns, that is 104 days).
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
+#include <fcntl.h>
 #include <fstream>
 #include <set>
 #include <unistd.h>
@@ -14,12 +13,11 @@
 
 #include "base/byte_sink.h"
 #include "base/escape.h"
+#include "base/leftovers.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::xlsx {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kMaxRows = 1048576 - 1;
 constexpr size_t kMaxCellBytes = 32000;
@@ -109,26 +107,38 @@ Table NotesTable(const std::vector<Note>& notes) {
   return table;
 }
 
-// A file of its own for the library, which writes to names only; the finished
-// workbook then goes through the one door for output.
-class Temporary {
+// The library writes to names only, and says on stderr what goes wrong.
+class Quiet {
  public:
-  Temporary() : path_(fs::temp_directory_path().string() + "/lamina.XXXXXX") {
-    const int fd = mkstemp(path_.data());
-    if (fd >= 0) close(fd);
+  Quiet() {
+    std::fflush(stderr);
+    stderr_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int nothing = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (stderr_ >= 0 && nothing >= 0) dup2(nothing, STDERR_FILENO);
+    if (nothing >= 0) ::close(nothing);
   }
-  ~Temporary() { std::remove(path_.c_str()); }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  const std::string& path() const { return path_; }
+  ~Quiet() {
+    std::fflush(stderr);
+    if (stderr_ < 0) return;
+    dup2(stderr_, STDERR_FILENO);
+    ::close(stderr_);
+  }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
 
  private:
-  std::string path_;
+  int stderr_;
 };
 
-Status WriteBook(const Document& document, const std::string& path) {
+// Writes into a folder of its own, which also holds what the library keeps on
+// the way.
+Status WriteBook(const Document& document, const std::string& folder,
+                 const std::string& path) {
+  const Quiet quiet;
+  std::string scratch = folder;
   lxw_workbook_options settings{};
   settings.constant_memory = LXW_TRUE;
+  settings.tmpdir = scratch.data();
   lxw_workbook* book = workbook_new_opt(path.c_str(), &settings);
   if (book == nullptr)
     return Fail(InputError(path, "cannot write the workbook"));
@@ -155,14 +165,18 @@ Status Write(const Document& document, const WriteOptions& options) {
     return Fail(UsageError("an xlsx workbook cannot go to standard output",
                            "give -o FILE.xlsx"));
   }
-  const Temporary temporary;
-  LAMINA_TRY(WriteBook(document, temporary.path()));
+  // Asked first: whether it can be written at all.
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
-  std::ifstream book(temporary.path(), std::ios::binary);
+  LAMINA_ASSIGN(const Leftover folder, MakeTemporaryFolder());
+  const std::string path = folder.path() + "/book.xlsx";
+  LAMINA_TRY(WriteBook(document, folder.path(), path));
+  std::ifstream book(path, std::ios::binary);
   std::string block(size_t{1} << 20, '\0');
   while (book.read(block.data(), static_cast<std::streamsize>(block.size())) ||
          book.gcount() > 0)
     sink->Write({block.data(), static_cast<size_t>(book.gcount())});
+  if (book.bad() || !book.eof())
+    return Fail(InputError(path, "cannot read the workbook back"));
   return sink->Close();
 }
 

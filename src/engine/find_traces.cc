@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dist/inputs.h"
+#include "engine/find_traces.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,11 @@
 #include <glob.h>
 #include <set>
 
+#include "base/files_below.h"
+#include "base/opened.h"
 #include "base/text.h"
 
-namespace lamina::dist {
+namespace lamina::engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,26 +20,19 @@ bool IsTraceName(const std::string& name) {
   static constexpr std::array<std::string_view, 9> kEnds = {
       ".json",     ".json.gz", ".json.zst", ".sqlite", ".db",
       ".nsys-rep", ".pb",      ".pftrace",  ".pb.gz"};
-  if (name.starts_with('.') || Contains(name, ".truth.")) return false;
+  // What stands beside traces: the truth of a sample, the facts of a capture.
+  if (name.starts_with('.') || Contains(name, ".truth.") ||
+      name == "execution_details.json")
+    return false;
   return std::any_of(kEnds.begin(), kEnds.end(),
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
 std::vector<std::string> TracesBelow(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  const auto options = fs::directory_options::skip_permission_denied |
-                       fs::directory_options::follow_directory_symlink;
-  fs::recursive_directory_iterator it(folder, options, error);
-  for (; !error && it != fs::recursive_directory_iterator();
-       it.increment(error)) {
-    // A link to a folder above would lead around for ever.
-    if (it.depth() > 16) it.disable_recursion_pending();
-    std::error_code ignored;
-    if (it->is_regular_file(ignored) &&
-        IsTraceName(it->path().filename().string()))
-      files.push_back(it->path().string());
-  }
+  std::vector<std::string> files = FilesBelow(folder);
+  std::erase_if(files, [](const std::string& file) {
+    return !IsTraceName(fs::path(file).filename().string());
+  });
   return files;
 }
 
@@ -95,6 +90,12 @@ Result<std::vector<std::string>> FindTraces(
     if (fs::is_directory(argument, error)) {
       files = TracesBelow(argument);
       if (files.empty()) {
+        const fs::directory_iterator readable(argument, error);
+        if (error) {
+          return Fail(InputError(argument,
+                                 "cannot read the folder: " + error.message(),
+                                 "check its permissions"));
+        }
         return Fail(InputError(argument, "the folder holds no trace",
                                "traces end in .json, .json.gz, .sqlite, ..."));
       }
@@ -111,10 +112,12 @@ Result<std::vector<std::string>> FindTraces(
     }
     std::sort(files.begin(), files.end(), NaturalLess);
     for (std::string& file : files) {
-      if (seen.insert(file).second) out.push_back(std::move(file));
+      if (!seen.insert(file).second) continue;
+      NoteInput(file);
+      out.push_back(std::move(file));
     }
   }
   return out;
 }
 
-}  // namespace lamina::dist
+}  // namespace lamina::engine

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/opened.h"
+
+#include <fcntl.h>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sys/stat.h>
+#include <tuple>
+#include <unistd.h>
+
+namespace lamina {
+namespace {
+
+// Device, inode, and the time when it was made: the number of a file that was
+// removed is used again.
+using FileId = std::tuple<uint64_t, uint64_t, int64_t, uint32_t>;
+
+std::optional<FileId> IdOf(int at, const char* path, int flags) {
+  struct statx info {};
+  if (statx(at, path, flags, STATX_TYPE | STATX_INO | STATX_BTIME, &info) !=
+          0 ||
+      !S_ISREG(info.stx_mode))
+    return std::nullopt;
+  const uint64_t device =
+      uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
+  const bool born = (info.stx_mask & STATX_BTIME) != 0;
+  return FileId(device, info.stx_ino, born ? info.stx_btime.tv_sec : 0,
+                born ? info.stx_btime.tv_nsec : 0);
+}
+
+std::optional<FileId> IdOf(int fd) { return IdOf(fd, "", AT_EMPTY_PATH); }
+std::optional<FileId> IdOf(const std::string& path) {
+  return IdOf(AT_FDCWD, path.c_str(), 0);
+}
+
+struct Known {
+  std::mutex mutex;
+  std::set<FileId> files;
+};
+
+Known& TheKnown() {
+  static Known* const known = new Known;
+  return *known;
+}
+
+void Note(const std::optional<FileId>& file) {
+  if (!file) return;
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  known.files.insert(*file);
+}
+
+bool Knows(const std::optional<FileId>& file) {
+  if (!file) return false;
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  return known.files.contains(*file);
+}
+
+}  // namespace
+
+void NoteInput(int fd) { Note(IdOf(fd)); }
+void NoteInput(const std::string& path) { Note(IdOf(path)); }
+bool IsInput(int fd) { return Knows(IdOf(fd)); }
+bool IsInput(const std::string& path) { return Knows(IdOf(path)); }
+
+void ForgetInput(const std::string& path) {
+  const auto file = IdOf(path);
+  if (!file) return;
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  known.files.erase(*file);
+}
+
+}  // namespace lamina

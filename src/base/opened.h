@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which files this process reads, however they were named or found: no output
+// may replace one of them, for a trace cannot be recorded again.
+#pragma once
+
+#include <string>
+
+namespace lamina {
+
+// The open file `fd`, or the file `path`, is an input. What is no regular file
+// is not kept.
+void NoteInput(int fd);
+void NoteInput(const std::string& path);
+// A file of our own that is read to be written anew.
+void ForgetInput(const std::string& path);
+
+bool IsInput(int fd);
+bool IsInput(const std::string& path);
+
+}  // namespace lamina
