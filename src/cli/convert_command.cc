@@ -8,6 +8,7 @@
 #include "base/byte_source.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/perfetto_output.h"
 #include "emit/chrome/copy.h"
 #include "emit/chrome/trace_writer.h"
 #include "emit/perfetto/trace_writer.h"
@@ -51,20 +52,23 @@ Result<int> RunConvert(const Options& options, Common& common) {
   emit::perfetto::Written written;
   {
     const ScopedStage stage(&common.times, "write");
-    LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
-    if (perfetto) {
-      emit::perfetto::Extras extras;
-      extras.args_of_slices = !options.no_args;
-      written = emit::perfetto::WriteTrace(trace, extras, *sink);
-    } else if (trace.info.format == "kineto" &&
-               std::filesystem::is_regular_file(options.trace)) {
-      // A copy keeps every argument. What a pipe gave is gone.
-      LAMINA_ASSIGN(const auto source, OpenByteSource(options.trace));
-      LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {}));
+    // A copy keeps every argument. What a pipe gave is gone.
+    if (!perfetto && trace.info.format == "kineto" &&
+        std::filesystem::is_regular_file(options.trace)) {
+      LAMINA_ASSIGN(const emit::CopyLoss loss,
+                    emit::CopyFile(options.trace, output, {}, {}));
+      WarnOfLoss(options.trace, loss);
     } else {
-      emit::WriteChromeTrace(trace, *sink);
+      LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+      if (perfetto) {
+        emit::perfetto::Extras extras;
+        extras.args_of_slices = !options.no_args;
+        written = emit::perfetto::WriteTrace(trace, extras, *sink);
+      } else {
+        emit::WriteChromeTrace(trace, *sink);
+      }
+      LAMINA_TRY(sink->Close());
     }
-    LAMINA_TRY(sink->Close());
   }
   Document document;
   document.command = "convert";

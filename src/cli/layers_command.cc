@@ -6,11 +6,13 @@
 #include <fmt/core.h>
 #include <map>
 
+#include "analysis/common/record_advice.h"
 #include "analysis/layers/details.h"
 #include "analysis/layers/layers.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/perfetto_output.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
 
@@ -137,10 +139,12 @@ Status WritePerfetto(const std::string& input, const std::string& output,
     return Fail(UsageError("--perfetto needs a file to copy",
                            "give the trace by its name, not as -"));
   }
-  LAMINA_ASSIGN(const auto source, OpenByteSource(input));
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
-  LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {&addition, 1}));
-  return sink->Close();
+  LAMINA_ASSIGN(
+      const emit::CopyLoss loss,
+      emit::CopyFile(input, output, {&addition.offset, 1},
+                     [&](size_t, emit::Addition& made) { made = addition; }));
+  WarnOfLoss(input, loss);
+  return {};
 }
 
 // Which rule of every table a kernel name meets.
@@ -246,6 +250,11 @@ Result<int> RunLayers(const Options& options, Common& common) {
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  if (session->trace().device_slices().empty()) {
+    return Fail(InputError(options.trace,
+                           "holds no device events, in which layers are found",
+                           analysis::DeviceActivityAdvice(session->trace())));
+  }
   Document document;
   document.command = "layers";
   document.inputs = {options.trace};

@@ -180,7 +180,10 @@ Result<int> RunSlice(Options options, Common& common) {
       LAMINA_ASSIGN(auto source, OpenByteSource(options.trace));
       LAMINA_ASSIGN(const auto sink, CreateFileSink(path));
       Picker picker(trace, *selection);
-      LAMINA_TRY(emit::CopyRecords(std::move(source), *sink, std::ref(picker)));
+      emit::CopyLoss loss;
+      LAMINA_TRY(
+          emit::CopyRecords(std::move(source), *sink, std::ref(picker), &loss));
+      WarnOfLoss(options.trace, loss);
       return sink->Close();
     };
     LAMINA_TRY(WriteTraceAs(common.output, common, copy));

@@ -66,14 +66,13 @@ class Augmenter {
     heading_ = Heading();
   }
 
-  Status Copy(const std::string& input, const std::string& output) {
-    LAMINA_ASSIGN(const auto source, OpenByteSource(input));
-    LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+  Result<emit::CopyLoss> Copy(const std::string& input,
+                              const std::string& output) {
     std::vector<uint64_t> offsets;
     offsets.reserve(places_.size());
     for (const Place& place : places_) offsets.push_back(place.offset);
-    LAMINA_TRY(emit::CopyWithAdditions(
-        *source, *sink, offsets, [&](size_t i, emit::Addition& addition) {
+    return emit::CopyFile(
+        input, output, offsets, [&](size_t i, emit::Addition& addition) {
           if (i == 0) addition.before = heading_;
           const Place& place = places_[i];
           if (place.position == kLaunch) {
@@ -82,8 +81,7 @@ class Augmenter {
             Spans(place, addition.before);
             addition.args = Arguments(place);
           }
-        }));
-    return sink->Close();
+        });
   }
 
   // The same for a trace that is written anew.
@@ -287,21 +285,25 @@ class Augmenter {
 
 }  // namespace
 
-Status WriteAugmented(const std::string& input, const std::string& output,
-                      const trace::Trace& trace, const Annotation& annotation,
-                      const AugmentLevels& levels) {
+Result<emit::CopyLoss> WriteAugmented(const std::string& input,
+                                      const std::string& output,
+                                      const trace::Trace& trace,
+                                      const Annotation& annotation,
+                                      const AugmentLevels& levels) {
   Augmenter augmenter(trace, annotation, levels);
   if (!emit::perfetto::IsPerfettoName(output))
     return augmenter.Copy(input, output);
   emit::perfetto::Extras extras = augmenter.Extras();
   LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
   emit::perfetto::WriteTrace(trace, extras, *sink);
-  return sink->Close();
+  LAMINA_TRY(sink->Close());
+  return emit::CopyLoss();
 }
 
-Status WriteSourceLines(const std::string& input, const std::string& output,
-                        const trace::Trace& trace, const Annotation& annotation,
-                        const std::function<std::string(SliceId)>& tags_of) {
+Result<emit::CopyLoss> WriteSourceLines(
+    const std::string& input, const std::string& output,
+    const trace::Trace& trace, const Annotation& annotation,
+    const std::function<std::string(SliceId)>& tags_of) {
   std::vector<std::pair<uint64_t, SliceId>> places;
   for (const Replay& replay : annotation.replays) {
     for (const SliceId s : replay.work)
@@ -310,14 +312,11 @@ Status WriteSourceLines(const std::string& input, const std::string& output,
   std::sort(places.begin(), places.end());
   std::vector<uint64_t> offsets;
   for (const auto& [offset, s] : places) offsets.push_back(offset);
-  LAMINA_ASSIGN(const auto source, OpenByteSource(input));
-  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
-  LAMINA_TRY(emit::CopyWithAdditions(
-      *source, *sink, offsets, [&](size_t i, emit::Addition& addition) {
-        AppendMember(addition.args, "source_lines", tags_of(places[i].second),
-                     true);
-      }));
-  return sink->Close();
+  return emit::CopyFile(input, output, offsets,
+                        [&](size_t i, emit::Addition& addition) {
+                          AppendMember(addition.args, "source_lines",
+                                       tags_of(places[i].second), true);
+                        });
 }
 
 }  // namespace lamina::engine

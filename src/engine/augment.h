@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "compare/cudagraph/annotate.h"
+#include "emit/chrome/filter.h"
 
 namespace lamina::engine {
 
@@ -25,15 +26,17 @@ struct AugmentLevels {
 // of the launch's flow where the profiler left it out. All else stays as it is,
 // byte for byte, and memory does not grow with the input. An output that ends
 // in .pftrace or .pftrace.gz is written anew as a Perfetto trace instead, from
-// an input of any format.
-Status WriteAugmented(const std::string& input, const std::string& output,
-                      const trace::Trace& trace,
-                      const cudagraph::Annotation& annotation,
-                      const AugmentLevels& levels);
+// an input of any format. Returns what an input that is no JSON throughout
+// lost.
+Result<emit::CopyLoss> WriteAugmented(const std::string& input,
+                                      const std::string& output,
+                                      const trace::Trace& trace,
+                                      const cudagraph::Annotation& annotation,
+                                      const AugmentLevels& levels);
 
 // As the simple method does it: `tags_of(kernel)` in "source_lines", nothing
 // where it is empty, and no tracks.
-Status WriteSourceLines(
+Result<emit::CopyLoss> WriteSourceLines(
     const std::string& input, const std::string& output,
     const trace::Trace& trace, const cudagraph::Annotation& annotation,
     const std::function<std::string(trace::SliceId)>& tags_of);

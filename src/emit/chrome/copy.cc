@@ -2,6 +2,7 @@
 #include "emit/chrome/copy.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/core.h>
 #include <optional>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/escape.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
+#include "base/json/strict.h"
 
 namespace lamina::emit {
 namespace {
@@ -38,6 +40,75 @@ std::optional<Places> FindPlaces(std::string_view record) {
   }
   if (!members.closed()) return std::nullopt;
   return places;
+}
+
+// A record with members added to its "args"; nothing when it is no object.
+std::optional<std::string> WithArgs(std::string_view record,
+                                    std::string_view args) {
+  const auto places = FindPlaces(record);
+  if (!places) return std::nullopt;
+  std::string out;
+  out.reserve(record.size() + args.size() + 16);
+  if (places->args > 0) {
+    out += record.substr(0, places->args);
+    out += args;
+    if (!places->args_empty) out += ',';
+    out += record.substr(places->args);
+  } else {
+    const size_t close = record.rfind('}');
+    out += record.substr(0, close);
+    out += places->empty ? "\"args\":{" : ",\"args\":{";
+    out += args;
+    out += '}';
+    out += record.substr(close);
+  }
+  return out;
+}
+
+// Passes on what it gets and learns whether that is JSON.
+class CheckedSink final : public ByteSink {
+ public:
+  explicit CheckedSink(ByteSink* to) : to_(to) {}
+  bool strict() { return check_.Finish(); }
+
+ protected:
+  Status DoWrite(std::string_view bytes) override {
+    if (!check_.Feed(bytes)) {
+      return Fail(InputError("", "not JSON"));  // ends the copy early
+    }
+    if (to_ != nullptr) to_->Write(bytes);
+    return {};
+  }
+  Status DoClose() override { return {}; }
+
+ private:
+  ByteSink* to_;
+  json::StrictCheck check_;
+};
+
+// Record by record, each mended; `additions` are put in where they belong.
+Status Salvage(const std::string& input, ByteSink& sink,
+               std::span<const uint64_t> offsets,
+               const std::function<void(size_t, Addition&)>& make,
+               CopyLoss& loss) {
+  LAMINA_ASSIGN(auto source, OpenByteSource(input));
+  size_t next = 0;
+  const auto rewrite = [&](const Record& record, const RecordSink& write) {
+    std::string text(record.text);
+    while (next < offsets.size() && offsets[next] <= record.offset) {
+      Addition addition;
+      make(next, addition);
+      std::string_view before = addition.before;
+      while (before.ends_with('\n') || before.ends_with(','))
+        before.remove_suffix(1);
+      if (!before.empty()) write(before);
+      if (offsets[next] == record.offset && !addition.args.empty())
+        text = WithArgs(text, addition.args).value_or(text);
+      ++next;
+    }
+    write(text);
+  };
+  return CopyRecords(std::move(source), sink, rewrite, &loss);
 }
 
 Error NoRecord(const ByteSource& source, uint64_t offset) {
@@ -93,21 +164,9 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
     if (scan.kind != json::ScanResult::Kind::kOk)
       return Fail(NoRecord(source, addition.offset));
     const std::string_view record = window.text().substr(0, scan.end);
-    const auto places = FindPlaces(record);
-    if (!places) return Fail(NoRecord(source, addition.offset));
-    if (places->args > 0) {
-      sink.Write(record.substr(0, places->args));
-      sink.Write(addition.args);
-      if (!places->args_empty) sink.Write(",");
-      sink.Write(record.substr(places->args));
-    } else {
-      const size_t close = record.rfind('}');
-      sink.Write(record.substr(0, close));
-      sink.Write(places->empty ? "\"args\":{" : ",\"args\":{");
-      sink.Write(addition.args);
-      sink.Write("}");
-      sink.Write(record.substr(close));
-    }
+    const auto added = WithArgs(record, addition.args);
+    if (!added) return Fail(NoRecord(source, addition.offset));
+    sink.Write(*added);
     window.Consume(scan.end);
   }
   for (;;) {
@@ -116,6 +175,36 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
     LAMINA_ASSIGN(const bool more, window.Fill(kRead));
     if (!more) return {};
   }
+}
+
+Result<CopyLoss> CopyFile(const std::string& input, const std::string& output,
+                          std::span<const uint64_t> offsets,
+                          const std::function<void(size_t, Addition&)>& make) {
+  std::error_code none_there;
+  const bool in_place =
+      output == "-" || (std::filesystem::exists(output, none_there) &&
+                        !std::filesystem::is_regular_file(output, none_there));
+  LAMINA_ASSIGN(auto sink, CreateFileSink(output));
+  // What is written in place cannot be taken back: it is tried before.
+  CheckedSink checked(in_place ? nullptr : sink.get());
+  LAMINA_ASSIGN(auto source, OpenByteSource(input));
+  Status copied = CopyWithAdditions(*source, checked, offsets, make);
+  if (const Status closed = checked.Close(); copied && !closed) copied = closed;
+  const bool whole = copied && checked.strict() && !source->damage();
+  CopyLoss loss;
+  if (!whole || in_place) {
+    if (!in_place) {
+      LAMINA_ASSIGN(sink, CreateFileSink(output));
+    }
+    if (whole) {
+      LAMINA_ASSIGN(source, OpenByteSource(input));
+      LAMINA_TRY(CopyWithAdditions(*source, *sink, offsets, make));
+    } else {
+      LAMINA_TRY(Salvage(input, *sink, offsets, make, loss));
+    }
+  }
+  LAMINA_TRY(sink->Close());
+  return loss;
 }
 
 void AppendSpan(std::string& out, std::string_view name,

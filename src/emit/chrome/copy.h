@@ -3,7 +3,8 @@
 // A copy of a Chrome JSON trace with additions. Every byte of the input is
 // written as it stands and in its order; only the additions are new. Nothing
 // is parsed but the records that are added to, and memory is bounded by the
-// longest of them.
+// longest of them. Only an input that is no JSON throughout is copied record
+// by record, mended.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
 #include "base/status.h"
+#include "emit/chrome/filter.h"
 
 namespace lamina::emit {
 
@@ -39,6 +41,13 @@ Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
 Status CopyWithAdditions(ByteSource& source, ByteSink& sink,
                          std::span<const uint64_t> offsets,
                          const std::function<void(size_t, Addition&)>& make);
+
+// The same from file to file, and the result is JSON by the letter whatever
+// the input is: the second copy is made when the first meets a fault. Says what
+// that cost.
+Result<CopyLoss> CopyFile(const std::string& input, const std::string& output,
+                          std::span<const uint64_t> offsets,
+                          const std::function<void(size_t, Addition&)>& make);
 
 // An event with a duration, followed by a comma and a line end. Times in
 // nanoseconds; `args` as in Addition.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/chrome/filter.h"
 
+#include <optional>
 #include <string>
 
+#include "base/counted.h"
 #include "base/escape.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
+#include "base/json/strict.h"
 #include "base/json/tokens.h"
 
 namespace lamina::emit {
@@ -15,7 +18,7 @@ namespace {
 // Writes the document around the records as it passes by.
 class DocumentCopy final : public json::Router {
  public:
-  explicit DocumentCopy(ByteSink& sink) : sink_(sink) {}
+  DocumentCopy(ByteSink& sink, CopyLoss& loss) : sink_(sink), loss_(loss) {}
 
   json::Action Route(json::Path path, char first) override {
     CloseRecords();
@@ -38,14 +41,32 @@ class DocumentCopy final : public json::Router {
     return json::Action::kRecords;
   }
 
-  void Captured(json::Path path, std::string_view raw, uint64_t) override {
+  void Captured(json::Path path, std::string_view raw,
+                uint64_t offset) override {
     if (path.size() != 1) return;
+    const auto text = Strict(raw, offset);
+    if (!text) {
+      Note(loss_.parts, offset);
+      return;
+    }
     Key(path[0]);
-    sink_.Write(raw);
+    sink_.Write(*text);
   }
 
-  // The reader of the trace has said so.
-  void Lost(std::string_view, uint64_t, uint64_t) override {}
+  void Lost(std::string_view reason, uint64_t offset, uint64_t) override {
+    // The cutter and the document say of what.
+    const bool record = reason.find("record") != std::string_view::npos;
+    Note(record ? loss_.records : loss_.parts, offset);
+  }
+
+  // As it may be written; nothing when it cannot be mended.
+  std::optional<std::string> Strict(std::string_view raw, uint64_t offset) {
+    if (json::IsStrict(raw)) return std::string(raw);
+    auto mended = json::MakeStrict(raw);
+    if (mended) Note(loss_.mended, offset);
+    return mended;
+  }
+  void NoteRecord(uint64_t offset) { Note(loss_.records, offset); }
 
   std::string_view recovery_key() const override { return "\"traceEvents\""; }
 
@@ -76,7 +97,14 @@ class DocumentCopy final : public json::Router {
     if (end_ == "}") any_record_ = false;
   }
 
+  void Note(uint64_t& count, uint64_t offset) {
+    if (!loss_.any() || offset < loss_.first_offset)
+      loss_.first_offset = offset;
+    ++count;
+  }
+
   ByteSink& sink_;
+  CopyLoss& loss_;
   std::string_view end_;
   bool any_member_ = false;
   bool any_record_ = false;
@@ -85,8 +113,10 @@ class DocumentCopy final : public json::Router {
 
 class Filter {
  public:
-  Filter(DocumentCopy& copy, const std::function<bool(const Record&)>& keep)
-      : copy_(copy), keep_(keep) {}
+  using Rewrite = std::function<void(const Record&, const RecordSink&)>;
+
+  Filter(DocumentCopy& copy, const Rewrite& rewrite)
+      : copy_(copy), rewrite_(rewrite) {}
 
   void Do(const json::Chunk& chunk) {
     size_t done = 0;
@@ -109,8 +139,11 @@ class Filter {
       const size_t begin = tokens.Position(token);
       const size_t behind = tokens.Skip(token);
       if (behind > tokens.count()) return begin;
-      if (tokens.Kind(token) == '{')
+      if (tokens.Kind(token) == '{') {
         Offer(offset + begin, tokens.Raw(token, behind));
+      } else {
+        copy_.NoteRecord(offset + begin);
+      }
       ++number_;
       token = behind;
     }
@@ -121,37 +154,43 @@ class Filter {
     size_t pos = 0;
     json::RecordSpan span;
     while (json::NextRecord(text, pos, span)) {
-      if (!span.broken) {
-        const std::string_view raw =
-            text.substr(span.begin, span.end - span.begin);
-        if (raw.starts_with('{'))
-          Offer(offset + span.begin, json::Sanitize(raw));
+      const std::string_view raw =
+          text.substr(span.begin, span.end - span.begin);
+      if (!span.broken && raw.starts_with('{')) {
+        Offer(offset + span.begin, raw);
+      } else {
+        copy_.NoteRecord(offset + span.begin);
       }
       ++number_;
     }
   }
 
-  void Offer(uint64_t offset, std::string_view text) {
-    if (!keep_({offset, number_, text})) return;
-    // The token walk sees brackets only.
-    const json::ScanResult scan = json::ScanValue(text, 0);
-    if (scan.kind == json::ScanResult::Kind::kOk && scan.end == text.size())
-      copy_.Write(text);
+  void Offer(uint64_t offset, std::string_view raw) {
+    const auto text = copy_.Strict(raw, offset);
+    if (!text) {
+      copy_.NoteRecord(offset);
+      return;
+    }
+    rewrite_({offset, number_, *text},
+             [&](std::string_view record) { copy_.Write(record); });
   }
 
   DocumentCopy& copy_;
-  const std::function<bool(const Record&)>& keep_;
+  const Rewrite& rewrite_;
   json::TokenIndex index_;
   uint64_t number_ = 0;
 };
 
 }  // namespace
 
-Status CopyRecords(std::unique_ptr<ByteSource> source, ByteSink& sink,
-                   const std::function<bool(const Record&)>& keep) {
-  DocumentCopy copy(sink);
+Status CopyRecords(
+    std::unique_ptr<ByteSource> source, ByteSink& sink,
+    const std::function<void(const Record&, const RecordSink&)>& rewrite,
+    CopyLoss* loss) {
+  CopyLoss found;
+  DocumentCopy copy(sink, found);
   json::JsonStream stream(std::move(source), &copy, {});
-  Filter filter(copy, keep);
+  Filter filter(copy, rewrite);
   json::Chunk chunk;
   for (;;) {
     LAMINA_ASSIGN(const bool more, stream.Next(chunk));
@@ -159,7 +198,32 @@ Status CopyRecords(std::unique_ptr<ByteSource> source, ByteSink& sink,
     filter.Do(chunk);
   }
   copy.Finish();
+  if (loss != nullptr) *loss = found;
   return {};
+}
+
+Status CopyRecords(std::unique_ptr<ByteSource> source, ByteSink& sink,
+                   const std::function<bool(const Record&)>& keep,
+                   CopyLoss* loss) {
+  return CopyRecords(
+      std::move(source), sink,
+      [&](const Record& record, const RecordSink& write) {
+        if (keep(record)) write(record.text);
+      },
+      loss);
+}
+
+std::string CopyLoss::ToString() const {
+  std::string text;
+  if (records > 0) text = Counted(records, "record") + " left out";
+  if (parts > 0) {
+    text += (text.empty() ? "" : ", ") + Counted(parts, "part") +
+            " of the document left out";
+  }
+  if (mended > 0)
+    text += (text.empty() ? "" : ", ") + Counted(mended, "value") + " mended";
+  if (text.empty()) return "the document is written anew";
+  return text + ", the first at byte " + std::to_string(first_offset);
 }
 
 std::string_view MemberOf(std::string_view record, std::string_view name) {

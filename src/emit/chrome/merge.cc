@@ -11,6 +11,7 @@
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/stream.h"
+#include "base/json/strict.h"
 #include "base/json/tokens.h"
 #include "base/parallel.h"
 #include "emit/chrome/copy.h"
@@ -148,6 +149,7 @@ class Rewriter {
     extra_ = "\"rank\":";
     AppendInt(extra_, rank_.rank);
     const Member* arguments = nullptr;
+    const size_t begin = out_.size();
     out_ += '{';
     bool first = true;
     for (const Member& m : members_) {
@@ -189,7 +191,19 @@ class Rewriter {
       }
     }
     out_ += extra_;
-    out_ += "}},\n";
+    out_ += "}}";
+    // The walk sees tokens only: "083" is one, and no number.
+    if (!json::IsStrict(std::string_view(out_).substr(begin))) {
+      const auto mended =
+          json::MakeStrict(std::string_view(out_).substr(begin));
+      out_.resize(begin);
+      if (!mended) {
+        ++counts_.broken;
+        return;
+      }
+      out_ += *mended;
+    }
+    out_ += ",\n";
     ++counts_.written;
   }
 

@@ -3,6 +3,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/strict.h"
 
 namespace lamina::emit {
 namespace {
@@ -46,9 +47,10 @@ std::string DistributedJson(const trace::Info& info) {
   }
   Int(out, "rank", *info.rank);
   if (info.world_size) Int(out, "world_size", *info.world_size);
-  if (!info.process_groups.empty()) {
+  // Text of the input, which readers take as it is.
+  if (const auto groups = json::MakeStrict(info.process_groups)) {
     out += ",\"pg_config\":";
-    out += info.process_groups;
+    out += *groups;
   }
   return out + "}";
 }
