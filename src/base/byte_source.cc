@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/leftovers.h"
+#include "base/opened.h"
 #include "base/unpack.h"
 
 namespace lamina {
@@ -89,10 +91,16 @@ class PrefixedSource final : public ByteSource {
     }
     return rest_->Read(to, size);
   }
+  std::optional<SourceDamage> damage() const override {
+    return rest_->damage();
+  }
+  std::vector<OtherMember> others() const override { return rest_->others(); }
   uint64_t stored_size() const override { return rest_->stored_size(); }
   uint64_t stored_position() const override {
-    return rest_->stored_position() - (head_.size() - position_);
+    const uint64_t ahead = head_.size() - position_;
+    return std::max(rest_->stored_position(), ahead) - ahead;
   }
+  bool plain() const override { return rest_->plain(); }
 
  private:
   std::string head_;
@@ -122,31 +130,77 @@ uint16_t Little16(std::string_view bytes, size_t at) {
                                static_cast<uint8_t>(bytes[at + 1]) << 8);
 }
 
-// Moves past the local header of the first zip member.
+// Past the local header of the first zip member, for archives without a list of
+// their files: what is left of one that was cut.
 Result<std::unique_ptr<ByteSource>> OpenZipMember(
     std::unique_ptr<ByteSource> stored) {
   LAMINA_ASSIGN(const std::string header, Take(*stored, 30));
   if (header.size() < 30)
-    return Fail(InputError(stored->name(), "the zip header is cut off"));
+    return Fail(InputError(stored->name(), "the zip header is cut off",
+                           "copy the archive again"));
   const uint16_t method = Little16(header, 8);
   LAMINA_ASSIGN(
       const std::string skipped,
       Take(*stored, size_t{Little16(header, 26)} + Little16(header, 28)));
   if (method != 8) {
     return Fail(InputError(stored->name(),
-                           "the first file of the zip is not deflated",
-                           "unpack it first"));
+                           "the archive is damaged, and its first file cannot "
+                           "be unpacked without the list of files",
+                           "copy the archive again, or unpack it first"));
   }
   return UnpackDeflate(std::move(stored));
 }
 
-Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored) {
+Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored,
+                                           bool in_archive = false);
+
+// A pipe goes to a file without a name first: the list of the files of an
+// archive is at its end.
+Result<std::unique_ptr<ByteSource>> OpenZipPipe(
+    std::unique_ptr<ByteSource> from) {
+  LAMINA_ASSIGN(const int file, MakeTemporaryFile());
+  auto kept = std::make_unique<FileSource>(from->name(), file, 0);
+  std::vector<char> block(kSkippedBlock);
+  while (true) {
+    LAMINA_ASSIGN(const size_t got, from->Read(block.data(), block.size()));
+    if (got == 0) break;
+    for (size_t done = 0; done < got;) {
+      const ssize_t put = ::write(file, block.data() + done, got - done);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0)
+        return Fail(SystemError(from->name(), "cannot be kept", errno));
+      done += static_cast<size_t>(put);
+    }
+  }
+  LAMINA_ASSIGN(auto member, OpenZipFile(from->name(), file));
+  if (member != nullptr) return Unpack(std::move(member), true);
+  ::lseek(file, 0, SEEK_SET);
+  return OpenZipMember(std::move(kept));
+}
+
+// The file of an archive in the regular file `fd`; null when it is none, or
+// one without a list.
+Result<std::unique_ptr<ByteSource>> OpenZipAt(const std::string& name, int fd) {
+  std::string head(4, '\0');
+  if (::lseek(fd, 0, SEEK_CUR) != 0 ||
+      ::pread(fd, head.data(), head.size(), 0) != 4 ||
+      DetectPacking(head) != Packing::kZip)
+    return std::unique_ptr<ByteSource>();
+  LAMINA_ASSIGN(auto member, OpenZipFile(name, fd));
+  ::lseek(fd, 0, SEEK_SET);
+  if (member == nullptr) return member;
+  return Unpack(std::move(member), true);
+}
+
+Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored,
+                                           bool in_archive) {
   LAMINA_ASSIGN(std::string head, Take(*stored, 4));
   if (head.empty()) {
     return Fail(InputError(stored->name(), "the file is empty",
                            "give a file that the profiler wrote"));
   }
   const Packing packing = DetectPacking(head);
+  const bool seekable = stored->stored_size() > 0;
   stored = std::make_unique<PrefixedSource>(std::move(head), std::move(stored));
   switch (packing) {
     case Packing::kGzip:
@@ -154,7 +208,8 @@ Result<std::unique_ptr<ByteSource>> Unpack(std::unique_ptr<ByteSource> stored) {
     case Packing::kZstd:
       return UnpackZstd(std::move(stored));
     case Packing::kZip:
-      return OpenZipMember(std::move(stored));
+      if (in_archive || seekable) return OpenZipMember(std::move(stored));
+      return OpenZipPipe(std::move(stored));
     case Packing::kPlain:
       break;
   }
@@ -185,8 +240,12 @@ Packing DetectPacking(std::string_view head) {
 }
 
 Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
-  if (path == "-")
+  if (path == "-") {
+    NoteInput(STDIN_FILENO);
+    LAMINA_ASSIGN(auto member, OpenZipAt("-", STDIN_FILENO));
+    if (member != nullptr) return member;
     return Unpack(std::make_unique<FileSource>("-", STDIN_FILENO, 0));
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Fail(SystemError(path, "cannot open", errno));
   struct stat info {};
@@ -200,13 +259,23 @@ Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
     return Fail(InputError(path, "is a directory, expected a file",
                            "name one file inside it"));
   }
+  NoteInput(fd);
   const auto size =
       S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
-  return Unpack(std::make_unique<FileSource>(path, fd, size));
+  auto file = std::make_unique<FileSource>(path, fd, size);
+  if (size > 0) {
+    LAMINA_ASSIGN(auto member, OpenZipAt(path, fd));
+    if (member != nullptr) return member;
+  }
+  return Unpack(std::move(file));
 }
 
 Result<std::unique_ptr<ByteSource>> OpenMemory(std::string name,
                                                std::string_view bytes) {
+  if (DetectPacking(bytes) == Packing::kZip) {
+    LAMINA_ASSIGN(auto member, OpenZipBytes(name, bytes));
+    if (member != nullptr) return Unpack(std::move(member), true);
+  }
   return Unpack(std::make_unique<MemorySource>(std::move(name), bytes));
 }
 

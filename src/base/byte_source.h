@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One door for bytes: a plain file, gzip, zstd, a zip with one member, or
+// One door for bytes: a plain file, gzip, zstd, a file in a zip archive, or
 // standard input, all read front to back through ByteSource. The kind is
 // found from the first bytes, never from the name.
 #pragma once
@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -21,6 +22,13 @@ namespace lamina {
 struct SourceDamage {
   uint64_t offset = 0;  // in the file as stored (compressed)
   std::string what;
+};
+
+// A file of an archive that is not read: one at a time is.
+struct OtherMember {
+  std::string name;
+  uint64_t bytes = 0;     // unpacked
+  bool document = false;  // README, LICENSE ...: nothing is lost by it
 };
 
 class ByteSource {
@@ -37,6 +45,9 @@ class ByteSource {
   }
 
   virtual std::optional<SourceDamage> damage() const { return std::nullopt; }
+
+  // What else the archive holds that this comes from.
+  virtual std::vector<OtherMember> others() const { return {}; }
 
   // Bytes of the stored file, 0 when unknown (a pipe).
   virtual uint64_t stored_size() const { return 0; }
@@ -60,8 +71,9 @@ class ByteSource {
 // How the bytes of a file are packed.
 enum class Packing { kPlain, kGzip, kZstd, kZip };
 
-// Opens `path` ("-" is standard input) and unpacks it. Errors: a missing or
-// unreadable file, a directory, an empty file.
+// Opens `path` ("-" is standard input) and unpacks it; of a zip archive the
+// first file that is no README or the like, itself unpacked. Errors: a missing
+// or unreadable file, a directory, an empty file, an archive without a file.
 Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 
 // Bytes in memory, for tests, fuzzers and embedded samples. Unpacks like a

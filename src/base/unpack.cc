@@ -23,6 +23,7 @@ class UnpackingSource : public ByteSource {
         stored_(std::move(stored)),
         window_(kStoredBlock) {}
   std::optional<SourceDamage> damage() const override { return damage_; }
+  std::vector<OtherMember> others() const override { return stored_->others(); }
   uint64_t stored_size() const override { return stored_->stored_size(); }
   uint64_t stored_position() const override {
     return stored_->stored_position();

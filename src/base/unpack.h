@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/byte_source.h"
 
@@ -16,5 +18,14 @@ std::unique_ptr<ByteSource> UnpackGzip(std::unique_ptr<ByteSource> stored);
 std::unique_ptr<ByteSource> UnpackDeflate(std::unique_ptr<ByteSource> stored);
 // Frames that ask for a window above 128 MB are refused: bounded memory.
 std::unique_ptr<ByteSource> UnpackZstd(std::unique_ptr<ByteSource> stored);
+
+// A file of the zip archive in the open file `fd`, which stays the caller's, or
+// in `bytes`, which must stay; `name` is that of the archive. Null when the
+// list of files at its end is missing or damaged. Errors: no file in it, one
+// that cannot be opened (a password).
+Result<std::unique_ptr<ByteSource>> OpenZipFile(const std::string& name,
+                                                int fd);
+Result<std::unique_ptr<ByteSource>> OpenZipBytes(const std::string& name,
+                                                 std::string_view bytes);
 
 }  // namespace lamina

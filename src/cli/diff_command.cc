@@ -144,6 +144,10 @@ Result<int> RunDiff(const Options& options, Common& common) {
           UsageError("--fail-above: expected a percentage", "for example 3%"));
     }
   }
+  if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
+    return Fail(UsageError("standard input (-) can be read only once",
+                           "give at most one trace as -, the others by name"));
+  }
   std::vector<std::optional<ResultSet>> reports;
   bool any_report = false;
   for (const std::string& path : options.traces) {

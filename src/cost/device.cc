@@ -141,7 +141,21 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
       return ReadForeign(file, file.root);
     return ReadDevice(file, file.root);
   }
-  const std::string_view near = rules::Nearest(name, names);
+  // "h200x" is nearer to h200-sxm than to b200, which differs in one letter
+  // less: the first letters say the device.
+  std::string_view near;
+  size_t most = 2;
+  for (const std::string_view known : names) {
+    const auto same = static_cast<size_t>(
+        std::mismatch(known.begin(), known.end(), name.begin(), name.end())
+            .first -
+        known.begin());
+    if (same > most) {
+      most = same;
+      near = known;
+    }
+  }
+  if (near.empty()) near = rules::Nearest(name, names);
   std::string list;
   for (const std::string_view known : names)
     list += (list.empty() ? "" : ", ") + std::string(known);

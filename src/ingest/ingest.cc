@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "base/escape.h"
 #include "ingest/common/database.h"
+#include "ingest/common/unread.h"
 
 #define LAMINA_FORMAT(name)        \
   namespace lamina::ingest::name { \
@@ -22,6 +24,38 @@ std::span<const FormatInfo> Formats() {
   };
   return formats;
 }
+
+namespace {
+
+// A row for each file of an archive that is not read.
+void NoteOthers(const std::vector<OtherMember>& others,
+                trace::Diagnostics& diagnostics) {
+  constexpr size_t kMostRows = 20;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < others.size(); ++i) {
+    const OtherMember& other = others[i];
+    if (i >= kMostRows) {
+      bytes += other.bytes;
+      continue;
+    }
+    diagnostics.Add(
+        other.document ? trace::Effect::kInfo : trace::Effect::kLost,
+        "archive_member_" + std::to_string(i + 2),
+        "The archive also holds '" + Shorten(other.name, 200) +
+            "', which is not read" +
+            (other.document ? "." : ": unpack it and give it by itself."),
+        trace::Diagnostics::kNoOffset, 1, other.bytes);
+  }
+  if (others.size() > kMostRows) {
+    diagnostics.Add(trace::Effect::kLost, "archive_members",
+                    "The archive holds more files, which are not read: unpack "
+                    "it and give them one by one.",
+                    trace::Diagnostics::kNoOffset, others.size() - kMostRows,
+                    bytes);
+  }
+}
+
+}  // namespace
 
 Result<trace::Trace> ReadTrace(const std::string& path,
                                const ReadOptions& options) {
@@ -42,6 +76,14 @@ Result<trace::Trace> ReadTrace(const std::string& path,
       best_score = score;
     }
   }
+  // Of some other JSON a reader only says that it has no events.
+  constexpr int kSomeJson = 5;
+  if (best_score <= kSomeJson && !input.directory()) {
+    if (const auto form = FindUnreadForm(input)) {
+      return Fail(
+          InputError(path, std::string(form->is), std::string(form->hint)));
+    }
+  }
   if (best == nullptr) {
     if (input.directory()) {
       return Fail(InputError(path, "is a directory, expected a trace file",
@@ -57,6 +99,7 @@ Result<trace::Trace> ReadTrace(const std::string& path,
     return Fail(error);
   }
   LAMINA_ASSIGN(trace::Trace trace, best->read(input, options));
+  NoteOthers(input.others(), trace.diagnostics);
   if (!best->has_torch_options) trace.info.format_lacks = best->lacks;
   return trace;
 }

@@ -40,6 +40,22 @@ Kind KindOfCategory(std::string_view category) {
   return Kind::kOther;
 }
 
+bool IsGraphLaunch(std::string_view call) {
+  return call.find("GraphLaunch") != std::string_view::npos;
+}
+
+std::string_view WhyUnused(std::string_view category) {
+  if (category == "cuda_sync") {
+    return "Waits of the host for the device; the calls that wait are in the "
+           "tables of calls.";
+  }
+  if (category == "cuda_profiler_range") {
+    return "Ranges of counters of the device; the kernels in them are in the "
+           "tables of kernels.";
+  }
+  return {};
+}
+
 std::string_view CategoryOf(Kind kind) {
   switch (kind) {
     case Kind::kOp:

@@ -11,6 +11,14 @@ namespace lamina::trace {
 // kOther for others.
 Kind KindOfCategory(std::string_view category);
 
+// Why slices of a category of kOther are in no table, for categories whose work
+// other events show as well; empty for those that lamina does not know.
+std::string_view WhyUnused(std::string_view category);
+
+// Whether an API call launches a whole graph: cudaGraphLaunch, hipGraphLaunch,
+// cuGraphLaunch, those of a stream of its own (_ptsz) and of a version.
+bool IsGraphLaunch(std::string_view call);
+
 // The category of a kind; empty for kOther.
 std::string_view CategoryOf(Kind kind);
 

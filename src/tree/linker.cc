@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/text.h"
+#include "trace/categories.h"
 
 namespace lamina::tree {
 
@@ -19,13 +19,7 @@ using trace::FlowPhase;
 using trace::kNoInt;
 using trace::kNoRow;
 
-namespace {
-
-bool IsGraphLaunch(std::string_view name) {
-  return name == "cudaGraphLaunch" || name == "hipGraphLaunch";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void Linker::Run() {
   tree_.launch_of_.assign(trace_.device.size(), NodeId());
@@ -168,7 +162,7 @@ void Linker::LinkByFlow() {
     if (api == nullptr || KeyOf(*api) == kNoInt) continue;
     const auto work = by_key.find(KeyOf(*api));
     if (work == by_key.end()) continue;
-    if (IsGraphLaunch(tree_.name(call))) {
+    if (trace::IsGraphLaunch(tree_.name(call))) {
       for (const SliceId s : work->second) link(s, call);
       continue;
     }

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/common/replayed.h"
 
-#include "base/text.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis {
 
 using trace::SliceId;
-
-bool IsGraphLaunch(std::string_view call) {
-  return Contains(call, "GraphLaunch");
-}
 
 std::vector<bool> ReplayedWork(const tree::Tree& tree) {
   const trace::Trace& trace = tree.trace();
@@ -21,7 +17,7 @@ std::vector<bool> ReplayedWork(const tree::Tree& tree) {
   }
   for (uint32_t n = 0; n < tree.size(); ++n) {
     const tree::NodeId node(n);
-    if (!trace::IsApiCall(tree.kind(node)) || !IsGraphLaunch(tree.name(node)))
+    if (!trace::IsApiCall(tree.kind(node)) || !trace::IsGraphLaunch(tree.name(node)))
       continue;
     for (const SliceId s : tree.DeviceWork(node)) replayed[s.value] = true;
   }

@@ -10,9 +10,6 @@
 
 namespace lamina::analysis {
 
-// Whether an API call launches a whole graph.
-bool IsGraphLaunch(std::string_view call);
-
 // By slice: whether it is device work that a graph launch replayed. A node id
 // of the file says so, else the launch.
 std::vector<bool> ReplayedWork(const tree::Tree& tree);

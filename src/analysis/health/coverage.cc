@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/common/record_advice.h"
 #include "analysis/health/checks.h"
 #include "base/decimal.h"
 
@@ -38,11 +39,12 @@ void CheckCoverage(const Context& context, CheckTable& out) {
   }
   const size_t count = trace.device_slices().size();
   if (count == 0) {
-    out.Add("device_work", "warn", "no GPU events",
-            "The recording has no device activity: switch it on "
-            "(ProfilerActivity.CUDA) and record work that uses the GPU. Host "
-            "tables are complete.",
-            0);
+    out.Add(
+        "device_work", "warn", "no GPU events",
+        "The recording has no device activity: " + DeviceActivityAdvice(trace) +
+            " and let it run work of the device. Host tables are "
+            "complete.",
+        0);
     return;
   }
   const auto share = [&](int64_t part) {

@@ -6,6 +6,7 @@
 #include "analysis/health/checks.h"
 #include "base/counted.h"
 #include "base/decimal.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis::health {
 namespace {
@@ -42,7 +43,7 @@ void CheckLaunches(const Context& context, CheckTable& out) {
     const NodeId node(n);
     if (!trace::IsApiCall(context.tree.kind(node))) continue;
     const std::string_view name = context.tree.name(node);
-    const bool graph = name.find("GraphLaunch") != std::string_view::npos;
+    const bool graph = trace::IsGraphLaunch(name);
     const bool launch =
         graph || name.find("LaunchKernel") != std::string_view::npos;
     // A captured call need not be replayed.

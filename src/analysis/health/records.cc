@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <fmt/core.h>
 #include <string>
 
 #include "analysis/health/checks.h"
+#include "base/counted.h"
 #include "base/decimal.h"
+#include "base/escape.h"
+#include "trace/categories.h"
+#include "trace/module_frames.h"
 
 namespace lamina::analysis::health {
 
@@ -63,8 +68,59 @@ void CheckStructure(const Context& context, CheckTable& out) {
   }
 }
 
+namespace {
+
+// Slices of a kind that lamina does not know are in no other table: a row for
+// each of their categories, the longest first.
+void Categories(const Trace& trace, CheckTable& out) {
+  struct Sum {
+    uint8_t category = 0;
+    int64_t count = 0;
+    int64_t time_ns = 0;
+    uint64_t offset = 0;
+  };
+  std::array<Sum, 256> sums{};
+  const uint32_t recorded = trace::RecordedSlices(trace);
+  for (uint32_t i = 0; i < recorded; ++i) {
+    if (trace.slices.kind[i] != trace::Kind::kOther) continue;
+    Sum& sum = sums[trace.slices.category[i]];
+    if (sum.count++ == 0) sum.offset = trace.slices.offset[i];
+    sum.time_ns += trace.slices.dur_ns[i];
+    sum.offset = std::min(sum.offset, trace.slices.offset[i]);
+  }
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i].category = static_cast<uint8_t>(i);
+  const auto name = [&](const Sum& sum) -> std::string_view {
+    return sum.category < trace.categories.size()
+               ? trace.Text(trace.categories[sum.category])
+               : std::string_view();
+  };
+  std::sort(sums.begin(), sums.end(), [&](const Sum& a, const Sum& b) {
+    if (a.time_ns != b.time_ns) return a.time_ns > b.time_ns;
+    return a.category < b.category;
+  });
+  for (const Sum& sum : sums) {
+    if (sum.count == 0) continue;
+    const std::string_view why = trace::WhyUnused(name(sum));
+    const std::string category =
+        name(sum).empty() ? "without a category" : Shorten(name(sum), 60);
+    out.Add("unknown_category", why.empty() ? "lost" : "info",
+            fmt::format("{}: {}, {}", category,
+                        Counted(static_cast<uint64_t>(sum.count), "event"),
+                        HumanTime(sum.time_ns)),
+            !why.empty() ? why
+                         : "Events of a category (\"cat\") that lamina does "
+                           "not know: their time is in no other table. If "
+                           "they are work of a device, busy time is too low.",
+            sum.count, std::nullopt, static_cast<int64_t>(sum.offset));
+  }
+}
+
+}  // namespace
+
 void CheckRecords(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
+  Categories(trace, out);
   for (const trace::Diagnostic& d : trace.diagnostics.Sorted()) {
     std::string_view status = "info";
     if (d.effect == trace::Effect::kLost) status = "lost";

@@ -16,6 +16,7 @@
 #include "analysis/layers/variants.h"
 #include "base/counted.h"
 #include "base/decimal.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -113,8 +114,7 @@ class Tables {
     std::set<uint32_t> launches;
     for (const SliceId s : work) {
       const NodeId launch = context_.tree.launch(s);
-      if (launch.valid() && context_.tree.name(launch).find("GraphLaunch") !=
-                                std::string_view::npos)
+      if (launch.valid() && trace::IsGraphLaunch(context_.tree.name(launch)))
         launches.insert(launch.value);
     }
     return launches.size();

@@ -16,11 +16,13 @@
 
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
+#include "analysis/common/record_advice.h"
 #include "analysis/common/replayed.h"
 #include "analysis/common/timeline.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis::overview {
 namespace {
@@ -55,15 +57,15 @@ class Overview {
   std::vector<Note> Make() {
     const auto slices = trace_.device_slices();
     if (slices.empty()) {
-      notes_.push_back(
-          MakeNote(Severity::kVerdict, "no_device_work",
-                   trace_.diagnostics.lost() > 0
-                       ? "No GPU events in what could be read of this trace."
-                       : "No GPU events in this trace: record device activity "
-                         "(ProfilerActivity.CUDA). The host tables are "
-                         "complete.",
-                   {{"trace_health", "check", "device_work", {}},
-                    {"gpu_timeline", "type", "busy_time", {}}}));
+      notes_.push_back(MakeNote(
+          Severity::kVerdict, "no_device_work",
+          trace_.diagnostics.lost() > 0
+              ? std::string("No GPU events in what could be read of "
+                            "this trace.")
+              : "No GPU events in this trace: " + DeviceActivityAdvice(trace_) +
+                    ". The host tables are complete.",
+          {{"trace_health", "check", "device_work", {}},
+           {"gpu_timeline", "type", "busy_time", {}}}));
       LostRecords();
       return std::move(notes_);
     }
@@ -332,7 +334,7 @@ class Overview {
     const tree::Tree& tree = context_.tree;
     int64_t replayed_ns = 0;
     for (const SliceId s : tree.launched()) {
-      if (IsGraphLaunch(tree.name(tree.launch(s))))
+      if (trace::IsGraphLaunch(tree.name(tree.launch(s))))
         replayed_ns += trace_.Duration(s);
     }
     if (Ratio(replayed_ns, all_families_ns_) < kReplayedShare) return;

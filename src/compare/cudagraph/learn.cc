@@ -11,6 +11,7 @@
 #include "compare/cudagraph/calls.h"
 #include "compare/cudagraph/layer_number.h"
 #include "compare/cudagraph/ranges.h"
+#include "trace/categories.h"
 #include "tree/modules.h"
 
 namespace lamina::cudagraph {
@@ -102,7 +103,7 @@ class Collector {
     for (uint32_t n = 0; n < tree_.size(); ++n) {
       const NodeId node(n);
       if (tree_.OwnDeviceWork(node).empty() ||
-          analysis::IsGraphLaunch(tree_.name(node)))
+          trace::IsGraphLaunch(tree_.name(node)))
         continue;
       const int64_t at = trace_.Start(tree_.slice(node));
       steps[context_.steps.StepAt(at)].emplace_back(at, node);

@@ -7,6 +7,7 @@
 
 #include "analysis/common/replayed.h"
 #include "compare/cudagraph/calls.h"
+#include "trace/categories.h"
 
 namespace lamina::cudagraph {
 namespace {
@@ -41,7 +42,7 @@ std::vector<Replay> FindReplays(const analysis::Context& context,
   std::map<uint32_t, uint32_t> by_launch;  // node -> replay
   for (const SliceId s : trace.device_slices()) {
     const tree::NodeId launch = context.tree.launch(s);
-    if (!launch.valid() || !analysis::IsGraphLaunch(context.tree.name(launch)))
+    if (!launch.valid() || !trace::IsGraphLaunch(context.tree.name(launch)))
       continue;
     const auto [it, is_new] = by_launch.try_emplace(
         launch.value, static_cast<uint32_t>(replays.size()));

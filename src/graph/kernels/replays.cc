@@ -8,7 +8,7 @@
 #include <re2/re2.h>
 #include <tuple>
 
-#include "base/text.h"
+#include "trace/categories.h"
 
 namespace lamina::graph_kernels {
 namespace {
@@ -246,7 +246,7 @@ class Finder {
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
       const trace::ApiArgs* api = trace_.Api(SliceId(i));
       if (api != nullptr && IsLaunch(api->correlation) &&
-          Contains(trace_.Name(SliceId(i)), "GraphLaunch"))
+          trace::IsGraphLaunch(trace_.Name(SliceId(i))))
         launches[api->correlation] = true;
     }
     std::map<int64_t, std::vector<SliceId>> rows;

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/leftovers.h"
+
 namespace lamina::ingest {
 namespace {
 
@@ -78,29 +80,18 @@ class KeptSource final : public ByteSource {
   uint64_t position_ = 0;
 };
 
-Error NoRoom(const std::string& what) {
-  return InputError(what,
+Error NoRoom() {
+  return InputError("-",
                     std::string("no room for a copy of what the pipe gives: ") +
                         std::strerror(errno),
                     "set TMPDIR to a folder with room, or give a file");
-}
-
-// A file without a name: it is gone when it is closed.
-Result<int> TemporaryFile() {
-  std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);
-  std::string path = (folder / "lamina-pipe-XXXXXX").string();
-  const int file = error ? -1 : ::mkstemp(path.data());
-  if (file < 0) return Fail(NoRoom(folder.string()));
-  ::unlink(path.c_str());
-  return file;
 }
 
 Status WriteAll(int file, const char* data, size_t size) {
   while (size > 0) {
     const ssize_t put = ::write(file, data, size);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return Fail(NoRoom("-"));
+    if (put < 0) return Fail(NoRoom());
     data += put;
     size -= static_cast<size_t>(put);
   }
@@ -124,6 +115,7 @@ Input::~Input() {
 Status Input::Look() {
   if (directory_) return {};
   LAMINA_ASSIGN(auto source, OpenByteSource(path_));
+  others_ = source->others();
   head_.resize(kHeadBytes);
   size_t have = 0;
   while (have < head_.size()) {
@@ -152,7 +144,7 @@ Result<std::unique_ptr<ByteSource>> Input::Open() {
 Status Input::Keep() {
   if (!piped_ || kept_ >= 0) return {};
   LAMINA_ASSIGN(const auto source, Open());
-  LAMINA_ASSIGN(kept_, TemporaryFile());
+  LAMINA_ASSIGN(kept_, MakeTemporaryFile());
   std::vector<char> block(size_t{1} << 20);
   while (true) {
     LAMINA_ASSIGN(const size_t got, source->Read(block.data(), block.size()));

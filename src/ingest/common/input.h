@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/byte_source.h"
 
@@ -36,6 +37,9 @@ class Input {
   // The first bytes after unpacking, up to kHeadBytes; empty for a folder.
   const std::string& head() const { return head_; }
 
+  // What else is in the archive that this is a file of.
+  const std::vector<OtherMember>& others() const { return others_; }
+
   // All bytes, from the first one. Of a pipe only once, unless it is kept.
   Result<std::unique_ptr<ByteSource>> Open();
   // Makes Open() work again and again: the bytes of a pipe go to a temporary
@@ -45,6 +49,7 @@ class Input {
  private:
   std::string path_;
   std::string head_;
+  std::vector<OtherMember> others_;
   bool directory_ = false;
   bool piped_ = false;
   std::unique_ptr<ByteSource> rest_;  // of a pipe, behind the head

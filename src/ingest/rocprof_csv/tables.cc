@@ -23,6 +23,9 @@ TableKind KindOf(const std::vector<std::string>& header) {
   };
   if (has("KernelName") && has("BeginNs") && has("EndNs"))
     return TableKind::kOldKernels;
+  // Counters of rocprof-compute, by dispatch: their times are not measured.
+  if (has("Dispatch_ID") && has("GPU_ID") && !has("Queue_ID") && !has("PID"))
+    return TableKind::kNone;
   if (has("Agent_Type") && has("Node_Id")) return TableKind::kAgents;
   if (!has("Start_Timestamp") || !has("End_Timestamp")) return TableKind::kNone;
   if (has("Kernel_Name")) return TableKind::kKernels;
