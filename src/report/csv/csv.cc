@@ -3,12 +3,26 @@
 // One CSV file per table, RFC 4180, UTF-8, "\n" line ends. `-o DIR` writes
 // DIR/<table>.csv; `-o X.csv` and standard output take one table, or several
 // with a `# table` line in front of each.
+//
+// A folder holds the tables of one document: they are written into a folder
+// inside it and moved when all are done, and what an earlier document left is
+// removed. DIR/lamina_manifest.json says which files are ours and what they
+// are of; other files stay.
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "base/byte_sink.h"
+#include "base/byte_source.h"
 #include "base/escape.h"
+#include "base/leftovers.h"
+#include "base/opened.h"
 #include "base/parallel.h"
+#include "base/version.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::csv {
@@ -55,6 +69,94 @@ void WriteTable(const Table& table, int threads, ByteSink& sink) {
   }
 }
 
+constexpr std::string_view kManifest = "lamina_manifest.json";
+
+// A name that a table may have: nothing outside of the folder.
+bool IsTableFile(const std::string& name) {
+  return name.size() > 4 && name.ends_with(".csv") &&
+         name.find('/') == std::string::npos && !name.starts_with('.');
+}
+
+// The files of the document that was written here before; none when nobody
+// wrote one.
+std::vector<std::string> FilesOf(const std::string& manifest) {
+  std::vector<std::string> files;
+  std::error_code none_there;
+  constexpr size_t kLimit = size_t{1} << 20;
+  if (!std::filesystem::is_regular_file(manifest, none_there)) return files;
+  const auto text = ReadAll(manifest, kLimit);
+  ForgetInput(manifest);  // it is written anew
+  if (!text) return files;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  if (!json.is_object() || !json.contains("lamina")) return files;
+  const auto list = json.find("files");
+  if (list == json.end() || !list->is_array()) return files;
+  for (const auto& file : *list) {
+    if (file.is_string() && IsTableFile(file.get<std::string>()))
+      files.push_back(file.get<std::string>());
+  }
+  return files;
+}
+
+std::string Manifest(const Document& document,
+                     const std::vector<std::string>& files) {
+  const auto list = [](const std::vector<std::string>& texts) {
+    std::string out = "[";
+    for (const std::string& text : texts)
+      out += (out.size() > 1 ? ", " : "") + JsonQuote(text);
+    return out + "]";
+  };
+  return "{\"lamina\": {\"version\": " + JsonQuote(Version()) +
+         ", \"command\": " + JsonQuote(document.command) +
+         ", \"inputs\": " + list(document.inputs) +
+         "},\n \"files\": " + list(files) + "}\n";
+}
+
+Status WriteFolder(const Document& document, const WriteOptions& options) {
+  namespace fs = std::filesystem;
+  const fs::path folder(options.output);
+  LAMINA_TRY(MakeDirectory(options.output));
+  int made = -1;
+  const Leftover unfinished = Leftover::Create(
+      (folder / ".lamina-").string(),
+      [](const char* path) { return ::mkdir(path, 0700); }, made);
+  const auto failed = [&](const std::string& path, int error) {
+    return Fail(InputError(path,
+                           std::string("cannot write: ") + std::strerror(error),
+                           "check the path, its permissions and the free "
+                           "space"));
+  };
+  if (made < 0) return failed(options.output, errno);
+  std::vector<std::string> files;
+  for (const Table& table : document.result.tables) {
+    files.push_back(table.name() + ".csv");
+    const fs::path path = fs::path(unfinished.path()) / files.back();
+    LAMINA_ASSIGN(const auto sink, CreateFileSink(path.string()));
+    WriteTable(table, options.threads, *sink);
+    LAMINA_TRY(sink->Close());
+    if (IsInput((folder / files.back()).string())) {
+      return Fail(UsageError(
+          (folder / files.back()).string() + " is an input of this command",
+          "it would be replaced; give another folder"));
+    }
+  }
+  const std::string manifest = (folder / kManifest).string();
+  for (const std::string& old : FilesOf(manifest)) {
+    std::error_code stays;
+    if (std::find(files.begin(), files.end(), old) == files.end() &&
+        !IsInput((folder / old).string()))
+      fs::remove(folder / old, stays);
+  }
+  // First, so that files which were moved are known to be ours.
+  LAMINA_TRY(WriteFile(manifest, Manifest(document, files)));
+  for (const std::string& file : files) {
+    const std::string from = (fs::path(unfinished.path()) / file).string();
+    const std::string to = (folder / file).string();
+    if (::rename(from.c_str(), to.c_str()) != 0) return failed(to, errno);
+  }
+  return {};
+}
+
 Status Write(const Document& document, const WriteOptions& options) {
   const auto& tables = document.result.tables;
   // What is there and is no folder (a device, a pipe, a file) takes all tables.
@@ -76,15 +178,7 @@ Status Write(const Document& document, const WriteOptions& options) {
     }
     return sink->Close();
   }
-  LAMINA_TRY(MakeDirectory(options.output));
-  for (const Table& table : tables) {
-    const auto path =
-        std::filesystem::path(options.output) / (table.name() + ".csv");
-    LAMINA_ASSIGN(const auto sink, CreateFileSink(path.string()));
-    WriteTable(table, options.threads, *sink);
-    LAMINA_TRY(sink->Close());
-  }
-  return {};
+  return WriteFolder(document, options);
 }
 
 }  // namespace
