@@ -75,6 +75,13 @@ std::unique_ptr<render::Secrets> Common::SecretsOf(
                 : nullptr;
 }
 
+Status Common::LoadSecrets() {
+  LAMINA_ASSIGN(auto patterns,
+                rules::SecretTable::Load(rules::DataSet(rules_dir)));
+  origins.Use(std::move(patterns));
+  return {};
+}
+
 int OutputWidth() {
   struct winsize size {};
   if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&

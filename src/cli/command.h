@@ -56,6 +56,8 @@ struct Common {
   // Whether the document is written with all its tables and rows.
   bool Complete() const { return top == 0 && only.empty(); }
   engine::OpenOptions Open();
+  // Patterns of what a page must not show, with those of --rules.
+  Status LoadSecrets();
   // Where traces that are opened say what a redacted page must not show.
   engine::Origins* OriginsToLearn() { return redact ? &origins : nullptr; }
   // What a page of these inputs must not show; null: it may show all.

@@ -14,6 +14,7 @@
 #include "graph/passes/rule_file.h"
 #include "rules/catalog.h"
 #include "rules/markers.h"
+#include "rules/secrets.h"
 #include "trace/module_frames.h"
 
 namespace lamina::cli {
@@ -155,6 +156,8 @@ Result<Table> RuleProblems(const Common& common) {
   for (const auto& [name, patterns] : groups->Tables())
     add("graph_" + std::string(name), rules::CheckExamples(*patterns));
   LAMINA_ASSIGN(const auto fusions, graph::LoadRuleSet(data));
+  LAMINA_ASSIGN(const auto secrets, rules::SecretTable::Load(data));
+  add("secret_pattern", secrets->CheckExamples());
   add("fusion", fusions.warnings);
   for (const graph::Rule& rule : fusions.rules)
     add("fusion", graph::CheckRuleExamples(rule));

@@ -29,7 +29,7 @@ render::HashKey KeyOf(const trace::Trace& trace) {
 
 void Origins::Add(const std::string& path, const trace::Trace& trace) {
   // A page holds some of the texts; a name may be known by another one.
-  render::Redactor reader({});
+  render::Redactor reader({{}, {}, {}, patterns_, {}});
   for (uint32_t id = 0; id < trace.strings.size(); ++id)
     reader.Learn(trace.strings[StringId(id)]);
   for (const auto& [key, value] : trace.info.properties) {
@@ -47,11 +47,14 @@ render::Secrets Origins::SecretsOf(
     const std::vector<std::string>& inputs) const {
   const std::lock_guard lock(mutex_);
   render::Secrets secrets;
+  secrets.patterns = patterns_;
   for (const auto& [path, origin] : origins_) {
     secrets.hosts.insert(secrets.hosts.end(), origin.hosts.begin(),
                          origin.hosts.end());
     secrets.users.insert(secrets.users.end(), origin.users.begin(),
                          origin.users.end());
+    secrets.keys.insert(secrets.keys.end(), origin.keys.begin(),
+                        origin.keys.end());
   }
   for (const std::string& input : inputs) {
     const auto it = origins_.find(input);

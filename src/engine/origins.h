@@ -18,6 +18,10 @@ namespace lamina::engine {
 
 class Origins {
  public:
+  // Patterns of secrets for those of the program; before the first Add().
+  void Use(std::shared_ptr<const rules::SecretTable> patterns) {
+    patterns_ = std::move(patterns);
+  }
   // From any thread.
   void Add(const std::string& path, const trace::Trace& trace);
 
@@ -27,6 +31,7 @@ class Origins {
   render::Secrets SecretsOf(const std::vector<std::string>& inputs) const;
 
  private:
+  std::shared_ptr<const rules::SecretTable> patterns_;
   mutable std::mutex mutex_;
   std::map<std::string, render::Secrets> origins_;  // by path
 };

@@ -106,8 +106,12 @@ std::string PageText::Privacy() const {
   }
   const Redactor::Counts counts = redactor_->counts();
   std::string text = "This page is redacted: " + Counted(counts.paths, "path") +
-                     ", " + Counted(counts.hosts, "host name") + " and " +
-                     Counted(counts.users, "user name") +
+                     ", " + Counted(counts.hosts, "host name") +
+                     (counts.keys > 0
+                          ? ", " + Counted(counts.keys, "key or token",
+                                           "keys and tokens")
+                          : std::string()) +
+                     " and " + Counted(counts.users, "user name") +
                      " are replaced by tokens. Names of kernels, ops, modules "
                      "and functions, shapes and times are those of the trace.";
   if (counts.common > 0) {

@@ -9,7 +9,7 @@
 
 namespace lamina::render {
 
-enum class NameKind { kHost, kUser };
+enum class NameKind { kHost, kUser, kSecret };
 
 using NameSeen = std::function<void(NameKind kind, std::string_view name)>;
 

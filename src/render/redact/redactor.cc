@@ -72,9 +72,13 @@ Url UrlAt(string_view text, size_t pos) {
 
 }  // namespace
 
-Redactor::Redactor(const Secrets& secrets) : key_(secrets.key) {
+Redactor::Redactor(const Secrets& secrets)
+    : patterns_(secrets.patterns != nullptr ? secrets.patterns
+                                            : rules::SecretTable::BuiltIn()),
+      key_(secrets.key) {
   for (const std::string& host : secrets.hosts) Add(NameKind::kHost, host);
   for (const std::string& user : secrets.users) Add(NameKind::kUser, user);
+  for (const std::string& key : secrets.keys) Add(NameKind::kSecret, key);
 }
 
 void Redactor::Add(NameKind kind, string_view name) {
@@ -109,6 +113,15 @@ void Redactor::Learn(string_view text) {
     i = from + path->end - 1;
   }
   FindNames(text, [&](NameKind kind, string_view name) { Add(kind, name); });
+  for (const rules::SecretSpan& span : patterns_->Find(text)) {
+    const string_view found = text.substr(span.begin, span.end - span.begin);
+    // A short key is a word of other texts, too.
+    constexpr size_t kShortKey = 8;
+    if (span.kind == rules::SecretKind::kUser) Add(NameKind::kUser, found);
+    if (span.kind == rules::SecretKind::kHost) Add(NameKind::kHost, found);
+    if (span.kind == rules::SecretKind::kSecret && found.size() >= kShortKey)
+      Add(NameKind::kSecret, found);
+  }
 }
 
 void Redactor::LearnFile(const std::string& path) {
@@ -139,8 +152,9 @@ void Redactor::Ready() {
       ++common_;
       continue;
     }
-    AddName(name, kind == NameKind::kUser ? Token("user", LowerCase(name))
-                                          : HostToken(name));
+    AddName(name, kind == NameKind::kSecret ? Token("secret", name)
+                  : kind == NameKind::kUser ? Token("user", LowerCase(name))
+                                            : HostToken(name));
   }
   for (const auto& [name, kind] : sorted) {
     const std::string first = name.substr(0, name.find('.'));
@@ -165,7 +179,7 @@ void Redactor::Ready() {
 
 std::string Redactor::Token(string_view kind, string_view text) const {
   const auto hash = static_cast<uint32_t>(
-      SipHashOf(key_, fmt::format("{} {}", kind, text)) >> 32);
+      HashOf(key_, fmt::format("{} {}", kind, text)) >> 32);
   return fmt::format("{}-{:08x}", kind, hash);
 }
 
@@ -293,13 +307,30 @@ size_t Redactor::ReplacePath(string_view text, size_t pos, std::string& out) {
 std::string Redactor::Apply(string_view text) {
   std::string out;
   out.reserve(text.size());
+  size_t done = 0;
+  for (const rules::SecretSpan& span : patterns_->Find(text)) {
+    // Users and hosts were learned, and are found with what is around them.
+    if (span.kind == rules::SecretKind::kUser ||
+        span.kind == rules::SecretKind::kHost)
+      continue;
+    ApplyTo(text.substr(done, span.begin - done), out);
+    const string_view found = text.substr(span.begin, span.end - span.begin);
+    Show(
+        Token(span.kind == rules::SecretKind::kPath ? "path" : "secret", found),
+        out);
+    done = span.end;
+  }
+  ApplyTo(text.substr(done), out);
+  return out;
+}
+
+void Redactor::ApplyTo(string_view text, std::string& out) {
   for (size_t i = 0; i < text.size();) {
     size_t end = BeginsWord(text, i) ? ReplaceUrl(text, i, out) : i;
     if (end == i) end = ReplacePath(text, i, out);
     if (end == i) end = AppendNameOrWord(text, i, out);
     i = end;
   }
-  return out;
 }
 
 Secrets Redactor::Learned() const {
@@ -307,7 +338,10 @@ Secrets Redactor::Learned() const {
   const std::set<std::pair<std::string, NameKind>> sorted(found_.begin(),
                                                           found_.end());
   for (const auto& [name, kind] : sorted)
-    (kind == NameKind::kHost ? secrets.hosts : secrets.users).push_back(name);
+    (kind == NameKind::kHost   ? secrets.hosts
+     : kind == NameKind::kUser ? secrets.users
+                               : secrets.keys)
+        .push_back(name);
   return secrets;
 }
 
@@ -317,6 +351,7 @@ Redactor::Counts Redactor::counts() const {
   for (const std::string& token : shown_) {
     counts.hosts += token.starts_with("host-");
     counts.users += token.starts_with("user-");
+    counts.keys += token.starts_with("secret-");
     counts.paths += token.starts_with("path-") || token.starts_with("file-");
   }
   return counts;

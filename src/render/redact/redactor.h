@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces paths and the names of hosts and users in texts by tokens:
+// Replaces paths, keys and the names of hosts and users in texts by tokens:
 //
 //   /home/alice/x/model.py(12): forward
 //     -> path-5bd0e5a1/file-07c1d2f4.py(12): forward
 //   alice@gpu-17.acme.com -> user-81aa30c2@host-2f60cc1e
+//   HF_TOKEN=hf_abcdefgh -> HF_TOKEN=secret-91ba0c77
 //
 // A name is often plain text in one place ("run of alice") and known by its
 // form in another ("/home/alice/x"), so all texts are learned before the first
@@ -13,13 +14,15 @@
 #pragma once
 
 #include <absl/container/flat_hash_set.h>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/string_pool.h"
 #include "render/redact/names.h"
-#include "render/redact/siphash.h"
+#include "render/redact/token_key.h"
+#include "rules/secrets.h"
 
 namespace lamina::render {
 
@@ -27,6 +30,9 @@ namespace lamina::render {
 struct Secrets {
   std::vector<std::string> hosts;
   std::vector<std::string> users;
+  std::vector<std::string> keys;  // tokens, passwords
+  // What gives a secret away; null: the patterns of the program.
+  std::shared_ptr<const rules::SecretTable> patterns;
   // All zero: made from the texts.
   HashKey key{};
 };
@@ -48,7 +54,7 @@ class Redactor {
 
   // How many different ones were replaced.
   struct Counts {
-    size_t paths = 0, hosts = 0, users = 0;
+    size_t paths = 0, hosts = 0, users = 0, keys = 0;
     // Names of hosts and users that are also words of the field ("max"), and
     // so stay where they are no part of a path.
     size_t common = 0;
@@ -62,6 +68,8 @@ class Redactor {
   };
 
   void Add(NameKind kind, std::string_view name);
+  // Apply() of a text between the parts that patterns found.
+  void ApplyTo(std::string_view text, std::string& out);
   void AddName(std::string_view name, std::string token);
   std::string Token(std::string_view kind, std::string_view text) const;
   std::string HostToken(std::string_view host) const;
@@ -82,9 +90,10 @@ class Redactor {
   size_t ReplaceUrl(std::string_view text, size_t pos, std::string& out);
   size_t ReplacePath(std::string_view text, size_t pos, std::string& out);
 
+  std::shared_ptr<const rules::SecretTable> patterns_;
   HashKey key_;
   KeyMaker key_maker_;
-  TextMap<NameKind> found_;  // hosts and users
+  TextMap<NameKind> found_;  // hosts, users, keys
   std::vector<std::string> files_;
   absl::flat_hash_set<std::string> roots_;  // of paths: "/acme"
   TextMap<std::vector<Name>> names_;  // by their first word, longest first

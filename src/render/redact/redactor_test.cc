@@ -36,13 +36,14 @@ std::string Form(string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     bool token = false;
-    for (const string_view kind : {"path-", "file-", "host-", "user-"}) {
+    for (const string_view kind :
+         {"path-", "file-", "host-", "user-", "secret-"}) {
       if (text.substr(i).starts_with(kind) &&
-          text.substr(i + 5, 8).find_first_not_of("0123456789abcdef") ==
-              string_view::npos &&
-          i + 13 <= text.size()) {
+          text.substr(i + kind.size(), 8)
+                  .find_first_not_of("0123456789abcdef") == string_view::npos &&
+          i + kind.size() + 8 <= text.size()) {
         out += std::string(kind) + "#";
-        i += 13;
+        i += kind.size() + 8;
         token = true;
         break;
       }
@@ -52,22 +53,32 @@ std::string Form(string_view text) {
   return out;
 }
 
-TEST(SipHashTest, GivesTheValuesOfThePaper) {
-  HashKey key;
-  std::array<unsigned char, 16> bytes;
-  std::iota(bytes.begin(), bytes.end(), 0);
-  std::memcpy(key.data(), bytes.data(), 16);
-  std::string text;
-  for (char c = 0; c < 15; ++c) text += c;
-  EXPECT_EQ(SipHashOf(key, text), 0xa129ca6149be45e5);
-  EXPECT_EQ(SipHashOf(key, ""), 0x726fdb47dd0e0e31);
-  // In parts of any size.
-  for (size_t cut = 0; cut <= text.size(); ++cut) {
-    SipHash hash(key);
-    hash.Add(text.substr(0, cut));
-    hash.Add(text.substr(cut));
-    EXPECT_EQ(hash.Finish(), 0xa129ca6149be45e5) << cut;
-  }
+// Every rule of data/secrets holds its examples.
+TEST(RedactorTest, HoldsThePatternsOfSecrets) {
+  EXPECT_EQ(rules::SecretTable::BuiltIn()->CheckExamples(),
+            std::vector<std::string>());
+}
+
+TEST(RedactorTest, ReplacesKeysAndWhatIsSaidByForm) {
+  const std::pair<const char*, const char*> kTexts[] = {
+      {"hf_AbCdEfGhIjKlMnOpQrStUv", "secret-#"},
+      {"key AKIAIOSFODNN7EXAMPLE.", "key secret-#."},
+      {"HF_TOKEN=abcdef12", "HF_TOKEN=secret-#"},
+      {"wandb_api_key=0123abcd", "wandb_api_key=secret-#"},
+      {"Authorization: Bearer eyJhbGciOiJ.x.y",
+       "Authorization: Bearer secret-#"},
+      {"open %2Fhome%2Falice%2Fx.py", "open path-#"},
+      {"by alice@corp", "by user-#@host-#"},
+      {"cd ~alice", "cd path-#"},
+      {"nccl:hostA-17-x", "nccl:host-#"},
+  };
+  for (const auto& [text, form] : kTexts)
+    EXPECT_EQ(Form(Redacted(text)), form) << text << " -> " << Redacted(text);
+  // What was found once is found wherever it stands.
+  Learned redacted({"HF_TOKEN=abcdef12", "by alice@corp", "nccl:hostA-17-x",
+                    "%2Fhome%2Fbobby%2Fx"});
+  EXPECT_EQ(Form(redacted("abcdef12 and alice on corp, hostA-17-x, bobby")),
+            "secret-# and user-# on host-#, host-#, user-#");
 }
 
 TEST(RedactorTest, ReplacesPaths) {
@@ -178,7 +189,7 @@ TEST(RedactorTest, KnowsHosts) {
       {"python on ip-10-0-3-4", "HOSTNAME=trainer7", "worker@n01.k8s-a",
        "rank 3 at twshared39868.02.pnb3.facebook.com", "10.20.30.40:1234",
        "[fe80::1ff:fe23:4567:890a]:80", "x.svc.cluster.local"},
-      {{"smci350-zts", "node-9.lab.acme.org"}, {}, {}});
+      {{"smci350-zts", "node-9.lab.acme.org"}, {}, {}, {}, {}});
   for (const char* const host :
        {"ip-10-0-3-4", "trainer7", "n01.k8s-a", "10.20.30.40",
         "twshared39868.02.pnb3.facebook.com", "twshared39868", "smci350-zts",
@@ -245,7 +256,7 @@ TEST(RedactorTest, TokensDependOnTheKeyAndNotOnTheOrder) {
                                           "host=n17 user=alice"};
   const std::vector<std::string> reversed(texts.rbegin(), texts.rend());
   Learned one(texts), same(reversed);
-  Learned other(texts, {{}, {}, {3, 4}});
+  Learned other(texts, {{}, {}, {}, {}, {3, 4}});
   for (const std::string& text : texts) {
     EXPECT_EQ(one(text), same(text));
     EXPECT_NE(one(text), other(text));

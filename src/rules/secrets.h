@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a text gives away by its form, by the rules of data/secrets: keys,
+// tokens and passwords, accounts, hosts, encoded paths.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <re2/re2.h>
+#include <re2/set.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "rules/document.h"
+
+namespace lamina::rules {
+
+enum class SecretKind : uint8_t { kSecret, kUser, kHost, kPath };
+
+// A part of a text that must not be shown.
+struct SecretSpan {
+  size_t begin = 0;
+  size_t end = 0;
+  SecretKind kind = SecretKind::kSecret;
+};
+
+// Thread safe.
+class SecretTable {
+ public:
+  static Result<std::shared_ptr<const SecretTable>> Load(const DataSet& data);
+  // That of the program, without any --rules.
+  static std::shared_ptr<const SecretTable> BuiltIn();
+
+  // All that the rules capture, in the order of the text, none over another:
+  // of two that overlap the one that begins first stays, then the longer.
+  std::vector<SecretSpan> Find(std::string_view text) const;
+
+  // Holds every rule against its examples and counter-examples; one sentence
+  // for each that does not hold.
+  std::vector<std::string> CheckExamples() const;
+
+ private:
+  struct Rule {
+    std::string id;
+    std::unique_ptr<RE2> pattern;
+    // Of every capturing group, what it is.
+    std::vector<std::pair<int, SecretKind>> groups;
+    struct Example {
+      std::string text;
+      std::vector<std::string> gives;
+    };
+    std::vector<Example> examples;
+    std::vector<std::string> counter_examples;
+  };
+
+  Status AddFile(const DataFile& file);
+  static void FindBy(const Rule& rule, std::string_view text,
+                     std::vector<SecretSpan>& spans);
+
+  std::vector<Rule> rules_;
+  std::unique_ptr<RE2::Set> any_;  // of all rules, to look at a text once
+};
+
+}  // namespace lamina::rules
