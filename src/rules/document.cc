@@ -10,6 +10,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "rules/embedded.h"
+#include "rules/overlay.h"
 
 namespace lamina::rules {
 namespace {
@@ -266,6 +267,7 @@ Result<std::vector<std::shared_ptr<const DataFile>>> DataSet::Load(
       return Fail(UsageError("--rules: '" + overlay_ + "' is no directory",
                              "give a folder laid out like data/"));
     }
+    LAMINA_TRY(CheckOverlay(overlay_));
     const fs::path directory = fs::path(overlay_) / folder;
     if (fs::is_directory(directory, error)) {
       for (const auto& entry : fs::directory_iterator(directory, error)) {
