@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "analysis/analyses.h"
 #include "base/parallel.h"
 #include "engine/idle_report.h"
 #include "report/writers.h"
@@ -27,9 +28,9 @@ void KeepNotes(ResultSet& result) {
   });
 }
 
-Error NoSuchTable(const std::string& wanted, const ResultSet& result) {
-  std::vector<std::string_view> names;
-  for (const Table& table : result.tables) names.push_back(table.name());
+Error NoSuchTable(const std::string& wanted,
+                  const std::vector<std::string>& tables) {
+  const std::vector<std::string_view> names(tables.begin(), tables.end());
   const std::string_view near = rules::Nearest(wanted, names);
   std::string list;
   for (const std::string_view name : names)
@@ -41,6 +42,30 @@ Error NoSuchTable(const std::string& wanted, const ResultSet& result) {
 
 constexpr std::string_view kInference = "tracelens-inference";
 
+// What makes the tables that --only asks for, of `names`. The overview runs
+// for its notes, which are about the tables of others. Errors: a table that
+// none of them makes.
+Result<std::vector<std::string_view>> AnalysesFor(
+    const std::vector<std::string>& only,
+    const std::vector<std::string_view>& names) {
+  if (only.empty()) return names;
+  std::vector<std::string> tables;
+  std::vector<std::string_view> needed;
+  for (const std::string_view name : names) {
+    bool asked = name == "overview";
+    for (const Schema& schema : analysis::FindAnalysis(name)->schemas()) {
+      asked |= std::find(only.begin(), only.end(), schema.name) != only.end();
+      tables.push_back(schema.name);
+    }
+    if (asked) needed.push_back(name);
+  }
+  for (const std::string& wanted : only) {
+    if (std::find(tables.begin(), tables.end(), wanted) == tables.end())
+      return Fail(NoSuchTable(wanted, tables));
+  }
+  return needed;
+}
+
 }  // namespace
 
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
@@ -50,7 +75,11 @@ Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
     const auto it = std::find_if(
         result.tables.begin(), result.tables.end(),
         [&](const Table& table) { return table.name() == wanted; });
-    if (it == result.tables.end()) return Fail(NoSuchTable(wanted, result));
+    if (it == result.tables.end()) {
+      std::vector<std::string> names;
+      for (const Table& table : result.tables) names.push_back(table.name());
+      return Fail(NoSuchTable(wanted, names));
+    }
     const auto index = static_cast<size_t>(it - result.tables.begin());
     if (std::find(kept.begin(), kept.end(), index) == kept.end())
       kept.push_back(index);
@@ -83,20 +112,26 @@ analysis::Settings SettingsOf(const ReportOptions& options) {
 
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
                             StageTimes* times) {
-  const analysis::Settings settings = SettingsOf(options);
+  analysis::Settings settings = SettingsOf(options);
 
   Document document;
   document.command = "report";
   if (options.layout == "native") {
     const auto link =
         options.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+    std::vector<std::string_view> names(std::begin(kReportAnalyses),
+                                        std::end(kReportAnalyses));
+    if (options.recompute) names.push_back("recompute");
+    LAMINA_ASSIGN(names, AnalysesFor(options.only, names));
+    // The others do without the costs of ops.
+    settings.costs =
+        std::any_of(names.begin(), names.end(), [](std::string_view name) {
+          return name == "efficiency" || name == "health";
+        });
     LAMINA_ASSIGN(
         analysis::Context* const context,
         session.ContextFor(link, options.python_stacks || options.recompute,
                            settings));
-    std::vector<std::string_view> names(std::begin(kReportAnalyses),
-                                        std::end(kReportAnalyses));
-    if (options.recompute) names.push_back("recompute");
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
     {
       const ScopedStage stage(times, "causes");

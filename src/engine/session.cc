@@ -2,6 +2,7 @@
 #include "engine/session.h"
 
 #include <optional>
+#include <tuple>
 
 #include "base/parallel.h"
 #include "compare/cudagraph/attribution.h"
@@ -13,6 +14,21 @@
 
 namespace lamina::engine {
 
+namespace {
+
+// Whether analyses would see the same.
+bool Same(const analysis::Settings& a, const analysis::Settings& b) {
+  const auto all = [](const analysis::Settings& s) {
+    return std::tie(s.threads, s.short_kernel_ns, s.micro_idle_ns, s.recompute,
+                    s.costs);
+  };
+  return all(a) == all(b);
+}
+
+}  // namespace
+
+// What one way of building the tree gives, and the contexts that see it: one
+// for each settings that were asked for, so that none changes under its holder.
 struct Session::Derived {
   tree::LinkMode link;
   bool python_stacks;
@@ -21,7 +37,7 @@ struct Session::Derived {
   tree::Steps steps;
   analysis::DeviceView device;
   std::optional<analysis::Efficiency> efficiency;
-  std::optional<analysis::Context> context;
+  std::vector<std::unique_ptr<analysis::Context>> contexts;
 };
 
 Session::Session(const OpenOptions& options)
@@ -139,25 +155,40 @@ Result<std::optional<cost::Device>> Session::FindDevice() {
 Status Session::AddEfficiency(Derived& derived) {
   const ScopedStage stage(options_.times, "costs");
   LAMINA_ASSIGN(auto models, CostModels());
-  analysis::Efficiency& efficiency = derived.efficiency.emplace();
+  analysis::Efficiency efficiency;
   LAMINA_ASSIGN(efficiency.device, FindDevice());
   efficiency.costs = analysis::CostView::Build(
       derived.tree, derived.steps, derived.device, std::move(models));
-  derived.context->efficiency = &efficiency;
+  derived.efficiency = std::move(efficiency);
   return {};
 }
 
 Result<analysis::Context*> Session::ContextFor(
     tree::LinkMode link, bool python_stacks,
     const analysis::Settings& settings) {
+  Derived* derived = nullptr;
   for (const auto& known : derived_) {
-    if (known->link == link && known->python_stacks == python_stacks) {
-      known->context->settings = settings;
-      if (settings.costs && !known->efficiency)
-        LAMINA_TRY(AddEfficiency(*known));
-      return &*known->context;
-    }
+    if (known->link == link && known->python_stacks == python_stacks)
+      derived = known.get();
   }
+  if (derived == nullptr) {
+    derived_.push_back(Derive(link, python_stacks));
+    derived = derived_.back().get();
+  }
+  for (const auto& context : derived->contexts) {
+    if (Same(context->settings, settings)) return context.get();
+  }
+  if (settings.costs && !derived->efficiency)
+    LAMINA_TRY(AddEfficiency(*derived));
+  derived->contexts.push_back(std::make_unique<analysis::Context>(
+      analysis::Context{trace_, derived->tree, derived->modules, derived->steps,
+                        *catalog_, derived->device, settings,
+                        settings.costs ? &*derived->efficiency : nullptr}));
+  return derived->contexts.back().get();
+}
+
+std::unique_ptr<Session::Derived> Session::Derive(tree::LinkMode link,
+                                                  bool python_stacks) {
   auto derived = std::make_unique<Derived>();
   derived->link = link;
   derived->python_stacks = python_stacks;
@@ -179,12 +210,7 @@ Result<analysis::Context*> Session::ContextFor(
                                                     options_.threads);
     }
   });
-  derived->context.emplace(
-      analysis::Context{trace_, derived->tree, derived->modules, derived->steps,
-                        *catalog_, derived->device, settings});
-  if (settings.costs) LAMINA_TRY(AddEfficiency(*derived));
-  derived_.push_back(std::move(derived));
-  return &*derived_.back()->context;
+  return derived;
 }
 
 Result<ResultSet> Session::RunAnalyses(std::span<const std::string_view> names,

@@ -68,8 +68,8 @@ class Session {
   // The device that rooflines are for; nothing when it is not known.
   Result<std::optional<cost::Device>> FindDevice();
 
-  // What analyses need, for one way of building the tree. Settings may change
-  // from call to call; the rest is kept.
+  // What analyses need, for one way of building the tree and some settings.
+  // Kept: the same is given again, and what others got stays as it was.
   Result<analysis::Context*> ContextFor(tree::LinkMode link, bool python_stacks,
                                         const analysis::Settings& settings);
 
@@ -89,6 +89,7 @@ class Session {
   explicit Session(const OpenOptions& options);
   Status LoadData();
   Status AddEfficiency(Derived& derived);
+  std::unique_ptr<Derived> Derive(tree::LinkMode link, bool python_stacks);
   Status MergeCaptures();
 
   trace::Trace trace_;

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing is lost in silence: what an archive holds beside the trace, events of
+unknown categories, copies of damaged traces, tables of an earlier report, rule
+files that would not be read, and files of other forms than traces."""
+import csv
+import gzip
+import json
+import pathlib
+import shutil
+import subprocess
+import zipfile
+
+from common import LAMINA, SAMPLES, Checks, lamina, temporary
+
+
+def event(cat, name="k", ts=1, dur=2, **args):
+    return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": 7, "ts": ts,
+            "dur": dur, "args": {"stream": 7, "device": 0, **args}}
+
+
+def write_trace(path, events):
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+def health(trace, *args):
+    document = json.loads(lamina("report", trace, "--only",
+                                 "trace_health,kernels", "--format", "json",
+                                 *args).stdout)
+    return document["tables"]["trace_health"], document["tables"]["kernels"]
+
+
+def run(*arguments, **kwargs):
+    return subprocess.run([LAMINA, *map(str, arguments)], capture_output=True,
+                          text=True, timeout=120, **kwargs)
+
+
+def check_archives(checks, folder):
+    one = write_trace(folder / "one.json", [event("kernel", "first")])
+    two = write_trace(folder / "two.json", [event("kernel", "second")])
+
+    def archive(name, members, how=zipfile.ZIP_DEFLATED):
+        path = folder / name
+        with zipfile.ZipFile(path, "w", how) as file:
+            for member, data in members:
+                if data is None:
+                    file.mkdir(member)
+                else:
+                    file.writestr(member, data)
+        return path
+
+    text = one.read_text()
+    packed = gzip.compress(text.encode())
+    cases = {
+        "alone.zip": [("one.json", text)],
+        "readme.zip": [("README.md", "about"), ("run/one.json", text)],
+        "folder.zip": [("run/", None), ("run/one.json", text)],
+        "packed.zip": [("one.json.gz", packed)],
+        "both.zip": [("one.json", text), ("two.json", two.read_text())],
+    }
+    for name, members in cases.items():
+        for how in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            path = archive(name, members, how)
+            rows, kernels = health(path)
+            checks.equal(f"{name}: its kernel", [k["kernel"] for k in kernels],
+                         ["first"])
+            others = [(r["status"], r["meaning"]) for r in rows
+                      if r["check"].startswith("archive_member")]
+            checks.equal(f"{name}: rows of other members", len(others),
+                         len([m for m in members if m[1] is not None]) - 1)
+            checks.equal(f"{name}: lost", [s for s, _ in others if
+                                           s == "lost"],
+                         ["lost"] if name == "both.zip" else [])
+            if name == "both.zip":
+                checks.true("the second trace is named",
+                            "two.json" in others[0][1])
+            with open(path, "rb") as file:
+                piped = run("report", "-", "--only", "kernels", "--format",
+                            "csv", input=None, stdin=file)
+            checks.true(f"{name} from a file as stdin", "first" in piped.stdout)
+            piped = subprocess.run(
+                [LAMINA, "report", "-", "--only", "kernels", "--format",
+                 "csv"], input=path.read_bytes(), capture_output=True)
+            checks.true(f"{name} from a pipe: {piped.stderr}",
+                        b"first" in piped.stdout)
+    empty = archive("empty.zip", [("run/", None)])
+    result = run("report", empty)
+    checks.equal("no file in it", result.returncode, 3)
+    checks.true("says so: " + result.stderr, "holds no file" in result.stderr)
+    cut = folder / "cut.zip"
+    cut.write_bytes((folder / "alone.zip").read_bytes()[:-30])
+    rows, kernels = health(cut)
+    checks.equal("a cut archive: what is left", len(kernels), 1)
+
+
+def check_categories(checks, folder):
+    trace = write_trace(folder / "unknown.json", [
+        event("kernel"), event("gpu_kernel_new", dur=5),
+        event("gpu_kernel_new", ts=9, dur=5), event("hpu_op", dur=1.5),
+        event("mtia_ccp_events"), event("xpu_kernel"), event("cuda_sync")])
+    rows, _ = health(trace)
+    found = {r["value"]: (r["status"], r["count"]) for r in rows
+             if r["check"] == "unknown_category"}
+    checks.equal("a row for each", len(found), 5)
+    checks.equal("with count and time",
+                 [v for v in found if v.startswith("gpu_kernel_new")],
+                 ["gpu_kernel_new: 2 events, 10.000 us"])
+    checks.equal("lost", sorted(v.split(":")[0] for v, (s, _) in found.items()
+                                if s == "lost"),
+                 ["gpu_kernel_new", "hpu_op", "mtia_ccp_events", "xpu_kernel"])
+
+
+def strict(path):
+    def refuse(word):
+        raise ValueError(word)
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    return json.loads(data, parse_constant=refuse)
+
+
+def check_copies(checks, folder):
+    whole = (SAMPLES / "serve.json.gz")
+    text = gzip.decompress(whole.read_bytes()).decode()
+    events = strict(whole)["traceEvents"]
+    middle = text.index('{"ph"', len(text) // 2) if '{"ph"' in text else \
+        text.index('"ph"', len(text) // 2)
+    numbers = text.replace('"dur": ', '"dur": 0', 3) if '"dur": ' in text \
+        else text.replace('"dur":', '"dur":0', 3)
+    damages = {
+        "cut": text[:len(text) // 2],
+        "numbers": numbers,
+        "text": text.replace('"name": "', '"name": "\\x\t', 2)
+        if '"name": "' in text else text.replace('"name":"',
+                                                 '"name":"\\x\t', 2),
+        "record": text[:middle] + '{"ph": , "x"},' + text[middle:],
+        "nan": text.replace('"args": {', '"args": {"x": NaN, ', 2)
+        if '"args": {' in text else text.replace('"args":{',
+                                                 '"args":{"x":NaN,', 2),
+        "comma": text.rstrip()[:-1] + ",}",
+    }
+    for name, damaged in damages.items():
+        checks.true(f"{name}: the damage is one", damaged != text)
+        path = folder / f"{name}.json"
+        path.write_text(damaged)
+        out = folder / f"{name}.out.json"
+        runs = {
+            "convert": ["convert", path, "-o", out],
+            "layers": ["layers", path, "--perfetto", out],
+            "annotate": ["annotate", path, "--capture", whole, "--trace", out],
+            "slice": ["slice", path, "--time", "0ms..100s", "-o", out],
+            "merge": ["merge", path, "-o", out],
+        }
+        for command, arguments in runs.items():
+            out.unlink(missing_ok=True)
+            result = run(*arguments)
+            what = f"{command} of {name}"
+            if result.returncode not in (0, 1):
+                checks.equal(f"{what}: {result.stderr}", out.exists(), False)
+                continue
+            try:
+                copy = strict(out)["traceEvents"]
+            except ValueError as error:
+                checks.equal(what, str(error), "JSON")
+                continue
+            checks.true(f"{what}: most of it is there",
+                        len(copy) > len(events) * 0.3)
+            if command in ("convert", "layers", "annotate"):
+                checks.true(f"{what}: the loss is printed: {result.stderr}",
+                            "no JSON throughout" in result.stderr)
+    # A whole one stays as it is, byte for byte.
+    path = folder / "whole.json"
+    path.write_text(text)
+    result = run("convert", path, "-o", folder / "copy.json")
+    checks.equal("a whole one", ((folder / "copy.json").read_text() == text,
+                                 result.stderr), (True, ""))
+
+
+def check_folders(checks, folder):
+    out = folder / "tables"
+    out.mkdir()
+    (out / "notes.csv").write_text("mine")
+    (out / "mine.txt").write_text("mine")
+    a, b = SAMPLES / "train_step.json.gz", SAMPLES / "serve.json.gz"
+    lamina("report", a, "--format", "csv", "-o", out)
+    first = {p.name for p in out.iterdir()}
+    lamina("report", b, "--format", "csv", "-o", out, "--only",
+           "kernels,steps")
+    left = {p.name for p in out.iterdir()}
+    checks.equal("tables of the second alone", left, {
+        "kernels.csv", "steps.csv", "lamina_manifest.json", "notes.csv",
+        "mine.txt"})
+    checks.true("there were more", len(first) > len(left))
+    manifest = json.loads((out / "lamina_manifest.json").read_text())
+    checks.equal("the input is named", manifest["lamina"]["inputs"], [str(b)])
+    checks.equal("files", sorted(manifest["files"]),
+                 ["kernels.csv", "steps.csv"])
+    checks.equal("of others", (out / "notes.csv").read_text(), "mine")
+    # A manifest names nothing outside.
+    victim = folder / "victim.csv"
+    victim.write_text("precious")
+    (out / "lamina_manifest.json").write_text(json.dumps(
+        {"lamina": {}, "files": ["../victim.csv", "/etc/x.csv", 3]}))
+    lamina("report", b, "--format", "csv", "-o", out)
+    checks.equal("outside", victim.read_text(), "precious")
+    # All or none.
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    result = run("report", a, "--format", "csv", "-o", out,
+                 preexec_fn=lambda: __import__("resource").setrlimit(
+                     1, (300, 300)))
+    checks.equal("no room", result.returncode, 3)
+    checks.equal("none of it", {p.name: p.read_bytes()
+                                for p in out.iterdir()}, before)
+
+
+def check_rules(checks, folder):
+    trace = SAMPLES / "serve.json.gz"
+    rule = "rules:\n- {id: mine, match: x, family: moe}\n"
+    cases = [
+        ("kernels/x.yaml", "table: kernel_famly\n" + rule, "kernel_family"),
+        ("kernels/x.yaml", rule, "kernel_family"),
+        ("kernels/x.yaml", "table: kernel_family\nrule:\n- {}\n", "rules"),
+        ("kernels/x.yaml", "table: kernel_family\nrules: {id: x}\n", "list"),
+        ("kernels/x.yml", "table: kernel_family\n" + rule, ".yaml"),
+        ("kernel/x.yaml", "table: kernel_family\n" + rule, "kernels"),
+        ("x.yaml", "table: kernel_family\n" + rule, "kernels"),
+        ("ops/x.yaml", "table: kernel_family\n" + rule, "kernels"),
+        ("layers/x.yaml", "stages:\n- {}\n", "stage"),
+        ("devices/x.yaml", "device:\n- {}\n", "devices"),
+        ("labels/x.yaml", "- a\n", "families"),
+        ("modules/x.yaml", "table: module_markers\nrules: []\n",
+         "module_marker"),
+    ]
+    for i, (name, text, hint) in enumerate(cases):
+        rules = folder / f"rules{i}"
+        (rules / name).parent.mkdir(parents=True)
+        (rules / name).write_text(text)
+        for command in (["report", trace, "--rules", rules],
+                        ["list", "rules", "--check", "--rules", rules]):
+            result = run(*command)
+            checks.true(f"{name} {text!r}: status {result.returncode}",
+                        result.returncode in (1, 2, 3))
+            said = result.stdout + result.stderr
+            checks.true(f"{name} {text!r}: says what is right: {said}",
+                        hint in said and pathlib.Path(name).name in said)
+    good = folder / "good"
+    (good / "kernels").mkdir(parents=True)
+    (good / "README.txt").write_text("notes")
+    (good / "kernels/mine.yaml").write_text("table: kernel_family\n" + rule)
+    lamina("report", trace, "--rules", good)
+    (folder / "bare").mkdir()
+    result = run("report", trace, "--rules", folder / "bare")
+    checks.true("a folder without rules", result.returncode in (2, 3))
+    for path in sorted((SAMPLES.parent / "data").rglob("*.yaml")):
+        rules = folder / "copy" / path.relative_to(SAMPLES.parent / "data")
+        rules.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, rules)
+    lamina("list", "rules", "--check", "--rules", folder / "copy")
+
+
+def check_messages(checks, folder):
+    forms = {
+        "memory snapshot": b"\x80\x04\x95\xac\x4b\0\0\0\0\0\0}\x94(\x8c\x08"
+                           b"segments\x94]\x94(}\x94(\x8c\x06device",
+        "Chakra": b'{"schema": "1.1.0-chakra.0.0.4", "pid": 2, "nodes": '
+                  b'[{"id": 2, "name": "[pytorch|profiler|execution_trace|'
+                  b'thread]"}]}',
+        "TensorRT": b'[\n  { "count" : 4216 }\n, { "name" : "Conv", "timeMs" :'
+                    b' 51.4, "averageMs" : 0.01, "percentage" : 1.8 }\n]\n',
+        "proton": b'[{"children": [], "frame": {"name": "f", "type": '
+                  b'"function"}, "metrics": {"count": 1, "time (ns)": 5}}]',
+        "pmc_perf": b'Dispatch_ID,GPU_ID,Grid_Size,Kernel_Name,'
+                    b'Start_Timestamp,End_Timestamp,SQ_WAVES\n'
+                    b'0,2,64,"k",0,0,5\n',
+        "memory timeline": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
+    }
+    for name, data in forms.items():
+        path = folder / f"{name.replace(' ', '_')}.csv"
+        path.write_bytes(data)
+        result = run("report", path)
+        checks.equal(f"{name}: status", result.returncode, 3)
+        checks.true(f"{name}: named: {result.stderr}", name in result.stderr)
+    trace = SAMPLES / "serve.json.gz"
+    result = run("diff", "-", "-")
+    checks.true("diff - -: " + result.stderr, result.returncode == 2 and
+                "only once" in result.stderr)
+    result = run("report", trace, "--device", "h200x")
+    checks.true("the nearest device: " + result.stderr,
+                "did you mean 'h200" in result.stderr)
+    host = write_trace(folder / "host.json",
+                       [event("cpu_op", "aten::mm"), event("cuda_runtime")])
+    result = run("layers", host)
+    checks.true("layers without device events: " + result.stderr,
+                result.returncode == 3 and "no device events" in
+                result.stderr and "ProfilerActivity.CUDA" in result.stderr)
+    for op, word in (("aten::_mps_convolution", "MPS"), ("npu::x", "npu")):
+        other = write_trace(folder / "other.json", [event("cpu_op", op)])
+        said = run("report", other).stdout
+        checks.true(f"{op}: " + said, word in said and
+                    "ProfilerActivity.CUDA" not in said)
+
+
+def main():
+    checks = Checks()
+    for check in (check_archives, check_categories, check_copies,
+                  check_folders, check_rules, check_messages):
+        with temporary() as name:
+            check(checks, pathlib.Path(name))
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
