@@ -19,20 +19,13 @@ constexpr KindName kKinds[] = {{"secret", SecretKind::kSecret},
                                {"host", SecretKind::kHost},
                                {"path", SecretKind::kPath}};
 
-// In the order of the text, none over another.
-void Settle(std::vector<SecretSpan>& spans) {
+void Sort(std::vector<SecretSpan>& spans) {
   std::sort(spans.begin(), spans.end(),
             [](const SecretSpan& a, const SecretSpan& b) {
               if (a.begin != b.begin) return a.begin < b.begin;
               if (a.end != b.end) return a.end > b.end;
               return a.kind < b.kind;
             });
-  size_t end = 0;
-  std::erase_if(spans, [&](const SecretSpan& span) {
-    if (span.begin < end) return true;
-    end = span.end;
-    return false;
-  });
 }
 
 }  // namespace
@@ -136,7 +129,7 @@ std::vector<SecretSpan> SecretTable::Find(std::string_view text) const {
       which.push_back(static_cast<int>(i));
   }
   for (const int i : which) FindBy(rules_[static_cast<size_t>(i)], text, spans);
-  Settle(spans);
+  Sort(spans);
   return spans;
 }
 
@@ -146,7 +139,7 @@ std::vector<std::string> SecretTable::CheckExamples() const {
     for (const Rule::Example& example : rule.examples) {
       std::vector<SecretSpan> spans;
       FindBy(rule, example.text, spans);
-      Settle(spans);
+      Sort(spans);
       std::vector<std::string> found;
       for (const SecretSpan& span : spans)
         found.push_back(example.text.substr(span.begin, span.end - span.begin));

@@ -33,8 +33,8 @@ class SecretTable {
   // That of the program, without any --rules.
   static std::shared_ptr<const SecretTable> BuiltIn();
 
-  // All that the rules capture, in the order of the text, none over another:
-  // of two that overlap the one that begins first stays, then the longer.
+  // All that the rules capture, by where it begins, the longer first. Parts
+  // may overlap: an account stands in an encoded path.
   std::vector<SecretSpan> Find(std::string_view text) const;
 
   // Holds every rule against its examples and counter-examples; one sentence

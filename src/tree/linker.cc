@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/text.h"
 #include "trace/categories.h"
 
 namespace lamina::tree {

@@ -8,6 +8,7 @@
 #include <re2/re2.h>
 #include <tuple>
 
+#include "base/text.h"
 #include "trace/categories.h"
 
 namespace lamina::graph_kernels {

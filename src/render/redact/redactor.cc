@@ -311,7 +311,7 @@ std::string Redactor::Apply(string_view text) {
   for (const rules::SecretSpan& span : patterns_->Find(text)) {
     // Users and hosts were learned, and are found with what is around them.
     if (span.kind == rules::SecretKind::kUser ||
-        span.kind == rules::SecretKind::kHost)
+        span.kind == rules::SecretKind::kHost || span.begin < done)
       continue;
     ApplyTo(text.substr(done, span.begin - done), out);
     const string_view found = text.substr(span.begin, span.end - span.begin);

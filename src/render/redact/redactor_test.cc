@@ -69,7 +69,7 @@ TEST(RedactorTest, ReplacesKeysAndWhatIsSaidByForm) {
        "Authorization: Bearer secret-#"},
       {"open %2Fhome%2Falice%2Fx.py", "open path-#"},
       {"by alice@corp", "by user-#@host-#"},
-      {"cd ~alice", "cd path-#"},
+      {"cd ~alice", "cd ~user-#"},
       {"nccl:hostA-17-x", "nccl:host-#"},
   };
   for (const auto& [text, form] : kTexts)
