@@ -120,8 +120,8 @@ Result<std::unique_ptr<ByteSink>> OpenBeside(const std::string& path,
   if (::stat(place.c_str(), &before) == 0) {
     // Only an administrator can give a file to another user.
     if (::fchown(fd, before.st_uid, before.st_gid) != 0) errno = 0;
-    if (::fchmod(fd, before.st_mode & kRights) != 0)
-      return Fail(OutputError(path, errno));
+    // Some file systems have no modes.
+    if (::fchmod(fd, before.st_mode & kRights) != 0) errno = 0;
   }
   return sink;
 }
