@@ -28,14 +28,20 @@ Status ReadRates(const DataFile& file, const Node* map,
 }
 
 Result<Device> ReadDevice(const DataFile& file, const Node& node) {
-  constexpr std::string_view kKeys[] = {
-      "device",           "title",
-      "aliases",          "match",
-      "source",           "note",
-      "memory_gb",        "bandwidth_gbps",
-      "multiprocessors",  "compute_capability",
-      "peak_tflops",      "achievable_bandwidth_gbps",
-      "achievable_tflops"};
+  constexpr std::string_view kKeys[] = {"device",
+                                        "title",
+                                        "aliases",
+                                        "match",
+                                        "source",
+                                        "note",
+                                        "memory_gb",
+                                        "bandwidth_gbps",
+                                        "multiprocessors",
+                                        "compute_capability",
+                                        "peak_tflops",
+                                        "achievable_bandwidth_gbps",
+                                        "achievable_tflops",
+                                        "links"};
   LAMINA_ASSIGN(const auto members, rules::Members::Of(file, node, kKeys));
   Device device;
   LAMINA_ASSIGN(device.name, members.Text("device"));
@@ -168,21 +174,32 @@ Result<Device> DeviceSet::Find(const std::string& name) const {
 std::optional<Device> DeviceSet::Match(const DeviceFacts& facts) const {
   const Device* found = nullptr;
   bool assumed = false;
+  const double gb = facts.memory_bytes / 1e9;
+  const auto memory_fits = [&](const Device& device) {
+    return gb > 0.9 * device.memory_gb && gb < 1.15 * device.memory_gb;
+  };
+  // Of variants that share a name the memory tells which it is, else the first
+  // counts. More memory than any has is a variant that is not known; less is a
+  // partition of one.
+  double most = 0;
   for (const Device& device : devices_) {
-    if (facts.name.empty() || device.match.empty()) continue;
-    if (RE2::PartialMatch(facts.name, RE2(device.match, RE2::Quiet))) {
+    if (facts.name.empty() || device.match.empty() ||
+        !RE2::PartialMatch(facts.name, RE2(device.match, RE2::Quiet)))
+      continue;
+    most = std::max(most, device.memory_gb);
+    if (found == nullptr || (memory_fits(device) && !memory_fits(*found)))
       found = &device;
-      break;
-    }
   }
-  // Some profilers leave the name empty: memory and capability tell.
+  if (found != nullptr && most > 0 && gb > 1.15 * most) return std::nullopt;
+  // Some profilers leave the name empty or give one that many devices have:
+  // memory and capability tell.
+  const bool nameless =
+      facts.name.empty() || facts.name == "AMD Radeon Graphics";
   for (const Device& device : devices_) {
-    if (found != nullptr || !facts.name.empty() ||
-        device.compute_capability.empty() ||
+    if (found != nullptr || !nameless || device.compute_capability.empty() ||
         device.compute_capability != facts.compute_capability)
       continue;
-    const double gb = facts.memory_bytes / 1e9;
-    if (gb > 0.9 * device.memory_gb && gb < 1.15 * device.memory_gb) {
+    if (memory_fits(device)) {
       found = &device;
       assumed = true;
     }

@@ -40,7 +40,7 @@ std::vector<int64_t> Differences(std::span<const AlignItem> reference,
     for (int64_t i = std::max<int64_t>(0, j - band);
          i < std::min(n, j + band + 1); ++i) {
       const AlignItem& r = reference[static_cast<size_t>(i)];
-      if (r.signature == o.signature)
+      if (r.signature == o.signature && r.ends_together && o.ends_together)
         differences.push_back(o.end_ns - r.end_ns);
     }
   }
@@ -67,11 +67,19 @@ Agreement Densest(const std::vector<int64_t>& differences, int64_t window_ns) {
   return best;
 }
 
+// Calls whose ends say something.
+size_t CountTimed(std::span<const AlignItem> list) {
+  return static_cast<size_t>(
+      std::count_if(list.begin(), list.end(),
+                    [](const AlignItem& i) { return i.ends_together; }));
+}
+
 // The narrowest window on which most calls agree, else the widest.
 Agreement FindAgreement(std::span<const AlignItem> reference,
                         std::span<const AlignItem> other, int64_t band) {
   const auto differences = Differences(reference, other, band);
-  const size_t enough = (std::min(reference.size(), other.size()) * 2 + 2) / 3;
+  const size_t enough =
+      (std::min(CountTimed(reference), CountTimed(other)) * 2 + 2) / 3;
   Agreement best;
   for (const int64_t window_ns : kWindowsNs) {
     best = Densest(differences, window_ns);
@@ -228,6 +236,23 @@ double DriftOf(std::span<const AlignItem> reference,
   return std::abs(*middle) <= 2 * kMostDrift ? *middle : 0;
 }
 
+// Whether a match in time speaks against pairing equal lists in order: it pairs
+// calls at different places, and those at the same place did not even run at
+// the same time.
+bool Contradicts(std::span<const AlignItem> reference,
+                 std::span<const AlignItem> other, int64_t difference_ns,
+                 const std::vector<int32_t>& match) {
+  for (size_t j = 0; j < match.size(); ++j) {
+    if (match[j] == kNoMatch || static_cast<size_t>(match[j]) == j ||
+        !other[j].ends_together || !reference[j].ends_together)
+      continue;
+    if (other[j].end_ns - difference_ns < reference[j].start_ns ||
+        reference[j].end_ns < other[j].start_ns - difference_ns)
+      return true;
+  }
+  return false;
+}
+
 int64_t BandOf(size_t n, size_t m) {
   return std::abs(static_cast<int64_t>(n) - static_cast<int64_t>(m)) + kSlack;
 }
@@ -244,10 +269,13 @@ std::vector<int32_t> AlignOnce(std::span<const AlignItem> reference,
   };
   std::vector<int32_t> match;
   if (whole) {
-    if (agreement.pairs * 2 <= std::min(n, m))
+    if (agreement.pairs * 2 <=
+        std::min(CountTimed(reference), CountTimed(other)))
       return AlignByOrder(reference, other);
     match = AlignBanded(n, m, band, [&](size_t i, size_t j) -> int64_t {
       if (reference[i].signature != other[j].signature) return 0;
+      if (!reference[i].ends_together || !other[j].ends_together)
+        return most_apart;
       // Nearer ends win among calls that follow each other closely.
       const int64_t far = apart(i, j);
       return far > most_apart ? 0 : 2 * most_apart - far;
@@ -293,19 +321,28 @@ std::vector<int32_t> AlignCalls(std::span<const AlignItem> reference,
                              return a.signature == b.signature;
                            });
   Agreement agreement = FindAgreement(reference, other, band);
+  std::vector<int32_t> straight(same_list ? m : 0);
+  std::iota(straight.begin(), straight.end(), 0);
   // Where most do not agree at any shift, order is all there is.
-  if (same_list && agreement.pairs * 2 <= n) {
-    std::vector<int32_t> straight(m);
-    std::iota(straight.begin(), straight.end(), 0);
+  if (same_list && agreement.pairs * 2 <= CountTimed(reference))
     return straight;
-  }
+  // Order wins over a time on which few agree.
+  const auto result = [&](std::span<const AlignItem> others,
+                          std::vector<int32_t> match) {
+    const bool sure = agreement.pairs * 3 >= CountTimed(reference) * 2;
+    return same_list && !(sure && Contradicts(reference, others,
+                                              agreement.difference_ns, match))
+               ? straight
+               : match;
+  };
   const bool whole = band == whole_band;
   auto match = AlignOnce(reference, other, band, whole, agreement);
-  if (agreement.window_ns == kWindowsNs.front()) return match;
+  if (agreement.window_ns == kWindowsNs.front())
+    return result(other, std::move(match));
   // Wide windows come from clocks that run apart. Without the drift a narrow
   // one may do.
   const double drift = DriftOf(reference, other, match);
-  if (drift == 0) return match;
+  if (drift == 0) return result(other, std::move(match));
   std::vector<AlignItem> straightened(other.begin(), other.end());
   const int64_t origin = other.front().end_ns;
   for (AlignItem& item : straightened) {
@@ -315,7 +352,8 @@ std::vector<int32_t> AlignCalls(std::span<const AlignItem> reference,
     item.end_ns -= off;
   }
   agreement = FindAgreement(reference, straightened, band);
-  return AlignOnce(reference, straightened, band, whole, agreement);
+  return result(straightened,
+                AlignOnce(reference, straightened, band, whole, agreement));
 }
 
 }  // namespace lamina::dist

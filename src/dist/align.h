@@ -2,7 +2,9 @@
 //
 // Which calls of two ranks are the same, when no sequence number says so.
 //
-// Position alone will not do: one lost event shifts all later pairs. Kind and
+// Lists that agree are paired in order, unless time says clearly that each lost
+// another call. Else position alone will not do: one lost event shifts all
+// later pairs. Kind and
 // size alone will not do either: a training step repeats the same all-reduce,
 // so a longest common subsequence cannot tell which of ten equal calls is
 // missing. What tells them apart is time: calls that are the same end together
@@ -24,6 +26,8 @@ struct AlignItem {
   uint32_t signature = 0;  // equal for calls that may be the same
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+  // Ends with the same call of other ranks; a broadcast does not.
+  bool ends_together = true;
 };
 
 inline constexpr int32_t kNoMatch = -1;

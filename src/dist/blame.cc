@@ -17,12 +17,18 @@ constexpr int kMostHops = 256;
 // Where a call stands, by one of its members.
 using Place = std::pair<int64_t, uint32_t>;  // rank, number of the call
 
-const MeasuredMember& LateMember(const MeasuredCall& call) {
+const MeasuredMember& MemberOf(const MeasuredCall& call, int64_t rank) {
   for (const MeasuredMember& m : call.members) {
-    if (m.rank == call.late_rank) return m;
+    if (m.rank == rank) return m;
   }
   return call.members.front();
 }
+
+// A delay: a call, and which of its late ranks.
+struct Delay {
+  size_t call = 0;
+  size_t late = 0;
+};
 
 class Follower {
  public:
@@ -33,31 +39,33 @@ class Follower {
     }
   }
 
-  // The call whose late rank is to blame for the skew of `start`.
-  size_t RootOf(size_t start) const {
-    size_t root = start;
+  // The delay behind the lateness `start`.
+  Delay RootOf(const Delay& start) const {
+    Delay root = start;
     int64_t largest = 0;
-    size_t at = start;
+    Delay at = start;
+    const MeasuredCall& first = calls_[start.call];
     for (int hop = 0; hop < kMostHops; ++hop) {
-      const MeasuredCall& call = calls_[at];
-      if (call.cause != Cause::kNone && call.cause != Cause::kPrevious &&
-          call.cause_ns > largest) {
-        largest = call.cause_ns;
+      const MeasuredCall& call = calls_[at.call];
+      const LateRank& late = call.late[at.late];
+      if (late.cause != Cause::kNone && late.cause != Cause::kPrevious &&
+          late.cause_ns > largest) {
+        largest = late.cause_ns;
         root = at;
         // It alone explains most of the skew.
-        if (2 * largest >= calls_[start].start_skew_ns) break;
+        if (2 * largest >= first.start_skew_ns) break;
       }
-      const MeasuredMember& late = LateMember(call);
-      if (late.previous == kNoIndex) break;
-      const auto it = places_.find(Place{late.rank, late.previous});
+      const MeasuredMember& member = MemberOf(call, late.rank);
+      if (member.previous == kNoIndex) break;
+      const auto it = places_.find(Place{member.rank, member.previous});
       if (it == places_.end()) break;
       const MeasuredCall& before = calls_[it->second];
-      if (!before.doubt.empty()) break;
+      if (!before.doubt.empty() || before.late.empty()) break;
       // All were together there, so what came before made no difference.
-      if (before.group == calls_[start].group && Synchronises(before.kind) &&
-          before.members.size() == calls_[start].members.size())
+      if (before.group == first.group && before.synchronises &&
+          before.members.size() == first.members.size())
         break;
-      at = it->second;
+      at = {it->second, 0};
     }
     return root;
   }
@@ -74,11 +82,13 @@ std::vector<BlamedCall> BlameCalls(const Measured& measured) {
   std::vector<BlamedCall> out;
   for (size_t c = 0; c < measured.calls.size(); ++c) {
     const MeasuredCall& call = measured.calls[c];
-    if (!call.comparable() || !Synchronises(call.kind) ||
-        call.start_skew_ns == 0)
-      continue;
-    const size_t root = follower.RootOf(c);
-    out.push_back({c, root, measured.calls[root].late_rank});
+    if (!call.waited() || call.start_skew_ns == 0) continue;
+    for (size_t i = 0; i < call.late.size(); ++i) {
+      const Delay root = follower.RootOf({c, i});
+      out.push_back({c, root.call, root.late,
+                     measured.calls[root.call].late[root.late].rank,
+                     call.late[i].wait_ns});
+    }
   }
   return out;
 }
@@ -87,28 +97,29 @@ std::vector<RankBlame> FindBlame(const Measured& measured) {
   std::map<int64_t, RankBlame> ranks;
   using Key = std::tuple<int64_t, Cause, std::string_view>;
   std::map<Key, CauseSum> sums;
-  std::set<size_t> counted;  // roots whose delay is in a sum
+  std::set<std::pair<size_t, size_t>> counted;  // delays that are in a sum
   for (size_t c = 0; c < measured.calls.size(); ++c) {
     const MeasuredCall& call = measured.calls[c];
-    if (!call.comparable() || !Synchronises(call.kind)) continue;
+    if (!call.waited()) continue;
     for (const MeasuredMember& m : call.members) {
       RankBlame& blame = ranks[m.rank];
       blame.wait_ns += m.wait_ns;
       ++blame.calls;
     }
-  }
-  for (const auto& [c, root, rank] : BlameCalls(measured)) {
-    const MeasuredCall& call = measured.calls[c];
+    if (call.start_skew_ns == 0) continue;
     ++ranks[call.late_rank].times_last;
     ++ranks[call.early_rank].times_first;
-    ranks[call.late_rank].caused_ns += call.wait_ns;
-    const MeasuredCall& first = measured.calls[root];
-    ranks[rank].blamed_ns += call.wait_ns;
-    CauseSum& sum = sums[Key{rank, first.cause, first.cause_name}];
+    for (const LateRank& late : call.late)
+      ranks[late.rank].caused_ns += late.wait_ns;
+  }
+  for (const BlamedCall& blamed : BlameCalls(measured)) {
+    const LateRank& first = measured.calls[blamed.root].late[blamed.root_late];
+    ranks[blamed.rank].blamed_ns += blamed.wait_ns;
+    CauseSum& sum = sums[Key{blamed.rank, first.cause, first.cause_name}];
     sum.cause = first.cause;
     sum.name = first.cause_name;
-    sum.wait_ns += call.wait_ns;
-    if (counted.insert(root).second) {
+    sum.wait_ns += blamed.wait_ns;
+    if (counted.insert({blamed.root, blamed.root_late}).second) {
       sum.delay_ns += first.cause_ns;
       ++sum.calls;
     }

@@ -6,7 +6,7 @@
 // one before, and that one by a rank of another group. So the wait is followed
 // back, from a late rank to the collective before it and to the rank that came
 // last there, and put down to the largest delay on that way that is its rank's
-// own.
+// own. What is put down to ranks adds up to all waiting.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,13 @@ struct RankBlame {
 };
 
 // A call that ranks waited in, put down to the rank whose delay was behind it.
+// One that several kept waiting is there once for each.
 struct BlamedCall {
-  size_t call = 0;  // of Measured::calls
-  size_t root = 0;  // the call in which the delay happened
+  size_t call = 0;       // of Measured::calls
+  size_t root = 0;       // the call in which the delay happened
+  size_t root_late = 0;  // of MeasuredCall::late, there
   int64_t rank = 0;
+  int64_t wait_ns = 0;  // of the others for it
 };
 std::vector<BlamedCall> BlameCalls(const Measured& measured);
 

@@ -145,9 +145,79 @@ TEST(Measure, SkewTransferAndCause) {
   EXPECT_EQ(call.late_rank, 1);
   EXPECT_EQ(call.early_rank, 0);
   EXPECT_EQ(call.bytes, 4000);
-  EXPECT_EQ(call.cause, Cause::kCompute);
-  EXPECT_EQ(call.cause_name, "aten::mm");
-  EXPECT_EQ(call.cause_ns, 3'000);
+  ASSERT_EQ(call.late.size(), 1U);
+  EXPECT_EQ(call.late[0].cause, Cause::kCompute);
+  EXPECT_EQ(call.late[0].cause_name, "aten::mm");
+  EXPECT_EQ(call.late[0].cause_ns, 3'000);
+  EXPECT_EQ(call.late[0].wait_ns, call.wait_ns);
+}
+
+// Collectives of ranks that start at `starts` and end together.
+Measured MeasureStarts(const std::vector<int64_t>& starts, CollectiveKind kind,
+                       int64_t end_apart = 0) {
+  std::vector<RankSummary> ranks;
+  for (size_t r = 0; r < starts.size(); ++r) {
+    RankSummary& rank =
+        ranks.emplace_back(RankWith(static_cast<int64_t>(r), {100'000}));
+    rank.calls[0].kind = kind;
+    rank.calls[0].start_ns = starts[r];
+    rank.calls[0].dur_ns =
+        100'000 + static_cast<int64_t>(r) * end_apart - starts[r];
+  }
+  std::vector<RankOrigin> origins;
+  std::vector<GroupPart> parts;
+  for (const RankSummary& rank : ranks) {
+    origins.push_back({rank.rank, 0});
+    parts.push_back(PartsOf(rank).front());
+  }
+  const Clocks clocks(origins, {}, false);
+  return Measure(JoinGroup(parts), clocks);
+}
+
+TEST(Measure, WhoeverComesLateTogetherIsCharged) {
+  struct Case {
+    std::vector<int64_t> starts;
+    std::vector<int64_t> late;  // ranks, last first
+  };
+  const std::vector<Case> cases = {
+      {{0, 50'000}, {1}},
+      {{0, 0, 50'000}, {2}},
+      {{0, 50'000, 50'000}, {1, 2}},
+      {{0, 49'000, 50'000}, {2, 1}},
+      {{0, 0, 0, 50'000, 10, 20, 51'000, 5}, {6, 3}},
+      {{0, 20'000, 50'000, 0}, {2}},  // not even half as late
+      {{0, 50'000, 50'000, 50'000, 50'000}, {1, 2, 3, 4}},
+      {{7, 7, 7, 7}, {0}},
+  };
+  for (const Case& c : cases) {
+    const Measured measured =
+        MeasureStarts(c.starts, CollectiveKind::kAllReduce);
+    const MeasuredCall& call = measured.calls.at(0);
+    std::vector<int64_t> late;
+    int64_t sum = 0;
+    for (const LateRank& rank : call.late) {
+      late.push_back(rank.rank);
+      sum += rank.wait_ns;
+    }
+    if (call.start_skew_ns > 0) {
+      EXPECT_EQ(late, c.late);
+    }
+    EXPECT_EQ(sum, call.wait_ns);
+    int64_t blamed = 0;
+    for (const RankBlame& blame : FindBlame(measured))
+      blamed += blame.blamed_ns;
+    EXPECT_EQ(blamed, call.wait_ns);
+  }
+}
+
+TEST(Measure, WhatEndsTogetherOnAllRanksSynchronises) {
+  const auto waited = [](CollectiveKind kind, int64_t apart) {
+    return MeasureStarts({0, 30'000, 1'000}, kind, apart).calls.at(0).waited();
+  };
+  EXPECT_TRUE(waited(CollectiveKind::kSendRecv, 2'000));
+  EXPECT_FALSE(waited(CollectiveKind::kSendRecv, 20'000));
+  EXPECT_FALSE(waited(CollectiveKind::kBroadcast, 20'000));
+  EXPECT_TRUE(waited(CollectiveKind::kAllToAll, 20'000));
 }
 
 // nccl-tests, doc/PERFORMANCE.md.
@@ -210,9 +280,13 @@ MeasuredCall Late(uint64_t group, uint32_t number, int64_t late, int64_t early,
   call.late_rank = late;
   call.early_rank = early;
   call.start_skew_ns = call.wait_ns = 1000;
-  call.cause = cause;
-  call.cause_ns = cause_ns;
-  call.cause_name = cause == Cause::kCompute ? "aten::mm" : "";
+  call.synchronises = true;
+  LateRank& delay = call.late.emplace_back();
+  delay.rank = late;
+  delay.late_ns = delay.wait_ns = 1000;
+  delay.cause = cause;
+  delay.cause_ns = cause_ns;
+  delay.cause_name = cause == Cause::kCompute ? "aten::mm" : "";
   for (const int64_t rank : {std::min(late, early), std::max(late, early)}) {
     MeasuredMember m;
     m.rank = rank;

@@ -85,10 +85,10 @@ Waiting CollectWaiting(const Job& job) {
     if (number == kNoInt) continue;
     Unit& unit = units[number];
     unit.number = number;
-    unit.wait_ns += call.wait_ns;
-    unit.by_rank[calls[i].rank] += call.wait_ns;
-    out.by_rank[calls[i].rank] += call.wait_ns;
-    out.all_ns += call.wait_ns;
+    unit.wait_ns += calls[i].wait_ns;
+    unit.by_rank[calls[i].rank] += calls[i].wait_ns;
+    out.by_rank[calls[i].rank] += calls[i].wait_ns;
+    out.all_ns += calls[i].wait_ns;
   }
   for (auto& [number, unit] : units) out.units.push_back(std::move(unit));
   return out;

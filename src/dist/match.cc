@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "dist/align.h"
+#include "dist/clocks.h"
 
 namespace lamina::dist {
 namespace {
@@ -73,7 +74,10 @@ std::vector<JoinedCall> JoinByOrder(const std::vector<Lane>& lanes,
       const auto id = static_cast<uint32_t>(signatures.size());
       out.push_back({signatures.try_emplace(SignatureOf(*lane.rank, *call), id)
                          .first->second,
-                     call->start_ns, call->end_ns()});
+                     call->start_ns, call->end_ns(),
+                     Synchronises(call->kind) ||
+                         call->kind == CollectiveKind::kSendRecv ||
+                         call->kind == CollectiveKind::kUnknown});
     }
     return out;
   };

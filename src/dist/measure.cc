@@ -2,7 +2,9 @@
 #include "dist/measure.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/decimal.h"
@@ -62,7 +64,7 @@ Excess LargestExcess(const JoinedCall& call, size_t late,
 }
 
 void FindCause(const JoinedCall& call, size_t late, const Clocks& clocks,
-               MeasuredCall& out) {
+               LateRank& out) {
   std::vector<int64_t> previous, idle, compute;
   const auto values = [&](size_t m) {
     const JoinedMember& member = call.members[m];
@@ -108,6 +110,68 @@ bool Overlaps(CollectiveKind kind) {
          kind != CollectiveKind::kScatter;
 }
 
+// Ends of a call that lie no further apart: all ranks left it together.
+constexpr int64_t kTogetherNs = 10'000;
+// Of more late ranks no cause is looked for.
+constexpr size_t kMostCauses = 16;
+
+// Parts of `whole` in proportion to `shares`; they add up to it.
+std::vector<int64_t> Divide(int64_t whole, const std::vector<int64_t>& shares) {
+  double sum = 0;
+  for (const int64_t share : shares) sum += static_cast<double>(share);
+  std::vector<int64_t> parts;
+  double until = 0;
+  int64_t given = 0;
+  for (const int64_t share : shares) {
+    until += static_cast<double>(share);
+    const int64_t end =
+        parts.size() + 1 == shares.size()
+            ? whole
+            : std::llround(static_cast<double>(whole) * until / sum);
+    parts.push_back(end - given);
+    given = end;
+  }
+  return parts;
+}
+
+// The members that came late, the last first. Late is late against the median
+// of the others: two that come late together both are, although neither kept
+// the other waiting. Less than half as late as the last is no reason to wait.
+void FindLate(const std::vector<size_t>& by_start, MeasuredCall& out) {
+  const size_t n = by_start.size();
+  const auto start = [&](size_t place) {
+    return out.members[by_start[place]].start_ns;
+  };
+  // Median of all starts but the one at `skip`.
+  const auto median = [&](size_t skip) {
+    const auto at = [&](size_t k) { return start(k < skip ? k : k + 1); };
+    const int64_t low = at((n - 2) / 2);
+    return low + (at((n - 1) / 2) - low) / 2;
+  };
+  if (n == 1) {
+    out.late.emplace_back().rank = out.members[by_start[0]].rank;
+    return;
+  }
+  int64_t most = start(n - 1) - median(n - 1);
+  // Where most came late, the few that came early say how much.
+  const bool most_late = most < (start(n - 1) - start(0)) / 2;
+  const auto lateness = [&](size_t place) {
+    return start(place) - (most_late ? start(0) : median(place));
+  };
+  most = lateness(n - 1);
+  std::vector<int64_t> shares;
+  for (size_t place = n; place-- > 0;) {
+    const int64_t late_ns = lateness(place);
+    if (place + 1 < n && (late_ns <= 0 || late_ns < most - most / 2)) break;
+    LateRank& late = out.late.emplace_back();
+    late.rank = out.members[by_start[place]].rank;
+    late.late_ns = late_ns;
+    shares.push_back(std::max<int64_t>(late_ns, 1));
+  }
+  const auto parts = Divide(out.wait_ns, shares);
+  for (size_t i = 0; i < parts.size(); ++i) out.late[i].wait_ns = parts[i];
+}
+
 MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
                          const Clocks& clocks) {
   MeasuredCall out;
@@ -129,7 +193,6 @@ MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
   int64_t last_start = INT64_MIN;
   out.start_ns = INT64_MAX;
   out.transfer_ns = INT64_MAX;
-  size_t late = 0;
   for (size_t m = 0; m < joined.members.size(); ++m) {
     const JoinedMember& member = joined.members[m];
     const Call& c = *member.call;
@@ -151,7 +214,6 @@ MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
     if (measured.start_ns > last_start) {
       last_start = measured.start_ns;
       out.late_rank = measured.rank;
-      late = m;
     }
     const int64_t end = measured.start_ns + c.dur_ns;
     first_end = std::min(first_end, end);
@@ -167,13 +229,30 @@ MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
   out.start_skew_ns = last_start - out.start_ns;
   out.end_skew_ns = last_end - first_end;
   for (MeasuredMember& m : out.members) {
-    m.wait_ns = last_start - m.start_ns;
+    m.wait_ns = std::min(last_start - m.start_ns, m.dur_ns);
     out.wait_ns += m.wait_ns;
   }
+  // A kernel that is called SendRecv may be an all-to-all; where every rank of
+  // the group was in it and left it together, all had waited for the last.
+  out.synchronises =
+      Synchronises(out.kind) ||
+      (out.by != MatchedBy::kPeer && out.by != MatchedBy::kUnmatched &&
+       joined.members.size() == group.present.size() &&
+       out.end_skew_ns <= kTogetherNs);
+  std::vector<size_t> by_start(out.members.size());
+  std::iota(by_start.begin(), by_start.end(), size_t{0});
+  // Of equals the lowest rank is the last.
+  std::stable_sort(by_start.begin(), by_start.end(), [&](size_t a, size_t b) {
+    return std::pair(out.members[a].start_ns, -static_cast<int64_t>(a)) <
+           std::pair(out.members[b].start_ns, -static_cast<int64_t>(b));
+  });
+  FindLate(by_start, out);
   // The two ends of a transfer do different work.
-  if (out.comparable() && out.start_skew_ns > 0 &&
-      out.kind != CollectiveKind::kSendRecv)
-    FindCause(joined, late, clocks, out);
+  if (!out.comparable() || out.start_skew_ns == 0 ||
+      (out.kind == CollectiveKind::kSendRecv && !out.synchronises))
+    return out;
+  for (size_t i = 0; i < std::min(out.late.size(), kMostCauses); ++i)
+    FindCause(joined, by_start[by_start.size() - 1 - i], clocks, out.late[i]);
   return out;
 }
 

@@ -29,8 +29,19 @@ struct MeasuredMember {
   uint32_t step = kNoIndex;  // of RankSummary::steps
   int64_t start_ns = 0;      // aligned
   int64_t dur_ns = 0;
-  int64_t wait_ns = 0;  // for the last to start
+  int64_t wait_ns = 0;  // for the last to start, at most its duration
   int64_t in_bytes = kNoInt;
+};
+
+// A rank that the others of a call waited for.
+struct LateRank {
+  int64_t rank = 0;
+  int64_t late_ns = 0;  // after the median start of the others
+  int64_t wait_ns = 0;  // of the others, put down to it
+  Cause cause = Cause::kNone;
+  int64_t cause_ns = 0;            // more than the median of the others
+  std::string cause_name;          // op; of kPrevious: empty
+  uint32_t cause_call = kNoIndex;  // of kPrevious: number on the rank
 };
 
 struct MeasuredCall {
@@ -54,14 +65,18 @@ struct MeasuredCall {
   int64_t late_rank = 0;
   int64_t early_rank = 0;
   int64_t wait_ns = 0;  // of all members
-  Cause cause = Cause::kNone;
-  int64_t cause_ns = 0;            // more than the median of the others
-  std::string cause_name;          // op; of kPrevious: empty
-  uint32_t cause_call = kNoIndex;  // of kPrevious: number on the late rank
+  // No rank left before the last had come: by its kind, or because all ranks
+  // ended together whatever the kernel is called.
+  bool synchronises = false;
+  // Whom the waiting is put down to, the last to start first: more than one
+  // where several came late together. Their waits add up to wait_ns.
+  std::vector<LateRank> late;
   std::vector<MeasuredMember> members;
 
   // There is another rank to compare with, and no doubt.
   bool comparable() const { return members.size() > 1 && doubt.empty(); }
+  // Its waits are waiting for late ranks.
+  bool waited() const { return comparable() && synchronises; }
 };
 
 // Bytes between two ranks, from the split sizes of all_to_all.

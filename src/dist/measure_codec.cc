@@ -18,11 +18,17 @@ static void Fields(Archive& a, MeasuredMember& x) {
 }
 
 template <class Archive>
+static void Fields(Archive& a, LateRank& x) {
+  a(x.rank, x.late_ns, x.wait_ns, x.cause, x.cause_ns, x.cause_name,
+    x.cause_call);
+}
+
+template <class Archive>
 static void Fields(Archive& a, MeasuredCall& x) {
   a(x.group, x.sequence, x.kind, x.by, x.name, x.dtype, x.doubt, x.bytes,
     x.in_elements, x.out_elements, x.source, x.destination, x.ranks, x.start_ns,
     x.start_skew_ns, x.end_skew_ns, x.transfer_ns, x.late_rank, x.early_rank,
-    x.wait_ns, x.cause, x.cause_ns, x.cause_name, x.cause_call, x.members);
+    x.wait_ns, x.synchronises, x.late, x.members);
 }
 
 template <class Archive>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <fmt/core.h>
 #include <map>
 #include <set>
@@ -55,7 +56,7 @@ void SayVerdict(const Job& job, ResultSet& result) {
   for (const MeasuredCall& call : job.measured.calls) {
     joined += call.comparable();
     for (const MeasuredMember& m : call.members)
-      wait += call.comparable() ? std::min(m.wait_ns, m.dur_ns) : 0;
+      wait += call.waited() ? m.wait_ns : 0;
   }
   if (joined == 0) {
     Say(result, Severity::kVerdict, "verdict",
@@ -83,24 +84,42 @@ bool WaitingMatters(const Job& job, const std::vector<RankBlame>& blame) {
   return all >= CommunicationTime(job) / 100;
 }
 
-// The rank that is to blame for a large part of all waiting.
+// Even shares are noise: a straggler has a quarter of all waiting at least, and
+// more than half as much again as its share (of two ranks three quarters).
+bool IsStraggler(int64_t part, int64_t all, size_t ranks) {
+  const double share = static_cast<double>(part) / static_cast<double>(all);
+  const double even = 1.0 / static_cast<double>(ranks);
+  return share >= std::max(0.25, std::min(0.75, 1.6 * even));
+}
+
+// The ranks that are to blame for a large part of all waiting.
 void SayStraggler(const std::vector<RankBlame>& blame, ResultSet& result) {
   if (blame.size() < 2 || blame.front().causes.empty()) return;
   const RankBlame& worst = blame.front();
   int64_t all = 0;
   for (const RankBlame& b : blame) all += b.blamed_ns;
-  // Even shares are noise: a straggler has twice its share at least.
-  if (all == 0 || worst.blamed_ns < all / 4 ||
-      worst.blamed_ns * static_cast<int64_t>(blame.size()) < 2 * all)
-    return;
+  if (all == 0 || !IsStraggler(worst.blamed_ns, all, blame.size())) return;
   Note note;
   note.severity = Severity::kOpportunity;
   note.id = "straggler";
-  note.text = fmt::format(
-      "rank {} is behind {:.0f} % of all waiting: {}.", worst.rank,
-      100.0 * static_cast<double>(worst.blamed_ns) / static_cast<double>(all),
-      Because(worst.causes.front()));
-  note.worth_ns = worst.blamed_ns / static_cast<int64_t>(blame.size());
+  const auto percent = [&](const RankBlame& b) {
+    return 100.0 * static_cast<double>(b.blamed_ns) / static_cast<double>(all);
+  };
+  note.text =
+      fmt::format("rank {} is behind {:.0f} % of all waiting: {}", worst.rank,
+                  percent(worst), Because(worst.causes.front()));
+  int64_t blamed_ns = worst.blamed_ns;
+  for (size_t i = 1; i < blame.size(); ++i) {
+    const RankBlame& other = blame[i];
+    if (!IsStraggler(other.blamed_ns, all, blame.size()) ||
+        other.causes.empty())
+      break;
+    note.text += fmt::format("; rank {} behind {:.0f} %: {}", other.rank,
+                             percent(other), Because(other.causes.front()));
+    blamed_ns += other.blamed_ns;
+  }
+  note.text += ".";
+  note.worth_ns = blamed_ns / static_cast<int64_t>(blame.size());
   note.claim = "mean per rank, estimate";
   note.evidence = {{"stragglers", "rank", std::to_string(worst.rank), {}}};
   result.notes.push_back(std::move(note));
@@ -176,12 +195,26 @@ void SayClocks(const Job& job, ResultSet& result) {
   uint64_t unknown = 0;
   const RankClock* largest = nullptr;
   double uncertainty = 0;
+  double spread = 0;
+  int64_t first_ns = INT64_MAX;
+  int64_t last_ns = INT64_MIN;
+  for (const MeasuredCall& call : job.measured.calls) {
+    first_ns = std::min(first_ns, call.start_ns);
+    last_ns = std::max(last_ns, call.start_ns);
+  }
+  const double span_ns = last_ns > first_ns ? static_cast<double>(last_ns) -
+                                                  static_cast<double>(first_ns)
+                                            : 0;
   for (const RankClock& clock : job.clocks.ranks()) {
     unknown += !clock.known;
     if (!clock.known) continue;
     references.insert(clock.reference);
     if (!clock.applied) continue;
-    uncertainty = std::max(uncertainty, clock.uncertainty_ns);
+    // The error of the offset, and what that of the drift adds by the end.
+    uncertainty =
+        std::max(uncertainty,
+                 std::hypot(clock.uncertainty_ns, clock.drift_error * span_ns));
+    spread = std::max(spread, clock.spread_ns);
     if (largest == nullptr ||
         std::abs(clock.offset_ns) > std::abs(largest->offset_ns))
       largest = &clock;
@@ -189,12 +222,14 @@ void SayClocks(const Job& job, ResultSet& result) {
   if (largest != nullptr) {
     Say(result, Severity::kInfo, "clocks",
         fmt::format("Clocks differ by up to {} (rank {}, drift {:+.2f} ppm); "
-                    "{}, to within {}.",
+                    "{}: the fit has a standard error of {} at most, ends of "
+                    "one collective lie {} from it in the median.",
                     HumanTime(std::abs(largest->offset_ns)), largest->rank,
                     largest->drift * 1e6,
                     job.clocks.raw() ? "times are left as recorded"
                                      : "times are aligned",
-                    HumanTime(std::llround(uncertainty))));
+                    HumanTime(std::llround(uncertainty)),
+                    HumanTime(std::llround(spread))));
   }
   if (unknown > 0 && job.clocks.ranks().size() > 1) {
     Say(result, Severity::kInfo, "unaligned_clocks",

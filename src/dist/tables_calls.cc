@@ -86,6 +86,7 @@ void AddCalls(const Job& job, const std::vector<const MeasuredCall*>& calls,
       return compared ? Value(value) : Value();
     };
     const bool timed = call->doubt.empty();
+    const LateRank& late = call->late.front();
     table.Add(i, group.name, group.ranks, call->sequence,
               CollectiveKindName(call->kind), call->name, call->dtype,
               call->ranks, call->members.size(), Number(call->bytes),
@@ -94,9 +95,9 @@ void AddCalls(const Job& job, const std::vector<const MeasuredCall*>& calls,
               timed ? Value(call->transfer_ns) : Value(), when(call->late_rank),
               when(call->early_rank),
               timed ? Rate(call->bytes, call->transfer_ns) : std::nullopt,
-              timed ? BusRate(*call) : std::nullopt, CauseName(call->cause),
-              call->cause_name,
-              call->cause == Cause::kNone ? Value() : Value(call->cause_ns),
+              timed ? BusRate(*call) : std::nullopt, CauseName(late.cause),
+              late.cause_name,
+              late.cause == Cause::kNone ? Value() : Value(late.cause_ns),
               MatchedByName(call->by), Number(call->source),
               Number(call->destination), call->doubt);
   }
@@ -116,7 +117,7 @@ void AddWaits(const Job& job, const std::vector<const MeasuredCall*>& calls,
                  "Aligned start, from the start of the job."},
                 {"dur_us", ColumnType::kTime, "Duration."},
                 {"wait_us", ColumnType::kTime,
-                 "From its start to that of the last rank."}}});
+                 "From its start to that of the last rank, at most dur_us."}}});
   const int64_t origin = OriginOf(job);
   for (size_t i = 0; i < calls.size(); ++i) {
     const MeasuredCall* const call = calls[i];

@@ -165,9 +165,9 @@ void AddSteps(const Job& job, ResultSet& result) {
          Shown::kPercent}}});
   std::map<std::pair<int64_t, uint32_t>, int64_t> waits;
   for (const MeasuredCall& call : job.measured.calls) {
-    if (!call.comparable()) continue;
+    if (!call.waited()) continue;
     for (const MeasuredMember& m : call.members)
-      waits[{m.rank, m.step}] += std::min(m.wait_ns, m.dur_ns);
+      waits[{m.rank, m.step}] += m.wait_ns;
   }
   for (const RankSummary* rank : ByRank(job)) {
     for (uint32_t s = 0; s < rank->steps.size(); ++s) {

@@ -39,8 +39,8 @@ class Planner {
         options_(options) {}
 
   Result<ReplayPlan> Run() {
-    LAMINA_TRY(Collect());
     LAMINA_ASSIGN(models_, session_.CostModels());
+    LAMINA_TRY(Collect());
     default_type_ = CommonType();
     std::stable_sort(
         groups_.begin(), groups_.end(),
@@ -105,13 +105,38 @@ class Planner {
     const analysis::Launchers launchers = analysis::CollectLaunchers(
         tree, [](SliceId) { return true; },
         [&](SliceId s) { return context_.device.launcher(s); });
+    std::vector<bool> added(tree.size());
     for (const analysis::Launcher& launcher : launchers.list) {
-      if (ShapeFits(launcher.node))
+      const NodeId outer = AttentionAbove(launcher.node);
+      if (outer.valid()) {
+        if (added[outer.value] || !ShapeFits(outer)) continue;
+        added[outer.value] = true;
+        Add(outer, tree.DeviceWork(outer));
+      } else if (ShapeFits(launcher.node)) {
         Add(launcher.node, launchers.Work(launcher));
+      }
     }
     if (groups_.empty()) {
       return Fail(UsageError("no op of the trace launched device work",
                              "record with ProfilerActivity.CPU and CUDA"));
+    }
+    return {};
+  }
+
+  // The op to run instead of an inner op of attention that has no cost of its
+  // own: the innermost around it that has one. Invalid if there is none.
+  NodeId AttentionAbove(NodeId launcher) const {
+    const tree::Tree& tree = context_.tree;
+    if (!tree.IsOp(launcher) || models_->Find(tree.name(launcher)) != nullptr)
+      return {};
+    for (NodeId n = tree.parent(launcher); n.valid(); n = tree.parent(n)) {
+      if (!tree.IsOp(n)) continue;
+      const std::string_view name = tree.name(n);
+      if (context_.catalog.OpFamily(name) != "attention") return {};
+      const trace::OpArgs* args = trace_.Op(tree.slice(n));
+      if (models_->Find(name) != nullptr && emit::IsOpName(name) &&
+          args != nullptr && args->dims.valid())
+        return n;
     }
     return {};
   }
@@ -194,6 +219,10 @@ class Planner {
       row.reason = "a launch without an op";
     } else if (group.communication) {
       row.reason = "communication needs its ranks";
+    } else if (row.call.op.starts_with("triton_")) {
+      row.reason =
+          "a compiled Triton kernel: its source is not in the trace (run the "
+          "file that torch.compile wrote, TORCH_LOGS=output_code)";
     } else if (!emit::IsOpName(row.call.op)) {
       row.reason = "the name is not that of an op of a library";
     } else if (args == nullptr || !args->dims.valid()) {

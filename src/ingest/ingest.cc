@@ -5,7 +5,9 @@
 
 #include "base/escape.h"
 #include "ingest/common/database.h"
+#include "ingest/common/unpacked_copy.h"
 #include "ingest/common/unread.h"
+#include "ingest/other_documents.h"
 
 #define LAMINA_FORMAT(name)        \
   namespace lamina::ingest::name { \
@@ -67,6 +69,7 @@ Result<trace::Trace> ReadTrace(const std::string& path,
                            "pipe",
                            "give the database file itself"));
   }
+  if (auto other = RefuseOther(input)) return Fail(*std::move(other));
   const FormatInfo* best = nullptr;
   int best_score = 0;
   for (const FormatInfo& format : Formats()) {
@@ -98,7 +101,9 @@ Result<trace::Trace> ReadTrace(const std::string& path,
       error.hint = "this looks like HTML: download the trace file itself";
     return Fail(error);
   }
-  LAMINA_ASSIGN(trace::Trace trace, best->read(input, options));
+  auto read = best->read(input, options);
+  ForgetUnpackedCopy();
+  LAMINA_ASSIGN(trace::Trace trace, std::move(read));
   NoteOthers(input.others(), trace.diagnostics);
   if (!best->has_torch_options) trace.info.format_lacks = best->lacks;
   return trace;

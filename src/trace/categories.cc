@@ -2,6 +2,7 @@
 #include "trace/categories.h"
 
 #include <array>
+#include <string>
 
 namespace lamina::trace {
 
@@ -10,32 +11,45 @@ Kind KindOfCategory(std::string_view category) {
     std::string_view category;
     Kind kind;
   };
-  static constexpr std::array<Row, 22> kRows = {{
+  static constexpr std::array<Row, 20> kRows = {{
       {"cpu_op", Kind::kOp},
-      {"Operator", Kind::kOp},
       {"operator", Kind::kOp},
-      {"cuda_runtime", Kind::kRuntime},
-      {"Runtime", Kind::kRuntime},
-      {"hip_runtime", Kind::kRuntime},
-      {"privateuse1_runtime", Kind::kRuntime},
-      {"xpu_runtime", Kind::kRuntime},
-      {"cuda_driver", Kind::kDriver},
-      {"privateuse1_driver", Kind::kDriver},
+      {"runtime", Kind::kRuntime},
+      {"hpu_op", Kind::kRuntime},  // calls of the host, by its name in Kineto
+      {"driver", Kind::kDriver},
       {"kernel", Kind::kKernel},
-      {"Kernel", Kind::kKernel},
+      {"concurrent_kernel", Kind::kKernel},
       {"gpu_memcpy", Kind::kMemcpy},
-      {"Memcpy", Kind::kMemcpy},
+      {"gcu_memcpy", Kind::kMemcpy},
+      {"memcpy", Kind::kMemcpy},
       {"gpu_memset", Kind::kMemset},
-      {"Memset", Kind::kMemset},
+      {"gcu_memset", Kind::kMemset},
+      {"memset", Kind::kMemset},
       {"python_function", Kind::kPython},
       {"user_annotation", Kind::kAnnotation},
       {"step", Kind::kAnnotation},  // kStepCategory
       {"gpu_user_annotation", Kind::kGpuAnnotation},
+      {"gcu_user_annotation", Kind::kGpuAnnotation},
       {"overhead", Kind::kOverhead},
-      {"Trace", Kind::kProfiler},
+      {"trace", Kind::kProfiler},
   }};
+  // Profilers changed the case of categories over the years.
+  if (category.size() > 32) return Kind::kOther;
+  std::string lower(category);
+  for (char& c : lower)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   for (const Row& row : kRows) {
-    if (row.category == category) return row.kind;
+    if (row.category == lower) return row.kind;
+  }
+  // Kineto names the calls of a vendor's runtime and driver by the device.
+  static constexpr std::array<std::string_view, 12> kDevices = {
+      "cuda", "hip", "xpu",  "musa", "mlu",         "gcu",
+      "npu",  "hpu", "mtia", "glow", "privateuse1", "rocm"};
+  for (const std::string_view device : kDevices) {
+    if (!lower.starts_with(device)) continue;
+    const std::string_view rest = std::string_view(lower).substr(device.size());
+    if (rest == "_runtime") return Kind::kRuntime;
+    if (rest == "_driver") return Kind::kDriver;
   }
   return Kind::kOther;
 }
@@ -54,6 +68,14 @@ std::string_view WhyUnused(std::string_view category) {
            "tables of kernels.";
   }
   return {};
+}
+
+Kind KindOfEvent(Kind of_category, std::string_view name) {
+  if (of_category != Kind::kOp) return of_category;
+  return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.") ||
+                 name.starts_with("enumerate(DataLoader)")
+             ? Kind::kAnnotation
+             : of_category;
 }
 
 std::string_view CategoryOf(Kind kind) {

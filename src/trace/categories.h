@@ -18,6 +18,9 @@ std::string_view WhyUnused(std::string_view category);
 // Whether an API call launches a whole graph: cudaGraphLaunch, hipGraphLaunch,
 // cuGraphLaunch, those of a stream of its own (_ptsz) and of a version.
 bool IsGraphLaunch(std::string_view call);
+// What an event of a kind is by its name: steps, optimizer steps and the ranges
+// of data loaders are annotations, also where old profilers wrote them as ops.
+Kind KindOfEvent(Kind of_category, std::string_view name);
 
 // The category of a kind; empty for kOther.
 std::string_view CategoryOf(Kind kind);

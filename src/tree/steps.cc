@@ -2,7 +2,12 @@
 #include "tree/steps.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/decimal.h"
 
@@ -10,6 +15,50 @@ namespace lamina::tree {
 namespace {
 
 constexpr std::string_view kProfilerStep = "ProfilerStep#";
+
+// The order of processes that people expect: by number, then by text.
+std::pair<int64_t, std::string_view> PidOrder(const Trace& trace, SliceId s) {
+  const std::string_view pid = trace.Text(trace.TrackOf(s).pid);
+  return {ParseInt(pid).value_or(std::numeric_limits<int64_t>::max()), pid};
+}
+
+// Whether the ranges are of several ranks in one file: processes that count the
+// same steps, most names in several of them.
+bool AreRanks(const Trace& trace, const std::vector<SliceId>& found) {
+  absl::flat_hash_map<StringId, StringId> first;  // process by name
+  absl::flat_hash_set<StringId> pids, shared;
+  for (const SliceId s : found) {
+    const StringId pid = trace.TrackOf(s).pid;
+    pids.insert(pid);
+    const auto [it, is_new] =
+        first.try_emplace(trace.slices.name[s.value], pid);
+    if (!is_new && it->second != pid) shared.insert(it->first);
+  }
+  return pids.size() > 1 && 2 * shared.size() >= first.size();
+}
+
+// The steps from `begin` on that are of the process of the first of them.
+std::span<const Step> PartFrom(const Trace& trace,
+                               const std::vector<Step>& steps, size_t begin) {
+  const auto pid = [&](size_t i) { return trace.TrackOf(steps[i].slice).pid; };
+  size_t end = begin;
+  if (pid(begin) == pid(steps.size() - 1)) {
+    end = steps.size();
+  } else {
+    while (end < steps.size() && pid(end) == pid(begin)) ++end;
+  }
+  return {steps.data() + begin, end - begin};
+}
+
+// The step of a list by start that holds a time; null if none.
+const Step* Holding(std::span<const Step> part, int64_t time_ns) {
+  const auto after = std::upper_bound(
+      part.begin(), part.end(), time_ns,
+      [](int64_t time, const Step& step) { return time < step.host.start_ns; });
+  if (after == part.begin()) return nullptr;
+  const Step& step = *std::prev(after);
+  return time_ns < step.host.end_ns ? &step : nullptr;
+}
 
 }  // namespace
 
@@ -55,16 +104,28 @@ Steps Steps::Build(const Tree& tree) {
         trace.Start(s) >= trace.End(steps.requests_.back()))
       steps.requests_.push_back(s);
   }
-  const std::vector<SliceId>& found = profiler.empty() ? engine : profiler;
+  std::vector<SliceId>& found = profiler.empty() ? engine : profiler;
+  // Ranks mark the same steps at the same time, each its own.
+  const bool ranks = AreRanks(trace, found);
+  if (ranks) {
+    std::stable_sort(found.begin(), found.end(), [&](SliceId a, SliceId b) {
+      return PidOrder(trace, a) < PidOrder(trace, b);
+    });
+  }
+  const auto pid_of = [&](SliceId s) { return trace.TrackOf(s).pid; };
+  std::vector<std::pair<StringId, size_t>> parts;  // process, its first step
   for (const SliceId s : found) {
+    if (parts.empty() || (ranks && parts.back().first != pid_of(s)))
+      parts.emplace_back(pid_of(s), steps.steps_.size());
+    const size_t first = parts.back().second;
     // The same step marked twice (both engine forms, several threads).
-    if (!steps.steps_.empty() &&
+    if (steps.steps_.size() > first &&
         trace.Start(s) < steps.steps_.back().host.end_ns)
       continue;
     Step step;
     step.slice = s;
     step.host = {trace.Start(s), trace.End(s)};
-    step.number = static_cast<int64_t>(steps.steps_.size());
+    step.number = static_cast<int64_t>(steps.steps_.size() - first);
     const trace::OpArgs* args = trace.Op(s);
     if (trace.Category(s) == trace::kStepCategory) {
       if (args != nullptr && args->sequence != trace::kNoInt)
@@ -100,9 +161,22 @@ Steps Steps::Build(const Tree& tree) {
     uint32_t& step = steps.of_device_[slices.detail[s.value]];
     const NodeId launch = tree.launch(s);
     if (launch.valid()) {
-      step = steps.StepAt(trace.Start(tree.slice(launch)));
+      const SliceId call = tree.slice(launch);
+      std::span<const Step> part = steps.steps_;
+      if (ranks) {
+        const auto own = std::find_if(
+            parts.begin(), parts.end(),
+            [&](const auto& p) { return p.first == pid_of(call); });
+        if (own == parts.end()) continue;
+        part = PartFrom(trace, steps.steps_, own->second);
+      }
+      const Step* const holding = Holding(part, trace.Start(call));
+      if (holding != nullptr)
+        step = static_cast<uint32_t>(holding - steps.steps_.data());
       continue;
     }
+    // The ranges of ranks have the same names; nothing tells whose they are.
+    if (ranks) continue;
     const auto after =
         std::upper_bound(on_device.begin(), on_device.end(), trace.Start(s),
                          [](int64_t time, const auto& range) {
@@ -127,14 +201,14 @@ StringId Steps::RequestsAt(NodeId node) const {
 }
 
 uint32_t Steps::StepAt(int64_t time_ns) const {
-  const auto after = std::upper_bound(
-      steps_.begin(), steps_.end(), time_ns,
-      [](int64_t time, const Step& step) { return time < step.host.start_ns; });
-  if (after == steps_.begin()) return kOutside;
-  const auto step = std::prev(after);
-  return time_ns < step->host.end_ns
-             ? static_cast<uint32_t>(step - steps_.begin())
-             : kOutside;
+  // Of several ranks the first that has a step there counts.
+  for (size_t begin = 0; begin < steps_.size();) {
+    const auto part = PartFrom(tree_->trace(), steps_, begin);
+    if (const Step* const step = Holding(part, time_ns))
+      return static_cast<uint32_t>(step - steps_.data());
+    begin += part.size();
+  }
+  return kOutside;
 }
 
 }  // namespace lamina::tree

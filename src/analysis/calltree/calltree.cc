@@ -19,29 +19,32 @@ struct Line {
   int64_t total_ns = 0;
   int64_t self_ns = 0;
   int64_t host_ns = 0;
+  int64_t weight_ns = 0;           // what lines are sorted and folded by
   std::vector<uint32_t> children;  // positions of lines
 };
 
 Schema TreeSchema(std::string name, std::string doc) {
-  return {
-      std::move(name),
-      std::move(doc),
-      {{"name", ColumnType::kText, "What was called."},
-       {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
-       {"kind", ColumnType::kText,
-        "op, call or module; \"folded\" for lines under the threshold, "
-        "\"unlinked\" for work without a launch in the file.",
-        Shown::kHidden},
-       {"instances", ColumnType::kInt, "Equal siblings that are added up here.",
-        Shown::kHidden},
-       {"calls", ColumnType::kInt, "Times it was called."},
-       {"kernels", ColumnType::kInt, "Device slices inside."},
-       {"kernel_time_us", ColumnType::kTime, "Sum of durations inside."},
-       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
-       {"self_kernel_time_us", ColumnType::kTime,
-        "Launched by it and by nothing below."},
-       {"host_us", ColumnType::kTime, "Host time of the calls.",
-        Shown::kHidden}}};
+  return {std::move(name),
+          std::move(doc),
+          {{"name", ColumnType::kText, "What was called."},
+           {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
+           {"kind", ColumnType::kText,
+            "op, call or module; \"folded\" for lines under the threshold, "
+            "\"unlinked\" for work without a launch in the file.",
+            Shown::kHidden},
+           {"instances", ColumnType::kInt,
+            "Equal siblings that are added up here.", Shown::kHidden},
+           {"calls", ColumnType::kInt, "Times it was called."},
+           {"kernels", ColumnType::kInt, "Device slices inside."},
+           {"kernel_time_us", ColumnType::kTime, "Sum of durations inside."},
+           {"percent", ColumnType::kReal,
+            "Share of all device time; without device work of the host time of "
+            "all roots.",
+            Shown::kBar},
+           {"self_kernel_time_us", ColumnType::kTime,
+            "Launched by it and by nothing below."},
+           {"host_us", ColumnType::kTime, "Host time of the calls.",
+            Shown::kHidden}}};
 }
 
 // Writes lines in preorder, largest child first, folding what is small or
@@ -87,7 +90,7 @@ class Printer {
     if (by_time) {
       std::stable_sort(children.begin(), children.end(),
                        [&](uint32_t a, uint32_t b) {
-                         return lines_[a].total_ns > lines_[b].total_ns;
+                         return lines_[a].weight_ns > lines_[b].weight_ns;
                        });
     }
     Line folded;
@@ -95,7 +98,7 @@ class Printer {
     std::vector<uint32_t> kept;
     for (const uint32_t child : children) {
       const Line& line = lines_[child];
-      if (line.total_ns > 0 && Share(line.total_ns) >= options_.min_percent) {
+      if (line.weight_ns > 0 && Share(line.weight_ns) >= options_.min_percent) {
         kept.push_back(child);
         continue;
       }
@@ -104,8 +107,9 @@ class Printer {
       folded.kernels += line.kernels;
       folded.total_ns += line.total_ns;
       folded.host_ns += line.host_ns;
+      folded.weight_ns += line.weight_ns;
     }
-    if (folded_lines > 0 && folded.total_ns > 0) {
+    if (folded_lines > 0 && folded.weight_ns > 0) {
       folded.name = "(" + std::to_string(folded_lines) + " smaller)";
       folded.kind = "folded";
       folds_.push_back(std::make_unique<Line>(std::move(folded)));
@@ -117,7 +121,7 @@ class Printer {
 
   void Row(const Line& line, size_t depth) {
     table_.Add(line.name, depth, line.kind, line.instances, line.calls,
-               line.kernels, line.total_ns, Share(line.total_ns), line.self_ns,
+               line.kernels, line.total_ns, Share(line.weight_ns), line.self_ns,
                line.host_ns);
   }
 
@@ -162,9 +166,11 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
   std::vector<uint32_t> roots;
   absl::flat_hash_map<std::pair<uint32_t, StringId>, uint32_t> ids;
   std::vector<uint32_t> line_of(tree.size(), 0xFFFFFFFF);
+  // Without any device work the tree is that of the host's time.
+  const bool host_only = trace.device_slices().empty();
   for (uint32_t n = 0; n < tree.size(); ++n) {
     const NodeId node(n);
-    if (!tree.HasDeviceWork(node)) continue;
+    if (!tree.HasDeviceWork(node) && !host_only) continue;
     const NodeId parent = tree.parent(node);
     const uint32_t parent_line =
         parent.valid() ? line_of[parent.value] : 0xFFFFFFFF;
@@ -192,8 +198,14 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
     line.host_ns += trace.HostTime(tree.slice(node));
   }
   AddUnlinked(context, lines, roots);
+  int64_t all = DeviceTime(context);
+  for (Line& line : lines)
+    line.weight_ns = host_only ? line.host_ns : line.total_ns;
+  if (host_only) {
+    for (const uint32_t root : roots) all += lines[root].weight_ns;
+  }
   Table table(TreeSchema("op_tree", "Ops by calling context."));
-  Printer(lines, DeviceTime(context), options, table).Print(roots, true);
+  Printer(lines, all, options, table).Print(roots, true);
   return table;
 }
 
@@ -299,6 +311,7 @@ Table MakeModuleTree(const Context& context, const TreeOptions& options) {
   }
   if (lines[outside].total_ns > 0) roots.push_back(outside);
   AddUnlinked(context, lines, roots);
+  for (Line& line : lines) line.weight_ns = line.total_ns;
   Table table(TreeSchema("module_tree", "Modules by hierarchy."));
   Printer(lines, DeviceTime(context), options, table).Print(roots, false);
   return table;

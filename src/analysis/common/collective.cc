@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kind of a collective is that of the recorded fields, else of the host
+// range or op above the launch or of the range on the device around it
+// ("nccl:all_to_all", "alltoall_base_"), else of the kernel: an all-to-all runs
+// as a kernel that is called SendRecv.
 #include "analysis/common/collective.h"
 
 #include <algorithm>
 #include <array>
+#include <map>
+
+#include "analysis/common/collective_names.h"
 
 namespace lamina::analysis {
 namespace {
@@ -62,6 +69,26 @@ CollectiveKind CollectiveKindOf(std::string_view name) {
                                                   : CollectiveKind::kUnknown;
 }
 
+bool NamesCollective(std::string_view name) {
+  static constexpr std::array<std::string_view, 14> kPrefixes = {
+      "nccl:",
+      "rccl:",
+      "gloo:",
+      "ucc:",
+      "hccl:",
+      "xccl:",
+      "mpi:",
+      "c10d::",
+      "_c10d_functional::",
+      "c10d_functional::",
+      "ProcessGroup",
+      "oneccl:",
+      "dist.",
+      "torch.distributed."};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view p) { return name.starts_with(p); });
+}
+
 std::optional<int64_t> CollectiveElementBytes(std::string_view dtype) {
   const std::string name = Squeeze(dtype);
   struct Row {
@@ -116,10 +143,94 @@ std::optional<int64_t> CollectiveElementBytes(std::string_view dtype) {
   return std::nullopt;
 }
 
+namespace {
+
+// The kind that old profilers write among the inputs of record_param_comms.
+CollectiveKind KindOfInputs(std::string_view concrete) {
+  for (size_t at = concrete.find('"'); at != std::string_view::npos;) {
+    const size_t end = concrete.find('"', at + 1);
+    if (end == std::string_view::npos) break;
+    const std::string_view word = concrete.substr(at + 1, end - at - 1);
+    const bool is_name =
+        !word.empty() && word.find_first_of("0123456789[(") == word.npos;
+    const CollectiveKind kind =
+        is_name ? CollectiveKindOf(word) : CollectiveKind::kUnknown;
+    if (kind != CollectiveKind::kUnknown) return kind;
+    at = concrete.find('"', end + 1);
+  }
+  return CollectiveKind::kUnknown;
+}
+
+// Ranges that name collectives, by track: on the host around launches, on the
+// device around kernels.
+class NamedRanges {
+ public:
+  explicit NamedRanges(const Trace& trace) : trace_(trace) {
+    for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+      const SliceId s(i);
+      const trace::Kind kind = trace.KindOf(s);
+      if ((kind != trace::Kind::kAnnotation &&
+           kind != trace::Kind::kGpuAnnotation) ||
+          !NamesCollective(trace.Name(s)) ||
+          CollectiveKindOf(trace.Name(s)) == CollectiveKind::kUnknown)
+        continue;
+      ranges_[trace.slices.track[i].value].push_back(s);
+    }
+    for (auto& [track, list] : ranges_) {
+      std::stable_sort(list.begin(), list.end(), [&](SliceId a, SliceId b) {
+        return trace.Start(a) < trace.Start(b);
+      });
+    }
+  }
+
+  // The kind of the latest range on the track that holds the start of `s`.
+  CollectiveKind Around(SliceId s) const {
+    const auto it = ranges_.find(trace_.slices.track[s.value].value);
+    if (it == ranges_.end()) return CollectiveKind::kUnknown;
+    const auto& list = it->second;
+    const int64_t at = trace_.Start(s);
+    auto next = std::upper_bound(
+        list.begin(), list.end(), at,
+        [&](int64_t time, SliceId r) { return time < trace_.Start(r); });
+    // Ranges nest a few deep at most.
+    for (int back = 0; back < 8 && next != list.begin(); ++back) {
+      --next;
+      if (at < trace_.End(*next)) return CollectiveKindOf(trace_.Name(*next));
+    }
+    return CollectiveKind::kUnknown;
+  }
+
+ private:
+  const Trace& trace_;
+  std::map<uint32_t, std::vector<SliceId>> ranges_;
+};
+
+// The kind that ops above the launch name.
+CollectiveKind KindOfOps(const tree::Tree& tree, NodeId launch) {
+  const Trace& trace = tree.trace();
+  for (NodeId n = launch; n.valid(); n = tree.parent(n)) {
+    if (!tree.IsOp(n)) continue;
+    const std::string_view name = tree.name(n);
+    CollectiveKind kind = CollectiveKind::kUnknown;
+    if (name == "record_param_comms") {
+      const trace::OpArgs* op = trace.Op(tree.slice(n));
+      if (op != nullptr && op->concrete.valid())
+        kind = KindOfInputs(trace.Text(op->concrete));
+    } else if (NamesCollective(name)) {
+      kind = CollectiveKindOf(name.substr(name.rfind(':') + 1));
+    }
+    if (kind != CollectiveKind::kUnknown) return kind;
+  }
+  return CollectiveKind::kUnknown;
+}
+
+}  // namespace
+
 std::vector<Collective> CollectCollectives(const tree::Tree& tree,
                                            const DeviceView& device) {
   const Trace& trace = tree.trace();
   std::vector<Collective> out;
+  const NamedRanges ranges(trace);
   for (const SliceId s : trace.device_slices()) {
     if (!device.communication(s)) continue;
     Collective c;
@@ -133,6 +244,11 @@ std::vector<Collective> CollectCollectives(const tree::Tree& tree,
     }
     if (c.args != nullptr && c.args->name.valid())
       c.kind = CollectiveKindOf(trace.Text(c.args->name));
+    const NodeId launch = tree.launch(s);
+    if (c.kind == CollectiveKind::kUnknown && launch.valid())
+      c.kind = ranges.Around(tree.slice(launch));
+    if (c.kind == CollectiveKind::kUnknown) c.kind = KindOfOps(tree, launch);
+    if (c.kind == CollectiveKind::kUnknown) c.kind = ranges.Around(s);
     if (c.kind == CollectiveKind::kUnknown)
       c.kind = CollectiveKindOf(trace.Name(s));
     out.push_back(c);

@@ -6,6 +6,9 @@
 namespace lamina::analysis {
 namespace {
 
+// Hardware takes no longer from a call to its work on a device that is free.
+constexpr int64_t kLongestLatencyNs = 100'000;
+
 bool IsBlocking(std::string_view name) {
   const auto has = [&](std::string_view word) {
     return name.find(word) != std::string_view::npos;
@@ -72,6 +75,8 @@ std::string_view GapCauseName(GapCause cause) {
       return "host_blocked";
     case GapCause::kLaunchLatency:
       return "launch_latency";
+    case GapCause::kQueued:
+      return "queued";
   }
   return "unknown";
 }
@@ -100,7 +105,10 @@ std::vector<Gap> LongestGaps(const tree::Tree& tree, const Timeline& timeline,
     const NodeId launch = gap.next.valid() ? tree.launch(gap.next) : NodeId();
     if (launch.valid()) {
       if (trace.End(tree.slice(launch)) <= interval.start_ns) {
-        gap.cause = GapCause::kLaunchLatency;
+        gap.cause = interval.end_ns - trace.Start(tree.slice(launch)) >
+                            kLongestLatencyNs
+                        ? GapCause::kQueued
+                        : GapCause::kLaunchLatency;
         gap.host = tree.slice(launch);
       } else {
         gap.cause = GapCause::kHostBusy;

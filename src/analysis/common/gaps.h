@@ -17,7 +17,9 @@ enum class GapCause : uint8_t {
   kHostBlocked,    // it sat in a call that waits for a device or copies
                    // pageable memory; the device may run work that is not in
                    // the file, so this is no proof against the host
-  kLaunchLatency,  // the work was launched before the gap began
+  kLaunchLatency,  // the work was launched just before the gap began
+  kQueued,         // launched long before: it waited on the device, for an
+                   // event, a host function or work that is not in the file
 };
 std::string_view GapCauseName(GapCause cause);
 

@@ -6,6 +6,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <fmt/core.h>
+#include <map>
 #include <string>
 
 #include "analysis/common/context.h"
@@ -82,13 +83,23 @@ Schema OpportunitySchema() {
            {"family", ColumnType::kText, "Family."},
            {"count", ColumnType::kInt, "Calls with a roofline."},
            {"busy_us", ColumnType::kTime, "Their busy time."},
-           {"roofline_us", ColumnType::kTime, "Least time for all of them."},
+           {"roofline_us", ColumnType::kTime,
+            "Least time for all of them: their rooflines, and for each kernel "
+            "what one takes that does nothing (a tenth of the kernels of the "
+            "trace are as short, at most 3 us)."},
            {"percent_of_roofline", ColumnType::kReal,
             "Least time by busy time.", Shown::kPercent},
            {"above_roofline_us", ColumnType::kTime,
-            "Time that a perfect kernel would win."},
+            "Time that perfect kernels would win."},
            {"cumulative_percent", ColumnType::kReal,
-            "Running share of the busy time of the device.", Shown::kPercent}}};
+            "Running share of the busy time of the device.", Shown::kPercent},
+           {"launcher", ColumnType::kText,
+            "Op with most of the time in the table ops, where it is another "
+            "one."},
+           {"short_us", ColumnType::kTime,
+            "Part of busy_us in short kernels, which short_kernels counts, "
+            "too.",
+            Shown::kHidden}}};
 }
 
 class Analysis {
@@ -178,6 +189,34 @@ class Analysis {
                                                           : "estimated";
   }
 
+  void AddLaunchers(const CostView::Group& group,
+                    std::map<StringId, int64_t>& launchers) const {
+    const CostView& view = *context_.efficiency->costs;
+    for (const uint32_t c : group.calls) {
+      for (const SliceId s : view.Work(view.calls()[c])) {
+        const tree::NodeId launcher = context_.device.launcher(s);
+        if (!launcher.valid()) continue;
+        launchers[context_.trace.slices
+                      .name[context_.tree.slice(launcher).value]] +=
+            context_.trace.Duration(s);
+      }
+    }
+  }
+
+  // The launcher with most time, where it is not the op itself.
+  Value LauncherName(StringId op,
+                     const std::map<StringId, int64_t>& launchers) const {
+    StringId best;
+    int64_t most = -1;
+    for (const auto& [name, ns] : launchers) {
+      if (ns <= most) continue;
+      best = name;
+      most = ns;
+    }
+    return !best.valid() || best == op ? Value()
+                                       : Value(context_.trace.strings[best]);
+  }
+
   Table Opportunities() {
     Table table(OpportunitySchema());
     struct Sum {
@@ -185,8 +224,10 @@ class Analysis {
       std::string_view family;
       size_t count = 0;
       int64_t busy_ns = 0;
-      double roofline_s = 0;
+      int64_t bound_ns = 0;
       int64_t above_ns = 0;
+      int64_t short_ns = 0;
+      std::map<StringId, int64_t> launchers;
     };
     std::vector<Sum> sums;
     absl::flat_hash_map<uint32_t, size_t> by_name;
@@ -196,14 +237,25 @@ class Analysis {
       if (!row.roofline) continue;
       const StringId name = row.group->name;
       const auto [it, is_new] = by_name.try_emplace(name.value, sums.size());
-      if (is_new) sums.push_back({name, row.family});
+      if (is_new) {
+        sums.emplace_back();
+        sums.back().name = name;
+        sums.back().family = row.family;
+      }
       Sum& sum = sums[it->second];
       sum.count += row.stats.count;
       sum.busy_ns += row.busy_ns;
-      sum.roofline_s +=
-          row.roofline->seconds * static_cast<double>(row.stats.count);
-      sum.above_ns += row.above_ns;
+      sum.bound_ns += row.bound_ns;
+      sum.above_ns += row.above_bound_ns;
+      sum.short_ns += row.short_ns;
+      AddLaunchers(*row.group, sum.launchers);
     }
+    // What is faster than its bound as a whole has nothing to win.
+    for (Sum& sum : sums) {
+      sum.above_ns = std::min(sum.above_ns,
+                              std::max<int64_t>(0, sum.busy_ns - sum.bound_ns));
+    }
+    std::erase_if(sums, [](const Sum& sum) { return sum.above_ns == 0; });
     std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) {
       return a.above_ns > b.above_ns;
     });
@@ -212,10 +264,12 @@ class Analysis {
       running += sum.above_ns;
       table.Add(
           context_.trace.strings[sum.name], sum.family, sum.count, sum.busy_ns,
-          RoundNs(sum.roofline_s * 1e9),
-          Percent(sum.roofline_s * 1e9, static_cast<double>(sum.busy_ns)),
+          sum.bound_ns,
+          Percent(static_cast<double>(sum.bound_ns),
+                  static_cast<double>(sum.busy_ns)),
           sum.above_ns,
-          Percent(static_cast<double>(running), static_cast<double>(busy_ns)));
+          Percent(static_cast<double>(running), static_cast<double>(busy_ns)),
+          LauncherName(sum.name, sum.launchers), sum.short_ns);
     }
     for (size_t i = 0; i < std::min<size_t>(sums.size(), 3); ++i) {
       const Sum& sum = sums[i];
@@ -224,16 +278,22 @@ class Analysis {
       const std::string op(context_.trace.strings[sum.name]);
       Note note = MakeNote(
           Severity::kOpportunity, "above_roofline",
-          fmt::format(
-              "{}: {} {:.0f} % of {} roofline on {}.", op,
-              sum.count == 1 ? "1 call reaches"
-                             : Counted(sum.count, "call") + " reach",
-              Percent(sum.roofline_s * 1e9, static_cast<double>(sum.busy_ns)),
-              sum.count == 1 ? "its" : "their",
-              context_.efficiency->device->title),
+          fmt::format("{}: {} {:.{}f} % of {} roofline on {}.", op,
+                      sum.count == 1 ? "1 call reaches"
+                                     : Counted(sum.count, "call") + " reach",
+                      Percent(static_cast<double>(sum.bound_ns),
+                              static_cast<double>(sum.busy_ns)),
+                      sum.bound_ns * 100 < sum.busy_ns ? 1 : 0,
+                      sum.count == 1 ? "its" : "their",
+                      context_.efficiency->device->title),
           {{"opportunities", "op", op, {}}, {"op_efficiency", "op", op, {}}});
       note.worth_ns = sum.above_ns;
       note.claim = "bound";
+      if (sum.short_ns * 20 >= sum.busy_ns) {
+        note.claim +=
+            fmt::format(", {} of it in short kernels, too",
+                        HumanTime(std::min(sum.short_ns, sum.above_ns)));
+      }
       notes_.push_back(std::move(note));
     }
     return table;

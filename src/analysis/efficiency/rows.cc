@@ -23,11 +23,27 @@ bool CrossesHostLink(const trace::Trace& trace, SliceId s) {
   return false;
 }
 
-Row MakeRow(const Context& context, const CostView::Group& group) {
+// What a kernel takes that does next to nothing: of the shortest tenth of the
+// trace the longest, at most 3 us.
+int64_t FloorOf(const Trace& trace) {
+  constexpr int64_t kMostNs = 3000;
+  std::vector<int64_t> times;
+  for (const SliceId s : trace.device_slices()) {
+    if (trace.KindOf(s) == trace::Kind::kKernel)
+      times.push_back(trace.Duration(s));
+  }
+  if (times.empty()) return 0;
+  const auto tenth = times.begin() + static_cast<ptrdiff_t>(times.size() / 10);
+  std::nth_element(times.begin(), tenth, times.end());
+  return std::min(*tenth, kMostNs);
+}
+
+Row MakeRow(const Context& context, const CostView::Group& group,
+            int64_t floor_ns) {
   const CostView& view = *context.efficiency->costs;
   Row row;
   row.group = &group;
-  std::vector<int64_t> busy;
+  std::vector<int64_t> busy, kernels_of;  // by call
   std::map<size_t, int64_t> families;
   bool host_link = false;
   for (const uint32_t c : group.calls) {
@@ -36,9 +52,13 @@ Row MakeRow(const Context& context, const CostView::Group& group) {
     row.kernels += work.size();
     row.kernel_time_ns += SumOf(context.trace, work);
     busy.push_back(UnionOf(context.trace, work));
+    kernels_of.push_back(static_cast<int64_t>(work.size()));
     row.busy_ns += busy.back();
     for (const SliceId s : work) {
       families[context.device.family(s)] += context.trace.Duration(s);
+      if (context.trace.KindOf(s) == trace::Kind::kKernel &&
+          context.trace.Duration(s) < context.settings.short_kernel_ns)
+        row.short_ns += context.trace.Duration(s);
       host_link = host_link || CrossesHostLink(context.trace, s);
     }
   }
@@ -54,8 +74,13 @@ Row MakeRow(const Context& context, const CostView::Group& group) {
   }
   if (row.roofline) {
     row.roofline_ns = RoundNs(row.roofline->seconds * 1e9);
-    for (const int64_t ns : busy)
-      row.above_ns += std::max<int64_t>(0, ns - row.roofline_ns);
+    for (size_t i = 0; i < busy.size(); ++i) {
+      row.above_ns += std::max<int64_t>(0, busy[i] - row.roofline_ns);
+      const int64_t bound = std::max(
+          row.roofline_ns, std::min(busy[i], floor_ns * kernels_of[i]));
+      row.bound_ns += bound;
+      row.above_bound_ns += std::max<int64_t>(0, busy[i] - bound);
+    }
   }
   row.stats = Summarize(busy);
   return row;
@@ -66,8 +91,10 @@ Row MakeRow(const Context& context, const CostView::Group& group) {
 std::vector<Row> MakeRows(const Context& context) {
   const auto& groups = context.efficiency->costs->groups();
   std::vector<Row> rows(groups.size());
-  ParallelFor(context.settings.threads, groups.size(),
-              [&](size_t g) { rows[g] = MakeRow(context, groups[g]); });
+  const int64_t floor_ns = FloorOf(context.trace);
+  ParallelFor(context.settings.threads, groups.size(), [&](size_t g) {
+    rows[g] = MakeRow(context, groups[g], floor_ns);
+  });
   std::erase_if(rows, [](const Row& row) { return row.kernels == 0; });
   const auto uid = [&](const Row& row) {
     return context.trace.Uid(context.tree.slice(row.group->first));

@@ -24,6 +24,11 @@ struct Row {
   std::optional<cost::Roofline> roofline;
   int64_t roofline_ns = 0;  // of one call
   int64_t above_ns = 0;     // over all calls; calls below it count 0
+  // Least time of all calls that a device can do: the roofline, and that of a
+  // kernel that does nothing for each of their kernels.
+  int64_t bound_ns = 0;
+  int64_t above_bound_ns = 0;  // busy time above it, call by call
+  int64_t short_ns = 0;        // busy time of short kernels
 };
 
 // By time, longest first. `context.efficiency` must be set.

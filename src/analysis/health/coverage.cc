@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/common/record_advice.h"
+#include "analysis/common/device_advice.h"
+#include "analysis/common/host_view.h"
 #include "analysis/health/checks.h"
 #include "base/decimal.h"
 
@@ -14,10 +15,35 @@ std::string PercentText(double percent) {
   return fmt::format("{:.1f} %", percent);
 }
 
+// Events that are in no table but unread_events.
+void CheckUnread(const Trace& trace, CheckTable& out) {
+  for (const bool device : {true, false}) {
+    size_t events = 0;
+    int64_t time_ns = 0;
+    for (const UnreadEvents& u : FindUnread(trace)) {
+      if (u.device != device) continue;
+      events += u.events;
+      time_ns += u.time_ns;
+    }
+    if (events == 0) continue;
+    out.Add(
+        device ? "unread_device_events" : "unread_host_events",
+        device ? "warn" : "info",
+        fmt::format("{} events, {}", GroupDigits(static_cast<int64_t>(events)),
+                    HumanTime(time_ns)),
+        device ? "Device work that lamina knows but does not read yet: it "
+                 "is in no table but unread_events."
+               : "Events of categories that no analysis uses; the table "
+                 "unread_events has them by category.",
+        static_cast<int64_t>(events));
+  }
+}
+
 }  // namespace
 
 void CheckCoverage(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
+  CheckUnread(trace, out);
   int64_t all = 0;
   int64_t linked = 0;
   int64_t categorised = 0;
@@ -39,12 +65,7 @@ void CheckCoverage(const Context& context, CheckTable& out) {
   }
   const size_t count = trace.device_slices().size();
   if (count == 0) {
-    out.Add(
-        "device_work", "warn", "no GPU events",
-        "The recording has no device activity: " + DeviceActivityAdvice(trace) +
-            " and let it run work of the device. Host tables are "
-            "complete.",
-        0);
+    out.Add("device_work", "warn", "no GPU events", DeviceAdvice(trace), 0);
     return;
   }
   const auto share = [&](int64_t part) {

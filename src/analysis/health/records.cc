@@ -13,6 +13,31 @@
 
 namespace lamina::analysis::health {
 
+namespace {
+
+// Longer overlaps are not the drain of a kernel.
+constexpr int64_t kLongestDrainNs = 20'000;
+
+// Whether a kernel may have begun before the one in front of it had ended
+// (programmatic dependent launch): it or that one was launched with attributes
+// or from a graph, whose edges carry them, and they overlap a little.
+bool IsDependentLaunch(const Context& context, SliceId s, SliceId before,
+                       int64_t overlap_ns) {
+  const Trace& trace = context.trace;
+  if (trace.KindOf(s) != trace::Kind::kKernel ||
+      trace.KindOf(before) != trace::Kind::kKernel ||
+      overlap_ns > kLongestDrainNs || trace.End(s) < trace.End(before))
+    return false;
+  const NodeId launch = context.tree.launch(s);
+  if (!launch.valid()) return false;
+  const std::string_view name = context.tree.name(launch);
+  return name.find("LaunchKernelEx") != std::string_view::npos ||
+         name.starts_with("cudaGraphLaunch") ||
+         name.starts_with("cuGraphLaunch");
+}
+
+}  // namespace
+
 void CheckStructure(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
   const size_t dropped = context.tree.dropped_by_overlap();
@@ -31,23 +56,44 @@ void CheckStructure(const Context& context, CheckTable& out) {
             "1 us; they count as its sibling.",
             static_cast<int64_t>(popped));
   }
-  // Work of one stream runs in order: overlap means clipped or bad times.
+  // Work of one stream runs in order: overlap means clipped or bad times, but
+  // for kernels that were launched to begin while the one before drains.
   size_t overlaps = 0;
+  size_t dependent = 0;
+  int64_t dependent_ns = 0;
   uint64_t offset = 0;
   size_t long_ones = 0;
   constexpr int64_t kDay = int64_t{86400} * 1000000000;
   for (const trace::Stream& stream : trace.streams) {
     int64_t end = 0;
     bool first = true;
+    SliceId before;
     for (const SliceId s : stream.slices) {
       if (!first && trace.Start(s) < end) {
-        if (overlaps == 0) offset = trace.slices.offset[s.value];
-        ++overlaps;
+        if (IsDependentLaunch(context, s, before, end - trace.Start(s))) {
+          ++dependent;
+          dependent_ns += end - trace.Start(s);
+        } else {
+          if (overlaps == 0) offset = trace.slices.offset[s.value];
+          ++overlaps;
+        }
       }
+      before = s;
       first = false;
       end = std::max(end, trace.End(s));
       long_ones += trace.Duration(s) > kDay;
     }
+  }
+  if (dependent > 0) {
+    out.Add("programmatic_dependent_launches", "info",
+            fmt::format("{} kernels, {}",
+                        GroupDigits(static_cast<int64_t>(dependent)),
+                        HumanTime(dependent_ns)),
+            "Kernels that begin while the one before on their stream drains: "
+            "launched with attributes (cudaLaunchKernelExC, cuLaunchKernelEx), "
+            "which allows programmatic dependent launch. busy_us counts the "
+            "overlap once, kernel_time_us twice.",
+            static_cast<int64_t>(dependent));
   }
   if (overlaps > 0) {
     out.Add("overlaps_on_a_stream", "warn",

@@ -10,14 +10,15 @@
 // not in the file.
 #include <algorithm>
 #include <fmt/core.h>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "analysis/common/device_advice.h"
 #include "analysis/common/gaps.h"
-#include "analysis/common/record_advice.h"
+#include "analysis/common/host_view.h"
 #include "analysis/common/replayed.h"
+#include "analysis/common/mean_timeline.h"
 #include "analysis/common/timeline.h"
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -57,23 +58,21 @@ class Overview {
   std::vector<Note> Make() {
     const auto slices = trace_.device_slices();
     if (slices.empty()) {
-      notes_.push_back(MakeNote(
-          Severity::kVerdict, "no_device_work",
-          trace_.diagnostics.lost() > 0
-              ? std::string("No GPU events in what could be read of "
-                            "this trace.")
-              : "No GPU events in this trace: " + DeviceActivityAdvice(trace_) +
-                    ". The host tables are complete.",
-          {{"trace_health", "check", "device_work", {}},
-           {"gpu_timeline", "type", "busy_time", {}}}));
+      HostVerdict();
       LostRecords();
       return std::move(notes_);
     }
     const auto bucket = [&](SliceId s) { return context_.device.bucket(s); };
     timeline_ = MakeTimeline(trace_, slices, bucket);
     for (const DeviceWork& device : WorkByDevice(trace_))
-      device_busy_ns_.push_back(
-          MakeTimeline(trace_, device.slices, bucket).busy_ns);
+      devices_.push_back(MakeTimeline(trace_, device.slices, bucket));
+    // One device has the figures of the union; of several the mean adds up.
+    mean_ = MeanOf(devices_, timeline_.total_ns);
+    if (devices_.size() == 1) mean_.idle_ns = timeline_.idle_ns;
+    for (const Timeline& device : devices_) {
+      for (const Interval& gap : device.busy.Gaps(timeline_.window))
+        gaps_.push_back(gap);
+    }
     Families();
     Unlinked();
     Verdict();
@@ -83,6 +82,86 @@ class Overview {
   }
 
  private:
+  // What is left to say where no device work was read.
+  void HostVerdict() {
+    const HostView host = HostView::Build(context_);
+    const int64_t window = host.window.length_ns();
+    std::string text;
+    const std::string unread = UnreadDevice();
+    if (!unread.empty()) text = unread + ". ";
+    std::string ops;
+    if (host.top.valid()) {
+      size_t threads = 0;
+      for (const HostThread& thread : host.threads) threads += thread.calls > 0;
+      ops = fmt::format(
+          "ops take {} of {} on {}; most: {} ({} self, {})",
+          HumanTime(host.ops.length_ns()), HumanTime(window),
+          Counted(threads, "thread"), Shorten(trace_.Text(host.top), 80),
+          HumanTime(host.top_self_ns), Percent(host.top_self_ns, host.self_ns));
+    }
+    const std::string machine = trace_.info.devices.empty()
+                                    ? std::string()
+                                    : trace_.info.devices.front().name;
+    bool calls = false;
+    for (const trace::Kind kind : trace_.slices.kind)
+      calls = calls || trace::IsApiCall(kind);
+    if (!unread.empty()) {
+      text += ops.empty() ? "The host has no ops in this trace."
+                          : Capital(ops) + ".";
+    } else if (trace_.diagnostics.lost() > 0) {
+      text += "No GPU events in what could be read of this trace";
+      text += ops.empty() ? "." : "; " + ops + ".";
+    } else if (!machine.empty() || calls) {
+      text += machine.empty()
+                  ? std::string("No device work was recorded")
+                  : fmt::format(
+                        "No device work was recorded (the machine has "
+                        "{})",
+                        EscapeTerminal(machine));
+      text += ops.empty() ? "." : ": " + ops + ".";
+      text += " " + DeviceAdvice(trace_);
+    } else if (!ops.empty()) {
+      text += "No GPU events, CPU only: " + ops + ".";
+      if (host.longest_share < 0.2) {
+        text += fmt::format(
+            " {} of it is outside ops: record with with_stack=True.",
+            Percent(window - host.ops.length_ns(), window));
+      }
+    } else {
+      text += "No GPU events and no ops in this trace. " + DeviceAdvice(trace_);
+    }
+    std::vector<Evidence> evidence = {
+        {"trace_health", "check", "device_work", {}},
+        {"gpu_timeline", "type", "busy_time", {}}};
+    if (!unread.empty())
+      evidence.insert(evidence.begin(), {"unread_events", "device", "yes", {}});
+    if (host.top.valid()) {
+      evidence.insert(
+          evidence.begin(),
+          {"host_ops", "op", std::string(trace_.Text(host.top)), {}});
+    }
+    notes_.push_back(MakeNote(Severity::kVerdict, "no_device_work",
+                              std::move(text), std::move(evidence)));
+  }
+
+  // "25,814 device events of MTIA (7.70 s busy) are not read yet", empty
+  // without any.
+  std::string UnreadDevice() const {
+    std::string text;
+    for (const UnreadEvents& u : FindUnread(trace_)) {
+      if (!u.device) continue;
+      const std::string of =
+          u.process.empty() || u.process == u.source
+              ? u.source
+              : u.process + (u.category.empty() ? "" : ", " + u.category);
+      text += fmt::format(
+          "{}{} of {} ({} in sum, {} busy: {})", text.empty() ? "" : "; ",
+          Counted(u.events, "device event"), EscapeTerminal(Shorten(of, 80)),
+          HumanTime(u.time_ns), HumanTime(u.busy_ns), u.reason);
+    }
+    return text.empty() ? text : text + " are not read yet";
+  }
+
   void Families() {
     std::vector<int64_t> sums(context_.catalog.families().size(), 0);
     for (const SliceId s : trace_.device_slices())
@@ -97,21 +176,30 @@ class Overview {
     for (const SliceId s : trace_.device_slices()) {
       if (context_.tree.launch(s).valid()) continue;
       unlinked_ns_ += trace_.Duration(s);
-      if (context_.tree.unlinked(s) != tree::Unlinked::kNoHost)
-        launched_elsewhere_ns_ += trace_.Duration(s);
+      if (context_.tree.unlinked(s) == tree::Unlinked::kNoHost) continue;
+      launched_elsewhere_ns_ += trace_.Duration(s);
+      if (context_.device.family(s) == largest_family_)
+        largest_unlinked_ns_ += trace_.Duration(s);
     }
   }
 
   // "62 % of the kernel time is matrix products". Work that op_categories has
-  // as "unlinked" counts, too: it is as expensive.
+  // as "unlinked" counts, too: it is as expensive. Where that makes the share
+  // another one than the table's, the sentence has both.
   std::string LargestFamily() const {
     std::string title = context_.catalog.family(largest_family_).title;
     title[0] = static_cast<char>(std::tolower(title[0]));
-    return fmt::format("{} of the kernel time is {}{}",
-                       Percent(largest_family_ns_, all_families_ns_), title,
-                       Ratio(launched_elsewhere_ns_, all_families_ns_) >= 0.01
-                           ? ", with unlinked kernels by their names"
-                           : "");
+    std::string text =
+        fmt::format("{} of the kernel time is {}",
+                    Percent(largest_family_ns_, all_families_ns_), title);
+    if (Ratio(largest_unlinked_ns_, all_families_ns_) >= 0.005) {
+      text += fmt::format(
+          ": {} with a launch (in op_categories) and {} of unlinked kernels, "
+          "told by their names",
+          Percent(largest_family_ns_ - largest_unlinked_ns_, all_families_ns_),
+          Percent(largest_unlinked_ns_, all_families_ns_));
+    }
+    return text;
   }
 
   // "The GPU is busy 90 % of 2.00 ms". A union over several devices hides
@@ -122,21 +210,26 @@ class Overview {
       return fmt::format("The GPU is busy {} of {}",
                          Percent(t.busy_ns, t.total_ns), HumanTime(t.total_ns));
     }
-    const std::vector<int64_t>& busy = device_busy_ns_;
-    const int64_t sum = std::accumulate(busy.begin(), busy.end(), int64_t{0});
-    const auto count = static_cast<int64_t>(busy.size());
-    const auto [least, most] = std::minmax_element(busy.begin(), busy.end());
+    const auto [least, most] =
+        std::minmax_element(devices_.begin(), devices_.end(),
+                            [](const Timeline& a, const Timeline& b) {
+                              return a.busy_ns < b.busy_ns;
+                            });
     return fmt::format(
         "{} GPUs are busy {} of {} in the mean ({} to {}), at least one {}",
-        GroupDigits(count), Percent(sum / count, t.total_ns),
-        HumanTime(t.total_ns), Percent(*least, t.total_ns),
-        Percent(*most, t.total_ns), Percent(t.busy_ns, t.total_ns));
+        GroupDigits(static_cast<int64_t>(devices_.size())),
+        Percent(mean_.busy_ns, t.total_ns), HumanTime(t.total_ns),
+        Percent(least->busy_ns, t.total_ns), Percent(most->busy_ns, t.total_ns),
+        Percent(t.busy_ns, t.total_ns));
   }
 
-  bool SeveralDevices() const { return device_busy_ns_.size() > 1; }
+  bool SeveralDevices() const { return devices_.size() > 1; }
+  const char* InTheMean() const {
+    return SeveralDevices() ? " in the mean" : "";
+  }
 
   void Verdict() {
-    const Timeline& t = timeline_;
+    const MeanTimeline& t = mean_;
     Note note;
     note.severity = Severity::kVerdict;
     std::string text = BusyShare();
@@ -147,21 +240,21 @@ class Overview {
                kExposedCommunicationShare) {
       note.id = "exposed_communication";
       text += fmt::format(
-          "; {} ({}) of the time {}. {}.",
+          "; {} ({}) of the time {}{}. {}.",
           Percent(t.exposed_communication_ns, t.total_ns),
           HumanTime(t.exposed_communication_ns),
-          SeveralDevices() ? "they only communicate" : "it only communicates",
-          Capital(LargestFamily()));
+          SeveralDevices() ? "each only communicates" : "it only communicates",
+          InTheMean(), Capital(LargestFamily()));
       note.evidence.push_back(
           {"gpu_timeline", "type", "exposed_comm_time", {}});
     } else if (Ratio(t.exposed_copies_ns, t.total_ns) >= kExposedCopyShare) {
       note.id = "exposed_copies";
       text +=
-          fmt::format("; {} ({}) of the time {}. {}.",
+          fmt::format("; {} ({}) of the time {}{}. {}.",
                       Percent(t.exposed_copies_ns, t.total_ns),
                       HumanTime(t.exposed_copies_ns),
-                      SeveralDevices() ? "they only copy" : "it only copies",
-                      Capital(LargestFamily()));
+                      SeveralDevices() ? "each only copies" : "it only copies",
+                      InTheMean(), Capital(LargestFamily()));
       note.evidence.push_back(
           {"gpu_timeline", "type", "exposed_memcpy_time", {}});
     } else {
@@ -177,11 +270,11 @@ class Overview {
   }
 
   void IdleVerdict(Note& note, std::string& text) {
-    const Timeline& t = timeline_;
+    const MeanTimeline& t = mean_;
     int64_t small = 0;
     size_t small_count = 0;
     int64_t large = 0;
-    for (const Interval& gap : t.Gaps()) {
+    for (const Interval& gap : gaps_) {
       if (gap.length_ns() < kSmallGapNs) {
         small += gap.length_ns();
         ++small_count;
@@ -192,7 +285,7 @@ class Overview {
     note.evidence.push_back({"gpu_timeline", "type", "idle_time", {}});
     text += fmt::format("; {} ({}) {} idle", Percent(t.idle_ns, t.total_ns),
                         HumanTime(t.idle_ns),
-                        SeveralDevices() ? "all are" : "it is");
+                        SeveralDevices() ? "of each is in the mean" : "it is");
     if (small > large) {
       note.id = "launch_bound";
       text += fmt::format(
@@ -202,7 +295,25 @@ class Overview {
           Capital(LargestFamily()));
       return;
     }
-    const auto gaps = LongestGaps(context_.tree, t, 1);
+    // Of several devices that in which none works, else that of one.
+    auto gaps = LongestGaps(context_.tree, timeline_, 1);
+    bool of_one = false;
+    if (gaps.empty() || 2 * gaps[0].interval.length_ns() < LongestOfOne()) {
+      of_one = SeveralDevices();
+      for (const Timeline& device : devices_) {
+        const auto own = LongestGaps(context_.tree, device, 1);
+        if (own.empty()) continue;
+        if (gaps.empty() ||
+            own[0].interval.length_ns() > gaps[0].interval.length_ns())
+          gaps = own;
+      }
+    }
+    // Devices that work in windows of their own have no gaps inside them.
+    if (gaps.empty()) {
+      note.id = "idle";
+      text += ". " + Capital(LargestFamily()) + ".";
+      return;
+    }
     const Gap& longest = gaps[0];
     note.evidence.push_back(
         {"gaps", "start_us",
@@ -212,7 +323,7 @@ class Overview {
     const std::string host = longest.host.valid()
                                  ? Shorten(trace_.Name(longest.host), 80)
                                  : std::string();
-    text += fmt::format(". The longest gap is {}",
+    text += fmt::format(". The longest gap{} is {}", of_one ? " of one" : "",
                         HumanTime(longest.interval.length_ns()));
     switch (longest.cause) {
       case GapCause::kHostBusy:
@@ -229,12 +340,28 @@ class Overview {
         note.id = "idle_after_launch";
         text += ", although its work was launched before";
         break;
+      case GapCause::kQueued:
+        note.id = "idle_queued";
+        text += fmt::format(
+            "; its work was launched {} before it began and waited in the "
+            "queue",
+            HumanTime(longest.interval.end_ns - trace_.Start(longest.host)));
+        break;
       case GapCause::kUnknown:
         note.id = "idle";
         text += "; the trace does not show its launch";
         break;
     }
     text += ". " + Capital(LargestFamily()) + ".";
+  }
+
+  int64_t LongestOfOne() const {
+    int64_t longest = 0;
+    for (const Timeline& device : devices_) {
+      for (const Interval& gap : device.Gaps())
+        longest = std::max(longest, gap.length_ns());
+    }
+    return longest;
   }
 
   void AddOpportunity(std::string id, int64_t worth, std::string claim,
@@ -244,15 +371,19 @@ class Overview {
                          {std::move(evidence)});
     note.worth_ns = worth;
     note.claim = std::move(claim);
+    if (SeveralDevices()) note.claim = "mean per GPU, " + note.claim;
     opportunities_.push_back(std::move(note));
   }
 
   void Opportunities() {
-    const Timeline& t = timeline_;
-    AddOpportunity(
-        "device_idle", t.idle_ns, "measured",
-        "no device works in " + Counted(t.Gaps().size(), "gap") + ".",
-        {"gaps", "", "", {}});
+    const MeanTimeline& t = mean_;
+    AddOpportunity("device_idle", t.idle_ns, "measured",
+                   (SeveralDevices() ? "a device does not work in "
+                                     : "no device works in ") +
+                       Counted(gaps_.size(), "gap") + ".",
+                   SeveralDevices()
+                       ? Evidence{"gpu_timeline", "type", "idle_time", {}}
+                       : Evidence{"gaps", "", "", {}});
     AddOpportunity("exposed_communication", t.exposed_communication_ns,
                    "measured", "collectives that nothing hides.",
                    {"collectives", "", "", {}});
@@ -287,7 +418,7 @@ class Overview {
         std::count_if(shorter.begin(), shorter.end(),
                       [&](SliceId s) { return replayed[s.value]; }));
     AddOpportunity(
-        "short_kernels", time, "bound",
+        "short_kernels", time / static_cast<int64_t>(devices_.size()), "bound",
         fmt::format("{} of {} {} shorter than {}: {}.",
                     GroupDigits(static_cast<int64_t>(shorter.size())),
                     Counted(kernels, "kernel"),
@@ -325,6 +456,14 @@ class Overview {
             {}}}));
     }
     ReplayedGraphs();
+    int64_t unread_ns = 0;
+    for (const UnreadEvents& u : FindUnread(trace_))
+      unread_ns += u.device ? u.busy_ns : 0;
+    if (Ratio(unread_ns, timeline_.busy_ns) > 0.01) {
+      notes_.push_back(MakeNote(Severity::kWarning, "unread_device_events",
+                                UnreadDevice() + ".",
+                                {{"unread_events", "device", "yes", {}}}));
+    }
     LostRecords();
   }
 
@@ -367,9 +506,12 @@ class Overview {
   const Context& context_;
   const Trace& trace_;
   Timeline timeline_;
-  std::vector<int64_t> device_busy_ns_;
+  std::vector<Timeline> devices_;
+  MeanTimeline mean_;
+  std::vector<Interval> gaps_;  // of each device in the window of all
   size_t largest_family_ = 0;
   int64_t largest_family_ns_ = 0;
+  int64_t largest_unlinked_ns_ = 0;  // of it, "unlinked" in op_categories
   int64_t all_families_ns_ = 0;
   int64_t unlinked_ns_ = 0;
   int64_t launched_elsewhere_ns_ = 0;  // unlinked, in a trace of a host

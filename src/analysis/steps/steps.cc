@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One row per step (ProfilerStep#N, or the step ranges of serving engines):
-// what its device work did, and statistics over the steps.
+// One row per step (ProfilerStep#N, or the step ranges of serving engines) and
+// device: what its device work did, and statistics over the steps. Launches run
+// ahead of the device, so the device windows of neighbouring steps overlap: the
+// period, not the window, says how long a step takes.
 #include <algorithm>
 #include <vector>
 
@@ -24,21 +26,33 @@ Schema StepsSchema() {
            {"device_us", ColumnType::kTime,
             "First start to last end of its device work."},
            {"busy_us", ColumnType::kTime, "Union of its device work."},
-           {"idle_us", ColumnType::kTime, "device_us - busy_us."},
+           {"idle_us", ColumnType::kTime,
+            "Nothing of any step ran on the device, from its first work to "
+            "that of the next step; with the row (outside) the rows of a "
+            "device add up to its idle time."},
            {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
            {"comm_us", ColumnType::kTime, "Union of communication."},
            {"exposed_comm_us", ColumnType::kTime,
             "Communication outside computation."},
            {"exposed_memcpy_us", ColumnType::kTime,
             "Copies outside computation and communication.", Shown::kHidden},
-           {"kernels", ColumnType::kInt, "Device slices."}}};
+           {"kernels", ColumnType::kInt, "Device slices."},
+           {"period_us", ColumnType::kTime,
+            "Begin of the host range to that of the next step; of the last "
+            "its length."},
+           {"overlap_us", ColumnType::kTime,
+            "End of its device work after the first work of the next step on "
+            "the device: the part of device_us that two steps share."},
+           {"device", ColumnType::kText,
+            "process:device; a row for each that worked for the step."}}};
 }
 
 Schema SummarySchema() {
   return {"step_summary",
           "Statistics over the steps.",
           {{"metric", ColumnType::kText, "Column of the table steps."},
-           {"steps", ColumnType::kInt, "Steps with device work."},
+           {"steps", ColumnType::kInt,
+            "Steps with device work, once for each device."},
            {"mean_us", ColumnType::kTime, "Mean."},
            {"p50_us", ColumnType::kTime, "Median."},
            {"p99_us", ColumnType::kTime, "99th percentile, nearest rank."},
@@ -46,53 +60,135 @@ Schema SummarySchema() {
            {"max_us", ColumnType::kTime, "Largest."}}};
 }
 
+// Work of one step, or of none, on one device.
+struct Part {
+  size_t step = 0;  // steps.size(): outside
+  std::vector<SliceId> work;
+  Timeline timeline;
+  int64_t idle_ns = 0;
+  int64_t overlap_ns = 0;
+};
+
+// The parts of one device, by step; every idle nanosecond of the device is in
+// exactly one of them.
+std::vector<Part> DivideDevice(const Context& context,
+                               const DeviceWork& device) {
+  const Trace& trace = context.trace;
+  const size_t steps = context.steps.steps().size();
+  std::vector<Part> parts(steps + 1);
+  for (const SliceId s : device.slices) {
+    const uint32_t step = context.steps.StepOf(s);
+    parts[step == tree::Steps::kOutside ? steps : step].work.push_back(s);
+  }
+  const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
+  std::vector<size_t> order;  // steps with work, by its start
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i].step = i;
+    parts[i].timeline = MakeTimeline(trace, parts[i].work, bucket);
+    if (i < steps && !parts[i].work.empty()) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return parts[a].timeline.window.start_ns <
+           parts[b].timeline.window.start_ns;
+  });
+  const Timeline whole = MakeTimeline(trace, device.slices, bucket);
+  const std::vector<Interval> gaps = whole.Gaps();
+  const auto idle_within = [&](int64_t from, int64_t to) {
+    int64_t idle = 0;
+    auto gap = std::partition_point(
+        gaps.begin(), gaps.end(),
+        [&](const Interval& g) { return g.end_ns <= from; });
+    for (; gap != gaps.end() && gap->start_ns < to; ++gap)
+      idle += std::min(gap->end_ns, to) - std::max(gap->start_ns, from);
+    return idle;
+  };
+  int64_t given = 0;
+  for (size_t k = 0; k < order.size(); ++k) {
+    Part& part = parts[order[k]];
+    const Interval& window = part.timeline.window;
+    const int64_t next = k + 1 < order.size()
+                             ? parts[order[k + 1]].timeline.window.start_ns
+                             : window.end_ns;
+    part.idle_ns = idle_within(window.start_ns, next);
+    part.overlap_ns = std::max<int64_t>(0, window.end_ns - next);
+    given += part.idle_ns;
+  }
+  parts[steps].idle_ns = whole.idle_ns - given;
+  return parts;
+}
+
+// Begin to begin of the next step of the same thread.
+int64_t PeriodOf(const Context& context, size_t i) {
+  const auto& steps = context.steps.steps();
+  const Trace& trace = context.trace;
+  if (i + 1 < steps.size() &&
+      trace.slices.track[steps[i].slice.value] ==
+          trace.slices.track[steps[i + 1].slice.value] &&
+      steps[i + 1].host.start_ns >= steps[i].host.start_ns)
+    return steps[i + 1].host.start_ns - steps[i].host.start_ns;
+  return steps[i].host.length_ns();
+}
+
 Result<ResultSet> Run(const Context& context) {
   const Trace& trace = context.trace;
   const auto& steps = context.steps.steps();
   Table table(StepsSchema());
   Table summary(SummarySchema());
-  std::vector<std::vector<SliceId>> work(steps.size() + 1);
-  if (!steps.empty()) {
-    for (const SliceId s : trace.device_slices()) {
-      const uint32_t step = context.steps.StepOf(s);
-      work[step == tree::Steps::kOutside ? steps.size() : step].push_back(s);
-    }
-  }
-  const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
   struct Metric {
     const char* name;
     std::vector<int64_t> values;
   };
-  std::vector<Metric> metrics = {{"host_us", {}},       {"device_us", {}},
-                                 {"busy_us", {}},       {"idle_us", {}},
-                                 {"comm_us", {}},       {"exposed_comm_us", {}},
-                                 {"kernel_time_us", {}}};
+  std::vector<Metric> metrics = {
+      {"host_us", {}},   {"device_us", {}},  {"busy_us", {}},
+      {"idle_us", {}},   {"comm_us", {}},    {"exposed_comm_us", {}},
+      {"period_us", {}}, {"overlap_us", {}}, {"kernel_time_us", {}}};
+  const std::vector<DeviceWork> devices = WorkByDevice(trace);
+  std::vector<std::vector<Part>> parts;
+  if (!steps.empty()) {
+    for (const DeviceWork& device : devices)
+      parts.push_back(DivideDevice(context, device));
+  }
   for (size_t i = 0; i <= steps.size() && !steps.empty(); ++i) {
-    const Timeline t = MakeTimeline(trace, work[i], bucket);
-    if (i == steps.size()) {
-      if (work[i].empty()) break;
-      table.Add(std::nullopt, "(outside)", std::nullopt, std::nullopt,
-                t.total_ns, t.busy_ns, t.idle_ns, t.kernel_time_ns,
+    bool worked = false;
+    for (size_t d = 0; d < parts.size(); ++d) {
+      const Part& part = parts[d][i];
+      const Timeline& t = part.timeline;
+      if (i == steps.size()) {
+        if (part.work.empty() && part.idle_ns == 0) continue;
+        table.Add(std::nullopt, "(outside)", std::nullopt, std::nullopt,
+                  t.total_ns, t.busy_ns, part.idle_ns, t.kernel_time_ns,
+                  t.communication.length_ns(), t.exposed_communication_ns,
+                  t.exposed_copies_ns, t.slices, std::nullopt, std::nullopt,
+                  devices[d].name);
+        continue;
+      }
+      if (part.work.empty()) continue;
+      worked = true;
+      const tree::Step& step = steps[i];
+      const int64_t period = PeriodOf(context, i);
+      table.Add(step.number, trace.Name(step.slice),
+                step.host.start_ns - trace.first_ns, step.host.length_ns(),
+                t.total_ns, t.busy_ns, part.idle_ns, t.kernel_time_ns,
                 t.communication.length_ns(), t.exposed_communication_ns,
-                t.exposed_copies_ns, t.slices);
-      break;
+                t.exposed_copies_ns, t.slices, period, part.overlap_ns,
+                devices[d].name);
+      const int64_t values[] = {step.host.length_ns(),
+                                t.total_ns,
+                                t.busy_ns,
+                                part.idle_ns,
+                                t.communication.length_ns(),
+                                t.exposed_communication_ns,
+                                period,
+                                part.overlap_ns,
+                                t.kernel_time_ns};
+      for (size_t m = 0; m < metrics.size(); ++m)
+        metrics[m].values.push_back(values[m]);
     }
+    if (worked || i == steps.size()) continue;
     const tree::Step& step = steps[i];
     table.Add(step.number, trace.Name(step.slice),
-              step.host.start_ns - trace.first_ns, step.host.length_ns(),
-              t.total_ns, t.busy_ns, t.idle_ns, t.kernel_time_ns,
-              t.communication.length_ns(), t.exposed_communication_ns,
-              t.exposed_copies_ns, t.slices);
-    if (t.slices == 0) continue;
-    const int64_t values[] = {step.host.length_ns(),
-                              t.total_ns,
-                              t.busy_ns,
-                              t.idle_ns,
-                              t.communication.length_ns(),
-                              t.exposed_communication_ns,
-                              t.kernel_time_ns};
-    for (size_t m = 0; m < metrics.size(); ++m)
-      metrics[m].values.push_back(values[m]);
+              step.host.start_ns - trace.first_ns, step.host.length_ns(), 0, 0,
+              0, 0, 0, 0, 0, 0, PeriodOf(context, i), 0, std::nullopt);
   }
   for (Metric& metric : metrics) {
     if (metric.values.empty()) continue;

@@ -9,6 +9,8 @@
 
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
+#include "analysis/common/mean_timeline.h"
+#include "analysis/common/stats.h"
 
 namespace lamina::analysis::timeline {
 namespace {
@@ -21,7 +23,8 @@ Schema TimelineSchema() {
       "Time of the devices: computation + exposed communication + exposed "
       "copies + idle = total.",
       {{"device", ColumnType::kText,
-        "\"all\" for the union over devices, else process:device."},
+        "\"all\" for the union over devices, \"mean\" for the mean of several "
+        "in the window of all, else process:device in its own window."},
        {"type", ColumnType::kText, "What the time was."},
        {"time_us", ColumnType::kTime, "Length of the union of intervals."},
        {"percent", ColumnType::kReal, "Share of total_time.", Shown::kBar}}};
@@ -38,7 +41,8 @@ Schema GapsSchema() {
        {"cause", ColumnType::kText,
         "host_busy: the host ran something else; host_blocked: it sat in "
         "a blocking call; launch_latency: work was launched and had not "
-        "begun; unknown."},
+        "begun; queued: it was launched more than 100 us before and waited "
+        "for something on the device; unknown."},
        {"host_event", ColumnType::kText,
         "Innermost host event that covers at least half of the gap, on the "
         "thread that launches next."},
@@ -72,6 +76,21 @@ void AddRows(Table& table, const std::string& device, const Timeline& t,
   add("total_memcpy_time", t.copies.length_ns());
 }
 
+// Gaps of several devices are told apart in their own rows only.
+void AddMean(Table& table, const MeanTimeline& mean) {
+  const auto add = [&](std::string_view type, int64_t ns) {
+    table.Add("mean", type, ns, PercentOf(ns, mean.total_ns));
+  };
+  add("computation_time", mean.computation_ns);
+  add("exposed_comm_time", mean.exposed_communication_ns);
+  add("exposed_memcpy_time", mean.exposed_copies_ns);
+  add("busy_time", mean.busy_ns);
+  add("idle_time", mean.idle_ns);
+  add("total_time", mean.total_ns);
+  add("total_comm_time", mean.communication_ns);
+  add("total_memcpy_time", mean.copies_ns);
+}
+
 Table MakeGaps(const Context& context, const Timeline& all) {
   const Trace& trace = context.trace;
   Table table(GapsSchema());
@@ -100,11 +119,15 @@ Result<ResultSet> Run(const Context& context) {
 
   const std::vector<DeviceWork> devices = WorkByDevice(trace);
   if (devices.size() > 1) {
-    for (const auto& [name, slices] : devices) {
-      AddRows(
-          table, name,
-          MakeTimeline(trace, slices, bucket, context.settings.micro_idle_ns),
-          context.settings.micro_idle_ns);
+    std::vector<Timeline> timelines;
+    for (const DeviceWork& device : devices) {
+      timelines.push_back(MakeTimeline(trace, device.slices, bucket,
+                                       context.settings.micro_idle_ns));
+    }
+    AddMean(table, MeanOf(timelines, all.total_ns));
+    for (size_t d = 0; d < devices.size(); ++d) {
+      AddRows(table, devices[d].name, timelines[d],
+              context.settings.micro_idle_ns);
     }
   }
   ResultSet result;

@@ -139,13 +139,20 @@ class Rewriter {
     }
     const auto time = [&](const Member* m) -> std::optional<int64_t> {
       if (m == nullptr) return std::nullopt;
-      const auto parsed = ParseMicroseconds(tokens.Scalar(m->value));
+      const auto parsed = ParseMicroseconds(tokens.Kind(m->value) == '"'
+                                                ? tokens.String(m->value).raw
+                                                : tokens.Scalar(m->value));
       if (!parsed || parsed->ns > kMostNs || parsed->ns < -kMostNs)
         return std::nullopt;
       return parsed->ns;
     };
     const auto start_ns = time(start);
     const auto dur_ns = time(length);
+    // A time that is no time of a clock (1e308) would be one of no rank.
+    if ((start != nullptr && !start_ns) || (length != nullptr && !dur_ns)) {
+      ++counts_.broken;
+      return;
+    }
     extra_ = "\"rank\":";
     AppendInt(extra_, rank_.rank);
     const Member* arguments = nullptr;

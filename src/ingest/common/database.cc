@@ -2,15 +2,20 @@
 #include "ingest/common/database.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sqlite3.h>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "base/byte_source.h"
 #include "base/text.h"
 #include "ingest/common/sql_text.h"
+#include "ingest/common/unpacked_copy.h"
 
 namespace lamina::ingest {
 namespace {
@@ -77,6 +82,125 @@ uint64_t Big(std::string_view bytes, size_t at, size_t size) {
 
 }  // namespace
 
+// A packed database, unpacked to a temporary file that is removed when nobody
+// reads it any more: SQLite jumps about in a file, and opens it by name.
+class UnpackedCopy {
+ public:
+  UnpackedCopy(int file, std::string path)
+      : file_(file), path_(std::move(path)) {}
+  ~UnpackedCopy() {
+    ::close(file_);
+    ::unlink(path_.c_str());
+  }
+  UnpackedCopy(const UnpackedCopy&) = delete;
+  UnpackedCopy& operator=(const UnpackedCopy&) = delete;
+
+  // Null for a file that is not packed. The last one is kept: formats look at
+  // a file one after the other.
+  static Result<std::shared_ptr<const UnpackedCopy>> Of(
+      const std::string& path);
+
+  const std::string& path() const { return path_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  static Result<std::shared_ptr<const UnpackedCopy>> Make(
+      const std::string& path);
+
+  int file_;
+  std::string path_;
+  uint64_t bytes_ = 0;
+};
+
+namespace {
+
+// Unpacked copies are not longer than this, and leave this much room.
+constexpr uint64_t kMostUnpackedBytes = uint64_t{64} << 30;
+constexpr uint64_t kRoomLeftBytes = uint64_t{256} << 20;
+
+Error NoRoomToUnpack(const std::string& path, const std::string& why) {
+  return InputError(path, "cannot be unpacked to a temporary file: " + why,
+                    "set TMPDIR to a folder with room, or unpack it yourself");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Make(
+    const std::string& path) {
+  namespace fs = std::filesystem;
+  LAMINA_ASSIGN(const auto source, OpenByteSource(path));
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  if (error) return Fail(NoRoomToUnpack(path, error.message()));
+  std::string name = (folder / "lamina-database-XXXXXX").string();
+  const int file = ::mkstemp(name.data());
+  if (file < 0) return Fail(NoRoomToUnpack(path, std::strerror(errno)));
+  auto copy = std::make_shared<UnpackedCopy>(file, std::move(name));
+  std::vector<char> block(size_t{1} << 20);
+  while (true) {
+    LAMINA_ASSIGN(const size_t got, source->Read(block.data(), block.size()));
+    if (got == 0) break;
+    const fs::space_info room = fs::space(folder, error);
+    if (copy->bytes_ + got > kMostUnpackedBytes ||
+        (!error && room.available < kRoomLeftBytes + got))
+      return Fail(NoRoomToUnpack(path, "it is too long"));
+    for (size_t done = 0; done < got;) {
+      const ssize_t put = ::write(file, block.data() + done, got - done);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return Fail(NoRoomToUnpack(path, std::strerror(errno)));
+      done += static_cast<size_t>(put);
+    }
+    copy->bytes_ += got;
+  }
+  return copy;
+}
+
+namespace {
+
+// The copy of the last packed file.
+struct LastCopy {
+  std::mutex mutex;
+  std::string path;
+  std::filesystem::file_time_type written;
+  std::shared_ptr<const UnpackedCopy> copy;
+};
+
+LastCopy& Last() {
+  static LastCopy last;
+  return last;
+}
+
+}  // namespace
+
+void ForgetUnpackedCopy() {
+  LastCopy& last = Last();
+  const std::lock_guard lock(last.mutex);
+  last.copy = nullptr;
+}
+
+Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Of(
+    const std::string& path) {
+  LastCopy& last = Last();
+  std::string head(16, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  if (DetectPacking(head) == Packing::kPlain)
+    return std::shared_ptr<const UnpackedCopy>();
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  const std::lock_guard lock(last.mutex);
+  if (last.copy == nullptr || last.path != path || last.written != written) {
+    last.copy = nullptr;
+    LAMINA_ASSIGN(last.copy, Make(path));
+    last.path = path;
+    last.written = written;
+  }
+  return last.copy;
+}
+
+// --------------------------------------------------------------------------
+
 bool DatabaseTable::Has(std::string_view column) const {
   return std::any_of(columns.begin(), columns.end(), [&](const std::string& c) {
     return EqualsIgnoringCase(c, column);
@@ -88,12 +212,16 @@ bool DatabaseTable::Has(std::string_view column) const {
 Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   std::unique_ptr<Database> database(new Database);
   database->name_ = path;
+  LAMINA_ASSIGN(database->unpacked_, UnpackedCopy::Of(path));
   std::string head(100, '\0');
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(database->unpacked_ ? database->unpacked_->path() : path,
+                     std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
   std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
+  const uint64_t size = database->unpacked_
+                            ? database->unpacked_->bytes()
+                            : std::filesystem::file_size(path, error);
   if (error) return Fail(InputError(path, "cannot open", "check the path"));
   LAMINA_TRY(database->Connect());
   LAMINA_TRY(database->Begin(head, size));
@@ -114,6 +242,7 @@ Result<std::unique_ptr<Database>> Database::Again() const {
   std::unique_ptr<Database> database(new Database);
   database->name_ = name_;
   database->bytes_ = bytes_;
+  database->unpacked_ = unpacked_;
   database->file_bytes_ = file_bytes_;
   database->missing_bytes_ = missing_bytes_;
   database->rows_left_ = rows_left_;
@@ -133,7 +262,9 @@ Status Database::Connect() {
           ? sqlite3_open_v2(":memory:", &connection_,
                             kFlags | SQLITE_OPEN_READWRITE, nullptr)
           : sqlite3_open_v2(
-                ("file:" + UriPath(name_) + "?mode=ro&immutable=1").c_str(),
+                ("file:" + UriPath(unpacked_ ? unpacked_->path() : name_) +
+                 "?mode=ro&immutable=1")
+                    .c_str(),
                 &connection_, kFlags | SQLITE_OPEN_READONLY, nullptr);
   if (code != SQLITE_OK) {
     return Fail(InputError(
@@ -162,8 +293,7 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
   file_bytes_ = file_bytes;
   rows_left_ = kPasses * file_bytes / kMinRowBytes;
   if (DetectPacking(head) != Packing::kPlain) {
-    return Fail(InputErrorAt(name_, 0,
-                             "is a packed database, which cannot be read",
+    return Fail(InputErrorAt(name_, 0, "is a database that was packed twice",
                              "unpack it first"));
   }
   if (head.size() < 100 || !head.starts_with(kSqliteMagic)) {

@@ -109,6 +109,8 @@ struct PassEnd {
   std::string damage;    // why it broke off; empty when it did not
 };
 
+class UnpackedCopy;
+
 class Database {
  public:
   // Errors: no SQLite file, a file whose list of tables cannot be read.
@@ -165,6 +167,7 @@ class Database {
 
   std::string name_;
   // Of a database in memory; all connections to it share them.
+  std::shared_ptr<const UnpackedCopy> unpacked_;  // of a packed file
   std::shared_ptr<const std::string> bytes_;
   uint64_t file_bytes_ = 0;
   uint64_t missing_bytes_ = 0;

@@ -202,6 +202,12 @@ TrackId EventParser::Track() {
 
 void EventParser::Emit(const Tokens& tokens, uint64_t offset) {
   const Event& e = event_;
+  // Writers that put a comma behind every event begin or end with an empty one.
+  if (e.empty) {
+    segment_->diagnostics.Add(Effect::kInfo, "empty_record",
+                              "Empty records (\"{}\") hold no event.", offset);
+    return;
+  }
   if (!e.ph.present() || e.ph.kind != '"' || e.ph.text.size() != 1) {
     Lost("not_an_event", "A record has no phase (\"ph\").", offset);
     return;
@@ -285,10 +291,11 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
   const KnownCategory& category = Category();
   const StringId name = InternText(e.name);
   const TrackId track = Track();
+  const Kind kind = trace::KindOfEvent(category.kind, e.name.text);
   if (phase == 'X') {
-    const uint32_t detail = MakeDetail(category.kind);
-    segment_->AddSlice(start_ns, dur_ns, name, category.kind, category.index,
-                       track, offset, detail);
+    const uint32_t detail = MakeDetail(kind);
+    segment_->AddSlice(start_ns, dur_ns, name, kind, category.index, track,
+                       offset, detail);
     return;
   }
   trace::HalfSlice half;
@@ -297,10 +304,10 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
   half.name = name;
   half.track = track;
   half.uid = segment_->next_uid;
-  half.kind = category.kind;
+  half.kind = kind;
   half.category = category.index;
   half.begin = phase == 'B';
-  if (half.begin) half.detail = MakeDetail(category.kind);
+  if (half.begin) half.detail = MakeDetail(kind);
   segment_->halves.push_back(half);
 }
 

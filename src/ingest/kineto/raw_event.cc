@@ -45,7 +45,9 @@ RawValue* FieldOf(std::string_view key, Event& event) {
 
 bool ReadEvent(const Tokens& tokens, size_t& token, Event& event) {
   event.Reset();
+  event.empty = true;
   return json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
+    event.empty = false;
     if (key == "args" && tokens.Kind(at) == '{') {
       event.args_token = at;
       return ReadArgs(tokens, at, event.args);

@@ -30,6 +30,7 @@ struct ArgValues {
 struct Event {
   RawValue ph, cat, name, pid, tid, ts, dur, id;
   size_t args_token = 0;  // 0: none
+  bool empty = false;     // the object has no members
   ArgValues args;
 
   void Reset() {

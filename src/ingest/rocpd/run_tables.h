@@ -29,6 +29,11 @@ struct Event {
   int64_t category = trace::kNoInt;  // row of the strings
   int64_t stack = 0;
   int64_t correlation = 0;
+
+  // The stack of the call that launched a piece of device work; 0: none is
+  // known. ROCm 7 leaves out the correlation and gives the work the stack of
+  // its call.
+  int64_t LaunchStack() const { return correlation != 0 ? correlation : stack; }
 };
 struct Agent {
   bool gpu = false;

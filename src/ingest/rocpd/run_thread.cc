@@ -73,6 +73,19 @@ rocm::Thread RunThread::ThreadOf(const Place& place) {
           it != run_.thread_ids().end() ? it->second : 0};
 }
 
+int64_t RunThread::LaunchOf(uint32_t process, const Event& event) {
+  const int64_t stack = event.LaunchStack();
+  if (stack == 0) return kNoInt;
+  if (event.correlation == 0) {
+    filler_.segment().diagnostics.Add(
+        trace::Effect::kInfo, "linked_by_stack",
+        "Device work without a correlation is joined to the call on the same "
+        "place of the stack.",
+        trace::Diagnostics::kNoOffset);
+  }
+  return rocm::Correlation(process, stack);
+}
+
 StringId RunThread::SymbolName(size_t place) {
   StringId& name = symbols_[place];
   if (!name.valid()) name = filler_.Intern(run_.symbols().at(place).name);
@@ -124,8 +137,7 @@ void RunThread::Dispatch(const Row& row) {
   dispatch.device = run_.AgentOf(place.agent).number;
   dispatch.queue = place.queue;
   dispatch.stream = place.stream;
-  dispatch.correlation = rocm::Correlation(
-      process.index, run_.EventOf(row.Int(kEvent)).correlation);
+  dispatch.correlation = LaunchOf(process.index, run_.EventOf(row.Int(kEvent)));
   for (size_t axis = 0; axis < 3; ++axis) {
     const int column = kOwn + 1 + static_cast<int>(axis);
     dispatch.workgroup[axis] = row.IntOr(column, 0);
@@ -149,8 +161,7 @@ void RunThread::Copy(const Row& row) {
   copy.device = target.gpu ? target.number : source.number;
   copy.queue = place.queue;
   copy.stream = place.stream;
-  copy.correlation = rocm::Correlation(
-      process.index, run_.EventOf(row.Int(kEvent)).correlation);
+  copy.correlation = LaunchOf(process.index, run_.EventOf(row.Int(kEvent)));
   copy.bytes = row.IntOr(kOwn + 1, kNoInt);
   writer_.Add(copy);
   filler_.Next();

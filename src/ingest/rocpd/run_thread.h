@@ -40,6 +40,8 @@ class RunThread {
   Place PlaceOf(const Row& row) const;
   LocalProcess ProcessOf(int64_t row);
   rocm::Thread ThreadOf(const Place& place);
+  // The correlation of work with its call; kNoInt: nothing says which.
+  int64_t LaunchOf(uint32_t process, const Event& event);
   StringId SymbolName(size_t place);
 
   RunTables& run_;

@@ -230,6 +230,12 @@ class Grid {
   void FitWidth(size_t width) {
     const size_t all = lanes_.size();
     if (Fits(width, all, true, kGoodText)) return;
+    // The columns that a wide table exists for stay; bars make room for them.
+    if (MoveKeptForward()) {
+      for (size_t columns = all; columns > kFewColumns; --columns) {
+        if (Fits(width, columns, false, kMinText)) return;
+      }
+    }
     const auto bar = std::find_if(lanes_.begin(), lanes_.end(),
                                   [](const Lane& lane) { return lane.bar; });
     const size_t to_bar = static_cast<size_t>(bar - lanes_.begin()) + 1;
@@ -239,6 +245,30 @@ class Grid {
     }
     size_t columns = std::min(all, kFewColumns);
     while (!Fits(width, columns, false, kMinText) && columns > 2) --columns;
+  }
+
+  // Puts the columns of kKept behind the first and the one of the time; false
+  // if there are none.
+  bool MoveKeptForward() {
+    static constexpr std::string_view kKept[] = {
+        "flops_per_s", "bound", "percent_of_roofline", "above_roofline_us"};
+    const auto name = [&](const Lane& lane) -> std::string_view {
+      return table_.schema().columns[lane.column].name;
+    };
+    const auto place = [&](const Lane& lane) {
+      if (name(lane) == "kernel_time_us" || name(lane) == "busy_us") return 1;
+      return std::find(std::begin(kKept), std::end(kKept), name(lane)) !=
+                     std::end(kKept)
+                 ? 2
+                 : 3;
+    };
+    if (lanes_.size() < 2 ||
+        table_.schema().Find("percent_of_roofline") == std::nullopt)
+      return false;
+    std::stable_sort(
+        lanes_.begin() + 1, lanes_.end(),
+        [&](const Lane& a, const Lane& b) { return place(a) < place(b); });
+    return true;
   }
 
   // Lays out the first `columns`, texts no shorter than `least`.

@@ -51,10 +51,14 @@ void AddTimeline(std::string& out, const lamina::Table& table,
                                     {"macro_idle_time", "idle, long gaps"}};
   int64_t total = 0;
   size_t devices = 0;  // with rows of their own
+  std::string_view shown = "all";
   for (size_t row = 0; row < table.rows(); ++row) {
     if (table.At(row, "type").text() != "total_time") continue;
-    if (table.At(row, "device").text() == "all") {
+    const std::string_view device = table.At(row, "device").text();
+    if (device == "all") {
       total = table.At(row, "time_us").integer();
+    } else if (device == "mean") {
+      shown = "mean";
     } else {
       ++devices;
     }
@@ -63,11 +67,11 @@ void AddTimeline(std::string& out, const lamina::Table& table,
   out += fmt::format(
       "\n{}timeline{}  {}window of {}{}{}\n", style.bold, style.reset,
       style.dim, HumanTime(total),
-      devices == 0 ? "" : fmt::format(", any of {} devices", devices),
+      devices == 0 ? "" : fmt::format(", mean of {} devices", devices),
       style.reset);
   for (const Part& part : kParts) {
     for (size_t row = 0; row < table.rows(); ++row) {
-      if (table.At(row, "device").text() != "all" ||
+      if (table.At(row, "device").text() != shown ||
           table.At(row, "type").text() != part.type)
         continue;
       const int64_t ns = table.At(row, "time_us").integer();
@@ -110,25 +114,37 @@ std::string_view Varies(const lamina::Table* table, std::string_view column) {
 void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
   const lamina::Table* table = result.Find("step_summary");
   if (table == nullptr || table->rows() == 0) return;
-  std::string line;
-  for (size_t row = 0; row < table->rows(); ++row) {
-    const std::string_view metric = table->At(row, "metric").text();
-    if (metric != "device_us" && metric != "exposed_comm_us") continue;
-    const int64_t mean = table->At(row, "mean_us").integer();
-    if (metric == "exposed_comm_us") {
-      if (mean > 0)
-        line += fmt::format("; exposed communication {}", HumanTime(mean));
-      continue;
+  const auto row_of = [&](std::string_view metric) -> std::optional<size_t> {
+    for (size_t row = 0; row < table->rows(); ++row) {
+      if (table->At(row, "metric").text() == metric) return row;
     }
-    const int64_t steps = table->At(row, "steps").integer();
-    line = fmt::format("{}, {} on the device",
-                       Counted(static_cast<uint64_t>(steps), "step"),
-                       HumanTime(mean));
-    if (steps > 1) {
-      line += fmt::format(" in the mean, {} p50, {} p99",
-                          HumanTime(table->At(row, "p50_us").integer()),
-                          HumanTime(table->At(row, "p99_us").integer()));
-    }
+    return std::nullopt;
+  };
+  const auto mean = [&](std::string_view metric) -> int64_t {
+    const auto row = row_of(metric);
+    return row ? table->At(*row, "mean_us").integer() : 0;
+  };
+  const auto period = row_of("period_us");
+  if (!period) return;
+  const int64_t steps = table->At(*period, "steps").integer();
+  std::string line =
+      fmt::format("{} with device work, period {}",
+                  Counted(static_cast<uint64_t>(steps), "step"),
+                  HumanTime(table->At(*period, "mean_us").integer()));
+  if (steps > 1) {
+    line += fmt::format(" in the mean ({} p50, {} p99)",
+                        HumanTime(table->At(*period, "p50_us").integer()),
+                        HumanTime(table->At(*period, "p99_us").integer()));
+  }
+  line += fmt::format("; on the device {}", HumanTime(mean("device_us")));
+  if (mean("overlap_us") > 0) {
+    line += fmt::format(", {} of it beside the next step",
+                        HumanTime(mean("overlap_us")));
+  }
+  line += fmt::format("; idle {}", HumanTime(mean("idle_us")));
+  if (mean("exposed_comm_us") > 0) {
+    line += fmt::format("; exposed communication {}",
+                        HumanTime(mean("exposed_comm_us")));
   }
   out += fmt::format("\n{}steps{}  {}\n", style.bold, style.reset, line);
 }
@@ -140,14 +156,20 @@ void AddHealth(std::string& out, const lamina::Table* table, const Style& style,
   size_t ok = 0;
   for (size_t row = 0; row < table->rows(); ++row) {
     const std::string_view status = table->At(row, "status").text();
+    const std::string_view check = table->At(row, "check").text();
     if (status == "ok") ++ok;
-    if (status != "warn" && status != "lost") continue;
+    // What the tables by op and the rooflines lack is said on the first screen.
+    const bool lacks = status == "info" &&
+                       (check == "modelled_device_time" || check == "shapes" ||
+                        check == "host_ops" || check == "roofline_device");
+    if (status != "warn" && status != "lost" && !lacks) continue;
     const std::string head =
-        fmt::format("  {} {}: {}", status == "lost" ? "lost" : "warn",
-                    table->At(row, "check").text(),
+        fmt::format("  {} {}: {}", status, check,
                     EscapeTerminal(table->At(row, "value").text()));
-    lines += std::string(status == "lost" ? style.red : style.yellow) + head +
-             std::string(style.reset) + "\n       " +
+    lines += std::string(status == "lost"   ? style.red
+                         : status == "warn" ? style.yellow
+                                            : style.dim) +
+             head + std::string(style.reset) + "\n       " +
              Wrap(table->At(row, "meaning").text(), width - 7, 7) + "\n";
   }
   out += fmt::format("\n{}trace health{}  {} ok{}\n", style.bold, style.reset,

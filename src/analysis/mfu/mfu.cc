@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mfu_steps, mfu_run, mfu_modules: which share of what the device can do went
+// into the model.
+//
+//   H = FLOPs of all work on matrix units, recomputation included
+//   M = H without what activation checkpointing computes again
+//   MFU = M / (P T), HFU = H / (P T)
+//
+// P is the peak of the type with most of H, T the period of the step: its
+// begin to that of the next. Several devices have a row each; a run is the sum
+// of FLOPs over the sum of P T. Where the cost models see less than nine tenths
+// of the compute time, or a fifth of H is estimated, a cell is empty and `why`
+// says so: half a utilisation is none. Over 250 lines because the three tables
+// share the sums.
+#include <algorithm>
+#include <fmt/core.h>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "analysis/common/context.h"
+#include "analysis/common/recompute.h"
+#include "analysis/common/stats.h"
+#include "analysis/common/timeline.h"
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "cost/arguments.h"
+
+namespace lamina::analysis::mfu {
+namespace {
+
+constexpr double kLeastModelled = 0.9;
+constexpr double kMostEstimated = 0.2;
+
+// Columns of a step or a run.
+std::vector<Column> SumColumns() {
+  return {{"period_us", ColumnType::kTime,
+           "Begin of the step to that of the next; of the last its length."},
+          {"model_tflop", ColumnType::kReal,
+           "TFLOP on matrix units without recomputation."},
+          {"hardware_tflop", ColumnType::kReal, "With it."},
+          {"vector_tflop", ColumnType::kReal, "Of other units: in no share.",
+           Shown::kHidden},
+          {"dominant_type", ColumnType::kText,
+           "Unit and precision with most of hardware_tflop; '?' when assumed."},
+          {"type_share", ColumnType::kReal, "Its share.", Shown::kPercent},
+          {"peak_tflops", ColumnType::kReal, "Peak of the device for it."},
+          {"mfu", ColumnType::kReal, "model_tflop of what the peak allows.",
+           Shown::kPercent},
+          {"hfu", ColumnType::kReal, "hardware_tflop of it.", Shown::kPercent},
+          {"exact_utilisation", ColumnType::kReal,
+           "Each type by its own peak, over the period.", Shown::kHidden},
+          {"busy_utilisation", ColumnType::kReal,
+           "hardware_tflop of what the peak allows while the device was busy.",
+           Shown::kHidden},
+          {"tokens", ColumnType::kInt,
+           "Indices of the first embedding, where all of the step agree.",
+           Shown::kHidden},
+          {"tokens_per_s", ColumnType::kReal, "Over the period."},
+          {"modelled_share", ColumnType::kReal,
+           "Compute time whose op has a cost model, of all, unlinked included.",
+           Shown::kPercent},
+          {"recompute", ColumnType::kText,
+           "yes: taken off model_tflop; none found; unknown: not looked for "
+           "(--recompute, with Python stacks in the trace)."},
+          {"why", ColumnType::kText, "Why there is no utilisation."}};
+}
+
+Schema StepsSchema() {
+  Schema schema{"mfu_steps",
+                "Model and hardware FLOPs utilisation, step by step.",
+                {{"step", ColumnType::kInt, "Number of the step."},
+                 {"device", ColumnType::kText, "process:device."}}};
+  for (Column& c : SumColumns()) schema.columns.push_back(std::move(c));
+  return schema;
+}
+
+Schema RunSchema() {
+  Schema schema{"mfu_run",
+                "Utilisation over the steps with device work, of all devices.",
+                {{"steps", ColumnType::kInt, "Steps, once per device."},
+                 {"devices", ColumnType::kInt, "Devices."}}};
+  for (Column& c : SumColumns()) schema.columns.push_back(std::move(c));
+  return schema;
+}
+
+Schema ModulesSchema() {
+  return {"mfu_modules",
+          "Matrix FLOPs by family and by module: shares add up to the whole.",
+          {{"scope", ColumnType::kText, "family or module."},
+           {"name", ColumnType::kText, "Family, or path of the module."},
+           {"tflop", ColumnType::kReal, "TFLOP on matrix units."},
+           {"share", ColumnType::kReal, "Of all.", Shown::kBar},
+           {"device_us", ColumnType::kTime,
+            "Time of the device work of these calls."},
+           {"utilisation", ColumnType::kReal,
+            "Of what the peak of each type allows in device_us.",
+            Shown::kPercent}}};
+}
+
+struct Sum {
+  std::map<std::string, double> by_type;  // matrix FLOPs
+  double model = 0;                       // without recomputation
+  double vector = 0;
+  double estimated = 0;  // part of the matrix FLOPs
+  int64_t compute_ns = 0;
+  int64_t modelled_ns = 0;
+  int64_t period_ns = 0;
+  int64_t busy_ns = 0;
+  bool assumed_type = false;
+  int64_t tokens = trace::kNoInt;
+  size_t parts = 0;
+
+  double hardware() const {
+    double sum = 0;
+    for (const auto& [type, flops] : by_type) sum += flops;
+    return sum;
+  }
+  void Add(const Sum& other) {
+    for (const auto& [type, flops] : other.by_type) by_type[type] += flops;
+    model += other.model;
+    vector += other.vector;
+    estimated += other.estimated;
+    compute_ns += other.compute_ns;
+    modelled_ns += other.modelled_ns;
+    period_ns += other.period_ns;
+    busy_ns += other.busy_ns;
+    assumed_type = assumed_type || other.assumed_type;
+    if (other.tokens == trace::kNoInt || (parts > 0 && tokens == trace::kNoInt))
+      tokens = trace::kNoInt;
+    else
+      tokens = (parts > 0 ? tokens : 0) + other.tokens;
+    ++parts;
+  }
+};
+
+class Analysis {
+ public:
+  explicit Analysis(const Context& context)
+      : context_(context),
+        trace_(context.trace),
+        view_(*context.efficiency->costs) {}
+
+  ResultSet Run() {
+    Collect();
+    ResultSet result;
+    Table steps(StepsSchema());
+    Sum run;
+    for (const auto& [key, sum] : sums_) {
+      if (sum.compute_ns == 0) continue;
+      std::vector<Value> cells = {
+          Value(context_.steps.steps()[key.first].number),
+          Value(devices_[key.second].name)};
+      AddCells(sum, cells);
+      steps.AddRow(cells);
+      run.Add(sum);
+    }
+    Table table(RunSchema());
+    if (run.parts > 0) {
+      std::vector<Value> cells = {Value(static_cast<int64_t>(run.parts)),
+                                  Value(static_cast<int64_t>(devices_.size()))};
+      AddCells(run, cells);
+      table.AddRow(cells);
+      Say(run, result);
+    }
+    result.tables.push_back(std::move(steps));
+    result.tables.push_back(std::move(table));
+    result.tables.push_back(Parts());
+    return result;
+  }
+
+ private:
+  // Step and device.
+  using Key = std::pair<size_t, size_t>;
+
+  void Collect() {
+    devices_ = WorkByDevice(trace_);
+    const auto& steps = context_.steps.steps();
+    const auto bucket = [&](SliceId s) { return context_.device.bucket(s); };
+    device_of_.assign(trace_.device.size(), 0);
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      std::map<size_t, std::vector<SliceId>> work;
+      for (const SliceId s : devices_[d].slices) {
+        device_of_[trace_.slices.detail[s.value]] = d;
+        if (steps.empty()) continue;
+        const uint32_t step = context_.steps.StepOf(s);
+        if (step != tree::Steps::kOutside) work[step].push_back(s);
+      }
+      for (const auto& [step, slices] : work) {
+        Sum& sum = sums_[{step, d}];
+        sum.busy_ns = MakeTimeline(trace_, slices, bucket).busy_ns;
+        sum.period_ns = PeriodOf(step);
+        for (const SliceId s : slices) {
+          if (bucket(s) == Bucket::kCompute)
+            sum.compute_ns += trace_.Duration(s);
+        }
+      }
+    }
+    // Without any Python frame in the tree nothing shows recomputation.
+    recompute_ = FindRecompute(context_.tree);
+    for (uint32_t n = 0; n < context_.tree.size() && !looked_; ++n)
+      looked_ = context_.tree.kind(NodeId(n)) == trace::Kind::kPython;
+    for (const CostView::Call& call : view_.calls()) AddCall(call);
+    AddTokens();
+  }
+
+  int64_t PeriodOf(size_t i) const {
+    const auto& steps = context_.steps.steps();
+    if (i + 1 < steps.size() &&
+        trace_.slices.track[steps[i].slice.value] ==
+            trace_.slices.track[steps[i + 1].slice.value] &&
+        steps[i + 1].host.start_ns > steps[i].host.start_ns)
+      return steps[i + 1].host.start_ns - steps[i].host.start_ns;
+    return steps[i].host.length_ns();
+  }
+
+  void AddCall(const CostView::Call& call) {
+    const auto work = view_.Work(call);
+    const CostView::Group& group = view_.groups()[call.group];
+    if (work.empty() || context_.steps.steps().empty()) return;
+    const uint32_t step = context_.steps.StepOf(work[0]);
+    if (step == tree::Steps::kOutside) return;
+    Sum& sum = sums_[{step, device_of_[trace_.slices.detail[work[0].value]]}];
+    if (!group.cost) return;
+    const cost::Cost& cost = *group.cost;
+    for (const SliceId s : work) {
+      if (context_.device.bucket(s) == Bucket::kCompute)
+        sum.modelled_ns += trace_.Duration(s);
+    }
+    if (!group.spec.starts_with("matrix_")) {
+      sum.vector += cost.flops;
+      return;
+    }
+    sum.by_type[group.spec] += cost.flops;
+    sum.assumed_type = sum.assumed_type || group.assumed_spec;
+    const bool again =
+        call.node.valid() && recompute_[call.node.value] && looked_;
+    found_again_ = found_again_ || again;
+    if (!again) sum.model += cost.flops;
+    if (cost.fidelity == cost::Fidelity::kEstimated)
+      sum.estimated += cost.flops;
+  }
+
+  // Indices of the first embedding of each step, if all embeddings that look
+  // up words agree.
+  void AddTokens() {
+    const tree::Tree& tree = context_.tree;
+    std::map<uint32_t, int64_t> tokens;
+    for (uint32_t n = 0; n < tree.size(); ++n) {
+      const NodeId node(n);
+      if (!tree.IsOp(node) || tree.name(node) != "aten::embedding" ||
+          !tree.HasDeviceWork(node))
+        continue;
+      const trace::OpArgs* args = trace_.Op(tree.slice(node));
+      if (args == nullptr || !args->dims.valid()) continue;
+      const auto call = cost::ParseCall(
+          tree.name(node), trace_.Text(args->dims), trace_.Text(args->types),
+          trace_.Text(args->concrete));
+      if (!call || call->arguments.size() < 2) continue;
+      const auto& weight = call->arguments[0].dims;
+      const auto& indices = call->arguments[1].dims;
+      if (weight.empty() || weight[0] < 1000 || indices.empty() ||
+          indices.size() > 2)
+        continue;
+      double count = 1;
+      for (const double dim : indices) count *= dim;
+      const uint32_t step =
+          context_.steps.StepOf(tree.DeviceWork(node).front());
+      if (step == tree::Steps::kOutside || !(count > 0 && count < 1e15))
+        continue;
+      const auto value = static_cast<int64_t>(count);
+      const auto [it, is_new] = tokens.try_emplace(step, value);
+      if (!is_new && it->second != value) it->second = trace::kNoInt;
+    }
+    for (auto& [key, sum] : sums_) {
+      const auto it = tokens.find(static_cast<uint32_t>(key.first));
+      if (it != tokens.end()) sum.tokens = it->second;
+    }
+  }
+
+  struct Shares {
+    std::string type;
+    double type_share = 0;
+    std::optional<double> peak;  // FLOP/s
+    std::optional<double> mfu, hfu, exact, busy;
+    double modelled = 0;
+    std::string why;
+  };
+
+  std::optional<double> PeakOf(const std::string& type) const {
+    const auto& device = context_.efficiency->device;
+    return device ? device->Peak(type) : std::nullopt;
+  }
+
+  Shares SharesOf(const Sum& sum) const {
+    Shares out;
+    const double hardware = sum.hardware();
+    out.modelled = sum.compute_ns > 0 ? static_cast<double>(sum.modelled_ns) /
+                                            static_cast<double>(sum.compute_ns)
+                                      : 0;
+    double most = 0;
+    for (const auto& [type, flops] : sum.by_type) {
+      if (flops <= most) continue;
+      most = flops;
+      out.type = type;
+    }
+    if (hardware <= 0) {
+      out.why = "no work on matrix units has a cost";
+    } else if (out.modelled < kLeastModelled) {
+      out.why =
+          fmt::format("only {:.0f} % of the compute time has a cost model",
+                      100 * out.modelled);
+    }
+    if (hardware <= 0) return out;
+    out.type_share = most / hardware;
+    out.peak = PeakOf(out.type);
+    if (!out.why.empty()) return out;
+    if (!out.peak) {
+      out.why = context_.efficiency->device
+                    ? "the device has no peak for " + out.type
+                    : std::string("no peaks: the device is not known");
+      return out;
+    }
+    if (sum.estimated > kMostEstimated * hardware) {
+      out.why = fmt::format("{:.0f} % of the FLOPs are estimated",
+                            100 * sum.estimated / hardware);
+      return out;
+    }
+    const double period_s = static_cast<double>(sum.period_ns) / 1e9;
+    if (period_s <= 0) {
+      out.why = "the step has no length";
+      return out;
+    }
+    const double allowed = *out.peak * period_s;
+    out.mfu = 100 * sum.model / allowed;
+    out.hfu = 100 * hardware / allowed;
+    if (sum.busy_ns > 0) {
+      out.busy =
+          100 * hardware / (*out.peak * static_cast<double>(sum.busy_ns) / 1e9);
+    }
+    double exact = 0;
+    bool all = true;
+    for (const auto& [type, flops] : sum.by_type) {
+      const auto peak = PeakOf(type);
+      all = all && peak.has_value();
+      if (peak) exact += flops / *peak;
+    }
+    if (all) out.exact = 100 * exact / period_s;
+    return out;
+  }
+
+  const char* Recompute() const {
+    if (!looked_) return "unknown";
+    return found_again_ ? "yes" : "none found";
+  }
+
+  void AddCells(const Sum& sum, std::vector<Value>& cells) const {
+    const Shares shares = SharesOf(sum);
+    const auto number = [](const std::optional<double>& value) {
+      return value ? Value(*value) : Value();
+    };
+    const double period_s = static_cast<double>(sum.period_ns) / 1e9;
+    const bool tokens = sum.tokens != trace::kNoInt;
+    const Value more[] = {
+        Value(sum.period_ns),
+        Value(sum.model / 1e12),
+        Value(sum.hardware() / 1e12),
+        Value(sum.vector / 1e12),
+        shares.type.empty()
+            ? Value()
+            : Value(shares.type + (sum.assumed_type ? "?" : "")),
+        shares.type.empty() ? Value() : Value(100 * shares.type_share),
+        shares.peak ? Value(*shares.peak / 1e12) : Value(),
+        number(shares.mfu),
+        number(shares.hfu),
+        number(shares.exact),
+        number(shares.busy),
+        tokens ? Value(sum.tokens) : Value(),
+        tokens && period_s > 0
+            ? Value(static_cast<double>(sum.tokens) / period_s)
+            : Value(),
+        Value(100 * shares.modelled),
+        Value(Recompute()),
+        shares.why.empty() ? Value() : Value(shares.why)};
+    cells.insert(cells.end(), std::begin(more), std::end(more));
+  }
+
+  // A backward pass or an optimizer.
+  bool IsTraining() const {
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      const trace::Kind kind = trace_.slices.kind[i];
+      const std::string_view name = trace_.Name(SliceId(i));
+      if ((kind == trace::Kind::kOp &&
+           name.starts_with("autograd::engine::evaluate_function")) ||
+          (kind == trace::Kind::kAnnotation &&
+           name.starts_with("Optimizer.step")))
+        return true;
+    }
+    return false;
+  }
+
+  void Say(const Sum& run, ResultSet& result) const {
+    if (!IsTraining()) return;
+    const Shares shares = SharesOf(run);
+    std::string text;
+    if (shares.mfu) {
+      text = fmt::format(
+          "MFU {:.1f} %, HFU {:.1f} % of {:.0f} TFLOP/s {} ({}); {}.",
+          *shares.mfu, *shares.hfu, *shares.peak / 1e12, shares.type,
+          context_.efficiency->device->title,
+          looked_ ? found_again_ ? "recomputation is taken off"
+                                 : "no recomputation found"
+                  : "recomputation not looked for (--recompute)");
+      if (run.tokens != trace::kNoInt && run.period_ns > 0) {
+        text += fmt::format(" {} tokens/s.",
+                            GroupDigits(static_cast<int64_t>(
+                                static_cast<double>(run.tokens) * 1e9 *
+                                static_cast<double>(devices_.size()) /
+                                static_cast<double>(run.period_ns))));
+      }
+    } else {
+      text = "No MFU: " + shares.why + ".";
+    }
+    result.notes.push_back(
+        MakeNote(Severity::kInfo, "mfu", std::move(text),
+                 {{"mfu_run", "steps", std::to_string(run.parts), {}}}));
+  }
+
+  Table Parts() const {
+    struct Part {
+      double flops = 0;
+      double least_s = 0;
+      bool peaks = true;
+      int64_t ns = 0;
+    };
+    std::map<std::pair<int, std::string>, Part> parts;
+    double all = 0;
+    for (const CostView::Call& call : view_.calls()) {
+      const CostView::Group& group = view_.groups()[call.group];
+      const auto work = view_.Work(call);
+      if (work.empty() || !group.cost || group.cost->flops <= 0 ||
+          !group.spec.starts_with("matrix_"))
+        continue;
+      all += group.cost->flops;
+      const auto owner =
+          context_.modules.OwnerOf(context_.tree.launch(work[0]));
+      const auto peak = PeakOf(group.spec);
+      const std::pair<int, std::string> keys[] = {
+          {0,
+           std::string(
+               context_.catalog.family(context_.device.family(work[0])).name)},
+          {1, owner.path.valid() ? context_.modules.PathText(owner.path)
+                                 : std::string("(outside)")}};
+      for (const auto& key : keys) {
+        if (key.first == 1 && context_.modules.empty()) continue;
+        Part& part = parts[key];
+        part.flops += group.cost->flops;
+        part.peaks = part.peaks && peak.has_value();
+        if (peak) part.least_s += group.cost->flops / *peak;
+        for (const SliceId s : work) part.ns += trace_.Duration(s);
+      }
+    }
+    std::vector<const std::pair<const std::pair<int, std::string>, Part>*>
+        order;
+    for (const auto& part : parts) order.push_back(&part);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto* a, const auto* b) {
+                       if (a->first.first != b->first.first)
+                         return a->first.first < b->first.first;
+                       return a->second.flops > b->second.flops;
+                     });
+    Table table(ModulesSchema());
+    for (const auto* entry : order) {
+      const Part& part = entry->second;
+      table.Add(
+          entry->first.first == 0 ? "family" : "module", entry->first.second,
+          part.flops / 1e12, 100 * part.flops / all, part.ns,
+          part.peaks && part.ns > 0
+              ? Value(100 * part.least_s / (static_cast<double>(part.ns) / 1e9))
+              : Value());
+    }
+    return table;
+  }
+
+  const Context& context_;
+  const Trace& trace_;
+  const CostView& view_;
+  std::vector<DeviceWork> devices_;
+  std::vector<size_t> device_of_;  // by device row
+  std::map<Key, Sum> sums_;
+  std::vector<bool> recompute_;
+  bool looked_ = false;
+  bool found_again_ = false;
+};
+
+Result<ResultSet> Run(const Context& context) {
+  if (context.efficiency == nullptr) return ResultSet();
+  return Analysis(context).Run();
+}
+
+}  // namespace
+
+AnalysisInfo Info() {
+  return {
+      "mfu", "FLOPs utilisation by step, run, family and module.",
+      [] {
+        return std::vector<Schema>{StepsSchema(), RunSchema(), ModulesSchema()};
+      },
+      &Run};
+}
+
+}  // namespace lamina::analysis::mfu
