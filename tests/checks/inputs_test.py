@@ -16,7 +16,7 @@ from common import ROOT, SAMPLES, Checks, lamina, report
 # By the maker of the truth: formats that are read; files whose device work is
 # only named; documents that are no timeline.
 READ = {"kineto", "nsys", "rocprof_csv", "rpd"}
-NAMED = {"mtia", "aiu", "rpd_json"}
+NAMED = {"mtia", "aiu", "rpd_json", "ascend", "ascend_trace_view"}
 ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)")
 
 

@@ -260,7 +260,6 @@ bool IsDeviceTrack(const Trace& trace, const trace::Track& track) {
        {"GPU", "MTIA", "NPU", "HPU", "XPU", "Gaudi", "MLU", "MUSA"}) {
     if (StartsWithWord(process, name)) return true;
   }
-  if (process == "Ascend Hardware") return true;
   const std::string_view thread = trace.Text(track.thread_name);
   return thread.starts_with("stream ") || thread.starts_with("Stream ");
 }
@@ -299,6 +298,11 @@ std::vector<UnreadEvents> FindUnread(const Trace& trace) {
     } else if (std::find(kHostCategories.begin(), kHostCategories.end(),
                          category) != kHostCategories.end()) {
       reason = "host ranges that no table uses";
+    } else if (process == "Overlap Analysis") {
+      reason = "sums of the profiler over device work: no events";
+    } else if (process == "Ascend Hardware") {
+      device = true;
+      reason = "kernels and copies of Ascend";
     } else if (name.ends_with(" Cmpt Exec")) {
       device = true;
       reason = "kernels of IBM AIU";

@@ -65,7 +65,13 @@ void CheckCoverage(const Context& context, CheckTable& out) {
   }
   const size_t count = trace.device_slices().size();
   if (count == 0) {
-    out.Add("device_work", "warn", "no GPU events", DeviceAdvice(trace), 0);
+    const auto unread = FindUnread(trace);
+    const bool recorded = !unread.empty() && unread.front().device;
+    out.Add("device_work", "warn", "no GPU events",
+            recorded ? "The device work of the file is not read yet: see "
+                       "unread_events."
+                     : DeviceAdvice(trace),
+            0);
     return;
   }
   const auto share = [&](int64_t part) {

@@ -360,4 +360,4 @@ AnalysisInfo Info() {
           &Run};
 }
 
-}  // namespace lamina::analysis::host
+}  // namespace lamina::analysis::host_ops

@@ -192,6 +192,19 @@ std::string FormatSummary(const ResultSet& result, int width, bool color,
   AddGrid(out, result.Find("ops"),
           {"op", "kernel", "family", "count", "kernel_time_us", "percent"},
           width, color, rows);
+  // Without device work the host is what there is to see.
+  const lamina::Table* families = result.Find("op_categories");
+  if (families != nullptr && families->rows() == 0) {
+    AddGrid(out, result.Find("unread_events"),
+            {"source", "process", "device", "events", "time_us", "busy_us"},
+            width, color, rows);
+    AddGrid(out, result.Find("host_ops"),
+            {"op", "calls", "total_us", "self_us", "percent_self"}, width,
+            color, rows);
+    AddGrid(out, result.Find("threads"),
+            {"thread", "name", "role", "calls", "self_us", "share_of_window"},
+            width, color, rows);
+  }
   const lamina::Table* collectives = result.Find("collectives");
   AddGrid(out, collectives,
           {"collective", Varies(collectives, "device"),
