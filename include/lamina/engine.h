@@ -22,15 +22,21 @@ namespace lamina {
 
 // What `lamina report` does; see its --help.
 struct ReportOptions {
-  std::string layout = "native";     // or "tracelens", "tracelens-inference"
-  std::vector<std::string> only;     // names of tables; empty: all
-  bool recompute = false;            // split by activation recomputation
-  bool python_stacks = false;        // Python frames are in the call tree
-  bool link_by_flows = false;        // launches by ac2g flows only
+  std::string layout = "native";  // or "tracelens", "tracelens-inference"
+  std::vector<std::string> only;  // names of tables; empty: all
+  bool recompute = false;         // split by activation recomputation
+  bool python_stacks = false;     // Python frames are in the call tree
+  // Launches are joined to device work by correlation ("auto") or by ac2g flows
+  // only ("flow"). Empty: by correlation in lamina's own tables; by flows in
+  // the layouts of TraceLens, as it does, where the trace has any.
+  std::string link;
+  bool overlaps = false;             // TraceLens's sheets *_kl_overlap, too
   int64_t short_kernel_ns = 10'000;  // kernels below this are short
   // Idle time is split into gaps below this and the others; empty: not split.
   std::optional<int64_t> micro_idle_ns;
-  std::string device;     // name or file; empty: what the trace says
+  // Name or file; empty: what the trace says. The layouts of TraceLens have
+  // columns of rooflines when one is named.
+  std::string device;
   int threads = 0;        // 0 or less: all cores
   std::string rules_dir;  // data files that extend the built-in ones
   // Traces, or folders of them, in which the replayed graphs were captured.

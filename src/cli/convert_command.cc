@@ -65,7 +65,9 @@ Result<int> RunConvert(const Options& options, Common& common) {
         extras.args_of_slices = !options.no_args;
         written = emit::perfetto::WriteTrace(trace, extras, *sink);
       } else {
-        emit::WriteChromeTrace(trace, *sink);
+        const emit::WrittenJson made = emit::WriteChromeTrace(trace, *sink);
+        written.overlaps = made.overlaps;
+        written.shift_ns = made.shift_ns;
       }
       LAMINA_TRY(sink->Close());
     }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina report: where did the GPU time go?
+#include <fmt/core.h>
+
 #include "base/byte_sink.h"
+#include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/page_size.h"
 #include "compat/hta/frames.h"
@@ -17,7 +20,6 @@ struct Options {
   ReportOptions report;
   double short_kernel_us = 10;
   double micro_idle_us = 0;
-  std::string link = "auto";
   std::string roofline;
   PageSize page_size;
   size_t html_max_events = 2'000'000;
@@ -53,8 +55,7 @@ Status WriteReportPage(engine::Session& session, Document document,
   page.threads = report.threads;
   page.max_bytes = options.page_size.max_bytes();
   page.max_events = options.html_max_events;
-  page.link =
-      report.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+  page.link = engine::LinkOf(report);
   page.python_stacks = report.python_stacks || report.recompute;
   page.settings = engine::SettingsOf(report);
   if (!common.given.ReadsStdin()) page.commands = PageCommands(page, common);
@@ -90,7 +91,6 @@ Result<int> RunReport(const Options& options, Common& common) {
   report.threads = common.ThreadCount();
   report.captures = common.captures;
   report.only = common.only;
-  report.link_by_flows = options.link == "flow";
   report.short_kernel_ns = static_cast<int64_t>(options.short_kernel_us * 1000);
   if (options.micro_idle_us > 0)
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
@@ -113,6 +113,11 @@ Result<int> RunReport(const Options& options, Common& common) {
   }
   if (common.top > 0 && common.format != "table") {
     for (Table& table : document.result.tables) table.Truncate(common.top);
+  }
+  // Files of sheets have no place for notes.
+  if (report.layout != "native" && common.format != "table") {
+    for (const Note& note : document.result.notes)
+      fmt::print(stderr, "{}\n", EscapeTerminal(note.text));
   }
   const ScopedStage stage(&common.times, "write");
   if (common.format == "html" && report.layout == "native" &&
@@ -139,16 +144,18 @@ Run Add(Arguments& args, Common& common) {
            "(--layout hta)")
       .Whole(0, 1000000000);
   common.AddCapturesTo(args);
+  args.Flag("--overlaps", options->report.overlaps,
+            "Layouts of TraceLens: also the sheets by what ran beside an op");
   args.Flag("--recompute", options->report.recompute,
             "Split by activation recomputation (needs Python stacks in "
             "the trace)");
   args.Flag("--python-stacks", options->report.python_stacks,
             "Python frames are part of the call tree");
-  args.Add("--link", options->link,
+  args.Add("--link", options->report.link,
            "How launches are joined to device work: auto (by "
-           "correlation) or flow (as TraceLens)")
-      .OneOf({"auto", "flow"})
-      .ShowDefault();
+           "correlation) or flow (by ac2g flows, as TraceLens) (default: "
+           "auto; in its layouts flow, where the trace has flows)")
+      .OneOf({"auto", "flow"});
   args.Add("--device", options->report.device,
            "Device for rooflines: a name (lamina list devices) or a "
            "file (default: what the trace says)");

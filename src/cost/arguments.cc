@@ -22,6 +22,15 @@ bool ReadDims(const Json& json, std::vector<double>& dims) {
   return true;
 }
 
+// Older recordings write the tuple "(2, 2)" where others have "[2, 2]".
+std::string Concrete(std::string text) {
+  if (text.size() < 2 || text.front() != '(' || text.back() != ')') return text;
+  text.front() = '[';
+  text.back() = ']';
+  if (text[text.size() - 2] == ',') text.erase(text.size() - 2, 1);
+  return text;
+}
+
 std::string TextOf(const Json& json) {
   return json.is_string() ? json.get<std::string>() : json.dump();
 }
@@ -71,7 +80,7 @@ std::optional<Call> ParseCall(std::string_view name, std::string_view dims,
         TextOf(item.is_array() && !item.empty() ? item[0] : item);
   }
   for (size_t i = 0; i < concrete_list->size(); ++i)
-    call.arguments[i].concrete = TextOf((*concrete_list)[i]);
+    call.arguments[i].concrete = Concrete(TextOf((*concrete_list)[i]));
   return call;
 }
 

@@ -204,6 +204,12 @@ MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
     measured.start_ns = clocks.Align(member.rank->rank, c.start_ns);
     measured.dur_ns = c.dur_ns;
     measured.in_bytes = BytesOf(c.in_elements, member.rank->Text(c.dtype));
+    measured.file_ns = c.file_ns;
+    measured.stream = c.stream;
+    measured.in_elements = c.in_elements;
+    measured.out_elements = c.out_elements;
+    measured.in_split = member.rank->Text(c.in_split);
+    measured.out_split = member.rank->Text(c.out_split);
     out.in_elements = std::max(out.in_elements, c.in_elements);
     out.out_elements = std::max(out.out_elements, c.out_elements);
     out.transfer_ns = std::min(out.transfer_ns, c.dur_ns);

@@ -31,6 +31,13 @@ struct MeasuredMember {
   int64_t dur_ns = 0;
   int64_t wait_ns = 0;  // for the last to start, at most its duration
   int64_t in_bytes = kNoInt;
+  // As recorded, for the tables of other tools.
+  int64_t file_ns = 0;  // start on the rank's clock, without its base time
+  int64_t stream = kNoInt;
+  int64_t in_elements = kNoInt;
+  int64_t out_elements = kNoInt;
+  std::string in_split;
+  std::string out_split;
 };
 
 // A rank that the others of a call waited for.

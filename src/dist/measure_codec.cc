@@ -14,7 +14,8 @@ namespace lamina::dist {
 template <class Archive>
 static void Fields(Archive& a, MeasuredMember& x) {
   a(x.rank, x.call, x.previous, x.step, x.start_ns, x.dur_ns, x.wait_ns,
-    x.in_bytes);
+    x.in_bytes, x.file_ns, x.stream, x.in_elements, x.out_elements, x.in_split,
+    x.out_split);
 }
 
 template <class Archive>

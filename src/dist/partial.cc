@@ -22,10 +22,10 @@ static void Fields(Archive& a, GroupName& x) {
 
 template <class Archive>
 static void Fields(Archive& a, Call& x) {
-  a(x.number, x.group, x.name, x.dtype, x.in_split, x.step, x.kind, x.sequence,
-    x.in_elements, x.out_elements, x.source, x.destination, x.start_ns,
-    x.dur_ns, x.exposed_ns, x.previous, x.gap_start_ns, x.idle_ns, x.device,
-    x.host);
+  a(x.number, x.group, x.name, x.dtype, x.in_split, x.out_split, x.step, x.kind,
+    x.sequence, x.in_elements, x.out_elements, x.source, x.destination,
+    x.stream, x.start_ns, x.file_ns, x.dur_ns, x.exposed_ns, x.previous,
+    x.gap_start_ns, x.idle_ns, x.device, x.host);
 }
 
 template <class Archive>
@@ -65,15 +65,15 @@ static void Fields(Archive& a, RankEvents& x) {
 template <class Archive>
 static void Fields(Archive& a, RankSummary& x) {
   a(x.file, x.source, x.error, x.file_number, x.part, x.rank, x.is_position,
-    x.world_size, x.first_ns, x.events, x.input_bytes, x.texts, x.groups,
-    x.steps, x.calls, x.stats, x.page);
+    x.world_size, x.devices, x.first_ns, x.events, x.input_bytes, x.texts,
+    x.groups, x.steps, x.calls, x.stats, x.page);
 }
 
 namespace {
 
 constexpr std::string_view kMagic = "LAMRANKS";
 // Raised by every change of what Fields() list.
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 uint64_t Checksum(std::string_view bytes) {
   return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
@@ -111,8 +111,8 @@ bool IsConsistent(const RankSummary& rank) {
   }
   for (const Call& c : rank.calls) {
     if (c.group >= rank.groups.size() || c.name >= texts || c.dtype >= texts ||
-        c.in_split >= texts || !names(c.device) || !names(c.host) ||
-        c.kind > CollectiveKind::kUnknown || c.dur_ns < 0 ||
+        c.in_split >= texts || c.out_split >= texts || !names(c.device) ||
+        !names(c.host) || c.kind > CollectiveKind::kUnknown || c.dur_ns < 0 ||
         (c.step != kNoIndex && c.step >= rank.steps.size()))
       return false;
   }
@@ -199,6 +199,7 @@ RankSummary SelectGroups(const RankSummary& rank,
   out.is_position = rank.is_position;
   out.rank = rank.rank;
   out.world_size = rank.world_size;
+  out.devices = rank.devices;
   out.first_ns = rank.first_ns;
   out.events = rank.events;
   out.input_bytes = rank.input_bytes;
@@ -216,6 +217,7 @@ RankSummary SelectGroups(const RankSummary& rank,
     use(c.name);
     use(c.dtype);
     use(c.in_split);
+    use(c.out_split);
     for (const WorkItem& item : c.device) use(item.name);
     for (const WorkItem& item : c.host) use(item.name);
     out.calls.push_back(c);

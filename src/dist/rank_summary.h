@@ -43,6 +43,7 @@ struct Call {
   uint32_t name = 0;         // text
   uint32_t dtype = 0;        // text
   uint32_t in_split = 0;     // text: elements to each peer
+  uint32_t out_split = 0;    // text: elements from each peer
   uint32_t step = kNoIndex;  // of RankSummary::steps
   CollectiveKind kind = CollectiveKind::kUnknown;
   int64_t sequence = kNoInt;
@@ -50,7 +51,9 @@ struct Call {
   int64_t out_elements = kNoInt;
   int64_t source = kNoInt;       // rank, of send and receive only
   int64_t destination = kNoInt;  // rank
+  int64_t stream = kNoInt;
   int64_t start_ns = 0;
+  int64_t file_ns = 0;  // start as the file has it, without its base time
   int64_t dur_ns = 0;
   int64_t exposed_ns = 0;  // part in which nothing was computed
 
@@ -145,6 +148,7 @@ struct RankSummary {
   int64_t rank = 0;
   bool is_position = false;  // neither trace nor name say the rank
   int64_t world_size = kNoInt;
+  int64_t devices = 0;   // that the recording describes: those of its node
   int64_t first_ns = 0;  // of the rank's clock
   uint64_t events = 0;
   uint64_t input_bytes = 0;

@@ -162,6 +162,7 @@ void FillArgs(const Trace& trace, const trace::CollectiveArgs& args,
               int64_t rank, Texts& texts, Call& call) {
   call.dtype = texts(trace.Text(args.dtype));
   call.in_split = texts(trace.Text(args.in_split));
+  call.out_split = texts(trace.Text(args.out_split));
   call.sequence = args.sequence;
   call.in_elements = args.in_elements;
   call.out_elements = args.out_elements;
@@ -236,6 +237,7 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
   const int64_t base = BaseOf(trace);
   out.rank = rank;
   out.world_size = trace.info.world_size.value_or(kNoInt);
+  out.devices = static_cast<int64_t>(trace.info.devices.size());
   out.first_ns = base + trace.first_ns;
   out.events = trace.info.events;
   out.input_bytes = trace.info.input_bytes;
@@ -263,7 +265,9 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
     Call& call = out.calls[i];
     call.number = i;
     call.kind = c.kind;
+    call.stream = trace.Device(c.slice)->stream;
     call.start_ns = base + trace.Start(c.slice);
+    call.file_ns = trace.Start(c.slice);
     call.dur_ns = trace.Duration(c.slice);
     call.exposed_ns =
         PartOutside({trace.Start(c.slice), trace.End(c.slice)}, compute);

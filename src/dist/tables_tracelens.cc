@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sheets of TraceLens for many ranks. Names, units and rows are the peer's;
-// what is joined with what, and the clocks, are lamina's.
+// The sheets of TraceLens for many ranks. Names, units, rows and their order
+// are the peer's; what is joined with what, and the clocks, are lamina's. In
+// one file, because every sheet is a few lines over the same calls.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -37,8 +38,36 @@ std::optional<double> MiB(int64_t elements, std::string_view dtype) {
   return static_cast<double>(elements) * static_cast<double>(*bytes) / kMiB;
 }
 
+// Ranks by node, by the number of devices that a recording describes; 0: not
+// known, and there are no columns of nodes.
+int64_t RanksPerNode(const Job& job) {
+  for (const RankSummary& rank : job.ranks) {
+    if (rank.error.empty()) return rank.devices;
+  }
+  return 0;
+}
+
+void AddNodeColumns(const Job& job, bool of_rank, Schema& schema) {
+  if (RanksPerNode(job) == 0) return;
+  if (of_rank) schema.columns.push_back(Count("node_id"));
+  schema.columns.push_back(Text("node_span"));
+}
+
+// `rank` is kNoInt in sheets that have none. What is appended stays valid.
+void AppendNode(const Job& job, int64_t rank, std::string_view group_ranks,
+                std::vector<Value>& row) {
+  const int64_t per_node = RanksPerNode(job);
+  if (per_node == 0) return;
+  if (rank != kNoInt) row.push_back(rank / per_node);
+  std::set<int64_t> nodes;
+  for (const int64_t r : ParseRanks(group_ranks)) nodes.insert(r / per_node);
+  row.push_back(nodes.empty()       ? "unknown"
+                : nodes.size() == 1 ? "intra_node"
+                                    : "inter_node");
+}
+
 void AddSummaryLong(const Job& job, ResultSet& result) {
-  Table table(
+  Schema schema(
       {"nccl_summary_long",
        "Communication kernels of every rank.",
        {Count("rank"), Text("Process Group Name"), Text("Process Group Ranks"),
@@ -48,21 +77,111 @@ void AddSummaryLong(const Job& job, ResultSet& result) {
         Number("In msg size (MB)_first"), Number("Out msg size (MB)_first"),
         Number("dur_sum"), Number("dur_mean"), Number("dur_std"),
         Number("dur_min"), Number("dur_max"), Count("operation_count")}});
+  AddNodeColumns(job, true, schema);
+  Table table(std::move(schema));
+  struct Line {
+    const RankSummary* rank;
+    const CallStats* stats;
+  };
+  std::vector<Line> lines;
   for (const RankSummary& rank : job.ranks) {
     if (!rank.error.empty()) continue;
-    for (const CallStats& s : rank.stats) {
-      const std::string_view dtype = rank.Text(s.dtype);
-      std::optional<double> deviation;
-      if (s.deviation_ns >= 0) deviation = s.deviation_ns / 1000.0;
-      table.Add(rank.rank, rank.Text(s.group), rank.Text(s.ranks),
-                rank.Text(s.name), s.size, dtype, s.in_elements, s.out_elements,
-                rank.Text(s.in_split), rank.Text(s.out_split), s.stream,
-                MiB(s.in_elements, dtype), MiB(s.out_elements, dtype),
-                Us(s.sum_ns), s.mean_ns / 1000.0, deviation, Us(s.min_ns),
-                Us(s.max_ns), s.count);
-    }
+    for (const CallStats& s : rank.stats) lines.push_back({&rank, &s});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) {
+                     return a.stats->sum_ns > b.stats->sum_ns;
+                   });
+  for (const auto& [of, stats] : lines) {
+    const RankSummary& rank = *of;
+    const CallStats& s = *stats;
+    const std::string_view dtype = rank.Text(s.dtype);
+    std::optional<double> deviation;
+    if (s.deviation_ns >= 0) deviation = s.deviation_ns / 1000.0;
+    std::vector<Value> row = {rank.rank,
+                              rank.Text(s.group),
+                              rank.Text(s.ranks),
+                              rank.Text(s.name),
+                              s.size,
+                              dtype,
+                              s.in_elements,
+                              s.out_elements,
+                              rank.Text(s.in_split),
+                              rank.Text(s.out_split),
+                              s.stream,
+                              MiB(s.in_elements, dtype),
+                              MiB(s.out_elements, dtype),
+                              Us(s.sum_ns),
+                              s.mean_ns / 1000.0,
+                              deviation,
+                              Us(s.min_ns),
+                              Us(s.max_ns),
+                              s.count};
+    AppendNode(job, rank.rank, rank.Text(s.ranks), row);
+    table.AddRow(row);
   }
   result.tables.push_back(std::move(table));
+}
+
+// nccl_long: every call of every rank as it was recorded.
+void AddLong(const Job& job, ResultSet& result) {
+  Schema schema({"nccl_long",
+                 "One row per collective and rank.",
+                 {Text("collective_id"), Count("index_in_group"), Count("rank"),
+                  Text("Process Group Name"), Text("Process Group Ranks"),
+                  Text("Collective name"), Count("Group size"), Text("dtype"),
+                  Count("In msg nelems"), Number("In msg size (MB)"),
+                  Count("Out msg nelems"), Number("Out msg size (MB)"),
+                  Text("In split size"), Text("Out split size"),
+                  Count("stream"), Number("ts"), Number("dur")}});
+  AddNodeColumns(job, true, schema);
+  Table table(std::move(schema));
+  struct Line {
+    const MeasuredCall* call;
+    const MeasuredMember* member;
+    size_t index = 0;  // among the calls of its group and rank
+  };
+  std::vector<Line> lines;
+  for (const MeasuredCall& call : job.measured.calls) {
+    for (const MeasuredMember& m : call.members) lines.push_back({&call, &m});
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) {
+                     return std::tie(a.member->rank, a.member->file_ns) <
+                            std::tie(b.member->rank, b.member->file_ns);
+                   });
+  std::map<std::pair<uint64_t, int64_t>, size_t> counts;
+  for (Line& line : lines)
+    line.index = counts[{line.call->group, line.member->rank}]++;
+  const auto known = [](int64_t value) {
+    return value == kNoInt ? Value() : Value(value);
+  };
+  for (const Line& line : lines) {
+    const MeasuredCall& call = *line.call;
+    const MeasuredMember& m = *line.member;
+    const MeasuredGroup& group = job.measured.groups[call.group];
+    const std::string id = group.name + "_" + std::to_string(line.index);
+    std::vector<Value> row = {id,
+                              line.index,
+                              m.rank,
+                              group.name,
+                              group.ranks,
+                              call.name,
+                              call.ranks,
+                              call.dtype,
+                              known(m.in_elements),
+                              MiB(m.in_elements, call.dtype),
+                              known(m.out_elements),
+                              MiB(m.out_elements, call.dtype),
+                              m.in_split,
+                              m.out_split,
+                              known(m.stream),
+                              Us(m.file_ns),
+                              Us(m.dur_ns)};
+    AppendNode(job, m.rank, group.ranks, row);
+    table.AddRow(row);
+  }
+  if (table.rows() > 0) result.tables.push_back(std::move(table));
 }
 
 bool IsUneven(const MeasuredCall& call) {
@@ -134,10 +253,11 @@ void AddImplicitSync(const Job& job, const std::vector<Numbered>& calls,
     columns.push_back(Number(name + "_dur"));
     columns.push_back(Number(name + "_wait_time"));
   }
-  Table table({"nccl_implicit_sync",
-               "One row per collective that all ranks leave together.",
-               std::move(columns)});
-  const int64_t origin = OriginOf(job);
+  Schema schema{"nccl_implicit_sync",
+                "One row per collective that all ranks leave together.",
+                std::move(columns)};
+  AddNodeColumns(job, false, schema);
+  Table table(std::move(schema));
   for (const Numbered& n : calls) {
     const MeasuredCall& call = *n.call;
     const MeasuredGroup& group = job.measured.groups[call.group];
@@ -167,13 +287,14 @@ void AddImplicitSync(const Job& job, const std::vector<Numbered>& calls,
     auto member = call.members.begin();
     for (const int64_t r : ranks) {
       if (member != call.members.end() && member->rank == r) {
-        row.insert(row.end(), {Us(member->start_ns - origin),
-                               Us(member->dur_ns), Us(member->wait_ns)});
+        row.insert(row.end(), {Us(member->file_ns), Us(member->dur_ns),
+                               Us(member->wait_ns)});
         ++member;
       } else {
         row.insert(row.end(), 3, Value());
       }
     }
+    AppendNode(job, kNoInt, group.ranks, row);
     table.AddRow(row);
   }
   result.tables.push_back(std::move(table));
@@ -210,6 +331,8 @@ void AddSyncSummary(const Job& job, const std::vector<Numbered>& calls,
   Table table({"nccl_summary_implicit_sync",
                "Those collectives by kind, size and group.",
                std::move(columns)});
+  // A row is of one group, so that sizes and rates are of one kind of call;
+  // TraceLens joins groups whose calls have equal names and sizes.
   using Key = std::tuple<std::string_view, std::string_view, int64_t,
                          std::string_view, int64_t>;
   std::map<Key, std::vector<const MeasuredCall*>> groups;
@@ -218,7 +341,18 @@ void AddSyncSummary(const Job& job, const std::vector<Numbered>& calls,
                job.measured.groups[n.call->group].name, n.call->ranks}]
         .push_back(n.call);
   }
-  for (const auto& [key, members] : groups) {
+  const auto time_of = [](const std::vector<const MeasuredCall*>& members) {
+    int64_t sum_ns = 0;
+    for (const MeasuredCall* call : members) sum_ns += call->transfer_ns;
+    return sum_ns;
+  };
+  std::vector<std::pair<Key, std::vector<const MeasuredCall*>>> order(
+      groups.begin(), groups.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto& a, const auto& b) {
+                     return time_of(a.second) > time_of(b.second);
+                   });
+  for (const auto& [key, members] : order) {
     std::vector<double> latency, start, end, algorithm, bus;
     int64_t total = 0;
     for (const MeasuredCall* call : members) {
@@ -320,8 +454,8 @@ void AddStragglerSummary(const Job& job, const std::vector<RankBlame>& blame,
     const auto calls = static_cast<double>(std::max<int64_t>(b->calls, 1));
     table.Add(b->rank, tenth(Us(b->wait_ns)), tenth(Us(b->wait_ns) / calls),
               b->times_last, b->times_first,
-              100.0 * static_cast<double>(b->times_last) / calls, b->calls,
-              tenth(Us(durations[b->rank])));
+              tenth(100.0 * static_cast<double>(b->times_last) / calls),
+              b->calls, tenth(Us(durations[b->rank])));
   }
   result.tables.push_back(std::move(table));
 }
@@ -331,8 +465,9 @@ void AddStragglerSummary(const Job& job, const std::vector<RankBlame>& blame,
 void AddTracelensTables(const Job& job, const std::vector<RankBlame>& blame,
                         ResultSet& result) {
   const auto even = NumberCalls(job, false);
-  AddSummaryLong(job, result);
   AddSyncSummary(job, even, result);
+  AddSummaryLong(job, result);
+  AddLong(job, result);
   AddImplicitSync(job, even, result);
   AddUneven(job, NumberCalls(job, true), result);
   AddStragglerSummary(job, blame, result);

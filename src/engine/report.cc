@@ -66,6 +66,52 @@ Result<std::vector<std::string_view>> AnalysesFor(
   return needed;
 }
 
+bool HasLaunchFlows(const trace::Trace& trace) {
+  return std::find(trace.flows.kind.begin(), trace.flows.kind.end(),
+                   trace::FlowKind::kLaunch) != trace.flows.kind.end();
+}
+
+// How a layout of TraceLens joins launches. That tool knows flows only, and
+// most profilers write none.
+tree::LinkMode LayoutLink(const ReportOptions& options,
+                          const trace::Trace& trace) {
+  if (options.link.empty()) {
+    return HasLaunchFlows(trace) ? tree::LinkMode::kFlow
+                                 : tree::LinkMode::kAuto;
+  }
+  return LinkOf(options);
+}
+
+// What a user of TraceLens would not expect of the numbers.
+void AddLayoutNotes(const tree::Tree& tree, tree::LinkMode link,
+                    const ReportOptions& options, ResultSet& result) {
+  const trace::Trace& trace = tree.trace();
+  const std::vector<Evidence> evidence = {{"gpu_timeline", "", "", {}}};
+  if (trace.device_slices().empty()) {
+    result.notes.push_back(
+        MakeNote(Severity::kWarning, "no_device_events",
+                 "The trace has no device events: all times are 0.", evidence));
+    return;
+  }
+  if (tree.launched().empty()) {
+    result.notes.push_back(MakeNote(
+        Severity::kWarning, "no_launches",
+        link == tree::LinkMode::kFlow && HasLaunchFlows(trace)
+            ? "No flow of the trace joins a launch to device work: "
+              "gpu_timeline counts all device events. --link auto joins them "
+              "by correlation."
+            : "The trace records no launch of its device work: gpu_timeline "
+              "counts all device events.",
+        evidence));
+  } else if (link == tree::LinkMode::kAuto && options.link.empty()) {
+    result.notes.push_back(MakeNote(
+        Severity::kInfo, "joined_by_correlation",
+        "The trace has no flows, by which TraceLens joins launches to device "
+        "work: they are joined by correlation.",
+        evidence));
+  }
+}
+
 }  // namespace
 
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
@@ -93,6 +139,10 @@ Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   return {};
 }
 
+tree::LinkMode LinkOf(const ReportOptions& options) {
+  return options.link == "flow" ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+}
+
 void SetUp(OpenOptions& open, const ReportOptions& options) {
   open.device = options.device;
   open.captures = options.captures;
@@ -117,8 +167,10 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
   Document document;
   document.command = "report";
   if (options.layout == "native") {
-    const auto link =
-        options.link_by_flows ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+    if (options.overlaps) {
+      return Fail(UsageError("--overlaps needs a layout that has the sheets",
+                             "--layout tracelens or tracelens-inference"));
+    }
     std::vector<std::string_view> names(std::begin(kReportAnalyses),
                                         std::end(kReportAnalyses));
     if (options.recompute) names.push_back("recompute");
@@ -130,7 +182,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
         });
     LAMINA_ASSIGN(
         analysis::Context* const context,
-        session.ContextFor(link, options.python_stacks || options.recompute,
+        session.ContextFor(LinkOf(options), options.python_stacks || options.recompute,
                            settings));
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
     {
@@ -145,14 +197,17 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
       return Fail(UsageError("unknown layout '" + options.layout + "'",
                              "native, tracelens or tracelens-inference"));
     }
+    const tree::LinkMode link = LayoutLink(options, session.trace());
     layout.recompute = options.recompute;
-    LAMINA_ASSIGN(
-        analysis::Context* const context,
-        session.ContextFor(tree::LinkMode::kFlow,
-                           layout.inference || layout.recompute, settings));
+    layout.overlaps = options.overlaps;
+    layout.rooflines = !options.device.empty();
+    LAMINA_ASSIGN(analysis::Context* const context,
+                  session.ContextFor(link, layout.inference || layout.recompute,
+                                     settings));
     const ScopedStage stage(times, "sheets");
     LAMINA_ASSIGN(document.result,
                   compat::tracelens::MakeSheets(*context, layout));
+    AddLayoutNotes(context->tree, link, options, document.result);
   }
   LAMINA_TRY(KeepOnly(document.result, options.only));
   return document;

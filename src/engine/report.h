@@ -11,6 +11,9 @@ namespace lamina::engine {
 // What the analyses of a report are told.
 analysis::Settings SettingsOf(const ReportOptions& options);
 
+// How the tree of lamina's own tables joins launches.
+tree::LinkMode LinkOf(const ReportOptions& options);
+
 // What a report asks of the session that it is made from.
 void SetUp(OpenOptions& open, const ReportOptions& options);
 

@@ -3,11 +3,17 @@
 // The parameters of one family of ops each, in the order of their columns.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "compat/tracelens/param_builder.h"
 
 namespace lamina::compat::tracelens {
 
 void GemmParams(ParamBuilder& p);
+// "(True, False)": which operands of a product the kernel reads transposed, by
+// its name; empty when it does not say.
+std::string TransposeOf(std::string_view kernel);
 void ConvolutionParams(ParamBuilder& p);
 void AttentionParams(ParamBuilder& p);
 // Attention of inference servers and their caches.

@@ -31,7 +31,7 @@ bool HasGraphWord(std::string_view name) {
 class KernelSheets {
  public:
   explicit KernelSheets(const Model& model)
-      : model_(model), trace_(model.trace()), host_(model.tree().size() > 0) {
+      : model_(model), trace_(model.trace()), host_(!model.gpu_only()) {
     FindOwnWork();
   }
 
@@ -221,7 +221,7 @@ class KernelSheets {
 
   const Model& model_;
   const Trace& trace_;
-  bool host_;
+  bool host_;  // columns of ops
   std::map<NodeId, SliceId> own_work_;
 };
 

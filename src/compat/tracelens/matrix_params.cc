@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Parameters of products: GEMM, convolution, attention, experts.
-#include <algorithm>
 #include <re2/re2.h>
 #include <string>
 #include <string_view>
@@ -10,27 +9,29 @@
 #include "compat/tracelens/family_params.h"
 
 namespace lamina::compat::tracelens {
-namespace {
 
-// (A transposed, B transposed), from the name of the kernel; empty when it
-// does not say.
-std::string Transpose(const ParamBuilder& p) {
+std::string TransposeOf(std::string_view kernel) {
+  // Tensile: "Cijk_Ailk_Bljk_...", after any prefix.
+  static const RE2 kTensile("C[a-z]{3}_(A[a-z]{3})_(B[a-z]{3})");
+  const re2::StringPiece name(kernel.data(), kernel.size());
   std::string a;
   std::string b;
-  static const RE2 kAmd(R"(_(Ailk|Alik)_(Bljk|Bjlk)_)");
-  const re2::StringPiece name(p.kernel().data(), p.kernel().size());
-  if (RE2::PartialMatch(name, kAmd, &a, &b))
-    return Join({Bool(a == "Alik"), Bool(b == "Bjlk")});
-  if (p.kernel().starts_with("nvjet")) {
-    const std::string_view last = p.kernel().substr(
-        std::min(p.kernel().rfind('_'), p.kernel().size() - 1) + 1);
+  if (RE2::PartialMatch(name, kTensile, &a, &b)) {
+    const auto flag = [](const std::string& axes, const char* plain,
+                         const char* transposed) {
+      return axes == plain        ? Bool(false)
+             : axes == transposed ? Bool(true)
+                                  : std::string("None");
+    };
+    return Join({flag(a, "Ailk", "Alik"), flag(b, "Bljk", "Bjlk")});
+  }
+  if (kernel.starts_with("nvjet")) {
+    const std::string_view last = kernel.substr(kernel.rfind('_') + 1);
     if (last.size() >= 2)
       return Join({Bool(last[0] == 'T'), Bool(last[1] == 'T')});
   }
   return {};
 }
-
-}  // namespace
 
 void GemmParams(ParamBuilder& p) {
   const std::string& model = p.model_name();
@@ -61,7 +62,7 @@ void GemmParams(ParamBuilder& p) {
     p.Add("dtype_A_B", Join({p.Type(a), p.Type(b), out}));
   }
   if (aten && !batched) p.Add("B", "1");
-  const std::string transpose = Transpose(p);
+  const std::string transpose = TransposeOf(p.kernel());
   if (!transpose.empty()) p.Add("transpose", transpose);
 }
 
@@ -117,7 +118,14 @@ void ServingParams(ParamBuilder& p) {
   p.Add("H_Q", p.Number("H_Q"));
   p.Add("H_V", p.Number("H_KV"));
   p.Add("H_K", p.Number("H_KV"));
-  p.Add("N_KV", p.Dims(k).empty() ? "None" : Whole(p.Dims(k)[0]));
+  // A paged cache has room for more than what is attended to.
+  if (paged) {
+    p.Add("N_KV", p.call().step ? Whole(p.call().step->context_sk +
+                                        p.call().step->generation_sk)
+                                : "None");
+  } else {
+    p.Add("N_KV", p.Dims(k).empty() ? "None" : Whole(p.Dims(k)[0]));
+  }
   p.Add("H_KV", p.Number("H_KV"));
   p.Add("d_h_qk", p.Number("d_h_qk"));
   p.Add("d_h_v", p.Number("d_h_v"));
@@ -136,7 +144,7 @@ void ServingParams(ParamBuilder& p) {
     p.Add("g_sqsk", Whole(f.generation_sqsk));
   }
   p.Add("dtype_Q", p.Type(q));
-  p.Add("dtype_KV", p.Type(k));
+  if (!paged) p.Add("dtype_KV", p.Type(k));
 }
 
 void ExpertParams(ParamBuilder& p) {

@@ -43,6 +43,18 @@ void Measures::Add(const Trace& trace, const std::vector<SliceId>& work,
   const double seconds = static_cast<double>(ns) / 1e9;
   tflops.push_back(priced->cost->flops / seconds / 1e12);
   tbs.push_back(priced->cost->bytes / seconds / 1e12);
+  if (priced->roofline)
+    roofline_percent.push_back(100 * priced->roofline->seconds / seconds);
+}
+
+void AppendRoofline(std::vector<Value>& row, const Priced* priced) {
+  if (priced == nullptr || !priced->roofline) {
+    row.insert(row.end(), 2, Value());
+    return;
+  }
+  row.emplace_back(priced->roofline->seconds * 1e6);
+  row.emplace_back(priced->roofline->compute_bound ? "COMPUTE_BOUND"
+                                                   : "MEMORY_BOUND");
 }
 
 Value Intensity(const Priced* priced) {

@@ -26,12 +26,16 @@ void AppendFive(std::vector<Value>& row, const Five& five);
 // Times and rates over the items of a row.
 struct Measures {
   std::vector<double> kernel_us, tflops, tbs;
+  std::vector<double> roofline_percent;
   int64_t kernel_ns = 0;
 
   // Of the kernels `work`; `priced` may be null.
   void Add(const Trace& trace, const std::vector<SliceId>& work,
            const Priced* priced);
 };
+
+// Cells "Roofline Time (µs)" and "Roofline Bound"; null without a roofline.
+void AppendRoofline(std::vector<Value>& row, const Priced* priced);
 
 // FLOPs per byte; null without a cost.
 Value Intensity(const Priced* priced);

@@ -44,17 +44,23 @@ Model::Model(const Context& context, Options options)
     launch.kernels = work.size();
     launch.recompute = IsRecompute(launcher.node);
     direct_total_ns_ += launch.direct_ns;
+    launch_of_.emplace(launch.node.value, launches_.size());
     launches_.push_back(launch);
   }
-  int64_t first = 0;
-  int64_t last = 0;
-  bool any = false;
-  for (const SliceId s : tree.launched()) {
-    first = any ? std::min(first, trace.Start(s)) : trace.Start(s);
-    last = any ? std::max(last, trace.End(s)) : trace.End(s);
-    any = true;
+  for (uint32_t n = 0; n < tree.size() && gpu_only_; ++n)
+    gpu_only_ = !tree.IsOp(NodeId(n));
+  for (const SliceId s : trace.device_slices()) {
+    if (tree.launched().empty() || tree.launch(s).valid())
+      timeline_.push_back(s);
   }
-  total_time_ns_ = last - first;
+  int64_t last = INT64_MIN;
+  for (const SliceId s : timeline_) last = std::max(last, trace.End(s));
+  if (!timeline_.empty()) total_time_ns_ = last - trace.Start(timeline_[0]);
+}
+
+const Launch* Model::LaunchOf(NodeId node) const {
+  const auto it = launch_of_.find(node.value);
+  return it == launch_of_.end() ? nullptr : &launches_[it->second];
 }
 
 std::string Model::Name(NodeId node) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/common/context.h"
@@ -26,6 +27,8 @@ using analysis::Trace;
 struct Options {
   bool inference = false;
   bool recompute = false;
+  bool overlaps = false;   // the sheets *_kl_overlap, too
+  bool rooflines = false;  // a device was given: columns of its roofline
 };
 
 // One launcher with the times of the peer: unions, not sums.
@@ -48,9 +51,17 @@ class Model {
   const tree::Tree& tree() const { return context_.tree; }
   const Options& options() const { return options_; }
   const std::vector<Launch>& launches() const { return launches_; }
+  const Launchers& launchers() const { return launchers_; }
+  // Null for what launches nothing itself.
+  const Launch* LaunchOf(NodeId node) const;
   // Sum of direct_ns.
   int64_t direct_total_ns() const { return direct_total_ns_; }
-  // total_time of gpu_timeline: linked work only.
+  // Without ops of the host: sheets that need them are left out.
+  bool gpu_only() const { return gpu_only_; }
+  // What gpu_timeline is about, by start: work that is joined to a launch, or
+  // all of a trace that records no launch of any.
+  const std::vector<SliceId>& timeline() const { return timeline_; }
+  // total_time of gpu_timeline.
   int64_t total_time_ns() const { return total_time_ns_; }
 
   // Name of an op or call; the inference layout drops the number that SGLang's
@@ -87,7 +98,10 @@ class Model {
   Options options_;
   Launchers launchers_;
   std::vector<Launch> launches_;
+  std::unordered_map<uint32_t, size_t> launch_of_;  // by node
   std::vector<bool> recompute_;  // by node; empty: not asked for
+  bool gpu_only_ = true;
+  std::vector<SliceId> timeline_;
   int64_t direct_total_ns_ = 0;
   int64_t total_time_ns_ = 0;
 };

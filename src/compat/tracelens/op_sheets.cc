@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ops_summary_by_category, ops_summary, ops_unique_args.
+// ops_summary_by_category, ops_summary, ops_unique_args. In one file, because
+// they group launches in one way.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +11,8 @@
 
 #include "analysis/common/stats.h"
 #include "base/escape.h"
+#include "compat/tracelens/kernel_details.h"
+#include "compat/tracelens/overlaps.h"
 #include "compat/tracelens/sheets.h"
 #include "compat/tracelens/stacks.h"
 
@@ -105,7 +108,7 @@ void AddByCategory(const Model& model, ResultSet& result) {
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
   }
-  result.tables.push_back(std::move(table));
+  if (table.rows() > 0) result.tables.push_back(std::move(table));
 }
 
 void AddSummary(const Model& model, ResultSet& result) {
@@ -162,14 +165,21 @@ void AddSummary(const Model& model, ResultSet& result) {
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
   }
-  result.tables.push_back(std::move(table));
+  if (table.rows() > 0) result.tables.push_back(std::move(table));
 }
 
-void AddUniqueArgs(const Model& model, ResultSet& result) {
+// With `overlaps`, which may be null, what ran beside them is a key, too.
+void AddUniqueArgs(const Model& model, const Overlaps* overlaps,
+                   ResultSet& result) {
   const bool split = model.options().recompute;
   const bool inference = model.options().inference;
   Schema schema{"ops_unique_args", "Launchers by name and arguments.", {}};
-  schema.columns = {Text("name"), Text("op category")};
+  schema.columns = {Text("name")};
+  if (overlaps != nullptr) {
+    schema.name += kOverlapSheet;
+    schema.columns.push_back(Text("overlapping_kernel_names"));
+  }
+  schema.columns.push_back(Text("op category"));
   if (inference) schema.columns.push_back(Text("parent_module"));
   for (const char* name :
        {"process_name", "process_label", "thread_name", "Input Dims",
@@ -187,6 +197,11 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
   }
   schema.columns.push_back(Count("ex_UID"));
   if (inference) schema.columns.push_back(Text("call_stack"));
+  schema.columns.push_back(Text("kernel_details_summary"));
+  schema.columns.push_back(Text("trunc_kernel_details"));
+  if (overlaps != nullptr) {
+    OverlapCells::AppendColumns("overlapping_kernels_details_summary", schema);
+  }
   schema.columns.push_back(Number("Percentage (%)"));
   schema.columns.push_back(Number("Cumulative Percentage (%)"));
   Table table(std::move(schema));
@@ -194,7 +209,12 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
   const Trace& trace = model.trace();
   using Key = std::tuple<std::string, std::string_view, std::string,
                          std::string, std::string, StringId, StringId, StringId,
-                         StringId, bool, std::string, size_t>;
+                         StringId, bool, std::string, size_t, std::string>;
+  const auto overlap_of = [&](const Launch& launch) {
+    return overlaps != nullptr
+               ? overlaps->Of(trace, model.launchers().Work(*launch.launcher))
+               : OverlapInfo();
+  };
   const auto key_of = [&](const Launch& launch) {
     const SliceId slice = model.tree().slice(launch.node);
     const trace::OpArgs* op = trace.Op(slice);
@@ -203,16 +223,26 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
                model.ThreadName(launch.node), op ? op->dims : StringId(),
                op ? op->types : StringId(), op ? op->strides : StringId(),
                op ? op->concrete : StringId(), launch.recompute,
-               ModuleKey(model, launch), inference ? launch.kernels : 0);
+               ModuleKey(model, launch), inference ? launch.kernels : 0,
+               overlap_of(launch).names);
   };
   Shares shares(model);
   for (const auto& [key, rows] : GroupBy<Key>(model, key_of)) {
     std::vector<int64_t> direct;
     std::vector<int64_t> subtree;
+    std::vector<std::vector<KernelPlace>> kernels;
+    std::vector<OverlapInfo> beside;
     for (const Launch* launch : rows.launches) {
       direct.push_back(launch->direct_ns);
       subtree.push_back(launch->subtree_ns);
+      const auto work = model.launchers().Work(*launch->launcher);
+      kernels.push_back(PlacesOf(trace, {work.begin(), work.end()}));
+      if (overlaps != nullptr) beside.push_back(overlap_of(*launch));
     }
+    const std::vector<KernelPlace> places = SummarizePlaces(kernels);
+    const std::string details = DetailsCell(places);
+    const auto truncated = TruncatedCell(places);
+    const OverlapCells overlap(beside);
     const Stats d = analysis::Summarize(direct);
     const Stats s = analysis::Summarize(subtree);
     const NodeId first = rows.launches[0]->node;
@@ -220,7 +250,11 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
     const auto types = model.Types(first, Form::kTuple);
     const auto strides = model.Strides(first, Form::kTuple);
     const auto concrete = model.Concrete(first, Form::kTuple);
-    std::vector<Value> row = {std::get<0>(key), std::get<1>(key)};
+    std::vector<Value> row = {std::get<0>(key)};
+    const std::string& names = std::get<12>(key);
+    if (overlaps != nullptr)
+      row.push_back(names.empty() ? Value() : Value(names));
+    row.emplace_back(std::get<1>(key));
     if (inference) row.emplace_back(std::get<10>(key));
     for (const Value& value : {Value(std::get<2>(key)), Value(std::get<3>(key)),
                                Value(std::get<4>(key)), Value(dims),
@@ -247,19 +281,24 @@ void AddUniqueArgs(const Model& model, ResultSet& result) {
       stack = CallStack(model, first);
       row.emplace_back(stack);
     }
+    row.emplace_back(details);
+    row.emplace_back(truncated);
+    if (overlaps != nullptr) overlap.AppendTo(row);
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
   }
-  result.tables.push_back(std::move(table));
+  if (table.rows() > 0) result.tables.push_back(std::move(table));
 }
 
 }  // namespace
 
-void AddOpSheets(const Model& model, ResultSet& result) {
-  if (model.tree().size() == 0) return;  // no host events
+void AddOpSheets(const Model& model, const Overlaps* overlaps,
+                 ResultSet& result) {
+  if (model.gpu_only()) return;
   AddByCategory(model, result);
   AddSummary(model, result);
-  AddUniqueArgs(model, result);
+  AddUniqueArgs(model, nullptr, result);
+  if (overlaps != nullptr) AddUniqueArgs(model, overlaps, result);
 }
 
 }  // namespace lamina::compat::tracelens

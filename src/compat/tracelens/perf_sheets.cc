@@ -5,12 +5,13 @@
 
 namespace lamina::compat::tracelens {
 
-void AddPerfSheets(const Model& model, ResultSet& result) {
-  if (model.tree().size() == 0 || model.context().efficiency == nullptr) return;
+void AddPerfSheets(const Model& model, const Overlaps* overlaps,
+                   ResultSet& result) {
+  if (model.gpu_only() || model.context().efficiency == nullptr) return;
   Pricer pricer(model);
   const std::vector<PseudoOp> pseudo_ops = FindPseudoOps(model);
-  AddUnifiedSheet(model, pricer, pseudo_ops, result);
-  AddFamilySheets(model, pricer, pseudo_ops, result);
+  AddUnifiedSheets(model, pricer, pseudo_ops, overlaps, result);
+  AddFamilySheets(model, pricer, pseudo_ops, overlaps, result);
 }
 
 }  // namespace lamina::compat::tracelens

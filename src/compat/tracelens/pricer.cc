@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/decimal.h"
+#include "compat/tracelens/family_params.h"
 #include "cost/dtype.h"
 
 namespace lamina::compat::tracelens {
@@ -72,13 +73,43 @@ void Pricer::Evaluate(const cost::Call& call, bool backward,
                  priced.cost ? &*priced.cost : nullptr, strides, kernel);
 }
 
+StringId Pricer::KernelOf(NodeId node, bool product) {
+  const Trace& trace = model_.trace();
+  SliceId first;
+  bool first_names = false;
+  for (const SliceId s : model_.tree().DeviceWork(node)) {
+    bool names = false;
+    if (product) {
+      const uint32_t id = trace.slices.name[s.value].value;
+      const auto [it, is_new] = names_transpose_.try_emplace(id, false);
+      if (is_new) it->second = !TransposeOf(trace.Name(s)).empty();
+      names = it->second;
+    }
+    if (!first.valid() || names > first_names ||
+        (names == first_names && trace.Start(s) < trace.Start(first))) {
+      first = s;
+      first_names = names;
+    }
+  }
+  return first.valid() ? trace.slices.name[first.value] : StringId();
+}
+
+// As TraceLens: work without FLOPs has none.
+void Pricer::AddRoofline(Priced& priced) const {
+  if (!model_.options().rooflines || !priced.cost || priced.cost->flops <= 0)
+    return;
+  const auto& device = model_.context().efficiency->device;
+  if (!device) return;
+  priced.roofline = cost::RooflineOf(*priced.cost, *device, priced.spec);
+}
+
 const Priced& Pricer::Price(NodeId node, NodeId source, bool backward) {
   const Trace& trace = model_.trace();
   const SliceId slice = model_.tree().slice(source);
   const trace::OpArgs* op = trace.Op(slice);
-  const auto work = model_.tree().DeviceWork(node);
+  const cost::OpModel* const found = Find(source);
   const StringId kernel =
-      work.empty() ? StringId() : trace.slices.name[work[0].value];
+      KernelOf(node, found != nullptr && found->sheet == "GEMM");
   const StringId step = model_.context().steps.RequestsAt(source);
   const auto [it, is_new] = calls_.try_emplace(
       CallKey(trace.slices.name[slice.value].value, op ? op->dims.value : 0,
@@ -86,7 +117,7 @@ const Priced& Pricer::Price(NodeId node, NodeId source, bool backward) {
               op ? op->concrete.value : 0, kernel.value, step.value, backward));
   Priced& priced = it->second;
   if (!is_new) return priced;
-  priced.model = Find(source);
+  priced.model = found;
   if (priced.model == nullptr) return priced;
   const auto text = [&](StringId id) { return trace.strings[id]; };
   const std::string name = model_.Name(source);
@@ -98,6 +129,7 @@ const Priced& Pricer::Price(NodeId node, NodeId source, bool backward) {
   CountWeight(*priced.model, *call);
   Evaluate(*call, backward, op ? text(op->strides) : "", text(kernel), priced);
   if (priced.cost) priced.spec = Spec(priced, *call);
+  AddRoofline(priced);
   return priced;
 }
 
@@ -122,6 +154,7 @@ const Priced* Pricer::Price(const PseudoOp& pseudo) {
   if (pseudo.top_k) AddRouting(pseudo, text(kernel), *call);
   Evaluate(*call, false, text(op->strides), text(kernel), priced);
   if (priced.cost) priced.spec = priced.cost->Spec();
+  AddRoofline(priced);
   return &priced;
 }
 

@@ -13,6 +13,7 @@
 #include "compat/tracelens/model.h"
 #include "compat/tracelens/perf_params.h"
 #include "compat/tracelens/pseudo_ops.h"
+#include "cost/device.h"
 
 namespace lamina::compat::tracelens {
 
@@ -22,6 +23,7 @@ struct Priced {
   std::optional<cost::Cost> cost;
   std::vector<Param> params;
   std::string spec;
+  std::optional<cost::Roofline> roofline;  // when the layout shows them
 };
 
 // Calls that look the same are priced once.
@@ -56,8 +58,14 @@ class Pricer {
   void Evaluate(const cost::Call& call, bool backward, std::string_view strides,
                 std::string_view kernel, Priced& priced) const;
 
+  // Of the kernels below `node`: the first whose name tells how a product was
+  // called, where `product`, else the first.
+  StringId KernelOf(NodeId node, bool product);
+  void AddRoofline(Priced& priced) const;
+
   const Model& model_;
   const analysis::CostView& costs_;
+  std::map<uint32_t, bool> names_transpose_;  // by name of a kernel
   std::map<uint32_t, const cost::OpModel*> by_name_;
   std::map<CallKey, Priced> calls_;
   std::map<PseudoKey, Priced> pseudo_;

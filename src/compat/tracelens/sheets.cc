@@ -18,12 +18,25 @@ Column Count(std::string name) {
   return {std::move(name), ColumnType::kInt, kMeaning};
 }
 
+Column Flag(std::string name) {
+  return {std::move(name), ColumnType::kBool, kMeaning};
+}
+
 Result<ResultSet> MakeSheets(const Context& context, Options options) {
   const Model model(context, options);
+  std::optional<Overlaps> overlaps;
+  if (options.overlaps) {
+    LAMINA_ASSIGN(overlaps, Overlaps::Find(model));
+  }
+  const Overlaps* const beside = overlaps ? &*overlaps : nullptr;
   ResultSet result;
+  if (context.trace.info.format == "xplane") {
+    AddJaxSheets(model, result);
+    return result;
+  }
   AddTimelineSheet(model, result);
-  AddOpSheets(model, result);
-  AddPerfSheets(model, result);
+  AddOpSheets(model, beside, result);
+  AddPerfSheets(model, beside, result);
   AddKernelSheets(model, result);
   if (!options.inference) AddCollectiveSheet(model, result);
   return result;

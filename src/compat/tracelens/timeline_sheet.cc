@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // gpu_timeline: linked work only, all devices merged. With recompute
-// detection one block per half, each from its own work.
+// detection one block per half, each from its own work; with a threshold idle
+// time in two rows.
 #include <algorithm>
 
 #include "analysis/common/timeline.h"
@@ -12,7 +13,8 @@ namespace {
 
 using analysis::Timeline;
 
-void AddRows(Table& table, const Timeline& t, std::optional<bool> recompute) {
+void AddRows(Table& table, const Timeline& t, bool split_idle,
+             std::optional<bool> recompute) {
   const auto add = [&](std::string_view type, int64_t ns) {
     const auto percent =
         Percent(static_cast<double>(ns), static_cast<double>(t.total_ns));
@@ -26,7 +28,12 @@ void AddRows(Table& table, const Timeline& t, std::optional<bool> recompute) {
   add("exposed_comm_time", t.exposed_communication_ns);
   add("exposed_memcpy_time", t.exposed_copies_ns);
   add("busy_time", t.busy_ns);
-  add("idle_time", t.idle_ns);
+  if (split_idle) {
+    add("micro_idle_time", t.micro_idle_ns);
+    add("macro_idle_time", t.idle_ns - t.micro_idle_ns);
+  } else {
+    add("idle_time", t.idle_ns);
+  }
   add("total_time", t.total_ns);
   add("total_comm_time", t.communication.length_ns());
   add("total_memcpy_time", t.copies.length_ns());
@@ -50,22 +57,22 @@ void AddTimelineSheet(const Model& model, ResultSet& result) {
   const auto bucket = [&](SliceId s) {
     return analysis::PeerBucket(trace.KindOf(s), trace.Name(s));
   };
+  const auto micro_idle_ns = model.context().settings.micro_idle_ns;
   const auto timeline = [&](std::optional<bool> half) {
     std::vector<SliceId> slices;
-    for (const SliceId s : trace.device_slices()) {
+    for (const SliceId s : model.timeline()) {
       const NodeId launch = model.tree().launch(s);
-      if (!launch.valid()) continue;
-      if (half && model.IsRecompute(launch) != *half) continue;
-      slices.push_back(s);
+      const bool recompute = launch.valid() && model.IsRecompute(launch);
+      if (!half || recompute == *half) slices.push_back(s);
     }
-    return analysis::MakeTimeline(trace, slices, bucket,
-                                  model.context().settings.micro_idle_ns);
+    return analysis::MakeTimeline(trace, slices, bucket, micro_idle_ns);
   };
+  const bool split_idle = micro_idle_ns.has_value();
   if (split) {
-    AddRows(table, timeline(false), false);
-    AddRows(table, timeline(true), true);
+    AddRows(table, timeline(false), split_idle, false);
+    AddRows(table, timeline(true), split_idle, true);
   } else {
-    AddRows(table, timeline(std::nullopt), std::nullopt);
+    AddRows(table, timeline(std::nullopt), split_idle, std::nullopt);
   }
   result.tables.push_back(std::move(table));
 }

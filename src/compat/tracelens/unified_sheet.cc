@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// unified_perf_summary: every device event that is no communication, by op.
+// unified_perf_summary: every device event that is no communication, by op;
+// and unified_perf_summary_kl_overlap, by what ran beside it, too.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -8,7 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "compat/tracelens/kernel_details.h"
 #include "compat/tracelens/measures.h"
+#include "compat/tracelens/overlaps.h"
 #include "compat/tracelens/perf_sheets.h"
 #include "compat/tracelens/sheets.h"
 #include "compat/tracelens/stacks.h"
@@ -24,66 +27,62 @@ struct Row {
   std::vector<const Item*> items;
   std::string_view category;
   Measures measures;
+  std::vector<OverlapInfo> overlaps;  // of the overlap sheet, by item
 };
 
-Schema UnifiedSchema(bool inference) {
+// Which columns there are.
+struct Columns {
+  bool inference = false;
+  bool recompute = false;
+  bool rooflines = false;
+  bool overlaps = false;
+};
+
+Schema UnifiedSchema(const Columns& has) {
   Schema schema{"unified_perf_summary",
                 "Every device event that is no communication, by op.",
                 {}};
-  schema.columns = {
-      Text("name"),
-      Text("op category"),
-      Text("process_name"),
-      Text("process_label"),
-      Text("thread_name"),
-      Text("Input Dims"),
-      Text("Input type"),
-      Text("Input Strides"),
-      Text("Concrete Inputs"),
-      Count("ex_UID"),
-      Count("operation_count"),
-      Number("total_duration_us"),
-      Number("mean_duration_us"),
-      Number("std_duration_us"),
-      Number("GFLOPS"),
-      Number("Data Moved (MB)"),
-      Number("FLOPS/Byte"),
-      Text("Compute Spec"),
-      Number("TB/s_mean"),
-      Number("TB/s_std"),
-      Number("TFLOPS/s_mean"),
-      Number("TFLOPS/s_std"),
-      Number("Kernel Time (µs)_mean"),
-      Number("Kernel Time (µs)_std"),
-      Number("Kernel Time (µs)_sum"),
-      Number("duration_us_median"),
-      Number("duration_us_min"),
-      Number("duration_us_max"),
-      Number("TB/s_median"),
-      Number("TB/s_min"),
-      Number("TB/s_max"),
-      Number("TFLOPS/s_median"),
-      Number("TFLOPS/s_min"),
-      Number("TFLOPS/s_max"),
-      Number("Kernel Time (µs)_median"),
-      Number("Kernel Time (µs)_min"),
-      Number("Kernel Time (µs)_max"),
-      Text("perf_params"),
-      {"has_perf_model", ColumnType::kBool, "See docs/tracelens.md."}};
-  if (inference) {
-    schema.columns.push_back(Text("entry_point"));
-    schema.columns.push_back(Text("call_stack_full"));
+  std::vector<Column>& out = schema.columns;
+  const auto texts = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names) out.push_back(Text(name));
+  };
+  const auto numbers = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names) out.push_back(Number(name));
+  };
+  texts({"name"});
+  if (has.overlaps) {
+    schema.name += kOverlapSheet;
+    texts({"overlapping_kernel_names"});
   }
-  schema.columns.push_back(Number("Percentage (%)"));
-  schema.columns.push_back(Number("Cumulative Percentage (%)"));
+  texts({"op category", "process_name", "process_label", "thread_name",
+         "Input Dims", "Input type", "Input Strides", "Concrete Inputs"});
+  if (has.recompute) out.push_back(Flag("is_recompute"));
+  out.push_back(Count("ex_UID"));
+  out.push_back(Count("operation_count"));
+  numbers({"total_duration_us", "mean_duration_us", "std_duration_us", "GFLOPS",
+           "Data Moved (MB)", "FLOPS/Byte"});
+  texts({"Compute Spec"});
+  if (has.rooflines) texts({"Roofline Bound"});
+  numbers({"TB/s_mean", "TB/s_std", "TFLOPS/s_mean", "TFLOPS/s_std",
+           "Kernel Time (µs)_mean", "Kernel Time (µs)_std",
+           "Kernel Time (µs)_sum", "duration_us_median", "duration_us_min",
+           "duration_us_max", "TB/s_median", "TB/s_min", "TB/s_max",
+           "TFLOPS/s_median", "TFLOPS/s_min", "TFLOPS/s_max"});
+  if (has.rooflines) {
+    numbers({"Roofline Time (µs)_first", "Pct Roofline_mean",
+             "Pct Roofline_median", "Pct Roofline_std", "Pct Roofline_min",
+             "Pct Roofline_max"});
+  }
+  numbers({"Kernel Time (µs)_median", "Kernel Time (µs)_min",
+           "Kernel Time (µs)_max"});
+  texts({"kernel_details_summary", "trunc_kernel_details"});
+  if (has.overlaps)
+    OverlapCells::AppendColumns("overlapping_kernels_details_summary", schema);
+  texts({"perf_params"});
+  out.push_back(Flag("has_perf_model"));
+  if (has.inference) texts({"entry_point", "call_stack_full"});
+  numbers({"Percentage (%)", "Cumulative Percentage (%)"});
   return schema;
-}
-
-std::vector<SliceId> ByStart(const Trace& trace, std::vector<SliceId> work) {
-  std::stable_sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
-    return trace.Start(a) < trace.Start(b);
-  });
-  return work;
 }
 
 // Work of the first item, ascending by the time that its place takes in all
@@ -123,13 +122,15 @@ uint32_t Uid(const Model& model, const Row& row) {
 }
 
 // Most time first.
-std::vector<Row> GroupItems(const Model& model,
-                            const std::vector<Item>& items) {
+std::vector<Row> GroupItems(const Model& model, const std::vector<Item>& items,
+                            const Overlaps* overlaps) {
   using Key =
       std::tuple<std::string, std::string_view, std::string, std::string,
-                 std::string, uint32_t, uint32_t, uint32_t, uint32_t>;
+                 std::string, uint32_t, uint32_t, uint32_t, uint32_t, bool>;
   const Trace& trace = model.trace();
-  std::map<Key, Row> groups;
+  std::map<std::pair<Key, std::string>, Row> groups;
+  // Rows that differ in what ran beside them stay together.
+  std::map<Key, std::pair<int64_t, uint32_t>> totals;  // time, first number
   for (const Item& item : items) {
     const trace::OpArgs* op = trace.Op(model.tree().slice(item.node));
     const std::string_view category =
@@ -137,23 +138,45 @@ std::vector<Row> GroupItems(const Model& model,
     const auto id = [&](StringId trace::OpArgs::*member) {
       return op != nullptr ? (op->*member).value : UINT32_MAX;
     };
-    Row& row =
-        groups[Key(item.name, category, model.ProcessName(item.node),
-                   model.ProcessLabel(item.node), model.ThreadName(item.node),
-                   id(&trace::OpArgs::dims), id(&trace::OpArgs::types),
-                   id(&trace::OpArgs::strides), id(&trace::OpArgs::concrete))];
+    const Key key(item.name, category, model.ProcessName(item.node),
+                  model.ProcessLabel(item.node), model.ThreadName(item.node),
+                  id(&trace::OpArgs::dims), id(&trace::OpArgs::types),
+                  id(&trace::OpArgs::strides), id(&trace::OpArgs::concrete),
+                  model.IsRecompute(item.node));
+    OverlapInfo beside;
+    if (overlaps != nullptr)
+      beside = item.pseudo != nullptr
+                   ? overlaps->Of(trace, item.work)
+                   : overlaps->OfOp(model, item.node, item.work);
+    Row& row = groups[{key, beside.names}];
+    if (overlaps != nullptr) row.overlaps.push_back(std::move(beside));
     row.category = category;
     row.items.push_back(&item);
     row.measures.Add(trace, item.work, item.priced);
   }
+  for (const auto& [key, row] : groups) {
+    const auto [it, is_new] =
+        totals.try_emplace(key.first, int64_t{0}, Uid(model, row));
+    it->second.first += row.measures.kernel_ns;
+    it->second.second = std::min(it->second.second, Uid(model, row));
+  }
+  struct Placed {
+    std::pair<int64_t, uint32_t> total;
+    Row row;
+  };
+  std::vector<Placed> placed;
+  for (auto& [key, row] : groups)
+    placed.push_back({totals[key.first], std::move(row)});
+  const auto place = [&](const Placed& p) {
+    return std::tuple(-p.total.first, p.total.second,
+                      std::string_view(p.row.items[0]->name),
+                      -p.row.measures.kernel_ns, Uid(model, p.row));
+  };
+  std::stable_sort(
+      placed.begin(), placed.end(),
+      [&](const Placed& a, const Placed& b) { return place(a) < place(b); });
   std::vector<Row> rows;
-  for (auto& [key, row] : groups) rows.push_back(std::move(row));
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
-    if (a.measures.kernel_ns != b.measures.kernel_ns)
-      return a.measures.kernel_ns > b.measures.kernel_ns;
-    return std::pair(Uid(model, a), a.items[0]->name) <
-           std::pair(Uid(model, b), b.items[0]->name);
-  });
+  for (Placed& p : placed) rows.push_back(std::move(p.row));
   return rows;
 }
 
@@ -180,8 +203,8 @@ std::pair<std::string, std::string> Stacks(const Model& model, const Row& row) {
 }
 
 // `running_ns`: the time of this row and those above.
-void AddRow(const Model& model, const Row& row, int64_t running_ns,
-            int64_t total_ns, Table& table) {
+void AddRow(const Model& model, const Columns& has, const Row& row,
+            int64_t running_ns, int64_t total_ns, Table& table) {
   const Item& first = *row.items[0];
   const Priced* priced = first.priced;
   const bool costed = priced != nullptr && priced->cost;
@@ -201,48 +224,47 @@ void AddRow(const Model& model, const Row& row, int64_t running_ns,
   const auto concrete = model.Concrete(first.node, Form::kTuple);
   const std::string params =
       priced != nullptr ? ParamsDict(priced->params) : std::string();
-  std::vector<Value> cells = {
-      first.name,
-      row.category,
-      process,
-      label,
-      thread,
-      dims,
-      types,
-      strides,
-      concrete,
-      Uid(model, row),
-      row.items.size(),
-      duration_sum,
-      host.mean,
-      host.std_dev,
-      costed ? Value(priced->cost->flops / 1e9) : Value(),
-      costed ? Value(priced->cost->bytes / 1048576.0) : Value(),
-      Intensity(priced),
-      costed && !priced->spec.empty() ? Value(priced->spec) : Value(),
-      tbs.mean,
-      tbs.std_dev,
-      tflops.mean,
-      tflops.std_dev,
-      kernel.mean,
-      kernel.std_dev,
-      Us(row.measures.kernel_ns),
-      host.median,
-      host.min,
-      host.max,
-      tbs.median,
-      tbs.min,
-      tbs.max,
-      tflops.median,
-      tflops.min,
-      tflops.max,
-      kernel.median,
-      kernel.min,
-      kernel.max,
-      priced != nullptr && !priced->params.empty() ? Value(params) : Value(),
-      priced != nullptr};
+  std::vector<std::vector<KernelPlace>> kernels;
+  for (const Item* item : row.items)
+    kernels.push_back(
+        PlacesOf(model.trace(), ByStart(model.trace(), item->work)));
+  const std::vector<KernelPlace> places = SummarizePlaces(kernels);
+  const std::string details = DetailsCell(places);
+  const auto truncated = TruncatedCell(places);
+  const OverlapCells overlap(row.overlaps);
+  std::vector<Value> roofline;  // time and bound
+  AppendRoofline(roofline, priced);
+  std::vector<Value> cells;
+  const auto add = [&](std::initializer_list<Value> values) {
+    cells.insert(cells.end(), values);
+  };
+  add({first.name});
+  if (has.overlaps) {
+    const std::string& names = row.overlaps[0].names;
+    add({names.empty() ? Value() : Value(names)});
+  }
+  add({row.category, process, label, thread, dims, types, strides, concrete});
+  if (has.recompute) add({model.IsRecompute(first.node)});
+  add({Uid(model, row), row.items.size(), duration_sum, host.mean, host.std_dev,
+       costed ? Value(priced->cost->flops / 1e9) : Value(),
+       costed ? Value(priced->cost->bytes / 1048576.0) : Value(),
+       Intensity(priced),
+       costed && !priced->spec.empty() ? Value(priced->spec) : Value()});
+  if (has.rooflines) add({roofline[1]});
+  add({tbs.mean, tbs.std_dev, tflops.mean, tflops.std_dev, kernel.mean,
+       kernel.std_dev, Us(row.measures.kernel_ns), host.median, host.min,
+       host.max, tbs.median, tbs.min, tbs.max, tflops.median, tflops.min,
+       tflops.max});
+  if (has.rooflines) {
+    add({roofline[0]});
+    AppendFive(cells, Summary(row.measures.roofline_percent));
+  }
+  add({kernel.median, kernel.min, kernel.max, details, truncated});
+  if (has.overlaps) overlap.AppendTo(cells);
+  add({priced != nullptr && !priced->params.empty() ? Value(params) : Value(),
+       priced != nullptr});
   std::pair<std::string, std::string> stacks;
-  if (model.options().inference) {
+  if (has.inference) {
     stacks = Stacks(model, row);
     cells.emplace_back(stacks.first);
     cells.emplace_back(stacks.second);
@@ -256,20 +278,31 @@ void AddRow(const Model& model, const Row& row, int64_t running_ns,
 
 }  // namespace
 
-void AddUnifiedSheet(const Model& model, Pricer& pricer,
-                     const std::vector<PseudoOp>& pseudo_ops,
-                     ResultSet& result) {
+void AddUnifiedSheets(const Model& model, Pricer& pricer,
+                      const std::vector<PseudoOp>& pseudo_ops,
+                      const Overlaps* overlaps, ResultSet& result) {
   const std::vector<Item> items = UnifiedItems(model, pricer, pseudo_ops);
-  const std::vector<Row> rows = GroupItems(model, items);
-  int64_t total_ns = 0;
-  for (const Row& row : rows) total_ns += row.measures.kernel_ns;
-  Table table(UnifiedSchema(model.options().inference));
-  int64_t running_ns = 0;
-  for (const Row& row : rows) {
-    running_ns += row.measures.kernel_ns;
-    AddRow(model, row, running_ns, total_ns, table);
-  }
-  if (table.rows() > 0) result.tables.push_back(std::move(table));
+  Columns has;
+  has.inference = model.options().inference;
+  has.recompute = model.options().recompute;
+  has.rooflines = std::any_of(items.begin(), items.end(), [](const Item& item) {
+    return item.priced != nullptr && item.priced->roofline;
+  });
+  const auto add = [&](const Overlaps* beside) {
+    has.overlaps = beside != nullptr;
+    const std::vector<Row> rows = GroupItems(model, items, beside);
+    int64_t total_ns = 0;
+    for (const Row& row : rows) total_ns += row.measures.kernel_ns;
+    Table table(UnifiedSchema(has));
+    int64_t running_ns = 0;
+    for (const Row& row : rows) {
+      running_ns += row.measures.kernel_ns;
+      AddRow(model, has, row, running_ns, total_ns, table);
+    }
+    if (table.rows() > 0) result.tables.push_back(std::move(table));
+  };
+  add(nullptr);
+  if (overlaps != nullptr) add(overlaps);
 }
 
 }  // namespace lamina::compat::tracelens

@@ -10,8 +10,14 @@
 
 namespace lamina::emit {
 
+struct WrittenJson {
+  uint64_t overlaps = 0;  // slices on threads "(overlap)"
+  int64_t shift_ns = 0;   // added to every time, so that none is negative
+};
+
 // Writes the whole trace; does not close the sink. Times in the file are
-// microseconds with three decimals, exact.
-void WriteChromeTrace(const trace::Trace& trace, ByteSink& sink);
+// microseconds with three decimals, exact. Nothing overlaps on a thread without
+// nesting: what would goes to a thread "(overlap)" beside it.
+WrittenJson WriteChromeTrace(const trace::Trace& trace, ByteSink& sink);
 
 }  // namespace lamina::emit

@@ -68,6 +68,14 @@ void SliceArgs::Real(std::string_view name, double value) {
   args_.push_back(arg);
 }
 
+void SliceArgs::Amount(std::string_view name, double value) {
+  if (std::floor(value) == value && std::abs(value) < 0x1p63) {
+    Int(name, static_cast<int64_t>(value));
+  } else {
+    Real(name, value);
+  }
+}
+
 void SliceArgs::Text(std::string_view name, std::string_view text) {
   Arg arg;
   arg.name = name;
@@ -138,8 +146,8 @@ void SliceArgs::Op(const trace::Trace& trace, const trace::OpArgs& op) {
   Text("lamina.hlo_opcode", trace, hlo.opcode);
   Text("lamina.op_name", trace, hlo.op_name);
   Text("lamina.shape", trace, hlo.shape);
-  if (hlo.flops >= 0) Real("lamina.flops", hlo.flops);
-  if (hlo.bytes >= 0) Real("lamina.bytes", hlo.bytes);
+  if (hlo.flops >= 0) Amount("lamina.flops", hlo.flops);
+  if (hlo.bytes >= 0) Amount("lamina.bytes", hlo.bytes);
   Text("lamina.source", trace, hlo.source);
   Int("lamina.source_line", hlo.source_line);
 }

@@ -16,6 +16,9 @@
 
 namespace lamina::emit {
 
+// Category of instants of the allocator.
+inline constexpr std::string_view kMemoryCategory = "cpu_instant_event";
+
 // A typed argument. Texts and lists belong to somebody else.
 struct Arg {
   enum class Type : uint8_t {
@@ -53,6 +56,8 @@ class SliceArgs {
 
  private:
   void Real(std::string_view name, double value);
+  // An integer where it is one.
+  void Amount(std::string_view name, double value);
   void Text(std::string_view name, const trace::Trace& trace, StringId id,
             Arg::Type type = Arg::Type::kText);
   void Triple(std::string_view name, const std::array<uint32_t, 3>& value);

@@ -16,6 +16,14 @@ constexpr uint32_t kNoLane = UINT32_MAX;
 // Counters stand below all other tracks of their process.
 constexpr int64_t kCounterRank = 100000;
 
+// "RANK 3" of "RANK 3 - GPU 0", as lamina merge names processes; else empty.
+std::string_view RankOfName(std::string_view process) {
+  if (!process.starts_with("RANK ")) return {};
+  const size_t end = process.find(" - ");
+  return end == std::string_view::npos ? std::string_view()
+                                       : process.substr(0, end);
+}
+
 bool IsProcessNumber(std::string_view pid, int64_t* number) {
   const auto value = ParseInt(pid);
   if (!value || *value <= 0 || *value > INT32_MAX) return false;
@@ -54,22 +62,93 @@ void Lanes::CountContents() {
     first_of_pid_.try_emplace(track.pid, &track);
 }
 
-// The host process that works most stands for all devices.
-StringId Lanes::MainProcess() const {
+// By the correlations of the work.
+void Lanes::FindLaunchers() {
+  const uint32_t recorded = trace::RecordedSlices(trace_);
+  absl::flat_hash_map<int64_t, StringId> calls;
+  for (uint32_t i = 0; i < recorded; ++i) {
+    const trace::ApiArgs* api = trace_.Api(trace::SliceId(i));
+    if (api != nullptr && api->correlation > 0)
+      calls.try_emplace(api->correlation,
+                        trace_.tracks[trace_.slices.track[i].value].pid);
+  }
+  // Calls by (track or process of the device, process that launches).
+  absl::flat_hash_map<std::pair<uint32_t, StringId>, uint64_t> of_track;
+  absl::flat_hash_map<std::pair<StringId, StringId>, uint64_t> of_pid;
+  for (uint32_t i = 0; i < recorded; ++i) {
+    const trace::DeviceArgs* device = trace_.Device(trace::SliceId(i));
+    if (device == nullptr) continue;
+    const auto call = calls.find(device->correlation);
+    if (call == calls.end()) continue;
+    const uint32_t track = trace_.slices.track[i].value;
+    const StringId pid = trace_.tracks[track].pid;
+    // A process without number is a part of a recording, such as a plane.
+    int64_t number = 0;
+    if (!IsProcessNumber(Text(call->second), &number)) continue;
+    ++of_track[{track, call->second}];
+    ++of_pid[{pid, call->second}];
+  }
+  // Of equal counts that of the first process, whatever the order of the maps.
+  absl::flat_hash_map<StringId, uint32_t> first;
+  for (uint32_t t = 0; t < trace_.tracks.size(); ++t)
+    first.try_emplace(trace_.tracks[t].pid, t);
+  const auto keep = [&](auto& best, auto key, uint64_t count, StringId pid) {
+    const auto [it, is_new] = best.try_emplace(key, count, pid);
+    if (is_new) return;
+    auto& [most, known] = it->second;
+    if (count > most || (count == most && first[pid] < first[known])) {
+      most = count;
+      known = pid;
+    }
+  };
+  using Best = std::pair<uint64_t, StringId>;
+  absl::flat_hash_map<uint32_t, Best> track_best;
+  absl::flat_hash_map<StringId, Best> pid_best;
+  for (const auto& [key, count] : of_track)
+    keep(track_best, key.first, count, key.second);
+  for (const auto& [key, count] : of_pid)
+    keep(pid_best, key.first, count, key.second);
+  for (const auto& [track, best] : track_best)
+    contents_[track].launcher = best.second;
+  for (const auto& [pid, best] : pid_best) launcher_of_pid_[pid] = best.second;
+}
+
+std::string_view Lanes::RankOf(StringId pid) const {
+  const auto it = first_of_pid_.find(pid);
+  return it == first_of_pid_.end() ? std::string_view()
+                                   : RankOfName(Text(it->second->process_name));
+}
+
+// The host process that works most stands for all devices of its rank.
+void Lanes::FindMainProcesses() {
   absl::flat_hash_map<StringId, uint64_t> calls;
   for (size_t t = 0; t < contents_.size(); ++t) {
     if (!contents_[t].on_device)
       calls[trace_.tracks[t].pid] += contents_[t].calls;
   }
-  StringId main;
-  uint64_t most = 0;
+  absl::flat_hash_map<std::string_view, uint64_t> most;
   for (const trace::Track& track : trace_.tracks) {
     const auto it = calls.find(track.pid);
-    if (it == calls.end() || it->second <= most) continue;
-    most = it->second;
-    main = track.pid;
+    if (it == calls.end()) continue;
+    const std::string_view rank = RankOf(track.pid);
+    if (it->second <= most[rank]) continue;
+    most[rank] = it->second;
+    main_of_rank_[rank] = track.pid;
   }
-  return main;
+}
+
+// The process that the track stands below.
+StringId Lanes::ProcessOf(uint32_t track) const {
+  const StringId own = trace_.tracks[track].pid;
+  const Content& content = contents_[track];
+  if (!content.on_device) return own;
+  if (content.launcher.valid()) return content.launcher;
+  const auto it = launcher_of_pid_.find(own);
+  if (it != launcher_of_pid_.end()) return it->second;
+  // The number of a device is no process; a plane or a queue has a name.
+  if (!ParseInt(Text(own))) return own;
+  const auto main = main_of_rank_.find(RankOf(own));
+  return main != main_of_rank_.end() ? main->second : own;
 }
 
 // Host threads by their order in the viewer, then devices and streams.
@@ -89,7 +168,8 @@ std::tuple<bool, int64_t, int64_t, uint32_t> Lanes::SortKey(
 
 void Lanes::AddTracks() {
   CountContents();
-  const StringId main = MainProcess();
+  FindLaunchers();
+  FindMainProcesses();
   of_track_.assign(contents_.size(), kNoLane);
   std::vector<uint32_t> order;
   for (uint32_t t = 0; t < contents_.size(); ++t) {
@@ -99,9 +179,7 @@ void Lanes::AddTracks() {
             [&](uint32_t a, uint32_t b) { return SortKey(a) < SortKey(b); });
   int64_t rank = 1;
   for (const uint32_t t : order) {
-    const bool below_main = contents_[t].on_device && main.valid();
-    const uint64_t group = Group(below_main ? main : trace_.tracks[t].pid);
-    of_track_[t] = AddTrack(t, group, rank++);
+    of_track_[t] = AddTrack(t, Group(ProcessOf(t)), rank++);
   }
 }
 
@@ -128,17 +206,33 @@ uint64_t Lanes::Group(StringId pid) {
   return it->second;
 }
 
+// "GPU 0 stream 7", with what else the recording says of the stream; other
+// lines of a device keep their names.
 std::string Lanes::DeviceName(uint32_t index) const {
   const trace::DeviceArgs& args = *contents_[index].device;
+  const trace::Track& track = trace_.tracks[index];
+  const std::string_view recorded = Text(track.thread_name);
+  std::string stream = "stream ";
+  if (args.stream == kNoInt) {
+    stream += Text(track.tid);
+  } else {
+    AppendInt(stream, args.stream);
+  }
+  std::string_view more;
+  const size_t at = recorded.find(stream);
+  if (at != std::string_view::npos &&
+      recorded.find_first_of("0123456789", at + stream.size()) !=
+          at + stream.size()) {
+    more = recorded.substr(at + stream.size());
+    while (more.ends_with(' ')) more.remove_suffix(1);
+  } else if (!recorded.empty() && !ParseInt(recorded)) {
+    return std::string(recorded);
+  }
   std::string name = "GPU ";
   AppendInt(name, args.device == kNoInt ? 0 : args.device);
-  name += " stream ";
-  if (args.stream == kNoInt) {
-    name += Text(trace_.tracks[index].tid);
-  } else {
-    AppendInt(name, args.stream);
-  }
-  return name;
+  name += ' ';
+  name += stream;
+  return name + std::string(more);
 }
 
 uint32_t Lanes::AddTrack(uint32_t index, uint64_t group, int64_t rank) {

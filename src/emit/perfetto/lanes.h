@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tracks of the output: which there are, how they are named and ordered.
-// Tracks with device work stand below the process that launched it.
+// Tracks with device work stand below the process that launched it; where no
+// call says which, below the host process of the same rank, or of the trace.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -46,11 +47,15 @@ class Lanes {
     uint64_t events = 0;
     uint64_t calls = 0;  // ops and API calls
     bool on_device = false;
+    StringId launcher;  // process of most calls that launched work here
     const trace::DeviceArgs* device = nullptr;  // of the first device slice
   };
 
   void CountContents();
-  StringId MainProcess() const;
+  void FindLaunchers();
+  void FindMainProcesses();
+  std::string_view RankOf(StringId pid) const;
+  StringId ProcessOf(uint32_t track) const;
   std::tuple<bool, int64_t, int64_t, uint32_t> SortKey(uint32_t track) const;
   uint64_t Group(StringId pid);
   uint32_t AddTrack(uint32_t index, uint64_t group, int64_t rank);
@@ -63,6 +68,10 @@ class Lanes {
   std::vector<Lane> lanes_;
   std::vector<Content> contents_;  // by track of the trace
   std::vector<uint32_t> of_track_;
+  // By process of devices: which launches to them, and which else stands for
+  // what launches.
+  absl::flat_hash_map<StringId, StringId> launcher_of_pid_;
+  absl::flat_hash_map<std::string_view, StringId> main_of_rank_;
   absl::flat_hash_map<StringId, const trace::Track*> first_of_pid_;
   absl::flat_hash_map<StringId, uint64_t> groups_;
   absl::flat_hash_map<std::tuple<StringId, StringId, StringId>, uint32_t>

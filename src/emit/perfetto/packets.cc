@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/perfetto/packets.h"
 
+#include <nlohmann/json.hpp>
+
 namespace lamina::emit::perfetto {
 
 using protobuf::Encoder;
@@ -18,6 +20,9 @@ constexpr uint32_t kDefaults = 59;
 constexpr uint32_t kTrackDescriptor = 60;
 
 constexpr uint64_t kSequence = 1;
+// Descriptors of threads would make their thread that of the events behind
+// them, which the viewer then shows at every event of another track.
+constexpr uint64_t kDescriptors = 2;
 constexpr uint64_t kStateCleared = 1;
 constexpr uint64_t kNeedsState = 2;
 constexpr uint64_t kBootClock = 6;
@@ -27,6 +32,9 @@ constexpr uint64_t kDeltaClock = 64;
 constexpr uint32_t kTableFields[] = {1, 2, 3, 29};
 
 constexpr uint64_t kMaxInterned = uint64_t{64} << 20;
+
+// Shapes of lists of tensors have three.
+constexpr int kMaxListDepth = 7;
 
 enum EventType { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
@@ -46,7 +54,9 @@ uint64_t TrackUuid(std::initializer_list<std::string_view> parts) {
 }
 
 PacketWriter::PacketWriter(ByteSink* sink, int64_t first_ns)
-    : sink_(*sink), last_ns_(first_ns) {}
+    : sink_(*sink), last_ns_(first_ns) {
+  StartSequence(first_ns);
+}
 
 void PacketWriter::Packet() {
   frame_.Clear();
@@ -60,6 +70,7 @@ void PacketWriter::Packet() {
 // clock.
 void PacketWriter::StartSequence(int64_t time_ns) {
   for (auto& table : tables_) table.clear();
+  lists_.clear();
   interned_bytes_ = 0;
   packet_.Varint(kSequenceId, kSequence);
   packet_.Varint(kSequenceFlags, kStateCleared);
@@ -80,7 +91,6 @@ void PacketWriter::StartSequence(int64_t time_ns) {
   packet_.Bytes(kDefaults, defaults.bytes());
   Packet();
   last_ns_ = time_ns;
-  started_ = true;
 }
 
 uint64_t PacketWriter::Intern(Table table, std::string_view text) {
@@ -97,11 +107,57 @@ uint64_t PacketWriter::Intern(Table table, std::string_view text) {
   return id;
 }
 
+// The items of a list as array_values; false for what has no such form.
+bool PacketWriter::AppendItems(const nlohmann::json& list, int depth,
+                               Encoder& out) {
+  if (depth > kMaxListDepth) return false;
+  for (const nlohmann::json& item : list) {
+    Encoder value;
+    switch (item.type()) {
+      case nlohmann::json::value_t::boolean:
+        value.Varint(2, item.get<bool>() ? 1 : 0);
+        break;
+      case nlohmann::json::value_t::number_integer:
+      case nlohmann::json::value_t::number_unsigned:
+        value.Int(4, item.get<int64_t>());
+        break;
+      case nlohmann::json::value_t::number_float:
+        value.Double(5, item.get<double>());
+        break;
+      case nlohmann::json::value_t::string:
+        value.Varint(17, Intern(kTexts, item.get_ref<const std::string&>()));
+        break;
+      case nlohmann::json::value_t::array:
+        if (!AppendItems(item, depth + 1, value)) return false;
+        break;
+      default:
+        return false;
+    }
+    out.Bytes(12, value.bytes());
+  }
+  return true;
+}
+
+// Equal lists are encoded once.
+const std::string& PacketWriter::ListOf(std::string_view json) {
+  const auto it = lists_.find(json);
+  if (it != lists_.end()) return it->second;
+  Encoder out;
+  const auto list =
+      nlohmann::json::parse(json.begin(), json.end(), nullptr, false);
+  const bool usable = list.is_array() && AppendItems(list, 0, out);
+  interned_bytes_ += json.size();
+  return lists_.emplace(json, usable ? std::string(out.bytes()) : std::string())
+      .first->second;
+}
+
 void PacketWriter::AddArgs(std::span<const Arg> args) {
   for (const Arg& arg : args) {
     const uint64_t name = Intern(kArgNames, arg.name);
-    const bool is_text =
-        arg.type == Arg::Type::kText || arg.type == Arg::Type::kJson;
+    const std::string_view list =
+        arg.type == Arg::Type::kJson ? ListOf(arg.text) : std::string_view();
+    const bool is_text = arg.type == Arg::Type::kText ||
+                         (arg.type == Arg::Type::kJson && list.empty());
     const uint64_t text = is_text ? Intern(kTexts, arg.text) : 0;
     inner_.Clear();
     inner_.Varint(1, name);
@@ -113,8 +169,10 @@ void PacketWriter::AddArgs(std::span<const Arg> args) {
         inner_.Double(5, arg.real);
         break;
       case Arg::Type::kText:
-      case Arg::Type::kJson:
         inner_.Varint(17, text);
+        break;
+      case Arg::Type::kJson:
+        if (is_text) inner_.Varint(17, text);
         break;
       case Arg::Type::kInts:
         for (const int64_t value : arg.list) {
@@ -124,7 +182,8 @@ void PacketWriter::AddArgs(std::span<const Arg> args) {
         }
         break;
     }
-    event_.Bytes(4, inner_.bytes());
+    event_.Bytes(
+        4, list.empty() ? inner_.bytes() : inner_.bytes() + std::string(list));
   }
 }
 
@@ -147,7 +206,6 @@ void PacketWriter::Send(int64_t time_ns, uint64_t track, int type) {
 }
 
 void PacketWriter::SendDescriptor(const Track& track, const Encoder& body) {
-  if (!started_) StartSequence(last_ns_);
   Encoder descriptor;
   descriptor.Varint(1, track.uuid);
   if (track.parent != 0) descriptor.Varint(5, track.parent);
@@ -157,7 +215,7 @@ void PacketWriter::SendDescriptor(const Track& track, const Encoder& body) {
   descriptor.Int(12, track.rank);
   if (!track.description.empty()) descriptor.Bytes(14, track.description);
   if (track.pid < 0) descriptor.Varint(15, 2);  // never merge with a namesake
-  packet_.Varint(kSequenceId, kSequence);
+  packet_.Varint(kSequenceId, kDescriptors);
   packet_.Bytes(kTrackDescriptor, descriptor.bytes() + body.bytes());
   Packet();
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,15 +65,18 @@ class PacketWriter {
   void StartSequence(int64_t time_ns);
   uint64_t Intern(Table table, std::string_view text);
   void AddArgs(std::span<const Arg> args);
+  bool AppendItems(const nlohmann::json& list, int depth,
+                   protobuf::Encoder& out);
+  const std::string& ListOf(std::string_view json);
   void Send(int64_t time_ns, uint64_t track, int type);
   void SendDescriptor(const Track& track, const protobuf::Encoder& body);
   void Packet();
 
   ByteSink& sink_;
   int64_t last_ns_;
-  bool started_ = false;
   uint64_t packets_ = 0;
   TextMap<uint64_t> tables_[kTables];
+  TextMap<std::string> lists_;  // JSON to array_values; empty: is no list
   uint64_t interned_bytes_ = 0;
   protobuf::Encoder packet_, event_, interned_, part_, inner_, frame_;
 };

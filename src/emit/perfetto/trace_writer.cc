@@ -2,18 +2,18 @@
 //
 // Perfetto pairs begins and ends of a track like brackets, in the order of the
 // file where that is the order of time. So every track is swept once with a
-// stack (brackets.h), which gives its begins and ends in a valid order, and the
-// sequences of all tracks are merged by time, stably.
+// stack (emit/common/brackets.h), which gives its begins and ends in a valid
+// order, and the sequences of all tracks are merged by time, stably.
 #include "emit/perfetto/trace_writer.h"
 
 #include <algorithm>
 #include <numeric>
 #include <tuple>
 
+#include "emit/common/brackets.h"
 #include "emit/common/recording.h"
 #include "emit/common/slice_args.h"
 #include "emit/perfetto/arrows.h"
-#include "emit/perfetto/brackets.h"
 #include "emit/perfetto/lanes.h"
 #include "emit/perfetto/packets.h"
 #include "trace/categories.h"
@@ -257,7 +257,7 @@ class Writer {
     const bool memory = row != trace::kNoRow;
     if (memory) args_.Memory(trace_.memory[row]);
     packets_.Instant(track, time_ns, trace_.Text(trace_.instants.name[index]),
-                     memory ? "cpu_instant_event" : "", args_.list());
+                     memory ? kMemoryCategory : "", args_.list());
   }
 
   void EmitRecording(uint64_t track, int64_t time_ns) {

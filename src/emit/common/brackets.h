@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace lamina::emit::perfetto {
+namespace lamina::emit {
 
 struct Span {
   int64_t start_ns = 0;
@@ -68,4 +68,4 @@ uint64_t PairBrackets(std::span<const Span> spans, uint32_t lane,
   return overlaps;
 }
 
-}  // namespace lamina::emit::perfetto
+}  // namespace lamina::emit

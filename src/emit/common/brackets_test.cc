@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The order of brackets, checked with a stack per lane as a viewer has it.
-#include "emit/perfetto/brackets.h"
+#include "emit/common/brackets.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lamina::emit::perfetto {
+namespace lamina::emit {
 namespace {
 
 struct Result {
@@ -94,4 +94,4 @@ TEST(PairBrackets, StopsSearching) {
 }
 
 }  // namespace
-}  // namespace lamina::emit::perfetto
+}  // namespace lamina::emit
