@@ -8,6 +8,7 @@ namespace lamina::cli {
 CommandInfo ReportCommand();
 CommandInfo TreeCommand();
 CommandInfo EventCommand();
+CommandInfo QueryCommand();
 CommandInfo LayersCommand();
 CommandInfo HostCommand();
 CommandInfo PathCommand();

@@ -6,6 +6,7 @@
 #include "cli/list_rules.h"
 #include "cost/device.h"
 #include "ingest/ingest.h"
+#include "sql/database.h"
 
 namespace lamina::cli {
 namespace {
@@ -14,6 +15,7 @@ struct Options {
   std::string what;
   std::string unused;
   bool check = false;
+  bool columns = false;
 };
 
 Table Formats() {
@@ -107,6 +109,11 @@ Result<int> RunList(const Options& options, Common& common) {
     document.result.tables.push_back(Formats());
   } else if (options.what == "analyses") {
     document.result.tables.push_back(Analyses());
+  } else if (options.what == "tables") {
+    document.result.tables.push_back(options.columns ? sql::ListColumns()
+                                                     : sql::ListTables());
+  } else if (options.what == "functions") {
+    document.result.tables.push_back(sql::ListFunctions());
   } else if (options.check) {
     LAMINA_ASSIGN(Table problems, RuleProblems(common));
     if (problems.rows() > 0) status = kCheckFailed;
@@ -126,9 +133,13 @@ Result<int> RunList(const Options& options, Common& common) {
 
 Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  args.Add("what", options->what, "formats, analyses, rules, costs or devices")
+  args.Add("what", options->what,
+           "formats, analyses, tables, functions, rules, costs or devices")
       .Required()
-      .OneOf({"formats", "analyses", "rules", "costs", "devices"});
+      .OneOf({"formats", "analyses", "tables", "functions", "rules", "costs",
+              "devices"});
+  args.Flag("--columns", options->columns,
+            "With tables: their columns, with types and meaning");
   args.Add("--unused", options->unused,
            "With rules: only those that decide about no name in this "
            "trace")
@@ -144,7 +155,7 @@ Run Add(Arguments& args, Common& common) {
 
 CommandInfo ListCommand() {
   return {"list",
-          "Formats, analyses, rules, costs and devices that lamina knows",
+          "Formats, analyses, tables, rules, costs and devices that lamina knows",
           "lamina list formats", &Add};
 }
 

@@ -21,7 +21,8 @@ const CommandInfo kCommands[] = {
     ReportCommand(),  TreeCommand(),     LayersCommand(), HostCommand(),
     PathCommand(),    AnnotateCommand(), DiffCommand(),   SliceCommand(),
     ReplayCommand(),  RanksCommand(),    MergeCommand(),  GraphCommand(),
-    ConvertCommand(), EventCommand(),    CostCommand(),   ListCommand(),
+    ConvertCommand(), EventCommand(),    QueryCommand(),  CostCommand(),
+    ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

@@ -210,13 +210,17 @@ class Grid {
       Lane lane;
       lane.column = c;
       lane.text = IsText(columns[c]);
-      lane.head = Heading(columns[c]);
+      // The result of a query has the names that the query gave.
+      lane.head = table_.schema().doc.empty() ? EscapeTerminal(columns[c].name)
+                                             : Heading(columns[c]);
       for (size_t row = 0; row < rows_; ++row) {
         lane.cells.push_back(HumanCell(table_, row, c));
         lane.widest = std::max(lane.widest, DisplayWidth(lane.cells.back()));
       }
       // A text column with nothing in it tells nothing.
-      if (lane.text && rows_ > 0 && lane.widest == 0) continue;
+      if (lane.text && rows_ > 0 && lane.widest == 0 &&
+          !table_.schema().doc.empty())
+        continue;
       if (columns[c].shown == Shown::kBar) {
         lane.widest = std::max(lane.widest, kBarNumber);
         lane.bar = 1 + kBarCells;
@@ -318,7 +322,7 @@ std::string FormatGrid(const lamina::Table& table, const GridOptions& options) {
   const Grid grid(table, options);
   const Style& style = grid.style();
   std::string out;
-  if (options.title) {
+  if (options.title && !table.schema().doc.empty()) {
     out += fmt::format("{}{}{}  {}{}{}\n", style.bold, table.name(),
                        style.reset, style.dim, table.schema().doc, style.reset);
   }

@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SQLite's virtual tables over Rows: columns, cursors, and the conditions that
+// are tested before SQLite sees a row.
+//
+// Every condition that is taken here is tested again by SQLite (omit = 0), so
+// it may only leave out rows that SQLite would leave out too. A value of
+// another type than the column is left to SQLite, whose rules of affinity and
+// collation need no twin here.
+//
+// Why it is longer than 250 lines: the callbacks of one module belong together.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <re2/re2.h>
+
+#include "sql/impl.h"
+
+namespace lamina::sql {
+namespace {
+
+constexpr int kRowid = -1;
+// Beside the operators of SQLite: an argument of a function.
+constexpr int kArgument = 0;
+
+struct Vtab : sqlite3_vtab {
+  Database::Impl* impl = nullptr;
+  const SchemaInput* schema = nullptr;      // of a table
+  const TableDef* table = nullptr;          // or
+  const TableFunction* function = nullptr;  // a function
+  int shift = 0;                            // 1: the first column is the rank
+
+  const std::vector<ColumnDef>& columns() const {
+    return table != nullptr ? table->columns : function->columns;
+  }
+};
+
+// A condition `column operator value` that rows must meet.
+class Filter {
+ public:
+  Filter(int column, int op, const Value& value) : column_(column), op_(op) {
+    if (value.kind() == Value::Kind::kText) {
+      text_ = value.text();
+      value_ = Value(text_);
+      is_text_ = true;
+    } else {
+      value_ = value;
+    }
+    if (op == SQLITE_INDEX_CONSTRAINT_REGEXP) {
+      RE2::Options quiet;
+      quiet.set_log_errors(false);
+      pattern_ = std::make_unique<RE2>(text_, quiet);
+    }
+  }
+  Filter(Filter&& other) noexcept
+      : column_(other.column_),
+        op_(other.op_),
+        is_text_(other.is_text_),
+        text_(std::move(other.text_)),
+        value_(is_text_ ? Value(text_) : other.value_),
+        pattern_(std::move(other.pattern_)) {}
+
+  // Whether it can be tested here at all.
+  bool usable() const { return pattern_ == nullptr || pattern_->ok(); }
+  int column() const { return column_; }
+  int op() const { return op_; }
+  const Value& value() const { return value_; }
+
+  bool Holds(const Value& cell) const {
+    if (op_ == SQLITE_INDEX_CONSTRAINT_ISNULL) return cell.null();
+    if (op_ == SQLITE_INDEX_CONSTRAINT_ISNOTNULL) return !cell.null();
+    if (cell.null()) return false;
+    if (op_ == SQLITE_INDEX_CONSTRAINT_LIKE ||
+        op_ == SQLITE_INDEX_CONSTRAINT_GLOB ||
+        op_ == SQLITE_INDEX_CONSTRAINT_REGEXP)
+      return HoldsPattern(cell);
+    const int order = Compare(cell, value_);
+    switch (op_) {
+      case SQLITE_INDEX_CONSTRAINT_EQ:
+        return order == 0;
+      case SQLITE_INDEX_CONSTRAINT_LT:
+        return order < 0;
+      case SQLITE_INDEX_CONSTRAINT_LE:
+        return order <= 0;
+      case SQLITE_INDEX_CONSTRAINT_GT:
+        return order > 0;
+      case SQLITE_INDEX_CONSTRAINT_GE:
+        return order >= 0;
+      default:
+        return true;
+    }
+  }
+
+ private:
+  // Texts of a trace are interned: the place of a text decides, and the
+  // pattern is asked about each once or little more.
+  bool HoldsPattern(const Value& cell) const {
+    if (cell.kind() != Value::Kind::kText) return true;
+    const std::string_view text = cell.text();
+    Seen& seen = seen_[(reinterpret_cast<uintptr_t>(text.data()) >> 3) %
+                       std::size(seen_)];
+    if (seen.data != text.data() || seen.size != text.size() ||
+        text.data() == nullptr) {
+      seen.data = text.data();
+      seen.size = text.size();
+      const std::string copy(text);
+      seen.holds =
+          op_ == SQLITE_INDEX_CONSTRAINT_LIKE
+              ? sqlite3_strlike(text_.c_str(), copy.c_str(), 0) == 0
+          : op_ == SQLITE_INDEX_CONSTRAINT_GLOB
+              ? sqlite3_strglob(text_.c_str(), copy.c_str()) == 0
+              : RE2::PartialMatch(re2::StringPiece(text.data(), text.size()),
+                                  *pattern_);
+    }
+    return seen.holds;
+  }
+
+  struct Seen {
+    const char* data = nullptr;
+    size_t size = 0;
+    bool holds = false;
+  };
+  int column_;
+  int op_;
+  bool is_text_ = false;
+  std::string text_;
+  Value value_;
+  std::unique_ptr<RE2> pattern_;
+  mutable std::vector<Seen> seen_ = std::vector<Seen>(1024);
+};
+
+struct Cursor : sqlite3_vtab_cursor {
+  const Vtab& vtab() const { return *static_cast<const Vtab*>(pVtab); }
+
+  std::vector<Filter> filters;
+  uint64_t used = ~uint64_t{0};
+  int key = -1;  // filter that an index answers
+  // Where it stands: a source, and in it a row or a position in `chosen`.
+  size_t source = 0;
+  std::shared_ptr<const Rows> rows;
+  bool by_choice = false;
+  std::vector<uint32_t> chosen;
+  size_t at = 0;
+  size_t end = 0;
+  bool done = true;
+  std::optional<int64_t> rank;  // only this source
+
+  size_t row() const { return by_choice ? chosen[at] : at; }
+};
+
+int FailWith(Vtab& vtab, Error error) {
+  sqlite3_free(vtab.zErrMsg);
+  vtab.zErrMsg = sqlite3_mprintf("%s", error.what.c_str());
+  if (!vtab.impl->failed) vtab.impl->failed = std::move(error);
+  return SQLITE_ERROR;
+}
+
+std::string Quoted(std::string_view name) {
+  return "\"" + std::string(name) + "\"";
+}
+
+std::string Declaration(const Vtab& vtab) {
+  std::string text = "CREATE TABLE x(";
+  bool first = true;
+  const auto add = [&](std::string_view name, std::string_view type,
+                       bool hidden) {
+    if (!first) text += ", ";
+    first = false;
+    text += Quoted(name) + " " + std::string(type);
+    if (hidden) text += " HIDDEN";
+  };
+  if (vtab.shift != 0) add("rank", "INTEGER", false);
+  for (const ColumnDef& column : vtab.columns())
+    add(column.name, TypeName(column.type), column.hidden);
+  if (vtab.function != nullptr) {
+    for (const std::string& arg : vtab.function->args) add(arg, "", true);
+  }
+  return text + ")";
+}
+
+int Declare(sqlite3* db, Vtab& vtab) {
+  // After a refused statement SQLite connects again, and the authorizer must
+  // not refuse the declaration itself.
+  vtab.impl->declaring = true;
+  const int rc = sqlite3_declare_vtab(db, Declaration(vtab).c_str());
+  vtab.impl->declaring = false;
+  if (rc == SQLITE_OK) sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+  return rc;
+}
+
+int Connect(sqlite3* db, void* aux_pointer, int argc, const char* const* argv,
+            sqlite3_vtab** out, char** message) {
+  const auto& aux = *static_cast<Database::Impl::ModuleAux*>(aux_pointer);
+  auto vtab = std::make_unique<Vtab>();
+  vtab->impl = aux.impl;
+  vtab->function = aux.function;
+  if (aux.function == nullptr) {
+    for (const SchemaInput& schema : aux.impl->schemas) {
+      if (argc > 3 && schema.name == argv[1]) vtab->schema = &schema;
+    }
+    vtab->table = argc > 3 ? FindTable(argv[3]) : nullptr;
+    if (vtab->schema == nullptr || vtab->table == nullptr) {
+      *message = sqlite3_mprintf("no such table of lamina");
+      return SQLITE_ERROR;
+    }
+    vtab->shift = vtab->schema->ranks.empty() ? 0 : 1;
+  }
+  const int rc = Declare(db, *vtab);
+  if (rc == SQLITE_OK) *out = vtab.release();
+  return rc;
+}
+
+int Create(sqlite3* db, void* aux, int argc, const char* const* argv,
+           sqlite3_vtab** out, char** message) {
+  return Connect(db, aux, argc, argv, out, message);
+}
+
+int Disconnect(sqlite3_vtab* vtab) {
+  delete static_cast<Vtab*>(vtab);
+  return SQLITE_OK;
+}
+
+// Rows of the first source, where that costs nothing to say.
+double Estimate(const Vtab& vtab) {
+  if (vtab.table == nullptr) return 100;
+  double rows = vtab.table->kind == TableKind::kResult ? 200 : 20000;
+  for (const auto& source : vtab.schema->sources) {
+    if (!source->opened()) continue;
+    const auto trace = source->trace();
+    if (!trace) break;
+    if (vtab.table->name == "slice")
+      rows = static_cast<double>((*trace)->slices.size());
+    if (vtab.table->name == "kernel" || vtab.table->name == "launch")
+      rows = static_cast<double>((*trace)->device.size());
+    if (vtab.table->name == "op" || vtab.table->name == "op_arg")
+      rows = static_cast<double>((*trace)->ops.size());
+    if (vtab.table->name == "node" || vtab.table->name == "api_call")
+      rows = static_cast<double>((*trace)->ops.size() +
+                                 (*trace)->api_calls.size());
+    break;
+  }
+  return std::max(rows, 10.0) *
+         static_cast<double>(vtab.schema->sources.size());
+}
+
+bool IsRange(int op) {
+  return op == SQLITE_INDEX_CONSTRAINT_LT || op == SQLITE_INDEX_CONSTRAINT_LE ||
+         op == SQLITE_INDEX_CONSTRAINT_GT || op == SQLITE_INDEX_CONSTRAINT_GE;
+}
+bool IsPattern(int op) {
+  return op == SQLITE_INDEX_CONSTRAINT_LIKE ||
+         op == SQLITE_INDEX_CONSTRAINT_GLOB ||
+         op == SQLITE_INDEX_CONSTRAINT_REGEXP;
+}
+
+int BestIndexOfFunction(const Vtab& vtab, sqlite3_index_info* info) {
+  const int first = static_cast<int>(vtab.function->columns.size());
+  std::vector<int> place(vtab.function->args.size(), -1);
+  for (int i = 0; i < info->nConstraint; ++i) {
+    const auto& c = info->aConstraint[i];
+    if (c.iColumn < first || c.op != SQLITE_INDEX_CONSTRAINT_EQ) continue;
+    // An argument that is not known yet: another order of tables is needed.
+    if (!c.usable) return SQLITE_CONSTRAINT;
+    place[static_cast<size_t>(c.iColumn - first)] = i;
+  }
+  std::string plan;
+  int count = 0;
+  for (size_t a = 0; a < place.size(); ++a) {
+    if (place[a] < 0) {
+      if (a < vtab.function->required) return SQLITE_CONSTRAINT;
+      continue;
+    }
+    auto& usage = info->aConstraintUsage[place[a]];
+    usage.argvIndex = ++count;
+    usage.omit = 1;
+    plan += std::to_string(kArgument) + ":" + std::to_string(a) + ";";
+  }
+  info->idxStr = sqlite3_mprintf("%s", plan.c_str());
+  info->needToFreeIdxStr = 1;
+  info->estimatedCost = 50;
+  info->estimatedRows = 50;
+  return SQLITE_OK;
+}
+
+int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
+  const Vtab& vtab = *static_cast<const Vtab*>(base);
+  if (vtab.function != nullptr) return BestIndexOfFunction(vtab, info);
+  const double rows = Estimate(vtab);
+  double left = rows;
+  double cost = rows;
+  // Columns that the query reads; bit 63 stands for all from there on.
+  const uint64_t all = uint64_t{1} << 63;
+  uint64_t used = info->colUsed >> vtab.shift;
+  if ((info->colUsed & all) != 0) used |= all | (all >> 1);
+  std::string plan = std::to_string(used) + ";";
+  int count = 0;
+  int key = -1;
+  bool one = false;
+  const auto take = [&](int i, int op, int column) {
+    info->aConstraintUsage[i].argvIndex = ++count;
+    plan += std::to_string(op) + ":" + std::to_string(column) + ";";
+  };
+  for (int i = 0; i < info->nConstraint; ++i) {
+    const auto& c = info->aConstraint[i];
+    const int op = c.op;
+    if (!c.usable) continue;
+    if (vtab.shift != 0 && c.iColumn == 0) {
+      // Which sources are opened at all.
+      if (op == SQLITE_INDEX_CONSTRAINT_EQ) {
+        take(i, op, -2);
+        left /= static_cast<double>(vtab.schema->sources.size());
+        cost = left;
+      }
+      continue;
+    }
+    if (c.iColumn < 0) {
+      if (op == SQLITE_INDEX_CONSTRAINT_EQ && vtab.shift == 0) {
+        take(i, op, kRowid);
+        left = 1;
+        cost = 1;
+        one = true;
+      }
+      continue;
+    }
+    if (!vtab.impl->options.push_down) continue;
+    const int column = c.iColumn - vtab.shift;
+    const ColumnDef& def = vtab.columns()[static_cast<size_t>(column)];
+    const bool text = def.type == Type::kText;
+    if (op == SQLITE_INDEX_CONSTRAINT_ISNULL ||
+        op == SQLITE_INDEX_CONSTRAINT_ISNOTNULL) {
+      take(i, op, column);
+      left = std::max(1.0, left / 2);
+      continue;
+    }
+    if (IsPattern(op)) {
+      if (!text) continue;
+      take(i, op, column);
+      left = std::max(1.0, left / 4);
+      continue;
+    }
+    if (op == SQLITE_INDEX_CONSTRAINT_EQ) {
+      if (text && std::strcmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
+        continue;
+      take(i, op, column);
+      // A value that is known now is looked up once: a scan is cheaper than an
+      // index, but for what is sorted anyway. One that comes from another
+      // table is looked up again and again.
+      sqlite3_value* known = nullptr;
+      const bool literal = sqlite3_vtab_rhs_value(info, i, &known) == SQLITE_OK;
+      const bool unique =
+          def.name == "uid" || def.name == "id" || def.name == "node_id";
+      if (key < 0 && (!literal || unique)) {
+        key = count - 1;
+        left = unique ? 1 : std::max(1.0, left / 100);
+        cost = 5 + left;
+      } else {
+        left = std::max(1.0, left / 10);
+      }
+      continue;
+    }
+    if (IsRange(op) && !text) {
+      take(i, op, column);
+      left = std::max(1.0, left / 3);
+    }
+  }
+  info->idxNum = key;
+  info->idxStr = sqlite3_mprintf("%s", plan.c_str());
+  info->needToFreeIdxStr = 1;
+  info->estimatedCost = std::min(cost, rows) + left;
+  info->estimatedRows = static_cast<sqlite3_int64>(std::max(1.0, left));
+  if (one) info->idxFlags |= SQLITE_INDEX_SCAN_UNIQUE;
+  return SQLITE_OK;
+}
+
+int Open(sqlite3_vtab*, sqlite3_vtab_cursor** out) {
+  *out = new Cursor();
+  return SQLITE_OK;
+}
+
+int Close(sqlite3_vtab_cursor* cursor) {
+  delete static_cast<Cursor*>(cursor);
+  return SQLITE_OK;
+}
+
+// Moves on to a row that meets all conditions.
+void Seek(Cursor& c) {
+  const size_t filters = c.filters.size();
+  for (; c.at < c.end; ++c.at) {
+    const size_t row = c.row();
+    bool holds = true;
+    for (size_t f = 0; holds && f < filters; ++f) {
+      const Filter& filter = c.filters[f];
+      holds = filter.Holds(c.rows->Cell(row, filter.column()));
+    }
+    if (holds) return;
+  }
+}
+
+// Narrows what is read by an index or by the order of a column.
+void Choose(Cursor& c) {
+  c.by_choice = false;
+  c.at = 0;
+  c.end = c.rows->size();
+  if (c.key >= 0 && c.key < static_cast<int>(c.filters.size())) {
+    const Filter& filter = c.filters[static_cast<size_t>(c.key)];
+    c.chosen = c.rows->Equal(filter.column(), filter.value());
+    c.by_choice = true;
+    c.end = c.chosen.size();
+    return;
+  }
+  for (const Filter& filter : c.filters) {
+    if (!IsRange(filter.op()) || !c.rows->Ascending(filter.column())) continue;
+    // The rows that meet it stand together: at the front for < and <=, at the
+    // back for > and >=.
+    const bool front = filter.op() == SQLITE_INDEX_CONSTRAINT_LT ||
+                       filter.op() == SQLITE_INDEX_CONSTRAINT_LE;
+    size_t low = c.at, high = c.end;
+    while (low < high) {
+      const size_t middle = low + (high - low) / 2;
+      if (filter.Holds(c.rows->Cell(middle, filter.column())) == front) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    (front ? c.end : c.at) = low;
+  }
+}
+
+// Opens the rows of the source where the cursor stands, or of a later one.
+int Enter(Cursor& c) {
+  auto& vtab = *static_cast<Vtab*>(c.pVtab);
+  const auto& sources = vtab.schema->sources;
+  for (; c.source < sources.size(); ++c.source) {
+    if (c.rank && vtab.schema->ranks[c.source] != *c.rank) continue;
+    auto rows = sources[c.source]->Open(*vtab.table);
+    if (!rows) return FailWith(vtab, rows.error());
+    c.rows = *std::move(rows);
+    if (Status ready = c.rows->Prepare(c.used); !ready)
+      return FailWith(vtab, ready.error());
+    if (vtab.impl->MustStop()) return SQLITE_INTERRUPT;
+    Choose(c);
+    Seek(c);
+    if (c.at < c.end) return SQLITE_OK;
+  }
+  c.done = true;
+  return SQLITE_OK;
+}
+
+int FilterFunction(Cursor& c, Vtab& vtab, const char* plan, int argc,
+                   sqlite3_value** argv) {
+  std::vector<Value> args(vtab.function->args.size());
+  int i = 0;
+  for (const char* p = plan; *p != 0 && i < argc; p = std::strchr(p, ';') + 1) {
+    int op = 0, arg = 0;
+    std::sscanf(p, "%d:%d;", &op, &arg);
+    args[static_cast<size_t>(arg)] = ValueOf(argv[i++]);
+  }
+  auto rows = vtab.function->call(*vtab.impl, args);
+  if (!rows) return FailWith(vtab, rows.error());
+  c.rows = *std::move(rows);
+  c.by_choice = false;
+  c.at = 0;
+  c.end = c.rows->size();
+  c.done = c.end == 0;
+  return SQLITE_OK;
+}
+
+int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
+               sqlite3_value** argv) {
+  Cursor& c = *static_cast<Cursor*>(base);
+  auto& vtab = *static_cast<Vtab*>(c.pVtab);
+  if (vtab.function != nullptr)
+    return FilterFunction(c, vtab, plan, argc, argv);
+  c.filters.clear();
+  c.key = -1;
+  c.rank.reset();
+  c.source = 0;
+  c.done = false;
+  std::optional<int64_t> rowid;
+  c.used = std::strtoull(plan, nullptr, 10);
+  int i = 0;
+  for (const char* p = std::strchr(plan, ';') + 1; *p != 0 && i < argc;
+       p = std::strchr(p, ';') + 1, ++i) {
+    int op = 0, column = 0;
+    std::sscanf(p, "%d:%d;", &op, &column);
+    const int type = sqlite3_value_type(argv[i]);
+    if (column == -2 || column == kRowid) {
+      if (type != SQLITE_INTEGER) continue;
+      (column == kRowid ? rowid : c.rank) = sqlite3_value_int64(argv[i]);
+      continue;
+    }
+    const bool text =
+        vtab.columns()[static_cast<size_t>(column)].type == Type::kText;
+    const bool unary = op == SQLITE_INDEX_CONSTRAINT_ISNULL ||
+                       op == SQLITE_INDEX_CONSTRAINT_ISNOTNULL;
+    // Values of another type follow rules of SQLite.
+    if (!unary && (text ? type != SQLITE_TEXT
+                        : type != SQLITE_INTEGER && type != SQLITE_FLOAT))
+      continue;
+    Filter filter(column, op, ValueOf(argv[i]));
+    if (!filter.usable()) continue;
+    if (i == key) c.key = static_cast<int>(c.filters.size());
+    c.filters.push_back(std::move(filter));
+  }
+  const int rc = Enter(c);
+  if (rc == SQLITE_OK && rowid && !c.done) {
+    // Only without ranks: the row is the id.
+    const auto row = static_cast<uint64_t>(*rowid);
+    c.by_choice = false;
+    if (*rowid < 0 || row >= c.rows->size()) {
+      c.done = true;
+    } else {
+      c.at = row;
+      c.end = row + 1;
+      Seek(c);
+      c.done = c.at >= c.end;
+    }
+  }
+  return rc;
+}
+
+int Next(sqlite3_vtab_cursor* base) {
+  Cursor& c = *static_cast<Cursor*>(base);
+  ++c.at;
+  if (c.vtab().function == nullptr && !c.filters.empty()) Seek(c);
+  if (c.at < c.end) return SQLITE_OK;
+  if (c.vtab().function != nullptr) {
+    c.done = true;
+    return SQLITE_OK;
+  }
+  ++c.source;
+  return Enter(c);
+}
+
+int Eof(sqlite3_vtab_cursor* cursor) {
+  return static_cast<Cursor*>(cursor)->done;
+}
+
+int ColumnOf(sqlite3_vtab_cursor* base, sqlite3_context* context, int column) {
+  const Cursor& c = *static_cast<const Cursor*>(base);
+  const Vtab& vtab = c.vtab();
+  if (vtab.function != nullptr) {
+    // Arguments are known to SQLite; it does not ask for them.
+    if (column < static_cast<int>(vtab.function->columns.size()))
+      SetResult(context, c.rows->Cell(c.row(), column), SQLITE_TRANSIENT);
+    return SQLITE_OK;
+  }
+  if (column < vtab.shift) {
+    sqlite3_result_int64(context, vtab.schema->ranks[c.source]);
+    return SQLITE_OK;
+  }
+  // Texts live as long as the source, and that as long as the connection.
+  SetResult(context, c.rows->Cell(c.row(), column - vtab.shift), SQLITE_STATIC);
+  return SQLITE_OK;
+}
+
+int Rowid(sqlite3_vtab_cursor* base, sqlite3_int64* out) {
+  const Cursor& c = *static_cast<const Cursor*>(base);
+  *out = static_cast<sqlite3_int64>((uint64_t{c.source} << 40) | c.row());
+  return SQLITE_OK;
+}
+
+sqlite3_module ModuleOf(bool table) {
+  sqlite3_module module = {};
+  module.iVersion = 1;
+  module.xCreate = table ? &Create : nullptr;
+  module.xConnect = &Connect;
+  module.xBestIndex = &BestIndex;
+  module.xDisconnect = &Disconnect;
+  module.xDestroy = &Disconnect;
+  module.xOpen = &Open;
+  module.xClose = &Close;
+  module.xFilter = &FilterRows;
+  module.xNext = &Next;
+  module.xEof = &Eof;
+  module.xColumn = &ColumnOf;
+  module.xRowid = &Rowid;
+  return module;
+}
+
+}  // namespace
+
+Value ValueOf(sqlite3_value* value) {
+  switch (sqlite3_value_type(value)) {
+    case SQLITE_INTEGER:
+      return static_cast<int64_t>(sqlite3_value_int64(value));
+    case SQLITE_FLOAT:
+      return sqlite3_value_double(value);
+    case SQLITE_TEXT: {
+      const auto* text =
+          reinterpret_cast<const char*>(sqlite3_value_text(value));
+      return std::string_view(text,
+                              static_cast<size_t>(sqlite3_value_bytes(value)));
+    }
+    default:
+      return {};
+  }
+}
+
+void SetResult(sqlite3_context* context, const Value& value,
+               sqlite3_destructor_type lifetime) {
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      sqlite3_result_null(context);
+      break;
+    case Value::Kind::kText:
+      sqlite3_result_text64(
+          context, value.text().data() == nullptr ? "" : value.text().data(),
+          value.text().size(), lifetime, SQLITE_UTF8);
+      break;
+    case Value::Kind::kInt:
+    case Value::Kind::kBool:
+      sqlite3_result_int64(context, value.integer());
+      break;
+    case Value::Kind::kReal:
+      if (std::isfinite(value.real())) {
+        sqlite3_result_double(context, value.real());
+      } else {
+        sqlite3_result_null(context);
+      }
+      break;
+  }
+}
+
+void RegisterTables(Database::Impl& impl) {
+  static const sqlite3_module kTable = ModuleOf(true);
+  static const sqlite3_module kFunction = ModuleOf(false);
+  const auto add = [&](const char* name, const TableFunction* function) {
+    impl.aux.push_back(std::make_unique<Database::Impl::ModuleAux>(
+        Database::Impl::ModuleAux{&impl, function}));
+    sqlite3_create_module(impl.db, name,
+                          function == nullptr ? &kTable : &kFunction,
+                          impl.aux.back().get());
+  };
+  add("lamina", nullptr);
+  for (const TableFunction& f : TreeFunctions()) add(f.name.c_str(), &f);
+  for (const TableFunction& f : IntervalFunctions()) add(f.name.c_str(), &f);
+}
+
+}  // namespace lamina::sql

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a table holds once it is asked for: cells by row and column, read where
+// they lie. Immutable and shared by all queries; texts of cells live as long as
+// the rows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "lamina/table.h"
+
+namespace lamina::sql {
+
+class Rows {
+ public:
+  virtual ~Rows() = default;
+
+  virtual size_t size() const = 0;
+  virtual Value Cell(size_t row, int column) const = 0;
+  // Called before cells of these columns (a bit each; 63: all others) are read.
+  virtual Status Prepare(uint64_t columns) const {
+    (void)columns;
+    return {};
+  }
+
+  // Rows in which a column has this value, rising. An index over the column is
+  // made on first use and kept.
+  std::vector<uint32_t> Equal(int column, const Value& value) const;
+  // Whether an integer column never falls and has no nulls.
+  bool Ascending(int column) const;
+
+ private:
+  struct Index {
+    std::vector<uint32_t> order;  // by (value, row); without nulls
+    int ascending = -1;           // -1: not known yet
+    bool sorted = false;
+  };
+  Index& IndexOf(int column) const;
+
+  mutable std::mutex mutex_;
+  mutable std::map<int, Index> indexes_;
+};
+
+// Rows of a model `M` by functions, one per column.
+template <class M>
+class FunctionRows : public Rows {
+ public:
+  using Cells = std::vector<Value (*)(const M&, size_t row)>;
+  FunctionRows(M model, size_t count, Cells cells)
+      : model_(std::move(model)), count_(count), cells_(std::move(cells)) {}
+  size_t size() const override { return count_; }
+  Value Cell(size_t row, int column) const override {
+    return cells_[static_cast<size_t>(column)](model_, row);
+  }
+
+ protected:
+  M model_;
+  size_t count_;
+  Cells cells_;
+};
+
+// Rows of a finished table; `column` gives the column of the table and whether
+// a time is shown as microseconds. -1: the table lacks it.
+class TableRows : public Rows {
+ public:
+  struct From {
+    int column = -1;
+    bool as_us = false;
+  };
+  TableRows(std::shared_ptr<const Table> table, std::vector<From> columns)
+      : table_(std::move(table)), columns_(std::move(columns)) {}
+  size_t size() const override { return table_ ? table_->rows() : 0; }
+  Value Cell(size_t row, int column) const override;
+
+ private:
+  std::shared_ptr<const Table> table_;
+  std::vector<From> columns_;
+};
+
+// Order of cells of one type: nulls, numbers, texts.
+int Compare(const Value& a, const Value& b);
+
+}  // namespace lamina::sql

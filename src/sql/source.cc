@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sql/source.h"
+
+#include "engine/report.h"
+#include "sql/table_def.h"
+
+namespace lamina::sql {
+
+Source::Source(std::string path, engine::OpenOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {}
+
+Source::Source(std::shared_ptr<engine::Session> session, int threads)
+    : path_(session->trace().info.file), session_(std::move(session)) {
+  options_.threads = threads;
+  opened_ = true;
+}
+
+Result<engine::Session*> Source::session() {
+  const std::lock_guard lock(mutex_);
+  if (failed_) return Fail(*failed_);
+  if (session_ == nullptr) {
+    auto opened = engine::Session::Open(path_, options_);
+    if (!opened) {
+      failed_ = opened.error();
+      return Fail(*failed_);
+    }
+    session_ = *std::move(opened);
+    opened_.store(true, std::memory_order_release);
+  }
+  return session_.get();
+}
+
+Result<const trace::Trace*> Source::trace() {
+  LAMINA_ASSIGN(const engine::Session* const opened, session());
+  return &opened->trace();
+}
+
+Result<const analysis::Context*> Source::Context(bool python_frames) {
+  const std::lock_guard lock(mutex_);
+  LAMINA_ASSIGN(engine::Session* const opened, session());
+  analysis::Settings settings;
+  settings.threads = options_.threads;
+  LAMINA_ASSIGN(
+      const analysis::Context* const context,
+      opened->ContextFor(tree::LinkMode::kAuto, python_frames, settings));
+  return context;
+}
+
+Result<std::shared_ptr<const ResultSet>> Source::Analysis(
+    std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = analyses_.find(name); it != analyses_.end())
+    return it->second;
+  LAMINA_ASSIGN(engine::Session* const opened, session());
+  ReportOptions options;
+  options.threads = options_.threads;
+  options.recompute = name == "recompute";
+  analysis::Settings settings = engine::SettingsOf(options);
+  LAMINA_ASSIGN(
+      const analysis::Context* const context,
+      opened->ContextFor(tree::LinkMode::kAuto, options.recompute, settings));
+  const std::string_view names[] = {name};
+  LAMINA_ASSIGN(ResultSet result, opened->RunAnalyses(names, *context));
+  auto kept = std::make_shared<const ResultSet>(std::move(result));
+  analyses_.emplace(name, kept);
+  return kept;
+}
+
+Result<std::shared_ptr<const ResultSet>> Source::Report() {
+  const std::lock_guard lock(mutex_);
+  if (report_ == nullptr) {
+    LAMINA_ASSIGN(engine::Session* const opened, session());
+    ReportOptions options;
+    options.threads = options_.threads;
+    LAMINA_ASSIGN(Document document,
+                  engine::MakeReport(*opened, options, nullptr));
+    report_ = std::make_shared<const ResultSet>(std::move(document.result));
+  }
+  return report_;
+}
+
+Result<Document> Source::MakeReport(const ReportOptions& options) {
+  const std::lock_guard lock(mutex_);
+  LAMINA_ASSIGN(engine::Session* const opened, session());
+  LAMINA_ASSIGN(Document document,
+                engine::MakeReport(*opened, options, nullptr));
+  document.inputs = {path_};
+  return document;
+}
+
+Result<const engine::FoundLayers*> Source::Layers() {
+  const std::lock_guard lock(mutex_);
+  if (!layers_) {
+    LAMINA_ASSIGN(engine::Session* const opened, session());
+    LAMINA_ASSIGN(const analysis::Context* const context, Context());
+    LAMINA_ASSIGN(layers_, engine::FindLayers(*opened, *context));
+  }
+  return &*layers_;
+}
+
+Result<const cost::ModelSet*> Source::CostModels() {
+  const std::lock_guard lock(mutex_);
+  if (models_ == nullptr) {
+    LAMINA_ASSIGN(engine::Session* const opened, session());
+    LAMINA_ASSIGN(models_, opened->CostModels());
+  }
+  return models_.get();
+}
+
+Result<std::optional<cost::Device>> Source::Device() {
+  const std::lock_guard lock(mutex_);
+  LAMINA_ASSIGN(engine::Session* const opened, session());
+  return opened->FindDevice();
+}
+
+Result<std::shared_ptr<const Rows>> Source::Open(const TableDef& table) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = rows_.find(table.name); it != rows_.end())
+    return it->second;
+  LAMINA_ASSIGN(auto rows, table.open(*this));
+  rows_.emplace(table.name, rows);
+  return rows;
+}
+
+}  // namespace lamina::sql

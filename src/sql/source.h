@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One trace that is queried: opened on first use, with all rows that queries
+// asked for. May be used from many threads; what is given out is immutable and
+// lives as long as the source.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/found_layers.h"
+#include "engine/session.h"
+#include "lamina/engine.h"
+#include "sql/rows.h"
+
+namespace lamina::sql {
+
+struct TableDef;
+
+class Source {
+ public:
+  Source(std::string path, engine::OpenOptions options);
+  // A trace that is open.
+  explicit Source(std::shared_ptr<engine::Session> session, int threads = 1);
+
+  const std::string& path() const { return path_; }
+  // Opens the trace on first use. Errors: of reading it, again each time.
+  Result<engine::Session*> session();
+  bool opened() const { return opened_.load(std::memory_order_acquire); }
+  Result<const trace::Trace*> trace();
+  // Without Python frames in the tree, and with them.
+  Result<const analysis::Context*> Context(bool python_frames = false);
+  Result<std::shared_ptr<const ResultSet>> Analysis(std::string_view name);
+  // Notes of all analyses of a report.
+  Result<std::shared_ptr<const ResultSet>> Report();
+  // A report with any options; not kept.
+  Result<Document> MakeReport(const ReportOptions& options);
+  Result<const engine::FoundLayers*> Layers();
+  Result<const cost::ModelSet*> CostModels();
+  Result<std::optional<cost::Device>> Device();
+
+  // The rows of a table, made on first use.
+  Result<std::shared_ptr<const Rows>> Open(const TableDef& table);
+
+ private:
+  std::string path_;
+  engine::OpenOptions options_;
+  std::shared_ptr<engine::Session> session_;
+  std::atomic<bool> opened_ = false;
+  // Held while something is made; making one thing asks for others.
+  std::recursive_mutex mutex_;
+  std::optional<Error> failed_;
+  std::map<std::string, std::shared_ptr<const ResultSet>, std::less<>>
+      analyses_;
+  std::shared_ptr<const ResultSet> report_;
+  std::optional<engine::FoundLayers> layers_;
+  std::shared_ptr<const cost::ModelSet> models_;
+  std::map<std::string, std::shared_ptr<const Rows>, std::less<>> rows_;
+};
+
+}  // namespace lamina::sql

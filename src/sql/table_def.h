@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A table that SQL can name: what it is, and how its rows are got when a query
+// reads it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "sql/rows.h"
+
+namespace lamina::sql {
+
+class Source;
+
+enum class Type : uint8_t { kInt, kReal, kText };
+std::string_view TypeName(Type type);  // "INTEGER", "REAL", "TEXT"
+
+struct ColumnDef {
+  std::string name;  // snake_case with the unit
+  Type type = Type::kInt;
+  std::string doc;      // one sentence
+  bool hidden = false;  // by name only, not in `*`
+  std::string unit() const;
+};
+
+enum class TableKind : uint8_t {
+  kModel,   // rows of the trace and its tree
+  kResult,  // a table of an analysis
+  kView,    // a SELECT over the others
+};
+std::string_view TableKindName(TableKind kind);
+
+// What the first query pays: nothing, the call tree, or an analysis.
+enum class Cost : uint8_t { kFree, kTree, kAnalysis };
+std::string_view CostName(Cost cost);
+
+struct TableDef {
+  std::string name;
+  std::string doc;
+  TableKind kind = TableKind::kModel;
+  Cost cost = Cost::kFree;
+  std::vector<ColumnDef> columns;
+  std::function<Result<std::shared_ptr<const Rows>>(Source&)> open;
+  std::string select;  // kView
+};
+
+// The tables of every trace. Model rows are singular, results of analyses
+// plural. Nothing is read or run.
+std::span<const TableDef> Tables();
+const TableDef* FindTable(std::string_view name);
+
+// The parts of the list.
+void AddModelTables(std::vector<TableDef>& tables);   // by trace/fields.h
+void AddTreeTables(std::vector<TableDef>& tables);    // node, step, modules
+void AddSliceTables(std::vector<TableDef>& tables);   // kernel, op, api_call...
+void AddResultTables(std::vector<TableDef>& tables);  // of analyses
+void AddViews(std::vector<TableDef>& tables);
+
+}  // namespace lamina::sql

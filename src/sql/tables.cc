@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/status.h"
+#include "sql/table_def.h"
+
+namespace lamina::sql {
+
+std::string_view TypeName(Type type) {
+  switch (type) {
+    case Type::kInt:
+      return "INTEGER";
+    case Type::kReal:
+      return "REAL";
+    case Type::kText:
+      return "TEXT";
+  }
+  return "";
+}
+
+std::string_view TableKindName(TableKind kind) {
+  switch (kind) {
+    case TableKind::kModel:
+      return "model";
+    case TableKind::kResult:
+      return "result";
+    case TableKind::kView:
+      return "view";
+  }
+  return "";
+}
+
+std::string_view CostName(Cost cost) {
+  switch (cost) {
+    case Cost::kFree:
+      return "free";
+    case Cost::kTree:
+      return "tree";
+    case Cost::kAnalysis:
+      return "analysis";
+  }
+  return "";
+}
+
+// The unit stands at the end of the name.
+std::string ColumnDef::unit() const {
+  for (const std::string_view unit :
+       {"bytes_per_s", "khz", "ns", "us", "bytes", "percent", "flops"}) {
+    if (name == unit || name.ends_with("_" + std::string(unit)))
+      return unit == "bytes_per_s" ? "bytes/s"
+             : unit == "khz"       ? "kHz"
+                                   : std::string(unit);
+  }
+  return "";
+}
+
+std::span<const TableDef> Tables() {
+  static const std::vector<TableDef> tables = [] {
+    std::vector<TableDef> out;
+    AddModelTables(out);
+    AddTreeTables(out);
+    AddSliceTables(out);
+    AddResultTables(out);
+    AddViews(out);
+    return out;
+  }();
+  return tables;
+}
+
+const TableDef* FindTable(std::string_view name) {
+  for (const TableDef& table : Tables()) {
+    if (table.name == name) return &table;
+  }
+  return nullptr;
+}
+
+}  // namespace lamina::sql
