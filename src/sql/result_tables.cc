@@ -229,6 +229,7 @@ TableDef ResultTable(std::string_view analysis, const Schema& schema) {
 
 void AddResultTables(std::vector<TableDef>& tables) {
   std::set<std::string> known;
+  for (const TableDef& table : tables) known.insert(table.name);
   for (const analysis::AnalysisInfo& info : analysis::Analyses()) {
     for (const Schema& schema : info.schemas()) {
       if (known.insert(schema.name).second)
