@@ -21,6 +21,7 @@ CommandInfo SliceCommand();
 CommandInfo ReplayCommand();
 CommandInfo ConvertCommand();
 CommandInfo CostCommand();
+CommandInfo MemoryCommand();
 CommandInfo ListCommand();
 
 }  // namespace lamina::cli

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/page_size.h"
 #include "compare/diff/diff.h"
+#include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
 #include "page/diff.h"
@@ -147,6 +148,20 @@ Result<int> RunDiff(const Options& options, Common& common) {
   if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
     return Fail(UsageError("standard input (-) can be read only once",
                            "give at most one trace as -, the others by name"));
+  }
+  if (options.traces.size() == 2 &&
+      engine::IsMemorySnapshot(options.traces[0]) &&
+      engine::IsMemorySnapshot(options.traces[1])) {
+    engine::MemoryOptions memory;
+    memory.rules_dir = common.rules_dir;
+    Document document;
+    document.command = "diff";
+    document.inputs = options.traces;
+    LAMINA_ASSIGN(document.result,
+                  engine::DiffMemory(options.traces[0], options.traces[1],
+                                     memory));
+    LAMINA_TRY(Write(document, common));
+    return kFine;
   }
   std::vector<std::optional<ResultSet>> reports;
   bool any_report = false;

@@ -12,6 +12,7 @@
 #include "cost/models.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"
+#include "memory/attribution.h"
 #include "rules/catalog.h"
 #include "rules/markers.h"
 #include "rules/secrets.h"
@@ -21,6 +22,7 @@ namespace lamina::cli {
 namespace {
 
 constexpr std::string_view kMarkers = "module_marker";
+constexpr std::string_view kMemory = "memory_category";
 
 // All tables of patterns, in the order in which they are listed.
 struct AllTables {
@@ -98,6 +100,12 @@ Result<Table> AllRules(const Common& common) {
   }
   for (const rules::MarkerRule& rule : all.markers->rules())
     AddMarkerRule(table, rule);
+  LAMINA_ASSIGN(const auto memory,
+                memory::Rules::Load(rules::DataSet(common.rules_dir)));
+  for (const memory::CategoryRule& rule : memory->rules()) {
+    table.Add(kMemory, rule.id, memory::CategoryName(rule.category), rule.text,
+              rule.source + ":" + std::to_string(rule.line));
+  }
   return table;
 }
 
@@ -150,6 +158,8 @@ Result<Table> RuleProblems(const Common& common) {
     add(name, rules::CheckExamples(*patterns));
   add(kMarkers, all.markers->CheckExamples());
   const rules::DataSet data(common.rules_dir);
+  LAMINA_ASSIGN(const auto memory, memory::Rules::Load(data));
+  add(kMemory, memory->CheckExamples());
   LAMINA_ASSIGN(const auto costs, cost::ModelSet::Load(data));
   add("cost", cost::CheckExamples(*costs));
   LAMINA_ASSIGN(const auto groups, graph::GroupRules::Load(data));

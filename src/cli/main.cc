@@ -22,6 +22,7 @@ const CommandInfo kCommands[] = {
     PathCommand(),    AnnotateCommand(), DiffCommand(),   SliceCommand(),
     ReplayCommand(),  RanksCommand(),    MergeCommand(),  GraphCommand(),
     ConvertCommand(), EventCommand(),    QueryCommand(),  CostCommand(),
+    MemoryCommand(),
     ListCommand(),
 };
 

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/page_size.h"
 #include "compat/hta/frames.h"
+#include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
 #include "page/page.h"
@@ -83,10 +84,25 @@ Result<int> RunFrames(const Options& options, Common& common) {
   return kFine;
 }
 
+// A memory snapshot holds no time: its tables are those of lamina memory.
+Result<int> ReportSnapshot(const std::string& path, const Common& common) {
+  engine::MemoryOptions options;
+  options.rules_dir = common.rules_dir;
+  options.tables.every_kind = common.format != "table";
+  Document document;
+  document.command = "report";
+  document.inputs = {path};
+  LAMINA_ASSIGN(document.result, engine::MakeMemoryTables(path, options));
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
 Result<int> RunReport(const Options& options, Common& common) {
   if (compat::hta::IsLayout(options.report.layout))
     return RunFrames(options, common);
   LAMINA_TRY(KeepInputs("--roofline", options.roofline, {options.trace}));
+  if (engine::IsMemorySnapshot(options.trace))
+    return ReportSnapshot(options.trace, common);
   ReportOptions report = options.report;
   report.threads = common.ThreadCount();
   report.captures = common.captures;

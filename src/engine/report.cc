@@ -16,8 +16,8 @@ namespace {
 
 // In the order in which the tables are written.
 constexpr std::string_view kReportAnalyses[] = {
-    "overview", "timeline",   "ops", "kernels", "modules", "comms",
-    "steps",    "efficiency", "mfu", "host_ops", "health"};
+    "overview", "timeline", "ops",        "kernels", "modules",  "comms",
+    "steps",    "memory",   "efficiency", "mfu",     "host_ops", "health"};
 
 // A note stays when one of the kept tables proves it.
 void KeepNotes(ResultSet& result) {

@@ -123,6 +123,8 @@ def from_samples(seeds):
             seeds.add("kineto", file.stem, gzip.open(file).read(MAX_BYTES // 4))
     data = (ROOT / "samples/jax.xplane.pb").read_bytes()
     seeds.add("xplane", "jax.pb", data[:MAX_BYTES // 2])
+    for file in sorted((ROOT / "samples/memory").glob("*.pickle")):
+        seeds.add("memsnap", file.name, file.read_bytes())
     for file in sorted((ROOT / "samples/dumps").rglob("*.txt")):
         seeds.add("graph", file.name, file.read_bytes()[:MAX_BYTES // 4])
 

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/memory/memory.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "memory/tables.h"
+
+namespace lamina::analysis::memory {
+namespace {
+
+namespace mem = ::lamina::memory;
+using trace::Kind;
+using tree::NodeId;
+
+constexpr int32_t kHost = 0;
+constexpr size_t kTimelineRows = 2000;
+constexpr int64_t kStill = std::numeric_limits<int64_t>::max();
+
+std::string DeviceText(int32_t type, int32_t id) {
+  switch (type) {
+    case kHost:
+      return "cpu";
+    case 1:
+      return fmt::format("cuda:{}", id);
+    case 6:
+      return fmt::format("hip:{}", id);
+    case 12:
+      return fmt::format("xpu:{}", id);
+    case 13:
+      return fmt::format("mps:{}", id);
+    case 15:
+      return fmt::format("hpu:{}", id);
+    case 19:
+      return fmt::format("mtia:{}", id);
+    default:
+      return fmt::format("device type {}:{}", type, id);
+  }
+}
+
+// What was open on the thread when an event happened.
+struct Who {
+  NodeId op;  // innermost op; invalid: none
+  bool backward = false;
+  bool optimizer = false;
+  bool in_module = false;
+};
+
+struct Allocation {
+  int64_t start = -1;    // event; -1: before the recording
+  int64_t end = kStill;  // event
+  int64_t bytes = 0;
+  uint32_t instant = 0;
+  mem::Category category = mem::Category::kUnknown;
+  mem::Confidence confidence = mem::Confidence::kLow;
+};
+
+struct DeviceEvents {
+  int32_t type = 0;
+  int32_t id = 0;
+  std::vector<uint32_t> instants;  // by (time, place in the file)
+  std::vector<uint32_t> failed;    // out of memory
+};
+
+bool HasTotals(const Trace& trace, const DeviceEvents& device) {
+  for (const uint32_t i : device.instants) {
+    if (trace.memory[trace.instants.memory[i]].total_allocated != trace::kNoInt)
+      return true;
+  }
+  return false;
+}
+
+std::vector<DeviceEvents> CollectDevices(const Trace& trace) {
+  std::map<std::pair<int32_t, int32_t>, DeviceEvents> devices;
+  for (uint32_t i = 0; i < trace.instants.size(); ++i) {
+    const uint32_t row = trace.instants.memory[i];
+    if (row == trace::kNoRow) continue;
+    const trace::MemoryArgs& memory = trace.memory[row];
+    if (memory.bytes == trace::kNoInt) continue;
+    DeviceEvents& device = devices[{memory.device_type, memory.device_id}];
+    device.type = memory.device_type;
+    device.id = memory.device_id;
+    const std::string_view name = trace.Text(trace.instants.name[i]);
+    (name == "[OutOfMemory]" ? device.failed : device.instants).push_back(i);
+  }
+  std::vector<DeviceEvents> out;
+  for (auto& [key, device] : devices) {
+    const auto by_time = [&](uint32_t a, uint32_t b) {
+      const int64_t x = trace.instants.time_ns[a];
+      const int64_t y = trace.instants.time_ns[b];
+      return x != y ? x < y : trace.instants.uid[a] < trace.instants.uid[b];
+    };
+    std::sort(device.instants.begin(), device.instants.end(), by_time);
+    std::sort(device.failed.begin(), device.failed.end(), by_time);
+    if (!device.instants.empty() || !device.failed.empty())
+      out.push_back(std::move(device));
+  }
+  return out;
+}
+
+// Who was open at each memory event, by instant.
+std::vector<Who> FindWho(const Context& context) {
+  const Trace& trace = context.trace;
+  std::vector<Who> out(trace.instants.size());
+  const size_t tracks = trace.tracks.size();
+  std::vector<std::vector<uint32_t>> events(tracks);
+  for (uint32_t i = 0; i < trace.instants.size(); ++i) {
+    if (trace.instants.memory[i] != trace::kNoRow)
+      events[trace.instants.track[i].value].push_back(i);
+  }
+  std::vector<std::vector<uint32_t>> slices(tracks);
+  for (uint32_t s = 0; s < trace.slices.size(); ++s) {
+    const Kind kind = trace.slices.kind[s];
+    if (kind != Kind::kOp && kind != Kind::kAnnotation) continue;
+    const uint32_t track = trace.slices.track[s].value;
+    if (!events[track].empty()) slices[track].push_back(s);
+  }
+  for (size_t track = 0; track < tracks; ++track) {
+    std::vector<uint32_t>& at = events[track];
+    std::sort(at.begin(), at.end(), [&](uint32_t a, uint32_t b) {
+      return trace.instants.time_ns[a] < trace.instants.time_ns[b];
+    });
+    std::vector<uint32_t>& open = slices[track];
+    const auto start = [&](uint32_t s) { return trace.slices.start_ns[s]; };
+    const auto end = [&](uint32_t s) {
+      return trace.slices.start_ns[s] + trace.slices.dur_ns[s];
+    };
+    std::sort(open.begin(), open.end(), [&](uint32_t a, uint32_t b) {
+      if (start(a) != start(b)) return start(a) < start(b);
+      return trace.slices.dur_ns[a] != trace.slices.dur_ns[b]
+                 ? trace.slices.dur_ns[a] > trace.slices.dur_ns[b]
+                 : a < b;
+    });
+    std::vector<uint32_t> stack;
+    size_t next = 0;
+    for (const uint32_t i : at) {
+      const int64_t time = trace.instants.time_ns[i];
+      for (; next < open.size() && start(open[next]) <= time; ++next)
+        stack.push_back(open[next]);
+      while (!stack.empty() && end(stack.back()) <= time) stack.pop_back();
+      Who& who = out[i];
+      for (size_t k = stack.size(); k-- > 0;) {
+        const uint32_t s = stack[k];
+        if (end(s) <= time) continue;
+        const std::string_view name = trace.Text(trace.slices.name[s]);
+        who.optimizer |= name.starts_with("Optimizer.step");
+        who.backward |= name.starts_with("autograd::engine");
+        if (trace.slices.kind[s] == Kind::kOp && !who.op.valid())
+          who.op = context.tree.node(tree::SliceId(s));
+      }
+      if (who.op.valid()) {
+        who.backward |= context.tree.forward(who.op).valid();
+        who.in_module = context.modules.OwnerOf(who.op).path.valid();
+      }
+    }
+  }
+  return out;
+}
+
+// Of the allocations of a device, by who made them and what they outlived.
+void SetCategories(const std::vector<Who>& who, int64_t events,
+                   std::vector<Allocation>* allocations) {
+  std::vector<int64_t> backward, optimizer;
+  for (const Allocation& a : *allocations) {
+    if (a.start < 0) continue;
+    if (who[a.instant].optimizer)
+      optimizer.push_back(a.start);
+    else if (who[a.instant].backward)
+      backward.push_back(a.start);
+  }
+  std::sort(backward.begin(), backward.end());
+  std::sort(optimizer.begin(), optimizer.end());
+  for (Allocation& a : *allocations) {
+    const bool freed = a.end != kStill;
+    const auto inside = [&](const std::vector<int64_t>& at) {
+      const auto it = std::upper_bound(at.begin(), at.end(), a.start);
+      return it != at.end() && *it < std::min(a.end, events);
+    };
+    const auto set = [&](mem::Category category, mem::Confidence confidence) {
+      a.category = category;
+      a.confidence = confidence;
+    };
+    if (a.start < 0) {
+      set(freed ? mem::Category::kUnknown : mem::Category::kResident,
+          mem::Confidence::kLow);
+      continue;
+    }
+    const Who& w = who[a.instant];
+    if (w.optimizer) {
+      set(freed ? mem::Category::kTemporary : mem::Category::kOptimizerState,
+          mem::Confidence::kMedium);
+    } else if (w.backward) {
+      set(!freed || inside(optimizer) ? mem::Category::kGradient
+                                      : mem::Category::kTemporary,
+          mem::Confidence::kMedium);
+    } else if (inside(backward)) {
+      set(mem::Category::kActivation,
+          w.in_module ? mem::Confidence::kMedium : mem::Confidence::kLow);
+    } else if (freed) {
+      set(mem::Category::kTemporary,
+          w.in_module ? mem::Confidence::kMedium : mem::Confidence::kLow);
+    }
+  }
+}
+
+struct Curve {
+  std::vector<int64_t> allocated, reserved;  // by moment; reserved may be empty
+  uint64_t breaks = 0;
+  uint64_t unmatched = 0;
+  std::vector<Allocation> allocations;
+};
+
+// Totals are stated or, where they are not, added up.
+Curve MakeCurve(const Trace& trace, const DeviceEvents& device) {
+  Curve out;
+  const bool stated = HasTotals(trace, device);
+  absl::flat_hash_map<int64_t, size_t> live;
+  const auto row = [&](size_t i) -> const trace::MemoryArgs& {
+    return trace.memory[trace.instants.memory[device.instants[i]]];
+  };
+  int64_t before = 0;
+  if (stated && !device.instants.empty() &&
+      row(0).total_allocated != trace::kNoInt)
+    before = row(0).total_allocated - row(0).bytes;
+  out.allocated.push_back(before);
+  bool any_reserved = false;
+  for (size_t i = 0; i < device.instants.size(); ++i) {
+    const trace::MemoryArgs& memory = row(i);
+    const int64_t sum = out.allocated.back() + memory.bytes;
+    if (stated && memory.total_allocated != trace::kNoInt) {
+      out.breaks += sum != memory.total_allocated;
+      out.allocated.push_back(memory.total_allocated);
+    } else {
+      out.allocated.push_back(sum);
+    }
+    any_reserved |= memory.total_reserved != trace::kNoInt;
+    out.reserved.push_back(
+        memory.total_reserved == trace::kNoInt ? 0 : memory.total_reserved);
+    const auto event = static_cast<int64_t>(i);
+    if (memory.bytes >= 0) {
+      live[memory.address] = out.allocations.size();
+      out.allocations.push_back({event, kStill, memory.bytes,
+                                 device.instants[i], mem::Category::kUnknown,
+                                 mem::Confidence::kLow});
+      continue;
+    }
+    const auto it = live.find(memory.address);
+    if (it != live.end()) {
+      out.allocations[it->second].end = event;
+      live.erase(it);
+    } else {
+      ++out.unmatched;
+      out.allocations.push_back({-1, event, -memory.bytes, device.instants[i],
+                                 mem::Category::kUnknown,
+                                 mem::Confidence::kLow});
+    }
+  }
+  if (!stated) {
+    // What was there before is at least what is freed without being made.
+    int64_t lowest = 0;
+    for (const int64_t level : out.allocated) lowest = std::min(lowest, level);
+    for (int64_t& level : out.allocated) level -= lowest;
+  }
+  if (!any_reserved) out.reserved.clear();
+  return out;
+}
+
+struct Row {
+  int64_t bytes = 0, largest = 0;
+  size_t blocks = 0;
+  std::optional<int64_t> first;
+  int64_t by_confidence[4] = {};
+};
+
+class Maker {
+ public:
+  Maker(const Context& context, const Options& options)
+      : context_(context), options_(options), trace_(context.trace) {}
+
+  ResultSet Make() {
+    std::vector<DeviceEvents> devices = CollectDevices(trace_);
+    std::erase_if(devices, [&](const DeviceEvents& device) {
+      const std::string name = DeviceText(device.type, device.id);
+      if (options_.device.empty()) return device.type == kHost;
+      return name != options_.device &&
+             name.substr(name.find(':') + 1) != options_.device;
+    });
+    ResultSet result;
+    if (devices.empty()) return result;
+    who_ = FindWho(context_);
+    Table summary(WithDevice(mem::SummarySchema()));
+    std::vector<std::string_view> kinds;
+    if (options_.every_kind) kinds = {"category", "module", "op"};
+    Table peak(WithDevice(mem::PeakSchema("memory_peak")));
+    std::vector<Table> tables;
+    for (const std::string_view kind : kinds)
+      tables.emplace_back(
+          WithDevice(mem::PeakSchema("memory_peak_" + std::string(kind))));
+    Table timeline(WithDevice(
+        {"memory_timeline",
+         "Memory over time: of each run of events the moment with most "
+         "allocated.",
+         {{"moment", ColumnType::kInt, "After this many events."},
+          {"time_us", ColumnType::kTime, "When, from the first event."},
+          {"allocated", ColumnType::kInt, "Allocated bytes.", Shown::kBytes},
+          {"reserved", ColumnType::kInt, "Reserved bytes.", Shown::kBytes}}}));
+    Table failed(WithDevice(
+        {"memory_oom",
+         "Allocations that failed.",
+         {{"time_us", ColumnType::kTime, "When, from the first event."},
+          {"asked_bytes", ColumnType::kInt, "Bytes that were asked.",
+           Shown::kBytes},
+          {"allocated_bytes", ColumnType::kInt, "Allocated then.",
+           Shown::kBytes},
+          {"reserved_bytes", ColumnType::kInt, "Reserved then.", Shown::kBytes},
+          {"op", ColumnType::kText, "Op that asked."}}}));
+    Table health(WithDevice({"memory_health",
+                             "What the events hold, lack and contradict.",
+                             {{"check", ColumnType::kText, "What."},
+                              {"value", ColumnType::kInt, "How much of it."},
+                              {"level", ColumnType::kText, "info or warning."},
+                              {"text", ColumnType::kText, "What it means."}}}));
+    for (const DeviceEvents& device : devices) {
+      const std::string name = DeviceText(device.type, device.id);
+      Curve curve = MakeCurve(trace_, device);
+      SetCategories(who_, static_cast<int64_t>(device.instants.size()),
+                    &curve.allocations);
+      const auto highest =
+          std::max_element(curve.allocated.begin(), curve.allocated.end());
+      const int64_t moment = highest - curve.allocated.begin();
+      AddSummary(name, device, curve, moment, &summary);
+      AddPeak(name, device, curve, moment, options_.by, &peak);
+      for (size_t k = 0; k < kinds.size(); ++k)
+        AddPeak(name, device, curve, moment, kinds[k], &tables[k]);
+      if (options_.timeline) AddTimeline(name, device, curve, &timeline);
+      for (const uint32_t i : device.failed) {
+        const trace::MemoryArgs& memory =
+            trace_.memory[trace_.instants.memory[i]];
+        failed.Add(name, trace_.instants.time_ns[i] - trace_.first_ns,
+                   std::abs(memory.bytes), Known(memory.total_allocated),
+                   Known(memory.total_reserved), OpOf(i));
+      }
+      health.Add(name, "events", device.instants.size(), "info",
+                 "Allocations and frees.");
+      if (curve.breaks > 0)
+        health.Add(name, "chain_breaks", curve.breaks, "warning",
+                   "Stated totals that the events do not add up to; the "
+                   "stated ones are used.");
+      if (curve.unmatched > 0)
+        health.Add(name, "unmatched_frees", curve.unmatched, "info",
+                   "Frees of what was allocated before the recording.");
+      if (!HasTotals(trace_, device))
+        health.Add(name, "no_totals", 1, "warning",
+                   "The events state no totals: sums start at the least "
+                   "that explains all frees.");
+      Say(name, device, curve, moment, &result);
+    }
+    result.tables.push_back(std::move(summary));
+    result.tables.push_back(std::move(peak));
+    for (Table& table : tables) result.tables.push_back(std::move(table));
+    if (failed.rows() > 0) result.tables.push_back(std::move(failed));
+    if (options_.timeline) {
+      result.tables.push_back(std::move(timeline));
+      result.tables.push_back(std::move(health));
+    }
+    return result;
+  }
+
+ private:
+  static Schema WithDevice(Schema schema) {
+    schema.columns.insert(schema.columns.begin(),
+                          {"device", ColumnType::kText, "Device."});
+    return schema;
+  }
+  static Value Known(int64_t bytes) {
+    return bytes == trace::kNoInt ? Value() : Value(bytes);
+  }
+
+  std::string OpOf(uint32_t instant) const {
+    const Who& who = who_[instant];
+    return who.op.valid() ? std::string(context_.tree.name(who.op))
+                          : "(outside)";
+  }
+
+  std::string KeyOf(const Allocation& a, std::string_view kind) const {
+    if (kind == "category") return std::string(mem::CategoryName(a.category));
+    if (a.start < 0) return "(before)";
+    if (kind == "module") {
+      const Who& who = who_[a.instant];
+      if (!who.op.valid()) return "(outside)";
+      const auto owner = context_.modules.OwnerOf(who.op);
+      return owner.path.valid() ? context_.modules.PathText(owner.path)
+                                : "(outside)";
+    }
+    return OpOf(a.instant);
+  }
+
+  std::optional<int64_t> TimeOf(const DeviceEvents& device,
+                                int64_t moment) const {
+    if (moment <= 0) return std::nullopt;
+    return trace_.instants
+               .time_ns[device.instants[static_cast<size_t>(moment) - 1]] -
+           trace_.first_ns;
+  }
+
+  void AddSummary(const std::string& name, const DeviceEvents& device,
+                  const Curve& curve, int64_t moment, Table* table) const {
+    const auto at = static_cast<size_t>(moment);
+    table->Add(name, "allocated", curve.allocated[at], moment,
+               TimeOf(device, moment), curve.allocated.front(),
+               curve.allocated.back(), curve.allocated[at]);
+    if (curve.reserved.empty()) return;
+    const auto highest =
+        std::max_element(curve.reserved.begin(), curve.reserved.end());
+    const int64_t when = highest - curve.reserved.begin() + 1;
+    table->Add(name, "reserved", *highest, when, TimeOf(device, when),
+               std::nullopt, curve.reserved.back(),
+               moment > 0 ? Value(curve.reserved[at - 1]) : Value());
+  }
+
+  void AddPeak(const std::string& name, const DeviceEvents&, const Curve& curve,
+               int64_t moment, std::string_view kind, Table* table) const {
+    std::map<std::string, Row> rows;
+    int64_t known = 0;
+    const auto take = [&](const std::string& key, int64_t bytes,
+                          mem::Confidence confidence, int64_t first,
+                          size_t blocks) {
+      Row& row = rows[key];
+      row.bytes += bytes;
+      row.largest = std::max(row.largest, bytes);
+      row.blocks += blocks;
+      row.by_confidence[static_cast<size_t>(confidence)] += bytes;
+      if (first >= 0 && (!row.first || first < *row.first)) row.first = first;
+      known += bytes;
+    };
+    for (const Allocation& a : curve.allocations) {
+      if (a.start < moment && moment <= a.end)
+        take(KeyOf(a, kind), a.bytes, a.confidence, a.start, 1);
+    }
+    const int64_t peak = curve.allocated[static_cast<size_t>(moment)];
+    if (peak != known) {
+      take(kind == "category" ? "resident" : "(before, never freed)",
+           peak - known, mem::Confidence::kLow, -1, 0);
+    }
+    const int64_t reserved =
+        moment > 0 && !curve.reserved.empty()
+            ? curve.reserved[static_cast<size_t>(moment) - 1]
+            : 0;
+    if (reserved > peak) {
+      Row& row = rows["(cached, free)"];
+      row.bytes = reserved - peak;
+    }
+    std::vector<std::pair<std::string, Row>> order(rows.begin(), rows.end());
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) {
+                       const bool x = a.first == "(cached, free)";
+                       const bool y = b.first == "(cached, free)";
+                       return x != y ? y : a.second.bytes > b.second.bytes;
+                     });
+    const int64_t whole = std::max(reserved, peak);
+    for (const auto& [key, row] : order) {
+      int best = -1;
+      for (int k = 0; k < 4; ++k) {
+        if (row.by_confidence[k] > 0 &&
+            (best < 0 || row.by_confidence[k] > row.by_confidence[best]))
+          best = k;
+      }
+      table->Add(
+          name, kind, key, kind == "category" ? Value(key) : Value(),
+          best < 0
+              ? Value()
+              : Value(mem::ConfidenceName(static_cast<mem::Confidence>(best))),
+          row.bytes, mem::PercentOf(row.bytes, whole), std::nullopt,
+          std::nullopt, row.blocks, row.largest, row.first,
+          row.by_confidence[3], row.by_confidence[2], row.by_confidence[1],
+          row.by_confidence[0]);
+    }
+  }
+
+  void AddTimeline(const std::string& name, const DeviceEvents& device,
+                   const Curve& curve, Table* table) const {
+    const size_t count = curve.allocated.size();
+    const size_t bins = std::min(count, kTimelineRows);
+    for (size_t bin = 0; bin < bins; ++bin) {
+      size_t best = count * bin / bins;
+      for (size_t m = best; m < count * (bin + 1) / bins; ++m) {
+        if (curve.allocated[m] > curve.allocated[best]) best = m;
+      }
+      table->Add(name, best, TimeOf(device, static_cast<int64_t>(best)),
+                 curve.allocated[best],
+                 best > 0 && !curve.reserved.empty()
+                     ? Value(curve.reserved[best - 1])
+                     : Value());
+    }
+  }
+
+  void Say(const std::string& name, const DeviceEvents& device,
+           const Curve& curve, int64_t moment, ResultSet* result) const {
+    const int64_t peak = curve.allocated[static_cast<size_t>(moment)];
+    std::string text = fmt::format("{}: peak {} allocated", name,
+                                   HumanBytes(static_cast<double>(peak)));
+    if (!curve.reserved.empty()) {
+      text += fmt::format(" ({} reserved at most)",
+                          HumanBytes(static_cast<double>(*std::max_element(
+                              curve.reserved.begin(), curve.reserved.end()))));
+    }
+    text += fmt::format(", after {}.",
+                        Counted(static_cast<uint64_t>(moment), "memory event"));
+    result->notes.push_back(MakeNote(Severity::kInfo, "memory_peak", text,
+                                     {{"memory_summary", "", "", {}}}));
+    if (!device.failed.empty()) {
+      result->notes.push_back(
+          MakeNote(Severity::kWarning, "memory_oom",
+                   fmt::format("{}: {} failed for lack of memory.", name,
+                               Counted(device.failed.size(), "allocation")),
+                   {{"memory_oom", "", "", {}}}));
+    }
+  }
+
+  const Context& context_;
+  const Options& options_;
+  const Trace& trace_;
+  std::vector<Who> who_;
+};
+
+Result<ResultSet> Run(const Context& context) {
+  return MakeMemory(context, Options());
+}
+
+}  // namespace
+
+ResultSet MakeMemory(const Context& context, const Options& options) {
+  return Maker(context, options).Make();
+}
+
+std::vector<MemoryEvent> EventsOf(const Trace& trace, int64_t device) {
+  std::vector<MemoryEvent> out;
+  for (const DeviceEvents& events : CollectDevices(trace)) {
+    if (events.type == kHost || events.id != device) continue;
+    for (const uint32_t i : events.instants) {
+      const trace::MemoryArgs& memory = trace.memory[trace.instants.memory[i]];
+      out.push_back(
+          {trace.instants.time_ns[i], memory.address, memory.bytes, i});
+    }
+  }
+  return out;
+}
+
+AnalysisInfo Info() {
+  return {"memory", "Memory of devices where the trace has memory events.",
+          [] {
+            std::vector<Schema> schemas = {mem::SummarySchema(),
+                                           mem::PeakSchema("memory_peak")};
+            for (Schema& schema : schemas)
+              schema.columns.insert(schema.columns.begin(),
+                                    {"device", ColumnType::kText, "Device."});
+            return schemas;
+          },
+          &Run};
+}
+
+}  // namespace lamina::analysis::memory

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of devices as the events of a trace tell it: [memory] instants of
+// PyTorch's profiler and what other formats read into them. They state totals
+// after every allocation and free; who asked follows from the op and the module
+// that were open on the thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/common/context.h"
+
+namespace lamina::analysis::memory {
+
+struct Options {
+  // "cpu", or the number of a device; empty: all devices but the host.
+  std::string device;
+  bool every_kind = false;  // memory_peak by op, module and category
+  bool timeline = false;
+  std::string by = "op";
+};
+
+// Tables memory_summary and memory_peak, and by options others; nothing
+// for a trace without such events.
+ResultSet MakeMemory(const Context& context, const Options& options);
+
+// One event, in the order of time and file.
+struct MemoryEvent {
+  int64_t time_ns = 0;
+  int64_t address = 0;
+  int64_t bytes = 0;  // negative: freed
+  uint32_t instant = 0;
+};
+// Of one CUDA-like device, for joining with a snapshot.
+std::vector<MemoryEvent> EventsOf(const Trace& trace, int64_t device);
+
+}  // namespace lamina::analysis::memory

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lamina memory` as functions: what a file tells about memory, whatever kind
+// of file it is.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/timer.h"
+#include "lamina/result.h"
+#include "memory/tables.h"
+
+namespace lamina::engine {
+
+struct MemoryOptions {
+  memory::TableOptions tables;
+  std::string device;  // a number, or "cpu" in a trace; empty: all GPUs
+  bool salvage = false;
+  std::string rules_dir;
+  int threads = 1;
+  StageTimes* times = nullptr;
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+// Whether a file is a memory snapshot of PyTorch, by its first bytes.
+bool IsMemorySnapshot(const std::string& path);
+
+// Reads a snapshot and finds out about its devices.
+Result<memory::Recording> OpenRecording(const std::string& path,
+                                        const MemoryOptions& options);
+
+// What differs between two snapshots at the moments that are looked at.
+Result<ResultSet> DiffMemory(const std::string& a, const std::string& b,
+                             const MemoryOptions& options);
+
+// Tables of one file: a snapshot, or a trace with memory events.
+Result<ResultSet> MakeMemoryTables(const std::string& path,
+                                   const MemoryOptions& options);
+
+}  // namespace lamina::engine
