@@ -32,6 +32,57 @@ int Refuse(const std::string& what, int argc, char** argv) {
   return kUsage;
 }
 
+// The values behind "TEXT:{a,b}" in the name of an option's type.
+std::vector<std::string> ChoicesOf(const std::string& type) {
+  std::vector<std::string> choices;
+  const size_t open = type.find(":{");
+  if (open == std::string::npos || type.back() != '}') return choices;
+  size_t at = open + 2;
+  while (at < type.size()) {
+    const size_t end = type.find_first_of(",}", at);
+    choices.push_back(type.substr(at, end - at));
+    at = end + 1;
+  }
+  return choices;
+}
+
+DescribedCommand DescriptionOf(const CLI::App& app, const std::string& name) {
+  DescribedCommand command;
+  command.name = name;
+  command.summary = app.get_description();
+  command.example = app.get_footer();
+  constexpr std::string_view kHead = "Example:\n  ";
+  if (command.example.rfind(kHead, 0) == 0)
+    command.example.erase(0, kHead.size());
+  for (const CLI::Option* option : app.get_options()) {
+    DescribedOption own;
+    own.positional = option->get_positional() && !option->nonpositional();
+    if (own.positional) {
+      own.names.push_back(option->get_name(true));
+    } else {
+      for (const std::string& s : option->get_snames())
+        own.names.push_back("-" + s);
+      for (const std::string& l : option->get_lnames())
+        own.names.push_back("--" + l);
+    }
+    if (option->get_items_expected_max() > 0) {
+      const std::string type = option->get_type_name();
+      own.value = type.substr(0, type.find(':'));
+      own.choices = ChoicesOf(type);
+    }
+    own.doc = option->get_description();
+    own.default_text = option->get_default_str();
+    own.required = option->get_required();
+    own.many = option->get_items_expected_max() > 1;
+    command.options.push_back(std::move(own));
+  }
+  for (const CLI::App* sub :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    command.commands.push_back(DescriptionOf(
+        *sub, name.empty() ? sub->get_name() : name + " " + sub->get_name()));
+  return command;
+}
+
 }  // namespace
 
 Argument& Argument::Required() {
@@ -165,6 +216,10 @@ std::optional<int> CommandLine::Parse(int argc, char** argv) {
     return Refuse(e.what(), argc, argv);
   }
   return std::nullopt;
+}
+
+DescribedCommand CommandLine::Describe() const {
+  return DescriptionOf(*app_, "");
 }
 
 GivenWords CommandLine::Given() const {

@@ -83,6 +83,25 @@ struct GivenWords {
   std::vector<GivenOption> options;
 };
 
+// What --help says, for manual pages and completions.
+struct DescribedOption {
+  std::vector<std::string> names;  // "-o", "--output"; of an input its name
+  std::string value;               // what it takes, "TEXT"; empty: a flag
+  std::string doc;
+  std::vector<std::string> choices;  // all values, if they are few
+  std::string default_text;
+  bool positional = false;
+  bool required = false;
+  bool many = false;
+};
+struct DescribedCommand {
+  std::string name;  // "graph census"; of the program empty
+  std::string summary;
+  std::string example;
+  std::vector<DescribedOption> options;
+  std::vector<DescribedCommand> commands;
+};
+
 // The whole line.
 class CommandLine {
  public:
@@ -94,6 +113,7 @@ class CommandLine {
   std::optional<int> Parse(int argc, char** argv);
   std::string Help() const;
   GivenWords Given() const;
+  DescribedCommand Describe() const;
 
  private:
   std::unique_ptr<CLI::App> app_;

@@ -11,6 +11,7 @@
 #include "base/leftovers.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/manual.h"
 #include "rules/document.h"
 
 namespace lamina::cli {
@@ -63,6 +64,15 @@ int Main(int argc, char** argv) {
         line.root().Command(command.name, command.summary, command.example,
                             [&run, body] { run = *body; });
     *body = command.add(args, common);
+  }
+  // For those who install: `lamina --manual FOLDER` writes what man and the
+  // completion of shells read.
+  if (argc == 3 && std::string_view(argv[1]) == "--manual") {
+    const Status status =
+        WriteManual(line.Describe(), std::string(Version()), argv[2]);
+    if (status) return kFine;
+    PrintError(status.error());
+    return ExitStatusOf(status.error());
   }
   if (argc > 1 && argv[1][0] != '-' && !IsCommand(argv[1]))
     return UnknownCommand(argv[1]);

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: static_libraries.sh FOLDER
+#
+# Debian has no static form of four libraries that lamina links: fmt, simdjson,
+# ISA-L and libxlsxwriter. This builds them into FOLDER/lib from Debian's own
+# source packages, fetched and verified by apt, in the versions whose headers
+# are installed. FOLDER/sources.txt says which they were.
+set -euo pipefail
+folder=$(mkdir -p "$1" && cd "$1" && pwd)
+jobs=${LAMINA_JOBS:-$(nproc)}
+mkdir -p "$folder/lib" "$folder/apt/lists/partial" "$folder/apt/parts" \
+  "$folder/apt/cache/archives/partial" "$folder/src"
+
+# Source package, package that has its headers, its static library.
+libraries=(
+  "fmtlib libfmt-dev libfmt.a"
+  "simdjson libsimdjson-dev libsimdjson.a"
+  "libisal libisal-dev libisal.a"
+  "libxlsxwriter libxlsxwriter-dev libxlsxwriter.a"
+)
+
+# apt with lists of its own, which hold sources too; the machine's stay as
+# they are.
+private_apt() {
+  apt-get -q -o Dir::Etc::SourceList=/dev/null \
+    -o Dir::Etc::SourceParts="$folder/apt/parts" \
+    -o Dir::State::Lists="$folder/apt/lists" \
+    -o Dir::Cache="$folder/apt/cache" -o APT::Sandbox::User=root "$@"
+}
+
+add_sources() {
+  [ -e "$folder/apt/ready" ] && return
+  for file in /etc/apt/sources.list.d/*.sources; do
+    [ -e "$file" ] && grep -q '/debian' "$file" &&
+      sed 's/^Types:.*/Types: deb-src/' "$file" \
+        > "$folder/apt/parts/$(basename "$file")"
+  done
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+    [ -e "$file" ] && grep '/debian' "$file" | sed -n 's/^deb /deb-src /p' \
+      > "$folder/apt/parts/$(basename "$file" .list).list"
+  done
+  private_apt update >/dev/null
+  touch "$folder/apt/ready"
+}
+
+build() { # name
+  export CFLAGS="-O2 -ffunction-sections -fdata-sections"
+  export CXXFLAGS=$CFLAGS
+  case $1 in
+  fmtlib)
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DFMT_TEST=OFF \
+      -DFMT_DOC=OFF -DBUILD_SHARED_LIBS=OFF \
+      -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    cmake --build out -j "$jobs" --target fmt
+    cp out/libfmt.a "$folder/lib/"
+    ;;
+  simdjson)
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      -DBUILD_SHARED_LIBS=OFF -DSIMDJSON_DEVELOPER_MODE=OFF \
+      -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    cmake --build out -j "$jobs" --target simdjson
+    cp out/libsimdjson.a "$folder/lib/"
+    ;;
+  libisal)
+    autoreconf -fi
+    ./configure --disable-shared --enable-static --with-pic
+    make -j "$jobs" libisal.la
+    cp .libs/libisal.a "$folder/lib/"
+    ;;
+  libxlsxwriter)
+    # With the packer that its source brings along: no further library.
+    CFLAGS="$CFLAGS -fPIC" make -j "$jobs" -C third_party/minizip ioapi.o zip.o
+    CFLAGS="$CFLAGS -fPIC" make -j "$jobs" -C third_party/tmpfileplus \
+      tmpfileplus.o
+    CFLAGS="$CFLAGS -fPIC" make -j "$jobs" -C third_party/md5 md5.o
+    for file in src/*.c; do
+      echo "cc $CFLAGS -fPIC -Iinclude -Ithird_party -c $file -o ${file%.c}.o"
+    done | xargs -P "$jobs" -I{} sh -c '{}'
+    rm -f "$folder/lib/libxlsxwriter.a"
+    ar rcs "$folder/lib/libxlsxwriter.a" src/*.o third_party/*/*.o
+    ;;
+  esac
+}
+
+for entry in "${libraries[@]}"; do
+  read -r source headers library <<<"$entry"
+  version=$(dpkg-query -W -f='${source:Version}' "$headers")
+  grep -qxF "$source $version" "$folder/sources.txt" 2>/dev/null &&
+    [ -e "$folder/lib/$library" ] && continue
+  add_sources
+  rm -rf "$folder/src/$source"
+  mkdir -p "$folder/src/$source"
+  echo "building $library from $source $version" >&2
+  (
+    cd "$folder/src/$source"
+    private_apt source "$source=$version" >/dev/null
+    cd "$(find . -mindepth 1 -maxdepth 1 -type d)"
+    build "$source"
+  ) > "$folder/src/$source.log" 2>&1 || {
+    tail -20 "$folder/src/$source.log" >&2
+    exit 1
+  }
+  echo "$source $version" >> "$folder/sources.txt"
+done

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: three shells and one page format, each of which quotes in
+// its own way.
+#include "cli/manual.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include "base/byte_sink.h"
+
+namespace lamina::cli {
+namespace {
+
+std::string Replaced(std::string text, std::string_view from,
+                     std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
+       at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// ---- Manual pages ----
+
+// roff takes backslashes, and lines that begin with a point or an apostrophe,
+// for commands, and turns hyphens into dashes that cannot be copied.
+std::string Roff(std::string text) {
+  text = Replaced(std::move(text), "\\", "\\e");
+  text = Replaced(std::move(text), "-", "\\-");
+  if (!text.empty() && (text[0] == '.' || text[0] == '\''))
+    text.insert(0, "\\&");
+  return Replaced(std::move(text), "\n", "\n\\&");
+}
+
+std::string DashedName(const std::string& name) {
+  return Replaced("lamina" + (name.empty() ? "" : " " + name), " ", "-");
+}
+
+void RoffOption(const DescribedOption& option, std::string& out) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.names)
+    names.push_back("\\fB" + Roff(name) + "\\fR");
+  out += ".TP\n" + fmt::format("{}", fmt::join(names, ", "));
+  if (!option.value.empty()) out += " \\fI" + Roff(option.value) + "\\fR";
+  out += "\n" + Roff(option.doc);
+  if (!option.choices.empty())
+    out += Roff(fmt::format(" (one of {})", fmt::join(option.choices, ", ")));
+  if (!option.default_text.empty())
+    out += Roff(fmt::format(" (default: {})", option.default_text));
+  out += "\n";
+}
+
+std::string ManPage(const DescribedCommand& command,
+                    const std::string& version) {
+  const std::string dashed = DashedName(command.name);
+  std::string title = dashed;
+  for (char& c : title) c = static_cast<char>(std::toupper(c));
+  std::string out =
+      fmt::format(".TH \"{}\" \"1\" \"\" \"lamina {}\" \"lamina manual\"\n",
+                  Roff(title), Roff(version));
+  out += ".SH NAME\n" + Roff(dashed) + " \\- " + Roff(command.summary) + "\n";
+  out += ".SH SYNOPSIS\n\\fBlamina" +
+         (command.name.empty() ? "" : " " + Roff(command.name)) + "\\fR";
+  if (!command.commands.empty()) out += " \\fICOMMAND\\fR";
+  out += " [\\fIOPTIONS\\fR]";
+  for (const DescribedOption& option : command.options) {
+    if (!option.positional) continue;
+    const std::string value = "\\fI" + Roff(option.names.front()) + "\\fR";
+    out += " " + (option.required ? value : "[" + value + "]");
+    if (option.many) out += "...";
+  }
+  out += "\n";
+  if (!command.commands.empty()) {
+    out += ".SH COMMANDS\n";
+    for (const DescribedCommand& sub : command.commands)
+      out += ".TP\n\\fB" + Roff(DashedName(sub.name)) + "\\fR(1)\n" +
+             Roff(sub.summary) + "\n";
+  }
+  for (const bool positional : {true, false}) {
+    bool any = false;
+    for (const DescribedOption& option : command.options) {
+      if (option.positional != positional) continue;
+      if (!any) out += positional ? ".SH INPUTS\n" : ".SH OPTIONS\n";
+      any = true;
+      RoffOption(option, out);
+    }
+  }
+  if (!command.example.empty())
+    out += ".SH EXAMPLE\n.nf\n" + Roff(command.example) + "\n.fi\n";
+  out +=
+      ".SH EXIT STATUS\n"
+      "0: fine; 1: a check that was asked for failed; 2: wrong usage; "
+      "3: unusable input.\n";
+  if (!command.name.empty()) out += ".SH SEE ALSO\n\\fBlamina\\fR(1)\n";
+  return out;
+}
+
+// ---- Completions ----
+
+void Flatten(const DescribedCommand& command,
+             std::vector<const DescribedCommand*>& all) {
+  all.push_back(&command);
+  for (const DescribedCommand& sub : command.commands) Flatten(sub, all);
+}
+
+std::string_view LastWord(std::string_view name) {
+  return name.substr(name.rfind(' ') + 1);
+}
+
+// In single quotes of a POSIX shell.
+std::string Quoted(const std::string& text) {
+  return "'" + Replaced(text, "'", "'\\''") + "'";
+}
+
+std::string Bash(const std::vector<const DescribedCommand*>& all) {
+  std::string words, values;
+  for (const DescribedCommand* command : all) {
+    std::vector<std::string> own;
+    for (const DescribedCommand& sub : command->commands)
+      own.emplace_back(LastWord(sub.name));
+    for (const DescribedOption& option : command->options) {
+      if (option.positional) continue;
+      own.insert(own.end(), option.names.begin(), option.names.end());
+      if (option.choices.empty()) continue;
+      for (const std::string& name : option.names)
+        values += fmt::format(
+            "    {}) words={} ;;\n", Quoted(command->name + ":" + name),
+            Quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+    }
+    words += fmt::format("    {}) words={} ;;\n", Quoted(command->name),
+                         Quoted(fmt::format("{}", fmt::join(own, " "))));
+  }
+  return fmt::format(
+      R"(# bash completion of lamina
+_lamina() {{
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
+  local command= words= word
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    case "$command $word" in
+{})      *) break ;;
+    esac
+  done
+  case "$command:$previous" in
+{}  esac
+  if [ -z "$words" ]; then
+    case "$command" in
+{}    esac
+    [[ $current == -* || -z $command || $command == graph ]] || words=
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  [ -n "${{COMPREPLY[*]}}" ] || COMPREPLY=($(compgen -f -- "$current"))
+}}
+complete -o filenames -F _lamina lamina
+)",
+      [&] {
+        std::string steps;
+        for (const DescribedCommand* command : all) {
+          if (command->name.empty()) continue;
+          const size_t cut = command->name.rfind(' ');
+          const std::string parent =
+              cut == std::string::npos ? "" : command->name.substr(0, cut);
+          steps += fmt::format(
+              "      {}) command={} ;;\n",
+              Quoted(parent + " " + std::string(LastWord(command->name))),
+              Quoted(command->name));
+        }
+        return steps;
+      }(),
+      values, words);
+}
+
+// In an _arguments specification.
+std::string ZshText(std::string text) {
+  for (const std::string_view c : {"\\", ":", "[", "]"})
+    text = Replaced(std::move(text), c, "\\" + std::string(c));
+  return text;
+}
+
+void ZshFunction(const DescribedCommand& command, std::string& out) {
+  const std::string function =
+      Replaced("_" + DashedName(command.name), "-", "_");
+  out += function + "() {\n  _arguments -s";
+  for (const DescribedOption& option : command.options) {
+    if (option.positional) continue;
+    for (const std::string& name : option.names) {
+      std::string spec = name + "[" + ZshText(option.doc) + "]";
+      if (!option.value.empty()) {
+        spec += ":" + ZshText(option.value) + ":";
+        spec += option.choices.empty()
+                    ? "_files"
+                    : fmt::format("({})", fmt::join(option.choices, " "));
+      }
+      out += " \\\n    " + Quoted(spec);
+    }
+  }
+  if (command.commands.empty()) {
+    out += " \\\n    '*:file:_files'\n}\n";
+    return;
+  }
+  out += " \\\n    '1:command:(";
+  for (const DescribedCommand& sub : command.commands)
+    out += std::string(LastWord(sub.name)) + " ";
+  out +=
+      ")' \\\n    '*::argument:->rest'\n  case $state in\n  rest)\n"
+      "    case $words[1] in\n";
+  for (const DescribedCommand& sub : command.commands)
+    out += fmt::format("    {}) {} ;;\n", LastWord(sub.name),
+                       Replaced("_" + DashedName(sub.name), "-", "_"));
+  out += "    esac ;;\n  esac\n}\n";
+  for (const DescribedCommand& sub : command.commands) ZshFunction(sub, out);
+}
+
+std::string Fish(const std::vector<const DescribedCommand*>& all) {
+  // fish knows \' and \\ in single quotes.
+  const auto quoted = [](std::string text) {
+    return "'" + Replaced(Replaced(std::move(text), "\\", "\\\\"), "'", "\\'") +
+           "'";
+  };
+  std::string out = "# fish completion of lamina\n";
+  for (const DescribedCommand* command : all) {
+    std::string seen;
+    std::string rest = command->name;
+    while (!rest.empty()) {
+      const size_t cut = rest.find(' ');
+      seen += (seen.empty() ? "" : "; and ") +
+              ("__fish_seen_subcommand_from " + rest.substr(0, cut));
+      rest = cut == std::string::npos ? "" : rest.substr(cut + 1);
+    }
+    if (!command->commands.empty()) {
+      std::string none = "not __fish_seen_subcommand_from";
+      for (const DescribedCommand& sub : command->commands)
+        none += " " + std::string(LastWord(sub.name));
+      const std::string when = seen.empty() ? none : seen + "; and " + none;
+      for (const DescribedCommand& sub : command->commands)
+        out +=
+            fmt::format("complete -c lamina -f -n {} -a {} -d {}\n",
+                        quoted(when), LastWord(sub.name), quoted(sub.summary));
+    }
+    for (const DescribedOption& option : command->options) {
+      if (option.positional) continue;
+      out += "complete -c lamina";
+      if (!seen.empty()) out += " -n " + quoted(seen);
+      for (const std::string& name : option.names)
+        out += name.rfind("--", 0) == 0 ? " -l " + name.substr(2)
+                                        : " -s " + name.substr(1);
+      if (!option.choices.empty()) {
+        out += " -x -a " +
+               quoted(fmt::format("{}", fmt::join(option.choices, " ")));
+      } else if (!option.value.empty()) {
+        out += " -r";
+      }
+      out += " -d " + quoted(option.doc) + "\n";
+    }
+  }
+  return out;
+}
+
+void ManPages(const DescribedCommand& command, const std::string& version,
+              std::vector<ManualFile>& out) {
+  out.push_back({"share/man/man1/" + DashedName(command.name) + ".1",
+                 ManPage(command, version)});
+  for (const DescribedCommand& sub : command.commands)
+    ManPages(sub, version, out);
+}
+
+}  // namespace
+
+std::vector<ManualFile> Manual(const DescribedCommand& program,
+                               const std::string& version) {
+  std::vector<ManualFile> files;
+  ManPages(program, version, files);
+  std::vector<const DescribedCommand*> all;
+  Flatten(program, all);
+  files.push_back({"share/bash-completion/completions/lamina", Bash(all)});
+  std::string zsh = "#compdef lamina\n";
+  ZshFunction(program, zsh);
+  files.push_back({"share/zsh/site-functions/_lamina", zsh + "_lamina \"$@\"\n"});
+  files.push_back({"share/fish/vendor_completions.d/lamina.fish", Fish(all)});
+  return files;
+}
+
+Status WriteManual(const DescribedCommand& program, const std::string& version,
+                   const std::string& folder) {
+  namespace fs = std::filesystem;
+  for (const ManualFile& file : Manual(program, version)) {
+    const fs::path path = fs::path(folder) / file.path;
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    LAMINA_TRY(WriteFile(path.string(), file.text));
+  }
+  return {};
+}
+
+}  // namespace lamina::cli

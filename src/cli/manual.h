@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Manual pages and completions, made from the same descriptions as --help.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/arguments.h"
+
+namespace lamina::cli {
+
+// Manual pages (share/man/man1/lamina.1, lamina-report.1,
+// lamina-graph-census.1 ...) and completions for bash, zsh and fish, by path
+// below the prefix that they are installed to.
+struct ManualFile {
+  std::string path;
+  std::string text;
+};
+std::vector<ManualFile> Manual(const DescribedCommand& program,
+                               const std::string& version);
+
+// Writes them below `folder`, which need not exist. Errors: kInput with the
+// file that cannot be written.
+Status WriteManual(const DescribedCommand& program, const std::string& version,
+                   const std::string& folder);
+
+}  // namespace lamina::cli

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Manual pages and completions say what --help says."""
+import pathlib
+import re
+import shutil
+import subprocess
+
+from common import LAMINA, Checks, lamina, temporary
+
+
+def options_of(help_text):
+    """Long options that --help lists."""
+    return set(re.findall(r"(--[a-z][a-z0-9-]+)",
+                          " ".join(re.findall(r"^  (-\S.*?)(?:  |$)",
+                                              help_text, re.M))))
+
+
+def commands_of(help_text):
+    part = re.split(r"^Subcommands:\n", help_text, flags=re.M)
+    return re.findall(r"^  ([a-z][a-z-]*)  ", part[1], re.M) \
+        if len(part) > 1 else []
+
+
+def complete(script, words):
+    """What bash offers behind the words."""
+    quoted = " ".join(f"'{w}'" for w in words)
+    run = subprocess.run(
+        ["bash", "-c", f"source '{script}'; COMP_WORDS=({quoted}); "
+         f"COMP_CWORD={len(words) - 1}; _lamina; "
+         'printf "%s\\n" "${COMPREPLY[@]}"'],
+        capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def main():
+    checks = Checks()
+    with temporary() as out:
+        folder = pathlib.Path(out)
+        lamina("--manual", folder)
+        pages = {p.name: p.read_text()
+                 for p in (folder / "share/man/man1").iterdir()}
+        script = folder / "share/bash-completion/completions/lamina"
+        zsh = folder / "share/zsh/site-functions/_lamina"
+        fish = folder / "share/fish/vendor_completions.d/lamina.fish"
+        commands = [[]] + [[c] for c in
+                           commands_of(lamina("--help").stdout)]
+        commands += [["graph", c] for c in
+                     commands_of(lamina("graph", "--help").stdout)]
+        checks.true("commands are found", len(commands) > 20)
+        checks.equal("a page for each command", len(pages), len(commands))
+        for command in commands:
+            text = lamina(*command, "--help").stdout
+            page = pages.get("-".join(["lamina", *command]) + ".1", "")
+            name = " ".join(["lamina", *command])
+            own = options_of(text)
+            checks.true(f"{name}: options", own)
+            missing = [o for o in own
+                       if o.replace("-", "\\-") not in page]
+            checks.equal(f"{name}: missing in its page", missing, [])
+            offered = complete(script, ["lamina", *command, "--"])
+            checks.equal(f"{name}: not offered by bash", own - offered, set())
+        checks.equal("values", complete(
+            script, ["lamina", "report", "--layout", ""]) >=
+            {"native", "tracelens"}, True)
+        if shutil.which("groff"):
+            run = subprocess.run(
+                ["groff", "-man", "-Tutf8", "-ww",
+                 *sorted((folder / "share/man/man1").iterdir())],
+                capture_output=True, text=True)
+            checks.equal("groff has no complaint", run.stderr, "")
+        for shell, path in (("zsh", zsh), ("fish", fish)):
+            checks.true(f"{shell}: knows a command", "census" in
+                        path.read_text())
+            if shutil.which(shell):
+                run = subprocess.run([shell, "-n", path], capture_output=True,
+                                     text=True)
+                checks.equal(f"{shell}: syntax", run.stderr, "")
+    checks.finish()
+
+
+main()
