@@ -485,7 +485,8 @@ class Launches {
       work += trace_.Duration(s);
       if (Short(s)) ++shorter;
       const Call& call = model_.calls()[c];
-      if (call.end - call.begin > 1 || IsGraphLaunch(trace_.Name(call.slice)))
+      if (call.end - call.begin > 1 ||
+          trace::IsGraphLaunch(trace_.Name(call.slice)))
         ++graph;
       if (c == last) continue;
       last = c;
