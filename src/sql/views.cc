@@ -54,7 +54,7 @@ void AddViews(std::vector<TableDef>& tables) {
            "b.name AS backward, b.device_time_ns AS backward_device_ns "
            "FROM op AS f JOIN op AS b ON b.uid = f.backward_uid"));
   tables.push_back(View(
-      "memory_timeline", "Allocations and frees over time.", Cost::kFree,
+      "allocation", "Allocations and frees over time.", Cost::kFree,
       {{"uid", Type::kInt, "Event number."},
        {"time_ns", Type::kInt, "When, from the first event."},
        {"device", Type::kInt, "Device number; -1 stands for the host."},
