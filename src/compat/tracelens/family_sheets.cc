@@ -253,7 +253,7 @@ void AddCells(const Model& model, const Family& family, const Columns& has,
   const auto truncated = TruncatedCell(places);
   const OverlapCells overlap(row.overlaps);
   cells.insert(cells.end(), {details, truncated});
-  if (has.overlaps) overlap.AppendTo(cells);
+  if (has.overlaps) overlap.AppendTo(true, cells);
   cells.insert(cells.end(), {dims, types, strides, concrete});
   AppendFive(cells, Summary(row.measures.kernel_us));
   cells.emplace_back(Us(row.measures.kernel_ns));

@@ -244,7 +244,16 @@ class Jax {
                     {Text("type"), Number("time ms"), Number("percent")}});
     std::vector<std::pair<const char*, double>> sums;
     double total = 0;
-    for (const auto& [device, slices] : devices_) {
+    // TraceLens lists a set of numbers from 1, in the order that Python gives
+    // a small set.
+    std::vector<int64_t> order;
+    for (const auto& [device, slices] : devices_) order.push_back(device);
+    const int64_t table_size = order.size() <= 4 ? 8 : 32;
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return (a + 1) % table_size < (b + 1) % table_size;
+    });
+    for (const int64_t device : order) {
+      const std::vector<SliceId>& slices = devices_.at(device);
       const analysis::Timeline t = analysis::MakeTimeline(
           trace_, slices, [&](SliceId s) { return BucketOf(s); },
           micro_idle_ns);
@@ -335,7 +344,7 @@ class Jax {
         "Kernels with the instruction that launched them.",
         {Text("name"), Count("UID"), Text("op category"),
          Number("total_direct_kernel_time"), Count("direct_kernel_count"),
-         Count("pid"), Text("tid"), Text("Input Dims"), Text("Input type"),
+         Count("pid"), Count("tid"), Text("Input Dims"), Text("Input type"),
          Text("Input Strides"), Text("Concrete Inputs"), Text("kernel_details"),
          Number("GPU_kernel_launch_latency")}};
     if (bytes) schema.columns.push_back(Number("total_input_bytes"));
@@ -349,7 +358,9 @@ class Jax {
           Us(trace_.Duration(row->slice)),
           1,
           row->pid,
-          trace_.Text(trace_.TrackOf(row->slice).tid),
+          trace_.Device(row->slice)->stream == trace::kNoInt
+              ? Value()
+              : Value(trace_.Device(row->slice)->stream),
           row->dims,
           row->types,
           "()",

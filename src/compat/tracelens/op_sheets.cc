@@ -283,7 +283,7 @@ void AddUniqueArgs(const Model& model, const Overlaps* overlaps,
     }
     row.emplace_back(details);
     row.emplace_back(truncated);
-    if (overlaps != nullptr) overlap.AppendTo(row);
+    if (overlaps != nullptr) overlap.AppendTo(false, row);
     shares.Append(row, rows.direct_ns);
     table.AddRow(row);
   }

@@ -32,7 +32,6 @@ Result<Overlaps> Overlaps::Find(const Model& model) {
   struct Active {
     SliceId slice;
     int64_t stream;
-    NodeId op;
   };
   Overlaps out;
   out.partners_.resize(trace.device.size());
@@ -47,10 +46,9 @@ Result<Overlaps> Overlaps::Find(const Model& model) {
     std::erase_if(active, [&](const Active& a) {
       return trace.End(a.slice) <= trace.Start(s);
     });
-    const Active now{s, trace.Device(s)->stream, tree.EnclosingOp(launch)};
+    const Active now{s, trace.Device(s)->stream};
     for (const Active& a : active) {
       if (now.stream != trace::kNoInt && now.stream == a.stream) continue;
-      if (now.op.valid() && now.op == a.op) continue;
       if (Together(trace, s, a.slice) < kNoiseNs) continue;
       partners(s).push_back(a.slice);
       partners(a.slice).push_back(s);
@@ -148,7 +146,6 @@ OverlapCells::OverlapCells(const std::vector<OverlapInfo>& instances) {
   details = DetailsCell(places);
   truncated = TruncatedCell(places);
   share = Summary(std::move(shares));
-  if (share.mean && !share.std_dev) share.std_dev = 0;
 }
 
 void OverlapCells::AppendColumns(const std::string& details, Schema& schema) {
@@ -158,11 +155,17 @@ void OverlapCells::AppendColumns(const std::string& details, Schema& schema) {
     schema.columns.push_back(Number(std::string("overlap_pct_") + statistic));
 }
 
-void OverlapCells::AppendTo(std::vector<Value>& cells) const {
+void OverlapCells::AppendTo(bool rounded, std::vector<Value>& cells) const {
   cells.emplace_back(details);
   cells.emplace_back(truncated);
+  if (!rounded) {
+    AppendFive(cells, share);
+    return;
+  }
+  Five five = share;
+  if (five.mean && !five.std_dev) five.std_dev = 0;
   for (const auto& value :
-       {share.mean, share.median, share.std_dev, share.min, share.max})
+       {five.mean, five.median, five.std_dev, five.min, five.max})
     cells.emplace_back(Rounded(value));
 }
 

@@ -23,7 +23,8 @@ struct OverlapInfo {
 };
 
 // Two device events overlap that are joined to launches, on different streams,
-// not below the same op, and run together for at least a microsecond.
+// and run together for at least a microsecond. TraceLens means to leave out
+// kernels of one op, but its reports have them; so have these.
 class Overlaps {
  public:
   // Errors: kUsage for more pairs than memory is for.
@@ -44,8 +45,9 @@ class Overlaps {
 struct OverlapCells {
   explicit OverlapCells(const std::vector<OverlapInfo>& instances);
   static void AppendColumns(const std::string& details, Schema& schema);
-  // What is appended points into this.
-  void AppendTo(std::vector<Value>& cells) const;
+  // What is appended points into this. `rounded`: the sheets of costs show the
+  // share in hundredths, and 0 as the deviation of one call.
+  void AppendTo(bool rounded, std::vector<Value>& cells) const;
 
   std::string details;
   std::optional<std::string> truncated;

@@ -39,7 +39,14 @@ void CountWeight(const cost::OpModel& model, cost::Call& call) {
 
 // Compiled kernels have the plain name of their first sized type.
 std::string Spec(const Priced& priced, const cost::Call& call) {
-  if (!Pricer::IsCompiled(*priced.model)) return priced.cost->Spec();
+  if (!Pricer::IsCompiled(*priced.model)) {
+    std::string spec = priced.cost->Spec();
+    // TraceLens takes bytes for numbers of eight bits.
+    if (spec.empty() && !priced.cost->unit.empty() && !call.arguments.empty() &&
+        call.arguments[0].type == "unsigned char")
+      spec = std::string(priced.cost->unit) + "_fp8";
+    return spec;
+  }
   for (const cost::Argument& argument : call.arguments) {
     const std::string_view type = argument.type;
     if (!type.starts_with("c10::")) continue;
@@ -68,9 +75,10 @@ void Pricer::Evaluate(const cost::Call& call, bool backward,
                       Priced& priced) const {
   auto cost = models().Evaluate(*priced.model, call, backward);
   if (cost) priced.cost = std::move(*cost);
+  // A call that cannot be priced has no parameters either.
+  if (!priced.cost) return;
   priced.params =
-      PerfParams(models(), *priced.model, call,
-                 priced.cost ? &*priced.cost : nullptr, strides, kernel);
+      PerfParams(models(), *priced.model, call, &*priced.cost, strides, kernel);
 }
 
 StringId Pricer::KernelOf(NodeId node, bool product) {

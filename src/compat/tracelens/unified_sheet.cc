@@ -133,8 +133,14 @@ std::vector<Row> GroupItems(const Model& model, const std::vector<Item>& items,
   std::map<Key, std::pair<int64_t, uint32_t>> totals;  // time, first number
   for (const Item& item : items) {
     const trace::OpArgs* op = trace.Op(model.tree().slice(item.node));
+    // By what it launches itself, where it launches anything.
+    const Launch* const launch = item.synthetic || item.pseudo != nullptr
+                                     ? nullptr
+                                     : model.LaunchOf(item.node);
     const std::string_view category =
-        model.Category(item.name, ByStart(trace, item.work));
+        launch != nullptr
+            ? launch->category
+            : model.Category(item.name, ByStart(trace, item.work));
     const auto id = [&](StringId trace::OpArgs::*member) {
       return op != nullptr ? (op->*member).value : UINT32_MAX;
     };
@@ -260,7 +266,7 @@ void AddRow(const Model& model, const Columns& has, const Row& row,
     AppendFive(cells, Summary(row.measures.roofline_percent));
   }
   add({kernel.median, kernel.min, kernel.max, details, truncated});
-  if (has.overlaps) overlap.AppendTo(cells);
+  if (has.overlaps) overlap.AppendTo(true, cells);
   add({priced != nullptr && !priced->params.empty() ? Value(params) : Value(),
        priced != nullptr});
   std::pair<std::string, std::string> stacks;
