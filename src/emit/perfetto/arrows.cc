@@ -108,6 +108,7 @@ void Arrows::AddOthers() {
   struct Ends {
     std::vector<SliceId> slices;
     bool of_joined_work = false;
+    bool of_host = false;
   };
   absl::flat_hash_map<std::pair<int, int64_t>, Ends> arrows;
   std::vector<std::pair<int, int64_t>> keys;  // in the order of the recording
@@ -120,6 +121,8 @@ void Arrows::AddOthers() {
     if (!s.valid()) continue;
     Ends& ends = it->second;
     ends.of_joined_work = ends.of_joined_work || is_launched_[s.value];
+    ends.of_host =
+        ends.of_host || !trace::IsDevice(trace_.slices.kind[s.value]);
     ends.slices.push_back(s);
   }
   for (const auto& key : keys) {
@@ -128,7 +131,9 @@ void Arrows::AddOthers() {
     ends.slices.erase(std::unique(ends.slices.begin(), ends.slices.end()),
                       ends.slices.end());
     const bool launch = key.first == static_cast<int>(FlowKind::kLaunch);
-    if (ends.slices.size() < 2 || (launch && ends.of_joined_work)) continue;
+    if (ends.slices.size() < 2) continue;
+    // Work whose call the recording lacks is not launched by other work.
+    if (launch && (ends.of_joined_work || !ends.of_host)) continue;
     const uint64_t id = kOther |
                         static_cast<uint64_t>(key.first) << kKindShift |
                         (static_cast<uint64_t>(key.second) & kIds);

@@ -199,8 +199,9 @@ uint64_t Lanes::Group(StringId pid) {
   if (IsProcessNumber(text, &track.pid)) {
     packets_.AddProcess(track);
   } else {
-    // "GPU 0" says more than "0".
-    track.name = track.label.empty() ? std::string_view(text) : track.label;
+    // "GPU 0" says more than "0", but less than "/device:GPU:0".
+    track.name = track.label.empty() || !ParseInt(text) ? std::string_view(text)
+                                                        : track.label;
     packets_.AddTrack(track);
   }
   return it->second;
