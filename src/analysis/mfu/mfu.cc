@@ -14,10 +14,11 @@
 // says so: half a utilisation is none. Over 250 lines because the three tables
 // share the sums.
 #include <algorithm>
+#include <deque>
 #include <fmt/core.h>
 #include <map>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "analysis/common/context.h"
@@ -356,6 +357,11 @@ class Analysis {
     return found_again_ ? "yes" : "none found";
   }
 
+  // A cell is a view: its text lives as long as the analysis.
+  std::string_view Kept(std::string text) const {
+    return texts_.emplace_back(std::move(text));
+  }
+
   void AddCells(const Sum& sum, std::vector<Value>& cells) const {
     const Shares shares = SharesOf(sum);
     const auto number = [](const std::optional<double>& value) {
@@ -370,7 +376,7 @@ class Analysis {
         Value(sum.vector / 1e12),
         shares.type.empty()
             ? Value()
-            : Value(shares.type + (sum.assumed_type ? "?" : "")),
+            : Value(Kept(shares.type + (sum.assumed_type ? "?" : ""))),
         shares.type.empty() ? Value() : Value(100 * shares.type_share),
         shares.peak ? Value(*shares.peak / 1e12) : Value(),
         number(shares.mfu),
@@ -383,7 +389,7 @@ class Analysis {
             : Value(),
         Value(100 * shares.modelled),
         Value(Recompute()),
-        shares.why.empty() ? Value() : Value(shares.why)};
+        shares.why.empty() ? Value() : Value(Kept(shares.why))};
     cells.insert(cells.end(), std::begin(more), std::end(more));
   }
 
@@ -491,6 +497,7 @@ class Analysis {
   std::vector<size_t> device_of_;  // by device row
   std::map<Key, Sum> sums_;
   std::vector<bool> recompute_;
+  mutable std::deque<std::string> texts_;
   bool looked_ = false;
   bool found_again_ = false;
 };
