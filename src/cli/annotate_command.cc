@@ -338,7 +338,7 @@ Run Add(Arguments& args, Common& common) {
            "No tag for kernels below this level, for example sure");
   args.Add("--require", options->require,
            "Exit with 1 when fewer kernels are matched for sure: 90%");
-  common.AddTo(args);
+  common.AddTo(args, Output::kDocumentOrOwn);
   return [options, &common] { return RunAnnotate(*options, common); };
 }
 

@@ -2,11 +2,15 @@
 #include "cli/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "rules/document.h"
 
 namespace lamina::cli {
 namespace {
@@ -24,11 +28,81 @@ struct Wrong {
   std::string what;
 };
 
-int Refuse(const std::string& what, int argc, char** argv) {
+constexpr const char* kGroups[] = {"Input",       "Analysis", "Output",
+                                   "Report page", "General",  ""};
+
+// The group that an option of this name belongs to in every command.
+Group GroupOf(std::string_view names) {
+  static constexpr std::string_view kInput[] = {
+      "--capture",    "--from,--capture",
+      "--dump",       "--section",
+      "--log",        "--config",
+      "--overlay",    "--tree",
+      "--trace",      "--kernel-annotations",
+      "--partials",   "--shard",
+      "--engine",     "--dumps",
+      "--device",     "--bind",
+      "--raw-clocks", "--link"};
+  static constexpr std::string_view kOutput[] = {
+      "--format",   "-o,--output",   "--top",      "--only",      "--roofline",
+      "--perfetto", "--pictures",    "--layout",   "--render",    "--note",
+      "--template", "-d,--dump-dir", "--dump-all", "--hide-views"};
+  static constexpr std::string_view kPage[] = {"--html-max-mb",
+                                               "--html-max-events", "--redact"};
+  static constexpr std::string_view kGeneral[] = {"--threads", "--rules",
+                                                  "--timing"};
+  const auto is_in = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), names) != std::end(list);
+  };
+  return is_in(kInput)     ? Group::kInput
+         : is_in(kOutput)  ? Group::kOutput
+         : is_in(kPage)    ? Group::kPage
+         : is_in(kGeneral) ? Group::kGeneral
+                           : Group::kAnalysis;
+}
+
+// Whether an option takes every word that follows it.
+bool TakesAll(const CLI::Option& option) {
+  return option.nonpositional() && option.get_allow_extra_args() &&
+         option.get_items_expected_max() >=
+             CLI::detail::expected_max_vector_size;
+}
+
+// --help with the groups in one order, and with a word about options that take
+// what was meant as an input.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string out =
+        make_description(app) + make_usage(app, name) + make_positionals(app);
+    for (const char* group : kGroups) {
+      const auto options = app->get_options([&](const CLI::Option* option) {
+        return option->nonpositional() && option->get_group() == group;
+      });
+      if (*group != 0 && !options.empty())
+        out += make_group(group, false, options);
+    }
+    return out + make_subcommands(app, mode) + "\n" + make_footer(app);
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return option->get_description() +
+           (TakesAll(*option) ? "; takes all words that follow, so give inputs "
+                                "first"
+                              : "");
+  }
+};
+
+std::string CommandName(const CLI::App& app) {
+  return app.get_parent() == nullptr
+             ? app.get_name()
+             : CommandName(*app.get_parent()) + " " + app.get_name();
+}
+
+int Refuse(const std::string& what, const CLI::App& command) {
   constexpr int kUsage = 2;
-  std::fprintf(stderr, "lamina: error: %s; see lamina%s%s --help\n",
-               EscapeTerminal(what).c_str(), argc > 1 ? " " : "",
-               argc > 1 ? EscapeTerminal(argv[1]).c_str() : "");
+  std::fprintf(stderr, "lamina: error: %s; see %s --help\n",
+               EscapeTerminal(what).c_str(), CommandName(command).c_str());
   return kUsage;
 }
 
@@ -81,6 +155,96 @@ DescribedCommand DescriptionOf(const CLI::App& app, const std::string& name) {
     command.commands.push_back(DescriptionOf(
         *sub, name.empty() ? sub->get_name() : name + " " + sub->get_name()));
   return command;
+}
+
+// "--format" of "--format=json"; empty: the word is no option.
+std::string_view OptionName(std::string_view word) {
+  if (word.size() < 2 || word[0] != '-' || word == "--") return {};
+  return word.starts_with("--") ? word.substr(0, word.find('='))
+                                : word.substr(0, 2);
+}
+
+const CLI::Option* FindOption(const CLI::App& app, std::string_view word) {
+  const std::string_view name = OptionName(word);
+  return name.empty() ? nullptr : app.get_option_no_throw(std::string(name));
+}
+
+// What was not expected, in the order in which it was given, with the nearest
+// option that there is.
+std::string Unexpected(const CLI::App& command, const CLI::App& root) {
+  const std::vector<std::string> words = root.remaining(true);
+  std::string what = words.size() > 1
+                         ? "The following arguments were not expected:"
+                         : "The following argument was not expected:";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames())
+      names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  std::string advice;
+  for (const std::string& word : words) {
+    what += " " + word;
+    if (!advice.empty() || !word.starts_with("--")) continue;
+    const std::string_view near = rules::Nearest(OptionName(word), known);
+    if (!near.empty()) advice = "; did you mean '" + std::string(near) + "'?";
+  }
+  return what + advice;
+}
+
+// An input is missing: an option may have taken it.
+std::string Missing(const std::string& what, const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0 || !TakesAll(*option)) continue;
+    return what + "; " + option->get_name(false, false) +
+           " took all words that follow it, so give the input first";
+  }
+  return what;
+}
+
+// "--only a b" as "--only a,b": b is no option and no file, and enough words
+// are left for the inputs.
+void JoinTableNames(const CLI::App& command, size_t first,
+                    std::vector<std::string>& words) {
+  const auto plain = [&](size_t i) {
+    return i < words.size() && words[i] != "--" && OptionName(words[i]).empty();
+  };
+  const auto names_table = [](const std::string& word) {
+    std::error_code error;
+    return !word.empty() && !std::filesystem::exists(word, error) &&
+           std::all_of(word.begin(), word.end(), [](char c) {
+             return std::islower(static_cast<unsigned char>(c)) ||
+                    std::isdigit(static_cast<unsigned char>(c)) || c == '_' ||
+                    c == ',';
+           });
+  };
+  // The words that no option takes, and how many the inputs need.
+  int free = 0, needed = 0;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->nonpositional() && option->get_required())
+      needed += std::max(option->get_items_expected_min(), 1);
+  }
+  for (size_t i = first; i < words.size(); ++i) {
+    if (words[i] == "--") return;
+    const CLI::Option* option = FindOption(command, words[i]);
+    if (option == nullptr) {
+      free += OptionName(words[i]).empty() ? 1 : 0;
+    } else if (words[i].find('=') == std::string::npos) {
+      if (TakesAll(*option)) {
+        while (plain(i + 1)) ++i;
+      } else {
+        i += static_cast<size_t>(option->get_items_expected_min());
+      }
+    }
+  }
+  for (size_t i = first; i + 1 < words.size(); ++i) {
+    if (words[i] != "--only") continue;
+    while (plain(i + 2) && free > needed && names_table(words[i + 2])) {
+      words[i + 1] += "," + words[i + 2];
+      words.erase(words.begin() + static_cast<ptrdiff_t>(i) + 2);
+      --free;
+    }
+  }
 }
 
 }  // namespace
@@ -145,10 +309,17 @@ Argument& Argument::ValueName(const std::string& name) {
   return *this;
 }
 
+Argument& Argument::In(Group group) {
+  option_->group(kGroups[static_cast<size_t>(group)]);
+  return *this;
+}
+
+bool Argument::given() const { return option_->count() > 0; }
+
 template <class T>
 Argument Arguments::Add(const std::string& names, T& value,
                         const std::string& doc) {
-  return Argument(app_->add_option(names, value, doc));
+  return Argument(app_->add_option(names, value, doc)).In(GroupOf(names));
 }
 
 template Argument Arguments::Add(const std::string&, std::string&,
@@ -169,9 +340,9 @@ template Argument Arguments::Add(const std::string&, std::optional<int64_t>&,
 template Argument Arguments::Add(const std::string&, std::optional<uint32_t>&,
                                  const std::string&);
 
-void Arguments::Flag(const std::string& names, bool& value,
-                     const std::string& doc) {
-  app_->add_flag(names, value, doc);
+Argument Arguments::Flag(const std::string& names, bool& value,
+                         const std::string& doc) {
+  return Argument(app_->add_flag(names, value, doc)).In(GroupOf(names));
 }
 
 void Arguments::Check(const std::function<std::string()>& check) {
@@ -188,6 +359,7 @@ Arguments Arguments::Command(const std::string& name,
   CLI::App* command = app_->add_subcommand(name, summary);
   command->footer("Example:\n  " + example);
   command->callback(chosen);
+  command->get_help_ptr()->group("General");
   return Arguments(*command);
 }
 
@@ -196,7 +368,10 @@ void Arguments::RequireCommand() { app_->require_subcommand(1); }
 CommandLine::CommandLine(const std::string& description,
                          const std::string& version)
     : app_(std::make_unique<CLI::App>(description, "lamina")) {
-  app_->set_version_flag("--version", version);
+  app_->formatter(std::make_shared<cli::Help>());
+  app_->set_version_flag("-V,--version", version, "Print the version");
+  app_->get_version_ptr()->group("General");
+  app_->get_help_ptr()->group("General");
   app_->require_subcommand(0, 1);
 }
 
@@ -206,14 +381,41 @@ Arguments CommandLine::root() { return Arguments(*app_); }
 
 std::string CommandLine::Help() const { return app_->help(); }
 
-std::optional<int> CommandLine::Parse(int argc, char** argv) {
+CLI::App* CommandLine::CommandOf(const std::vector<std::string>& words,
+                                 size_t* used) const {
+  CLI::App* command = app_.get();
+  for (*used = 0; *used < words.size(); ++*used) {
+    CLI::App* sub = nullptr;
+    for (CLI::App* candidate : command->get_subcommands({})) {
+      if (candidate->get_name() == words[*used]) sub = candidate;
+    }
+    if (sub == nullptr) break;
+    command = sub;
+  }
+  return command;
+}
+
+std::optional<int> CommandLine::Parse(std::vector<std::string> words) {
+  // "help CMD" is "CMD --help".
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  size_t used = 0;
+  const CLI::App& command = *CommandOf(words, &used);
+  JoinTableNames(command, used, words);
   try {
-    app_->parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app_->parse(std::move(words));
   } catch (const Wrong& wrong) {
-    return Refuse(wrong.what, argc, argv);
+    return Refuse(wrong.what, command);
+  } catch (const CLI::ExtrasError&) {
+    return Refuse(Unexpected(command, *app_), command);
+  } catch (const CLI::RequiredError& e) {
+    return Refuse(Missing(e.what(), command), command);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app_->exit(e);  // --help, --version
-    return Refuse(e.what(), argc, argv);
+    return Refuse(e.what(), command);
   }
   return std::nullopt;
 }

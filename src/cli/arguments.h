@@ -21,6 +21,9 @@ class Option;
 
 namespace lamina::cli {
 
+// Under which heading --help lists an option.
+enum class Group { kInput, kAnalysis, kOutput, kPage, kGeneral, kHidden };
+
 // What an option or input may be, to be said right where it is added.
 class Argument {
  public:
@@ -42,6 +45,10 @@ class Argument {
   Argument& Count(int min, int max);
   // What --help calls the value.
   Argument& ValueName(const std::string& name);
+  // Another group than the one that the option's name stands for.
+  Argument& In(Group group);
+  // Once the line is parsed: whether it has this option.
+  bool given() const;
 
  private:
   CLI::Option* option_;
@@ -58,7 +65,7 @@ class Arguments {
   // that follow, unless OneWord() or Count() say otherwise.
   template <class T>
   Argument Add(const std::string& names, T& value, const std::string& doc);
-  void Flag(const std::string& names, bool& value, const std::string& doc);
+  Argument Flag(const std::string& names, bool& value, const std::string& doc);
   // Called when the line has been parsed; returns what is wrong with the
   // options together, or nothing.
   void Check(const std::function<std::string()>& check);
@@ -108,14 +115,19 @@ class CommandLine {
   CommandLine(const std::string& description, const std::string& version);
   ~CommandLine();
   Arguments root();
-  // The exit status where the program ends here: --help, or a line that is
-  // wrong, of which stderr says what.
-  std::optional<int> Parse(int argc, char** argv);
+  // `words` are those behind the name of the program. The exit status where the
+  // program ends here: --help, or a line that is wrong, of which stderr says
+  // what.
+  std::optional<int> Parse(std::vector<std::string> words);
   std::string Help() const;
   GivenWords Given() const;
   DescribedCommand Describe() const;
 
  private:
+  // The command that `words` name, and how many of them do.
+  CLI::App* CommandOf(const std::vector<std::string>& words,
+                      size_t* used) const;
+
   std::unique_ptr<CLI::App> app_;
 };
 

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,23 +19,61 @@
 
 namespace lamina::cli {
 
-void Common::AddTo(Arguments& args) {
-  std::vector<std::string> names;
+std::string_view FormatOfName(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
+      {".json", "json"},        {".csv", "csv"},   {".html", "html"},
+      {".htm", "html"},         {".xlsx", "xlsx"}, {".md", "markdown"},
+      {".markdown", "markdown"}};
+  std::string lower(name);
+  for (char& c : lower) c = static_cast<char>(std::tolower(c));
+  if (lower.ends_with(".gz")) lower.resize(lower.size() - 3);
+  for (const auto& [ending, format] : kEndings) {
+    if (lower.size() > ending.size() && lower.ends_with(ending)) return format;
+  }
+  return {};
+}
+
+void Common::AddTo(Arguments& args, Output names) {
+  std::vector<std::string> formats;
   for (const report::WriterInfo& writer : report::Writers())
-    names.emplace_back(writer.name);
-  args.Add("--format", format, "Output format").OneOf(names).ShowDefault();
+    formats.emplace_back(writer.name);
+  const bool own = names == Output::kOwn;
+  const Argument chosen =
+      args.Add("--format", format,
+               own ? "Format of what is printed"
+                   : "Output format (default: what the ending of -o says)")
+          .OneOf(formats)
+          .ShowDefault();
   args.Add("-o,--output", output,
-           "File, or directory for csv (default: standard output)");
+           own ? "File or folder to write"
+               : "File, or folder for csv (default: standard output)");
+  if (!own) {
+    args.Add("--only", only, "Only these tables: a,b")
+        .SplitAtCommas()
+        .OneWord()
+        .ValueName("TABLE");
+    AddRedactTo(args);
+  }
   args.Add("--top", top, "Rows per table").Whole(0, int64_t{1} << 32);
-  args.Add("--only", only, "Only these tables").SplitAtCommas().OneWord();
   args.Add("--threads", threads, "Threads (default: all cores)").Whole(1, 256);
   args.Add("--rules", rules_dir,
            "Folder with data files that extend or replace the built-in "
            "ones");
   args.Flag("--timing", timing,
             "Print the time of each stage and the peak memory to stderr");
-  AddRedactTo(args);
-  args.Check([this] {
+  args.Check([this, chosen, names] {
+    std::string_view said = FormatOfName(output);
+    if (names == Output::kOwn ||
+        (names == Output::kDocumentOrOwn && said == "json"))
+      said = {};
+    // A folder of tables may have any name.
+    std::error_code error;
+    if (std::filesystem::is_directory(output, error)) said = {};
+    if (!chosen.given() && !said.empty()) format = said;
+    if (!said.empty() && format != said) {
+      return "-o: the name " + output + " says " + std::string(said) +
+             ", and --format says " + format + "; leave out --format";
+    }
     return !redact || format == "html"
                ? std::string()
                : "--redact: only pages are redacted, and this output is " +

@@ -30,6 +30,13 @@ enum ExitStatus : int {
 // Numbers of events are 32 bits wide.
 constexpr int64_t kMaxUid = 0xFFFFFFFF;
 
+// What -o names, and with it what applies to a command.
+enum class Output {
+  kDocument,       // the document; its name's ending says the format
+  kDocumentOrOwn,  // as kDocument, but .json (.gz) is a file of the command
+  kOwn,            // a trace or a folder; the document goes to stdout
+};
+
 // Options of every command.
 struct Common {
   std::string format = "table";
@@ -47,7 +54,7 @@ struct Common {
   engine::Origins origins;  // of opened traces, to redact a page
 
   // Adds the options to a command.
-  void AddTo(Arguments& args);
+  void AddTo(Arguments& args, Output names = Output::kDocument);
   // --capture, of commands that read replayed graphs.
   void AddCapturesTo(Arguments& args);
   // --redact; AddTo() adds it, too, and refuses it without --format html.
@@ -75,6 +82,10 @@ struct CommandInfo {
   const char* example;
   Run (*add)(Arguments& args, Common& common);
 };
+
+// The format that the ending of a name stands for, as --format has it; empty:
+// none.
+std::string_view FormatOfName(std::string_view name);
 
 // Writes a document, or what --only leaves of it, as --format and -o say.
 Status Write(Document& document, const Common& common);

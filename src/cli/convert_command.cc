@@ -90,7 +90,7 @@ Run Add(Arguments& args, Common& common) {
   args.Add("trace", options->trace, "Trace file").Required();
   args.Flag("--no-args", options->no_args,
             "Perfetto: names and times only, for very large traces");
-  common.AddTo(args);
+  common.AddTo(args, Output::kOwn);
   return [options, &common] { return RunConvert(*options, common); };
 }
 

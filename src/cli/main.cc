@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/manual.h"
+#include "commit.h"
 #include "rules/document.h"
 
 namespace lamina::cli {
@@ -53,9 +54,15 @@ bool IsCommand(std::string_view word) {
   return false;
 }
 
+// What --version prints: with it a report of a fault can be repeated.
+std::string VersionText() {
+  return "lamina " + std::string(Version()) +
+         " (commit " LAMINA_COMMIT ")\nbuilt with " LAMINA_LIBRARIES;
+}
+
 int Main(int argc, char** argv) {
   CommandLine line("Where did my GPU time go, and what do I change next?",
-                   std::string(Version()));
+                   VersionText());
   Common common;
   Run run;
   for (const CommandInfo& command : kCommands) {
@@ -74,9 +81,12 @@ int Main(int argc, char** argv) {
     PrintError(status.error());
     return ExitStatusOf(status.error());
   }
-  if (argc > 1 && argv[1][0] != '-' && !IsCommand(argv[1]))
-    return UnknownCommand(argv[1]);
-  if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const size_t at = !words.empty() && words[0] == "help" ? 1 : 0;
+  if (at < words.size() && !words[at].starts_with('-') && !IsCommand(words[at]))
+    return UnknownCommand(words[at]);
+  if (const std::optional<int> ended = line.Parse(std::move(words)))
+    return *ended;
   if (!run) {
     std::fputs(line.Help().c_str(), stdout);
     return kFine;

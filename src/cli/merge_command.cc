@@ -55,7 +55,7 @@ Run Add(Arguments& args, Common& common) {
             "Take the offset and drift of each rank's clock off its times, "
             "as lamina ranks finds them");
   args.Flag("--python", options->python, "Keep Python frames");
-  common.AddTo(args);
+  common.AddTo(args, Output::kOwn);
   return [options, &common] { return RunMerge(*options, common); };
 }
 

@@ -155,7 +155,7 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--device", options->device,
            "Device for rooflines: a name (lamina list devices) or a "
            "file (default: what the trace says)");
-  common.AddTo(args);
+  common.AddTo(args, Output::kOwn);
   return [options, &common] { return RunReplay(*options, common); };
 }
 

@@ -222,7 +222,7 @@ Run Add(Arguments& args, Common& common) {
            "several for one field any, of several fields all. " +
                WhereHelp())
       .OneWord();
-  common.AddTo(args);
+  common.AddTo(args, Output::kOwn);
   return [options, &common] { return RunSlice(*options, common); };
 }
 

@@ -64,9 +64,21 @@ Value CellOf(const Json& json, ColumnType type) {
 Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
   // The bytes of a pipe come once, and belong to whoever reads a trace.
   std::error_code error;
+  const auto other_form = [&](const std::string& what) {
+    return Fail(InputError(path, what + " of a report is not read again",
+                           "give the traces, or their reports in JSON: lamina "
+                           "report TRACE --format json -o FILE"));
+  };
+  if (std::filesystem::is_regular_file(
+          std::filesystem::path(path) / "gpu_timeline.csv", error))
+    return other_form("the folder of tables");
   if (!std::filesystem::is_regular_file(path, error))
     return std::optional<ResultSet>();
   LAMINA_ASSIGN(const std::string head, ReadHead(path, kHead));
+  if (path.ends_with(".xlsx") && head.starts_with("PK"))
+    return other_form("the workbook");
+  if (head.starts_with("<!DOCTYPE html") || head.starts_with("<!doctype html"))
+    return other_form("the page");
   if (!IsReport(head)) return std::optional<ResultSet>();
   LAMINA_ASSIGN(const std::string text, ReadAll(path, kMaxReport));
   const Json json = Json::parse(text, nullptr, false);

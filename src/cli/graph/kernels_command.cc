@@ -86,7 +86,7 @@ Run Add(Arguments& args, Common& common) {
   args.Add("-n,--layer", options->layer, "Only this layer");
   AddKernelOptions(args, options->kernels);
   args.Flag("--all", options->all, "Also a row per kernel");
-  common.AddTo(args);
+  common.AddTo(args, Output::kDocumentOrOwn);
   return [options, &common] { return RunKernels(*options, common); };
 }
 
