@@ -19,7 +19,8 @@ using trace::Kind;
 
 // --- a simulated run: one host thread, some streams, waits and syncs ---
 
-constexpr int64_t kLaunch = 6000, kGap = 900, kCall = 3000, kReturn = 2500;
+constexpr int64_t kFloorNs = 6000, kGapNs = 900, kCallNs = 3000,
+                  kReturnNs = 2500;
 
 struct Op {
   enum class What { kLaunch, kHost, kWait, kStreamSync, kDeviceSync };
@@ -66,7 +67,7 @@ Program MakeProgram(std::mt19937_64& random) {
 
 // The trace of a run in which kernels or the host take `over`/2 of their time,
 // and when it ends.
-struct Run {
+struct Simulated {
   trace::Trace trace;
   int64_t end = 0;
 };
@@ -75,12 +76,12 @@ class Simulator {
  public:
   Simulator() : segment_(&names_) {}
 
-  Run Simulate(const Program& program, int64_t kernels, int64_t host) {
+  Simulated Simulate(const Program& program, int64_t kernels, int64_t host) {
     int64_t t = 1000000;
     int64_t correlation = 0;
     std::vector<std::optional<int64_t>> end(program.streams);
     std::vector<int64_t> pending(program.streams, 0);
-    Run run;
+    Simulated run;
     for (const Op& op : program.ops) {
       ++correlation;
       switch (op.what) {
@@ -91,9 +92,9 @@ class Simulator {
           break;
         }
         case Op::What::kLaunch: {
-          Api("cudaLaunchKernel", t, kCall, correlation);
-          int64_t start = std::max(t + kLaunch, pending[op.stream]);
-          if (end[op.stream]) start = std::max(start, *end[op.stream] + kGap);
+          Api("cudaLaunchKernel", t, kCallNs, correlation);
+          int64_t start = std::max(t + kFloorNs, pending[op.stream]);
+          if (end[op.stream]) start = std::max(start, *end[op.stream] + kGapNs);
           const int64_t length = op.value * kernels / 2;
           trace::DeviceArgs args;
           args.device = 0;
@@ -104,7 +105,7 @@ class Simulator {
           end[op.stream] = start + length;
           pending[op.stream] = 0;
           run.end = std::max(run.end, start + length);
-          t += kCall;
+          t += kCallNs;
           break;
         }
         case Op::What::kWait: {
@@ -131,7 +132,7 @@ class Simulator {
             if (op.what == Op::What::kStreamSync && s != op.stream) continue;
             if (end[s]) until = std::max(until, *end[s]);
           }
-          until += kReturn;
+          until += kReturnNs;
           const bool one = op.what == Op::What::kStreamSync;
           Api(one ? "cudaStreamSynchronize" : "cudaDeviceSynchronize", t,
               until - t, correlation);
@@ -242,7 +243,7 @@ TEST(Path, WhatIfsAgreeWithASimulator) {
   for (int p = 0; p < kPrograms; ++p) {
     std::mt19937_64 random(static_cast<uint64_t>(p));
     const Program program = MakeProgram(random);
-    const Run base = Simulator().Simulate(program, 2, 2);
+    const Simulated base = Simulator().Simulate(program, 2, 2);
     host::Options no_records;
     no_records.sync_records = false;
     const Loaded with(base.trace, {});
@@ -295,7 +296,7 @@ TEST(Path, WhatIfsAgreeWithASimulator) {
 TEST(Path, WhatMustHoldOfEveryScenario) {
   for (uint64_t seed = 1000; seed < 1100; ++seed) {
     std::mt19937_64 random(seed);
-    const Run run = Simulator().Simulate(MakeProgram(random), 2, 2);
+    const Simulated run = Simulator().Simulate(MakeProgram(random), 2, 2);
     const Loaded loaded(run.trace, {});
     const Graph& graph = loaded.graph();
     const int64_t end = graph.time(graph.sink());
@@ -338,7 +339,7 @@ TEST(Path, WhatMustHoldOfEveryScenario) {
 
 TEST(Path, WrongScenarios) {
   std::mt19937_64 random(3);
-  const Run run = Simulator().Simulate(MakeProgram(random), 2, 2);
+  const Simulated run = Simulator().Simulate(MakeProgram(random), 2, 2);
   const Loaded loaded(run.trace, {});
   for (const char* spec :
        {"", "scale", "scale:kernel~no_such_kernel:0.5", "scale:kernel~(:0.5",
