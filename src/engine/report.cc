@@ -41,6 +41,23 @@ Error NoSuchTable(const std::string& wanted,
 }
 
 constexpr std::string_view kInference = "tracelens-inference";
+// A table that is made behind those of the analyses, and for their notes.
+constexpr std::string_view kIdleCauses = "idle_causes";
+
+// Whether --only leaves the table, or a note that tells its causes.
+bool ShowsIdleCauses(const std::vector<std::string>& only,
+                     const ResultSet& result) {
+  const auto asked = [&](std::string_view table) {
+    return std::find(only.begin(), only.end(), table) != only.end();
+  };
+  return only.empty() || asked(kIdleCauses) ||
+         std::any_of(result.notes.begin(), result.notes.end(),
+                     [&](const Note& note) {
+                       return std::any_of(
+                           note.evidence.begin(), note.evidence.end(),
+                           [&](const Evidence& e) { return asked(e.table); });
+                     });
+}
 
 // What makes the tables that --only asks for, of `names`. The overview runs
 // for its notes, which are about the tables of others. Errors: a table that
@@ -59,6 +76,7 @@ Result<std::vector<std::string_view>> AnalysesFor(
     }
     if (asked) needed.push_back(name);
   }
+  tables.emplace_back(kIdleCauses);
   for (const std::string& wanted : only) {
     if (std::find(tables.begin(), tables.end(), wanted) == tables.end())
       return Fail(NoSuchTable(wanted, tables));
@@ -185,7 +203,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
         session.ContextFor(LinkOf(options), options.python_stacks || options.recompute,
                            settings));
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
-    {
+    if (ShowsIdleCauses(options.only, document.result)) {
       const ScopedStage stage(times, "causes");
       LAMINA_TRY(AddIdleCauses(*context, session.data(), document.result));
     }

@@ -17,7 +17,8 @@ std::vector<bool> ReplayedWork(const tree::Tree& tree) {
   }
   for (uint32_t n = 0; n < tree.size(); ++n) {
     const tree::NodeId node(n);
-    if (!trace::IsApiCall(tree.kind(node)) || !trace::IsGraphLaunch(tree.name(node)))
+    if (!trace::IsApiCall(tree.kind(node)) ||
+        !trace::IsGraphLaunch(tree.name(node)))
       continue;
     for (const SliceId s : tree.DeviceWork(node)) replayed[s.value] = true;
   }

@@ -6,6 +6,7 @@
 #include "analysis/common/replayed.h"
 #include "analysis/common/stats.h"
 #include "analysis/host/tables.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis::host {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "trace/categories.h"
 
 namespace lamina::analysis::layers {
 namespace {
@@ -192,7 +193,7 @@ class Viewer {
     const SliceId s = context_.tree.slice(launch);
     const auto [it, is_new] =
         graph_name_.try_emplace(trace_.slices.name[s.value].value);
-    if (is_new) it->second = Contains(trace_.Name(s), "GraphLaunch");
+    if (is_new) it->second = trace::IsGraphLaunch(trace_.Name(s));
     return it->second;
   }
 
