@@ -334,7 +334,7 @@ void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
         a.before() || view.steps.steps.empty()
             ? Value()
             : Value(step - view.steps.steps.begin()),
-        a.stack,
+        view.stack_numbers[a.stack],
         tag.compile_context == StringPool::kEmpty
             ? Value()
             : Value(strings[tag.compile_context]),
@@ -439,11 +439,11 @@ void AddLeaks(const DeviceView& view, const TableOptions& options,
               0, *options.capacity - device.peak(Measure::kReserved).bytes)) /
           leak.bytes_per_step));
     }
-    sheet.Add(view, facts.line, facts.op, leak.stack, leak.first_bytes,
-              leak.last_bytes, leak.bytes_per_step, leak.blocks_per_step,
-              leak.grown_steps, leak.steps, ConfidenceName(leak.confidence),
-              leak.expected ? "grows" : "leak", left,
-              CategoryName(static_cast<Category>(a.category)));
+    sheet.Add(view, facts.line, facts.op, view.stack_numbers[leak.stack],
+              leak.first_bytes, leak.last_bytes, leak.bytes_per_step,
+              leak.blocks_per_step, leak.grown_steps, leak.steps,
+              ConfidenceName(leak.confidence), leak.expected ? "grows" : "leak",
+              left, CategoryName(static_cast<Category>(a.category)));
   }
 }
 
@@ -543,8 +543,9 @@ void AddSettings(const Recording& recording, ResultSet* result) {
                {{"key", kText, "Setting."},
                 {"value", kText, "Its value."},
                 {"default", kBool, "Whether the file does not say it."}}});
-  for (const auto& [key, value] : recording.snapshot->settings)
-    table.Add(key, value, false);
+  auto settings = recording.snapshot->settings;
+  std::sort(settings.begin(), settings.end());
+  for (const auto& [key, value] : settings) table.Add(key, value, false);
   if (!recording.snapshot->has_settings) {
     table.Add("max_split_size", "-1", true);
     table.Add("expandable_segments", "False", true);
@@ -961,6 +962,12 @@ Result<Recording> MakeRecording(Snapshot snapshot,
                   Attribution::Make(rules, view.device.get(), {options.own}));
     LAMINA_ASSIGN(view.steps,
                   FindSteps(*view.device, *view.attribution, options.steps));
+    view.stack_numbers.resize(out.snapshot->stacks.size());
+    uint32_t stacks = 0;
+    for (const Allocation& a : view.device->allocations()) {
+      if (a.stack != 0 && view.stack_numbers[a.stack] == 0)
+        view.stack_numbers[a.stack] = ++stacks;
+    }
     view.leaks = FindLeaks(*view.device, view.steps, options.leak_steps);
     const Device& device = *view.device;
     const auto clamp = [&](int64_t event) {

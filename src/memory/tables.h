@@ -48,6 +48,10 @@ struct DeviceView {
   Peak peaks[kMeasures];  // in that range
   Moment moment = 0;      // whose composition is shown
 
+  // Of stacks, in the order of the first allocation of each: the same however
+  // the file is written.
+  std::vector<uint32_t> stack_numbers;
+
   std::string Module(const Allocation& a, size_t depth) const;
 };
 

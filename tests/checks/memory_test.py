@@ -224,7 +224,7 @@ def check_hostile(c, folder):
            "odd number": (b"\x80\x02}(Nu.", 5),
            "stack not empty": (b"\x80\x02NN.", 4),
            "protocol 9": (b"\x80\x09}.", 0), "holds itself":
-           (b"\x80\x02]q\x00h\x00a.", 6),
+           (b"\x80\x02]q\x00h\x00a.", 7),
            "cut off": (b"\x80\x02}", 3), "string of": (
                b"\x80\x04\x8d" + b"\xff" * 7 + b"\x0f.", 2),
            "integer of": (b"\x80\x02\x8b\x00\x00\x10\x00" + b"x" * 40, 2),
