@@ -9,7 +9,7 @@
 #include "base/byte_source.h"
 #include "cli/commands.h"
 #include "cli/query_shell.h"
-#include "engine/captures.h"
+#include "engine/find_traces.h"
 #include "sql/database.h"
 
 namespace lamina::cli {
@@ -55,7 +55,7 @@ Result<sql::SchemaInput> Schema(const std::string& name,
   inputs.push_back(path);
   std::vector<std::string> files = {path};
   if (IsFolder(path)) {
-    auto found = engine::FindTraces(path);
+    auto found = engine::FindTraces({path});
     // A folder may be one trace (rocprofv3 writes several files of CSV).
     if (found && found->size() > 1) files = *std::move(found);
   }
