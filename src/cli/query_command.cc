@@ -9,6 +9,7 @@
 #include "base/byte_source.h"
 #include "cli/commands.h"
 #include "cli/query_shell.h"
+#include "engine/captures.h"
 #include "engine/find_traces.h"
 #include "sql/database.h"
 
