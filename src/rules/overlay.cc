@@ -30,7 +30,8 @@ const Layouts& TheLayouts() {
     for (const std::string& name : EmbeddedNames()) {
       if (!name.ends_with(".yaml")) continue;
       Layout& layout = (*all)[name.substr(0, name.find('/'))];
-      const Node& root = LoadEmbedded(name)->root;
+      const auto file = LoadEmbedded(name);
+      const Node& root = file->root;
       for (size_t i = 0; i < root.keys.size(); ++i) {
         layout.keys[root.keys[i].text] = root.items[i].kind;
         if (root.keys[i].text == "table")
