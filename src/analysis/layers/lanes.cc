@@ -15,6 +15,8 @@ namespace {
 // Kernels in a row with one correlation are a graph launch from this number on,
 // also where its call was not recorded.
 constexpr uint32_t kMinGraph = 4;
+// Characters without numbers from which on names can be alike.
+constexpr size_t kMinText = 12;
 // Kernels between a product, a softmax and the next product where these are
 // attention written out.
 constexpr size_t kNearProduct = 6;
@@ -61,6 +63,11 @@ class Viewer {
         text += c;
       else if (text.empty() || text.back() != '#')
         text += '#';
+    }
+    // Little but numbers says nothing: such names are not alike.
+    if (text.size() < kMinText) {
+      text = '=';
+      text += trace_.strings[StringId(id)];
     }
     const auto [like, fresh] = likes_.try_emplace(
         std::move(text), static_cast<uint32_t>(likes_.size()));

@@ -139,8 +139,14 @@ class Builder {
     bool at_norm = !layers.empty();
     if (layers.empty()) {
       uint32_t begin = r.begin;
-      if (!in_.marks.empty() && !Has(kBackwardMark, {r.begin, r.begin + p})) {
-        const uint32_t offset = NormOffset(in_.marks, r.begin, r.begin + p);
+      if (!in_.marks.empty()) {
+        // A backward layer begins where it computes the forward pass again.
+        std::vector<uint16_t> marks(in_.marks.begin() + r.begin,
+                                    in_.marks.begin() + r.begin + p);
+        for (uint16_t& mark : marks) {
+          if ((mark & kBackwardMark) != 0) mark = kBackwardMark;
+        }
+        const uint32_t offset = NormOffset(marks, 0, p);
         if (offset < p && r.begin + offset + p <= r.end) {
           begin += offset;
           at_norm = true;
