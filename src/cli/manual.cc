@@ -139,7 +139,7 @@ _lamina() {{
   local command= words= word
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
     case "$command $word" in
-{})      *) break ;;
+{}      *) break ;;
     esac
   done
   case "$command:$previous" in
@@ -276,7 +276,8 @@ std::vector<ManualFile> Manual(const DescribedCommand& program,
   files.push_back({"share/bash-completion/completions/lamina", Bash(all)});
   std::string zsh = "#compdef lamina\n";
   ZshFunction(program, zsh);
-  files.push_back({"share/zsh/site-functions/_lamina", zsh + "_lamina \"$@\"\n"});
+  files.push_back(
+      {"share/zsh/site-functions/_lamina", zsh + "_lamina \"$@\"\n"});
   files.push_back({"share/fish/vendor_completions.d/lamina.fish", Fish(all)});
   return files;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/memory.h"
 
+#include <filesystem>
 #include <limits>
 
 #include "analysis/memory/memory.h"
@@ -76,7 +77,9 @@ bool IsForSnapshots(const std::string& path) {
 }  // namespace
 
 bool IsMemorySnapshot(const std::string& path) {
-  if (path == "-") return false;
+  // A look into a pipe would take its first bytes from the reader.
+  std::error_code none_there;
+  if (!std::filesystem::is_regular_file(path, none_there)) return false;
   const auto head = ReadHead(path, 2);
   return head && head->size() == 2 && (*head)[0] == '\x80';
 }

@@ -97,7 +97,13 @@ Result<trace::Trace> ReadTrace(const std::string& path,
                      "give the file that the profiler wrote (lamina list "
                      "formats)");
     const size_t first = input.head().find_first_not_of(" \t\r\n");
-    if (first != std::string::npos && input.head()[first] == '<')
+    const std::string_view head = input.head();
+    if (head.find("openxmlformats") != std::string_view::npos) {
+      error.what = "is a workbook, not a trace";
+      error.hint =
+          "give the trace itself, or a report of it in JSON (report TRACE -o "
+          "x.json)";
+    } else if (first != std::string::npos && head[first] == '<')
       error.hint = "this looks like HTML: download the trace file itself";
     return Fail(error);
   }

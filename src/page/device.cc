@@ -2,7 +2,11 @@
 #include "page/device.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <optional>
+#include <string>
 #include <tuple>
+
+#include "analysis/common/timeline.h"
 
 namespace lamina::page {
 namespace {
@@ -52,12 +56,14 @@ class DeviceMembers {
     Ops(document);
     Modules(document);
     Layers(layers);
+    steps_table_ = document.result.Find("steps");
   }
 
-  std::vector<DeviceRow> Make() const {
+  std::vector<DeviceRow> Make() {
     std::vector<DeviceRow> rows;
     rows.reserve(trace_.device.size());
     const auto steps = static_cast<uint32_t>(context_.steps.steps().size());
+    const std::vector<uint32_t> step_rows = StepRows();
     for (uint32_t lane = 0; lane < trace_.streams.size(); ++lane) {
       for (const SliceId s : trace_.streams[lane].slices) {
         const uint32_t at = Row(s);
@@ -73,10 +79,12 @@ class DeviceMembers {
              .module = of_.module[at],
              .layer = of_.layer[at],
              .pass = of_.pass[at],
-             // Work outside the steps is the row behind them.
-             .step = steps == 0                      ? 0
-                     : step == tree::Steps::kOutside ? steps + 1
-                                                     : step + 1,
+             .step = steps == 0
+                         ? 0
+                         : step_rows[(step == tree::Steps::kOutside ? steps
+                                                                    : step) *
+                                         devices_ +
+                                     device_of_[at]],
              .call = of_.call[at],
              .slice = s});
       }
@@ -85,6 +93,50 @@ class DeviceMembers {
   }
 
  private:
+  // Row + 1 of the table steps by step (those outside of all behind the last)
+  // and device. The table has the devices of a step that worked in it, in their
+  // order, and one row of none where none did.
+  std::vector<uint32_t> StepRows() {
+    const std::vector<analysis::DeviceWork> devices =
+        analysis::WorkByDevice(trace_);
+    devices_ = devices.size();
+    device_of_.assign(trace_.device.size(), 0);
+    absl::flat_hash_map<std::string, size_t> numbers;
+    for (size_t d = 0; d < devices.size(); ++d) {
+      numbers.emplace(devices[d].name, d);
+      for (const SliceId s : devices[d].slices)
+        device_of_[Row(s)] = static_cast<uint32_t>(d);
+    }
+    const size_t steps = context_.steps.steps().size();
+    std::vector<uint32_t> rows((steps + 1) * devices_, 0);
+    if (steps_table_ == nullptr) return rows;
+    const Table& table = *steps_table_;
+    const size_t device = table.schema().IndexOf("device");
+    const size_t number = table.schema().IndexOf("step");
+    const size_t start = table.schema().IndexOf("start_us");
+    size_t step = 0;
+    std::optional<size_t> last;  // device of the last row of the step
+    bool any = false;
+    for (size_t row = 0; row < table.rows(); ++row) {
+      const bool none = table.IsNull(row, device);
+      const auto own = none ? std::nullopt
+                            : std::optional(numbers.at(
+                                  std::string(table.At(row, device).text())));
+      if (table.IsNull(row, number)) {
+        step = steps;
+      } else if (any && (!last || !own || *own <= *last ||
+                         table.Int(row, number) != table.Int(row - 1, number) ||
+                         table.Int(row, start) != table.Int(row - 1, start))) {
+        ++step;
+      }
+      any = true;
+      last = own;
+      if (own && step <= steps)
+        rows[step * devices_ + *own] = static_cast<uint32_t>(row + 1);
+    }
+    return rows;
+  }
+
   uint32_t Row(SliceId s) const { return trace_.slices.detail[s.value]; }
 
   // The grouping of the table kernels: name, op above the launch, lane.
@@ -156,6 +208,9 @@ class DeviceMembers {
   const Context& context_;
   const Trace& trace_;
   Membership of_;
+  const Table* steps_table_ = nullptr;
+  size_t devices_ = 0;
+  std::vector<uint32_t> device_of_;  // by row of device arguments
 };
 
 }  // namespace

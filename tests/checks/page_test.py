@@ -94,12 +94,15 @@ def nanoseconds(text):
 
 def check_sums(checks, trace, page, folder):
     name = trace.name
-    lamina("report", trace, "--format", "csv", "-o", folder)
-    lamina("layers", trace, "--format", "csv", "-o", folder)
+    # A folder holds the tables of one command.
+    lamina("report", trace, "--format", "csv", "-o", folder / "report")
+    lamina("layers", trace, "--format", "csv", "-o", folder / "layers")
     events = decode(page, "device")
 
     def table(which):
-        path = folder / f"{which}.csv"
+        path = folder / "report" / f"{which}.csv"
+        if not path.exists():
+            path = folder / "layers" / f"{which}.csv"
         if not path.exists():
             return []
         with open(path, newline="", encoding="utf-8") as f:

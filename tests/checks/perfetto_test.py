@@ -11,7 +11,8 @@ from common import Checks, ROOT, SAMPLES, lamina, report, shared, temporary
 
 TABLES = "gpu_timeline,kernels,ops,op_shapes,modules,steps,collectives"
 # The order of events in the file is another one.
-NUMBERS_OF_EVENTS = {"first_uid", "uid"}
+# The number of a process is another one, too.
+NUMBERS_OF_EVENTS = {"first_uid", "uid", "device"}
 TRACES = ("h100-owlv2", "h100-qwen1.5-0.5b", "mi300-falconsai-vit",
           "ns-resolution", "nccl-fields")
 

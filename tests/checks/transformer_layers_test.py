@@ -31,6 +31,7 @@ PARTS = ["attention_us", "gemm_us", "moe_us", "norm_us", "communication_us",
 
 
 def layers(trace, *args):
+    """Tables of lamina layers."""
     document = json.loads(lamina("layers", trace, "--format", "json",
                                  *args).stdout, parse_float=Exact)
     return document["tables"]
