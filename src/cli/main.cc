@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -111,6 +112,8 @@ namespace {
 // and containers that were about to grow cannot be unwound (absl's are broken
 // then).
 [[noreturn]] void OutOfMemory() {
+  static std::atomic_flag said;
+  while (said.test_and_set()) pause();  // another thread says it and ends
   lamina::RemoveLeftovers();
   std::fputs(
       "lamina: error: out of memory; use fewer --threads, a part of the trace "
