@@ -157,9 +157,9 @@ Result<int> RunDiff(const Options& options, Common& common) {
     Document document;
     document.command = "diff";
     document.inputs = options.traces;
-    LAMINA_ASSIGN(document.result,
-                  engine::DiffMemory(options.traces[0], options.traces[1],
-                                     memory));
+    LAMINA_ASSIGN(
+        document.result,
+        engine::DiffMemory(options.traces[0], options.traces[1], memory));
     LAMINA_TRY(Write(document, common));
     return kFine;
   }

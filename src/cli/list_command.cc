@@ -154,9 +154,10 @@ Run Add(Arguments& args, Common& common) {
 }  // namespace
 
 CommandInfo ListCommand() {
-  return {"list",
-          "Formats, analyses, tables, rules, costs and devices that lamina knows",
-          "lamina list formats", &Add};
+  return {
+      "list",
+      "Formats, analyses, tables, rules, costs and devices that lamina knows",
+      "lamina list formats", &Add};
 }
 
 }  // namespace lamina::cli

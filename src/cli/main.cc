@@ -25,8 +25,7 @@ const CommandInfo kCommands[] = {
     PathCommand(),    AnnotateCommand(), DiffCommand(),   SliceCommand(),
     ReplayCommand(),  RanksCommand(),    MergeCommand(),  GraphCommand(),
     ConvertCommand(), EventCommand(),    QueryCommand(),  CostCommand(),
-    MemoryCommand(),
-    ListCommand(),
+    MemoryCommand(),  ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

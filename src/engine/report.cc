@@ -198,10 +198,10 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
         std::any_of(names.begin(), names.end(), [](std::string_view name) {
           return name == "efficiency" || name == "health";
         });
-    LAMINA_ASSIGN(
-        analysis::Context* const context,
-        session.ContextFor(LinkOf(options), options.python_stacks || options.recompute,
-                           settings));
+    LAMINA_ASSIGN(analysis::Context* const context,
+                  session.ContextFor(LinkOf(options),
+                                     options.python_stacks || options.recompute,
+                                     settings));
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
     if (ShowsIdleCauses(options.only, document.result)) {
       const ScopedStage stage(times, "causes");

@@ -26,13 +26,13 @@ void CheckUnread(const Trace& trace, CheckTable& out) {
     time_ns += u.time_ns;
   }
   if (events == 0) return;
-  out.Add("unread_device_events", "warn",
-          fmt::format("{} events, {}",
-                      GroupDigits(static_cast<int64_t>(events)),
-                      HumanTime(time_ns)),
-          "Device work that lamina knows but does not read yet: it is in no "
-          "table but unread_events.",
-          static_cast<int64_t>(events));
+  out.Add(
+      "unread_device_events", "warn",
+      fmt::format("{} events, {}", GroupDigits(static_cast<int64_t>(events)),
+                  HumanTime(time_ns)),
+      "Device work that lamina knows but does not read yet: it is in no "
+      "table but unread_events.",
+      static_cast<int64_t>(events));
 }
 
 }  // namespace

@@ -105,15 +105,15 @@ std::string PageText::Privacy() const {
            "--redact replaces paths, host and user names by tokens.";
   }
   const Redactor::Counts counts = redactor_->counts();
-  std::string text = "This page is redacted: " + Counted(counts.paths, "path") +
-                     ", " + Counted(counts.hosts, "host name") +
-                     (counts.keys > 0
-                          ? ", " + Counted(counts.keys, "key or token",
-                                           "keys and tokens")
-                          : std::string()) +
-                     " and " + Counted(counts.users, "user name") +
-                     " are replaced by tokens. Names of kernels, ops, modules "
-                     "and functions, shapes and times are those of the trace.";
+  std::string text =
+      "This page is redacted: " + Counted(counts.paths, "path") + ", " +
+      Counted(counts.hosts, "host name") +
+      (counts.keys > 0
+           ? ", " + Counted(counts.keys, "key or token", "keys and tokens")
+           : std::string()) +
+      " and " + Counted(counts.users, "user name") +
+      " are replaced by tokens. Names of kernels, ops, modules "
+      "and functions, shapes and times are those of the trace.";
   if (counts.common > 0) {
     text += " " +
             Counted(counts.common, "name of a host or user is",

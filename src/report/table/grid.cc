@@ -212,7 +212,7 @@ class Grid {
       lane.text = IsText(columns[c]);
       // The result of a query has the names that the query gave.
       lane.head = table_.schema().doc.empty() ? EscapeTerminal(columns[c].name)
-                                             : Heading(columns[c]);
+                                              : Heading(columns[c]);
       for (size_t row = 0; row < rows_; ++row) {
         lane.cells.push_back(HumanCell(table_, row, c));
         lane.widest = std::max(lane.widest, DisplayWidth(lane.cells.back()));
