@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 #include <map>
 
-#include "analysis/common/record_advice.h"
+#include "analysis/common/device_advice.h"
 #include "analysis/layers/details.h"
 #include "analysis/layers/layers.h"
 #include "base/counted.h"
@@ -253,7 +253,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
   if (session->trace().device_slices().empty()) {
     return Fail(InputError(options.trace,
                            "holds no device events, in which layers are found",
-                           analysis::DeviceActivityAdvice(session->trace())));
+                           analysis::DeviceAdvice(session->trace())));
   }
   Document document;
   document.command = "layers";

@@ -6,7 +6,6 @@
 #include "base/escape.h"
 #include "ingest/common/database.h"
 #include "ingest/common/unpacked_copy.h"
-#include "ingest/common/unread.h"
 #include "ingest/other_documents.h"
 
 #define LAMINA_FORMAT(name)        \
@@ -77,14 +76,6 @@ Result<trace::Trace> ReadTrace(const std::string& path,
     if (score > best_score) {
       best = &format;
       best_score = score;
-    }
-  }
-  // Of some other JSON a reader only says that it has no events.
-  constexpr int kSomeJson = 5;
-  if (best_score <= kSomeJson && !input.directory()) {
-    if (const auto form = FindUnreadForm(input)) {
-      return Fail(
-          InputError(path, std::string(form->is), std::string(form->hint)));
     }
   }
   if (best == nullptr) {

@@ -201,6 +201,7 @@ Result<CopyLoss> CopyFile(const std::string& input, const std::string& output,
       LAMINA_TRY(CopyWithAdditions(*source, *sink, offsets, make));
     } else {
       LAMINA_TRY(Salvage(input, *sink, offsets, make, loss));
+      loss.anew = true;
     }
   }
   LAMINA_TRY(sink->Close());

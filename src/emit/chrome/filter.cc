@@ -98,7 +98,8 @@ class DocumentCopy final : public json::Router {
   }
 
   void Note(uint64_t& count, uint64_t offset) {
-    if (!loss_.any() || offset < loss_.first_offset)
+    if (loss_.records + loss_.parts + loss_.mended == 0 ||
+        offset < loss_.first_offset)
       loss_.first_offset = offset;
     ++count;
   }

@@ -30,7 +30,8 @@ struct CopyLoss {
   uint64_t parts = 0;    // of the document around them, left out
   uint64_t mended = 0;   // records and values that were no JSON by the letter
   uint64_t first_offset = 0;  // of any of these, in the unpacked input
-  bool any() const { return records + parts + mended > 0; }
+  bool anew = false;          // record by record, for a fault between them
+  bool any() const { return anew || records + parts + mended > 0; }
   std::string ToString() const;
 };
 
