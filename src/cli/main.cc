@@ -111,9 +111,14 @@ namespace {
 // and containers that were about to grow cannot be unwound (absl's are broken
 // then).
 [[noreturn]] void OutOfMemory() {
-  static std::atomic_flag said;
-  while (said.test_and_set()) pause();  // another thread says it and ends
-  lamina::RemoveLeftovers();
+  // Said once, by the thread that finds none first; to clean up may need some.
+  static std::atomic<bool> busy = false;
+  static thread_local bool first = false;
+  if (!first) {
+    while (busy.exchange(true)) pause();
+    first = true;
+    lamina::RemoveLeftovers();
+  }
   std::fputs(
       "lamina: error: out of memory; use fewer --threads, a part of the trace "
       "(lamina slice) or a larger machine\n",
