@@ -59,11 +59,16 @@ const read = new Map();
 export function tablesOf(trace) {
   if (!read.has(trace)) {
     const out = join(folder, `tables${read.size}`);
-    run("report", trace, "--format", "csv", "-o", out + "/");
-    run("layers", trace, "--format", "csv", "-o", out + "/");
+    // A folder holds the tables of one command.
+    const folders = ["report", "layers"].map((command) => {
+      const own = join(out, command);
+      run(command, trace, "--format", "csv", "-o", own + "/");
+      return own;
+    });
     const text = (name) => {
-      const path = join(out, name + ".csv");
-      return existsSync(path) ? readFileSync(path, "utf8") : "";
+      const path = folders.map((own) => join(own, name + ".csv"))
+        .find((own) => existsSync(own));
+      return path ? readFileSync(path, "utf8") : "";
     };
     read.set(trace, Object.assign((name) => parseCsv(text(name)), { text }));
   }
