@@ -2,6 +2,9 @@
 #include "base/demangle.h"
 
 #include <csetjmp>
+
+// Else libiberty declares a basename() other than that of <cstring>.
+#define HAVE_DECL_BASENAME 1
 #include <libiberty/demangle.h>
 
 namespace lamina {

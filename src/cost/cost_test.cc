@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Formulas, dtypes, arguments and the examples of every cost model.
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>

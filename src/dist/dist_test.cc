@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Joining, clocks, measures and partial files of made ranks.
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>

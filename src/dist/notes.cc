@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// What `lamina ranks` says in sentences: verdict, straggler, losses, clocks.
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Tables with a row per collective call, size or link.
 #include <algorithm>
 #include <map>
 #include <numeric>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Tables with a row per rank, step or file.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Graphs and dumps: what they know, and that damaged text is kept.
 #include "graph/graph.h"
 
 #include <gmock/gmock.h>

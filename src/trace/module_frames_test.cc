@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Module calls from ranges and paths, against a slow twin.
 #include "trace/module_frames.h"
 
 #include <algorithm>

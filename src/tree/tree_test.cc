@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The call tree, its links, modules and steps, against a slow twin.
 #include "tree/tree.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The tables of idle time: causes, gaps and their parts, summed by what is
+// asked for. One file, because all of them walk the same parts once.
 #include <algorithm>
 #include <fmt/core.h>
 #include <map>

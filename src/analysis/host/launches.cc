@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The tables of launches: each API's calls and floor, queue depth, launch-bound
+// runs. One file, because all of them come from one walk over the launches.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The order in which evidence is asked for when layers are looked for: modules,
+// repeats within lanes, passes; and what is kept where they disagree.
 #include <algorithm>
 #include <deque>
 #include <map>

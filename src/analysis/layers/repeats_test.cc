@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Repeats against slow twins and planted models of many shapes.
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <random>

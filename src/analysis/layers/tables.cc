@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The tables of `lamina layers`, from the stacks, passes and layers found.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A trace as HTA itself reads it, with its rounding and its omissions: frames
+// that are to be equal cell by cell cannot start from lamina's own model.
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <charconv>

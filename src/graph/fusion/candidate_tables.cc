@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The tables of `lamina graph candidates`.
 #include <algorithm>
 #include <fmt/format.h>
 
