@@ -34,6 +34,9 @@ struct ReportOptions {
   int64_t short_kernel_ns = 10'000;  // kernels below this are short
   // Idle time is split into gaps below this and the others; empty: not split.
   std::optional<int64_t> micro_idle_ns;
+  // Tokens of one step on one device, for tokens per second; empty: what the
+  // shapes of embeddings show.
+  std::optional<int64_t> tokens;
   // Name or file; empty: what the trace says. The layouts of TraceLens have
   // columns of rooflines when one is named.
   std::string device;

@@ -184,6 +184,10 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--micro-idle-us", options->micro_idle_us,
            "Split idle time into gaps below and above this")
       .Within(0.001, 1e9);
+  args.Add("--tokens", options->report.tokens,
+           "Tokens of one step on one GPU, for tokens/s (default: what "
+           "embeddings show)")
+      .Whole(1, int64_t{1} << 50);
   options->page_size.AddTo(args);
   args.Add("--html-max-events", options->html_max_events,
            "Device events above which a page holds sums, and only the "

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "analysis/analyses.h"
+#include "analysis/mfu/mfu.h"
 #include "base/parallel.h"
 #include "engine/idle_report.h"
 #include "report/writers.h"
@@ -59,6 +60,40 @@ bool ShowsIdleCauses(const std::vector<std::string>& only,
                      });
 }
 
+// Utilisation of layers, which are found by rules of their own, and of tokens
+// that the user knows: in place of the tables and the note without.
+Status AddToUtilisation(const analysis::Context& context,
+                        const rules::DataSet& data,
+                        const ReportOptions& options, ResultSet& result) {
+  const Table* parts = result.Find("mfu_modules");
+  if (parts == nullptr || (parts->rows() == 0 && !options.tokens)) return {};
+  namespace layers = analysis::layers;
+  analysis::mfu::Options more;
+  more.tokens = options.tokens;
+  layers::LayerModel model;
+  if (parts->rows() > 0) {
+    LAMINA_ASSIGN(const auto rules, layers::LoadRules(data));
+    model = layers::FindLayers(context, *rules, {});
+    more.layers = &model;
+  }
+  ResultSet made = analysis::mfu::MakeTables(context, more);
+  for (Table& table : made.tables) {
+    for (Table& old : result.tables) {
+      if (old.name() == table.name()) old = std::move(table);
+    }
+  }
+  const auto is_mfu = [](const Note& note) { return note.id == "mfu"; };
+  const auto at =
+      std::find_if(result.notes.begin(), result.notes.end(), is_mfu);
+  if (made.notes.empty()) return {};
+  if (at != result.notes.end()) {
+    *at = std::move(made.notes.front());
+  } else {
+    result.notes.push_back(std::move(made.notes.front()));
+  }
+  return {};
+}
+
 // What makes the tables that --only asks for, of `names`. The overview runs
 // for its notes, which are about the tables of others. Errors: a table that
 // none of them makes.
@@ -87,17 +122,6 @@ Result<std::vector<std::string_view>> AnalysesFor(
 bool HasLaunchFlows(const trace::Trace& trace) {
   return std::find(trace.flows.kind.begin(), trace.flows.kind.end(),
                    trace::FlowKind::kLaunch) != trace.flows.kind.end();
-}
-
-// How a layout of TraceLens joins launches. That tool knows flows only, and
-// most profilers write none.
-tree::LinkMode LayoutLink(const ReportOptions& options,
-                          const trace::Trace& trace) {
-  if (options.link.empty()) {
-    return HasLaunchFlows(trace) ? tree::LinkMode::kFlow
-                                 : tree::LinkMode::kAuto;
-  }
-  return LinkOf(options);
 }
 
 // What a user of TraceLens would not expect of the numbers.
@@ -161,6 +185,14 @@ tree::LinkMode LinkOf(const ReportOptions& options) {
   return options.link == "flow" ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
 }
 
+tree::LinkMode LayoutLink(const std::string& link, const trace::Trace& trace) {
+  if (link.empty()) {
+    return HasLaunchFlows(trace) ? tree::LinkMode::kFlow
+                                 : tree::LinkMode::kAuto;
+  }
+  return link == "flow" ? tree::LinkMode::kFlow : tree::LinkMode::kAuto;
+}
+
 void SetUp(OpenOptions& open, const ReportOptions& options) {
   open.device = options.device;
   open.captures = options.captures;
@@ -196,7 +228,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     // The others do without the costs of ops.
     settings.costs =
         std::any_of(names.begin(), names.end(), [](std::string_view name) {
-          return name == "efficiency" || name == "health";
+          return name == "efficiency" || name == "mfu" || name == "health";
         });
     LAMINA_ASSIGN(analysis::Context* const context,
                   session.ContextFor(LinkOf(options),
@@ -207,6 +239,11 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
       const ScopedStage stage(times, "causes");
       LAMINA_TRY(AddIdleCauses(*context, session.data(), document.result));
     }
+    {
+      const ScopedStage stage(times, "utilisation");
+      LAMINA_TRY(
+          AddToUtilisation(*context, session.data(), options, document.result));
+    }
     document.summary = options.only.empty();
   } else {
     compat::tracelens::Options layout;
@@ -215,7 +252,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
       return Fail(UsageError("unknown layout '" + options.layout + "'",
                              "native, tracelens or tracelens-inference"));
     }
-    const tree::LinkMode link = LayoutLink(options, session.trace());
+    const tree::LinkMode link = LayoutLink(options.link, session.trace());
     layout.recompute = options.recompute;
     layout.overlaps = options.overlaps;
     layout.rooflines = !options.device.empty();

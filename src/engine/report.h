@@ -14,6 +14,10 @@ analysis::Settings SettingsOf(const ReportOptions& options);
 // How the tree of lamina's own tables joins launches.
 tree::LinkMode LinkOf(const ReportOptions& options);
 
+// How the layouts of TraceLens join launches (`link` as in ReportOptions): by
+// flows where there are any, which is all that tool knows.
+tree::LinkMode LayoutLink(const std::string& link, const trace::Trace& trace);
+
 // What a report asks of the session that it is made from.
 void SetUp(OpenOptions& open, const ReportOptions& options);
 

@@ -13,9 +13,12 @@
 // of the compute time, or a fifth of H is estimated, a cell is empty and `why`
 // says so: half a utilisation is none. Over 250 lines because the three tables
 // share the sums.
+#include "analysis/mfu/mfu.h"
+
 #include <algorithm>
 #include <deque>
 #include <fmt/core.h>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -38,7 +41,8 @@ constexpr double kMostEstimated = 0.2;
 // Columns of a step or a run.
 std::vector<Column> SumColumns() {
   return {{"period_us", ColumnType::kTime,
-           "Begin of the step to that of the next; of the last its length."},
+           "Begin of the step to that of the next, or its busy time where that "
+           "is longer; of the last until its device work was done."},
           {"model_tflop", ColumnType::kReal,
            "TFLOP on matrix units without recomputation."},
           {"hardware_tflop", ColumnType::kReal, "With it."},
@@ -57,7 +61,8 @@ std::vector<Column> SumColumns() {
            "hardware_tflop of what the peak allows while the device was busy.",
            Shown::kHidden},
           {"tokens", ColumnType::kInt,
-           "Indices of the first embedding, where all of the step agree.",
+           "Of --tokens, else indices of the first embedding, where all of the "
+           "step agree.",
            Shown::kHidden},
           {"tokens_per_s", ColumnType::kReal, "Over the period."},
           {"modelled_share", ColumnType::kReal,
@@ -88,17 +93,21 @@ Schema RunSchema() {
 }
 
 Schema ModulesSchema() {
-  return {"mfu_modules",
-          "Matrix FLOPs by family and by module: shares add up to the whole.",
-          {{"scope", ColumnType::kText, "family or module."},
-           {"name", ColumnType::kText, "Family, or path of the module."},
-           {"tflop", ColumnType::kReal, "TFLOP on matrix units."},
-           {"share", ColumnType::kReal, "Of all.", Shown::kBar},
-           {"device_us", ColumnType::kTime,
-            "Time of the device work of these calls."},
-           {"utilisation", ColumnType::kReal,
-            "Of what the peak of each type allows in device_us.",
-            Shown::kPercent}}};
+  return {
+      "mfu_modules",
+      "Matrix FLOPs by family, by module and by layer: shares of each add up "
+      "to the whole.",
+      {{"scope", ColumnType::kText, "family, module or layer."},
+       {"name", ColumnType::kText,
+        "Family, path of the module, or stack and number of the layer, over "
+        "all passes."},
+       {"tflop", ColumnType::kReal, "TFLOP on matrix units."},
+       {"share", ColumnType::kReal, "Of all.", Shown::kBar},
+       {"device_us", ColumnType::kTime,
+        "Time of the device work of these calls."},
+       {"utilisation", ColumnType::kReal,
+        "Of what the peak of each type allows in device_us.",
+        Shown::kPercent}}};
 }
 
 struct Sum {
@@ -139,8 +148,9 @@ struct Sum {
 
 class Analysis {
  public:
-  explicit Analysis(const Context& context)
+  Analysis(const Context& context, const Options& options)
       : context_(context),
+        options_(options),
         trace_(context.trace),
         view_(*context.efficiency->costs) {}
 
@@ -189,10 +199,15 @@ class Analysis {
         const uint32_t step = context_.steps.StepOf(s);
         if (step != tree::Steps::kOutside) work[step].push_back(s);
       }
+      int64_t before = std::numeric_limits<int64_t>::min();
       for (const auto& [step, slices] : work) {
         Sum& sum = sums_[{step, d}];
-        sum.busy_ns = MakeTimeline(trace_, slices, bucket).busy_ns;
-        sum.period_ns = PeriodOf(step);
+        const Timeline timeline = MakeTimeline(trace_, slices, bucket);
+        sum.busy_ns = timeline.busy_ns;
+        // The host may run ahead: a step takes no less than its work.
+        sum.period_ns = std::max(PeriodOf(step, timeline.window.end_ns, before),
+                                 sum.busy_ns);
+        before = timeline.window.end_ns;
         for (const SliceId s : slices) {
           if (bucket(s) == Bucket::kCompute)
             sum.compute_ns += trace_.Duration(s);
@@ -207,14 +222,18 @@ class Analysis {
     AddTokens();
   }
 
-  int64_t PeriodOf(size_t i) const {
+  // Of a step that no other follows: until its device work, which ends at
+  // `end_ns`, was done, from its begin or, where that is later, from the end of
+  // the work of the step before.
+  int64_t PeriodOf(size_t i, int64_t end_ns, int64_t before_ns) const {
     const auto& steps = context_.steps.steps();
     if (i + 1 < steps.size() &&
         trace_.slices.track[steps[i].slice.value] ==
             trace_.slices.track[steps[i + 1].slice.value] &&
         steps[i + 1].host.start_ns > steps[i].host.start_ns)
       return steps[i + 1].host.start_ns - steps[i].host.start_ns;
-    return steps[i].host.length_ns();
+    return std::max(steps[i].host.length_ns(),
+                    end_ns - std::max(steps[i].host.start_ns, before_ns));
   }
 
   void AddCall(const CostView::Call& call) {
@@ -278,6 +297,7 @@ class Analysis {
     for (auto& [key, sum] : sums_) {
       const auto it = tokens.find(static_cast<uint32_t>(key.first));
       if (it != tokens.end()) sum.tokens = it->second;
+      if (options_.tokens) sum.tokens = *options_.tokens;
     }
   }
 
@@ -308,7 +328,10 @@ class Analysis {
       out.type = type;
     }
     if (hardware <= 0) {
-      out.why = "no work on matrix units has a cost";
+      out.why = view_.calls().empty() || sum.modelled_ns > 0
+                    ? "no work on matrix units has a cost"
+                    : "no op has a cost model with the arguments recorded "
+                      "(record_shapes=True)";
     } else if (out.modelled < kLeastModelled) {
       out.why =
           fmt::format("only {:.0f} % of the compute time has a cost model",
@@ -408,7 +431,7 @@ class Analysis {
   }
 
   void Say(const Sum& run, ResultSet& result) const {
-    if (!IsTraining()) return;
+    if (!IsTraining() && !options_.tokens) return;
     const Shares shares = SharesOf(run);
     std::string text;
     if (shares.mfu) {
@@ -419,30 +442,55 @@ class Analysis {
           looked_ ? found_again_ ? "recomputation is taken off"
                                  : "no recomputation found"
                   : "recomputation not looked for (--recompute)");
-      if (run.tokens != trace::kNoInt && run.period_ns > 0) {
-        text += fmt::format(" {} tokens/s.",
-                            GroupDigits(static_cast<int64_t>(
-                                static_cast<double>(run.tokens) * 1e9 *
-                                static_cast<double>(devices_.size()) /
-                                static_cast<double>(run.period_ns))));
-      }
     } else {
       text = "No MFU: " + shares.why + ".";
+    }
+    if (run.tokens != trace::kNoInt && run.period_ns > 0) {
+      text += fmt::format(" {} tokens/s.",
+                          GroupDigits(static_cast<int64_t>(
+                              static_cast<double>(run.tokens) * 1e9 *
+                              static_cast<double>(devices_.size()) /
+                              static_cast<double>(run.period_ns))));
     }
     result.notes.push_back(
         MakeNote(Severity::kInfo, "mfu", std::move(text),
                  {{"mfu_run", "steps", std::to_string(run.parts), {}}}));
   }
 
+  // By device row the layer, as its place in the model plus 1; empty without
+  // layers.
+  std::vector<size_t> LayersOfWork() const {
+    std::vector<size_t> out;
+    if (options_.layers == nullptr || options_.layers->layers.empty())
+      return out;
+    out.resize(trace_.device.size());
+    for (size_t i = 0; i < options_.layers->layers.size(); ++i) {
+      for (const SliceId s : options_.layers->layers[i].work)
+        out[trace_.slices.detail[s.value]] = i + 1;
+    }
+    return out;
+  }
+  std::string LayerName(const std::vector<size_t>& layer_of, SliceId s) const {
+    const size_t place =
+        layer_of.empty() ? 0 : layer_of[trace_.slices.detail[s.value]];
+    if (place == 0) return "(outside of layers)";
+    const layers::Layer& layer = options_.layers->layers[place - 1];
+    return options_.layers->stacks[layer.stack].name + " " +
+           std::to_string(layer.index);
+  }
+
   Table Parts() const {
+    static constexpr const char* kScopes[] = {"family", "module", "layer"};
     struct Part {
       double flops = 0;
       double least_s = 0;
       bool peaks = true;
       int64_t ns = 0;
+      size_t place = 0;  // of layers the first, plus 1
     };
     std::map<std::pair<int, std::string>, Part> parts;
     double all = 0;
+    const std::vector<size_t> layer_of = LayersOfWork();
     for (const CostView::Call& call : view_.calls()) {
       const CostView::Group& group = view_.groups()[call.group];
       const auto work = view_.Work(call);
@@ -458,10 +506,14 @@ class Analysis {
            std::string(
                context_.catalog.family(context_.device.family(work[0])).name)},
           {1, owner.path.valid() ? context_.modules.PathText(owner.path)
-                                 : std::string("(outside)")}};
+                                 : std::string("(outside)")},
+          {2, LayerName(layer_of, work[0])}};
       for (const auto& key : keys) {
         if (key.first == 1 && context_.modules.empty()) continue;
+        if (key.first == 2 && layer_of.empty()) continue;
         Part& part = parts[key];
+        if (key.first == 2 && part.flops == 0)
+          part.place = layer_of[trace_.slices.detail[work[0].value]];
         part.flops += group.cost->flops;
         part.peaks = part.peaks && peak.has_value();
         if (peak) part.least_s += group.cost->flops / *peak;
@@ -475,14 +527,16 @@ class Analysis {
                      [](const auto* a, const auto* b) {
                        if (a->first.first != b->first.first)
                          return a->first.first < b->first.first;
+                       if (a->second.place != b->second.place)
+                         return a->second.place < b->second.place;
                        return a->second.flops > b->second.flops;
                      });
     Table table(ModulesSchema());
     for (const auto* entry : order) {
       const Part& part = entry->second;
       table.Add(
-          entry->first.first == 0 ? "family" : "module", entry->first.second,
-          part.flops / 1e12, 100 * part.flops / all, part.ns,
+          kScopes[entry->first.first], entry->first.second, part.flops / 1e12,
+          100 * part.flops / all, part.ns,
           part.peaks && part.ns > 0
               ? Value(100 * part.least_s / (static_cast<double>(part.ns) / 1e9))
               : Value());
@@ -491,6 +545,7 @@ class Analysis {
   }
 
   const Context& context_;
+  const Options& options_;
   const Trace& trace_;
   const CostView& view_;
   std::vector<DeviceWork> devices_;
@@ -503,11 +558,15 @@ class Analysis {
 };
 
 Result<ResultSet> Run(const Context& context) {
-  if (context.efficiency == nullptr) return ResultSet();
-  return Analysis(context).Run();
+  return MakeTables(context, {});
 }
 
 }  // namespace
+
+ResultSet MakeTables(const Context& context, const Options& options) {
+  if (context.efficiency == nullptr) return {};
+  return Analysis(context, options).Run();
+}
 
 AnalysisInfo Info() {
   return {
