@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/page_size.h"
 #include "compare/diff/diff.h"
+#include "compat/tracediff/tracediff.h"
 #include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
@@ -24,6 +25,7 @@ struct Options {
   std::vector<std::string> traces;
   std::string fail_above;
   std::string measure = "kernel_time";
+  std::string layout = "native";
   PageSize page_size;
   analysis::diff::Options diff;
 };
@@ -102,6 +104,36 @@ Result<std::vector<Comparison>> CompareTraces(
   return out;
 }
 
+// The tables of TraceLens' TraceDiff, in a tree joined as that tool does.
+Result<int> RunTraceDiff(const Options& options, Common& common) {
+  if (options.traces.size() != 2 || !options.fail_above.empty()) {
+    return Fail(UsageError("--layout tracelens compares two traces",
+                           "leave out --fail-above and further traces"));
+  }
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  std::unique_ptr<engine::Session> sessions[2];
+  const analysis::Context* contexts[2] = {};
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    LAMINA_ASSIGN(sessions[i],
+                  engine::Session::Open(options.traces[i], common.Open()));
+    LAMINA_ASSIGN(contexts[i], sessions[i]->ContextFor(
+                                   engine::LayoutLink("", sessions[i]->trace()),
+                                   options.diff.python, settings));
+  }
+  Document document;
+  document.command = "diff";
+  document.inputs = options.traces;
+  {
+    const ScopedStage stage(&common.times, "compare");
+    document.result = compat::tracediff::MakeSheets(*contexts[0], *contexts[1]);
+  }
+  LAMINA_TRY(engine::KeepOnly(document.result, common.only));
+  common.only.clear();  // done
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
 void SayNoEvents(Document& document, std::string_view why) {
   document.result.notes.push_back(
       MakeNote(Severity::kInfo, "page_no_events",
@@ -149,6 +181,7 @@ Result<int> RunDiff(const Options& options, Common& common) {
     return Fail(UsageError("standard input (-) can be read only once",
                            "give at most one trace as -, the others by name"));
   }
+  if (options.layout == "tracelens") return RunTraceDiff(options, common);
   if (options.traces.size() == 2 &&
       engine::IsMemorySnapshot(options.traces[0]) &&
       engine::IsMemorySnapshot(options.traces[1])) {
@@ -223,6 +256,10 @@ Run Add(Arguments& args, Common& common) {
            "What --fail-above looks at: the sum of device work, the "
            "time in which the device was busy, or its whole window")
       .OneOf({"kernel_time", "busy", "total"})
+      .ShowDefault();
+  args.Add("--layout", options->layout,
+           "Tables of another tool: diff_stats of TraceLens' TraceDiff")
+      .OneOf({"native", "tracelens"})
       .ShowDefault();
   options->page_size.AddTo(args);
   args.Flag("--python-stacks", options->diff.python,

@@ -8,16 +8,6 @@
 namespace lamina::analysis::diff {
 namespace {
 
-// Modules and steps are levels of the tree when both sides have them.
-SideOptions SideOptionsFor(const Context& a, const Context& b,
-                           const Options& options) {
-  SideOptions out;
-  out.modules = !a.modules.empty() && !b.modules.empty();
-  out.steps = !a.steps.steps().empty() && !b.steps.steps().empty();
-  out.python = options.python;
-  return out;
-}
-
 SideFacts FactsOf(const Context& context, const Timeline& timeline) {
   const Trace& trace = context.trace;
   SideFacts facts;
@@ -70,7 +60,8 @@ Comparison Compare(const Context& context_a, const Context& context_b,
                    const layers::Rules& rules, const Options& options) {
   Differences d;
   d.letter = options.letter;
-  const SideOptions levels = SideOptionsFor(context_a, context_b, options);
+  SideOptions levels = LevelsOf(context_a, context_b);
+  levels.python = options.python;
   const Side a(context_a, levels, d.names);
   const Side b(context_b, levels, d.names);
   const Matching matching = MatchSides(a, b);

@@ -82,6 +82,13 @@ std::string NormalKernelName(std::string_view name) {
   return NormalName(name);
 }
 
+SideOptions LevelsOf(const Context& a, const Context& b) {
+  SideOptions out;
+  out.modules = !a.modules.empty() && !b.modules.empty();
+  out.steps = !a.steps.steps().empty() && !b.steps.steps().empty();
+  return out;
+}
+
 Side::Side(const Context& context, const SideOptions& options, Names& names)
     : context_(context) {
   const size_t strings = trace().strings.size();

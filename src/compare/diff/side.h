@@ -56,6 +56,9 @@ struct SideOptions {
   bool python = false;  // so are all Python frames
 };
 
+// Modules and steps are levels of the tree when both sides have them.
+SideOptions LevelsOf(const Context& a, const Context& b);
+
 class Side {
  public:
   // The tree of `context` has Python frames when modules or python are set.
