@@ -38,6 +38,7 @@ RunTables::RunTables(TableReader* reader, std::string suffix,
   ReadProcesses();
   ReadAgents();
   ReadEvents();
+  ReadCallStacks();
   ReadSymbols();
   ReadTimes();
   for (int worker = 0; worker < reader->workers(); ++worker)
@@ -101,13 +102,35 @@ void RunTables::ReadAgents() {
 
 void RunTables::ReadEvents() {
   events_ = reader_.Index<Event>(
-      Table("event"), {"id", "category_id", "stack_id", "correlation_id"},
+      Table("event"),
+      {"id", "category_id", "stack_id", "parent_stack_id", "correlation_id"},
       [](int, const Row& row, IdTable<Event>& events) {
         if (const auto id = row.Int(0)) {
-          events.Add(*id,
-                     {row.IntOr(1, kNoInt), row.IntOr(2, 0), row.IntOr(3, 0)});
+          events.Add(*id, {row.IntOr(1, kNoInt), row.IntOr(2, 0),
+                           row.IntOr(3, 0), row.IntOr(4, 0)});
         }
       });
+}
+
+// What is called stands in the table of regions.
+void RunTables::ReadCallStacks() {
+  bool parents = false;
+  for (size_t i = 0; i < events_.size() && !parents; ++i) {
+    const Event& event = events_.at(i);
+    parents = event.correlation == 0 && event.parent != 0;
+  }
+  if (!parents) return;
+  ForFew("region", {"event_id"}, [&](const Row& row) {
+    const int64_t stack = EventOf(row.Int(0)).stack;
+    if (stack != 0) call_stacks_.insert(stack);
+  });
+}
+
+int64_t RunTables::LaunchStack(const Event& event) const {
+  if (event.correlation != 0) return event.correlation;
+  if (event.parent != 0 && !call_stacks_.contains(event.stack))
+    return event.parent;
+  return event.stack;
 }
 
 void RunTables::ReadSymbols() {

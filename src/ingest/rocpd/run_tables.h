@@ -5,6 +5,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <deque>
 #include <optional>
 #include <string>
@@ -28,12 +29,8 @@ struct Process {
 struct Event {
   int64_t category = trace::kNoInt;  // row of the strings
   int64_t stack = 0;
+  int64_t parent = 0;  // the stack around it
   int64_t correlation = 0;
-
-  // The stack of the call that launched a piece of device work; 0: none is
-  // known. ROCm 7 leaves out the correlation and gives the work the stack of
-  // its call.
-  int64_t LaunchStack() const { return correlation != 0 ? correlation : stack; }
 };
 struct Agent {
   bool gpu = false;
@@ -80,6 +77,10 @@ class RunTables {
   }
   Agent AgentOf(std::optional<int64_t> row) const;
   Event EventOf(std::optional<int64_t> row) const;
+  // The stack of the call that launched a piece of device work; 0: none is
+  // known. ROCm 7 leaves out the correlation: there the work has the stack of
+  // its call or, where that call is not recorded, of the call around it.
+  int64_t LaunchStack(const Event& event) const;
   const IdTable<Symbol>& symbols() const { return symbols_; }
   const IdTable<Place>& tracks() const { return tracks_; }
   const IdTable<int64_t>& times() const { return times_; }
@@ -99,6 +100,7 @@ class RunTables {
   void ReadProcesses();
   void ReadAgents();
   void ReadEvents();
+  void ReadCallStacks();
   void ReadSymbols();
   void ReadTimes();
 
@@ -112,6 +114,7 @@ class RunTables {
   absl::flat_hash_map<int64_t, Agent> agents_;
   IdTable<Symbol> symbols_;
   IdTable<Event> events_;
+  absl::flat_hash_set<int64_t> call_stacks_;  // only where they are asked for
   IdTable<Place> tracks_;
   IdTable<int64_t> times_;  // layout B
   std::deque<RunThread> threads_;

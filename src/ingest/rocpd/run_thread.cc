@@ -74,7 +74,7 @@ rocm::Thread RunThread::ThreadOf(const Place& place) {
 }
 
 int64_t RunThread::LaunchOf(uint32_t process, const Event& event) {
-  const int64_t stack = event.LaunchStack();
+  const int64_t stack = run_.LaunchStack(event);
   if (stack == 0) return kNoInt;
   if (event.correlation == 0) {
     filler_.segment().diagnostics.Add(
