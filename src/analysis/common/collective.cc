@@ -2,12 +2,14 @@
 // The kind of a collective is that of the recorded fields, else of the host
 // range or op above the launch or of the range on the device around it
 // ("nccl:all_to_all", "alltoall_base_"), else of the kernel: an all-to-all runs
-// as a kernel that is called SendRecv.
+// as a kernel that is called SendRecv. Where all recorded calls of a kernel are
+// of other kinds than its name says, the name says nothing of the rest either.
 #include "analysis/common/collective.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "analysis/common/collective_names.h"
 
@@ -231,6 +233,8 @@ std::vector<Collective> CollectCollectives(const tree::Tree& tree,
   const Trace& trace = tree.trace();
   std::vector<Collective> out;
   const NamedRanges ranges(trace);
+  std::vector<size_t> by_name;  // what only the kernel's name can tell
+  std::map<uint32_t, std::set<CollectiveKind>> recorded;  // by kernel name
   for (const SliceId s : trace.device_slices()) {
     if (!device.communication(s)) continue;
     Collective c;
@@ -249,9 +253,18 @@ std::vector<Collective> CollectCollectives(const tree::Tree& tree,
       c.kind = ranges.Around(tree.slice(launch));
     if (c.kind == CollectiveKind::kUnknown) c.kind = KindOfOps(tree, launch);
     if (c.kind == CollectiveKind::kUnknown) c.kind = ranges.Around(s);
-    if (c.kind == CollectiveKind::kUnknown)
-      c.kind = CollectiveKindOf(trace.Name(s));
+    if (c.kind == CollectiveKind::kUnknown) {
+      by_name.push_back(out.size());
+    } else {
+      recorded[trace.slices.name[s.value].value].insert(c.kind);
+    }
     out.push_back(c);
+  }
+  for (const size_t i : by_name) {
+    const SliceId s = out[i].slice;
+    const CollectiveKind kind = CollectiveKindOf(trace.Name(s));
+    const auto it = recorded.find(trace.slices.name[s.value].value);
+    if (it == recorded.end() || it->second.contains(kind)) out[i].kind = kind;
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include "analysis/common/collective.h"
 #include "analysis/common/context.h"
 #include "analysis/common/stats.h"
+#include "analysis/common/timeline.h"
 #include "base/interval_set.h"
 
 namespace lamina::analysis::comms {
@@ -36,7 +37,7 @@ Schema CollectivesSchema() {
        {"kernel_time_us", ColumnType::kTime,
         "Sum of durations; includes waiting for other ranks."},
        {"exposed_us", ColumnType::kTime,
-        "Part of the time in which nothing was computed."},
+        "Part of the time in which the device computed nothing."},
        {"mean_us", ColumnType::kTime, "Mean duration."},
        {"p50_us", ColumnType::kTime, "Median."},
        {"std_us", ColumnType::kTime, "Standard deviation (n - 1).",
@@ -60,11 +61,17 @@ struct Group {
 Result<ResultSet> Run(const Context& context) {
   const Trace& trace = context.trace;
   const auto all = CollectCollectives(context.tree, context.device);
-  IntervalSet compute;
+  // What one device computes hides no communication of another.
+  std::vector<IntervalSet> compute;
+  std::vector<size_t> device_of(trace.device.size(), 0);  // by device row
   if (!all.empty()) {
-    for (const SliceId s : trace.device_slices()) {
-      if (context.device.bucket(s) == Bucket::kCompute)
-        compute.AppendSorted({trace.Start(s), trace.End(s)});
+    for (const DeviceWork& device : WorkByDevice(trace)) {
+      IntervalSet& own = compute.emplace_back();
+      for (const SliceId s : device.slices) {
+        device_of[trace.slices.detail[s.value]] = compute.size() - 1;
+        if (context.device.bucket(s) == Bucket::kCompute)
+          own.AppendSorted({trace.Start(s), trace.End(s)});
+      }
     }
   }
   using Key = std::tuple<CollectiveKind, StringId, StringId, StringId, StringId,
@@ -117,7 +124,10 @@ Result<ResultSet> Run(const Context& context) {
               bytes(a.in_elements), bytes(a.out_elements),
               number(trace.Device(c.slice)->device),
               number(trace.Device(c.slice)->stream), row.stats.count,
-              row.stats.sum, row.group->busy.Minus(compute).length_ns(),
+              row.stats.sum,
+              row.group->busy
+                  .Minus(compute[device_of[trace.slices.detail[c.slice.value]]])
+                  .length_ns(),
               RoundNs(row.stats.mean), RoundNs(row.stats.median), std_dev,
               row.stats.min, row.stats.max, number(a.in_elements),
               number(a.out_elements), text(a.in_split), text(a.out_split),

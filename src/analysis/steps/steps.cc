@@ -14,6 +14,8 @@
 namespace lamina::analysis::steps {
 namespace {
 
+constexpr std::string_view kPeriod = "period_us";
+
 Schema StepsSchema() {
   return {"steps",
           "Device work by the step that launched it.",
@@ -52,7 +54,8 @@ Schema SummarySchema() {
           "Statistics over the steps.",
           {{"metric", ColumnType::kText, "Column of the table steps."},
            {"steps", ColumnType::kInt,
-            "Steps with device work, once for each device."},
+            "Steps with device work, once for each device; of period_us those "
+            "that another follows."},
            {"mean_us", ColumnType::kTime, "Mean."},
            {"p50_us", ColumnType::kTime, "Median."},
            {"p99_us", ColumnType::kTime, "99th percentile, nearest rank."},
@@ -117,16 +120,22 @@ std::vector<Part> DivideDevice(const Context& context,
   return parts;
 }
 
+// Whether the next step of the same thread says how long this one took.
+bool HasNext(const Context& context, size_t i) {
+  const auto& steps = context.steps.steps();
+  const Trace& trace = context.trace;
+  return i + 1 < steps.size() &&
+         trace.slices.track[steps[i].slice.value] ==
+             trace.slices.track[steps[i + 1].slice.value] &&
+         steps[i + 1].host.start_ns >= steps[i].host.start_ns;
+}
+
 // Begin to begin of the next step of the same thread.
 int64_t PeriodOf(const Context& context, size_t i) {
   const auto& steps = context.steps.steps();
-  const Trace& trace = context.trace;
-  if (i + 1 < steps.size() &&
-      trace.slices.track[steps[i].slice.value] ==
-          trace.slices.track[steps[i + 1].slice.value] &&
-      steps[i + 1].host.start_ns >= steps[i].host.start_ns)
-    return steps[i + 1].host.start_ns - steps[i].host.start_ns;
-  return steps[i].host.length_ns();
+  return HasNext(context, i)
+             ? steps[i + 1].host.start_ns - steps[i].host.start_ns
+             : steps[i].host.length_ns();
 }
 
 Result<ResultSet> Run(const Context& context) {
@@ -135,13 +144,13 @@ Result<ResultSet> Run(const Context& context) {
   Table table(StepsSchema());
   Table summary(SummarySchema());
   struct Metric {
-    const char* name;
+    std::string_view name;
     std::vector<int64_t> values;
   };
   std::vector<Metric> metrics = {
-      {"host_us", {}},   {"device_us", {}},  {"busy_us", {}},
-      {"idle_us", {}},   {"comm_us", {}},    {"exposed_comm_us", {}},
-      {"period_us", {}}, {"overlap_us", {}}, {"kernel_time_us", {}}};
+      {"host_us", {}}, {"device_us", {}},  {"busy_us", {}},
+      {"idle_us", {}}, {"comm_us", {}},    {"exposed_comm_us", {}},
+      {kPeriod, {}},   {"overlap_us", {}}, {"kernel_time_us", {}}};
   const std::vector<DeviceWork> devices = WorkByDevice(trace);
   std::vector<std::vector<Part>> parts;
   if (!steps.empty()) {
@@ -181,8 +190,12 @@ Result<ResultSet> Run(const Context& context) {
                                 period,
                                 part.overlap_ns,
                                 t.kernel_time_ns};
-      for (size_t m = 0; m < metrics.size(); ++m)
-        metrics[m].values.push_back(values[m]);
+      // The length of a step that no other follows is no period: the host may
+      // have run ahead of the device.
+      for (size_t m = 0; m < metrics.size(); ++m) {
+        if (metrics[m].name != kPeriod || HasNext(context, i))
+          metrics[m].values.push_back(values[m]);
+      }
     }
     if (worked || i == steps.size()) continue;
     const tree::Step& step = steps[i];

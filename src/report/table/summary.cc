@@ -25,7 +25,10 @@ lamina::Table Select(const lamina::Table& table,
   for (const std::string_view name : columns) {
     const auto index = table.schema().Find(name);
     if (!index) continue;
-    schema.columns.push_back(table.schema().columns[*index]);
+    Column column = table.schema().columns[*index];
+    // What is chosen here is shown.
+    if (column.shown == Shown::kHidden) column.shown = Shown::kPlain;
+    schema.columns.push_back(std::move(column));
     from.push_back(*index);
   }
   lamina::Table out(std::move(schema));
@@ -124,22 +127,30 @@ void AddSteps(std::string& out, const ResultSet& result, const Style& style) {
     const auto row = row_of(metric);
     return row ? table->At(*row, "mean_us").integer() : 0;
   };
+  const auto host = row_of("host_us");
+  if (!host) return;
+  const int64_t steps = table->At(*host, "steps").integer();
+  std::string line = fmt::format("{} with device work, ",
+                                 Counted(static_cast<uint64_t>(steps), "step"));
+  // A step that no other follows has no period.
   const auto period = row_of("period_us");
-  if (!period) return;
-  const int64_t steps = table->At(*period, "steps").integer();
-  std::string line =
-      fmt::format("{} with device work, period {}",
-                  Counted(static_cast<uint64_t>(steps), "step"),
-                  HumanTime(table->At(*period, "mean_us").integer()));
-  if (steps > 1) {
-    line += fmt::format(" in the mean ({} p50, {} p99)",
-                        HumanTime(table->At(*period, "p50_us").integer()),
-                        HumanTime(table->At(*period, "p99_us").integer()));
+  if (period) {
+    line += fmt::format("period {}",
+                        HumanTime(table->At(*period, "mean_us").integer()));
+    if (table->At(*period, "steps").integer() > 1) {
+      line += fmt::format(" in the mean ({} p50, {} p99)",
+                          HumanTime(table->At(*period, "p50_us").integer()),
+                          HumanTime(table->At(*period, "p99_us").integer()));
+    }
+  } else {
+    line += fmt::format("host {}", HumanTime(mean("host_us")));
   }
   line += fmt::format("; on the device {}", HumanTime(mean("device_us")));
   if (mean("overlap_us") > 0) {
     line += fmt::format(", {} of it beside the next step",
                         HumanTime(mean("overlap_us")));
+  } else if (mean("busy_us") > mean(period ? "period_us" : "host_us")) {
+    line += ", behind the host, which runs ahead";
   }
   line += fmt::format("; idle {}", HumanTime(mean("idle_us")));
   if (mean("exposed_comm_us") > 0) {
