@@ -229,10 +229,12 @@ class Labels {
           line.begin(), line.end(), at,
           [](int64_t time, const Stretch& s) { return time < s.start_ns; });
       while (at < end) {
-        const int64_t to =
-            next == line.end() ? end : std::min(end, next->start_ns);
+        int64_t to = next == line.end() ? end : std::min(end, next->start_ns);
+        // A slow call says more than the op that it is in.
+        const int64_t called = trace_.Start(call.slice);
+        if (call.slow && at < called) to = std::min(to, called);
         Label label = next == line.begin() ? Label() : std::prev(next)->label;
-        if (call.slow && at >= trace_.Start(call.slice))
+        if (call.slow && at >= called)
           label = {kSlowLaunch, trace_.slices.name[call.slice.value]};
         if (label.what == kNothing) {
           Elsewhere(part, at, to, out);

@@ -249,8 +249,13 @@ class Builder {
     for (const Call& call : m_.calls_)
       times[trace_.slices.name[call.slice.value]].push_back(
           trace_.Duration(call.slice));
-    for (auto& [name, values] : times)
-      m_.typical_.emplace_back(name, Pick(values, 0.5));
+    // Of few calls all may be slow: the first use of a kernel loads it.
+    for (auto& [name, values] : times) {
+      const int64_t median = Pick(values, 0.5);
+      m_.typical_.emplace_back(name, values.size() < kMinSamples
+                                         ? std::min(median, kMaxLatencyNs)
+                                         : median);
+    }
     for (Call& call : m_.calls_) {
       const StringId name = trace_.slices.name[call.slice.value];
       call.slow = trace_.Duration(call.slice) > kSlow * m_.Typical(name) &&
