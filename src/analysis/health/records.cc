@@ -15,6 +15,8 @@ namespace lamina::analysis::health {
 
 namespace {
 
+// Begin and end of device work are told apart no better than this.
+constexpr int64_t kClockNs = 1'000;
 // Longer overlaps are not the drain of a kernel.
 constexpr int64_t kLongestDrainNs = 20'000;
 
@@ -59,6 +61,7 @@ void CheckStructure(const Context& context, CheckTable& out) {
   // Work of one stream runs in order: overlap means clipped or bad times, but
   // for kernels that were launched to begin while the one before drains.
   size_t overlaps = 0;
+  int64_t longest_ns = 0;
   size_t dependent = 0;
   int64_t dependent_ns = 0;
   uint64_t offset = 0;
@@ -76,6 +79,7 @@ void CheckStructure(const Context& context, CheckTable& out) {
         } else {
           if (overlaps == 0) offset = trace.slices.offset[s.value];
           ++overlaps;
+          longest_ns = std::max(longest_ns, end - trace.Start(s));
         }
       }
       before = s;
@@ -96,11 +100,18 @@ void CheckStructure(const Context& context, CheckTable& out) {
             static_cast<int64_t>(dependent));
   }
   if (overlaps > 0) {
-    out.Add("overlaps_on_a_stream", "warn",
-            GroupDigits(static_cast<int64_t>(overlaps)),
-            "Device events of one stream overlap, which hardware does not do: "
-            "clock effects or bad durations. busy_us counts the overlap once, "
-            "kernel_time_us twice.",
+    const bool rounding = longest_ns <= kClockNs;
+    out.Add("overlaps_on_a_stream", rounding ? "info" : "warn",
+            fmt::format("{}, {} at most",
+                        GroupDigits(static_cast<int64_t>(overlaps)),
+                        HumanTime(longest_ns)),
+            rounding
+                ? "Device events of one stream overlap by less than clocks "
+                  "are exact. busy_us counts the overlap once, kernel_time_us "
+                  "twice."
+                : "Device events of one stream overlap, which hardware does "
+                  "not do: clock effects or bad durations. busy_us counts the "
+                  "overlap once, kernel_time_us twice.",
             static_cast<int64_t>(overlaps), std::nullopt,
             offset != trace::Diagnostics::kNoOffset
                 ? std::optional(static_cast<int64_t>(offset))

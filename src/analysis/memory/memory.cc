@@ -360,6 +360,7 @@ class Maker {
                    "that explains all frees.");
       Say(name, device, curve, moment, &result);
     }
+    JoinPeaks(&result);
     result.tables.push_back(std::move(summary));
     result.tables.push_back(std::move(peak));
     for (Table& table : tables) result.tables.push_back(std::move(table));
@@ -504,10 +505,14 @@ class Maker {
     const int64_t peak = curve.allocated[static_cast<size_t>(moment)];
     std::string text = fmt::format("{}: peak {} allocated", name,
                                    HumanBytes(static_cast<double>(peak)));
-    if (!curve.reserved.empty()) {
+    const int64_t reserved =
+        curve.reserved.empty()
+            ? 0
+            : *std::max_element(curve.reserved.begin(), curve.reserved.end());
+    // Less than what is allocated: the field is there and not filled (JAX).
+    if (reserved >= peak) {
       text += fmt::format(" ({} reserved at most)",
-                          HumanBytes(static_cast<double>(*std::max_element(
-                              curve.reserved.begin(), curve.reserved.end()))));
+                          HumanBytes(static_cast<double>(reserved)));
     }
     text += fmt::format(", after {}.",
                         Counted(static_cast<uint64_t>(moment), "memory event"));
@@ -520,6 +525,31 @@ class Maker {
                                Counted(device.failed.size(), "allocation")),
                    {{"memory_oom", "", "", {}}}));
     }
+  }
+
+  // Devices of which the same is true share a sentence.
+  static void JoinPeaks(ResultSet* result) {
+    std::vector<Note> out;
+    std::map<std::string, size_t> places;  // by what is true
+    std::map<size_t, std::vector<std::string>> names;
+    for (Note& note : result->notes) {
+      const size_t colon = note.text.find(": peak ");
+      if (note.id != "memory_peak" || colon == std::string::npos) {
+        out.push_back(std::move(note));
+        continue;
+      }
+      const auto [it, is_new] =
+          places.try_emplace(note.text.substr(colon), out.size());
+      names[it->second].push_back(note.text.substr(0, colon));
+      if (is_new) out.push_back(std::move(note));
+    }
+    for (const auto& [tail, at] : places) {
+      const auto& list = names[at];
+      if (list.size() > 1)
+        out[at].text = fmt::format("{} devices ({} to {}), each{}", list.size(),
+                                   list.front(), list.back(), tail);
+    }
+    result->notes = std::move(out);
   }
 
   const Context& context_;

@@ -189,16 +189,21 @@ class Overview {
   std::string LargestFamily() const {
     std::string title = context_.catalog.family(largest_family_).title;
     title[0] = static_cast<char>(std::tolower(title[0]));
+    const int64_t linked = largest_family_ns_ - largest_unlinked_ns_;
     std::string text =
         fmt::format("{} of the kernel time is {}",
                     Percent(largest_family_ns_, all_families_ns_), title);
-    if (Ratio(largest_unlinked_ns_, all_families_ns_) >= 0.005) {
-      text += fmt::format(
-          ": {} with a launch (in op_categories) and {} of unlinked kernels, "
-          "told by their names",
-          Percent(largest_family_ns_ - largest_unlinked_ns_, all_families_ns_),
-          Percent(largest_unlinked_ns_, all_families_ns_));
-    }
+    if (Ratio(largest_unlinked_ns_, all_families_ns_) < 0.005) return text;
+    if (Ratio(linked, all_families_ns_) < 0.005)
+      return text + ", all without a launch, told by the names of kernels";
+    // Rounded so that the parts add up to the whole.
+    const double whole =
+        std::round(100 * Ratio(largest_family_ns_, all_families_ns_));
+    const double own = std::round(100 * Ratio(linked, all_families_ns_));
+    text += fmt::format(
+        ": {:.0f} % with a launch (in op_categories) and {:.0f} % of unlinked "
+        "kernels, told by their names",
+        own, whole - own);
     return text;
   }
 
