@@ -8,6 +8,7 @@
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/version.h"
@@ -237,7 +238,20 @@ Result<ResultSet> MergeTraces(const std::vector<std::string>& files,
   last.erase(last.rfind(','));
   sink->Write(last + "\n]}\n");
   LAMINA_TRY(sink->Close());
+  for (size_t row = 0; row < table.rows(); ++row) {
+    const Value broken = table.At(row, "broken");
+    if (broken.null() || broken.integer() == 0) continue;
+    const std::string file(table.At(row, "file").text());
+    result.notes.push_back(MakeNote(
+        Severity::kWarning, "broken_records",
+        fmt::format("{}: {} could not be read and left out (lamina report says "
+                    "why: trace_health).",
+                    file,
+                    Counted(static_cast<uint64_t>(broken.integer()), "record")),
+        {{"merged", "file", file, {}}}));
+  }
   result.tables.push_back(std::move(table));
+  if (options.align_clocks) AddClockNotes(*job, result);
   for (const RankSummary& rank : job->ranks) {
     if (rank.error.empty()) continue;
     result.notes.push_back(

@@ -278,6 +278,10 @@ void SayInputs(const Job& job, ResultSet& result) {
 
 }  // namespace
 
+void AddClockNotes(const Job& job, ResultSet& result) {
+  SayClocks(job, result);
+}
+
 void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result) {
   SayVerdict(job, result);

@@ -25,6 +25,9 @@ void AddRankTables(const Job& job, const std::vector<RankBlame>& blame,
 void AddNotes(const Job& job, const std::vector<RankBlame>& blame,
               ResultSet& result);
 
+// How well clocks were aligned, alone.
+void AddClockNotes(const Job& job, ResultSet& result);
+
 // How lateness is spread over ranks and time: one rank again and again, another
 // one each time, or few bad steps. Nothing where it is even.
 std::optional<Note> LatenessNote(const Job& job);
