@@ -7,11 +7,12 @@
 //
 // Terms. A launch call is the API call that device work is linked to, whatever
 // its name. Its submit point is its start; a call that takes more than 4 times
-// as long as usual (the median; of fewer than 4 calls at most 100 us) submits near its end, because it loads a module or waits for
-// the driver. A staged copy feeds on the call: the call lasts while the copy
-// runs (pageable memory). The launch floor is what a launch onto an idle stream
-// takes (10th percentile), the gap floor what lies between two kernels that
-// were both submitted (25th percentile).
+// as long as usual (the median; of fewer than 4 calls at most 100 us) submits
+// near its end, because it loads a module or waits for the driver. A staged
+// copy feeds on the call: the call lasts while the copy runs (pageable memory).
+// The launch floor is what a launch onto an idle stream takes (10th
+// percentile), the gap floor what lies between two kernels that were both
+// submitted (25th percentile).
 #pragma once
 
 #include <cstdint>
