@@ -164,7 +164,9 @@ class MpiChannel : public Channel {
 }  // namespace
 }  // namespace lamina::dist
 
-extern "C" lamina::dist::Channel* LaminaOpenMpi(int interface) {
+// All else of the plug-in is hidden.
+extern "C" [[gnu::visibility("default")]] lamina::dist::Channel* LaminaOpenMpi(
+    int interface) {
   if (interface != lamina::dist::kMpiPluginInterface) return nullptr;
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
