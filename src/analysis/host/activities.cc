@@ -269,13 +269,15 @@ class Labels {
                  std::vector<Part>& out) {
     const auto all = model_.any_host().intervals();
     const uint32_t nothing = Number({kNothing, {}});
+    // Of the whole: threads that hand over to each other leave short stretches.
+    const uint32_t other = OtherThread(from, to);
     int64_t at = from;
     for (size_t i = model_.any_host().FirstAfter(from);
          i < all.size() && all[i].start_ns < to; ++i) {
       const int64_t start = std::max(at, all[i].start_ns);
       const int64_t end = std::min(to, all[i].end_ns);
       Piece(part, at, start, nothing, out);
-      Piece(part, start, end, OtherThread(start, end), out);
+      Piece(part, start, end, other, out);
       at = end;
     }
     Piece(part, at, to, nothing, out);

@@ -64,8 +64,12 @@ class Overview {
     }
     const auto bucket = [&](SliceId s) { return context_.device.bucket(s); };
     timeline_ = MakeTimeline(trace_, slices, bucket);
-    for (const DeviceWork& device : WorkByDevice(trace_))
+    size_t tpus = 0;
+    for (const DeviceWork& device : WorkByDevice(trace_)) {
       devices_.push_back(MakeTimeline(trace_, device.slices, bucket));
+      tpus += IsTpu(device.slices.front());
+    }
+    if (tpus > 0) device_word_ = tpus == devices_.size() ? "TPU" : "device";
     // One device has the figures of the union; of several the mean adds up.
     mean_ = MeanOf(devices_, timeline_.total_ns);
     if (devices_.size() == 1) mean_.idle_ns = timeline_.idle_ns;
@@ -212,7 +216,7 @@ class Overview {
   std::string BusyShare() const {
     const Timeline& t = timeline_;
     if (!SeveralDevices()) {
-      return fmt::format("The GPU is busy {} of {}",
+      return fmt::format("The {} is busy {} of {}", device_word_,
                          Percent(t.busy_ns, t.total_ns), HumanTime(t.total_ns));
     }
     const auto [least, most] =
@@ -221,11 +225,17 @@ class Overview {
                               return a.busy_ns < b.busy_ns;
                             });
     return fmt::format(
-        "{} GPUs are busy {} of {} in the mean ({} to {}), at least one {}",
-        GroupDigits(static_cast<int64_t>(devices_.size())),
+        "{} are busy {} of {} in the mean ({} to {}), at least one {}",
+        Counted(devices_.size(), device_word_),
         Percent(mean_.busy_ns, t.total_ns), HumanTime(t.total_ns),
         Percent(least->busy_ns, t.total_ns), Percent(most->busy_ns, t.total_ns),
         Percent(t.busy_ns, t.total_ns));
+  }
+
+  bool IsTpu(SliceId s) const {
+    const StringId process = trace_.TrackOf(s).process_name;
+    return process.valid() &&
+           trace_.Text(process).find("TPU") != std::string_view::npos;
   }
 
   bool SeveralDevices() const { return devices_.size() > 1; }
@@ -376,7 +386,8 @@ class Overview {
                          {std::move(evidence)});
     note.worth_ns = worth;
     note.claim = std::move(claim);
-    if (SeveralDevices()) note.claim = "mean per GPU, " + note.claim;
+    if (SeveralDevices())
+      note.claim = fmt::format("mean per {}, {}", device_word_, note.claim);
     opportunities_.push_back(std::move(note));
   }
 
@@ -512,6 +523,7 @@ class Overview {
   const Trace& trace_;
   Timeline timeline_;
   std::vector<Timeline> devices_;
+  std::string_view device_word_ = "GPU";
   MeanTimeline mean_;
   std::vector<Interval> gaps_;  // of each device in the window of all
   size_t largest_family_ = 0;
