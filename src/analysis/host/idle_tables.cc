@@ -522,9 +522,12 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   int64_t unexplained = 0;
   for (const IdleSum& sum : idle.devices)
     unexplained += sum.times[static_cast<size_t>(Cause::kSubmittedWait)];
-  // Above this share of the idle time records are likely to be missing.
+  // Above this share of the idle time records are likely to be missing; below
+  // this share of all time nobody misses them.
   constexpr int64_t kMissingPercent = 20;
-  if (unexplained * 100 > total * kMissingPercent) {
+  constexpr int64_t kWorthPercent = 1;
+  if (unexplained * 100 > total * kMissingPercent &&
+      unexplained * 100 > span * kWorthPercent) {
     notes.push_back(MakeNote(
         Severity::kWarning, "device_records_missing",
         fmt::format("Device records may be missing: {:.0f} % of the idle time "
