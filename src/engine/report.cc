@@ -94,6 +94,10 @@ Status AddToUtilisation(const analysis::Context& context,
   return {};
 }
 
+bool IsFamilyTable(std::string_view table) {
+  return table.starts_with("efficiency_");
+}
+
 // What makes the tables that --only asks for, of `names`. The overview runs
 // for its notes, which are about the tables of others. Errors: a table that
 // none of them makes.
@@ -109,11 +113,15 @@ Result<std::vector<std::string_view>> AnalysesFor(
       asked |= std::find(only.begin(), only.end(), schema.name) != only.end();
       tables.push_back(schema.name);
     }
+    // Which families have a table of their own, the trace decides.
+    asked |= name == "efficiency" &&
+             std::any_of(only.begin(), only.end(), IsFamilyTable);
     if (asked) needed.push_back(name);
   }
   tables.emplace_back(kIdleCauses);
   for (const std::string& wanted : only) {
-    if (std::find(tables.begin(), tables.end(), wanted) == tables.end())
+    if (std::find(tables.begin(), tables.end(), wanted) == tables.end() &&
+        !IsFamilyTable(wanted))
       return Fail(NoSuchTable(wanted, tables));
   }
   return needed;
