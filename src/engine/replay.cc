@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "analysis/common/launchers.h"
 #include "analysis/common/stats.h"
+#include "base/byte_source.h"
 #include "base/decimal.h"
 #include "base/json/scan.h"
 #include "engine/recorded_values.h"
@@ -219,10 +221,9 @@ class Planner {
       row.reason = "a launch without an op";
     } else if (group.communication) {
       row.reason = "communication needs its ranks";
-    } else if (row.call.op.starts_with("triton_")) {
-      row.reason =
-          "a compiled Triton kernel: its source is not in the trace (run the "
-          "file that torch.compile wrote, TORCH_LOGS=output_code)";
+    } else if (row.call.op.starts_with("triton_") &&
+               emit::IsKernelName(row.call.op)) {
+      row.reason = FillTriton(slice, args, row.call);
     } else if (!emit::IsOpName(row.call.op)) {
       row.reason = "the name is not that of an op of a library";
     } else if (args == nullptr || !args->dims.valid()) {
@@ -230,8 +231,67 @@ class Planner {
     } else {
       row.reason = FillArguments(*args, row.call);
     }
-    if (row.reason.empty()) AddCost(*args, row.call);
+    if (row.reason.empty() && !row.call.triton) AddCost(*args, row.call);
     return row;
+  }
+
+  // The launch of a compiled Triton kernel, from the record of its op: which
+  // file of the compiler's cache it is in. Returns why it cannot be run.
+  std::string FillTriton(SliceId slice, const trace::OpArgs* args,
+                         emit::ReplayCall& call) const {
+    constexpr size_t kMaxRecord = 1 << 20;
+    const std::string no_source =
+        "a compiled Triton kernel: the recording does not say which file of "
+        "the compiler's cache it is in";
+    const uint32_t captured = trace_.captured.first;
+    if (trace_.info.format != "kineto" || trace_.info.file == "-" ||
+        (captured != trace::kNoRow && slice.value >= captured))
+      return no_source;
+    if (args == nullptr || !args->dims.valid())
+      return "no shapes were recorded (record_shapes=True)";
+    const auto text = ReadRange(trace_.info.file,
+                                trace_.slices.offset[slice.value], kMaxRecord);
+    if (!text) return no_source;
+    const auto end = json::ScanValue(*text, 0);
+    if (end.kind != json::ScanResult::Kind::kOk) return no_source;
+    const auto record = nlohmann::json::parse(
+        std::string_view(*text).substr(0, end.end), nullptr, false);
+    if (!record.is_object() || !record.contains("args") ||
+        !record["args"].is_object())
+      return no_source;
+    const auto field = [&](const char* name) -> std::string {
+      const auto it = record["args"].find(name);
+      return it != record["args"].end() && it->is_string()
+                 ? it->get<std::string>()
+                 : std::string();
+    };
+    emit::ReplayTriton triton;
+    triton.hash = field("kernel_hash");
+    if (!emit::IsSourceHash(triton.hash)) return no_source;
+    triton.kernel = field("kernel_name");
+    if (!emit::IsKernelName(triton.kernel)) triton.kernel = call.op;
+    triton.grid = GridOf(field("grid"));
+    std::string reason = FillArguments(*args, call);
+    if (reason.empty()) call.triton = std::move(triton);
+    return reason;
+  }
+
+  // Of "grid(100,)" or "grid(2, 3)"; empty for other forms.
+  static std::vector<int64_t> GridOf(std::string_view text) {
+    std::vector<int64_t> out;
+    if (!text.starts_with("grid(") || !text.ends_with(')')) return out;
+    text = text.substr(5, text.size() - 6);
+    while (!text.empty()) {
+      const size_t comma = std::min(text.find(','), text.size());
+      const std::string_view part = text.substr(0, comma);
+      text.remove_prefix(std::min(comma + 1, text.size()));
+      const size_t first = part.find_first_not_of(' ');
+      if (first == std::string_view::npos) continue;
+      const auto value = ParseInt(part.substr(first));
+      if (!value || *value < 0 || out.size() == 3) return {};
+      out.push_back(*value);
+    }
+    return out;
   }
 
   // Returns why the arguments cannot be rebuilt.

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Usage: [--device cuda|cpu] [--runs N] [--warmup N] [--backward] [--profile]
+#        [--kernel-file FILE]
 #
 # Rebuilds the arguments that the profiler recorded, runs the op, and prints one
 # JSON line: its time beside that of the trace and the least time of a roofline.
 import argparse
+import base64
+import getpass
+import hashlib
+import importlib.util
+import inspect
 import json
+import os
+import pathlib
 import statistics
 import sys
+import tempfile
 import time
 
 try:
@@ -59,10 +68,10 @@ def dtype_of(name):
 
 
 class Builder:
-    def __init__(self, spec, schema, device):
+    def __init__(self, spec, names, device):
         self.spec = spec
-        self.op = spec["op"].split("::")[1].split(".")[0]
-        self.names = [a.name for a in schema.arguments]
+        self.op = spec["op"].split("::")[-1].split(".")[0]
+        self.names = names
         self.device = device
         self.generator = torch.Generator().manual_seed(0)
 
@@ -107,6 +116,8 @@ class Builder:
                 made = dtype
             data = torch.randn(size, generator=self.generator, dtype=made)
             data = data.to(dtype)
+        elif "triton" in self.spec:  # it may be an index into anything
+            data = torch.zeros(size, dtype=dtype)
         elif dtype == torch.bool:
             data = torch.randint(0, 2, (size,), generator=self.generator) > 0
         elif name.startswith(("cum_seq", "cu_seqlen", "offsets")):
@@ -244,7 +255,7 @@ def prepare(spec, device, backward):
     """A function of no arguments that runs the op once."""
     function = find_overload(spec)
     schema = function._schema
-    builder = Builder(spec, schema, device)
+    builder = Builder(spec, [a.name for a in schema.arguments], device)
     args, kwargs = [], {}
     for arg, argument in zip(spec["args"], schema.arguments):
         value = builder.argument(arg, argument)
@@ -270,6 +281,51 @@ def prepare(spec, device, backward):
         return torch.autograd.grad(outputs, inputs, gradients,
                                    retain_graph=True, allow_unused=True)
     return run
+
+
+def kernel_file(spec, given):
+    """The source of a compiled kernel: the file given, or that of the
+    compiler's cache whose text has the recorded hash."""
+    digest = spec["triton"]["hash"]
+    if given:
+        return pathlib.Path(given)
+    cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or os.path.join(
+        tempfile.gettempdir(), "torchinductor_" + getpass.getuser())
+    path = pathlib.Path(cache, digest[1:3], digest + ".py")
+    if not path.is_file():
+        raise CannotRun(f"{digest}.py is not in the compiler's cache {cache}: "
+                        "compile the model again, or give --kernel-file")
+    text = path.read_text(encoding="utf-8").strip().encode("utf-8")
+    found = "c" + base64.b32encode(
+        hashlib.sha256(text).digest())[:51].decode().lower()
+    if found != digest:
+        raise CannotRun(f"{path} was changed: its hash is {found}")
+    return path
+
+
+def prepare_triton(spec, device, given):
+    """A function of no arguments that launches the kernel once."""
+    path = kernel_file(spec, given)
+    loader = importlib.util.spec_from_file_location("replayed_kernel", path)
+    module = importlib.util.module_from_spec(loader)
+    loader.loader.exec_module(module)
+    names = (spec["triton"]["kernel"], "triton_")
+    kernel = next((getattr(module, n) for n in names
+                   if hasattr(getattr(module, n, None), "run")), None)
+    if kernel is None:
+        raise CannotRun(f"{path} has no kernel {names[0]}")
+    builder = Builder(spec, [], device)
+    args = [builder.tensor(a, "") if a["kind"] == "tensor" else a.get("value")
+            for a in spec["args"]]
+    options = {"stream": torch.cuda.current_stream().cuda_stream
+               if device == "cuda" else 0}
+    # Up to PyTorch 2.6 the caller says the grid, later the file.
+    if "grid" in inspect.signature(kernel.run).parameters:
+        if not spec["triton"]["grid"]:
+            raise CannotRun("the trace does not say the grid")
+        from torch._inductor.runtime import triton_heuristics
+        options["grid"] = triton_heuristics.grid(*spec["triton"]["grid"])
+    return lambda: kernel.run(*args, **options)
 
 
 def measure(run, device, warmup, runs):
@@ -321,12 +377,16 @@ def main():
                         help="time the backward of the op")
     parser.add_argument("--profile", action="store_true",
                         help="sum the device work with the profiler as well")
+    parser.add_argument("--kernel-file", help="the source of a compiled "
+                        "kernel, instead of that of the compiler's cache")
     options = parser.parse_args()
     result = {"op": spec["op"], "id": spec["id"], "device": options.device,
               "backward": options.backward, "torch": torch.__version__}
     status = 0
     try:
-        run = prepare(spec, options.device, options.backward)
+        run = prepare_triton(spec, options.device, options.kernel_file) \
+            if "triton" in spec else \
+            prepare(spec, options.device, options.backward)
         times = measure(run, options.device, options.warmup,
                         max(1, options.runs))
         result.update(status="ok", runs=len(times),
@@ -351,8 +411,8 @@ def main():
     except NotImplementedError as e:  # no kernel for this kind of device
         result.update(status="cannot_run", reason=first_line(e))
         status = 3
-    except (RuntimeError, ValueError, TypeError, IndexError,
-            MemoryError) as e:
+    except (RuntimeError, ValueError, TypeError, IndexError, OSError,
+            ImportError, MemoryError) as e:
         result.update(status="failed", reason=first_line(e))
         status = 1
     print(json.dumps(result))

@@ -85,6 +85,15 @@ bool IsOpName(std::string_view name) {
          (dot == std::string_view::npos || IsWord(op.substr(dot + 1)));
 }
 
+bool IsKernelName(std::string_view name) {
+  return name.size() <= 200 && IsWord(name);
+}
+
+bool IsSourceHash(std::string_view text) {
+  return text.size() >= 20 && text.size() <= 80 && IsWord(text) &&
+         text.find('_') == std::string_view::npos;
+}
+
 std::string ReplayJson(const ReplayCall& call) {
   std::string out = "{\"op\": ";
   AppendJsonQuoted(out, call.op);
@@ -104,6 +113,15 @@ std::string ReplayJson(const ReplayCall& call) {
   if (call.roofline_ns) {
     out += ", \"roofline_us\": ";
     AppendMicroseconds(out, *call.roofline_ns);
+  }
+  if (call.triton) {
+    out += ", \"triton\": {\"kernel\": ";
+    AppendJsonQuoted(out, call.triton->kernel);
+    out += ", \"hash\": ";
+    AppendJsonQuoted(out, call.triton->hash);
+    out += ", \"grid\": ";
+    AppendList(out, call.triton->grid);
+    out += '}';
   }
   out += ", \"args\": [";
   for (size_t i = 0; i < call.arguments.size(); ++i) {

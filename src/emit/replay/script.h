@@ -29,6 +29,15 @@ struct ReplayArgument {
   std::string value;  // JSON
 };
 
+// A kernel that torch.compile wrote in Triton. Its source is not in a trace: it
+// is a file of the compiler's cache that is named by the hash of its text, so
+// a script runs nothing but what was recorded.
+struct ReplayTriton {
+  std::string kernel;         // the function in the file
+  std::string hash;           // name of the file without ".py"
+  std::vector<int64_t> grid;  // as the caller gave it; empty: the file says it
+};
+
 struct ReplayCall {
   std::string op;   // "aten::mm"
   uint32_t id = 0;  // event number of the first such call
@@ -38,6 +47,7 @@ struct ReplayCall {
   int64_t mean_ns = 0;
   std::optional<double> flops, bytes;
   std::optional<int64_t> roofline_ns;
+  std::optional<ReplayTriton> triton;
 };
 
 // One product of matrices, as BLAS says it: column-major, D = A * B.
@@ -57,6 +67,10 @@ struct ReplayGemm {
 // Whether a name is "namespace::op" or "namespace::op.overload" and nothing
 // else.
 bool IsOpName(std::string_view name);
+// Whether a name is one of a function, "triton_poi_fused_add_0", and a text
+// such a hash.
+bool IsKernelName(std::string_view name);
+bool IsSourceHash(std::string_view text);
 
 // The call as JSON: what a script holds, and an entry of the manifest.
 std::string ReplayJson(const ReplayCall& call);
