@@ -2,6 +2,7 @@
 #include "analysis/layers/pass_cuts.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <map>
 
@@ -19,6 +20,10 @@ constexpr double kWaited = 0.4;    // and the host waited for the device
 constexpr double kRegular = 0.3;   // the parts are equally long
 // Of idle time within one step: eager launches are slow there.
 constexpr double kWithinStep = 0.4;
+
+// Names that stand in this share of the gaps of the most frequent one are
+// stray.
+constexpr double kRare = 0.15;
 
 constexpr int64_t kMinIdleNs = 4'000;
 constexpr int64_t kIdleFactor = 6;
@@ -40,6 +45,7 @@ class Judge {
   std::vector<PassCut> Run() {
     const size_t n = layers_.size();
     gaps_.resize(n);
+    MeasureUnits();
     CountOutside();
     const int64_t usual = UsualIdle();
     for (size_t i = 1; i < n; ++i) gaps_[i] = Measure(i, usual);
@@ -64,24 +70,59 @@ class Judge {
     bool same_step = false;
   };
 
-  // Kernels by name: all of them, and those in no layer.
+  // Kernels by name: all of them, those in no layer, and the places where such
+  // stand that are no kernels of a damaged layer under another name: where the
+  // layers beside them lack as many.
   void CountOutside() {
     for (const uint32_t id : view_.ids) ++all_[id];
-    uint32_t at = 0;
-    const auto outside = [&](uint32_t from, uint32_t to) {
+    const auto outside = [&](uint32_t from, uint32_t to, bool damage) {
+      absl::flat_hash_set<uint32_t> here;
       for (uint32_t i = from; i < to; ++i) {
-        auto& [count, last] = outside_[view_.ids[i]];
-        // Twice in one gap counts once.
-        if (last != from + 1) ++places_[view_.ids[i]];
-        last = from + 1;
-        ++count;
+        ++outside_[view_.ids[i]];
+        if (here.insert(view_.ids[i]).second && !damage)
+          ++places_[view_.ids[i]];
       }
     };
-    for (const Found& layer : layers_) {
-      outside(at, layer.begin);
+    uint32_t at = 0;
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const Found& layer = layers_[l];
+      outside(at, layer.begin,
+              l > 0 && layer.begin - at <=
+                           Lacks(layers_[l - 1], true) + Lacks(layer, false));
       at = layer.end;
     }
-    outside(at, static_cast<uint32_t>(view_.ids.size()));
+    outside(at, static_cast<uint32_t>(view_.ids.size()), false);
+    // What stands between passes stands between most of them.
+    size_t most = 0;
+    for (const auto& [id, places] : places_) {
+      if (places < 2 || 10 * outside_.at(id) < 7 * all_.at(id)) continue;
+      only_.insert(id);
+      most = std::max(most, places);
+    }
+    absl::erase_if(only_, [&](uint32_t id) {
+      return static_cast<double>(places_.at(id)) <
+             kRare * static_cast<double>(most);
+    });
+  }
+
+  // An undamaged layer of each kind.
+  void MeasureUnits() {
+    for (const Found& layer : layers_) {
+      if (layer.exact) whole_.try_emplace(layer.unit, &layer);
+    }
+  }
+  // Kernels that a damaged layer lacks at its beginning or end.
+  uint32_t Lacks(const Found& layer, bool at_end) const {
+    const auto known = whole_.find(layer.unit);
+    if (layer.exact || known == whole_.end()) return 0;
+    const Found& whole = *known->second;
+    const auto id = [&](const Found& of, uint32_t i) {
+      return view_.ids[at_end ? of.end - 1 - i : of.begin + i];
+    };
+    for (uint32_t i = 0; 3 * i < whole.end - whole.begin; ++i) {
+      if (id(whole, i) == id(layer, 0)) return i;
+    }
+    return 0;
   }
 
   // The time between two kernels of a layer that three of four do not reach.
@@ -119,8 +160,7 @@ class Judge {
       if (i == to) break;
       gap.edge = gap.edge || (view_.marks[i] & kEdgeMark) != 0;
       const uint32_t id = view_.ids[i];
-      if (places_.at(id) < 2 || 10 * outside_.at(id).first < 7 * all_.at(id))
-        continue;
+      if (!only_.contains(id)) continue;
       gap.more = gap.more || (gap.only && id != first_only);
       if (!gap.only) first_only = id;
       gap.only = true;
@@ -208,9 +248,11 @@ class Judge {
   const std::vector<int64_t>& waits_;
   std::vector<Gap> gaps_;
   std::vector<PassCut> cuts_;
+  absl::flat_hash_map<uint32_t, const Found*> whole_;  // by unit
   absl::flat_hash_map<uint32_t, size_t> all_;
   absl::flat_hash_map<uint32_t, size_t> places_;
-  absl::flat_hash_map<uint32_t, std::pair<size_t, uint32_t>> outside_;
+  absl::flat_hash_set<uint32_t> only_;  // names that stand in gaps only
+  absl::flat_hash_map<uint32_t, size_t> outside_;
 };
 
 }  // namespace

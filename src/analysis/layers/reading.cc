@@ -19,6 +19,11 @@ constexpr double kToleranceInside = 0.5;
 constexpr int32_t kEnter = 40;  // a layer
 // Cells of the table of one alignment; larger gaps are not read.
 constexpr uint64_t kMaxCells = 12'000'000;
+// Share of a unit's kernels by which the beginning of another may differ.
+constexpr double kNearly = 0.15;
+constexpr uint32_t kLookAhead = 3;
+// Shorter pieces of a unit stand anywhere by chance.
+constexpr uint32_t kMinPiece = 4;
 constexpr uint16_t kRoles = kAttentionMark | kGemmMark | kFeedMark;
 
 }  // namespace
@@ -34,6 +39,7 @@ Reader::Reader(const Sequence& in, const std::vector<Unit>& units)
       return units[a].ids.size() > units[b].ids.size();
     });
   }
+  FindLonger();
 }
 
 int Reader::UnitAt(uint32_t at, uint32_t end) const {
@@ -51,20 +57,45 @@ int Reader::UnitAt(uint32_t at, uint32_t end) const {
 // Whether a copy of a unit may be the beginning of a longer one that is damaged
 // behind it: the forward part of a backward layer that computes it again.
 bool Reader::GoesOn(uint32_t unit, uint32_t at, uint32_t end) const {
-  const auto& ids = units_[unit].ids;
-  const auto next = static_cast<uint32_t>(at + ids.size());
+  const auto next = static_cast<uint32_t>(at + units_[unit].ids.size());
   if (next >= end || by_first_.contains(in_.ids[next])) return false;
-  for (const Unit& other : units_) {
-    if (other.ids.size() <= ids.size() ||
-        !std::equal(ids.begin(), ids.end(), other.ids.begin()))
-      continue;
-    for (size_t k = 0; k < 3; ++k) {
-      if (next + k < end && ids.size() + k < other.ids.size() &&
-          in_.ids[next + k] == other.ids[ids.size() + k])
-        return true;
+  for (const auto& [other, behind] : longer_[unit]) {
+    const auto& ids = units_[other].ids;
+    // One of its next kernels comes next, perhaps behind a stray one.
+    for (uint32_t k = 0; k < kLookAhead && next + k < end; ++k) {
+      for (uint32_t j = behind; j < behind + kLookAhead && j < ids.size();
+           ++j) {
+        if (in_.ids[next + k] == ids[j] &&
+            !by_first_.contains(in_.ids[next + k]))
+          return true;
+      }
     }
   }
   return false;
+}
+
+// The units that begin with a unit or nearly so, and where they go on.
+void Reader::FindLonger() {
+  longer_.resize(units_.size());
+  for (uint32_t u = 0; u < units_.size(); ++u) {
+    const std::span<const uint32_t> ids(units_[u].ids);
+    const auto length = static_cast<uint32_t>(ids.size());
+    const auto limit = static_cast<uint32_t>(kNearly * length);
+    for (uint32_t o = 0; o < units_.size(); ++o) {
+      const std::span<const uint32_t> other(units_[o].ids);
+      uint32_t best = limit + 1;
+      uint32_t behind = 0;
+      for (uint32_t part = length - std::min(length, limit);
+           part <= length + limit && part + 2 < other.size(); ++part) {
+        const uint32_t own = EditDistance(ids, other.first(part), limit);
+        if (own >= best) continue;
+        best = own;
+        behind = part;
+      }
+      if (best <= limit && other.size() > length)
+        longer_[u].emplace_back(o, behind);
+    }
+  }
 }
 
 std::vector<Found> Reader::Read(uint32_t begin, uint32_t end) {
@@ -77,7 +108,12 @@ std::vector<Found> Reader::Read(uint32_t begin, uint32_t end) {
       ++at;
       continue;
     }
-    if (at > gap) Between(gap, at, gap > begin, out);
+    if (at > gap) {
+      const auto whole = InTwoPieces(gap, at, static_cast<uint32_t>(unit));
+      const uint32_t until = whole ? whole->begin : at;
+      if (until > gap) Between(gap, until, gap > begin, out);
+      if (whole) out.push_back(*whole);
+    }
     const auto length =
         static_cast<uint32_t>(units_[static_cast<size_t>(unit)].ids.size());
     out.push_back({at, at + length, static_cast<uint32_t>(unit), 0, true});
@@ -86,6 +122,35 @@ std::vector<Found> Reader::Read(uint32_t begin, uint32_t end) {
   }
   if (gap < end) Between(gap, end, false, out);
   return out;
+}
+
+// A layer before another of its kind that has every kernel of it, in two pieces
+// with others between: the first layer computes what all layers share, a mask
+// or the bias of positions.
+std::optional<Found> Reader::InTwoPieces(uint32_t begin, uint32_t end,
+                                         uint32_t unit) const {
+  const auto& ids = units_[unit].ids;
+  const auto length = static_cast<uint32_t>(ids.size());
+  if (end - begin <= length) return std::nullopt;
+  uint32_t behind = 0;
+  while (behind < length &&
+         in_.ids[end - 1 - behind] == ids[length - 1 - behind])
+    ++behind;
+  if (behind < kMinPiece || length - behind < kMinPiece) return std::nullopt;
+  const uint32_t front = length - behind;
+  const uint32_t low =
+      end - begin > 2 * length ? end - 2 * length : begin;  // one more length
+  for (uint32_t at = end - length; at-- > low;) {
+    if (!std::equal(ids.begin(), ids.begin() + front, in_.ids.begin() + at))
+      continue;
+    // Kernels of the unit between the pieces are of damaged layers.
+    uint32_t own = 0;
+    for (uint32_t i = at + front; i < end - behind; ++i)
+      own += std::ranges::find(ids, in_.ids[i]) != ids.end();
+    if (4 * own > end - behind - at - front) return std::nullopt;
+    return Found{at, end, unit, 0, false};
+  }
+  return std::nullopt;
 }
 
 void Reader::Between(uint32_t begin, uint32_t end, bool inside,

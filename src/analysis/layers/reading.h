@@ -8,6 +8,8 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/types/span.h>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "analysis/layers/structure.h"
@@ -37,6 +39,8 @@ class Reader {
   std::vector<Found> Read(uint32_t begin, uint32_t end);
 
  private:
+  std::optional<Found> InTwoPieces(uint32_t begin, uint32_t end,
+                                   uint32_t unit) const;
   // `inside`: layers stand on both sides.
   void Between(uint32_t begin, uint32_t end, bool inside,
                std::vector<Found>& out);
@@ -44,10 +48,13 @@ class Reader {
   // The longest unit that stands at a place; -1: none.
   int UnitAt(uint32_t at, uint32_t end) const;
   bool GoesOn(uint32_t unit, uint32_t at, uint32_t end) const;
+  void FindLonger();
 
   const Sequence& in_;
   const std::vector<Unit>& units_;
   absl::flat_hash_map<uint32_t, std::vector<uint32_t>> by_first_;
+  // By unit: longer ones that begin like it, and where they go on.
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> longer_;
   absl::flat_hash_map<absl::Span<const uint32_t>, std::vector<Found>> known_[2];
   uint32_t shortest_ = UINT32_MAX;
 };

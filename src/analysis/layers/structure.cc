@@ -126,6 +126,37 @@ class Builder {
       const Range range{place[r.begin], place[r.begin] + r.length()};
       Refine(range, r.period);
     }
+    TurnByVotes();
+  }
+
+  // Repeats begin and end where layers do, unless damage is there: the most
+  // frequent place of a unit without a norm at which they do is its beginning.
+  void Vote(size_t unit, Range r, uint32_t p, uint32_t offset) {
+    auto& votes = votes_[static_cast<uint32_t>(unit)];
+    ++votes[offset % p];
+    ++votes[(offset + (r.end - r.begin)) % p];
+  }
+  void TurnByVotes() {
+    for (const auto& [u, votes] : votes_) {
+      const auto best = std::ranges::max_element(
+          votes, {}, [](const auto& vote) { return vote.second; });
+      const auto now = votes.find(0);
+      if (units_[u].at_norm || best->second < 2 ||
+          (now != votes.end() && now->second == best->second))
+        continue;
+      const uint32_t phase = units_[u].phase;
+      for (Unit& unit : units_) {
+        if (unit.phase == phase && best->first < unit.ids.size())
+          TurnUnit(unit, best->first);
+      }
+    }
+    votes_.clear();
+  }
+  static void TurnUnit(Unit& unit, uint32_t turn) {
+    const auto by = static_cast<ptrdiff_t>(turn);
+    std::rotate(unit.ids.begin(), unit.ids.begin() + by, unit.ids.end());
+    std::rotate(unit.like.begin(), unit.like.begin() + by, unit.like.end());
+    std::rotate(unit.marks.begin(), unit.marks.begin() + by, unit.marks.end());
   }
 
   // The layers in the unit of a repeat.
@@ -133,6 +164,7 @@ class Builder {
     const bool pass = Has(kEdgeMark, {r.begin, r.begin + p}) &&
                       Has(kAttentionMark, {r.begin, r.begin + p});
     if (pass) return;  // its layers are found by what they do
+    if (OfPairs(r, p)) return;
     if (p > options_.max_layer) return;
     if (Known(r, p)) return;
     std::vector<Range> layers = ByRoles(r, p);
@@ -169,9 +201,34 @@ class Builder {
     }
     Trim(layers);
     const auto group = next_group_++;
+    const size_t before = units_.size();
     for (const Range& layer : layers)
       AddUnit(layer, group, static_cast<uint32_t>(layers.size()), at_norm,
               false);
+    if (!at_norm && layers.size() == 1 && units_.size() == before + 1 &&
+        units_[before].of_period == p)
+      Vote(before, r, p, 0);
+  }
+
+  // A repeat that is mostly pairs of equal units which hold mixers is a pass: a
+  // pipeline of two layers forward and backward. Its layers are taken then.
+  bool OfPairs(Range r, uint32_t p) {
+    if (!Has(kBackwardMark, {r.begin, r.begin + p})) return false;
+    const Range window{r.begin, std::min(r.end, r.begin + 2 * p)};
+    std::vector<Region> pairs = FindRegions(Of(window), true);
+    std::erase_if(pairs, [&](const Region& pair) {
+      const uint32_t begin = window.begin + pair.begin;
+      return 2 * pair.period >= p || pair.length() + 2 < 2 * pair.period ||
+             !Has(kAttentionMark, {begin, begin + pair.period});
+    });
+    pairs = ChooseLevel(std::move(pairs));
+    uint32_t covered = 0;
+    for (const Region& pair : pairs) covered += pair.length();
+    if (covered * 4 < 3 * (window.end - window.begin)) return false;
+    for (const Region& pair : pairs) {
+      Refine({window.begin + pair.begin, window.begin + pair.end}, pair.period);
+    }
+    return true;
   }
 
   // Kernels behind one of several equal layers stand between passes: a pipeline
@@ -204,6 +261,7 @@ class Builder {
           TurnTo(Of({r.begin, r.begin + p}), units_[u].ids, edits);
       if (turn == p) continue;
       const uint32_t begin = r.begin + turn;
+      if (edits == 0) Vote(u, r, p, p - turn);
       if (edits > 0 && r.end - r.begin >= 3 * p && begin + p <= r.end) {
         const size_t before = units_.size();
         AddUnit({begin, begin + p}, units_[u].group, 1, units_[u].at_norm,
@@ -338,11 +396,7 @@ class Builder {
       }
       if (most.second == 0 || 2 * all < runs[phase]) continue;
       Unit& unit = units_[u];
-      const auto turn = static_cast<ptrdiff_t>(unit.ids.size() - most.first);
-      std::rotate(unit.ids.begin(), unit.ids.begin() + turn, unit.ids.end());
-      std::rotate(unit.like.begin(), unit.like.begin() + turn, unit.like.end());
-      std::rotate(unit.marks.begin(), unit.marks.begin() + turn,
-                  unit.marks.end());
+      TurnUnit(unit, static_cast<uint32_t>(unit.ids.size()) - most.first);
       turned = true;
     }
     return turned;
@@ -447,6 +501,8 @@ class Builder {
       if (!damaged) AddUnit(candidate.range, next_group_++, 1, true, true);
     }
     if (units_.size() == before) LookForPairs();
+    if (units_.size() == before) LookForRecomputed();
+    if (units_.size() == before) LookForBackwardPairs();
     return units_.size() > before;
   }
 
@@ -462,6 +518,80 @@ class Builder {
         Refine({r.begin + region.begin, r.begin + region.end}, region.period);
       }
     }
+  }
+
+  // Backward layers that no run of three shows: pairs in what is left, of the
+  // period that covers most of it.
+  void LookForBackwardPairs() {
+    struct Period {
+      Range longest;
+      size_t covers = 0;
+      size_t times = 0;
+    };
+    std::map<uint32_t, Period> periods;
+    size_t searched = 0;
+    size_t rest = 0;
+    Rest([&](Range r, size_t times) {
+      const uint32_t length = r.end - r.begin;
+      searched += length;
+      if (searched > kMaxSearch || !Has(kBackwardMark, r)) return;
+      rest += length;
+      for (const Region& region : ChooseLevel(FindRegions(Of(r), true))) {
+        const Range own{r.begin + region.begin, r.begin + region.end};
+        if (!Has(kAttentionMark, {own.begin, own.begin + region.period}))
+          continue;
+        Period& period = periods[region.period];
+        period.covers += region.length();
+        period.times += times;
+        if (own.end - own.begin > period.longest.end - period.longest.begin)
+          period.longest = own;
+      }
+    });
+    const auto best = std::ranges::max_element(
+        periods, {}, [](const auto& entry) { return entry.second.covers; });
+    if (best == periods.end() || best->second.times < 2 ||
+        3 * best->second.covers < rest)
+      return;
+    Refine(best->second.longest, best->first);
+  }
+
+  // What is left behind a layer again and again, and is backward work, is of
+  // that layer: a backward layer that computes the forward pass again.
+  void LookForRecomputed() {
+    struct Tail {
+      Range range;
+      size_t times = 0;
+      uint32_t order = 0;
+    };
+    std::map<std::vector<uint32_t>, Tail> tails;
+    for (size_t c = 0; c < contents_.size(); ++c) {
+      const std::vector<Found>& reading = readings_[c];
+      for (size_t i = 0; i < reading.size(); ++i) {
+        const Range r{reading[i].end, i + 1 < reading.size()
+                                          ? reading[i + 1].begin
+                                          : contents_[c].end};
+        if (!reading[i].exact || r.end - r.begin < 4 ||
+            r.end - reading[i].begin > options_.max_layer ||
+            !Has(kBackwardMark, r) || !Has(kAttentionMark, r) ||
+            Has(kEdgeMark, r))
+          continue;
+        const Ids ids = Of(r);
+        Tail& tail = tails[{ids.begin(), ids.end()}];
+        if (tail.times == 0)
+          tail = {{reading[i].begin, r.end},
+                  0,
+                  static_cast<uint32_t>(tails.size())};
+        tail.times += times_[c];
+      }
+    }
+    const Tail* best = nullptr;
+    for (const auto& [ids, tail] : tails) {
+      if (tail.times >= 3 &&
+          (best == nullptr || tail.times > best->times ||
+           (tail.times == best->times && tail.order < best->order)))
+        best = &tail;
+    }
+    if (best != nullptr) AddUnit(best->range, next_group_++, 1, true, false);
   }
 
   // --- which units are of one stack ---
@@ -484,7 +614,9 @@ class Builder {
     for (const auto& reading : readings_) {
       for (size_t i = 0; i + 1 < reading.size(); ++i) {
         const uint32_t length = reading[i].end - reading[i].begin;
-        if (reading[i].end == reading[i + 1].begin)
+        // A stray kernel between them, no edge of a pass.
+        if (8 * (reading[i + 1].begin - reading[i].end) <= length &&
+            !Has(kEdgeMark, {reading[i].end, reading[i + 1].begin}))
           touches.insert({reading[i].unit, reading[i + 1].unit});
         if (4 * (reading[i + 1].begin - reading[i].end) <= length)
           ++next_to[{reading[i].unit, reading[i + 1].unit}];
@@ -507,25 +639,27 @@ class Builder {
       }
     }
   }
-  // The longest run of each unit.
+  // The longest run of each unit, and of the others of its repeat with it.
   void CountRuns() {
-    longest_.assign(units_.size(), 0);
+    std::map<uint32_t, size_t> longest;  // by group
     for (const auto& reading : readings_) {
       for (size_t i = 0; i < reading.size();) {
+        const uint32_t group = units_[reading[i].unit].group;
         size_t last = i;
         while (last + 1 < reading.size() &&
-               reading[last + 1].unit == reading[i].unit &&
+               units_[reading[last + 1].unit].group == group &&
                reading[last + 1].begin == reading[last].end)
           ++last;
-        size_t& longest = longest_[reading[i].unit];
-        longest = std::max(longest, last + 1 - i);
+        longest[group] = std::max(longest[group], last + 1 - i);
         i = last + 1;
       }
     }
+    longest_.clear();
+    for (const Unit& unit : units_) longest_.push_back(longest[unit.group]);
   }
   bool FewOfOne(uint32_t a, uint32_t b) const {
     const auto [few, many] = std::minmax(longest_[a], longest_[b]);
-    return few <= kFewLayers && many > kFewLayers;
+    return few <= kFewLayers && many >= kFewLayers && few < many;
   }
   bool SameGroup(uint32_t a, uint32_t b) const {
     return std::ranges::any_of(joined_, [&](const auto& pair) {
@@ -619,6 +753,8 @@ class Builder {
   std::vector<Unit> units_;
   std::vector<std::vector<Found>> readings_;  // by content
   std::vector<std::pair<uint32_t, uint32_t>> joined_;
+  // By unit: how many repeats begin or end at a place of it.
+  std::map<uint32_t, std::map<uint32_t, size_t>> votes_;
   std::vector<size_t> longest_;   // by unit: layers of its longest run
   std::vector<uint32_t> family_;  // by unit: one of its stack
   uint32_t next_group_ = 0;
