@@ -3,7 +3,10 @@
 """Scripts of lamina replay: they compile, hold what was recorded, and nothing
 from a trace becomes code; with PyTorch at hand, small ones run."""
 import ast
+import base64
+import hashlib
 import json
+import os
 import pathlib
 import py_compile
 import subprocess
@@ -153,6 +156,80 @@ def check_runs(checks, python, folder):
     checks.equal("backward of mm", json.loads(run.stdout)["status"], "ok")
 
 
+# A compiled kernel as the compiler's cache holds it, but one that runs anywhere.
+KERNEL = '''
+class Kernel:
+    def run(self, a, b, out, xnumel, stream):
+        assert a.shape == (10, 10) and a.stride() == (1, 10), a.stride()
+        assert int(b.sum()) == 0 and xnumel == 100
+        out.copy_(a.float() + b)
+
+
+triton_poi_fused_add_0 = Kernel()
+'''
+
+
+def triton_event(i, digest, name="triton_poi_fused_add_0"):
+    return event(i, name, {
+        "Input Dims": [[10, 10], [10, 10], [10, 10], []],
+        "Input Strides": [[1, 10], [10, 1], [10, 1], []],
+        "Input type": ["c10::BFloat16", "long int", "float", "Scalar"],
+        "Concrete Inputs": ["", "", "", "100"], "kernel_backend": "triton",
+        "kernel_file": "/home/somebody/secret.py", "kernel_hash": digest})
+
+
+def check_triton(checks, python, folder):
+    """A compiled kernel is run from the file of the cache whose text has the
+    recorded hash, and from no other."""
+    digest = "c" + base64.b32encode(hashlib.sha256(
+        KERNEL.strip().encode()).digest())[:51].decode().lower()
+    trace = folder / "triton.json"
+    trace.write_text(json.dumps({"traceEvents": [
+        *triton_event(0, digest),
+        *triton_event(3, "../../x", "triton_red_1"),
+        *triton_event(6, digest, "triton_'); import os #")]}))
+    out = folder / "triton"
+    table = json.loads(lamina("replay", trace, "--all", "-o", out, "--format",
+                              "json").stdout)["tables"]["replay"]
+    checks.equal("triton: what has a script",
+                 [(r["op"], bool(r["script"]), r["reason"][:40])
+                  for r in table],
+                 [("triton_poi_fused_add_0", True, ""),
+                  ("triton_red_1", False,
+                   "a compiled Triton kernel: the recording "),
+                  ("triton_'); import os #", False,
+                   "the name is not that of an op of a libra")])
+    check_folder(checks, "triton", out)
+    script = next(out.glob("*_triton_poi_fused_add_0.py"))
+    checks.true("triton: no path of the recording in the script",
+                "somebody" not in script.read_text())
+    if not python:
+        return
+    cache = folder / "cache"
+    place = cache / digest[1:3] / f"{digest}.py"
+
+    def run(*args):
+        done = subprocess.run(
+            [python, str(script), "--device", "cpu", "--runs", "2", *args],
+            check=False, capture_output=True, text=True, timeout=600,
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)})
+        line = json.loads(done.stdout)
+        return line["status"], line.get("reason", "")
+
+    checks.equal("triton: without the file", run()[0], "cannot_run")
+    place.parent.mkdir(parents=True)
+    place.write_text(KERNEL + "\nimport os\nos.remove(__file__)\n")
+    status, reason = run()
+    checks.true(f"triton: another text is not run: {reason}",
+                status == "cannot_run" and "hash" in reason and place.exists())
+    place.write_text(KERNEL)
+    checks.equal("triton: the recorded text is", run(), ("ok", ""))
+    other = folder / "given.py"
+    other.write_text(KERNEL + "\n# as the user wishes\n")
+    checks.equal("triton: a file that the user gives",
+                 run("--kernel-file", str(other)), ("ok", ""))
+
+
 def main():
     checks = Checks()
     paths = sample_and_reference_traces()
@@ -167,6 +244,7 @@ def main():
                 print(f"{path.name}: {len(manifest['ops'])} scripts, "
                       f"{len(manifest['skipped'])} ops without")
         check_hostile(checks, folder)
+        check_triton(checks, python, folder)
         if python:
             check_runs(checks, python, folder)
         else:
