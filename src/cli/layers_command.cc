@@ -15,6 +15,7 @@
 #include "cli/perfetto_output.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
+#include "rules/catalog.h"
 
 namespace lamina::cli {
 namespace {
@@ -195,6 +196,11 @@ Result<analysis::layers::Options> Settings(const Options& options,
   }
   if (options.grid_threshold > 0)
     layers.grid_threshold = options.grid_threshold;
+  if (options.split_half_layers && layers.detector != Detector::kClassic) {
+    return Fail(
+        UsageError("--split-half-layers needs --detector classic",
+                   "other detectors make no halves; add --detector classic"));
+  }
   layers.split_half_layers = options.split_half_layers;
   if (options.stage != "all") layers.stage = options.stage;
   if (common.top > 0) layers.debug_kernels = common.top;
@@ -213,12 +219,19 @@ int CheckCount(const Options& options,
       options.split_half_layers &&
       std::any_of(model.layers.begin(), model.layers.end(),
                   [](const auto& layer) { return layer.type == "ATTN"; });
+  // What stands before and behind layers is a layer of the classic detector,
+  // but not of the model.
+  const auto is_whole = [](const auto& layer) {
+    return layer.type != "UNKNOWN";
+  };
   size_t expected = 0;
   for (const analysis::layers::Pass& pass : model.passes) {
-    if (!pass.layers.empty())
-      expected += size_t{options.layers_per_pass} * (halves ? 2 : 1);
+    const bool any = std::ranges::any_of(
+        pass.layers, [&](uint32_t l) { return is_whole(model.layers[l]); });
+    if (any) expected += size_t{options.layers_per_pass} * (halves ? 2 : 1);
   }
-  const size_t found = model.layers.size();
+  const auto found =
+      static_cast<size_t>(std::ranges::count_if(model.layers, is_whole));
   const bool fine = found == expected && expected > 0;
   result.notes.push_back(
       MakeNote(fine ? Severity::kInfo : Severity::kWarning, "layers_per_pass",
@@ -231,21 +244,28 @@ int CheckCount(const Options& options,
   return fine ? kFine : kCheckFailed;
 }
 
+// What the rules say of one name needs no trace.
+Result<int> RunExplain(const Options& options, Common& common) {
+  const rules::DataSet data(common.rules_dir);
+  LAMINA_ASSIGN(const auto catalog, rules::Catalog::Load(data));
+  LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(data));
+  Document document;
+  document.command = "layers";
+  if (!options.trace.empty()) document.inputs = {options.trace};
+  document.result.tables.push_back(Explain(*catalog, *rules, options.explain));
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
 Result<int> RunLayers(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto layers, Settings(options, common));
+  if (!options.explain.empty()) return RunExplain(options, common);
+  if (options.trace.empty())
+    return Fail(UsageError("trace is required", "only --explain needs none"));
   LAMINA_TRY(KeepInputs("--perfetto", options.perfetto, {options.trace}));
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.trace, common.Open()));
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
-  if (!options.explain.empty()) {
-    Document document;
-    document.command = "layers";
-    document.inputs = {options.trace};
-    document.result.tables.push_back(
-        Explain(session->catalog(), *rules, options.explain));
-    LAMINA_TRY(Write(document, common));
-    return kFine;
-  }
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(const analysis::Context* const context,
@@ -293,7 +313,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
 
 Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("trace", options->trace, "Trace file");
   args.Add("--detector", options->detector,
            "auto: modules where the trace has them, else repeats in the "
            "sequence of kernels; classic: norms, by name")
@@ -334,7 +354,8 @@ Run Add(Arguments& args, Common& common) {
       .OneOf({"native", "classic"})
       .ShowDefault();
   args.Add("--explain", options->explain,
-           "Say which rules decide about this kernel name, and stop");
+           "Say which rules decide about this kernel name, and stop; needs no "
+           "trace");
   args.Add("--min-layers", options->min_layers, "Fewer copies are no layers")
       .Whole(2, 100000)
       .ShowDefault();

@@ -123,6 +123,9 @@ def shared_cases(checks, folder):
             checks.equal(f"{name}: types beside {case['type']}",
                          {row["type"] for row in found["layers"]}
                          - set(case["type"].split()), set())
+    # By names, too, a pass is an iteration.
+    lamina("layers", folder / "grok-64x3.trace.gz", "--detector", "classic",
+           "--layers-per-pass", "64")
 
 
 def main():

@@ -10,11 +10,12 @@ namespace {
 // How far back an all-reduce may stand before the norm that it belongs to.
 constexpr uint32_t kLookBack = 15;
 
-// The all-reduce before position `at` with nothing but other and memory
-// kernels between, inside the layer that began at `begin`.
+// The nearest all-reduce before position `at` with nothing but other and memory
+// kernels between, at most `most` kernels back and not before `begin`.
 std::optional<uint32_t> AllReduceBefore(std::span<const ClassicKernel> kernels,
-                                        uint32_t begin, uint32_t at) {
-  const uint32_t first = at - begin > kLookBack ? at - kLookBack : begin;
+                                        uint32_t begin, uint32_t at,
+                                        uint32_t most) {
+  const uint32_t first = at - begin > most ? at - most : begin;
   for (uint32_t i = at; i > first; --i) {
     const ClassicKernel& kernel = kernels[i - 1];
     if (kernel.all_reduce) return i - 1;
@@ -23,6 +24,58 @@ std::optional<uint32_t> AllReduceBefore(std::span<const ClassicKernel> kernels,
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+// Where the layers of the original begin. It keeps the all-reduce before a norm
+// in two layers; here it is the second's, unless the first would be empty. What
+// stands before the first norm and behind the last layer is a layer there.
+std::vector<uint32_t> OriginalBegins(std::span<const ClassicKernel> kernels) {
+  const auto count = static_cast<uint32_t>(kernels.size());
+  std::vector<uint32_t> begins;
+  if (count > 0) begins.push_back(0);
+  uint32_t held = 0;  // first kernel of the layer that the original has open
+  bool open = false;  // a norm was seen
+  uint32_t last_start = 0;  // one past the last layer-start kernel
+  for (uint32_t k = 0; k < count; ++k) {
+    const ClassicKernel& kernel = kernels[k];
+    const auto near = AllReduceBefore(kernels, held, k, kLookBack);
+    const bool begin = kernel.start ? !open || near
+                                    : kernel.type == ClassicType::kLinear &&
+                                          near && last_start <= *near;
+    if (kernel.start) last_start = k + 1;
+    if (!begin) continue;
+    open = true;
+    held = AllReduceBefore(kernels, held, k, count).value_or(k);
+    if (k == 0) continue;
+    begins.push_back(held > begins.back() ? held : k);
+  }
+  return begins;
+}
+
+// Where layers begin that need no all-reduce before their norm.
+std::vector<uint32_t> OwnBegins(std::span<const ClassicKernel> kernels) {
+  const auto count = static_cast<uint32_t>(kernels.size());
+  std::vector<uint32_t> begins;
+  uint32_t last_start = 0;
+  for (uint32_t k = 0; k < count; ++k) {
+    const ClassicKernel& kernel = kernels[k];
+    const bool open = !begins.empty();
+    const auto from =
+        open ? AllReduceBefore(kernels, begins.back(), k, kLookBack)
+             : std::optional<uint32_t>();
+    if (kernel.start) {
+      if (!open || !from)
+        begins.push_back(k);
+      else if (*from > begins.back())
+        begins.push_back(*from);
+      last_start = k + 1;
+    } else if (kernel.type == ClassicType::kLinear && from &&
+               *from > begins.back() && last_start <= *from) {
+      // The norm has a name that the tables do not know, or none at all.
+      begins.push_back(*from);
+    }
+  }
+  return begins;
 }
 
 void Count(std::span<const ClassicKernel> kernels, ClassicLayer& layer) {
@@ -40,10 +93,6 @@ void Count(std::span<const ClassicKernel> kernels, ClassicLayer& layer) {
   layer.stage = layer.prefill_votes > layer.decode_votes   ? Stage::kPrefill
                 : layer.decode_votes > layer.prefill_votes ? Stage::kDecode
                                                            : Stage::kUnknown;
-}
-
-bool IsComplete(const ClassicLayer& layer) {
-  return layer.attention || layer.moe || layer.fc;
 }
 
 // An attention half directly followed by its feed-forward half is one layer.
@@ -88,28 +137,8 @@ std::string_view ClassicLayer::type() const {
 std::vector<ClassicLayer> CutLayers(std::span<const ClassicKernel> kernels,
                                     const ClassicOptions& options) {
   const auto count = static_cast<uint32_t>(kernels.size());
-  std::vector<uint32_t> begins;
-  uint32_t last_start = 0;  // one past the last layer-start kernel
-  for (uint32_t k = 0; k < count; ++k) {
-    const ClassicKernel& kernel = kernels[k];
-    const bool open = !begins.empty();
-    const auto from = open ? AllReduceBefore(kernels, begins.back(), k)
-                           : std::optional<uint32_t>();
-    if (kernel.start) {
-      if (!open) {
-        begins.push_back(k);
-      } else if (from && *from > begins.back()) {
-        begins.push_back(*from);
-      } else if (!options.need_all_reduce && !from) {
-        begins.push_back(k);
-      }
-      last_start = k + 1;
-    } else if (kernel.type == ClassicType::kLinear && from &&
-               *from > begins.back() && last_start <= *from) {
-      // The norm has a name that the tables do not know, or none at all.
-      begins.push_back(*from);
-    }
-  }
+  const std::vector<uint32_t> begins =
+      options.need_all_reduce ? OriginalBegins(kernels) : OwnBegins(kernels);
   std::vector<ClassicLayer> layers;
   for (size_t i = 0; i < begins.size(); ++i) {
     ClassicLayer layer;
@@ -119,9 +148,8 @@ std::vector<ClassicLayer> CutLayers(std::span<const ClassicKernel> kernels,
     layers.push_back(layer);
   }
   // What the final norm opens holds the head and the sampling.
-  if (!layers.empty() && !IsComplete(layers.back())) layers.pop_back();
   if (!options.need_all_reduce)
-    std::erase_if(layers, [](const ClassicLayer& l) { return !IsComplete(l); });
+    std::erase_if(layers, [](const ClassicLayer& l) { return !l.complete(); });
   if (!options.split_half_layers) layers = MergeHalves(kernels, layers);
   // Stages flow along a chain of layers.
   for (size_t i = 1; i < layers.size(); ++i) {

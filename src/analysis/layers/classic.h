@@ -46,17 +46,20 @@ struct ClassicLayer {
 
   // MLA_MOE ... UNKNOWN.
   std::string_view type() const;
+  // Holds attention, experts or a feed-forward part: not UNKNOWN.
+  bool complete() const { return attention || moe || fc; }
 };
 
 struct ClassicOptions {
-  // A norm begins a layer only after an all-reduce, as in the original.
+  // A norm begins a layer only after an all-reduce, as in the original, and
+  // what stands before the first and behind the last layer is one, too.
   bool need_all_reduce = true;
   // Leaves attention halves and feed-forward halves apart.
   bool split_half_layers = false;
 };
 
-// The layers of a sequence, in order; what stands before the first, and what
-// follows the last complete one, is in none. Linear.
+// The layers of a sequence, in order. As in the original every kernel is in
+// one; without need_all_reduce what is no complete layer is in none. Linear.
 std::vector<ClassicLayer> CutLayers(std::span<const ClassicKernel> kernels,
                                     const ClassicOptions& options);
 

@@ -73,15 +73,32 @@ constexpr ClassicOptions kOwn{.need_all_reduce = false};
 constexpr ClassicOptions kHalves{.split_half_layers = true};
 
 TEST(Classic, AllReduceAndNormBeginAHalfAndHalvesMerge) {
-  EXPECT_THAT(Cut("oNGAGRNGFGRNGAGRNGFGRNG", {}),
+  EXPECT_THAT(Cut("NGAGRNGFGRNGAGRNGFG", {}),
               ElementsAre("NGAGRNGFG/MHA_FC", "RNGAGRNGFG/MHA_FC"));
-  EXPECT_THAT(Cut("oNGAGRNGFGRNGAGRNGFGRNG", kHalves),
+  EXPECT_THAT(Cut("NGAGRNGFGRNGAGRNGFG", kHalves),
               ElementsAre("NGAG/ATTN", "RNGFG/FC", "RNGAG/ATTN", "RNGFG/FC"));
+}
+
+// What stands before the first norm, and what the last one opens, are layers of
+// the original; the all-reduce before a norm is its, but where nothing else
+// would be left.
+TEST(Classic, BothEndsAreLayersOfTheOriginal) {
+  EXPECT_THAT(
+      Cut("oRNGAFRNGAFRNG", {}),
+      ElementsAre("o/UNKNOWN", "RNGAF/MHA_FC", "RNGAF/MHA_FC", "RNG/UNKNOWN"));
+  EXPECT_THAT(Cut("RNGAFRNG", {}),
+              ElementsAre("R/UNKNOWN", "NGAF/MHA_FC", "RNG/UNKNOWN"));
+  // Its next pass begins behind the head of the one before.
+  EXPECT_THAT(
+      Cut("RNGAFRNGoRNGAF", {}),
+      ElementsAre("R/UNKNOWN", "NGAF/MHA_FC", "RNGo/UNKNOWN", "RNGAF/MHA_FC"));
+  EXPECT_THAT(Cut("oRNGAFRNG", kOwn), ElementsAre("NGAF/MHA_FC"));
 }
 
 TEST(Classic, WithoutAllReduceTheOriginalSeesOneLayer) {
   const std::string one_gpu = "oNGAGNGFGNGAGNGFGNG";
-  EXPECT_EQ(Cut(one_gpu, {}).size(), 1U);
+  EXPECT_THAT(Cut(one_gpu, {}),
+              ElementsAre("o/UNKNOWN", "NGAGNGFGNGAGNGFGNG/MHA_FC"));
   EXPECT_THAT(Cut(one_gpu, kOwn),
               ElementsAre("NGAGNGFG/MHA_FC", "NGAGNGFG/MHA_FC"));
 }
@@ -98,7 +115,8 @@ TEST(Classic, TypesAreThoseOfTheTable) {
   EXPECT_THAT(Cut("NGME", {}), ElementsAre("NGME/MLA_MOE"));
   EXPECT_THAT(Cut("NE", {}), ElementsAre("NE/MOE"));
   EXPECT_THAT(Cut("NGF", {}), ElementsAre("NGF/FC"));
-  EXPECT_THAT(Cut("NGG", {}), ElementsAre());  // the head: an epilogue
+  EXPECT_THAT(Cut("NGG", {}), ElementsAre("NGG/UNKNOWN"));
+  EXPECT_THAT(Cut("NGG", kOwn), ElementsAre());  // the head: an epilogue
 }
 
 TEST(Classic, TiesAreUnknownAndStagesFlowOn) {

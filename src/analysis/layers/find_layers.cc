@@ -394,6 +394,19 @@ class Finder {
     return CutLayers(kernels, cut);
   }
 
+  // Kernels of the middle one of the complete layers by length; 0 without any.
+  static uint32_t UsualLength(const std::vector<ClassicLayer>& layers) {
+    std::vector<uint32_t> sizes;
+    for (const ClassicLayer& l : layers) {
+      if (l.complete()) sizes.push_back(l.end - l.begin);
+    }
+    if (sizes.empty()) return 0;
+    const auto middle =
+        sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2);
+    std::ranges::nth_element(sizes, middle);
+    return *middle;
+  }
+
   // Layers begin at norms. Where nobody asked for it, only what holds
   // attention and a feed-forward part is believed to be one, and the last layer
   // of a pass, which has no norm behind it, only where it is not much longer.
@@ -405,12 +418,8 @@ class Finder {
         return !l.attention || !(l.fc || l.moe);
       });
       if (layers.size() < options_.min_layers) return;
-      std::vector<uint32_t> sizes;
-      for (const ClassicLayer& l : layers) sizes.push_back(l.end - l.begin);
-      const auto middle =
-          sizes.begin() + static_cast<ptrdiff_t>(sizes.size() / 2);
-      std::ranges::nth_element(sizes, middle);
-      const uint32_t most = *middle + *middle / 2;
+      const uint32_t usual = UsualLength(layers);
+      const uint32_t most = usual + usual / 2;
       std::erase_if(layers, [&](const ClassicLayer& l) {
         return l.end - l.begin > most;
       });
@@ -422,12 +431,10 @@ class Finder {
     info.name = "stack" + std::to_string(stack);
     info.boundary = "norm";
     info.by_names = true;
+    info.period = UsualLength(layers);
     model_.stacks.push_back(std::move(info));
-    Structure structure;
-    for (const ClassicLayer& found : layers)
-      structure.layers.push_back({found.begin, found.end, 0, 0, true});
-    const std::vector<PassCut> cuts = FindPassCuts(
-        context_, lane, ViewOf(context_, labels_, lane), structure, Waits());
+    const std::vector<PassCut> cuts = CutsByNames(lane, layers);
+    bool begins = true;
     for (size_t i = 0; i < layers.size(); ++i) {
       const ClassicLayer& found = layers[i];
       const bool gap = i > 0 && 2 * (found.begin - layers[i - 1].end) >=
@@ -435,8 +442,9 @@ class Finder {
       const auto own = static_cast<uint32_t>(model_.layers.size());
       Layer layer;
       layer.stack = stack;
-      layer.begins_pass = i == 0 || gap || cuts[i].cut();
+      layer.begins_pass = begins || gap || cuts[i].cut();
       layer.evidence = cuts[i].evidence;
+      begins = false;
       if (layer.begins_pass) ++runs_;
       layer.run = runs_;
       layer.type = found.type();
@@ -445,6 +453,32 @@ class Finder {
       for (uint32_t k = found.begin; k < found.end; ++k)
         Give(lane.kernels[k], own);
     }
+  }
+
+  // Where passes begin between layers that norms make. A layer there reaches up
+  // to the next one, over the head and the sampling that end a pass; only its
+  // part before those is held against them. What is no complete layer begins no
+  // pass.
+  std::vector<PassCut> CutsByNames(const Lane& lane,
+                                   const std::vector<ClassicLayer>& layers) {
+    const LaneView view = ViewOf(context_, labels_, lane);
+    Structure structure;
+    std::vector<size_t> of;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (!layers[i].complete()) continue;
+      uint32_t end = layers[i].begin + 1;
+      while (end < layers[i].end && (view.marks[end] & kEdgeMark) == 0 &&
+             view.cuts[end] == CutBy::kNothing)
+        ++end;
+      structure.layers.push_back({layers[i].begin, end, 0, 0, true});
+      of.push_back(i);
+    }
+    const std::vector<PassCut> own =
+        FindPassCuts(context_, lane, view, structure, Waits());
+    std::vector<PassCut> cuts(layers.size());
+    // The first complete layer goes on with what stands before it.
+    for (size_t i = 1; i < of.size(); ++i) cuts[of[i]] = own[i];
+    return cuts;
   }
 
   bool Free(const Lane& lane, const Found& layer) const {

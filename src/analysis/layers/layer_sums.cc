@@ -11,9 +11,6 @@
 namespace lamina::analysis::layers {
 namespace {
 
-// Longer patterns are cut.
-constexpr size_t kMaxPattern = 60;
-
 // What the kernels of a layer are.
 struct Markers {
   bool part[kParts] = {};
@@ -55,7 +52,6 @@ std::string PatternOf(const LayerModel& model, uint32_t stack) {
     out += (out.empty() ? "" : " ") + VariantLetter(variant);
     if (count > 1) out += std::to_string(count);
   }
-  if (out.size() > kMaxPattern) out = out.substr(0, kMaxPattern - 3) + "...";
   return out;
 }
 

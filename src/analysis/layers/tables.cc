@@ -250,6 +250,7 @@ class Tables {
                     Counted(model_.passes.size(), "pass", "passes"),
                     PercentOf(inside, total_ns_)),
         {{"layer_stacks", "", "", {}}}));
+    NoteUnknownStage();
     for (const LayerModel::Check& check : model_.checks) {
       if (check.by_module == check.by_repeat) continue;
       notes_.push_back(MakeNote(
@@ -261,6 +262,26 @@ class Tables {
           {{"layer_check", "where", check.name, {}}}));
     }
     if (!outliers_.empty()) NoteSlowLayers();
+  }
+
+  // One number for how much the rules of stages leave open.
+  void NoteUnknownStage() {
+    int64_t unknown = 0;
+    for (const Pass& pass : model_.passes) {
+      if (pass.stage == "unknown") unknown += SumOf(trace_, pass.outside);
+    }
+    for (size_t i = 0; i < model_.layers.size(); ++i) {
+      if (model_.StageOf(model_.layers[i]) == "unknown")
+        unknown += sums_[i].kernel_ns;
+    }
+    unknown += SumOf(trace_, model_.no_pass);
+    if (unknown == 0 && options_.detector != Detector::kClassic) return;
+    notes_.push_back(
+        MakeNote(Severity::kInfo, "unknown_stage",
+                 fmt::format("Unknown: {:.1f} % of the device time is of no "
+                             "known stage.",
+                             PercentOf(unknown, total_ns_)),
+                 {{"stage_kernel_type", "stage", "unknown", {}}}));
   }
 
   void NoteSlowLayers() {
