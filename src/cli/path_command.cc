@@ -8,8 +8,10 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "cli/commands.h"
+#include "dist/path_ranks.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
+#include "engine/find_traces.h"
 
 namespace lamina::cli {
 namespace {
@@ -22,7 +24,7 @@ constexpr int64_t kProcess = 2000000100;
 constexpr std::string_view kName = "lamina: critical path";
 
 struct Options {
-  std::string trace;
+  std::vector<std::string> traces;
   std::string window;
   std::vector<std::string> what_if;
   std::string overlay;
@@ -105,7 +107,8 @@ Status WriteOnly(const trace::Trace& trace, const std::string& output,
   return sink->Close();
 }
 
-Status WriteOverlay(const Options& options, const trace::Trace& trace,
+Status WriteOverlay(const Options& options, const std::string& file,
+                    const trace::Trace& trace,
                     const std::vector<path::Segment>& segments) {
   if (emit::perfetto::IsPerfettoName(options.overlay)) {
     emit::perfetto::Extras extras;
@@ -122,7 +125,7 @@ Status WriteOverlay(const Options& options, const trace::Trace& trace,
   LAMINA_TRY(CheckCopyable(trace, "--overlay"));
   const auto& offsets = trace.slices.offset;
   if (offsets.empty()) return {};
-  if (options.trace == "-") {
+  if (file == "-") {
     return Fail(UsageError("--overlay needs a file to copy",
                            "give the trace by its name, not as -"));
   }
@@ -130,54 +133,96 @@ Status WriteOverlay(const Options& options, const trace::Trace& trace,
   emit::Addition addition;
   addition.offset = *std::max_element(offsets.begin(), offsets.end());
   addition.before = Records(trace, segments);
-  LAMINA_ASSIGN(const auto source, OpenByteSource(options.trace));
+  LAMINA_ASSIGN(const auto source, OpenByteSource(file));
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.overlay));
   LAMINA_TRY(emit::CopyWithAdditions(*source, *sink, {&addition, 1}));
   return sink->Close();
 }
 
-Result<int> RunPath(const Options& options, Common& common) {
-  LAMINA_TRY(KeepInputs("--overlay", options.overlay, {options.trace}));
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+analysis::host::Options ModelOptions(const Options& options) {
+  analysis::host::Options out;
+  out.sync_records = !options.no_sync_records;
+  out.infer = options.infer == "on";
+  return out;
+}
+
+path::TableOptions WantedTables(const Common& common) {
+  path::TableOptions tables;
+  tables.segments = common.format != "table" || !common.only.empty();
+  return tables;
+}
+
+Status ExplainTrace(const Options& options, const std::string& file,
+                    Common& common, ResultSet& result) {
+  LAMINA_ASSIGN(auto session, engine::Session::Open(file, common.Open()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  const ScopedStage stage(&common.times, "path");
+  const auto model =
+      analysis::host::HostModel::Build(*context, ModelOptions(options));
+  const path::Graph graph = path::Graph::Build(model);
+  if (graph.sink() == path::kNoNode) {
+    result.notes.push_back(
+        MakeNote(Severity::kInfo, "nothing_recorded",
+                 "The trace has no ops, calls or device work: there is no "
+                 "path."));
+    return {};
+  }
+  LAMINA_ASSIGN(const path::Window window,
+                path::FindWindow(graph, options.window));
+  const auto segments = path::RecordedPath(graph, window.sink, window.start_ns);
+  result = path::PathTables(graph, window, segments, WantedTables(common));
+  if (!options.what_if.empty()) {
+    const ScopedStage what_if(&common.times, "what-if");
+    LAMINA_ASSIGN(auto table,
+                  path::WhatIfTable(graph, window, options.what_if));
+    result.tables.push_back(std::move(table));
+  }
+  if (!options.overlay.empty())
+    LAMINA_TRY(WriteOverlay(options, file, session->trace(), segments));
+  return {};
+}
+
+Status ExplainRanks(const Options& options,
+                    const std::vector<std::string>& files, Common& common,
+                    ResultSet& result) {
+  if (!options.overlay.empty()) {
+    return Fail(UsageError("--overlay draws the path into one trace",
+                           "give one trace, or leave --overlay out"));
+  }
+  LAMINA_ASSIGN(
+      const dist::PathRanks ranks,
+      dist::PathRanks::Open(files, common.Open(), ModelOptions(options)));
+  const ScopedStage stage(&common.times, "path");
+  const path::JoinedView view = ranks.View();
+  LAMINA_ASSIGN(const path::Window window,
+                path::FindJoinedWindow(view, options.window));
+  const auto segments =
+      path::RecordedPath(view.graph, window.sink, window.start_ns);
+  result = path::JoinedTables(view, window, segments, WantedTables(common));
+  if (!options.what_if.empty()) {
+    LAMINA_ASSIGN(auto table,
+                  path::JoinedWhatIfTable(view, window, options.what_if));
+    result.tables.push_back(std::move(table));
+  }
+  return {};
+}
+
+Result<int> RunPath(const Options& options, Common& common) {
+  std::vector<std::string> files = options.traces;
+  if (files != std::vector<std::string>{"-"}) {
+    LAMINA_ASSIGN(files, engine::FindTraces(files));
+  }
+  LAMINA_TRY(KeepInputs("--overlay", options.overlay, files));
   Document document;
   document.command = "path";
-  document.inputs = {options.trace};
-  {
-    const ScopedStage stage(&common.times, "path");
-    analysis::host::Options model_options;
-    model_options.sync_records = !options.no_sync_records;
-    model_options.infer = options.infer == "on";
-    const auto model =
-        analysis::host::HostModel::Build(*context, model_options);
-    const path::Graph graph = path::Graph::Build(model);
-    if (graph.sink() == path::kNoNode) {
-      document.result.notes.push_back(
-          MakeNote(Severity::kInfo, "nothing_recorded",
-                   "The trace has no ops, calls or device work: there is no "
-                   "path."));
-    } else {
-      LAMINA_ASSIGN(const path::Window window,
-                    path::FindWindow(graph, options.window));
-      const auto segments =
-          path::RecordedPath(graph, window.sink, window.start_ns);
-      path::TableOptions tables;
-      tables.segments = common.format != "table" || !common.only.empty();
-      document.result = path::PathTables(graph, window, segments, tables);
-      if (!options.what_if.empty()) {
-        const ScopedStage what_if(&common.times, "what-if");
-        LAMINA_ASSIGN(auto table,
-                      path::WhatIfTable(graph, window, options.what_if));
-        document.result.tables.push_back(std::move(table));
-      }
-      if (!options.overlay.empty()) {
-        LAMINA_TRY(WriteOverlay(options, session->trace(), segments));
-      }
-    }
+  document.inputs = files;
+  if (files.size() == 1) {
+    LAMINA_TRY(ExplainTrace(options, files[0], common, document.result));
+  } else {
+    LAMINA_TRY(ExplainRanks(options, files, common, document.result));
   }
   LAMINA_TRY(Write(document, common));
   return kFine;
@@ -185,7 +230,11 @@ Result<int> RunPath(const Options& options, Common& common) {
 
 Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  args.Add("trace", options->trace, "Trace file").Required();
+  args.Add("traces", options->traces,
+           "Trace file; or those of several ranks, or a folder or pattern of "
+           "them: the path then runs through all ranks, joined where they "
+           "communicate")
+      .Required();
   args.Add("--window", options->window,
            "A step, a range whose name contains this text, or A..B from "
            "the first event (1.5ms..2ms); else the whole trace");

@@ -16,6 +16,8 @@ constexpr int64_t kHandoffNs = 100000;
 // Share from which one class is the verdict.
 constexpr double kVerdictPercent = 60;
 
+}  // namespace
+
 SegmentKind WorkSegment(EdgeKind kind) {
   switch (kind) {
     case EdgeKind::kCompute:
@@ -47,8 +49,6 @@ SegmentKind WorkSegment(EdgeKind kind) {
       return SegmentKind::kHost;
   }
 }
-
-}  // namespace
 
 std::string_view SegmentKindName(SegmentKind kind) {
   static constexpr std::array<std::string_view, kSegmentKinds> kNames = {
@@ -123,8 +123,8 @@ std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
       add(middle, t, SegmentKind::kBeforeTrace, owner);
     } else if (kind == EdgeKind::kStreamOrder) {
       // Both without a launch: nothing says that they are not of one.
-      const bool same =
-          graph.model().call(graph.Work(u)) == graph.model().call(owner);
+      const HostModel& model = graph.model(graph.PartOf(v));
+      const bool same = model.call(graph.Work(u)) == model.call(owner);
       add(middle, t,
           same ? SegmentKind::kDeviceGap : SegmentKind::kSubmittedWait, owner);
     } else if (kind == EdgeKind::kLaunch) {

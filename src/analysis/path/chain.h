@@ -30,6 +30,8 @@ enum class SegmentKind : uint8_t {
 };
 inline constexpr size_t kSegmentKinds = 14;
 std::string_view SegmentKindName(SegmentKind kind);
+// What the work of an edge is on a chain.
+SegmentKind WorkSegment(EdgeKind kind);
 
 // What a class of segments says of the run.
 enum class PathClass : uint8_t {

@@ -62,9 +62,7 @@ std::string_view EdgeKindName(EdgeKind kind) {
 class GraphBuilder {
  public:
   GraphBuilder(const HostModel& model, Graph& graph)
-      : m_(model), trace_(model.trace()), g_(graph) {
-    g_.model_ = &model;
-  }
+      : m_(model), trace_(model.trace()), g_(graph) {}
 
   void Run() {
     size_t host = 0;
@@ -86,8 +84,10 @@ class GraphBuilder {
     Batons();
     Device();
     Syncs();
+    g_.parts_.push_back({&m_, 0, g_.first_device_, g_.first_device_,
+                         Size() - g_.first_device_, 0, 0});
     g_.Finish();
-    Ends();
+    g_.FindEnds();
   }
 
  private:
@@ -356,19 +356,6 @@ class GraphBuilder {
     }
   }
 
-  void Ends() {
-    bool any = false;
-    for (uint32_t v = 0; v < Size(); ++v) {
-      if (!g_.TakesPart(v)) continue;
-      if (!any || g_.times_[v] < g_.start_ns_) g_.start_ns_ = g_.times_[v];
-      any = true;
-      if (g_.sink_ == kNoNode ||
-          std::pair(g_.times_[v], g_.position_[v]) >
-              std::pair(g_.times_[g_.sink_], g_.position_[g_.sink_]))
-        g_.sink_ = v;
-    }
-  }
-
   const HostModel& m_;
   const Trace& trace_;
   Graph& g_;
@@ -380,6 +367,128 @@ class GraphBuilder {
   int blocking_ = 0;
   bool first_of_thread_ = true;
 };
+
+bool Graph::TryJoin(const std::vector<JoinPart>& parts,
+                    std::vector<JoinedWork>& collectives) {
+  constexpr int64_t kTogetherNs = 50000;
+  // Hosts of all parts, then collectives, then devices of all parts: chain
+  // edges keep joining neighbours.
+  const auto take = [&](const JoinPart& part, uint32_t begin, uint32_t end) {
+    const Graph& from = *part.graph;
+    for (uint32_t v = begin; v < end; ++v) {
+      times_.push_back(part.clock(from.times_[v]));
+      chain_.push_back(from.chain_[v]);
+      owner_.push_back(from.owner_[v]);
+      chain_work_.push_back(
+          from.chain_[v] == EdgeKind::kNone
+              ? 0
+              : std::min(from.chain_work_[v],
+                         times_.back() - times_[times_.size() - 2]));
+    }
+  };
+  const auto size = [&] { return static_cast<uint32_t>(times_.size()); };
+  for (const JoinPart& part : parts) {
+    const Graph& from = *part.graph;
+    Part own;
+    own.model = from.parts_[0].model;
+    own.first_host = size();
+    own.hosts = from.first_device_;
+    own.first_thread = static_cast<uint32_t>(thread_begin_.size());
+    for (size_t t = 0; t + 1 < from.thread_begin_.size(); ++t)
+      thread_begin_.push_back(own.first_host + from.thread_begin_[t]);
+    take(part, 0, from.first_device_);
+    parts_.push_back(own);
+    for (const auto& [what, count] : from.counts_) counts_[what] += count;
+  }
+  thread_begin_.push_back(size());
+  const uint32_t first_collective = size();
+  first_device_ = first_collective + static_cast<uint32_t>(collectives.size());
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    times_.push_back(0);
+    chain_.push_back(EdgeKind::kNone);
+    chain_work_.push_back(0);
+    owner_.push_back(SliceId());
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Graph& from = *parts[i].graph;
+    Part& own = parts_[i];
+    own.first_device = size();
+    own.devices = static_cast<uint32_t>(from.nodes()) - own.hosts;
+    take(parts[i], from.first_device_, static_cast<uint32_t>(from.nodes()));
+    work_.insert(work_.end(), from.work_.begin(), from.work_.end());
+    for (const uint32_t v : from.before_trace_)
+      before_trace_.push_back(NodeOf(static_cast<uint32_t>(i), v));
+    own.first_edge = static_cast<uint32_t>(edges_.size());
+    for (Edge edge : from.edges_) {
+      edge.from = NodeOf(static_cast<uint32_t>(i), edge.from);
+      edge.to = NodeOf(static_cast<uint32_t>(i), edge.to);
+      edge.work_ns =
+          std::min(edge.work_ns, times_[edge.to] - times_[edge.from]);
+      edges_.push_back(edge);
+    }
+  }
+  std::sort(before_trace_.begin(), before_trace_.end());
+
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    const uint32_t node = first_collective + static_cast<uint32_t>(c);
+    std::vector<uint32_t> starts;
+    int64_t together = 0, first_end = 0, last_end = 0, shortest = 0;
+    for (const auto& [part, slice] : collectives[c].members) {
+      const uint32_t v = NodeOfWork(part, slice);
+      const int64_t end = times_[v + 1], length = end - times_[v];
+      const bool first = starts.empty();
+      together = first ? times_[v] : std::max(together, times_[v]);
+      first_end = first ? end : std::min(first_end, end);
+      last_end = first ? end : std::max(last_end, end);
+      shortest = first ? length : std::min(shortest, length);
+      starts.push_back(v);
+    }
+    times_[node] = together;
+    if (starts.size() < 2) continue;
+    if (last_end - first_end > kTogetherNs || first_end < together) {
+      ++counts_["collectives_not_together"];
+      continue;
+    }
+    ++counts_["collectives_joined"];
+    collectives_.push_back({node, collectives[c]});
+    for (const uint32_t v : starts) {
+      edges_.push_back({v, node, 0, SliceId(), EdgeKind::kCollective, false});
+      chain_[v + 1] = EdgeKind::kNone;
+      chain_work_[v + 1] = 0;
+      collective_edges_[v + 1] = static_cast<uint32_t>(edges_.size());
+      edges_.push_back({node, v + 1,
+                        std::min(shortest, times_[v + 1] - together),
+                        owner_[v + 1], EdgeKind::kCollective, false});
+    }
+  }
+  MakeLists();
+  if (MakeOrder()) return true;
+  // Zero lengths in a circle: the collectives in it do not fit to each other.
+  std::vector<bool> placed(nodes(), false);
+  for (const uint32_t v : order_) placed[v] = true;
+  std::vector<JoinedWork> left;
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    if (placed[first_collective + c]) left.push_back(std::move(collectives[c]));
+  }
+  LAMINA_CHECK(left.size() < collectives.size());
+  collectives = std::move(left);
+  return false;
+}
+
+Graph Graph::Join(const std::vector<JoinPart>& parts,
+                  const std::vector<JoinedWork>& collectives) {
+  std::vector<JoinedWork> fit = collectives;
+  while (true) {
+    Graph graph;
+    if (!graph.TryJoin(parts, fit)) continue;
+    if (fit.size() < collectives.size())
+      graph.counts_["collectives_in_circles"] =
+          static_cast<int64_t>(collectives.size() - fit.size());
+    graph.MakeCritical();
+    graph.FindEnds();
+    return graph;
+  }
+}
 
 Graph Graph::Build(const HostModel& model) {
   Graph graph;
@@ -447,6 +556,10 @@ void Graph::Finish() {
     MakeLists();
     LAMINA_CHECK(MakeOrder());
   }
+  MakeCritical();
+}
+
+void Graph::MakeCritical() {
   const auto n = static_cast<uint32_t>(nodes());
   critical_.clear();
   critical_.resize(n, kNoNode);
@@ -482,14 +595,67 @@ int64_t Graph::residual(uint32_t v) const {
   return times_[v] - times_[edge.from] - edge.work_ns;
 }
 
+void Graph::FindEnds() {
+  bool any = false;
+  for (uint32_t v = 0; v < nodes(); ++v) {
+    if (!TakesPart(v)) continue;
+    if (!any || times_[v] < start_ns_) start_ns_ = times_[v];
+    any = true;
+    if (sink_ == kNoNode || std::pair(times_[v], position_[v]) >
+                                std::pair(times_[sink_], position_[sink_]))
+      sink_ = v;
+  }
+}
+
+uint32_t Graph::PartOf(uint32_t v) const {
+  if (parts_.size() == 1) return 0;
+  const auto part = std::upper_bound(
+      parts_.begin(), parts_.end(), v, [&](uint32_t node, const Part& p) {
+        return node < (OfDevice(node) ? p.first_device : p.first_host);
+      });
+  return static_cast<uint32_t>(part - parts_.begin() - 1);
+}
+
+uint32_t Graph::NodeOf(uint32_t part, uint32_t own) const {
+  const Part& p = parts_[part];
+  return own < p.hosts ? p.first_host + own : p.first_device + own - p.hosts;
+}
+
+uint32_t Graph::NodeOfWork(uint32_t part, SliceId s) const {
+  const Part& p = parts_[part];
+  // Work stands in the order of the streams, and of the times in each.
+  uint32_t row = (p.first_device - first_device_) / 2;
+  const Trace& trace = p.model->trace();
+  const uint32_t stream = p.model->stream(s);
+  for (uint32_t i = 0; i < stream; ++i)
+    row += static_cast<uint32_t>(trace.streams[i].slices.size());
+  const auto& slices = trace.streams[stream].slices;
+  const auto at = std::lower_bound(slices.begin(), slices.end(), s,
+                                   [&](SliceId a, SliceId b) {
+                                     return std::pair(trace.Start(a), a.value) <
+                                            std::pair(trace.Start(b), b.value);
+                                   });
+  // Equal starts may stand in another order than that of the numbers.
+  row +=
+      static_cast<uint32_t>((at != slices.end() && *at == s
+                                 ? at
+                                 : std::find(slices.begin(), slices.end(), s)) -
+                            slices.begin());
+  return first_device_ + 2 * row;
+}
+
 uint32_t Graph::thread(uint32_t v) const {
   return static_cast<uint32_t>(
-      std::upper_bound(thread_begin_.begin(), thread_begin_.end(), v) -
-      thread_begin_.begin() - 1);
+             std::upper_bound(thread_begin_.begin(), thread_begin_.end(), v) -
+             thread_begin_.begin() - 1) -
+         parts_[PartOf(v)].first_thread;
 }
 
 bool Graph::TakesPart(uint32_t v) const {
-  return OfDevice(v) || model_->threads()[thread(v)].takes_part;
+  if (OfDevice(v)) return true;
+  // The node of a collective is of no thread.
+  if (v >= thread_begin_.back()) return false;
+  return parts_[PartOf(v)].model->threads()[thread(v)].takes_part;
 }
 
 bool Graph::BeforeTrace(uint32_t v) const {

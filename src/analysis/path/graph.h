@@ -16,7 +16,9 @@
 // with the number before it. It costs no entry of its own.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -47,7 +49,7 @@ enum class EdgeKind : uint8_t {
   kHostGap,
   kSyncWait,
   kHostAsleep,
-  kCollective,  // between ranks, see ranks.h
+  kCollective,  // between ranks, see Graph::Join
   kNone,
 };
 std::string_view EdgeKindName(EdgeKind kind);
@@ -64,9 +66,51 @@ struct Edge {
   bool inferred = false;
 };
 
+class Graph;
+
+// A recording among several, and how its times become those of a clock that
+// all share; later times never become earlier ones.
+struct JoinPart {
+  const Graph* graph = nullptr;
+  std::function<int64_t(int64_t)> clock;
+};
+
+// The work of one collective: part and slice of each rank that took part.
+struct JoinedWork {
+  std::vector<std::pair<uint32_t, SliceId>> members;
+};
+
 class Graph {
  public:
   static Graph Build(const HostModel& model);
+
+  // Recordings of several ranks as one graph. A collective is a node of its
+  // own: it is reached when the last rank has started, and each rank ends at
+  // least the shortest duration of any rank later; its own start no longer
+  // explains its end. Where the ends differ by more than 50 us, clocks or the
+  // kind of collective do not allow that, and each rank keeps its own edge.
+  // The graphs must outlive the result.
+  static Graph Join(const std::vector<JoinPart>& parts,
+                    const std::vector<JoinedWork>& collectives);
+
+  // The recordings; one unless joined.
+  size_t parts() const { return parts_.size(); }
+  uint32_t PartOf(uint32_t v) const;
+  // The node of a recording's own graph in this one, and the edge.
+  uint32_t NodeOf(uint32_t part, uint32_t own) const;
+  uint32_t EdgeOf(uint32_t part, uint32_t own) const {
+    return parts_[part].first_edge + own;
+  }
+  // The edges that stand for the chain edge of the end of a collective.
+  const absl::flat_hash_map<uint32_t, uint32_t>& collective_edges() const {
+    return collective_edges_;
+  }
+  // What was joined: the node and its members.
+  struct JoinedNode {
+    uint32_t node = 0;
+    JoinedWork work;
+  };
+  const std::vector<JoinedNode>& collectives() const { return collectives_; }
 
   size_t nodes() const { return times_.size(); }
   int64_t time(uint32_t v) const { return times_[v]; }
@@ -94,6 +138,8 @@ class Graph {
   // Nodes of device work.
   bool OfDevice(uint32_t v) const { return v >= first_device_; }
   SliceId Work(uint32_t v) const { return work_[(v - first_device_) / 2]; }
+  // Start node of device work of a part.
+  uint32_t NodeOfWork(uint32_t part, SliceId s) const;
   // Start and end node of device work; in the order of the streams.
   uint32_t first_device() const { return first_device_; }
   std::span<const SliceId> work() const { return work_; }
@@ -102,7 +148,7 @@ class Graph {
   // The first work of a stream when it waited long for something before the
   // recording.
   bool BeforeTrace(uint32_t v) const;
-  uint32_t thread(uint32_t v) const;  // of HostModel::threads()
+  uint32_t thread(uint32_t v) const;  // of HostModel::threads() of its part
 
   // Start of the first node that takes part, and the last such node.
   int64_t start_ns() const { return start_ns_; }
@@ -112,7 +158,9 @@ class Graph {
   std::vector<uint32_t> SinksAt(std::span<const int64_t> times) const;
   uint32_t SinkAt(int64_t time) const { return SinksAt({&time, 1})[0]; }
 
-  const HostModel& model() const { return *model_; }
+  const HostModel& model(uint32_t part = 0) const {
+    return *parts_[part].model;
+  }
   // What was counted, by name.
   const std::map<std::string, int64_t>& counts() const { return counts_; }
   // Edges by kind, chain edges included.
@@ -125,8 +173,22 @@ class Graph {
   friend class GraphBuilder;
   void MakeLists();
   bool MakeOrder();
+  void MakeCritical();
+  void FindEnds();
+  // False: some of the collectives contradict each other; they are taken out.
+  bool TryJoin(const std::vector<JoinPart>& parts,
+               std::vector<JoinedWork>& collectives);
 
-  const HostModel* model_ = nullptr;
+  struct Part {
+    const HostModel* model = nullptr;
+    uint32_t first_host = 0, hosts = 0;      // nodes
+    uint32_t first_device = 0, devices = 0;  // nodes
+    uint32_t first_thread = 0;               // of thread_begin_
+    uint32_t first_edge = 0;
+  };
+  std::vector<Part> parts_;
+  std::vector<JoinedNode> collectives_;
+  absl::flat_hash_map<uint32_t, uint32_t> collective_edges_;
   PodVector<int64_t> times_;
   PodVector<int64_t> chain_work_;
   PodVector<EdgeKind> chain_;

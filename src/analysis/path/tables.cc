@@ -86,20 +86,6 @@ Schema GraphSchema() {
            {"count", ColumnType::kInt, "How many."}}};
 }
 
-Table GraphTable(const Graph& graph) {
-  Table table(GraphSchema());
-  table.Add("nodes", graph.nodes());
-  const auto kinds = graph.EdgeCounts();
-  int64_t edges = 0;
-  for (const auto& [kind, count] : kinds) edges += count;
-  table.Add("edges", edges);
-  for (const auto& [kind, count] : kinds) table.Add("edges: " + kind, count);
-  for (const auto& [what, count] : graph.counts()) table.Add(what, count);
-  for (const auto& [what, count] : graph.model().counts())
-    table.Add(what, count);
-  return table;
-}
-
 Schema VerdictsSchema() {
   return {
       "verdicts",
@@ -171,28 +157,6 @@ class Tables {
         window_(window),
         segments_(segments),
         length_(graph.time(window.sink) - window.start_ns) {}
-
-  Table Summary() const {
-    std::array<int64_t, kSegmentKinds> times{}, inferred{}, counts{};
-    for (const Segment& s : segments_) {
-      const auto k = static_cast<size_t>(s.kind);
-      times[k] += s.end_ns - s.start_ns;
-      if (s.inferred) inferred[k] += s.end_ns - s.start_ns;
-      ++counts[k];
-    }
-    std::array<size_t, kSegmentKinds> order{};
-    for (size_t k = 0; k < kSegmentKinds; ++k) order[k] = k;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return times[a] > times[b]; });
-    Table table(SummarySchema());
-    for (const size_t k : order) {
-      if (counts[k] == 0) continue;
-      const auto kind = static_cast<SegmentKind>(k);
-      table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind), times[k],
-                PercentOf(times[k], length_), counts[k], inferred[k]);
-    }
-    return table;
-  }
 
   Table Owners() const {
     struct Row {
@@ -544,6 +508,47 @@ std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink) {
   return late;
 }
 
+Table GraphTable(const Graph& graph) {
+  Table table(GraphSchema());
+  table.Add("nodes", graph.nodes());
+  const auto kinds = graph.EdgeCounts();
+  int64_t edges = 0;
+  for (const auto& [kind, count] : kinds) edges += count;
+  table.Add("edges", edges);
+  for (const auto& [kind, count] : kinds) table.Add("edges: " + kind, count);
+  std::map<std::string, int64_t> counts = graph.counts();
+  for (uint32_t part = 0; part < graph.parts(); ++part) {
+    for (const auto& [what, count] : graph.model(part).counts())
+      counts[what] += count;
+  }
+  for (const auto& [what, count] : counts) table.Add(what, count);
+  return table;
+}
+
+Table SummaryTable(const Graph& graph, const Window& window,
+                   const std::vector<Segment>& segments) {
+  const int64_t length = graph.time(window.sink) - window.start_ns;
+  std::array<int64_t, kSegmentKinds> times{}, inferred{}, counts{};
+  for (const Segment& s : segments) {
+    const auto k = static_cast<size_t>(s.kind);
+    times[k] += s.end_ns - s.start_ns;
+    if (s.inferred) inferred[k] += s.end_ns - s.start_ns;
+    ++counts[k];
+  }
+  std::array<size_t, kSegmentKinds> order{};
+  for (size_t k = 0; k < kSegmentKinds; ++k) order[k] = k;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return times[a] > times[b]; });
+  Table table(SummarySchema());
+  for (const size_t k : order) {
+    if (counts[k] == 0) continue;
+    const auto kind = static_cast<SegmentKind>(k);
+    table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind), times[k],
+              PercentOf(times[k], length), counts[k], inferred[k]);
+  }
+  return table;
+}
+
 std::vector<Schema> Schemas() {
   return {SummarySchema(),  OwnersSchema(), VerdictsSchema(),
           SegmentsSchema(), EdgesSchema(),  WhatIfSchema()};
@@ -555,7 +560,7 @@ ResultSet PathTables(const Graph& graph, const Window& window,
   const Tables tables(graph, window, segments);
   ResultSet result;
   result.tables.push_back(tables.Verdicts(result));
-  result.tables.push_back(tables.Summary());
+  result.tables.push_back(SummaryTable(graph, window, segments));
   result.tables.push_back(tables.Owners());
   if (options.segments) {
     result.tables.push_back(tables.Segments());
@@ -583,22 +588,28 @@ int64_t EndOf(const Graph& graph, const Window& window,
 
 }  // namespace
 
+Table MakeWhatIfTable() { return Table(WhatIfSchema()); }
+
+void AddWhatIf(Table& table, const Graph& graph, const Window& window,
+               const std::string& spec, const Scenario& scenario) {
+  const int64_t length = graph.time(window.sink) - window.start_ns;
+  const Outcome outcome(graph, scenario);
+  const int64_t saved =
+      graph.time(window.sink) - EndOf(graph, window, scenario, outcome);
+  const PathSums sums = Sum(Walk(graph, outcome, window.sink, window.start_ns));
+  const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
+  table.Add(spec, length, length - saved, saved, PercentOf(saved, length),
+            outcome.touched(), VerdictOf(sums).text,
+            PercentOf(sums.of(PathClass::kHost), whole),
+            PercentOf(sums.of(PathClass::kDevice), whole));
+}
+
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
                           const std::vector<std::string>& specs) {
-  Table table(WhatIfSchema());
-  const int64_t length = graph.time(window.sink) - window.start_ns;
+  Table table = MakeWhatIfTable();
   for (const std::string& spec : specs) {
     LAMINA_ASSIGN(const Scenario scenario, ParseScenario(graph, spec));
-    const Outcome outcome(graph, scenario);
-    const int64_t saved =
-        graph.time(window.sink) - EndOf(graph, window, scenario, outcome);
-    const PathSums sums =
-        Sum(Walk(graph, outcome, window.sink, window.start_ns));
-    const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
-    table.Add(spec, length, length - saved, saved, PercentOf(saved, length),
-              outcome.touched(), VerdictOf(sums).text,
-              PercentOf(sums.of(PathClass::kHost), whole),
-              PercentOf(sums.of(PathClass::kDevice), whole));
+    AddWhatIf(table, graph, window, spec, scenario);
   }
   return table;
 }

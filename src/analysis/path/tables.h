@@ -40,6 +40,15 @@ ResultSet PathTables(const Graph& graph, const Window& window,
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
                           const std::vector<std::string>& specs);
 
+// Parts of these, for one recording or several: path_summary, path_graph, and
+// one row of what_if.
+Table SummaryTable(const Graph& graph, const Window& window,
+                   const std::vector<Segment>& segments);
+Table GraphTable(const Graph& graph);
+Table MakeWhatIfTable();
+void AddWhatIf(Table& table, const Graph& graph, const Window& window,
+               const std::string& spec, const Scenario& scenario);
+
 // How much later each node may end without moving the sink; the largest int64
 // for nodes that the sink does not depend on.
 std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink);

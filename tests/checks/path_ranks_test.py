@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""lamina path over several ranks, on made jobs with one late rank and a planted
+cause: the chain must go through that rank and name that cause; the rows must
+add up; a healthy job must blame nobody."""
+import json
+import pathlib
+import random
+import sys
+
+from common import Checks, lamina, temporary
+
+CASES = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+CAUSES = ("host_op", "slow_kernel", "copy", "host_gap", "extra_kernel",
+          "synchronize")
+LATENCY = 6000  # ns from a launch to the start of its kernel
+
+
+class Rank:
+    """One host thread, one stream for work and one for communication."""
+
+    def __init__(self, number, world, offset, rng):
+        self.number, self.world, self.rng = number, world, rng
+        # Whole nanoseconds: neighbours must touch and not overlap by rounding.
+        self.offset = round(offset)
+        self.host = round(1000000 + rng.random() * 50000)
+        self.stream = 0
+        self.events, self.id = [], 1
+        self.collectives = []
+
+    def event(self, cat, name, ts, dur, tid, args, pid=100):
+        self.events.append({
+            "ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid,
+            "ts": (ts + self.offset) / 1000, "dur": dur / 1000, "args": args})
+
+    def noisy(self, us):
+        return round(us * 1000 * (1 + self.rng.uniform(-0.02, 0.02)))
+
+    def op(self, name, us):
+        ns = self.noisy(us)
+        self.event("cpu_op", name, self.host, ns, 1, {})
+        self.host += ns
+
+    def call(self, op, call):
+        """An op that launches; returns the correlation id and when its work
+        can start."""
+        begin = self.host
+        self.event("cuda_runtime", call, begin + 1000, 3000, 1,
+                   {"correlation": self.id})
+        self.event("cpu_op", op, begin, 5000, 1, {})
+        self.host = begin + 5500
+        self.id += 1
+        return self.id - 1, max(self.stream, begin + 1000 + LATENCY)
+
+    def launch(self, op, kernel, us, cat="kernel", call="cudaLaunchKernel",
+               args=None):
+        ident, start = self.call(op, call)
+        ns = self.noisy(us)
+        self.stream = start + ns
+        self.event(cat, kernel, start, ns, 7,
+                   {"device": 0, "stream": 7, "correlation": ident,
+                    **(args or {})}, pid=0)
+
+    def collective(self, sequence):
+        ident, start = self.call("c10d::allreduce_", "cudaLaunchKernel")
+        self.collectives.append((ident, sequence, start))
+
+    def finish(self, start, end, ident, sequence):
+        self.stream = end
+        self.event("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", start,
+                   end - start, 7,
+                   {"device": 0, "stream": 7, "correlation": ident,
+                    "Collective name": "allreduce", "Process Group Name": "0",
+                    "Process Group Ranks": str(list(range(self.world))),
+                    "Group size": self.world, "In msg nelems": 1 << 20,
+                    "Out msg nelems": 1 << 20, "dtype": "BFloat16",
+                    "Seq": sequence}, pid=0)
+
+    def wait(self):
+        begin = self.host
+        end = max(begin + 4000, self.stream + 2000)
+        self.event("cuda_runtime", "cudaStreamSynchronize", begin, end - begin,
+                   1, {"correlation": self.id})
+        self.id += 1
+        self.host = end
+
+    def document(self):
+        return {"schemaVersion": 1,
+                "distributedInfo": {"backend": "nccl", "rank": self.number,
+                                    "world_size": self.world},
+                "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}],
+                "traceEvents": self.events}
+
+
+def job(seed, cause):
+    rng = random.Random(seed)
+    world, steps = rng.choice((2, 3, 4, 8)), rng.randrange(4, 9)
+    layers, kernel_us = rng.randrange(3, 9), rng.choice((40, 150, 400))
+    late = rng.randrange(world)
+    bound = rng.choice(("host", "device"))
+    ranks = [Rank(r, world, rng.uniform(-5e7, 5e7), random.Random(seed * 97 + r))
+             for r in range(world)]
+    # What is planted is well above the noise of all that a step holds.
+    plant = layers * kernel_us * rng.uniform(0.3, 1.2) + 300
+    for step in range(steps):
+        for rank in ranks:
+            guilty = cause is not None and rank.number == late
+            if guilty and cause == "host_op":
+                rank.op("DataLoader.__next__", plant)
+            if guilty and cause == "host_gap":
+                rank.host += round(plant * 1000)
+            for layer in range(layers):
+                if bound == "host":
+                    rank.op("aten::layer_norm", kernel_us * 1.1)
+                us = kernel_us
+                if guilty and cause == "slow_kernel":
+                    us += plant / layers
+                rank.launch("aten::mm", "ampere_bf16_s16816gemm_128x64", us)
+                rank.launch("aten::gelu", "vectorized_gelu_kernel", 12)
+            if guilty and cause == "copy":
+                rank.launch("aten::copy_", "Memcpy HtoD (Pinned -> Device)",
+                            plant, "gpu_memcpy", "cudaMemcpyAsync",
+                            {"bytes": int(plant * 20000)})
+            if guilty and cause == "extra_kernel":
+                rank.launch("aten::nonzero", "nonzero_scan_kernel", plant)
+            if guilty and cause == "synchronize":
+                # The host waits for its own device, then prepares on.
+                rank.wait()
+                rank.op("aten::item_checks", plant)
+            rank.collective(step)
+        # All end together, the transfer after the last has come.
+        begin = max(r.collectives[-1][2] for r in ranks)
+        end = begin + round(rng.uniform(60000, 90000))
+        for rank in ranks:
+            ident, sequence, start = rank.collectives[-1]
+            rank.finish(start, end + rng.randrange(300), ident, sequence)
+            rank.launch("aten::add_", "optimizer_step_kernel", 25)
+            rank.wait()
+    expected = {
+        "host_op": ("host", "DataLoader.__next__"),
+        "host_gap": ("host_gap", "-"),
+        "slow_kernel": ("compute", "ampere_bf16_s16816gemm_128x64"),
+        "copy": ("copy", "Memcpy HtoD (Pinned -> Device)"),
+        "extra_kernel": ("compute", "nonzero_scan_kernel"),
+        "synchronize": ("host", "aten::item_checks"), None: None}[cause]
+    return ranks, late, expected, steps, plant
+
+
+def write(folder, ranks):
+    folder.mkdir(parents=True)
+    files = []
+    for rank in ranks:
+        files.append(folder / f"rank{rank.number}.json")
+        files[-1].write_text(json.dumps(rank.document()))
+    return files
+
+
+def path(folder, *args):
+    return json.loads(lamina("path", folder, "--format", "json", *args).stdout)
+
+
+def main():
+    check = Checks()
+    right = 0
+    with temporary() as name:
+        folder = pathlib.Path(name)
+        for case in range(CASES):
+            cause = CAUSES[case % len(CAUSES)]
+            ranks, late, expected, steps, plant = job(1000 + case, cause)
+            write(folder / str(case), ranks)
+            document = path(folder / str(case), "--what-if",
+                          "scale:class=comm:1")
+            tables = document["tables"]
+            by_rank = {r["rank"]: r for r in tables["path_ranks"]}
+            window = sum(r["time_us"] for r in tables["path_summary"])
+            what = f"case {case} ({cause}, {len(ranks)} ranks)"
+            check.equal(f"{what}: ranks add up",
+                        round(sum(r["path_us"] for r in by_rank.values()), 3),
+                        round(window, 3))
+            segments = tables["path_segments"]
+            check.equal(f"{what}: segments add up",
+                        round(sum(s["dur_us"] for s in segments), 3),
+                        round(window, 3))
+            check.true(f"{what}: segments touch", all(
+                abs(a["start_us"] + a["dur_us"] - b["start_us"]) < 0.0015
+                for a, b in zip(segments, segments[1:])))
+            check.equal(f"{what}: nothing changed, nothing saved",
+                        tables["what_if"][0]["saved_us"], 0)
+            worst = max(by_rank.values(), key=lambda r: r["late_us"])
+            ok = (worst["rank"] == late and
+                  (worst["cause_kind"], worst["cause"]) == expected)
+            right += ok
+            check.true(f"{what}: rank {late}, {expected}; found rank "
+                       f"{worst['rank']}, {worst['cause_kind']}, "
+                       f"{worst['cause']}", ok)
+            if cause not in ("synchronize",):
+                # By about what was planted; the host may hide a part of it.
+                check.true(f"{what}: late by {worst['late_us']} of "
+                           f"{plant * steps}",
+                           0 < worst["late_us"] <= 1.15 * plant * steps)
+            check.true(f"{what}: said",
+                       any(n["id"] == "late_rank" for n in document["notes"]))
+        for case in range(max(4, CASES // 2)):
+            ranks, _, _, _, _ = job(5000 + case, None)
+            write(folder / f"healthy{case}", ranks)
+            document = path(folder / f"healthy{case}")
+            check.true(f"healthy {case}: nobody is blamed",
+                       not any(n["id"] == "late_rank"
+                               for n in document["notes"]))
+    print(f"{right} of {CASES} late ranks with their cause")
+    check.finish()
+
+
+main()
