@@ -33,10 +33,12 @@ std::string_view FormatOfName(std::string_view name) {
   return {};
 }
 
-void Common::AddTo(Arguments& args, Output names) {
+void Common::AddTo(Arguments& args, Output names,
+                   std::initializer_list<const char*> own_formats) {
   std::vector<std::string> formats;
   for (const report::WriterInfo& writer : report::Writers())
     formats.emplace_back(writer.name);
+  formats.insert(formats.end(), own_formats.begin(), own_formats.end());
   const bool own = names == Output::kOwn;
   const Argument chosen =
       args.Add("--format", format,

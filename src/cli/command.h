@@ -53,8 +53,10 @@ struct Common {
   Given given;              // set before the command runs
   engine::Origins origins;  // of opened traces, to redact a page
 
-  // Adds the options to a command.
-  void AddTo(Arguments& args, Output names = Output::kDocument);
+  // Adds the options to a command. `own_formats` are written by the command
+  // itself, not by Write().
+  void AddTo(Arguments& args, Output names = Output::kDocument,
+             std::initializer_list<const char*> own_formats = {});
   // --capture, of commands that read replayed graphs.
   void AddCapturesTo(Arguments& args);
   // --redact; AddTo() adds it, too, and refuses it without --format html.

@@ -12,6 +12,7 @@ CommandInfo QueryCommand();
 CommandInfo LayersCommand();
 CommandInfo HostCommand();
 CommandInfo PathCommand();
+CommandInfo DiagnoseCommand();
 CommandInfo AnnotateCommand();
 CommandInfo GraphCommand();
 CommandInfo DiffCommand();

@@ -21,11 +21,11 @@ namespace {
 
 // Every command, in the order of --help.
 const CommandInfo kCommands[] = {
-    ReportCommand(),  TreeCommand(),     LayersCommand(), HostCommand(),
-    PathCommand(),    AnnotateCommand(), DiffCommand(),   SliceCommand(),
-    ReplayCommand(),  RanksCommand(),    MergeCommand(),  GraphCommand(),
-    ConvertCommand(), EventCommand(),    QueryCommand(),  CostCommand(),
-    MemoryCommand(),  ListCommand(),
+    ReportCommand(), TreeCommand(),     LayersCommand(),   HostCommand(),
+    PathCommand(),   DiagnoseCommand(), AnnotateCommand(), DiffCommand(),
+    SliceCommand(),  ReplayCommand(),   RanksCommand(),    MergeCommand(),
+    GraphCommand(),  ConvertCommand(),  EventCommand(),    QueryCommand(),
+    CostCommand(),   MemoryCommand(),   ListCommand(),
 };
 
 void PrintTiming(const Common& common) {

@@ -5,7 +5,8 @@
 #include <map>
 #include <mutex>
 
-// The pack that tools/pack_data made from data/ (see CMakeLists.txt).
+// The pack that lamina_pack_data made from data/ (see CMakeLists.txt). No list
+// of headers names it: a cache of objects must not keep this one.
 asm(".section .rodata\n"
     ".global lamina_data_begin\n"
     ".global lamina_data_end\n"

@@ -335,36 +335,51 @@ struct StatementCloser {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, StatementCloser>;
 
-// The tables that describe the others are plain ones, filled once.
-Status AddLists(Database::Impl& impl) {
-  const auto fill = [&](const Table& table) -> Status {
-    std::string create = "CREATE TABLE main." + table.name() + "(";
-    std::string insert = "INSERT INTO main." + table.name() + " VALUES(";
+// Makes a plain table of a schema and fills it.
+Status FillPlain(Database::Impl& impl, const std::string& schema,
+                 const Table& table) {
+  const std::string name = schema + ".\"" + table.name() + "\"";
+  LAMINA_TRY(impl.Execute(("DROP TABLE IF EXISTS " + name).c_str()));
+  std::string create = "CREATE TABLE " + name + "(";
+  std::string insert = "INSERT INTO " + name + " VALUES(";
+  for (size_t c = 0; c < table.columns(); ++c) {
+    create += (c ? ", \"" : "\"") + table.schema().columns[c].name + "\"";
+    insert += c ? ",?" : "?";
+  }
+  LAMINA_TRY(impl.Execute((create + ")").c_str()));
+  sqlite3_stmt* raw = nullptr;
+  sqlite3_prepare_v2(impl.db, (insert + ")").c_str(), -1, &raw, nullptr);
+  const Statement statement(raw);
+  LAMINA_TRY(impl.Execute("BEGIN"));
+  for (size_t r = 0; r < table.rows(); ++r) {
     for (size_t c = 0; c < table.columns(); ++c) {
-      create += (c ? ", \"" : "\"") + table.schema().columns[c].name + "\"";
-      insert += c ? ",?" : "?";
-    }
-    LAMINA_TRY(impl.Execute((create + ")").c_str()));
-    sqlite3_stmt* raw = nullptr;
-    sqlite3_prepare_v2(impl.db, (insert + ")").c_str(), -1, &raw, nullptr);
-    const Statement statement(raw);
-    for (size_t r = 0; r < table.rows(); ++r) {
-      for (size_t c = 0; c < table.columns(); ++c) {
-        const Value value = table.At(r, c);
-        const int i = static_cast<int>(c) + 1;
-        if (value.null()) {
+      const Value value = table.At(r, c);
+      const int i = static_cast<int>(c) + 1;
+      switch (value.kind()) {
+        case Value::Kind::kNull:
           sqlite3_bind_null(raw, i);
-        } else if (value.kind() == Value::Kind::kText) {
+          break;
+        case Value::Kind::kText:
           sqlite3_bind_text64(raw, i, value.text().data(), value.text().size(),
                               SQLITE_TRANSIENT, SQLITE_UTF8);
-        } else {
+          break;
+        case Value::Kind::kReal:
+          sqlite3_bind_double(raw, i, value.real());
+          break;
+        default:
           sqlite3_bind_int64(raw, i, value.integer());
-        }
       }
-      sqlite3_step(raw);
-      sqlite3_reset(raw);
     }
-    return {};
+    sqlite3_step(raw);
+    sqlite3_reset(raw);
+  }
+  return impl.Execute("COMMIT");
+}
+
+// The tables that describe the others are plain ones, filled once.
+Status AddLists(Database::Impl& impl) {
+  const auto fill = [&](const Table& table) {
+    return FillPlain(impl, "main", table);
   };
   LAMINA_TRY(fill(ListTables()));
   LAMINA_TRY(fill(ListColumns()));
@@ -558,6 +573,16 @@ Result<std::vector<Table>> Database::Run(std::string_view sql,
     impl.row_counts.push_back(rows);
   }
   return results;
+}
+
+Status Database::Put(const Table& table) {
+  Impl& impl = *impl_;
+  if (!impl.options.allow_temp)
+    return Fail(UsageError("temporary tables are not allowed", ""));
+  impl.locked = false;
+  const Status status = FillPlain(impl, "temp", table);
+  impl.locked = true;
+  return status;
 }
 
 std::vector<FunctionInfo> Functions() {

@@ -65,6 +65,9 @@ class Database {
   // allowed, kInput for a trace that cannot be read and for a limit.
   Result<std::vector<Table>> Run(std::string_view sql,
                                  const QueryOptions& options = {});
+  // Puts a copy of a table among the temporary ones, in place of one of its
+  // name. Errors: kUsage without DatabaseOptions::allow_temp.
+  Status Put(const Table& table);
   // Rows of each result of the last Run, with those not kept.
   const std::vector<uint64_t>& row_counts() const;
 

@@ -197,7 +197,9 @@ TableDef EfficiencyParameters() {
   return table;
 }
 
-TableDef ResultTable(std::string_view analysis, const Schema& schema) {
+}  // namespace
+
+TableDef ResultTable(const Schema& schema, ResultOf result_of) {
   Mapped mapped = Map(schema);
   TableDef table;
   table.name = schema.name;
@@ -205,9 +207,9 @@ TableDef ResultTable(std::string_view analysis, const Schema& schema) {
   table.kind = TableKind::kResult;
   table.cost = Cost::kAnalysis;
   table.columns = mapped.columns;
-  table.open = [analysis, name = schema.name,
+  table.open = [result_of = std::move(result_of), name = schema.name,
                 mapped](Source& source) -> Result<std::shared_ptr<const Rows>> {
-    LAMINA_ASSIGN(const auto result, source.Analysis(analysis));
+    LAMINA_ASSIGN(const auto result, result_of(source));
     const Table* const found = result->Find(name);
     std::vector<TableRows::From> from;
     for (size_t c = 0; c < mapped.columns.size(); ++c) {
@@ -225,15 +227,16 @@ TableDef ResultTable(std::string_view analysis, const Schema& schema) {
   return table;
 }
 
-}  // namespace
-
 void AddResultTables(std::vector<TableDef>& tables) {
   std::set<std::string> known;
   for (const TableDef& table : tables) known.insert(table.name);
   for (const analysis::AnalysisInfo& info : analysis::Analyses()) {
     for (const Schema& schema : info.schemas()) {
       if (known.insert(schema.name).second)
-        tables.push_back(ResultTable(info.name, schema));
+        tables.push_back(
+            ResultTable(schema, [name = info.name](Source& source) {
+              return source.Analysis(name);
+            }));
     }
   }
   tables.push_back(EfficiencyParameters());

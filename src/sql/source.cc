@@ -98,6 +98,40 @@ Result<const engine::FoundLayers*> Source::Layers() {
   return &*layers_;
 }
 
+Result<const HostView*> Source::Host() {
+  const std::lock_guard lock(mutex_);
+  if (!host_) {
+    namespace host = analysis::host;
+    LAMINA_ASSIGN(engine::Session* const opened, session());
+    LAMINA_ASSIGN(const analysis::Context* const context, Context());
+    LAMINA_ASSIGN(const auto rules, host::LoadRules(opened->data()));
+    HostView view{host::HostModel::Build(*context, {}), {}};
+    view.idle = host::FindIdle(view.model, *rules);
+    host_ = std::move(view);
+  }
+  return &*host_;
+}
+
+Result<const analysis::path::Graph*> Source::PathGraph() {
+  const std::lock_guard lock(mutex_);
+  if (!path_graph_) {
+    LAMINA_ASSIGN(const HostView* const view, Host());
+    path_graph_ = analysis::path::Graph::Build(view->model);
+  }
+  return &*path_graph_;
+}
+
+Result<std::shared_ptr<const ResultSet>> Source::Made(
+    const std::string& key, Result<ResultSet> (*make)(Source& source)) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = analyses_.find(key); it != analyses_.end())
+    return it->second;
+  LAMINA_ASSIGN(ResultSet result, make(*this));
+  auto kept = std::make_shared<const ResultSet>(std::move(result));
+  analyses_.emplace(key, kept);
+  return kept;
+}
+
 Result<const cost::ModelSet*> Source::CostModels() {
   const std::lock_guard lock(mutex_);
   if (models_ == nullptr) {

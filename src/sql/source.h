@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/host/idle.h"
+#include "analysis/path/graph.h"
 #include "engine/found_layers.h"
 #include "engine/session.h"
 #include "lamina/engine.h"
@@ -21,6 +23,12 @@
 namespace lamina::sql {
 
 struct TableDef;
+
+// Host and device of a trace together, and why the devices were idle.
+struct HostView {
+  analysis::host::HostModel model;
+  analysis::host::Idle idle;
+};
 
 class Source {
  public:
@@ -41,6 +49,11 @@ class Source {
   // A report with any options; not kept.
   Result<Document> MakeReport(const ReportOptions& options);
   Result<const engine::FoundLayers*> Layers();
+  Result<const HostView*> Host();
+  Result<const analysis::path::Graph*> PathGraph();
+  // What `make` gives, made once for each key.
+  Result<std::shared_ptr<const ResultSet>> Made(
+      const std::string& key, Result<ResultSet> (*make)(Source& source));
   Result<const cost::ModelSet*> CostModels();
   Result<std::optional<cost::Device>> Device();
 
@@ -59,6 +72,8 @@ class Source {
       analyses_;
   std::shared_ptr<const ResultSet> report_;
   std::optional<engine::FoundLayers> layers_;
+  std::optional<HostView> host_;
+  std::optional<analysis::path::Graph> path_graph_;
   std::shared_ptr<const cost::ModelSet> models_;
   std::map<std::string, std::shared_ptr<const Rows>, std::less<>> rows_;
 };

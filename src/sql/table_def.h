@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "lamina/result.h"
 #include "sql/rows.h"
 
 namespace lamina::sql {
@@ -60,6 +61,13 @@ void AddModelTables(std::vector<TableDef>& tables);   // by trace/fields.h
 void AddTreeTables(std::vector<TableDef>& tables);    // node, step, modules
 void AddSliceTables(std::vector<TableDef>& tables);   // kernel, op, api_call...
 void AddResultTables(std::vector<TableDef>& tables);  // of analyses
+void AddEventTables(std::vector<TableDef>& tables);   // for rules of findings
+void AddHostTables(std::vector<TableDef>& tables);    // of lamina host and path
 void AddViews(std::vector<TableDef>& tables);
+
+// A table of a result; its times x_us are x_ns in SQL, exact.
+using ResultOf =
+    std::function<Result<std::shared_ptr<const ResultSet>>(Source& source)>;
+TableDef ResultTable(const Schema& schema, ResultOf result_of);
 
 }  // namespace lamina::sql

@@ -59,6 +59,8 @@ std::span<const TableDef> Tables() {
     AddTreeTables(out);
     AddSliceTables(out);
     AddResultTables(out);
+    AddEventTables(out);
+    AddHostTables(out);
     AddViews(out);
     return out;
   }();

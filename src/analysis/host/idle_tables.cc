@@ -9,6 +9,8 @@
 
 #include "analysis/common/stats.h"
 #include "analysis/host/launch_annotations.h"
+#include "analysis/host/steady.h"
+#include "analysis/host/sync_cost.h"
 #include "analysis/host/tables.h"
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -91,7 +93,25 @@ Schema PartsSchema() {
            {"after_sync", ColumnType::kBool,
             "Behind a blocking call that drained the device."},
            {"next_uid", ColumnType::kInt,
-            "Event number of the work that ended the gap."}}};
+            "Event number of the work that ended the gap."},
+           {"prev_uid", ColumnType::kInt,
+            "Event number of the work before the gap.", Shown::kHidden},
+           {"launch_uid", ColumnType::kInt,
+            "Event number of the call that launched the next work.",
+            Shown::kHidden},
+           {"thread", ColumnType::kInt, "Thread of that call, a row of track.",
+            Shown::kHidden},
+           {"sync_uid", ColumnType::kInt,
+            "The blocking call that it waits for or follows; also of gaps in "
+            "which the host is not yet as far ahead as before the call.",
+            Shown::kHidden},
+           {"step", ColumnType::kInt, "Step of the launch.", Shown::kHidden},
+           {"steady", ColumnType::kBool,
+            "In the steady part: of a step that is no warm-up and not cut, or "
+            "of a recording without steps.",
+            Shown::kHidden},
+           {"edge", ColumnType::kBool,
+            "The work before the gap is of another step.", Shown::kHidden}}};
 }
 
 // Sums of one row of idle_causes.
@@ -385,17 +405,33 @@ class Tables {
 
   Table Parts() const {
     Table table(PartsSchema());
-    for (const Part& part : idle_.parts) {
+    const auto& steps = model_.context().steps;
+    const auto flags = FlagSteps(model_);
+    const auto syncs = SyncOfParts(model_, idle_);
+    const auto uid = [&](SliceId s) {
+      return s.valid() ? Value(trace_.EventOf(s)) : Value();
+    };
+    for (size_t p = 0; p < idle_.parts.size(); ++p) {
+      const Part& part = idle_.parts[p];
       const Gap& gap = idle_.gaps[part.gap];
       if (!Wanted(gap)) continue;
+      const uint32_t c = model_.call(gap.next);
+      const SliceId call = c == kNone ? SliceId() : model_.calls()[c].slice;
+      const uint32_t step = steps.StepOf(gap.next);
       const Activity* activity =
           part.activity == kNone ? nullptr : &idle_.activities[part.activity];
-      table.Add(model_.devices()[gap.device].name, part.gap,
-                CauseName(part.cause),
-                activity == nullptr ? Value() : Value(activity->what),
-                activity == nullptr ? Value() : Value(activity->detail),
-                part.start_ns - trace_.first_ns, part.length_ns,
-                part.after_sync, trace_.Uid(gap.next));
+      table.Add(
+          model_.devices()[gap.device].name, part.gap, CauseName(part.cause),
+          activity == nullptr ? Value() : Value(activity->what),
+          activity == nullptr ? Value() : Value(activity->detail),
+          part.start_ns - trace_.first_ns, part.length_ns, part.after_sync,
+          trace_.Uid(gap.next), uid(gap.before), uid(call),
+          call.valid() ? Value(trace_.slices.track[call.value].value) : Value(),
+          uid(syncs[p]),
+          step == tree::Steps::kOutside ? Value()
+                                        : Value(steps.steps()[step].number),
+          IsSteady(model_, flags, gap.next),
+          gap.before.valid() && steps.StepOf(gap.before) != step);
     }
     return table;
   }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina diagnose: what to change next, how sure that is, what it buys.
+#include <algorithm>
+#include <filesystem>
+#include <fmt/core.h>
+
+#include "base/byte_sink.h"
+#include "base/byte_source.h"
+#include "base/decimal.h"
+#include "cli/commands.h"
+#include "findings/export.h"
+#include "findings/suppressions.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::vector<std::string> categories;
+  std::vector<std::string> fail_on;
+  std::vector<std::string> params;
+  std::string suppress;
+  std::string abstain = "fail";
+  std::string explain;
+  double min_share = 1;
+  bool all = false;
+  bool rules = false;
+};
+
+// "RULE:PCT"
+struct FailOn {
+  std::string glob;
+  double share = 0;
+};
+
+Result<std::vector<FailOn>> ParseFailOn(const Options& options,
+                                        const findings::RuleSet& rules) {
+  std::vector<FailOn> out;
+  for (const std::string& text : options.fail_on) {
+    FailOn one{text, options.min_share / 100};
+    if (const size_t colon = text.find(':'); colon != std::string::npos) {
+      const auto percent = ParseDouble(text.substr(colon + 1));
+      if (!percent || *percent < 0) {
+        return Fail(UsageError("--fail-on: '" + text + "' has no percentage",
+                               "RULE:PCT, as in host.*:5"));
+      }
+      one = {text.substr(0, colon), *percent / 100};
+    }
+    if (one.glob == "any") one.glob = "*";
+    LAMINA_TRY(rules.Match({one.glob}, "--fail-on").map([](auto) {}));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// What --fail-on says of a diagnosis: a line for each hit.
+std::vector<std::string> Hits(const std::vector<FailOn>& checks,
+                              const findings::Diagnosis& diagnosis,
+                              bool abstaining_fails) {
+  std::vector<std::string> hits;
+  for (const FailOn& check : checks) {
+    for (const findings::Finding& f : diagnosis.findings) {
+      if (f.suppressed || !findings::GlobMatches(check.glob, f.rule->id) ||
+          f.share < check.share)
+        continue;
+      hits.push_back(
+          fmt::format("{}: {:.1f} % of the window", f.id, 100 * f.share));
+    }
+    for (const findings::RuleRun& run : diagnosis.runs) {
+      if (!findings::GlobMatches(check.glob, run.rule->id)) continue;
+      // A glob of many rules asks for what can be looked at.
+      const bool named = check.glob == run.rule->id;
+      if (run.state == findings::State::kAbstained && abstaining_fails && named)
+        hits.push_back(run.rule->id + ": could not look: " + run.reason);
+      if (run.state == findings::State::kFailed)
+        hits.push_back(run.rule->id + ": failed: " + run.reason);
+    }
+  }
+  return hits;
+}
+
+Result<int> Show(const findings::RuleSet& rules, const Options& options) {
+  if (options.explain == "all" || options.rules) {
+    for (const findings::Rule& rule : rules.rules())
+      fmt::print("{:30} {}\n", rule.id, rule.title);
+    return kFine;
+  }
+  LAMINA_ASSIGN(const auto ids, rules.Match({options.explain}, "--explain"));
+  for (const std::string& id : ids)
+    fmt::print("{}", findings::Explain(*rules.Find(id)));
+  return kFine;
+}
+
+Status WriteText(const std::string& text, const std::string& output) {
+  if (output == "-") {
+    fmt::print("{}", text);
+    return {};
+  }
+  LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
+  sink->Write(text);
+  return sink->Close();
+}
+
+// Rules among what --only names: they have a dot, tables have none.
+std::vector<std::string> TakeRules(std::vector<std::string>& only) {
+  const auto tables = std::stable_partition(
+      only.begin(), only.end(), [](const std::string& name) {
+        return name.find('.') == std::string::npos;
+      });
+  std::vector<std::string> rules(tables, only.end());
+  only.erase(tables, only.end());
+  return rules;
+}
+
+Result<findings::Options> RunOptions(const Options& options,
+                                     std::vector<std::string> globs,
+                                     const findings::RuleSet& rules) {
+  findings::Options out;
+  out.min_share = options.min_share / 100;
+  out.all = options.all;
+  for (const std::string& category : options.categories)
+    globs.push_back(category + ".*");
+  LAMINA_ASSIGN(out.only, rules.Match(globs, "--only"));
+  for (const std::string& text : options.params) {
+    const size_t equals = text.find('=');
+    const size_t dot = text.rfind('.', equals);
+    const auto number = equals == std::string::npos
+                            ? std::nullopt
+                            : ParseDouble(text.substr(equals + 1));
+    if (!number || dot == std::string::npos || dot > equals) {
+      return Fail(
+          UsageError("--param: expected RULE.NAME=NUMBER, got '" + text + "'",
+                     "--param host.other.min_share=0.02"));
+    }
+    const std::string id = text.substr(0, dot);
+    const std::string name = text.substr(dot + 1, equals - dot - 1);
+    const findings::Rule* rule = rules.Find(id);
+    if (rule == nullptr || !rule->params.contains(name)) {
+      return Fail(UsageError("--param: " + id + " has no parameter " + name,
+                             "lamina diagnose --explain " + id));
+    }
+    out.params[id][name] = *number;
+  }
+  LAMINA_ASSIGN(out.suppressions,
+                findings::LoadSuppressions(options.suppress, options.trace));
+  return out;
+}
+
+Result<int> RunDiagnose(const Options& options, Common& common) {
+  LAMINA_ASSIGN(const auto rules,
+                findings::RuleSet::Load(rules::DataSet(common.rules_dir)));
+  if (options.rules || !options.explain.empty()) return Show(*rules, options);
+  if (options.trace.empty())
+    return Fail(UsageError("no trace is given", "lamina diagnose TRACE"));
+  LAMINA_ASSIGN(const auto checks, ParseFailOn(options, *rules));
+  LAMINA_ASSIGN(const findings::Options run,
+                RunOptions(options, TakeRules(common.only), *rules));
+  LAMINA_TRY(KeepInputs("-o", common.output, {options.trace}));
+  auto source = std::make_shared<sql::Source>(options.trace, common.Open());
+  LAMINA_TRY(source->session().map([](auto*) {}));
+  findings::Diagnosis diagnosis;
+  {
+    const ScopedStage stage(&common.times, "diagnose");
+    LAMINA_ASSIGN(diagnosis, findings::Diagnose(source, rules, run));
+  }
+  const std::vector<std::string> inputs = {options.trace};
+  if (common.format == "sarif") {
+    LAMINA_TRY(WriteText(findings::ToSarif(diagnosis, inputs), common.output));
+  } else if (common.format == "json") {
+    LAMINA_TRY(WriteText(findings::ToJson(diagnosis, inputs), common.output));
+  } else if (common.format == "markdown") {
+    LAMINA_TRY(
+        WriteText(findings::ToMarkdown(diagnosis, inputs), common.output));
+  } else {
+    Document document;
+    document.command = "diagnose";
+    document.inputs = inputs;
+    document.result = findings::Tables(diagnosis);
+    // On a terminal the first screen: the findings; files hold all tables.
+    if (common.format == "table" && common.only.empty()) {
+      std::erase_if(document.result.tables, [](const Table& table) {
+        return table.name() != "findings" || table.rows() == 0;
+      });
+    }
+    LAMINA_TRY(Write(document, common));
+  }
+  const auto hits = Hits(checks, diagnosis, options.abstain == "fail");
+  for (const std::string& hit : hits)
+    fmt::print(stderr, "lamina: --fail-on: {}\n", hit);
+  return hits.empty() ? kFine : kCheckFailed;
+}
+
+Run Add(Arguments& args, Common& common) {
+  auto options = std::make_shared<Options>();
+  args.Add("trace", options->trace, "Trace file");
+  args.Add("--category", options->categories,
+           "Only rules of these categories speak")
+      .SplitAtCommas();
+  args.Add("--min-share", options->min_share,
+           "Percent of the window below which a finding is only counted")
+      .Within(0, 100)
+      .ShowDefault();
+  args.Flag("--all", options->all, "Small and suppressed findings, too");
+  args.Add("--param", options->params,
+           "RULE.NAME=NUMBER: another threshold; may be repeated")
+      .OneWord();
+  args.Add("--suppress", options->suppress,
+           "File of findings that are known (default: .lamina-findings.yaml "
+           "beside the trace or above it)");
+  args.Add("--fail-on", options->fail_on,
+           "RULE[:PERCENT]: exit status 1 when such a finding is there "
+           "(any:5 for all)")
+      .SplitAtCommas();
+  args.Add("--abstain", options->abstain,
+           "Whether --fail-on fails when its rule could not look")
+      .OneOf({"fail", "ok"})
+      .ShowDefault();
+  args.Add("--explain", options->explain,
+           "Says what a rule looks for, and why so");
+  args.Flag("--list-rules", options->rules, "Lists all rules");
+  common.AddTo(args, Output::kDocument, {"sarif"});
+  return [options, &common] { return RunDiagnose(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo DiagnoseCommand() {
+  return {"diagnose", "What to change next, how sure, and what it buys",
+          "lamina diagnose trace.json.gz --fail-on any:5", &Add};
+}
+
+}  // namespace lamina::cli

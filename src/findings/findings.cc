@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The run of all rules over one trace.
+//
+// Why it is longer than 250 lines: one class walks from claims to ranked
+// findings, and its steps share the facts of the trace.
+#include "findings/findings.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/core.h>
+#include <tuple>
+
+#include "base/counted.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "findings/text.h"
+#include "findings/what_if.h"
+#include "sql/database.h"
+
+namespace lamina::findings {
+namespace {
+
+constexpr double kLinkedShare = 0.9;
+constexpr uint64_t kMostClaims = 2'000'000;
+constexpr size_t kTop = 20;
+
+// 32 bits that tell anchors apart and never change (FNV-1a, folded).
+uint32_t Hash32(std::string_view text) {
+  uint64_t h = 0xcbf29ce484222325ULL;
+  for (const char c : text) {
+    h ^= static_cast<unsigned char>(c);
+    h *= 0x100000001b3ULL;
+  }
+  return static_cast<uint32_t>(h ^ (h >> 32));
+}
+
+// Lower case, numbers as *: steps, layers and sizes do not enter an id.
+std::string AnchorText(std::string_view text) {
+  std::string out;
+  bool number = false;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && number) continue;
+    number = digit;
+    out += digit                  ? '*'
+           : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a')
+                                  : c;
+  }
+  return out;
+}
+
+// The whole text of a cell, as a key.
+std::string KeyText(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return "";
+    case Value::Kind::kText:
+      return std::string(value.text());
+    case Value::Kind::kReal:
+      return FormatDouble(value.real());
+    default:
+      return std::to_string(value.integer());
+  }
+}
+
+double ExpectedNs(const Finding& f) {
+  if (f.rule->gain_kind == "estimate") {
+    return 0.5 * static_cast<double>(f.gain_low_ns + f.gain_high_ns);
+  }
+  return (f.rule->gain_kind == "bound" ? 0.8 : 1.0) *
+         static_cast<double>(f.gain_ns);
+}
+
+double Score(const Finding& f) {
+  const double sure = f.confidence == "fact"     ? 1
+                      : f.confidence == "likely" ? 0.95
+                                                 : 0.5;
+  return ExpectedNs(f) * sure;
+}
+
+class Run {
+ public:
+  Run(std::shared_ptr<sql::Source> source, std::shared_ptr<const RuleSet> rules,
+      const Options& options)
+      : source_(std::move(source)), options_(options) {
+    out_.rules = std::move(rules);
+  }
+
+  Result<Diagnosis> All() {
+    LAMINA_TRY(Open());
+    for (size_t r = 0; r < out_.rules->rules().size(); ++r) {
+      const Rule& rule = out_.rules->rules()[r];
+      const auto begin = std::chrono::steady_clock::now();
+      RuleRun run;
+      run.rule = &rule;
+      if (const Need* missing = MissingNeed(rule)) {
+        run.state = State::kAbstained;
+        run.reason = missing->reason;
+        run.hint = missing->hint;
+      } else if (const Status status = OneRule(static_cast<uint32_t>(r), run);
+                 !status) {
+        run.state = State::kFailed;
+        run.reason = status.error().what;
+      }
+      run.seconds = std::chrono::duration<double>(
+                        std::chrono::steady_clock::now() - begin)
+                        .count();
+      out_.runs.push_back(std::move(run));
+    }
+    LAMINA_TRY(Rank());
+    out_.owned_idle_ns = ledger_->owned_idle_ns();
+    for (const Refusal& refusal : ledger_->refusals()) {
+      const auto& all = out_.rules->rules();
+      out_.overlaps.push_back(
+          {{all[refusal.winner].id, all[refusal.loser].id}, refusal.ns});
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Status Open() {
+    LAMINA_ASSIGN(view_, source_->Host());
+    sql::DatabaseOptions open;
+    open.allow_temp = true;
+    sql::SchemaInput input;
+    input.sources = {source_};
+    LAMINA_ASSIGN(database_, sql::Database::Open({input}, open));
+    const auto& model = view_->model;
+    std::vector<IntervalSet> idle(model.devices().size());
+    for (const auto& device : model.devices())
+      out_.device_names.push_back(device.name);
+    for (const auto& gap : view_->idle.gaps) {
+      idle[gap.device].AppendSorted(
+          {gap.interval.start_ns - model.trace().first_ns,
+           gap.interval.end_ns - model.trace().first_ns});
+    }
+    for (const auto& sum : view_->idle.devices) {
+      out_.window_ns = std::max(out_.window_ns, sum.span_ns);
+      out_.idle_ns += sum.idle_ns();
+      out_.busy_ns += sum.busy_ns;
+    }
+    LAMINA_ASSIGN(const auto own,
+                  database_->Run("SELECT uid, own_ns FROM device_events"));
+    Ledger::EventTimes own_ns;
+    for (size_t i = 0; i < own[0].rows(); ++i)
+      own_ns[own[0].At(i, 0).integer()] = own[0].At(i, 1).integer();
+    ledger_.emplace(std::move(idle), std::move(own_ns));
+    return Facts();
+  }
+
+  // What all rules may use as :name.
+  Status Facts() {
+    const auto set = [&](const std::string& name, double value) {
+      facts_[name] = FormatDouble(value);
+    };
+    const auto set_int = [&](const std::string& name, int64_t value) {
+      facts_[name] = std::to_string(value);
+    };
+    const double devices =
+        std::max<double>(1, static_cast<double>(out_.device_names.size()));
+    set_int("window_ns", out_.window_ns);
+    set_int("total_ns", out_.window_ns * static_cast<int64_t>(devices));
+    set_int("idle_ns", out_.idle_ns);
+    set_int("busy_ns", out_.busy_ns);
+    set("devices", devices);
+    LAMINA_ASSIGN(const auto tables, database_->Run(R"(
+      SELECT key, value FROM recording WHERE value IS NOT NULL;
+      SELECT count(*), coalesce(sum(steady), 0),
+        coalesce(cast(percentile(period_ns, 50) AS INTEGER), 0),
+        coalesce(sum(CASE WHEN steady THEN period_ns END), 0)
+        FROM step_flags;
+      SELECT coalesce(max(sm_count), 0) FROM device_info)"));
+    std::map<std::string, int64_t> recorded;
+    for (size_t i = 0; i < tables[0].rows(); ++i)
+      recorded[std::string(tables[0].At(i, 0).text())] =
+          tables[0].At(i, 1).integer();
+    const int64_t steps = tables[1].At(0, 0).integer();
+    const int64_t steady = tables[1].At(0, 1).integer();
+    set_int("steps", steps);
+    set_int("steady_steps", steady);
+    set_int("step_ns", tables[1].At(0, 2).integer());
+    set_int("steady_ns", tables[1].At(0, 3).integer());
+    const double linked =
+        recorded["kernel_time_ns"] == 0
+            ? 0
+            : static_cast<double>(recorded["linked_time_ns"]) /
+                  static_cast<double>(recorded["kernel_time_ns"]);
+    set("linked_share", linked);
+    set_int("python_frames", recorded["python_frames"]);
+    LAMINA_ASSIGN(const auto device, source_->Device());
+    const double recorded_sms =
+        static_cast<double>(tables[2].At(0, 0).integer());
+    set("sms", recorded_sms > 0 ? recorded_sms
+               : device         ? device->multiprocessors
+                                : 0);
+    set("bytes_per_ns", device ? device->bytes_per_s / 1e9 : 0);
+    const auto peak = [&](std::string_view spec) {
+      return device ? device->Peak(spec).value_or(0) / 1e9 : 0.0;
+    };
+    set("bf16_flops_per_ns",
+        std::max(peak("matrix_bf16"), peak("matrix_fp16")));
+    set("tf32_flops_per_ns", peak("matrix_tf32"));
+    has_["device_events"] = recorded["device_events"] > 0;
+    has_["host_events"] = recorded["host_events"] > 0;
+    has_["launches"] = recorded["host_events"] > 0 && linked >= kLinkedShare;
+    has_["steps"] = steps > 0;
+    has_["three_steps"] = steady >= 3;
+    has_["shapes"] = recorded["record_shapes"] > 0;
+    has_["stacks"] = recorded["with_stack"] > 0;
+    has_["device_spec"] = device.has_value();
+    LAMINA_ASSIGN(
+        const auto grid,
+        database_->Run("SELECT count(*) FROM (SELECT 1 FROM device_events "
+                       "WHERE grid_blocks > 0 LIMIT 1)"));
+    has_["grid"] = grid[0].At(0, 0).integer() > 0;
+    return {};
+  }
+
+  // The first thing that a rule needs and the trace lacks; null: nothing.
+  const Need* MissingNeed(const Rule& rule) const {
+    const auto lacks = [&](std::string_view name) -> const Need* {
+      if (has_.find(std::string(name))->second) return nullptr;
+      for (const Need& need : KnownNeeds()) {
+        if (need.name == name) return &need;
+      }
+      return nullptr;
+    };
+    if (const Need* none = lacks("device_events")) return none;
+    for (const std::string& name : rule.needs) {
+      if (const Need* need = lacks(name)) return need;
+    }
+    return nullptr;
+  }
+
+  sql::QueryOptions QueryFor(const Rule& rule) const {
+    sql::QueryOptions query;
+    query.max_rows = kMostClaims;
+    query.params = facts_;
+    for (const auto& [name, value] : rule.params)
+      query.params[name] = FormatDouble(value);
+    const auto own = options_.params.find(rule.id);
+    if (own != options_.params.end()) {
+      for (const auto& [name, value] : own->second)
+        query.params[name] = FormatDouble(value);
+    }
+    return query;
+  }
+
+  Status OneRule(uint32_t number, RuleRun& run) {
+    const Rule& rule = *run.rule;
+    const sql::QueryOptions query = QueryFor(rule);
+    LAMINA_ASSIGN(auto results, database_->Run(rule.claims, query));
+    if (results.size() != 1)
+      return Fail(UsageError("claims are not one SELECT"));
+    const Table& rows = results[0];
+    if (rows.rows() == 0) {
+      run.reason = "nothing of the kind";
+      return {};
+    }
+    LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, rows));
+    ledger_->Offer(claims);
+    LAMINA_TRY(database_->Put(WithTimes(rows, claims)));
+    LAMINA_ASSIGN(const auto groups,
+                  database_->Run(GroupSql(rule, rows), query));
+    const std::vector<std::string> keys = KeysOf(rule, rows);
+    std::set<std::string> spoken;
+    const size_t first = out_.findings.size();
+    const Table& table = groups[0];
+    int64_t largest = 0;
+    for (size_t i = 0; i < table.rows(); ++i) {
+      const Value when = table.At(i, "when_");
+      largest = std::max(largest, table.At(i, "owned_ns").integer());
+      if (when.null() || when.real() == 0) continue;
+      AddFinding(rule, table, i);
+      spoken.insert(GroupKey(rule, table, i));
+    }
+    if (spoken.empty()) {
+      run.reason = fmt::format("largest {} of {}", HumanTime(largest),
+                               HumanTime(out_.window_ns));
+      return {};
+    }
+    // Only what speaks owns its time.
+    std::vector<Claim> granted;
+    std::vector<std::string> granted_keys;
+    for (size_t i = 0; i < claims.size(); ++i) {
+      if (!spoken.contains(keys[i])) continue;
+      granted.push_back(claims[i]);
+      granted_keys.push_back(keys[i]);
+    }
+    ledger_->Grant(number, granted);
+    run.state = State::kFound;
+    for (const Claim& claim : granted) run.owned_ns += claim.owned_ns;
+    run.reason = HumanTime(run.owned_ns) + " owned";
+    for (size_t f = first; f < out_.findings.size(); ++f)
+      GiveClaims(out_.findings[f], granted, granted_keys, key_of_[f]);
+    return {};
+  }
+
+  Result<std::vector<Claim>> ClaimsOf(const Rule& rule, const Table& rows) {
+    const Schema& schema = rows.schema();
+    const auto need = [&](std::string_view column) -> Result<size_t> {
+      const auto at = schema.Find(column);
+      if (at) return *at;
+      return Fail(UsageError(fmt::format("claims have no column {}", column)));
+    };
+    std::vector<Claim> claims(rows.rows());
+    if (rule.kind == ClaimKind::kNone) return claims;
+    LAMINA_ASSIGN(const size_t dur, need("dur_ns"));
+    size_t start = 0, device = 0, uid = 0;
+    if (rule.kind == ClaimKind::kIdle) {
+      LAMINA_ASSIGN(start, need("start_ns"));
+      LAMINA_ASSIGN(device, need("device"));
+    } else {
+      LAMINA_ASSIGN(uid, need("uid"));
+    }
+    const auto start_of_event = schema.Find("start_ns");
+    for (size_t i = 0; i < rows.rows(); ++i) {
+      Claim& claim = claims[i];
+      // A rate may be a fraction; time is whole nanoseconds.
+      claim.dur_ns = static_cast<int64_t>(rows.At(i, dur).real());
+      if (rule.kind == ClaimKind::kBusy) {
+        claim.uid = rows.At(i, uid).integer();
+        if (start_of_event)
+          claim.start_ns = rows.At(i, *start_of_event).integer();
+        continue;
+      }
+      claim.start_ns = rows.At(i, start).integer();
+      const auto& names = out_.device_names;
+      claim.device = static_cast<uint32_t>(
+          std::find(names.begin(), names.end(), rows.At(i, device).text()) -
+          names.begin());
+    }
+    return claims;
+  }
+
+  static bool IsTime(std::string_view column) {
+    return column == "claimed_ns" || column == "owned_ns";
+  }
+
+  // The rows with what they claim and would own, as the table `claim`.
+  static Table WithTimes(const Table& rows, const std::vector<Claim>& claims) {
+    Schema schema;
+    schema.name = "claim";
+    std::vector<size_t> kept;
+    for (size_t c = 0; c < rows.columns(); ++c) {
+      const Column& column = rows.schema().columns[c];
+      if (IsTime(column.name)) continue;
+      schema.columns.push_back(column);
+      kept.push_back(c);
+    }
+    schema.columns.push_back({"claimed_ns", ColumnType::kInt, ""});
+    schema.columns.push_back({"owned_ns", ColumnType::kInt, ""});
+    Table out(std::move(schema));
+    std::vector<Value> row(kept.size() + 2);
+    for (size_t i = 0; i < rows.rows(); ++i) {
+      for (size_t k = 0; k < kept.size(); ++k) row[k] = rows.At(i, kept[k]);
+      row[kept.size()] = claims[i].dur_ns;
+      row[kept.size() + 1] = claims[i].owned_ns;
+      out.AddRow(row);
+    }
+    return out;
+  }
+
+  // Sums of each group, then all conditions over them.
+  static std::string GroupSql(const Rule& rule, const Table& rows) {
+    std::string list;
+    for (const std::string& column : rule.group)
+      list += (list.empty() ? "" : ", ") + column;
+    std::string sql = "WITH g AS (SELECT ";
+    if (!list.empty()) sql += list + ", ";
+    sql +=
+        "sum(claimed_ns) AS claimed_ns, sum(owned_ns) AS owned_ns, "
+        "count(*) AS claims";
+    std::set<std::string> named(rule.group.begin(), rule.group.end());
+    for (const auto& [name, expression] : rule.totals) {
+      sql += ", (" + expression + ") AS " + name;
+      named.insert(name);
+    }
+    for (const Column& column : rows.schema().columns) {
+      if (IsTime(column.name) || !named.insert(column.name).second) continue;
+      sql += fmt::format(", max_by(\"{0}\", owned_ns) AS \"{0}\"", column.name);
+    }
+    sql += " FROM claim";
+    if (!list.empty()) sql += " GROUP BY " + list;
+    sql += ") SELECT *, (" + rule.when + ") AS when_, (" + rule.gain +
+           ") AS gain_";
+    sql += ", (" + (rule.low.empty() ? "NULL" : rule.low) + ") AS low_";
+    sql += ", (" + (rule.high.empty() ? "NULL" : rule.high) + ") AS high_";
+    sql += ", CASE";
+    for (size_t i = 0; i < rule.confidence.size(); ++i) {
+      const std::string& condition = rule.confidence[i].condition;
+      sql += fmt::format(" WHEN ({}) THEN {}",
+                         condition.empty() ? "1" : condition, i);
+    }
+    return sql + " END AS sure_ FROM g ORDER BY owned_ns DESC, " +
+           (list.empty() ? "1" : list);
+  }
+
+  static std::vector<std::string> KeysOf(const Rule& rule, const Table& rows) {
+    std::vector<std::string> keys(rows.rows());
+    for (const std::string& column : rule.group) {
+      const auto at = rows.schema().Find(column);
+      if (!at) continue;
+      for (size_t i = 0; i < rows.rows(); ++i)
+        keys[i] += KeyText(rows.At(i, *at)) + '\x1f';
+    }
+    return keys;
+  }
+
+  static std::string GroupKey(const Rule& rule, const Table& table, size_t i) {
+    std::string key;
+    for (const std::string& column : rule.group)
+      key += KeyText(table.At(i, column)) + '\x1f';
+    return key;
+  }
+
+  void AddFinding(const Rule& rule, const Table& table, size_t i) {
+    Finding f;
+    f.rule = &rule;
+    const auto devices =
+        std::max<int64_t>(1, static_cast<int64_t>(out_.device_names.size()));
+    const auto time = [&](std::string_view column, int64_t missing) {
+      const Value value = table.At(i, column);
+      if (value.null()) return missing;
+      return std::max<int64_t>(0, static_cast<int64_t>(value.real())) / devices;
+    };
+    const int64_t owned = table.At(i, "owned_ns").integer();
+    f.gain_ns = std::min(time("gain_", 0), owned / devices);
+    f.gain_low_ns = std::min(f.gain_ns, time("low_", f.gain_ns));
+    f.gain_high_ns = std::max(f.gain_ns, time("high_", f.gain_ns));
+    f.owned_ns = owned;
+    f.claims = static_cast<size_t>(table.At(i, "claims").integer());
+    const Value sure = table.At(i, "sure_");
+    const auto& one =
+        rule.confidence[sure.null() ? rule.confidence.size() - 1
+                                    : static_cast<size_t>(sure.integer())];
+    f.confidence = rule.proven ? one.is : "hint";
+    f.reason = one.reason;
+    for (const std::string& column : rule.anchor) {
+      if (!f.anchor.empty()) f.anchor += '|';
+      f.anchor += AnchorText(KeyText(table.At(i, column)));
+    }
+    f.id = fmt::format("{}@{:08x}", rule.id, Hash32(f.anchor));
+    SetShare(f);
+    const auto value = [&](std::string_view name) -> Value {
+      if (name == "owned") return owned / devices;
+      if (name == "gain") return f.gain_ns;
+      if (name == "share") return f.share;
+      if (const auto at = table.schema().Find(name)) return table.At(i, *at);
+      if (const auto fact = facts_.find(std::string(name));
+          fact != facts_.end()) {
+        if (const auto whole = ParseInt(fact->second)) return Value(*whole);
+        return Value(*ParseDouble(fact->second));
+      }
+      return {};
+    };
+    f.what = FillTemplate(rule.what, value);
+    f.cannot_tell = FillTemplate(rule.cannot_tell, value);
+    for (const Column& column : table.schema().columns) {
+      if (column.name.ends_with("_") || column.name == "start_ns") continue;
+      f.values.emplace_back(column.name, KeyText(table.At(i, column.name)));
+    }
+    key_of_.push_back(GroupKey(rule, table, i));
+    out_.findings.push_back(std::move(f));
+  }
+
+  void SetShare(Finding& f) const {
+    f.share = out_.window_ns == 0 ? 0
+                                  : static_cast<double>(f.gain_ns) /
+                                        static_cast<double>(out_.window_ns);
+    const std::string& fixed = f.rule->severity;
+    f.severity = !fixed.empty()    ? fixed
+                 : f.share >= 0.10 ? "high"
+                 : f.share >= 0.03 ? "medium"
+                 : f.share >= 0.01 ? "low"
+                                   : "info";
+  }
+
+  static void GiveClaims(Finding& f, const std::vector<Claim>& claims,
+                         const std::vector<std::string>& keys,
+                         const std::string& key) {
+    for (size_t i = 0; i < claims.size(); ++i) {
+      if (keys[i] == key && claims[i].owned_ns > 0)
+        f.spans.push_back(claims[i]);
+    }
+    std::sort(f.spans.begin(), f.spans.end(),
+              [](const Claim& a, const Claim& b) {
+                return std::tie(a.device, a.start_ns, a.uid) <
+                       std::tie(b.device, b.start_ns, b.uid);
+              });
+    f.top = f.spans;
+    std::stable_sort(
+        f.top.begin(), f.top.end(),
+        [](const Claim& a, const Claim& b) { return a.owned_ns > b.owned_ns; });
+    f.top.resize(std::min(f.top.size(), kTop));
+  }
+
+  // Findings of one anchor are one; their order is decided here.
+  Status Rank() {
+    std::vector<Finding>& all = out_.findings;
+    MergeAnchors(all);
+    LAMINA_TRY(AskPath(*source_, options_.min_share, out_));
+    for (Finding& f : all) SetShare(f);
+    const auto order = [](const Finding& a, const Finding& b) {
+      const bool first = a.severity == "blocker";
+      const bool second = b.severity == "blocker";
+      if (first != second) return first;
+      const double x = Score(a), y = Score(b);
+      return x != y ? x > y : a.id < b.id;
+    };
+    std::stable_sort(all.begin(), all.end(), order);
+    for (Finding& f : all) {
+      f.small = f.share < options_.min_share && f.severity != "blocker" &&
+                f.severity != "medium" && f.rule->severity.empty();
+      for (const Suppression& s : options_.suppressions) {
+        const bool named = GlobMatches(s.rule, f.rule->id) || s.rule == f.id;
+        if (!named || (!s.anchor.empty() && !GlobMatches(s.anchor, f.anchor)))
+          continue;
+        s.used = true;
+        f.suppressed |= f.share <= s.max_share;
+      }
+      if (!options_.only.empty() && !options_.only.contains(f.rule->id))
+        f.small = true;
+      if (f.suppressed) {
+        ++out_.suppressed;
+      } else if (f.small) {
+        ++out_.small;
+      } else {
+        out_.together_ns += f.gain_ns;
+      }
+    }
+    MarkSuppressed();
+    if (!options_.all) {
+      std::erase_if(all,
+                    [](const Finding& f) { return f.small || f.suppressed; });
+    }
+    if (!options_.only.empty()) {
+      std::erase_if(all, [&](const Finding& f) {
+        return !options_.only.contains(f.rule->id);
+      });
+      std::erase_if(out_.runs, [&](const RuleRun& run) {
+        return !options_.only.contains(run.rule->id);
+      });
+    }
+    return {};
+  }
+
+  void MarkSuppressed() {
+    for (RuleRun& run : out_.runs) {
+      bool any = false, shown = false;
+      for (const Finding& f : out_.findings) {
+        if (f.rule != run.rule) continue;
+        any |= f.suppressed;
+        shown |= !f.suppressed;
+      }
+      if (any && !shown) run.state = State::kSuppressed;
+    }
+  }
+
+  static void MergeAnchors(std::vector<Finding>& all) {
+    std::vector<Finding> out;
+    std::map<std::string, size_t> known;
+    for (Finding& f : all) {
+      const auto [it, is_new] = known.try_emplace(f.id, out.size());
+      if (is_new) {
+        out.push_back(std::move(f));
+        continue;
+      }
+      Finding& into = out[it->second];
+      into.gain_ns += f.gain_ns;
+      into.gain_low_ns += f.gain_low_ns;
+      into.gain_high_ns += f.gain_high_ns;
+      into.owned_ns += f.owned_ns;
+      into.claims += f.claims;
+      into.spans.insert(into.spans.end(), f.spans.begin(), f.spans.end());
+    }
+    all = std::move(out);
+  }
+
+  std::shared_ptr<sql::Source> source_;
+  const Options& options_;
+  const sql::HostView* view_ = nullptr;
+  std::unique_ptr<sql::Database> database_;
+  std::optional<Ledger> ledger_;
+  std::map<std::string, std::string> facts_;
+  std::map<std::string, bool> has_;
+  std::vector<std::string> key_of_;  // of findings, while rules run
+  Diagnosis out_;
+};
+
+}  // namespace
+
+std::string_view StateName(State state) {
+  switch (state) {
+    case State::kFound:
+      return "found";
+    case State::kSilent:
+      return "silent";
+    case State::kAbstained:
+      return "abstained";
+    case State::kSuppressed:
+      return "suppressed";
+    case State::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,
+                           std::shared_ptr<const RuleSet> rules,
+                           const Options& options) {
+  return Run(std::move(source), std::move(rules), options).All();
+}
+
+}  // namespace lamina::findings

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to change next: the rules of data/findings run over the tables of a
+// trace, each nanosecond given to one of them, and what is left of each rule
+// ranked by the time that it would save.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "findings/ledger.h"
+#include "findings/rule.h"
+#include "lamina/result.h"
+#include "sql/source.h"
+
+namespace lamina::findings {
+
+struct Suppression {
+  std::string rule;    // glob of rules, or an id of a finding
+  std::string anchor;  // glob; empty: any
+  double max_share = 1;
+  std::string reason;
+  mutable bool used = false;
+};
+
+struct Options {
+  std::set<std::string> only;  // rules that speak; empty: all
+  double min_share = 0.01;     // below it a finding is only counted
+  bool all = false;            // those below and suppressed ones, too
+  std::map<std::string, std::map<std::string, double>> params;
+  std::vector<Suppression> suppressions;
+};
+
+enum class State : uint8_t {
+  kFound,
+  kSilent,
+  kAbstained,
+  kSuppressed,
+  kFailed,
+};
+std::string_view StateName(State state);
+
+struct Finding {
+  const Rule* rule = nullptr;
+  std::string id;      // rule@anchor8
+  std::string anchor;  // what the id is made of
+  std::string what, cannot_tell;
+  // Per device on average: time of the window that would be saved.
+  int64_t gain_ns = 0, gain_low_ns = 0, gain_high_ns = 0;
+  // If what is ranked above were fixed first.
+  int64_t gain_after_ns = 0;
+  int64_t owned_ns = 0;  // over all devices
+  double share = 0;      // gain / window
+  std::string confidence, reason, severity;
+  bool suppressed = false;
+  bool small = false;  // below min_share
+  size_t claims = 0;
+  std::vector<Claim> top;    // the largest, at most 20
+  std::vector<Claim> spans;  // all with time, by start
+  std::vector<std::pair<std::string, std::string>> values;  // of the group
+};
+
+struct RuleRun {
+  const Rule* rule = nullptr;
+  State state = State::kSilent;
+  std::string reason;  // why it abstained or failed; else what was measured
+  std::string hint;    // how to record what it lacks
+  int64_t owned_ns = 0;
+  double seconds = 0;
+};
+
+struct Diagnosis {
+  std::shared_ptr<const RuleSet> rules;
+  std::vector<std::string> device_names;
+  int64_t window_ns = 0;
+  int64_t idle_ns = 0, owned_idle_ns = 0, busy_ns = 0;
+  std::vector<Finding> findings;  // ranked
+  std::vector<RuleRun> runs;      // in the order of the rules
+  std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> overlaps;
+  // Of what is shown: saved together at most, and by kind of gain.
+  int64_t together_ns = 0;
+  size_t small = 0, suppressed = 0;
+};
+
+// Errors: a trace that cannot be read. A rule that fails is a row of `runs`.
+Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,
+                           std::shared_ptr<const RuleSet> rules,
+                           const Options& options);
+
+// "3 findings, together at most 41 ms of 120 ms (34 %)."
+std::string Headline(const Diagnosis& diagnosis);
+// "looked: 41 rules; could not look: 14 (9: record_shapes=True ...)".
+std::string LookedText(const Diagnosis& diagnosis);
+
+// findings, finding_evidence, finding_ranges, finding_overlaps, rules_run, and
+// the sentences as notes.
+ResultSet Tables(const Diagnosis& diagnosis);
+
+}  // namespace lamina::findings

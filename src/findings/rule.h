@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rule of data/findings: what to look for in the tables of a trace, what it
+// costs, how sure that is, and what to do about it.
+//
+// All conditions and sums are SQL. `claims` is one SELECT over lamina's tables
+// that returns time: idle spans (device, start_ns, dur_ns) or device events
+// (uid, dur_ns). The run grants each nanosecond to one rule (see ledger.h) and
+// adds up the claims of a group; `totals`, `when`, `gain` and the conditions of
+// `confidence` are expressions over those sums, the parameters of the rule and
+// the facts of the trace, both written :name.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "rules/document.h"
+
+namespace lamina::findings {
+
+struct Fix {
+  std::string layer;   // model, framework, launcher, kernel, cluster, recording
+  std::string effort;  // setting, lines, work
+  std::string text;
+};
+
+struct ConfidenceCase {
+  std::string condition;  // empty: always
+  std::string is;         // fact, likely, hint
+  std::string reason;
+};
+
+enum class ClaimKind : uint8_t {
+  kIdle,  // rows device, start_ns, dur_ns
+  kBusy,  // rows uid, dur_ns: so much of that event
+  kNone,  // rows of evidence without time
+};
+
+struct Rule {
+  std::string id;  // host.sync_scalar
+  std::string title;
+  std::string category;  // of the id, before the dot
+  int version = 1;
+  int owner_rank = 90;
+  std::vector<std::string> needs;  // of KnownNeeds()
+  std::map<std::string, double> params;
+  ClaimKind kind = ClaimKind::kIdle;
+  std::string claims;
+  std::vector<std::string> group, anchor;
+  std::vector<std::pair<std::string, std::string>> totals;
+  std::string when, gain, low, high;
+  std::string gain_kind;  // measured, bound, estimate, none
+  std::string severity;   // empty: by share
+  std::vector<ConfidenceCase> confidence;
+  std::string what, cannot_tell;
+  std::vector<Fix> fixes;
+  std::string verify;  // the number that shows that it is gone
+  std::vector<std::string> excludes;
+  std::string why;  // why the thresholds are what they are
+  std::vector<std::string> finds, silent;  // samples or faults, see --check
+  bool proven = true;                      // false: of --rules without examples
+  std::string file;
+  uint32_t line = 0;
+};
+
+// What a rule may need, with what it means.
+struct Need {
+  std::string_view name;
+  std::string_view reason;  // why a rule without it abstains
+  std::string_view hint;    // how to record it; may be empty
+};
+std::span<const Need> KnownNeeds();
+
+class RuleSet {
+ public:
+  // Reads data/findings and the overlay of --rules. Errors name the place.
+  static Result<std::shared_ptr<const RuleSet>> Load(
+      const rules::DataSet& data);
+
+  // In the order in which time is granted: owner rank, id.
+  const std::vector<Rule>& rules() const { return rules_; }
+  const Rule* Find(std::string_view id) const;
+  // Ids that one of the texts (globs) names, in order. Errors: a text that
+  // names none.
+  Result<std::set<std::string>> Match(const std::vector<std::string>& globs,
+                                      std::string_view option) const;
+
+ private:
+  Status AddFile(const rules::DataFile& file, bool own);
+
+  std::vector<Rule> rules_;
+};
+
+// * and ? as in file names.
+bool GlobMatches(std::string_view glob, std::string_view text);
+
+}  // namespace lamina::findings

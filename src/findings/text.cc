@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "findings/text.h"
+
+#include <cmath>
+#include <fmt/core.h>
+
+#include "base/decimal.h"
+#include "base/escape.h"
+
+namespace lamina::findings {
+namespace {
+
+bool Truth(const Value& value) {
+  if (value.null()) return false;
+  if (value.kind() == Value::Kind::kText) return !value.text().empty();
+  return value.real() != 0;
+}
+
+std::string Choose(std::string_view names, const ValueOf& value) {
+  while (true) {
+    const size_t bar = names.find('|');
+    const std::string_view name = names.substr(0, bar);
+    const Value found = value(name);
+    if (bar == std::string_view::npos) {
+      // The last of several may be plain words.
+      return found.null() ? std::string(name) : ShowValue(name, found);
+    }
+    if (!found.null() &&
+        !(found.kind() == Value::Kind::kText && found.text().empty()))
+      return ShowValue(name, found);
+    names.remove_prefix(bar + 1);
+  }
+}
+
+}  // namespace
+
+std::string ShowValue(std::string_view name, const Value& value) {
+  constexpr size_t kMost = 60;
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return "unknown";
+    case Value::Kind::kText:
+      return EscapeTerminal(Shorten(value.text(), kMost));
+    default:
+      break;
+  }
+  if (name.ends_with("_ns") || name == "owned" || name == "gain")
+    return HumanTime(static_cast<int64_t>(value.real()));
+  if (name.ends_with("_bytes") || name == "bytes")
+    return HumanBytes(value.real());
+  if (name.ends_with("share")) {
+    const double percent = 100 * value.real();
+    return fmt::format("{:.{}f} %", percent, percent < 10 ? 1 : 0);
+  }
+  if (value.kind() == Value::Kind::kReal) {
+    const double x = value.real();
+    const bool whole = x >= 100 || x == std::floor(x);
+    return fmt::format("{:.{}f}", x, whole ? 0 : x >= 10 ? 1 : 2);
+  }
+  return GroupDigits(value.integer());
+}
+
+std::string FillTemplate(std::string_view text, const ValueOf& value) {
+  std::string out;
+  bool skip = false;
+  while (!text.empty()) {
+    const size_t open = text.find('{');
+    if (!skip) out += text.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const size_t close = text.find('}', open);
+    if (close == std::string_view::npos) break;
+    const std::string_view inside = text.substr(open + 1, close - open - 1);
+    text.remove_prefix(close + 1);
+    if (inside == "end") {
+      skip = false;
+    } else if (inside.starts_with("if ")) {
+      skip = !Truth(value(inside.substr(3)));
+    } else if (!skip) {
+      out += Choose(inside, value);
+    }
+  }
+  return out;
+}
+
+std::string CheckTemplate(std::string_view text) {
+  bool inside_if = false;
+  size_t at = 0;
+  while (true) {
+    const size_t open = text.find('{', at);
+    if (open == std::string_view::npos) break;
+    const size_t close = text.find('}', open);
+    if (close == std::string_view::npos) return "a { without a }";
+    const std::string_view inside = text.substr(open + 1, close - open - 1);
+    if (inside.empty() || inside.find('{') != std::string_view::npos)
+      return "an empty or a nested placeholder";
+    if (inside.starts_with("if ")) {
+      if (inside_if) return "an {if} inside another";
+      inside_if = true;
+    } else if (inside == "end") {
+      if (!inside_if) return "an {end} without an {if}";
+      inside_if = false;
+    }
+    at = close + 1;
+  }
+  return inside_if ? "an {if} without an {end}" : "";
+}
+
+}  // namespace lamina::findings

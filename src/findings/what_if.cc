@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "findings/what_if.h"
+
+#include <algorithm>
+
+#include "analysis/path/what_if.h"
+
+namespace lamina::findings {
+namespace {
+
+namespace path = analysis::path;
+
+bool OwnsBusy(const Finding& f) {
+  return f.rule->kind == ClaimKind::kBusy && !f.spans.empty();
+}
+
+// The end nodes of device work by event number.
+class DeviceNodes {
+ public:
+  explicit DeviceNodes(const path::Graph& graph) : graph_(graph) {
+    const auto& trace = graph.model().trace();
+    for (size_t i = 0; i < graph.work().size(); ++i) {
+      node_[trace.Uid(graph.work()[i])] =
+          graph.first_device() + 2 * static_cast<uint32_t>(i) + 1;
+    }
+  }
+
+  // Device work without the time that the findings own.
+  path::Scenario Without(const std::vector<const Finding*>& findings) const {
+    absl::flat_hash_map<uint32_t, int64_t> less;
+    for (const Finding* f : findings) {
+      for (const Claim& claim : f->spans) {
+        const auto node = node_.find(claim.uid);
+        if (node != node_.end()) less[node->second] += claim.owned_ns;
+      }
+    }
+    path::Scenario scenario;
+    for (const auto& [node, ns] : less) {
+      scenario.chains.emplace_back(
+          node, std::max<int64_t>(0, graph_.chain_work(node) - ns));
+    }
+    // The order of a hash map must not decide anything.
+    std::sort(scenario.chains.begin(), scenario.chains.end());
+    return scenario;
+  }
+
+  int64_t Saved(const std::vector<const Finding*>& findings) const {
+    const path::Outcome outcome(graph_, Without(findings));
+    return std::max<int64_t>(
+        0, graph_.time(graph_.sink()) - outcome.time(graph_.sink()));
+  }
+
+ private:
+  const path::Graph& graph_;
+  absl::flat_hash_map<int64_t, uint32_t> node_;
+};
+
+Result<const path::Graph*> GraphFor(sql::Source& source,
+                                    const Diagnosis& diagnosis,
+                                    double min_share) {
+  const double least = min_share * static_cast<double>(diagnosis.window_ns);
+  const bool any = std::any_of(diagnosis.findings.begin(),
+                               diagnosis.findings.end(), [&](const Finding& f) {
+                                 return OwnsBusy(f) &&
+                                        static_cast<double>(f.gain_ns) >= least;
+                               });
+  if (!any) return nullptr;
+  LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
+  return graph->sink() == path::kNoNode ? nullptr : graph;
+}
+
+}  // namespace
+
+Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis) {
+  LAMINA_ASSIGN(const path::Graph* const graph,
+                GraphFor(source, diagnosis, min_share));
+  if (graph == nullptr) return {};
+  const DeviceNodes nodes(*graph);
+  for (Finding& f : diagnosis.findings) {
+    if (!OwnsBusy(f)) continue;
+    const int64_t saved = nodes.Saved({&f});
+    // What is owned may be more than what the formula says can be saved.
+    const int64_t owned = std::max<int64_t>(1, f.owned_ns);
+    const auto part = static_cast<int64_t>(
+        static_cast<__int128>(saved) * f.gain_ns *
+        std::max<int64_t>(1,
+                          static_cast<int64_t>(diagnosis.device_names.size())) /
+        owned);
+    if (part >= f.gain_ns) continue;
+    f.gain_high_ns = std::max(f.gain_high_ns, f.gain_ns);
+    f.gain_ns = part;
+    f.gain_low_ns = std::min(f.gain_low_ns, part);
+  }
+  return {};
+}
+
+Status AskPathInOrder(sql::Source& source, Diagnosis& diagnosis) {
+  for (Finding& f : diagnosis.findings) f.gain_after_ns = f.gain_ns;
+  LAMINA_ASSIGN(const path::Graph* const graph,
+                GraphFor(source, diagnosis, 0.01));
+  if (graph == nullptr) return {};
+  const DeviceNodes nodes(*graph);
+  std::vector<const Finding*> fixed;
+  int64_t before = 0;
+  for (Finding& f : diagnosis.findings) {
+    if (!OwnsBusy(f)) continue;
+    fixed.push_back(&f);
+    const int64_t saved = nodes.Saved(fixed);
+    f.gain_after_ns = std::min(f.gain_high_ns, saved - before);
+    before = saved;
+  }
+  return {};
+}
+
+}  // namespace lamina::findings

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows for rules about findings: device events with the part of the busy time
+// that is theirs alone, host events, calls that wait for the device, what the
+// recording holds, and steps with what makes them unlike others. And the tables
+// of `lamina host` and `lamina path`, which are no analyses of a report.
+//
+// Why it is longer than 250 lines: it is a list of columns, each one line.
+#include <algorithm>
+#include <set>
+
+#include "analysis/host/steady.h"
+#include "analysis/host/tables.h"
+#include "analysis/path/tables.h"
+#include "sql/source.h"
+#include "sql/table_def.h"
+
+namespace lamina::sql {
+namespace {
+
+namespace host = analysis::host;
+using analysis::Context;
+using trace::Kind;
+using trace::SliceId;
+using trace::Trace;
+using tree::NodeId;
+
+Value Known(int64_t value) {
+  return value == trace::kNoInt ? Value() : Value(value);
+}
+
+// What cells of events are read from.
+struct Model {
+  const Context* context = nullptr;
+  const host::HostModel* host = nullptr;
+  std::vector<SliceId> slices;  // by row
+  std::vector<std::string> modules;
+  std::vector<host::StepFlags> steps;
+  // By row of device arguments.
+  std::vector<int64_t> own_ns, exposed_ns;
+
+  const Trace& trace() const { return context->trace; }
+  const tree::Tree& tree() const { return context->tree; }
+  SliceId at(size_t row) const { return slices[row]; }
+  uint32_t device_row(size_t row) const {
+    return trace().slices.detail[at(row).value];
+  }
+  NodeId launch(size_t row) const { return tree().launch(at(row)); }
+  // The op that launched device work; invalid without one.
+  NodeId op(size_t row) const {
+    const NodeId launcher = context->device.launcher(at(row));
+    return launcher.valid() && tree().IsOp(launcher) ? launcher : NodeId();
+  }
+  const trace::OpArgs* op_args(size_t row) const {
+    const NodeId n = op(row);
+    return n.valid() ? trace().Op(tree().slice(n)) : nullptr;
+  }
+  const trace::DeviceArgs* args(size_t row) const {
+    return trace().Device(at(row));
+  }
+  const trace::LaunchConfig* config(size_t row) const {
+    const trace::DeviceArgs* a = args(row);
+    return a == nullptr ? nullptr : trace().Config(a->config);
+  }
+  Value Uid(SliceId s) const {
+    return s.valid() ? Value(trace().Uid(s)) : Value();
+  }
+  Value NodeUid(NodeId n) const {
+    return n.valid() ? Value(trace().Uid(tree().slice(n))) : Value();
+  }
+  Value Text(StringId id) const {
+    return id.valid() ? Value(trace().strings[id]) : Value();
+  }
+  Value Module(NodeId n) const {
+    if (!n.valid()) return {};
+    const auto owner = context->modules.OwnerOf(n);
+    return owner.path.valid() ? Value(modules[owner.path.value]) : Value();
+  }
+  Value Step(uint32_t step) const {
+    return step == tree::Steps::kOutside
+               ? Value()
+               : Value(context->steps.steps()[step].number);
+  }
+};
+using M = Model;
+
+struct Spec {
+  ColumnDef column;
+  Value (*cell)(const M& m, size_t row);
+};
+
+void AddSpan(std::vector<Spec>& out) {
+  out.push_back({{"uid", Type::kInt, "Event number."},
+                 [](const M& m, size_t r) { return m.Uid(m.at(r)); }});
+  out.push_back(
+      {{"name", Type::kText, "Name as recorded."},
+       [](const M& m, size_t r) -> Value { return m.trace().Name(m.at(r)); }});
+  out.push_back({{"start_ns", Type::kInt, "Start, from the first event."},
+                 [](const M& m, size_t r) -> Value {
+                   return m.trace().Start(m.at(r)) - m.trace().first_ns;
+                 }});
+  out.push_back(
+      {{"dur_ns", Type::kInt, "Duration."}, [](const M& m, size_t r) -> Value {
+         return m.trace().Duration(m.at(r));
+       }});
+  out.push_back({{"kind", Type::kText, "Kind of slice, as in slice."},
+                 [](const M& m, size_t r) -> Value {
+                   return trace::KindName(m.trace().KindOf(m.at(r)));
+                 }});
+}
+
+int64_t BlocksOf(const trace::LaunchConfig& c) {
+  int64_t blocks = 1;
+  for (const auto n : c.grid) blocks *= std::max<int64_t>(1, n);
+  return blocks;
+}
+
+std::vector<Spec> DeviceColumns() {
+  std::vector<Spec> out;
+  AddSpan(out);
+  const auto add = [&](std::string name, Type type, std::string doc,
+                       Value (*cell)(const M&, size_t)) {
+    out.push_back({{std::move(name), type, std::move(doc)}, cell});
+  };
+  add("device", Type::kText, "process:device, as in idle_parts.",
+      [](const M& m, size_t r) -> Value {
+        return m.host->devices()[m.host->device(m.at(r))].name;
+      });
+  add("stream", Type::kInt, "Stream as recorded.",
+      [](const M& m, size_t r) { return Known(m.args(r)->stream); });
+  add("bucket", Type::kText,
+      "compute, communication or memcpy: its part of the timeline.",
+      [](const M& m, size_t r) -> Value {
+        switch (m.context->device.bucket(m.at(r))) {
+          case analysis::Bucket::kCompute:
+            return "compute";
+          case analysis::Bucket::kCommunication:
+            return "communication";
+          case analysis::Bucket::kMemcpy:
+            return "memcpy";
+        }
+        return {};
+      });
+  add("family", Type::kText, "Family of the op or, without one, of the kernel.",
+      [](const M& m, size_t r) -> Value {
+        return m.context->catalog.family(m.context->device.family(m.at(r)))
+            .name;
+      });
+  add("kernel_family", Type::kText, "Family of the kernel by its name alone.",
+      [](const M& m, size_t r) -> Value {
+        return m.context->catalog
+            .family(m.context->device.kernel_family(m.at(r)))
+            .name;
+      });
+  add("own_ns", Type::kInt,
+      "Its part of the time in which the device is busy: each moment belongs "
+      "to the event that began first.",
+      [](const M& m, size_t r) -> Value { return m.own_ns[m.device_row(r)]; });
+  add("exposed_ns", Type::kInt,
+      "Of communication and copies: the part outside computation; each moment "
+      "belongs to the one that began first.",
+      [](const M& m, size_t r) -> Value {
+        return m.exposed_ns[m.device_row(r)];
+      });
+  add("lead_ns", Type::kInt,
+      "How long it was submitted before it began; null without a launch.",
+      [](const M& m, size_t r) -> Value {
+        return m.launch(r).valid() && m.host->call(m.at(r)) != host::kNone
+                   ? Value(m.trace().Start(m.at(r)) - m.host->Ready(m.at(r)))
+                   : Value();
+      });
+  add("launch_uid", Type::kInt, "Event number of the call that launched it.",
+      [](const M& m, size_t r) { return m.NodeUid(m.launch(r)); });
+  add("op", Type::kText, "Op that launched it.",
+      [](const M& m, size_t r) -> Value {
+        const NodeId n = m.op(r);
+        return n.valid() ? Value(m.tree().name(n)) : Value();
+      });
+  add("op_uid", Type::kInt, "Event number of that op.",
+      [](const M& m, size_t r) { return m.NodeUid(m.op(r)); });
+  add("module", Type::kText, "Path of the nn.Module that launched it.",
+      [](const M& m, size_t r) { return m.Module(m.launch(r)); });
+  add("step", Type::kInt, "Number of the step that launched it.",
+      [](const M& m, size_t r) {
+        return m.Step(m.context->steps.StepOf(m.at(r)));
+      });
+  add("steady", Type::kInt,
+      "1: in the steady part, neither a warm-up step nor one that is cut.",
+      [](const M& m, size_t r) -> Value {
+        return int64_t{host::IsSteady(*m.host, m.steps, m.at(r))};
+      });
+  add("dims", Type::kText, "Shapes of the op's inputs. JSON.",
+      [](const M& m, size_t r) {
+        const auto* op = m.op_args(r);
+        return op == nullptr ? Value() : m.Text(op->dims);
+      });
+  add("types", Type::kText, "Element types of the op's inputs. JSON.",
+      [](const M& m, size_t r) {
+        const auto* op = m.op_args(r);
+        return op == nullptr ? Value() : m.Text(op->types);
+      });
+  add("concrete", Type::kText, "Values of the op's scalar inputs. JSON.",
+      [](const M& m, size_t r) {
+        const auto* op = m.op_args(r);
+        return op == nullptr ? Value() : m.Text(op->concrete);
+      });
+  add("graph_id", Type::kInt, "Device graph that it belongs to.",
+      [](const M& m, size_t r) { return Known(m.args(r)->graph_id); });
+  add("bytes", Type::kInt, "Bytes of a copy or fill.",
+      [](const M& m, size_t r) { return Known(m.args(r)->bytes); });
+  add("grid_blocks", Type::kInt, "Blocks of the launch.",
+      [](const M& m, size_t r) -> Value {
+        const auto* c = m.config(r);
+        return c == nullptr ? Value() : Value(BlocksOf(*c));
+      });
+  add("block_threads", Type::kInt, "Threads of a block.",
+      [](const M& m, size_t r) -> Value {
+        const auto* c = m.config(r);
+        if (c == nullptr) return {};
+        int64_t threads = 1;
+        for (const auto n : c->block) threads *= std::max<int64_t>(1, n);
+        return threads;
+      });
+  return out;
+}
+
+std::vector<Spec> HostColumns() {
+  std::vector<Spec> out;
+  AddSpan(out);
+  const auto add = [&](std::string name, Type type, std::string doc,
+                       Value (*cell)(const M&, size_t)) {
+    out.push_back({{std::move(name), type, std::move(doc)}, cell});
+  };
+  add("cat", Type::kText, "Category as recorded.",
+      [](const M& m, size_t r) -> Value {
+        return m.trace().Category(m.at(r));
+      });
+  add("thread", Type::kInt, "Process and thread, a row of track.",
+      [](const M& m, size_t r) -> Value {
+        return m.trace().slices.track[m.at(r).value].value;
+      });
+  add("parent_uid", Type::kInt, "Event number of what it runs inside.",
+      [](const M& m, size_t r) -> Value {
+        const NodeId n = m.tree().node(m.at(r));
+        return n.valid() ? m.NodeUid(m.tree().parent(n)) : Value();
+      });
+  add("op", Type::kText, "Innermost op around it, or itself.",
+      [](const M& m, size_t r) -> Value {
+        const NodeId n = m.tree().node(m.at(r));
+        const NodeId op = n.valid() ? m.tree().EnclosingOp(n) : NodeId();
+        return op.valid() ? Value(m.tree().name(op)) : Value();
+      });
+  add("module", Type::kText, "Path of the nn.Module around it.",
+      [](const M& m, size_t r) { return m.Module(m.tree().node(m.at(r))); });
+  add("step", Type::kInt, "Number of the step in which it begins.",
+      [](const M& m, size_t r) {
+        return m.Step(m.context->steps.StepAt(m.trace().Start(m.at(r))));
+      });
+  return out;
+}
+
+// Each moment of the busy time to the event that began first, and of the time
+// outside computation to the communication or copy that began first.
+void FillOwn(Model& model) {
+  const Trace& trace = model.trace();
+  model.own_ns.assign(trace.device.size(), 0);
+  model.exposed_ns.assign(trace.device.size(), 0);
+  for (const host::DeviceFacts& device : model.host->devices()) {
+    std::vector<Interval> compute;
+    for (const SliceId s : device.work) {
+      if (model.context->device.bucket(s) == analysis::Bucket::kCompute)
+        compute.push_back({trace.Start(s), trace.End(s)});
+    }
+    const host::Cover covered(std::move(compute));
+    int64_t reached = std::numeric_limits<int64_t>::min();
+    int64_t reached_other = reached;
+    for (const SliceId s : device.work) {
+      const uint32_t row = trace.slices.detail[s.value];
+      const int64_t start = trace.Start(s), end = trace.End(s);
+      model.own_ns[row] = std::max<int64_t>(0, end - std::max(start, reached));
+      reached = std::max(reached, end);
+      if (model.context->device.bucket(s) == analysis::Bucket::kCompute)
+        continue;
+      const int64_t from = std::max(start, reached_other);
+      if (end > from)
+        model.exposed_ns[row] = end - from - covered.Over(from, end);
+      reached_other = std::max(reached_other, end);
+    }
+  }
+}
+
+Result<Model> MakeModel(Source& source) {
+  Model model;
+  LAMINA_ASSIGN(model.context, source.Context());
+  LAMINA_ASSIGN(const HostView* const view, source.Host());
+  model.host = &view->model;
+  model.steps = host::FlagSteps(view->model);
+  const auto& modules = model.context->modules;
+  for (size_t i = 0; i < modules.paths().size(); ++i) {
+    model.modules.push_back(
+        modules.PathText(tree::ModulePathId(static_cast<uint32_t>(i))));
+  }
+  return model;
+}
+
+TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
+                std::function<void(Model&)> choose) {
+  TableDef table;
+  table.name = std::move(name);
+  table.doc = std::move(doc);
+  table.cost = Cost::kTree;
+  FunctionRows<Model>::Cells cells;
+  for (Spec& spec : specs) {
+    table.columns.push_back(std::move(spec.column));
+    cells.push_back(spec.cell);
+  }
+  table.open = [cells, choose = std::move(choose)](
+                   Source& source) -> Result<std::shared_ptr<const Rows>> {
+    LAMINA_ASSIGN(Model model, MakeModel(source));
+    choose(model);
+    const size_t count = model.slices.size();
+    return std::make_shared<FunctionRows<Model>>(std::move(model), count,
+                                                 cells);
+  };
+  return table;
+}
+
+// --- finished tables ---
+
+TableDef Finished(std::string name, std::string doc,
+                  std::vector<ColumnDef> columns,
+                  std::function<Status(Source&, Table&)> fill) {
+  TableDef table;
+  table.name = std::move(name);
+  table.doc = std::move(doc);
+  table.cost = Cost::kTree;
+  Schema schema;
+  schema.name = table.name;
+  for (const ColumnDef& column : columns) {
+    schema.columns.push_back(
+        {column.name,
+         column.type == Type::kText ? ColumnType::kText : ColumnType::kInt,
+         column.doc});
+  }
+  table.columns = std::move(columns);
+  table.open = [schema,
+                fill](Source& source) -> Result<std::shared_ptr<const Rows>> {
+    auto out = std::make_shared<Table>(schema);
+    LAMINA_TRY(fill(source, *out));
+    std::vector<TableRows::From> from;
+    for (size_t c = 0; c < schema.columns.size(); ++c)
+      from.push_back({static_cast<int>(c), false});
+    return std::make_shared<TableRows>(std::move(out), std::move(from));
+  };
+  return table;
+}
+
+// What a waiting call is for, by the ops around it: a value for the host, a
+// copy, or the wait itself.
+std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
+  static const std::set<std::string_view> kScalars = {
+      "aten::item",       "aten::_local_scalar_dense",
+      "aten::is_nonzero", "aten::tolist",
+      "aten::equal",      "aten::allclose",
+      "aten::nonzero",    "aten::masked_select",
+      "aten::unique_dim", "aten::_unique2",
+      "aten::bincount"};
+  const NodeId node = m.tree().node(wait.slice);
+  bool copies = wait.copy;
+  for (NodeId n = node; n.valid(); n = m.tree().parent(n)) {
+    if (!m.tree().IsOp(n)) continue;
+    const std::string_view name = m.tree().name(n);
+    if (kScalars.contains(name)) return "scalar";
+    copies |=
+        name == "aten::copy_" || name == "aten::_to_copy" || name == "aten::to";
+  }
+  return copies ? "copy" : "explicit";
+}
+
+Status FillSyncs(Source& source, Table& out) {
+  LAMINA_ASSIGN(const Model m, MakeModel(source));
+  const Trace& trace = m.trace();
+  // Whether the device has work when a call returns.
+  std::vector<host::Cover> busy;
+  for (const host::DeviceFacts& device : m.host->devices()) {
+    std::vector<Interval> spans;
+    for (const SliceId s : device.work)
+      spans.push_back({trace.Start(s), trace.End(s)});
+    busy.emplace_back(std::move(spans));
+  }
+  for (const host::Wait& wait : m.host->waits()) {
+    const SliceId s = wait.slice;
+    const NodeId node = m.tree().node(s);
+    const NodeId op = node.valid() ? m.tree().EnclosingOp(node) : NodeId();
+    // The copy that it waited for.
+    Value bytes, direction;
+    if (wait.target.valid() &&
+        m.host->kind(wait.target) == host::WorkKind::kCopy) {
+      bytes = Known(trace.Device(wait.target)->bytes);
+      direction = trace.Name(wait.target);
+    }
+    bool drained = false;
+    if (wait.target.valid()) {
+      const int64_t end = trace.End(s);
+      drained = busy[m.host->device(wait.target)].Over(end, end + 1) == 0;
+    }
+    const uint32_t step = m.context->steps.StepAt(trace.Start(s));
+    out.Add(trace.Uid(s), trace.Name(s), trace.Start(s) - trace.first_ns,
+            trace.Duration(s), trace.slices.track[s.value].value,
+            m.Uid(wait.target), direction, bytes, ReaderOf(m, wait),
+            op.valid() ? Value(m.tree().name(op)) : Value(), m.Module(node),
+            m.Step(step),
+            int64_t{step == tree::Steps::kOutside ? m.steps.empty()
+                                                  : m.steps[step].steady()},
+            int64_t{!wait.inferred}, int64_t{drained});
+  }
+  return {};
+}
+
+Status FillRecording(Source& source, Table& out) {
+  LAMINA_ASSIGN(const Context* const context, source.Context());
+  const Trace& trace = context->trace;
+  const auto add = [&](std::string_view key, int64_t value) {
+    out.Add(key, value, Value());
+  };
+  int64_t shapes = 0, frames = 0, host_events = 0, overhead = 0;
+  for (size_t i = 0; i < trace.slices.size(); ++i) {
+    const Kind kind = trace.slices.kind[i];
+    frames += kind == Kind::kPython;
+    host_events += trace::IsHostTree(kind);
+    overhead += kind == Kind::kOverhead;
+  }
+  for (const trace::OpArgs& op : trace.ops) shapes += op.dims.valid();
+  int64_t linked_ns = 0, kernel_ns = 0;
+  for (const SliceId s : trace.device_slices()) {
+    kernel_ns += trace.Duration(s);
+    if (context->tree.launch(s).valid()) linked_ns += trace.Duration(s);
+  }
+  add("record_shapes", shapes > 0);
+  add("with_stack", frames > 0);
+  add("profile_memory", !trace.memory.empty());
+  add("host_events", host_events);
+  add("device_events", static_cast<int64_t>(trace.device_slices().size()));
+  add("python_frames", frames);
+  add("overhead_events", overhead);
+  add("steps", static_cast<int64_t>(context->steps.steps().size()));
+  add("kernel_time_ns", kernel_ns);
+  add("linked_time_ns", linked_ns);
+  out.Add("format", Value(), trace.info.format);
+  for (const auto& [key, value] : trace.info.properties)
+    out.Add(key, Value(), value);
+  return {};
+}
+
+Status FillSteps(Source& source, Table& out) {
+  LAMINA_ASSIGN(const HostView* const view, source.Host());
+  const Context& context = view->model.context();
+  const auto flags = host::FlagSteps(view->model);
+  for (size_t i = 0; i < flags.size(); ++i) {
+    const tree::Step& step = context.steps.steps()[i];
+    out.Add(step.number, context.trace.Name(step.slice),
+            step.host.start_ns - context.trace.first_ns, flags[i].period_ns,
+            flags[i].events, int64_t{flags[i].warmup}, int64_t{flags[i].cut},
+            int64_t{flags[i].steady()});
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddEventTables(std::vector<TableDef>& tables) {
+  tables.push_back(Events(
+      "device_events",
+      "Device work with what rules of findings ask: what is its own of the "
+      "busy time, of what step, of what op.",
+      DeviceColumns(), [](Model& model) {
+        const auto all = model.trace().device_slices();
+        model.slices.assign(all.begin(), all.end());
+        FillOwn(model);
+      }));
+  tables.push_back(
+      Events("host_events",
+             "What happened on the host: ops, calls, frames, ranges and the "
+             "profiler's own work.",
+             HostColumns(), [](Model& model) {
+               const Trace& trace = model.trace();
+               for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+                 const Kind kind = trace.slices.kind[i];
+                 if (!trace::IsDevice(kind) && kind != Kind::kGpuAnnotation)
+                   model.slices.push_back(SliceId(i));
+               }
+             }));
+  tables.push_back(Finished(
+      "sync_calls", "Calls that wait for the device.",
+      {{"uid", Type::kInt, "Event number."},
+       {"name", Type::kText, "Name as recorded."},
+       {"start_ns", Type::kInt, "Start, from the first event."},
+       {"dur_ns", Type::kInt, "Duration."},
+       {"thread", Type::kInt, "Process and thread, a row of track."},
+       {"target_uid", Type::kInt,
+        "The work whose end it waited for; null: it did not have to wait."},
+       {"target", Type::kText, "Name of that work, if it is a copy."},
+       {"bytes", Type::kInt, "Bytes of that copy."},
+       {"reader", Type::kText,
+        "scalar: a value for the host; copy: a copy; explicit: the wait."},
+       {"op", Type::kText, "Innermost op around it."},
+       {"module", Type::kText, "Path of the nn.Module around it."},
+       {"step", Type::kInt, "Number of the step in which it begins."},
+       {"steady", Type::kInt, "1: in the steady part."},
+       {"recorded", Type::kInt, "1: what it waits for is recorded."},
+       {"drained", Type::kInt, "1: the device had no work when it returned."}},
+      &FillSyncs));
+  tables.push_back(Finished("recording", "What the recording holds.",
+                            {{"key", Type::kText, "What is told."},
+                             {"value", Type::kInt, "A number, or 1 for yes."},
+                             {"text", Type::kText, "Where it is no number."}},
+                            &FillRecording));
+  tables.push_back(Finished(
+      "step_flags", "Steps, and which of them are unlike a long run.",
+      {{"step", Type::kInt, "Number of the step."},
+       {"name", Type::kText, "Name of the range."},
+       {"start_ns", Type::kInt, "Start, from the first event."},
+       {"period_ns", Type::kInt, "Start to start."},
+       {"events", Type::kInt, "Device events."},
+       {"warmup", Type::kInt,
+        "1: a leading step above 1.5 times the usual period."},
+       {"cut", Type::kInt,
+        "1: the first or last, with under 0.9 times the usual events."},
+       {"steady", Type::kInt, "1: neither."}},
+      &FillSteps));
+}
+
+// --- tables of lamina host and lamina path ---
+
+namespace {
+
+struct Group {
+  std::vector<Schema> (*schemas)();
+  Result<ResultSet> (*make)(Source& source);
+};
+
+Result<ResultSet> PathResult(Source& source) {
+  namespace path = analysis::path;
+  LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
+  if (graph->sink() == path::kNoNode) return ResultSet();
+  LAMINA_ASSIGN(const path::Window window, path::FindWindow(*graph, ""));
+  const auto segments =
+      path::RecordedPath(*graph, window.sink, window.start_ns);
+  return path::PathTables(*graph, window, segments, {});
+}
+
+template <ResultSet (*kMake)(const host::HostModel&)>
+Result<ResultSet> OfModel(Source& source) {
+  LAMINA_ASSIGN(const HostView* const view, source.Host());
+  return kMake(view->model);
+}
+
+const Group kGroups[] = {
+    {&host::IdleSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       return host::IdleTables(view->model, view->idle, {});
+     }},
+    {&host::LaunchSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       return host::LaunchTables(view->model, {});
+     }},
+    {&host::TransferSchemas, &OfModel<&host::TransferTables>},
+    {&analysis::path::Schemas, &PathResult},
+};
+
+}  // namespace
+
+void AddHostTables(std::vector<TableDef>& tables) {
+  std::set<std::string> known;
+  for (const TableDef& table : tables) known.insert(table.name);
+  for (const Group& group : kGroups) {
+    for (const Schema& schema : group.schemas()) {
+      if (!known.insert(schema.name).second) continue;
+      tables.push_back(ResultTable(
+          schema, [make = group.make, key = group.schemas()[0].name](
+                      Source& source) { return source.Made(key, make); }));
+    }
+  }
+}
+
+}  // namespace lamina::sql

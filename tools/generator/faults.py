@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be put into a healthy run, and which rule must find it.
+
+Sizes are not chosen by hand: a fault grows until the run is longer than its
+twin by a wanted share of the window.
+"""
+import dataclasses
+import random
+
+from lab import Plan, simulate, window_ns
+
+NOISE = ({"kernel_noise": 0.01, "host_noise": 0.04},
+         {"kernel_noise": 0.03, "host_noise": 0.10},
+         {"kernel_noise": 0.08, "host_noise": 0.20})
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    kind: str                # train or serve
+    rules: tuple             # any of these finds it
+    start: float             # the smallest size
+    whole: bool = False      # a count
+    also_ok: tuple = ()      # may speak beside it
+    no_gain: bool = False    # nothing is longer by it
+    fixed: bool = False      # its size is `start`
+    measured: bool = False   # its gain must be within 10 %
+    decoy: bool = False      # nothing must be found
+    options: tuple = ()      # of the plan, as (name, value)
+
+
+LAUNCH = ("host.launch_bound", "host.other")
+FAULTS = {
+    "op_overhead": Fault("train", ("host.launch_bound",), 1.5),
+    "gc_pause": Fault("train", ("host.gc_pause",), 2e5, measured=True),
+    "loader_in_thread": Fault("train", ("data.main_thread",), 2e5,
+                              measured=True),
+    "worker_starved": Fault("train", ("data.worker_starved",), 2e5,
+                            measured=True),
+    "sync_item": Fault("train", ("host.sync_scalar",), 1, whole=True,
+                       measured=True, options=(("small", True),)),
+    "device_sync": Fault("train", ("host.sync_explicit",), 1, whole=True,
+                         measured=True, options=(("small", True),)),
+    "cpu_item": Fault("train", (), 200, fixed=True, decoy=True),
+    "pageable_batch": Fault("train", ("copy.pageable",), 1e6,
+                            also_ok=("copy.d2h_blocking",)),
+    "h2d_main_stream": Fault("train", ("copy.h2d_critical",), 1e6,
+                             measured=True),
+    "many_small_copies": Fault("train", ("copy.many_small",), 110, whole=True,
+                               also_ok=LAUNCH),
+    "d2h_print": Fault("train", ("copy.d2h_blocking",), 1e6),
+    "alloc_churn": Fault("train", ("memory.alloc_churn",), 1, whole=True,
+                         measured=True),
+    "module_load": Fault("train", ("host.module_load",), 3e5, measured=True),
+    "recompile": Fault("train", ("compile.recompile",), 3e5, measured=True,
+                       also_ok=("trace.steps_unlike",)),
+    "autotune": Fault("train", ("compile.autotune",), 3e5, measured=True,
+                      also_ok=("trace.steps_unlike",)),
+    "checkpoint": Fault("train", ("host.step_edge",), 3e5, measured=True,
+                        also_ok=("trace.steps_unlike",)),
+    "host_work": Fault("train", ("host.other",), 3e5, measured=True),
+    "optimizer_per_tensor": Fault("train", ("opt.eager",), 30, whole=True,
+                                  also_ok=LAUNCH),
+    "profiler_overhead": Fault("train", ("trace.profiler_overhead",), 1e5,
+                               measured=True),
+    "warmup_steps": Fault("train", ("trace.warmup",), 1e6, measured=True),
+    "cold_start": Fault("train", ("trace.cold_start",), 1e6, measured=True),
+    "two_steps": Fault("train", ("trace.too_short",), 1, fixed=True,
+                       no_gain=True, options=(("steps", 2),)),
+    "steps_unlike": Fault("train", ("trace.steps_unlike",), 8, fixed=True,
+                          no_gain=True),
+    "missing_records": Fault("train", ("trace.missing_device_records",
+                                       "device.unexplained_wait"), 1,
+                             fixed=True, no_gain=True),
+    "callback": Fault("train", ("device.unexplained_wait",
+                                "trace.missing_device_records"), 2e4),
+    "fp32_matmul": Fault("train", ("kernel.fp32_matmul",), 1.2),
+    "unaligned_gemm": Fault("train", ("kernel.unaligned_gemm",), 1.4,
+                            fixed=True),
+    "low_grid": Fault("train", ("kernel.low_grid",), 1.2),
+    "layout_copies": Fault("train", ("kernel.layout_copies",), 1, whole=True,
+                           measured=True),
+    "cast_storm": Fault("train", ("kernel.cast_storm",), 1, whole=True,
+                        measured=True),
+    "attention_math": Fault("train", ("kernel.attention_math",), 1,
+                            whole=True),
+    "elementwise_chain": Fault("train", ("kernel.elementwise_chain",), 3,
+                               whole=True),
+    "clock_drop": Fault("train", ("kernel.slower_with_time",), 0.06),
+    "late_bucket": Fault("train", ("comm.exposed_reduce",), 1, fixed=True,
+                         measured=True, options=(("ranks", 2),)),
+    "gather_no_prefetch": Fault("train", ("comm.exposed_gather",), 3e5,
+                                measured=True, options=(("ranks", 2),)),
+    "all_to_all_exposed": Fault("train", ("comm.exposed_p2p",), 3e5,
+                                measured=True, options=(("ranks", 2),)),
+    "bucket_copies": Fault("train", ("comm.grad_copies",), 40, whole=True,
+                           measured=True, options=(("ranks", 2),)),
+    "graph_gaps": Fault("serve", ("graph.inner_gaps",), 1500),
+    "eager_decode": Fault("serve", ("host.launch_bound",), 1, fixed=True,
+                          options=(("small", True),)),
+    "sampler_sync": Fault("serve", ("copy.d2h_blocking",), 1e5,
+                          measured=True),
+    "detokenize": Fault("serve", ("serve.detokenize_gap",), 2e5,
+                        measured=True),
+    "serve_gc": Fault("serve", ("host.gc_pause",), 2e6, measured=True),
+    "serve_logging": Fault("serve", ("host.step_edge",), 2e5, measured=True),
+    "serve_host_work": Fault("serve", ("host.other",), 2e5, measured=True),
+    "kv_copies": Fault("serve", ("serve.kv_copies",), 1, whole=True,
+                       measured=True),
+}
+# The name in the plan, where it differs.
+PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
+              "serve_host_work": "host_work"}
+
+
+def plan_name(fault):
+    return PLAN_NAMES.get(fault, fault)
+
+
+def make(name, seed, share, noise):
+    """A run with the fault at about this share of its window: the run, and
+    what is true of it; nothing when the fault cannot be as large."""
+    fault = FAULTS[name]
+    options = dict(fault.options)
+
+    def build(size):
+        plan = Plan(fault.kind, seed, {plan_name(name): size}, **options)
+        plan.step_hint = hint[0] if hint else 1
+        return plan
+
+    hint = []
+    healthy = Plan(fault.kind, seed, {}, **options)
+    if name == "op_overhead":
+        healthy = Plan(fault.kind, seed, {}, small=True)
+    hint.append(window_ns(simulate(healthy)) / healthy.steps)
+
+    def cost(size):
+        plan = build(size)
+        twin = plan.without(plan_name(name))
+        twin.step_hint = hint[0]
+        faulty = simulate(plan, **noise)
+        window = window_ns(faulty)
+        return faulty, window, window - window_ns(simulate(twin, **noise))
+
+    size = fault.start
+    run, window, gain = cost(size)
+    if not fault.fixed:
+        while gain < share * window and size < fault.start * 5000:
+            size = max(size + 1, int(size * 1.3)) if fault.whole \
+                else size * 1.25
+            run, window, gain = cost(size)
+            if gain < 0.02 * share * window and size > fault.start * 4000:
+                return None
+    if fault.decoy or fault.no_gain:
+        gain = 0
+    elif gain < 0.012 * window:
+        return None
+    truth = {"window_ns": window, "healthy": fault.decoy,
+             "faults": [] if fault.decoy else [
+                 {"fault": name, "rules": list(fault.rules),
+                  "also_ok": list(fault.also_ok), "gain_ns": gain,
+                  "measured": fault.measured, "size": size}]}
+    return run, truth
+
+
+def make_healthy(kind, seed, noise, ranks=False):
+    plan = Plan(kind, seed, {}, **({"ranks": 2} if ranks else {}))
+    run = simulate(plan, **noise)
+    return run, {"window_ns": window_ns(run), "healthy": True, "faults": []}
+
+
+def make_pair(seed, noise):
+    """Two faults in one run, the larger first in the truth."""
+    pick = random.Random(seed)
+    names = [n for n, f in FAULTS.items()
+             if f.measured and f.kind == "train" and not f.options
+             and not f.fixed and n not in ("warmup_steps", "cold_start")]
+    first, second = pick.sample(names, 2)
+    sizes = {}
+    for name, share in ((first, 0.16), (second, 0.06)):
+        made = make(name, seed, share, noise)
+        if made is None:
+            return None
+        sizes[plan_name(name)] = made[1]["faults"][0]["size"]
+    plan = Plan("train", seed, sizes)
+    plan.step_hint = 1
+    run = simulate(plan, **noise)
+    window = window_ns(run)
+    faults = []
+    for name in (first, second):
+        twin = plan.without(plan_name(name))
+        twin.step_hint = 1
+        gain = window - window_ns(simulate(twin, **noise))
+        faults.append({"fault": name, "rules": list(FAULTS[name].rules),
+                       "also_ok": list(FAULTS[name].also_ok),
+                       "gain_ns": gain, "measured": FAULTS[name].measured,
+                       "size": sizes[plan_name(name)]})
+    faults.sort(key=lambda f: -f["gain_ns"])
+    return run, {"window_ns": window, "healthy": False, "faults": faults}

@@ -1,0 +1,641 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Healthy training and serving runs into which faults are put.
+
+Noise is drawn by the key of an event (where it is and how often it was there
+before), not from one stream: a run and its twin without a fault share all
+noise, and the difference of their windows is what the fault costs. No formula
+of lamina's rules stands here.
+
+A fault is a name with a magnitude. See FAULTS for what each does, and which
+rule must find it.
+"""
+import contextlib
+import hashlib
+import struct
+
+from machine import Kernel, Rank
+from transformer import ADD, ELEMENTWISE, MUL, NAMES, SILU, Model, roofline_ns
+
+BACKWARD = 2
+COMM = 20
+
+
+class Lab(Rank):
+    """A rank with keyed noise, blocking copies and calls that wait."""
+
+    def __init__(self, seed, kernel_noise=0.02, host_noise=0.08, **options):
+        super().__init__(seed=seed, **options)
+        self.seed = seed
+        self.kernel_noise, self.host_noise = kernel_noise, host_noise
+        self.seen = {}
+        self.op_factor = 1.0
+        self.kernel_factor = lambda kernel, begin: 1.0
+        self.lost = lambda kernel: False
+        self.launches = 0
+        self.after_launch = None
+
+    def draw(self, *key):
+        """A number in [-1, 1) that depends on the key and nothing else."""
+        path = (key, self.path(), tuple(name for name, _ in self.op_stack),
+                str(sorted(self.labels.items())))
+        count = self.seen[path] = self.seen.get(path, 0) + 1
+        text = repr((self.seed, self.rank, path, count)).encode()
+        word, = struct.unpack("<Q", hashlib.blake2b(text,
+                                                    digest_size=8).digest())
+        return word / 2**63 - 1
+
+    def spend(self, ns, what="host"):
+        factor = self.op_factor if what == "host" else 1.0
+        noise = 1 + self.host_noise * self.draw(what, ns)
+        self.now[self.thread] += max(1, int(ns * factor * noise))
+
+    def busy(self, ns):
+        """Host time of exactly this length: the cost of a fault."""
+        self.now[self.thread] += int(ns)
+
+    def range(self, cat, name, ns, inner=None):
+        """A host event of its own that takes so long."""
+        start = self.now[self.thread]
+        if inner is not None:
+            inner()
+        self.busy(ns)
+        args = {"External id": self.next("external")}
+        if cat == "python_function":
+            stack = self.python_stack.setdefault(self.thread, [])
+            args = {"Python parent id": stack[-1] if stack else None,
+                    "Python id": self.next("python")}
+        self.span(cat, name, start, self.now[self.thread], args)
+
+    def call(self, name, ns):
+        """A runtime call that launches nothing."""
+        start = self.now[self.thread]
+        self.busy(ns)
+        self.span("cuda_runtime", name, start, self.now[self.thread],
+                  {"cbid": 1, "correlation": self.next("correlation")})
+
+    def run(self, kernel, correlation, launched, start=None, end=None,
+            extra=None):
+        begin = self.ready(kernel.stream, launched) if start is None else start
+        if end is None:
+            noise = 1 + self.kernel_noise * self.draw("kernel", kernel.name)
+            took = max(500, int(kernel.dur_ns * noise *
+                                self.kernel_factor(kernel, begin)))
+            if kernel.kind == "gpu_memcpy":
+                took = kernel.dur_ns
+            end = begin + took
+        self.launches += 1
+        if self.lost(kernel):
+            self.stream_free[kernel.stream] = end
+            return end
+        ended = super().run(kernel, correlation, launched, begin, end, extra)
+        if self.after_launch is not None:
+            hook, self.after_launch = self.after_launch, None
+            hook()
+            self.after_launch = hook
+        return ended
+
+    # -- what waits ---------------------------------------------------------
+
+    def wait_call(self, name, end):
+        start = self.now[self.thread]
+        done = max(start + 1500, end + 1500)
+        self.now[self.thread] = done
+        self.span("cuda_runtime", name, start, done,
+                  {"cbid": 131, "correlation": self.next("correlation")})
+
+    def stream_sync(self, stream=7):
+        self.wait_call("cudaStreamSynchronize",
+                       self.stream_free.get(stream, 0))
+
+    def device_sync(self):
+        self.wait_call("cudaDeviceSynchronize",
+                       max([0, *self.stream_free.values()]))
+
+    def free(self):
+        self.wait_call("cudaFree", max([0, *self.stream_free.values()]))
+
+    def item(self):
+        with self.op("aten::item", [()]):
+            with self.op("aten::_local_scalar_dense", [()]):
+                self.copy("DtoH", 4)
+                self.stream_sync()
+
+    def slow_copy(self, direction, size, rate, memory="Pageable"):
+        """A copy for which the call lasts as long as the copy."""
+        name = {"HtoD": f"Memcpy HtoD ({memory} -> Device)",
+                "DtoH": f"Memcpy DtoH (Device -> {memory})"}[direction]
+        kernel = Kernel(name, 2000 + int(size / rate), 7, kind="gpu_memcpy",
+                        args={"bytes": size})
+        kernel.tags = self.tags()
+        correlation = self.next("correlation")
+        start = self.now[self.thread]
+        end = self.run(kernel, correlation, start + 1500)
+        self.now[self.thread] = end + 1500
+        args = {"cbid": 41, "correlation": correlation}
+        if self.op_stack:
+            args["External id"] = self.op_stack[-1][1]
+        self.span("cuda_runtime", "cudaMemcpyAsync", start,
+                  self.now[self.thread], args)
+        self.flow("s", "ac2g", correlation, start, 4000 + self.rank,
+                  self.thread)
+
+
+# -- building blocks --------------------------------------------------------
+
+def kernel(lab, op, dims, name, ns, grid=1056, dtype="c10::BFloat16",
+           api="cudaLaunchKernel", types=None, stream=7):
+    with lab.op(op, dims, dtype, extra={"Input type": types} if types
+                else None):
+        lab.launch(Kernel(name, int(ns), stream, grid=(max(1, grid), 1, 1),
+                          block=(256, 1, 1)), api)
+
+
+def product(lab, m, n, k, op="aten::mm", fault=None, size=0):
+    """A matrix product as a library runs it on H100."""
+    name = NAMES["gemm"].format("tn", "128x128x64")
+    ns = roofline_ns(2 * m * n * k, 2 * (m * k + k * n + m * n), 0.65)
+    grid = max(1, -(-m // 128)) * max(1, -(-n // 128))
+    # A library splits the sum where tiles are few.
+    while grid < 132:
+        grid *= 2
+    dtype = "c10::BFloat16"
+    if fault == "fp32_matmul":
+        name = "void cutlass::Kernel<cutlass_80_simt_sgemm_128x128_8x4_tn_" \
+               "align1>(Params)"
+        dtype = "float"
+        ns = roofline_ns(2 * m * n * k, 4 * (m * k + k * n + m * n),
+                         0.65 * 494.7 / 989) * size
+    if fault == "fp32_twin":
+        dtype = "float"
+        name = "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16_cublas"
+        ns = roofline_ns(2 * m * n * k, 4 * (m * k + k * n + m * n),
+                         0.65 * 494.7 / 989)
+    if fault == "unaligned_gemm":
+        name = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_" \
+               "bf16_128x128_32x5_tn_align1>(Params)"
+        n, ns = n + 1, ns * size
+    if fault == "low_grid":
+        grid = 32
+        ns *= size
+    kernel(lab, op, [(m, k), (k, n)], name, ns, grid, dtype,
+           "cudaLaunchKernelExC")
+
+
+def pointwise(lab, op, dims, functor, inputs=2):
+    count = 1
+    for d in dims[0]:
+        count *= d
+    name = ELEMENTWISE.format(functor, inputs + 1, functor, inputs + 1)
+    kernel(lab, op, dims, name,
+           roofline_ns(0, 2 * count * (inputs + 1)), max(200, count // 2048))
+
+
+def norm(lab, tokens, h, backward=False):
+    op = "aten::native_layer_norm" + ("_backward" if backward else "")
+    kernel(lab, op, [(tokens, h), (h,), (h,)],
+           NAMES["norm_bwd" if backward else "norm"],
+           roofline_ns(0, (8 if backward else 4) * tokens * h),
+           max(200, tokens))
+
+
+def layout_copy(lab, tokens, h):
+    functor = "at::native::direct_copy_kernel_cuda"
+    name = ELEMENTWISE.format(functor, 2, functor, 2)
+    with lab.op("aten::contiguous", [(tokens, h)]):
+        with lab.op("aten::clone", [(tokens, h)]):
+            kernel(lab, "aten::copy_", [(tokens, h), (tokens, h)], name,
+                   roofline_ns(0, 4 * tokens * h), max(200, tokens))
+
+
+def cast(lab, tokens, h, to_float):
+    functor = "at::native::bfloat16_copy_kernel_cuda"
+    name = ELEMENTWISE.format(functor, 2, functor, 2)
+    types = ["c10::BFloat16", "float"] if to_float else ["float",
+                                                         "c10::BFloat16"]
+    with lab.op("aten::_to_copy", [(tokens, h)]):
+        kernel(lab, "aten::copy_", [(tokens, h), (tokens, h)], name,
+               roofline_ns(0, 6 * tokens * h), max(200, tokens), types=types)
+
+
+class Plan:
+    """What a run is: sizes, and the faults with their magnitudes."""
+
+    def __init__(self, kind, seed, faults=None, **options):
+        self.kind, self.seed = kind, seed
+        self.faults = dict(faults or {})
+        self.options = options
+        probe = Lab(seed)
+        pick = lambda key, values: values[
+            int((probe.draw("plan", key) + 1) / 2 * len(values))]
+        small = "op_overhead" in self.faults or options.get("small")
+        self.layers = pick("layers", [3, 4, 6])
+        self.hidden = pick("hidden", [2048, 3072, 4096])
+        self.tokens = pick("tokens", [4096, 6144, 8192])
+        self.steps = pick("steps", [5, 6, 7])
+        if small:
+            self.hidden, self.tokens = (2048, 3072) if kind == "train" \
+                else (1024, 1024)
+        if options.get("steps"):
+            self.steps = options["steps"]
+        self.heads = self.hidden // 128
+        self.ffn = self.hidden * 11 // 4
+        self.world = 2 if options.get("ranks") else 1
+
+    def size(self, fault):
+        return self.faults.get(fault, 0)
+
+    def without(self, *names):
+        """The twin: the same run without some faults."""
+        twin = Plan(self.kind, self.seed, self.faults, **self.options)
+        for key in ("layers", "hidden", "tokens", "steps", "heads", "ffn",
+                    "world"):
+            setattr(twin, key, getattr(self, key))
+        twin.base = dict(self.faults)
+        for name in names:
+            twin.faults.pop(name, None)
+        return twin
+
+
+# -- training ---------------------------------------------------------------
+
+def attention(lab, plan, backward=False):
+    t, h = plan.tokens, plan.hidden
+    shape = (1, plan.heads, t, 128)
+    flops = 2 * 2 * plan.heads * t * t * 128 // 2
+    size = plan.size("attention_math")
+    part = "_backward" if backward else ""
+    if size and not backward:
+        # Scores of a shorter sequence, several at once: the same work.
+        length = 1024
+        batch = plan.heads * t // length
+        scores = [(batch, length, length)]
+        kernel(lab, "aten::bmm", [(batch, length, 128), (batch, 128, length)],
+               NAMES["gemm"].format("tn", "128x128x64"),
+               roofline_ns(2 * batch * length * length * 128,
+                           2 * batch * length * length, 0.6))
+        pointwise(lab, "aten::mul", scores, MUL, 1)
+        for _ in range(size):
+            pointwise(lab, "aten::add", scores * 2, ADD)
+        kernel(lab, "aten::_softmax", scores, NAMES["softmax"],
+               roofline_ns(0, 4 * batch * length * length))
+        kernel(lab, "aten::bmm", [(batch, length, length),
+                                  (batch, length, 128)],
+               NAMES["gemm"].format("nn", "128x128x64"),
+               roofline_ns(2 * batch * length * length * 128,
+                           2 * batch * length * length, 0.6))
+        return
+    if size or "attention_math" in getattr(plan, "base", {}):
+        flops = 4 * plan.heads * t * 1024 * 128 * (2.5 if backward else 1)
+    else:
+        flops *= 2.5 if backward else 1
+    kernel(lab, "aten::_scaled_dot_product_flash_attention" + part,
+           [shape] * 3, NAMES["flash_bwd" if backward else "flash"],
+           roofline_ns(flops, 8 * t * h, 0.45), 2 * plan.heads * t // 128)
+
+
+def layer(lab, plan, number):
+    t, h, f = plan.tokens, plan.hidden, plan.ffn
+    fp32 = ("fp32_matmul" if plan.size("fp32_matmul") else
+            "fp32_twin" if "fp32_matmul" in getattr(plan, "base", {}) else None)
+    fault = ("unaligned_gemm" if plan.size("unaligned_gemm") else
+             "low_grid" if plan.size("low_grid") else fp32)
+    size = plan.size(fault) if fault else 0
+
+    def linear(n, k, key):
+        with lab.module("Linear", 310, (number, key)):
+            with lab.op("aten::linear", [(t, k), (n, k)]):
+                for _ in range(int(plan.size("cast_storm"))):
+                    cast(lab, t, k, True)
+                product(lab, t, n, k, fault=fault, size=size)
+                for _ in range(int(plan.size("cast_storm"))):
+                    cast(lab, t, n, False)
+
+    lab.labels["layer"] = number
+    with lab.module("DecoderLayer", 120, number):
+        with lab.module("LayerNorm", 30, (number, "in")):
+            norm(lab, t, h)
+        with lab.module("Attention", 60, number):
+            linear(3 * h, h, "qkv")
+            for _ in range(int(plan.size("layout_copies"))):
+                layout_copy(lab, t, h)
+            attention(lab, plan)
+            for _ in range(int(plan.size("layout_copies"))):
+                layout_copy(lab, t, h)
+            linear(h, h, "o")
+        with lab.module("LayerNorm", 30, (number, "post")):
+            norm(lab, t, h)
+        with lab.module("MLP", 90, number):
+            linear(2 * f, h, "up")
+            # One fused kernel for activation and product.
+            kernel(lab, "fused_silu_mul", [(t, 2 * f)],
+                   "triton_poi_fused_mul_silu_3", roofline_ns(0, 6 * t * f),
+                   t * f // 2048)
+            for index in range(int(plan.size("elementwise_chain"))):
+                pointwise(lab, ("aten::mul", "aten::add")[index % 2],
+                          [(t, f), (t, f)], (MUL, ADD)[index % 2])
+            linear(h, f, "down")
+        for _ in range(int(plan.size("sync_item"))):
+            lab.item()
+        for _ in range(int(plan.size("device_sync"))):
+            lab.device_sync()
+    lab.labels.pop("layer")
+
+
+def backward(lab, plan):
+    t, h, f = plan.tokens, plan.hidden, plan.ffn
+    for number in reversed(range(plan.layers)):
+        lab.labels["layer"] = number
+        for n, k in ((h, f), (2 * f, h)):
+            with lab.op("autograd::engine::evaluate_function: MmBackward0",
+                        host_ns=1200):
+                product(lab, t, k, n)
+                product(lab, n, k, t)
+        norm(lab, t, h, True)
+        for n, k in ((h, h),):
+            product(lab, t, k, n)
+            product(lab, n, k, t)
+        attention(lab, plan, True)
+        product(lab, t, h, 3 * h)
+        product(lab, 3 * h, h, t)
+        norm(lab, t, h, True)
+        if plan.world > 1:
+            reduce_bucket(lab, plan, number)
+        lab.labels.pop("layer")
+
+
+def collective(lab, plan, name, ns, stream=COMM, wait=True):
+    if stream != 7 and wait:
+        lab.wait_stream(stream, 7)
+    op = "c10d::allreduce_" if "Reduce" in name else "c10d::" + name.lower()
+    with lab.op(op, [(1 << 20,)], host_ns=6000):
+        lab.launch(Kernel(f"ncclDevKernel_{name}_RING_LL("
+                          "ncclDevKernelArgsStorage<4096ul>)", int(ns), stream,
+                          (16, 1, 1), (544, 1, 1)), "cudaLaunchKernelExC")
+
+
+def reduce_bucket(lab, plan, number):
+    h, f = plan.hidden, plan.ffn
+    ns = 12000 + (4 * h * h + 3 * h * f) * 2 / 400.0
+    for _ in range(int(plan.size("bucket_copies"))):
+        copy_on_device(lab, 400_000)
+    if not plan.size("late_bucket"):
+        collective(lab, plan, "AllReduce_Sum_bf16", ns)
+
+
+def copy_on_device(lab, size):
+    lab.launch(Kernel("Memcpy DtoD (Device -> Device)",
+                      1500 + int(size / 1200), 7, kind="gpu_memcpy",
+                      args={"bytes": size}), "cudaMemcpyAsync")
+
+
+def step_start(lab, plan, number):
+    """Input of a step: prefetched on a stream of its own when healthy."""
+    if size := plan.size("loader_in_thread"):
+        lab.range("user_annotation", "enumerate(DataLoader)#"
+                  "_SingleProcessDataLoaderIter.__next__", size)
+    if size := plan.size("worker_starved"):
+        lab.range("user_annotation", "enumerate(DataLoader)#"
+                  "_MultiProcessingDataLoaderIter.__next__",
+                  size * (1 + 0.5 * lab.draw("starved")))
+    if size := plan.size("pageable_batch"):
+        with lab.op("aten::to", [(1,)]):
+            with lab.op("aten::copy_", [(1,)]):
+                lab.slow_copy("HtoD", int(size), 8.0)
+    if size := plan.size("h2d_main_stream"):
+        lab.copy("HtoD", int(size))
+    for _ in range(int(plan.size("many_small_copies"))):
+        lab.copy("HtoD", 64)
+    for _ in range(int(plan.size("cpu_item"))):
+        with lab.op("aten::item", [()], host_ns=300):
+            with lab.op("aten::_local_scalar_dense", [()], host_ns=100):
+                pass
+    lab.copy("HtoD", 8 * plan.tokens, 13)
+    if plan.size("alloc_churn"):
+        for _ in range(int(plan.size("alloc_churn"))):
+            lab.call("cudaMalloc", 120_000)
+            lab.free()
+    if number >= 2 and plan.size("module_load"):
+        lab.call("cuModuleLoadData", plan.size("module_load"))
+    if number >= 2 and plan.size("recompile"):
+        lab.range("python_function",
+                  "torch/_dynamo/convert_frame.py(1064): _compile",
+                  plan.size("recompile"))
+    if number >= 2 and plan.size("autotune"):
+        lab.range("python_function",
+                  "triton/runtime/autotuner.py(122): _bench",
+                  plan.size("autotune"))
+
+
+def step_end(lab, plan, number):
+    h = plan.hidden
+    count = plan.layers * (4 * h * h + 3 * h * plan.ffn)
+    if plan.world > 1:
+        if plan.size("late_bucket"):
+            collective(lab, plan, "AllReduce_Sum_bf16",
+                       plan.layers * 12000 + count * 2 / 400.0)
+        if plan.size("all_to_all_exposed"):
+            collective(lab, plan, "AllToAll", plan.size("all_to_all_exposed"))
+        if plan.size("gather_no_prefetch"):
+            collective(lab, plan, "AllGather",
+                       plan.size("gather_no_prefetch"))
+        lab.wait_stream(7, COMM)
+    with lab.annotation("Optimizer.step#AdamW.step"):
+        if plan.size("optimizer_per_tensor"):
+            for index in range(int(plan.size("optimizer_per_tensor"))):
+                for op in ("aten::lerp_", "aten::mul_", "aten::addcmul_",
+                           "aten::sqrt", "aten::div", "aten::add_",
+                           "aten::addcdiv_"):
+                    kernel(lab, op, [(1024,), (1024,)],
+                           ELEMENTWISE.format(MUL, 3, MUL, 3), 1800, 200)
+        for part in range(4):
+            kernel(lab, "aten::_fused_adamw_", [(count // 4,)], NAMES["adam"],
+                   roofline_ns(0, 7 * count / 2), 512)
+    if size := plan.size("d2h_print"):
+        with lab.op("aten::to", [(1,)]):
+            with lab.op("aten::copy_", [(1,)]):
+                lab.slow_copy("DtoH", int(size), 11.0)
+    if size := plan.size("checkpoint"):
+        if number % 2 == 1:
+            lab.range("python_function", "torch/serialization.py(619): save",
+                      size)
+    if size := plan.size("host_work"):
+        with lab.op("custom::post_process", [(1,)], host_ns=100):
+            lab.busy(size)
+    if plan.size("gc_pause"):
+        lab.range("python_function",
+                  "<built-in method collect of module object at 0x7f0a>",
+                  plan.size("gc_pause"))
+
+
+def train_step(lab, plan, number):
+    t, h = plan.tokens, plan.hidden
+    lab.labels = {"step": number}
+    plan_ = plan
+    with lab.annotation(f"ProfilerStep#{number}"):
+        with lab.frame("train.py(88): train_step"):
+            step_start(lab, plan_, number)
+            warm = plan.size("warmup_steps") if number < 2 else 0
+            if warm:
+                lab.busy(warm)
+            with lab.module("TransformerLM", 200, 0):
+                kernel(lab, "aten::embedding", [(32000, h), (t,)],
+                       NAMES["embedding"], roofline_ns(0, 4 * t * h),
+                       max(200, t))
+                for index in range(plan.layers):
+                    layer(lab, plan, index)
+                norm(lab, t, h)
+                product(lab, t, 32000, h)
+            kernel(lab, "fused_cross_entropy", [(t, 32000)],
+                   "triton_red_fused__log_softmax_nll_loss_4",
+                   roofline_ns(0, 4 * t * 32000), t)
+            with lab.on_thread(BACKWARD):
+                backward(lab, plan)
+            step_end(lab, plan, number)
+            if size := plan.size("steps_unlike"):
+                for _ in range(int(size) if number % 2 else 0):
+                    product(lab, t, h, h)
+
+
+def train(plan, **options):
+    lab = Lab(plan.seed, **options)
+    if plan.size("op_overhead"):
+        lab.op_factor = plan.size("op_overhead")
+    if drop := plan.size("clock_drop"):
+        length = [None]
+
+        def slower(work, begin):
+            if length[0] is None:
+                length[0] = begin
+            return 1 + drop * min(1, (begin - length[0]) /
+                                  (plan.steps * plan.step_hint))
+        lab.kernel_factor = slower
+    if flush_ns := plan.size("profiler_overhead"):
+        every = [0]
+
+        def flush():
+            every[0] += 1
+            if every[0] % 60 == 0:
+                lab.range("overhead", "Activity Buffer Request", flush_ns)
+        lab.after_launch = flush
+    if size := plan.size("missing_records"):
+        lab.lost = lambda work: "flash" in work.name and work.kind == "kernel"
+    if held_ns := plan.size("callback"):
+        held = [0]
+
+        def hold():
+            held[0] += 1
+            if held[0] % 40 == 0:
+                lab.stream_free[7] = lab.stream_free.get(7, 0) + int(held_ns)
+        lab.after_launch = hold
+    if size := plan.size("cold_start"):
+        kernel(lab, "aten::zeros", [(1,)], ELEMENTWISE.format(ADD, 1, ADD, 1),
+               2000, 200)
+        lab.call("cudaFree", size)
+        lab.call("cuModuleLoadData", size / 2)
+        lab.call("cudaMalloc", size / 4)
+    for number in range(plan.steps):
+        train_step(lab, plan, number)
+    lab.device_sync()
+    return lab
+
+
+# -- serving ----------------------------------------------------------------
+
+def decode_body(lab, plan):
+    b, h, f = 64, plan.hidden, plan.ffn
+    weights = lambda n, k: roofline_ns(2 * b * n * k, 2 * n * k, 0.65)
+    gap = plan.size("graph_gaps")
+    for number in range(plan.layers * 4):
+        lab.labels["layer"] = number
+        kernel(lab, "vllm::fused_add_rms_norm", [(b, h)], NAMES["rms"], 2500,
+               200)
+        for n, k in ((3 * h, h), (h, h), (2 * f, h), (h, f)):
+            kernel(lab, "aten::mm", [(b, k), (k, n)],
+                   NAMES["gemm"].format("tn", "64x128x64_splitK"),
+                   weights(n, k), 264, api="cudaLaunchKernelExC")
+            if (n, k) == (3 * h, h):
+                kernel(lab, "vllm::unified_attention", [(b, plan.heads, 128)],
+                       NAMES["paged"], roofline_ns(0, 4 * b * 1024 * h), 512)
+                for _ in range(int(plan.size("kv_copies"))):
+                    kernel(lab, "vllm::copy_blocks", [(b, 16, 128)],
+                           "void vllm::copy_blocks_kernel<c10::BFloat16>"
+                           "(long*, long*, long const*, int)",
+                           roofline_ns(0, 16 * b * h), 512)
+    lab.labels.pop("layer")
+    if gap:
+        lab.inner_gap = gap
+
+
+def serve(plan, **options):
+    lab = Lab(plan.seed, **options)
+    lab.labels = {"phase": "decode"}
+    with lab.capturing() as graph:
+        decode_body(lab, plan)
+    lab.events.clear()
+    lab.seen.clear()
+    steps = plan.options.get("decodes", 24)
+    for number in range(steps):
+        lab.labels = {"step": number}
+        b, h = 64, plan.hidden
+        with lab.annotation(f"execute_64_context_0(sq0sk0sqsq0sqsk0)_"
+                            f"generation_64(sq64sk65536sqsq64sqsk65536)"):
+            with lab.frame("engine.py(310): execute_model"):
+                lab.spend(30_000)
+                if size := plan.size("detokenize"):
+                    lab.range("python_function", "vllm/transformers_utils/"
+                              "detokenizer.py(88): decode_sequence_inplace",
+                              size)
+                if size := plan.size("gc_pause"):
+                    if number % 6 == 2:
+                        lab.range("python_function", "<built-in method "
+                                  "collect of module object at 0x7f0a>", size)
+                if size := plan.size("logging"):
+                    lab.range("python_function",
+                              "logging/__init__.py(1477): info", size)
+                lab.copy("HtoD", 512, 13)
+                if plan.size("eager_decode"):
+                    decode_body(lab, plan)
+                else:
+                    replay(lab, plan, graph)
+                product(lab, b, 32000, h)
+                kernel(lab, "aten::argmax", [(b, 32000)], NAMES["argmax"],
+                       roofline_ns(0, 4 * b * 32000), 264)
+                if size := plan.size("sampler_sync"):
+                    with lab.op("aten::to", [(b,)]):
+                        with lab.op("aten::copy_", [(b,)]):
+                            lab.slow_copy("DtoH", 8 * b, 10.0, "Pinned")
+                    lab.busy(size)
+                else:
+                    lab.copy("DtoH", 8 * b)
+                if size := plan.size("host_work"):
+                    with lab.op("custom::post_process", [(1,)], host_ns=100):
+                        lab.busy(size)
+    lab.device_sync()
+    return lab
+
+
+def replay(lab, plan, graph):
+    correlation = lab.next("correlation")
+    called = lab.api("cudaGraphLaunch", correlation, flow=True, host_ns=9000)
+    gap = plan.size("graph_gaps")
+    for index, node in enumerate(graph.nodes):
+        extra = {"graph id": graph.graph_id,
+                 "graph node id": (graph.graph_id << 32) + index}
+        if gap and index:
+            lab.stream_free[7] += int(gap)
+        lab.run(Kernel(node.name, node.dur_ns, node.stream, node.grid,
+                       node.block), correlation, called, extra=extra)
+
+
+RUNS = {"train": train, "serve": serve}
+
+
+def window_ns(lab):
+    """From the first start to the last end of device work."""
+    spans = [(e["ts"].ns, e["ts"].ns + e["dur"].ns) for e in lab.events
+             if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    return max(end for _, end in spans) - min(start for start, _ in spans)
+
+
+def simulate(plan, **options):
+    return RUNS[plan.kind](plan, **options)
