@@ -259,8 +259,9 @@ class Run {
       return {};
     }
     LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, rows));
+    const std::vector<size_t> row_of = AddGaps(rule, claims);
     ledger_->Offer(claims);
-    LAMINA_TRY(database_->Put(WithTimes(rows, claims)));
+    LAMINA_TRY(database_->Put(WithTimes(rows, claims, row_of)));
     LAMINA_ASSIGN(const auto groups,
                   database_->Run(GroupSql(rule, rows), query));
     const std::vector<std::string> keys = KeysOf(rule, rows);
@@ -284,9 +285,10 @@ class Run {
     std::vector<Claim> granted;
     std::vector<std::string> granted_keys;
     for (size_t i = 0; i < claims.size(); ++i) {
-      if (!spoken.contains(keys[i])) continue;
+      const std::string& key = keys[row_of[i]];
+      if (!spoken.contains(key)) continue;
       granted.push_back(claims[i]);
-      granted_keys.push_back(keys[i]);
+      granted_keys.push_back(key);
     }
     ledger_->Grant(number, granted);
     run.state = State::kFound;
@@ -307,31 +309,62 @@ class Run {
     std::vector<Claim> claims(rows.rows());
     if (rule.kind == ClaimKind::kNone) return claims;
     LAMINA_ASSIGN(const size_t dur, need("dur_ns"));
-    size_t start = 0, device = 0, uid = 0;
+    LAMINA_ASSIGN(const size_t start, need("start_ns"));
+    const auto device = schema.Find("device");
+    const auto uid = schema.Find("uid");
     if (rule.kind == ClaimKind::kIdle) {
-      LAMINA_ASSIGN(start, need("start_ns"));
-      LAMINA_ASSIGN(device, need("device"));
+      LAMINA_TRY(need("device").map([](size_t) {}));
     } else {
-      LAMINA_ASSIGN(uid, need("uid"));
+      LAMINA_TRY(need("uid").map([](size_t) {}));
     }
-    const auto start_of_event = schema.Find("start_ns");
     for (size_t i = 0; i < rows.rows(); ++i) {
       Claim& claim = claims[i];
       // A rate may be a fraction; time is whole nanoseconds.
       claim.dur_ns = static_cast<int64_t>(rows.At(i, dur).real());
-      if (rule.kind == ClaimKind::kBusy) {
-        claim.uid = rows.At(i, uid).integer();
-        if (start_of_event)
-          claim.start_ns = rows.At(i, *start_of_event).integer();
+      claim.start_ns = rows.At(i, start).integer();
+      if (rule.kind == ClaimKind::kBusy && !rows.At(i, *uid).null()) {
+        claim.uid = rows.At(i, *uid).integer();
         continue;
       }
-      claim.start_ns = rows.At(i, start).integer();
+      if (!device) continue;
       const auto& names = out_.device_names;
       claim.device = static_cast<uint32_t>(
-          std::find(names.begin(), names.end(), rows.At(i, device).text()) -
+          std::find(names.begin(), names.end(), rows.At(i, *device).text()) -
           names.begin());
     }
     return claims;
+  }
+
+  // Puts the spacing before whole events behind the claims. Returns the row of
+  // each claim.
+  std::vector<size_t> AddGaps(const Rule& rule, std::vector<Claim>& claims) {
+    std::vector<size_t> row_of(claims.size());
+    for (size_t i = 0; i < claims.size(); ++i) row_of[i] = i;
+    if (!rule.with_gaps) return row_of;
+    FindGaps();
+    const size_t rows = claims.size();
+    for (size_t i = 0; i < rows; ++i) {
+      const auto found = gap_before_.find(claims[i].uid);
+      if (found == gap_before_.end()) continue;
+      claims.push_back(found->second);
+      row_of.push_back(i);
+    }
+    return row_of;
+  }
+
+  // Spacing between kernels by the event behind it.
+  void FindGaps() {
+    if (!gap_before_.empty()) return;
+    namespace host = analysis::host;
+    const auto& trace = view_->model.trace();
+    for (const host::Part& part : view_->idle.parts) {
+      if (part.cause != host::Cause::kKernelWait &&
+          part.cause != host::Cause::kGraph)
+        continue;
+      const host::Gap& gap = view_->idle.gaps[part.gap];
+      gap_before_[trace.Uid(gap.next)] = {
+          gap.device, part.start_ns - trace.first_ns, part.length_ns, -1, 0};
+    }
   }
 
   static bool IsTime(std::string_view column) {
@@ -339,7 +372,8 @@ class Run {
   }
 
   // The rows with what they claim and would own, as the table `claim`.
-  static Table WithTimes(const Table& rows, const std::vector<Claim>& claims) {
+  static Table WithTimes(const Table& rows, const std::vector<Claim>& claims,
+                         const std::vector<size_t>& row_of) {
     Schema schema;
     schema.name = "claim";
     std::vector<size_t> kept;
@@ -352,11 +386,16 @@ class Run {
     schema.columns.push_back({"claimed_ns", ColumnType::kInt, ""});
     schema.columns.push_back({"owned_ns", ColumnType::kInt, ""});
     Table out(std::move(schema));
+    std::vector<int64_t> claimed(rows.rows(), 0), owned(rows.rows(), 0);
+    for (size_t i = 0; i < claims.size(); ++i) {
+      claimed[row_of[i]] += claims[i].dur_ns;
+      owned[row_of[i]] += claims[i].owned_ns;
+    }
     std::vector<Value> row(kept.size() + 2);
     for (size_t i = 0; i < rows.rows(); ++i) {
       for (size_t k = 0; k < kept.size(); ++k) row[k] = rows.At(i, kept[k]);
-      row[kept.size()] = claims[i].dur_ns;
-      row[kept.size() + 1] = claims[i].owned_ns;
+      row[kept.size()] = claimed[i];
+      row[kept.size() + 1] = owned[i];
       out.AddRow(row);
     }
     return out;
@@ -530,6 +569,7 @@ class Run {
         out_.together_ns += f.gain_ns;
       }
     }
+    LAMINA_TRY(AskPathInOrder(*source_, out_));
     MarkSuppressed();
     if (!options_.all) {
       std::erase_if(all,
@@ -585,6 +625,7 @@ class Run {
   std::optional<Ledger> ledger_;
   std::map<std::string, std::string> facts_;
   std::map<std::string, bool> has_;
+  absl::flat_hash_map<int64_t, Claim> gap_before_;  // by event
   std::vector<std::string> key_of_;  // of findings, while rules run
   Diagnosis out_;
 };

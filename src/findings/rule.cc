@@ -65,7 +65,7 @@ class Reader {
         "rule",     "title",  "version",  "owner_rank", "needs",    "params",
         "kind",     "claims", "group",    "anchor",     "totals",   "when",
         "gain",     "texts",  "fix",      "confidence", "severity", "verify",
-        "excludes", "why",    "examples", "replaces"};
+        "excludes", "why",    "examples", "replaces",   "with_gaps"};
     LAMINA_ASSIGN(const Members m, Members::Of(file_, node, kKeys));
     Rule rule;
     rule.file = file_.name;
@@ -99,6 +99,7 @@ class Reader {
     rule.kind = kind == "idle"   ? ClaimKind::kIdle
                 : kind == "busy" ? ClaimKind::kBusy
                                  : ClaimKind::kNone;
+    LAMINA_ASSIGN(rule.with_gaps, m.BoolOr("with_gaps", false));
     LAMINA_ASSIGN(rule.claims, m.Text("claims"));
     LAMINA_ASSIGN(rule.group, m.Texts("group"));
     LAMINA_ASSIGN(rule.anchor, m.Texts("anchor"));

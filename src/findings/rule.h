@@ -38,7 +38,8 @@ struct ConfidenceCase {
 
 enum class ClaimKind : uint8_t {
   kIdle,  // rows device, start_ns, dur_ns
-  kBusy,  // rows uid, dur_ns: so much of that event
+  kBusy,  // rows uid, start_ns, dur_ns: so much of that event; a row without
+          // uid and with device is an idle span
   kNone,  // rows of evidence without time
 };
 
@@ -52,6 +53,8 @@ struct Rule {
   std::map<std::string, double> params;
   ClaimKind kind = ClaimKind::kIdle;
   std::string claims;
+  // Events whose whole time is claimed take the spacing before them along.
+  bool with_gaps = false;
   std::vector<std::string> group, anchor;
   std::vector<std::pair<std::string, std::string>> totals;
   std::string when, gain, low, high;

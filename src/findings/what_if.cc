@@ -79,13 +79,16 @@ Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis) {
   for (Finding& f : diagnosis.findings) {
     if (!OwnsBusy(f)) continue;
     const int64_t saved = nodes.Saved({&f});
-    // What is owned may be more than what the formula says can be saved.
-    const int64_t owned = std::max<int64_t>(1, f.owned_ns);
-    const auto part = static_cast<int64_t>(
-        static_cast<__int128>(saved) * f.gain_ns *
-        std::max<int64_t>(1,
-                          static_cast<int64_t>(diagnosis.device_names.size())) /
-        owned);
+    // Of what is owned the spacing between kernels is not asked about, and
+    // the formula may say that less than the owned time can be saved.
+    int64_t owned = 0;
+    for (const Claim& claim : f.spans)
+      owned += claim.uid >= 0 ? claim.owned_ns : 0;
+    if (owned == 0) continue;
+    const auto devices = std::max<int64_t>(
+        1, static_cast<int64_t>(diagnosis.device_names.size()));
+    const auto part = static_cast<int64_t>(static_cast<__int128>(saved) *
+                                           f.gain_ns * devices / owned);
     if (part >= f.gain_ns) continue;
     f.gain_high_ns = std::max(f.gain_high_ns, f.gain_ns);
     f.gain_ns = part;

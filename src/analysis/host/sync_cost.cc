@@ -35,15 +35,18 @@ class Blame {
     uint32_t gap = 0;
     for (uint32_t d = 0; d < model_.devices().size(); ++d) {
       call_ = {};
+      later_.clear();
       lead_ns_ = 0;
-      SliceId before;
       for (const SliceId s : model_.devices()[d].work) {
         if (gap < idle_.gaps.size() && idle_.gaps[gap].device == d &&
             idle_.gaps[gap].next == s)
           OfGap(gap++);
         // Queued again: what the call cost is paid.
-        if (Lead(s) > kAheadNs) call_ = {};
-        before = s;
+        if (Lead(s) > kAheadNs) {
+          for (const uint32_t p : later_) out_[p] = call_;
+          later_.clear();
+          call_ = {};
+        }
       }
       while (gap < idle_.gaps.size() && idle_.gaps[gap].device == d) ++gap;
     }
@@ -73,6 +76,7 @@ class Blame {
         const SliceId wait = WaitBefore(model_, thread, end);
         if (!wait.valid()) continue;
         if (wait != call_) {
+          later_.clear();
           call_ = wait;
           lead_ns_ = gap.before.valid() ? Lead(gap.before) : 0;
         }
@@ -87,8 +91,9 @@ class Blame {
         out_[p] = call_;
       } else if (lead_ns_ >= part.length_ns) {
         lead_ns_ -= part.length_ns;
-        out_[p] = call_;
+        later_.push_back(p);
       } else {
+        later_.clear();
         call_ = {};
       }
     }
@@ -99,6 +104,8 @@ class Blame {
   std::vector<SliceId> out_;
   SliceId call_;         // what the device still recovers from
   int64_t lead_ns_ = 0;  // how far the host was ahead before it
+  // Parts that are its fault if the host gets ahead again.
+  std::vector<uint32_t> later_;
 };
 
 }  // namespace

@@ -6,7 +6,8 @@
 // it costs begins when the device has drained: the time until the call returns,
 // until the next launch arrives, and, if the host was ahead before the call,
 // the gaps until it is ahead again. The last are limited by how far it was
-// ahead: a host that never was loses nothing more.
+// ahead, and are no fault of the call if the host does not get ahead again:
+// then it is too slow anyway.
 #pragma once
 
 #include <vector>

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""lamina diagnose: what must hold of any diagnosis, faults put into simulated
+runs and their healthy twins, the options of CI, and what the shared traces are
+known to show."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from common import LAMINA, ROOT, SAMPLES, Checks, lamina, shared
+
+sys.path.insert(0, str(ROOT / "tools" / "generator"))
+from faults import FAULTS, NOISE, make, make_healthy  # noqa: E402
+
+STATES = {"found", "silent", "abstained", "suppressed", "failed"}
+
+
+def diagnose(trace, *args):
+    return json.loads(lamina("diagnose", trace, "--format", "json",
+                             *args).stdout)
+
+
+def status(*args):
+    done = subprocess.run([LAMINA, "diagnose", *map(str, args)],
+                          capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check_any(checks, trace):
+    """Time is owned once, every rule has a state, nothing is shown twice."""
+    name = trace.name
+    document = diagnose(trace, "--all")
+    window = document["window"]
+    checks.true(f"{name}: owned idle time is idle time",
+                0 <= window["owned_idle_ns"] <= window["idle_ns"])
+    runs = document["rules_run"]
+    checks.true(f"{name}: states", all(r["state"] in STATES for r in runs))
+    checks.equal(f"{name}: no rule fails",
+                 [r for r in runs if r["state"] == "failed"], [])
+    checks.true(f"{name}: who abstains says why",
+                all(r["reason"] for r in runs if r["abstained"]))
+    devices = max(1, len(window["devices"]))
+    owned = sum(f["owned_ns"] for f in document["findings"])
+    checks.true(f"{name}: no nanosecond is owned twice",
+                owned <= devices * window["window_ns"])
+    for f in document["findings"]:
+        checks.true(f"{name} {f['id']}: gain within what is owned",
+                    f["gain_ns"] * devices <= f["owned_ns"])
+        checks.true(f"{name} {f['id']}: range holds the gain",
+                    f["gain_low_ns"] <= f["gain_ns"] <= f["gain_high_ns"])
+        checks.true(f"{name} {f['id']}: a fix and a sentence with a number",
+                    f["fix"] and any(c.isdigit() for c in f["what"]) and
+                    "{" not in f["what"])
+    ids = [f["id"] for f in document["findings"]]
+    checks.equal(f"{name}: ids are unique", len(ids), len(set(ids)))
+    checks.equal(f"{name}: threads change nothing",
+                 diagnose(trace, "--all", "--threads", "1"), document)
+
+
+def check_faults(checks, folder):
+    """Of each kind one run with the fault: its rule speaks, and nothing that
+    the truth does not allow; its gain is near the truth where it is
+    measured."""
+    for name in ("gc_pause", "loader_in_thread", "device_sync", "alloc_churn",
+                 "h2d_main_stream", "fp32_matmul", "cast_storm", "cpu_item",
+                 "graph_gaps", "detokenize", "host_work"):
+        run, truth = make(name, 11, 0.08, NOISE[0])
+        path = folder / f"{name}.json"
+        run.write(path)
+        document = diagnose(path)
+        spoken = {f["rule"] for f in document["findings"]
+                  if f["gain_kind"] != "none"}
+        for fault in truth["faults"]:
+            checks.true(f"{name}: found", spoken & set(fault["rules"]))
+            gain = sum(f["gain_ns"] for f in document["findings"]
+                       if f["rule"] in fault["rules"])
+            if fault["measured"]:
+                checks.true(f"{name}: gain {gain} of {fault['gain_ns']}",
+                            0.85 < gain / fault["gain_ns"] < 1.15)
+        checks.equal(f"{name}: nothing else",
+                     spoken - set(FAULTS[name].rules) -
+                     set(FAULTS[name].also_ok), set())
+    for kind in ("train", "serve"):
+        run, _ = make_healthy(kind, 12, NOISE[1])
+        path = folder / f"healthy-{kind}.json"
+        run.write(path)
+        checks.equal(f"healthy {kind}: nothing above 1 %",
+                     [f["id"] for f in diagnose(path)["findings"]
+                      if f["share"] >= 0.01], [])
+
+
+def check_options(checks, folder):
+    run, _ = make("host_work", 11, 0.08, NOISE[0])
+    trace = folder / "options.json"
+    run.write(trace)
+    checks.equal("exit status without --fail-on", status(trace)[0], 0)
+    checks.equal("--fail-on hit", status(trace, "--fail-on", "host.other")[0],
+                 1)
+    checks.equal("--fail-on below", status(trace, "--fail-on",
+                                           "host.other:99")[0], 0)
+    checks.equal("--fail-on any", status(trace, "--fail-on", "any:5")[0], 1)
+    checks.equal("no such rule", status(trace, "--fail-on", "host.othr")[0], 2)
+    bare, _ = make_healthy("train", 3, NOISE[0])
+    for event in bare.events:
+        for key in ("Input Dims", "Input type"):
+            event.get("args", {}).pop(key, None)
+    blind = folder / "blind.json"
+    bare.write(blind)
+    code, _, error = status(blind, "--fail-on", "kernel.fp32_matmul")
+    checks.equal("a rule that cannot look fails its check", code, 1)
+    checks.true("and says so", "could not look" in error)
+    checks.equal("unless told otherwise", status(
+        blind, "--fail-on", "kernel.fp32_matmul", "--abstain", "ok")[0], 0)
+    known = folder / ".lamina-findings.yaml"
+    known.write_text("- {rule: host.other, reason: known}\n")
+    checks.equal("suppressed", diagnose(trace)["findings"], [])
+    checks.equal("no hit", status(trace, "--fail-on", "any:5")[0], 0)
+    known.write_text("- {rule: host.other, max_share: 0.01, reason: known}\n")
+    checks.equal("back above its share",
+                 [f["rule"] for f in diagnose(trace)["findings"]],
+                 ["host.other"])
+    known.write_text("- {rule: host.other}\n")
+    code, _, error = status(trace)
+    checks.equal("a suppression needs a reason", code, 3 if code == 3 else 2)
+    known.unlink()
+    sarif = json.loads(status(trace, "--format", "sarif")[1])
+    results = sarif["runs"][0]["results"]
+    checks.equal("SARIF results", [r["ruleId"] for r in results],
+                 ["host.other"])
+    rules = {r["id"] for r in sarif["runs"][0]["tool"]["driver"]["rules"]}
+    checks.true("SARIF names its rules", "host.other" in rules)
+    text = status(trace, "--format", "markdown")[1]
+    checks.true("Markdown", text.startswith("1 finding") and "| 1 |" in text)
+    checks.true("--explain", "owner rank" in status("--explain",
+                                                    "host.other")[1])
+
+
+def check_rules(checks, folder):
+    """Rules of users: what is wrong is said with its place."""
+    rules = folder / "rules" / "findings"
+    rules.mkdir(parents=True)
+    file = rules / "mine.yaml"
+    good = """rules:
+  - rule: mine.long_gaps
+    title: Long gaps
+    owner_rank: 20
+    claims: "SELECT device, start_ns, dur_ns FROM idle_parts WHERE dur_ns > 1000000"
+    when: "owned_ns > 0"
+    gain: {kind: measured}
+    confidence: [{is: fact, reason: "recorded"}]
+    texts: {what: "{claims} gaps of {owned}."}
+    fix: [{layer: model, effort: lines, text: "Mend it."}]
+"""
+    file.write_text(good)
+    run, _ = make("host_work", 11, 0.08, NOISE[0])
+    trace = folder / "mine.json"
+    run.write(trace)
+    found = [f for f in diagnose(trace, "--rules", folder / "rules")["findings"]
+             if f["rule"] == "mine.long_gaps"]
+    checks.equal("a user's rule without examples is a hint",
+                 [f["confidence"] for f in found], ["hint"])
+    for what, text in (
+            ("an unknown key", good.replace("title:", "titel:")),
+            ("an unknown kind", good.replace("measured", "guessed")),
+            ("an open placeholder", good.replace("{owned}.", "{owned.")),
+            ("a wrong layer", good.replace("layer: model", "layer: modle")),
+            ("a wrong need", good.replace("    title", "    needs: [shape]\n"
+                                          "    title"))):
+        file.write_text(text)
+        code, _, error = status(trace, "--rules", folder / "rules")
+        checks.equal(what, code, 3)
+        checks.true(f"{what}: names the place", "mine.yaml" in error)
+    file.write_text(good.replace("idle_parts", "idle_partz"))
+    document = diagnose(trace, "--rules", folder / "rules")
+    checks.equal("SQL that is wrong fails its rule alone",
+                 [r["state"] for r in document["rules_run"]
+                  if r["rule"] == "mine.long_gaps"], ["failed"])
+
+
+# What the shared traces are known to show: rule -> (low, high) of owned time
+# in nanoseconds, or None for silent.
+KNOWN = {
+    "h100-owlv2.json.gz": {
+        "data.main_thread": (480e6, 495e6),
+        "kernel.attention_math": (250e6, 500e6),
+        "kernel.unaligned_gemm": (20e6, 90e6)},
+    "queue-length.json.gz": {
+        "host.sync_scalar": None, "host.launch_bound": None,
+        "comm.exposed_p2p": (150e6, 171.5e6),
+        "trace.missing_device_records": (500e6, 700e6)},
+    "nccl-fields.json.gz": {"comm.grad_copies": (70e6, 110e6)},
+    "h100-falconsai-vit.json.gz": {"host.launch_bound": (4e6, 30e6)},
+    "alexnet.json.gz": {"trace.cold_start": (10e12, 13e12)},
+}
+
+
+def check_shared(checks, folder):
+    for name, rules in KNOWN.items():
+        trace = folder / "traces" / name
+        document = diagnose(trace, "--all")
+        owned = {}
+        for f in document["findings"]:
+            owned[f["rule"]] = owned.get(f["rule"], 0) + f["owned_ns"]
+        for rule, wanted in rules.items():
+            if wanted is None:
+                checks.true(f"{name}: {rule} does not speak",
+                            rule not in owned)
+            else:
+                low, high = wanted
+                checks.true(f"{name}: {rule} owns {owned.get(rule, 0)}",
+                            low <= owned.get(rule, 0) <= high)
+
+
+def main():
+    checks = Checks()
+    for sample in ("train_step.json.gz", "serve.json.gz", "moe.json.gz",
+                   "graphs/replay.json.gz", "ranks/rank2.json.gz",
+                   "jax.xplane.pb"):
+        check_any(checks, SAMPLES / sample)
+    with tempfile.TemporaryDirectory() as temp:
+        folder = pathlib.Path(temp)
+        check_faults(checks, folder)
+        check_options(checks, folder)
+        check_rules(checks, folder)
+    check_shared(checks, shared())
+    checks.finish()
+
+
+main()
