@@ -169,7 +169,10 @@ void Categories(const Trace& trace, CheckTable& out) {
                          : "Events of a category (\"cat\") that lamina does "
                            "not know: their time is in no other table. If "
                            "they are work of a device, busy time is too low.",
-            sum.count, std::nullopt, static_cast<int64_t>(sum.offset));
+            sum.count, std::nullopt,
+            sum.offset != trace::Diagnostics::kNoOffset
+                ? std::optional(static_cast<int64_t>(sum.offset))
+                : std::nullopt);
   }
 }
 

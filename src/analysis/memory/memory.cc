@@ -212,14 +212,18 @@ struct Curve {
   std::vector<int64_t> allocated, reserved;  // by moment; reserved may be empty
   uint64_t breaks = 0;
   uint64_t unmatched = 0;
+  uint64_t by_size = 0;  // frees without an address
   std::vector<Allocation> allocations;
 };
 
-// Totals are stated or, where they are not, added up.
+// Totals are stated or, where they are not, added up. Old profilers record no
+// addresses: there a free is that of the latest block of its size, which gives
+// the right sizes at every moment, if not always the right owner.
 Curve MakeCurve(const Trace& trace, const DeviceEvents& device) {
   Curve out;
   const bool stated = HasTotals(trace, device);
   absl::flat_hash_map<int64_t, size_t> live;
+  absl::flat_hash_map<int64_t, std::vector<size_t>> live_of_size;
   const auto row = [&](size_t i) -> const trace::MemoryArgs& {
     return trace.memory[trace.instants.memory[device.instants[i]]];
   };
@@ -242,17 +246,37 @@ Curve MakeCurve(const Trace& trace, const DeviceEvents& device) {
     out.reserved.push_back(
         memory.total_reserved == trace::kNoInt ? 0 : memory.total_reserved);
     const auto event = static_cast<int64_t>(i);
+    const bool addressed = memory.address != trace::kNoInt;
     if (memory.bytes >= 0) {
-      live[memory.address] = out.allocations.size();
+      if (!addressed) {
+        live_of_size[memory.bytes].push_back(out.allocations.size());
+      } else {
+        const auto [at, is_new] =
+            live.try_emplace(memory.address, out.allocations.size());
+        if (!is_new) {  // the record of its free is lost
+          out.allocations[at->second].end = event;
+          at->second = out.allocations.size();
+        }
+      }
       out.allocations.push_back({event, kStill, memory.bytes,
                                  device.instants[i], mem::Category::kUnknown,
                                  mem::Confidence::kLow});
       continue;
     }
-    const auto it = live.find(memory.address);
-    if (it != live.end()) {
-      out.allocations[it->second].end = event;
+    std::optional<size_t> freed;
+    if (!addressed) {
+      ++out.by_size;
+      auto& list = live_of_size[-memory.bytes];
+      if (!list.empty()) {
+        freed = list.back();
+        list.pop_back();
+      }
+    } else if (const auto it = live.find(memory.address); it != live.end()) {
+      freed = it->second;
       live.erase(it);
+    }
+    if (freed) {
+      out.allocations[*freed].end = event;
     } else {
       ++out.unmatched;
       out.allocations.push_back({-1, event, -memory.bytes, device.instants[i],
@@ -351,6 +375,10 @@ class Maker {
         health.Add(name, "chain_breaks", curve.breaks, "warning",
                    "Stated totals that the events do not add up to; the "
                    "stated ones are used.");
+      if (curve.by_size > 0)
+        health.Add(name, "no_addresses", curve.by_size, "warning",
+                   "Frees without an address: each is joined to the latest "
+                   "block of its size, so owners are guesses.");
       if (curve.unmatched > 0)
         health.Add(name, "unmatched_frees", curve.unmatched, "info",
                    "Frees of what was allocated before the recording.");
