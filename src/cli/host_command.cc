@@ -3,6 +3,7 @@
 // lamina host: why the device waits, and what launching costs.
 #include <algorithm>
 
+#include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
 #include "cli/commands.h"
 
@@ -63,6 +64,8 @@ Result<int> RunHost(const Options& options, Common& common) {
     const host::Idle idle = host::FindIdle(model, *rules);
     document.result = host::IdleTables(model, idle, tables);
     document.result.Append(host::LaunchTables(model, tables));
+    document.result.tables.push_back(
+        host::SequenceTable(model, host::FindSequences(model, idle)));
     document.result.Append(host::TransferTables(model));
     document.result.Append(host::RangeTables(model));
     document.result.Append(host::StepTables(model, idle));

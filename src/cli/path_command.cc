@@ -242,7 +242,8 @@ Run Add(Arguments& args, Common& common) {
            "What the end would be if: scale:kernel~RE:F, scale:op~RE:F, "
            "scale:host~RE:F, scale:class=NAME:F, bandwidth:copy=GBPS, "
            "bandwidth:comm=GBPS, drop:sync[~RE], graph:step=N, "
-           "zero:launch or zero:gaps; may be repeated");
+           "graph:run=STREAM/RUN, fuse:SEQUENCE, zero:launch or zero:gaps; may "
+           "be repeated");
   args.Add("--overlay", options->overlay,
            "Write the trace with the path as a track to this file "
            "(.json, .pftrace, each also with .gz)");

@@ -5,9 +5,10 @@ any trace, on the reference traces every number of the truth files."""
 import json
 import os
 import pathlib
+import random
 import re
 
-from common import ROOT, SAMPLES, Checks, Exact, lamina
+from common import ROOT, SAMPLES, Checks, Exact, lamina, temporary
 
 NONE = ("unlinked", "graph", "memcpy", "sync", "no_work", "host_bound",
         "launch_overhead", "dependency", "kernel_wait", "submitted_wait")
@@ -231,8 +232,67 @@ def check_numbers(checks, folder, truth_path):
                         for r in rows))
 
 
+def launch_trace(rng, names, kernel_us, host_us):
+    """One stream; the host prepares each launch for a while."""
+    events, host, stream = [], 1000.0, 0.0
+    for ident, name in enumerate(names, 1):
+        events.append({"ph": "X", "cat": "cpu_op", "name": "aten::op",
+                       "pid": 1, "tid": 1, "ts": host, "dur": host_us + 5,
+                       "args": {}})
+        events.append({"ph": "X", "cat": "cuda_runtime",
+                       "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+                       "ts": host + host_us, "dur": 4,
+                       "args": {"correlation": ident}})
+        start = max(stream, host + host_us + 6)
+        dur = kernel_us + rng.randrange(3)
+        events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0,
+                       "tid": 7, "ts": start, "dur": dur,
+                       "args": {"device": 0, "stream": 7,
+                                "correlation": ident}})
+        stream, host = start + dur, host + host_us + 5
+    return {"traceEvents": events}
+
+
+def check_sequences(checks):
+    """A sequence that is planted among random kernels is found with its count;
+    where the device is the bound there is none."""
+    with temporary() as folder:
+        for seed in range(10):
+            rng = random.Random(seed)
+            length, count = rng.randrange(2, 8), rng.randrange(3, 9)
+            planted = [f"planted_{i}" for i in range(length)]
+            names = []
+            for i in range(count):
+                # Every other kernel has a name of its own.
+                names += [f"other_{i}_{k}" for k in range(rng.randrange(1, 6))]
+                names += planted
+            path = pathlib.Path(folder) / "made.json"
+            for kernel_us, host_us, bound in ((4, 25, True), (90, 8, False)):
+                path.write_text(json.dumps(
+                    launch_trace(rng, names, kernel_us, host_us)))
+                host = tables("host", path)
+                rows = host["kernel_sequences"]
+                what = f"sequence, seed {seed}, {'host' if bound else 'device'}"
+                if not bound:
+                    checks.equal(what, rows, [])
+                    continue
+                # The first may stand before the launch-bound run.
+                found = [(r["names"], r["length"]) for r in rows
+                         if r["count"] in (count, count - 1)]
+                checks.equal(what, found[:1], [(" + ".join(planted), length)])
+                idle = sum(r["time_us"].ns for r in host["idle_causes"]
+                           if r["scope"] == "device")
+                checks.true(f"{what}: not above idle time", 0 < sum(
+                    r["exclusive_us"].ns for r in rows) <= idle)
+                fused = tables("path", path, "--what-if", "fuse:1",
+                               "graph:run=7/0")["what_if"]
+                checks.true(f"{what}: fusing and a graph save time",
+                            all(r["saved_us"].ns > 0 for r in fused))
+
+
 def main():
     checks = Checks()
+    check_sequences(checks)
     for name in ("serve", "train_step", "moe"):
         check_any(checks, SAMPLES / f"{name}.json.gz")
     folder = pathlib.Path(

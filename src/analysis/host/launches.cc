@@ -8,6 +8,7 @@
 
 #include "analysis/common/replayed.h"
 #include "analysis/common/stats.h"
+#include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
 #include "trace/categories.h"
 
@@ -199,35 +200,10 @@ class Launches {
   }
 
  private:
-  struct Run {
-    uint32_t stream = 0;
-    uint32_t number = 0;
-    int64_t start_ns = 0, end_ns = 0, busy_ns = 0, work_ns = 0;
-    int64_t events = 0, launches = 0, shorter = 0;
-    int64_t host_ns = 0;  // first call to last call
-    int64_t graph_span_ns = 0;
-    SliceId first;
-
-    int64_t span_ns() const { return end_ns - start_ns; }
-    int64_t HostPerLaunch() const {
-      return launches > 1 ? host_ns / (launches - 1) : 0;
-    }
-    int64_t KernelPerLaunch() const {
-      return launches > 0 ? work_ns / launches : 0;
-    }
-    bool launch_bound() const { return HostPerLaunch() > KernelPerLaunch(); }
-  };
-
   const std::string& DeviceName(uint32_t stream) const {
     return model_.devices()[model_.facts(stream).device].name;
   }
-  bool Short(SliceId s) const {
-    const uint32_t c = model_.call(s);
-    return c != kNone &&
-           trace_.Duration(s) <
-               model_.Typical(
-                   trace_.slices.name[model_.calls()[c].slice.value]);
-  }
+  bool Short(SliceId s) const { return IsShort(model_, s); }
 
   Table Apis() const {
     struct Sum {
@@ -351,7 +327,7 @@ class Launches {
                   depth.unlinked);
     }
     if (options_.events) Series(i, depth);
-    FindRuns(i);
+    for (const LaunchRun& run : FindLaunchRuns(model_, i)) runs_.push_back(run);
     Verdict(i, depth);
   }
 
@@ -399,83 +375,6 @@ class Launches {
     }
   }
 
-  void FindRuns(uint32_t i) {
-    constexpr size_t kLeast = 4;
-    constexpr size_t kOneIn = 8;
-    const auto& slices = trace_.streams[i].slices;
-    int64_t reached = trace_.End(slices[0]);
-    SliceId last = slices[0];
-    size_t begin = slices.size();  // of the open run
-    size_t hits_end = 0;           // behind its last hit
-    size_t exception = slices.size();
-    bool excepted = false;
-    uint32_t number = 0;
-    const auto close = [&] {
-      if (begin < hits_end && hits_end - begin >= kLeast)
-        AddRun(i, number++, begin, hits_end);
-      begin = slices.size();
-      excepted = false;
-    };
-    for (size_t k = 1; k < slices.size(); ++k) {
-      const SliceId s = slices[k];
-      bool hit = false;
-      if (trace_.Start(s) > reached) {
-        const CauseTimes times =
-            SplitGap(model_, {reached, trace_.Start(s)}, s, last);
-        hit = times[static_cast<size_t>(Cause::kHostBound)] +
-                  times[static_cast<size_t>(Cause::kLaunchOverhead)] >
-              0;
-      }
-      if (trace_.End(s) >= reached) {
-        reached = trace_.End(s);
-        last = s;
-      }
-      if (hit) {
-        if (begin == slices.size()) begin = k;
-        hits_end = k + 1;
-      } else if (begin < slices.size()) {
-        if (excepted && k - exception < kOneIn) {
-          close();
-        } else {
-          excepted = true;
-          exception = k;
-        }
-      }
-    }
-    close();
-  }
-
-  void AddRun(uint32_t i, uint32_t number, size_t begin, size_t end) {
-    const auto& slices = trace_.streams[i].slices;
-    Run run;
-    run.stream = i;
-    run.number = number;
-    run.first = slices[begin];
-    run.start_ns = trace_.Start(slices[begin]);
-    IntervalSet busy;
-    uint32_t last = kNone;
-    int64_t first_call = 0, last_call = 0;
-    for (size_t k = begin; k < end; ++k) {
-      const SliceId s = slices[k];
-      busy.AppendSorted({trace_.Start(s), trace_.End(s)});
-      run.end_ns = std::max(run.end_ns, trace_.End(s));
-      run.work_ns += trace_.Duration(s);
-      ++run.events;
-      if (Short(s)) ++run.shorter;
-      const uint32_t c = model_.call(s);
-      if (c == kNone || c == last) continue;
-      last = c;
-      last_call = trace_.Start(model_.calls()[c].slice);
-      if (run.launches++ == 0) first_call = last_call;
-    }
-    run.busy_ns = busy.length_ns();
-    run.host_ns = std::max<int64_t>(0, last_call - first_call);
-    run.graph_span_ns =
-        run.busy_ns + model_.facts(i).gap_ns * (run.events - 1) +
-        (model_.call(run.first) == kNone ? 0 : model_.Floor(run.first));
-    runs_.push_back(run);
-  }
-
   void Verdict(uint32_t i, const Depth& depth) {
     const auto& slices = trace_.streams[i].slices;
     int64_t shorter = 0, graph = 0, work = 0, launches = 0, linked = 0;
@@ -499,7 +398,7 @@ class Launches {
     }
     const int64_t span = end - trace_.Start(slices[0]);
     int64_t in_runs = 0, graph_span = span;
-    for (const Run& run : runs_) {
+    for (const LaunchRun& run : runs_) {
       if (run.stream != i || !run.launch_bound()) continue;
       in_runs += run.span_ns();
       graph_span -= std::max<int64_t>(0, run.span_ns() - run.graph_span_ns);
@@ -527,12 +426,12 @@ class Launches {
   Table Runs() {
     constexpr size_t kMost = 1000;
     std::stable_sort(runs_.begin(), runs_.end(),
-                     [](const Run& a, const Run& b) {
+                     [](const LaunchRun& a, const LaunchRun& b) {
                        return a.span_ns() - a.busy_ns > b.span_ns() - b.busy_ns;
                      });
     if (runs_.size() > kMost) runs_.resize(kMost);
     Table table(RunsSchema());
-    for (const Run& run : runs_) {
+    for (const LaunchRun& run : runs_) {
       const uint32_t step = model_.context().steps.StepOf(run.first);
       table.Add(DeviceName(run.stream), trace_.streams[run.stream].stream,
                 run.number, run.start_ns - trace_.first_ns, run.span_ns(),
@@ -554,7 +453,7 @@ class Launches {
   Table series_;
   Table events_;
   Table verdicts_;
-  std::vector<Run> runs_;
+  std::vector<LaunchRun> runs_;
 };
 
 }  // namespace

@@ -496,10 +496,6 @@ Result<Window> FindJoinedWindow(const JoinedView& view,
   return window;
 }
 
-std::vector<Schema> JoinedSchemas() {
-  return {RanksSchema(), CollectivesSchema(), OwnersSchema(), SegmentsSchema()};
-}
-
 ResultSet JoinedTables(const JoinedView& view, const Window& window,
                        const std::vector<Segment>& segments,
                        const TableOptions& options) {

@@ -37,8 +37,6 @@ Scenario Lift(const Graph& joined, uint32_t part, const Graph& own,
 Result<Window> FindJoinedWindow(const JoinedView& view,
                                 const std::string& text);
 
-std::vector<Schema> JoinedSchemas();
-
 // path_ranks, path_collectives, path_summary, path_owners, path_segments and
 // what they say.
 ResultSet JoinedTables(const JoinedView& view, const Window& window,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the text of a what-if to changed edges.
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <charconv>
 #include <fmt/core.h>
@@ -9,6 +11,7 @@
 #include <re2/re2.h>
 
 #include "analysis/common/collective.h"
+#include "analysis/host/sequences.h"
 #include "analysis/path/what_if.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -22,7 +25,7 @@ using trace::kNoInt;
 constexpr std::string_view kForms =
     "scale:kernel~RE:F, scale:op~RE:F, scale:host~RE:F, scale:class=NAME:F, "
     "bandwidth:copy=GBPS, bandwidth:comm=GBPS, drop:sync[~RE], graph:step=N, "
-    "zero:launch, zero:gaps";
+    "graph:run=STREAM/RUN, fuse:SEQUENCE, zero:launch, zero:gaps";
 
 // A decimal factor as a fraction, so that work stays whole nanoseconds.
 struct Factor {
@@ -69,6 +72,8 @@ class Parser {
       LAMINA_TRY(Drop(rest));
     } else if (verb == "graph") {
       LAMINA_TRY(GraphOf(rest));
+    } else if (verb == "fuse") {
+      LAMINA_TRY(Fuse(rest));
     } else if (verb == "zero" && rest == "launch") {
       for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
         if (graph_.edges()[e].kind == EdgeKind::kLaunch)
@@ -353,7 +358,8 @@ class Parser {
 
   Status GraphOf(std::string_view rest) {
     const std::string_view what = Take(rest, '=');
-    if (what != "step") return Fail(Wrong("names no step"));
+    if (what == "run") return GraphOfRun(rest);
+    if (what != "step") return Fail(Wrong("names no step and no run"));
     const auto& steps = graph_.model().context().steps;
     uint32_t step = tree::Steps::kOutside;
     for (uint32_t i = 0; i < steps.steps().size(); ++i) {
@@ -361,29 +367,82 @@ class Parser {
     }
     if (step == tree::Steps::kOutside)
       return Fail(Wrong("names a step that the trace does not have"));
-    AsGraph([&](SliceId s) { return steps.StepOf(s) == step; });
+    Groups groups;
+    for (const SliceId s : trace_.device_slices()) {
+      if (steps.StepOf(s) == step) groups[s] = 0;
+    }
+    AsGraphs(groups, false);
     return {};
   }
 
-  // Work for which `wanted` holds is launched at once: its calls cost the host
-  // nothing, only the first work of each stream waits for a launch, and what
-  // nothing explains between its kernels is gone.
-  void AsGraph(const std::function<bool(SliceId)>& wanted) {
+  // "STREAM/RUN", or "RUN" where only one stream has a run of that number.
+  Status GraphOfRun(std::string_view rest) {
+    const HostModel& model = graph_.model();
+    std::vector<host::LaunchRun> named;
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
+      for (const host::LaunchRun& run : host::FindLaunchRuns(model, i)) {
+        const std::string number = std::to_string(run.number);
+        if (rest == number ||
+            rest == std::to_string(trace_.streams[i].stream) + "/" + number)
+          named.push_back(run);
+      }
+    }
+    if (named.empty())
+      return Fail(Wrong("names no run of launch_runs (lamina host)"));
+    if (named.size() > 1)
+      return Fail(Wrong("names runs of several streams: say STREAM/RUN"));
+    const auto& slices = trace_.streams[named[0].stream].slices;
+    Groups groups;
+    for (size_t k = named[0].begin; k < named[0].end; ++k)
+      groups[slices[k]] = 0;
+    AsGraphs(groups, false);
+    return {};
+  }
+
+  // Every occurrence of a row of kernel_sequences becomes one kernel: one
+  // launch, nothing between its parts, their work as it is.
+  Status Fuse(std::string_view rest) {
+    const HostModel& model = graph_.model();
+    const auto sequences = host::FindSequences(
+        model, host::FindIdle(model, rules::PatternTable()));
+    const auto number = ParseInt(rest);
+    if (!number || *number < 1 ||
+        *number > static_cast<int64_t>(sequences.size())) {
+      return Fail(Wrong("names no row of kernel_sequences (lamina host)"));
+    }
+    const host::KernelSequence& sequence =
+        sequences[static_cast<size_t>(*number - 1)];
+    const auto& slices = trace_.streams[sequence.stream].slices;
+    Groups groups;
+    for (uint32_t i = 0; i < sequence.starts.size(); ++i) {
+      for (uint32_t k = 0; k < sequence.length; ++k)
+        groups[slices[sequence.starts[i] + k]] = i;
+    }
+    AsGraphs(groups, true);
+    return {};
+  }
+
+  // Device work, and which group it is launched with.
+  using Groups = absl::flat_hash_map<SliceId, uint32_t>;
+
+  // The work of a group is launched at once: its calls cost the host nothing,
+  // only the first work of each stream waits for a launch, and what nothing
+  // explains between its kernels is gone. `fused`: so is their spacing.
+  void AsGraphs(const Groups& groups, bool fused) {
     const HostModel& model = graph_.model();
     std::vector<bool> calls(model.calls().size(), false);
-    std::vector<bool> begun(model.streams(), false);
+    absl::flat_hash_set<std::pair<uint32_t, uint32_t>> begun;  // group, stream
+    absl::flat_hash_set<uint32_t> launched;                    // groups
     std::vector<bool> inner(graph_.nodes(), false);
-    bool first = true;
     for (uint32_t v = graph_.first_device(); v < graph_.nodes(); v += 2) {
       const SliceId s = graph_.Work(v);
       const uint32_t c = model.call(s);
-      if (c == host::kNone || model.calls()[c].staged || !wanted(s)) continue;
-      if (!begun[model.stream(s)]) {
-        begun[model.stream(s)] = true;
-        if (first) {
-          first = false;  // the launch of the graph itself
-          continue;
-        }
+      const auto group = groups.find(s);
+      if (group == groups.end() || c == host::kNone || model.calls()[c].staged)
+        continue;
+      if (begun.emplace(group->second, model.stream(s)).second) {
+        // The first of all keeps its launch: that of the graph.
+        if (launched.insert(group->second).second) continue;
       } else {
         inner[v] = true;
         out_.residuals.emplace_back(v, 0);
@@ -392,8 +451,10 @@ class Parser {
     }
     for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
       const Edge& edge = graph_.edges()[e];
-      if (edge.kind == EdgeKind::kLaunch && inner[edge.to])
-        out_.dropped.push_back(e);
+      if (!inner[edge.to]) continue;
+      if (edge.kind == EdgeKind::kLaunch) out_.dropped.push_back(e);
+      if (fused && edge.kind == EdgeKind::kStreamOrder)
+        out_.edges.emplace_back(e, 0);
     }
     for (uint32_t v = 0; v < graph_.first_device(); ++v) {
       if (graph_.chain(v) != EdgeKind::kHost) continue;

@@ -73,7 +73,8 @@ class Outcome {
 // A scenario from its text (docs/host.md):
 //   scale:kernel~RE:F  scale:op~RE:F  scale:host~RE:F  scale:class=NAME:F
 //   bandwidth:copy=GBPS  bandwidth:comm=GBPS  drop:sync[~RE]
-//   graph:step=N  graph:run=ID  zero:launch  zero:gaps
+//   graph:step=N  graph:run=STREAM/RUN  fuse:SEQUENCE
+//   zero:launch  zero:gaps
 // Errors: a text of no such form, a pattern that matches nothing.
 Result<Scenario> ParseScenario(const Graph& graph, const std::string& text);
 

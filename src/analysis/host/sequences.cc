@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Launch-bound runs, and the sequences of kernels in them and in replays. One
+// file, because both walk the gaps of a stream in the same way.
+#include "analysis/host/sequences.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "base/interval_set.h"
+
+namespace lamina::analysis::host {
+namespace {
+
+constexpr uint32_t kShortest = 2, kLongest = 8;
+constexpr size_t kLeastCount = 3;
+// Of a replay, from which on spacing is worth removing.
+constexpr int64_t kGapShare = 10;
+
+Schema SequencesSchema() {
+  return {
+      "kernel_sequences",
+      "Kernels that follow each other again and again where launching takes "
+      "the time: launch-bound runs, and replays with wide spacing. A proposal, "
+      "not a claim that they can be fused.",
+      {{"sequence", ColumnType::kInt, "Number, for --what-if fuse:NUMBER."},
+       {"device", ColumnType::kText, "process:device."},
+       {"stream", ColumnType::kInt, "Stream."},
+       {"length", ColumnType::kInt, "Kernels."},
+       {"count", ColumnType::kInt, "Occurrences that do not overlap."},
+       {"recoverable_us", ColumnType::kTime,
+        "Idle time of the device within them that one kernel would not have."},
+       {"exclusive_us", ColumnType::kTime,
+        "Of it, what no row above has: these add up."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their kernels."},
+       {"shortest_kernel_us", ColumnType::kTime, "Shortest of all."},
+       {"names", ColumnType::kText, "Kernels in order, joined by \" + \"."},
+       {"ops", ColumnType::kText, "Innermost op of each, where known."},
+       {"example_uid", ColumnType::kInt,
+        "Event number of the first kernel of the first occurrence."}}};
+}
+
+class Finder {
+ public:
+  Finder(const HostModel& model, const Idle& idle)
+      : model_(model), trace_(model.trace()), idle_(idle) {}
+
+  std::vector<KernelSequence> Run() {
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const KernelSequence& a, const KernelSequence& b) {
+                       return a.recoverable_ns != b.recoverable_ns
+                                  ? a.recoverable_ns > b.recoverable_ns
+                                  : a.length > b.length;
+                     });
+    ShareOut();
+    return std::move(found_);
+  }
+
+ private:
+  using Grams = std::vector<uint32_t>;  // by position; kNone: none begins here
+
+  // Which positions of a stream may stand in a sequence, as numbers of
+  // unbroken segments; kNone elsewhere.
+  std::vector<uint32_t> SegmentsOf(uint32_t i) {
+    const auto& slices = trace_.streams[i].slices;
+    std::vector<bool> wanted(slices.size(), false);
+    for (const LaunchRun& run : FindLaunchRuns(model_, i)) {
+      if (!run.launch_bound()) continue;
+      std::fill(wanted.begin() + static_cast<ptrdiff_t>(run.begin),
+                wanted.begin() + static_cast<ptrdiff_t>(run.end), true);
+    }
+    for (size_t k = 0; k < slices.size();) {
+      size_t end = k + 1;
+      while (end < slices.size() && model_.SameCall(slices[k], slices[end]))
+        ++end;
+      if (end - k >= kShortest && IsWide(slices, k, end)) {
+        std::fill(wanted.begin() + static_cast<ptrdiff_t>(k),
+                  wanted.begin() + static_cast<ptrdiff_t>(end), true);
+      }
+      k = end;
+    }
+    std::vector<uint32_t> segments(slices.size(), kNone);
+    uint32_t number = 0;
+    bool open = false;
+    for (size_t k = 0; k < slices.size(); ++k) {
+      const bool inside =
+          wanted[k] && model_.kind(slices[k]) != WorkKind::kCopy;
+      if (!inside || !open || !Follows(slices[k - 1], slices[k])) ++number;
+      open = inside;
+      if (inside) segments[k] = number;
+    }
+    return segments;
+  }
+
+  bool IsWide(const std::vector<SliceId>& slices, size_t begin,
+              size_t end) const {
+    int64_t reached = trace_.End(slices[begin]), gaps = 0;
+    for (size_t k = begin + 1; k < end; ++k) {
+      gaps += std::max<int64_t>(0, trace_.Start(slices[k]) - reached);
+      reached = std::max(reached, trace_.End(slices[k]));
+    }
+    return gaps * kGapShare > reached - trace_.Start(slices[begin]);
+  }
+
+  // Nothing ended between the two.
+  bool Follows(SliceId a, SliceId b) const {
+    const auto& steps = model_.context().steps;
+    if (steps.StepOf(a) != steps.StepOf(b)) return false;
+    const uint32_t from = model_.call(a), to = model_.call(b);
+    if (from == to) return true;
+    if (from == kNone || to == kNone) return false;
+    const Call& first = model_.calls()[from];
+    const Call& second = model_.calls()[to];
+    if (first.end - first.begin > 1 || second.end - second.begin > 1)
+      return false;  // of two graphs, or of a graph and none
+    if (first.thread != second.thread) return true;
+    // A wait of the thread between the calls.
+    const auto& waits = model_.threads()[first.thread].waits;
+    const int64_t begin = trace_.Start(first.slice);
+    const auto it = std::upper_bound(
+        waits.begin(), waits.end(), begin, [&](int64_t t, uint32_t w) {
+          return t < trace_.Start(model_.waits()[w].slice);
+        });
+    for (auto w = it;
+         w != waits.end() &&
+         trace_.Start(model_.waits()[*w].slice) < trace_.Start(second.slice);
+         ++w) {
+      if (model_.waits()[*w].target.valid()) return false;
+    }
+    return true;
+  }
+
+  void Stream(uint32_t i) {
+    const auto& slices = trace_.streams[i].slices;
+    if (slices.size() < kShortest) return;
+    const std::vector<uint32_t> segments = SegmentsOf(i);
+    // A gram of q is one of q - 1 and its last kernel, so equal numbers are
+    // equal kernels.
+    std::array<Grams, kLongest + 2> grams;
+    std::array<std::vector<uint32_t>, kLongest + 2> counts;
+    grams[1].assign(slices.size(), kNone);
+    for (size_t k = 0; k < slices.size(); ++k) {
+      if (segments[k] != kNone)
+        grams[1][k] = trace_.slices.name[slices[k].value].value;
+    }
+    for (uint32_t q = kShortest; q <= kLongest; ++q) {
+      absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> numbers;
+      grams[q].assign(slices.size(), kNone);
+      std::vector<size_t> free;  // from where on a gram may be counted again
+      for (size_t k = 0; k + q <= slices.size(); ++k) {
+        if (segments[k] == kNone || segments[k] != segments[k + q - 1])
+          continue;
+        const auto [it, is_new] =
+            numbers.try_emplace({grams[q - 1][k], grams[1][k + q - 1]},
+                                static_cast<uint32_t>(numbers.size()));
+        grams[q][k] = it->second;
+        if (is_new) {
+          counts[q].push_back(0);
+          free.push_back(0);
+        }
+        if (k >= free[it->second]) {
+          ++counts[q][it->second];
+          free[it->second] = k + q;
+        }
+      }
+    }
+    grams[kLongest + 1].assign(slices.size(), kNone);
+    for (uint32_t q = kShortest; q <= kLongest; ++q)
+      Keep(i, q, grams[q], counts[q], grams[q + 1], counts[q + 1]);
+  }
+
+  // Grams that come often enough, unless a longer one comes as often.
+  void Keep(uint32_t i, uint32_t q, const Grams& grams,
+            const std::vector<uint32_t>& counts, const Grams& longer,
+            const std::vector<uint32_t>& longer_counts) {
+    std::vector<bool> kept(counts.size());
+    for (size_t g = 0; g < counts.size(); ++g)
+      kept[g] = counts[g] >= kLeastCount;
+    for (size_t k = 0; k < grams.size(); ++k) {
+      if (grams[k] == kNone || !kept[grams[k]]) continue;
+      for (const size_t at : {k, k - 1}) {
+        if (at < longer.size() && longer[at] != kNone &&
+            longer_counts[longer[at]] >= counts[grams[k]])
+          kept[grams[k]] = false;
+      }
+    }
+    std::vector<KernelSequence> found(counts.size());
+    for (size_t k = 0; k < grams.size(); ++k) {
+      if (grams[k] == kNone || !kept[grams[k]]) continue;
+      KernelSequence& sequence = found[grams[k]];
+      if (!sequence.starts.empty() && k < sequence.starts.back() + q) continue;
+      sequence.starts.push_back(static_cast<uint32_t>(k));
+    }
+    for (KernelSequence& sequence : found) {
+      if (sequence.starts.empty()) continue;
+      sequence.stream = i;
+      sequence.length = q;
+      Measure(sequence);
+      if (sequence.recoverable_ns > 0) found_.push_back(std::move(sequence));
+    }
+  }
+
+  // Calls f(part, length within the occurrence) for idle time of the device
+  // that one kernel in its place would not have.
+  template <class F>
+  void ForParts(const KernelSequence& sequence, const F& f) const {
+    const auto& slices = trace_.streams[sequence.stream].slices;
+    const uint32_t device = model_.facts(sequence.stream).device;
+    const auto first = std::partition_point(
+        idle_.gaps.begin(), idle_.gaps.end(),
+        [&](const Gap& gap) { return gap.device < device; });
+    const auto last = std::partition_point(
+        first, idle_.gaps.end(),
+        [&](const Gap& gap) { return gap.device == device; });
+    for (const uint32_t start : sequence.starts) {
+      const int64_t from = trace_.End(slices[start]);
+      const int64_t to = trace_.Start(slices[start + sequence.length - 1]);
+      auto gap = std::partition_point(
+          first, last, [&](const Gap& g) { return g.interval.end_ns <= from; });
+      for (; gap != last && gap->interval.start_ns < to; ++gap) {
+        const auto g = static_cast<size_t>(gap - idle_.gaps.begin());
+        for (uint32_t p = idle_.first_part[g]; p < idle_.first_part[g + 1];
+             ++p) {
+          const Part& part = idle_.parts[p];
+          if (part.cause != Cause::kHostBound &&
+              part.cause != Cause::kLaunchOverhead &&
+              part.cause != Cause::kKernelWait && part.cause != Cause::kGraph)
+            continue;
+          const int64_t length = std::min(to, part.start_ns + part.length_ns) -
+                                 std::max(from, part.start_ns);
+          if (length > 0) f(p, length);
+        }
+      }
+    }
+  }
+
+  void Measure(KernelSequence& sequence) const {
+    const auto& slices = trace_.streams[sequence.stream].slices;
+    sequence.shortest_ns = trace_.Duration(slices[sequence.starts[0]]);
+    for (const uint32_t start : sequence.starts) {
+      for (uint32_t k = start; k < start + sequence.length; ++k) {
+        const int64_t ns = trace_.Duration(slices[k]);
+        sequence.kernel_ns += ns;
+        sequence.shortest_ns = std::min(sequence.shortest_ns, ns);
+      }
+    }
+    ForParts(sequence, [&](uint32_t, int64_t length) {
+      sequence.recoverable_ns += length;
+    });
+  }
+
+  void ShareOut() {
+    std::vector<int64_t> left;
+    for (const Part& part : idle_.parts) left.push_back(part.length_ns);
+    for (KernelSequence& sequence : found_) {
+      ForParts(sequence, [&](uint32_t part, int64_t length) {
+        const int64_t taken = std::min(length, left[part]);
+        left[part] -= taken;
+        sequence.exclusive_ns += taken;
+      });
+    }
+  }
+
+  const HostModel& model_;
+  const Trace& trace_;
+  const Idle& idle_;
+  std::vector<KernelSequence> found_;
+};
+
+}  // namespace
+
+bool IsShort(const HostModel& model, SliceId s) {
+  const uint32_t c = model.call(s);
+  return c != kNone &&
+         model.trace().Duration(s) <
+             model.Typical(
+                 model.trace().slices.name[model.calls()[c].slice.value]);
+}
+
+std::vector<LaunchRun> FindLaunchRuns(const HostModel& model, uint32_t stream) {
+  constexpr size_t kLeast = 4;
+  constexpr size_t kOneIn = 8;
+  const Trace& trace = model.trace();
+  const auto& slices = trace.streams[stream].slices;
+  std::vector<LaunchRun> runs;
+  if (slices.empty()) return runs;
+  const auto add = [&](size_t begin, size_t end) {
+    LaunchRun run;
+    run.stream = stream;
+    run.number = static_cast<uint32_t>(runs.size());
+    run.begin = begin;
+    run.end = end;
+    run.first = slices[begin];
+    run.start_ns = trace.Start(slices[begin]);
+    IntervalSet busy;
+    uint32_t last = kNone;
+    int64_t first_call = 0, last_call = 0;
+    for (size_t k = begin; k < end; ++k) {
+      const SliceId s = slices[k];
+      busy.AppendSorted({trace.Start(s), trace.End(s)});
+      run.end_ns = std::max(run.end_ns, trace.End(s));
+      run.work_ns += trace.Duration(s);
+      ++run.events;
+      if (IsShort(model, s)) ++run.shorter;
+      const uint32_t c = model.call(s);
+      if (c == kNone || c == last) continue;
+      last = c;
+      last_call = trace.Start(model.calls()[c].slice);
+      if (run.launches++ == 0) first_call = last_call;
+    }
+    run.busy_ns = busy.length_ns();
+    run.host_ns = std::max<int64_t>(0, last_call - first_call);
+    run.graph_span_ns =
+        run.busy_ns + model.facts(stream).gap_ns * (run.events - 1) +
+        (model.call(run.first) == kNone ? 0 : model.Floor(run.first));
+    runs.push_back(run);
+  };
+  int64_t reached = trace.End(slices[0]);
+  SliceId last = slices[0];
+  size_t begin = slices.size();  // of the open run
+  size_t hits_end = 0;           // behind its last hit
+  size_t exception = slices.size();
+  bool excepted = false;
+  const auto close = [&] {
+    if (begin < hits_end && hits_end - begin >= kLeast) add(begin, hits_end);
+    begin = slices.size();
+    excepted = false;
+  };
+  for (size_t k = 1; k < slices.size(); ++k) {
+    const SliceId s = slices[k];
+    bool hit = false;
+    if (trace.Start(s) > reached) {
+      const CauseTimes times =
+          SplitGap(model, {reached, trace.Start(s)}, s, last);
+      hit = times[static_cast<size_t>(Cause::kHostBound)] +
+                times[static_cast<size_t>(Cause::kLaunchOverhead)] >
+            0;
+    }
+    if (trace.End(s) >= reached) {
+      reached = trace.End(s);
+      last = s;
+    }
+    if (hit) {
+      if (begin == slices.size()) begin = k;
+      hits_end = k + 1;
+    } else if (begin < slices.size()) {
+      if (excepted && k - exception < kOneIn) {
+        close();
+      } else {
+        excepted = true;
+        exception = k;
+      }
+    }
+  }
+  close();
+  return runs;
+}
+
+std::vector<KernelSequence> FindSequences(const HostModel& model,
+                                          const Idle& idle) {
+  return Finder(model, idle).Run();
+}
+
+Table SequenceTable(const HostModel& model,
+                    const std::vector<KernelSequence>& sequences) {
+  constexpr size_t kMost = 200;
+  const Trace& trace = model.trace();
+  Table table(SequencesSchema());
+  for (size_t n = 0; n < std::min(kMost, sequences.size()); ++n) {
+    const KernelSequence& sequence = sequences[n];
+    const auto& slices = trace.streams[sequence.stream].slices;
+    std::string names, ops;
+    for (uint32_t k = 0; k < sequence.length; ++k) {
+      const SliceId s = slices[sequence.starts[0] + k];
+      const NodeId launcher = model.context().device.launcher(s);
+      if (k > 0) {
+        names += " + ";
+        ops += " + ";
+      }
+      names += trace.Name(s);
+      ops += launcher.valid() ? model.context().tree.name(launcher) : "-";
+    }
+    table.Add(n + 1, model.devices()[model.facts(sequence.stream).device].name,
+              trace.streams[sequence.stream].stream, sequence.length,
+              sequence.starts.size(), sequence.recoverable_ns,
+              sequence.exclusive_ns, sequence.kernel_ns, sequence.shortest_ns,
+              names, ops, trace.Uid(slices[sequence.starts[0]]));
+  }
+  return table;
+}
+
+}  // namespace lamina::analysis::host
