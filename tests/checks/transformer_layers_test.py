@@ -25,6 +25,7 @@ TRUTH = [
 DIFFUSION = ("xdit-flux1-sage/replay", {12, 24, 19, 38})
 # One step of several passes of the same kernels.
 STEP_OF_PASSES = ("h100-owlv2", 5, 1033)
+NORM_LAST = ("h100-bert-small", [8, 20, 32, 44])
 NO_LAYERS = ["alexnet", "simple-add", "normalization", "compile-triton"]
 PARTS = ["attention_us", "gemm_us", "moe_us", "norm_us", "communication_us",
          "quantization_us", "other_us"]
@@ -158,6 +159,12 @@ def main():
                  if r["layers_per_pass"].isdigit()}
         checks.true(f"{name} {args}: {found} holds {expected}",
                     expected <= found)
+    # Layers that end with a norm begin behind it, without modules, too.
+    name, begins = NORM_LAST
+    checks.equal(f"{name}: first kernels by repeats",
+                 [r["first_kernel"] for r in
+                  layers(folder / "traces" / f"{name}.json.gz", "--detector",
+                         "repeat")["layers"]], begins)
     name, passes, kernels = STEP_OF_PASSES
     checks.equal(f"{name}: kernels of every pass",
                  [p["kernels"] for p in

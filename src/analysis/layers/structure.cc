@@ -33,6 +33,8 @@ constexpr size_t kMaxUnits = 48;
 constexpr double kSharedHalf = 0.4;
 // A layer that differs by less from a known one is that one, damaged.
 constexpr double kDamaged = 0.25;
+// Kernels between the norm of an embedding and the first layer, at most.
+constexpr uint32_t kNearNorm = 8;
 // Layers of another kind at the end of a stack, at most: dense ones before
 // experts, a full attention behind scans.
 constexpr size_t kFewLayers = 3;
@@ -167,7 +169,8 @@ class Builder {
     if (OfPairs(r, p)) return;
     if (p > options_.max_layer) return;
     if (Known(r, p)) return;
-    std::vector<Range> layers = ByRoles(r, p);
+    std::vector<Range> layers = EndsAtNorm(r, p);
+    if (layers.empty()) layers = ByRoles(r, p);
     bool at_norm = !layers.empty();
     if (layers.empty()) {
       uint32_t begin = r.begin;
@@ -293,6 +296,31 @@ class Builder {
     }
     edits = best;
     return best_turn;
+  }
+
+  // The unit of a model whose layers end with a norm: whole copies stand from
+  // the beginning of the repeat to its end, and the norm of what stands before
+  // the layers is not next to the first. Empty for other models.
+  std::vector<Range> EndsAtNorm(Range r, uint32_t p) const {
+    const auto norm = [&](uint32_t i) {
+      return (in_.marks[i] & (kNormMark | kMaybeNormMark)) != 0;
+    };
+    // What follows the last copy may begin like one.
+    const uint32_t over = (r.end - r.begin) % p;
+    const uint32_t last = r.end - over - 1;
+    if (in_.marks.empty() || 4 * over > p || norm(r.begin) || !norm(last) ||
+        Has(kBackwardMark | kScanMark, r) || !Has(kAttentionMark, r))
+      return {};
+    for (uint32_t away = 1; away <= kNearNorm && away <= r.begin; ++away) {
+      const uint32_t i = r.begin - away;
+      if ((in_.marks[i] & (kGemmMark | kAttentionMark | kFeedMark)) != 0)
+        return {};
+      if (!norm(i)) continue;
+      // One stray kernel may be damage.
+      if (away < 3 || in_.ids[i] != in_.ids[last]) return {};
+      return {{r.begin, r.begin + p}};
+    }
+    return {};
   }
 
   // The unit cut by what its kernels do, where all of it is such layers.
