@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/byte_source.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "graph/line_parser.h"
@@ -259,7 +258,8 @@ class Reader {
   size_t free_ = 0;  // end of what belongs to a node or head
 };
 
-// Whether text may be the begin of a dump.
+}  // namespace
+
 bool LooksLikeDump(std::string_view head) {
   Lines lines(head);
   Line line;
@@ -272,14 +272,6 @@ bool LooksLikeDump(std::string_view head) {
   }
   return false;
 }
-
-Error NoDump(const std::string& name) {
-  return InputError(name, "this is no graph dump",
-                    "expected the text that AutoDeploy writes with "
-                    "AD_DUMP_GRAPHS_DIR");
-}
-
-}  // namespace
 
 Graph* Dump::Find(std::string_view graph) {
   const auto found =
@@ -305,43 +297,12 @@ Result<Dump> ParseDump(std::string name, std::string text,
   return dump;
 }
 
-Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
-  const std::string name = path == "-" ? "(stdin)" : path;
-  LAMINA_ASSIGN(const auto source, OpenByteSource(path));
-  std::string text;
-  constexpr size_t kHead = size_t{1} << 20;
-  size_t block = kHead;
-  size_t size = 0;
-  bool known = false;
-  for (;;) {
-    text.resize(size + block);
-    LAMINA_ASSIGN(const size_t got, source->Read(text.data() + size, block));
-    size += got;
-    if (!known && (got == 0 || size >= kHead)) {
-      if (!LooksLikeDump(std::string_view(text).substr(0, size)))
-        return Fail(NoDump(name));
-      known = true;
-    }
-    if (got == 0) break;
-    if (size > kMaxDumpBytes) {
-      return Fail(InputError(name, "the dump is larger than 1 GiB",
-                             "cut it into its graphs"));
-    }
-    block = std::max(kHead, std::min(size, size_t{64} << 20));
-  }
-  text.resize(size);
-  LAMINA_ASSIGN(Dump dump, ParseDump(name, std::move(text), options));
-  if (const auto damage = source->damage()) {
-    Diagnostic out;
-    out.what = "the file is damaged at byte " + std::to_string(damage->offset) +
-               ": " + damage->what;
-    dump.diagnostics.Add(std::move(out));
-  }
-  return dump;
-}
-
 const Graph* DefaultGraph(const Dump& dump) {
-  if (const Graph* model = dump.Find("monolithic.model")) return model;
+  for (const std::string_view name :
+       {std::string_view(dump.main), std::string_view("monolithic.model")}) {
+    const Graph* model = name.empty() ? nullptr : dump.Find(name);
+    if (model != nullptr) return model;
+  }
   const Graph* best = nullptr;
   size_t most = 0;
   for (const Graph& graph : dump.graphs) {

@@ -26,6 +26,8 @@ struct Dump {
   std::shared_ptr<const std::string> text;
   std::string_view preamble;  // everything in front of the first graph
   Header header;
+  std::string_view dialect;  // as Graph::dialect
+  std::string main;          // the graph to take by default; may be empty
   std::vector<Graph> graphs;
   Diagnostics diagnostics;
 
@@ -47,13 +49,12 @@ inline constexpr size_t kMaxDumpBytes = size_t{1} << 30;
 // of a dump in it; with `strict` the first bad line.
 Result<Dump> ParseDump(std::string name, std::string text,
                        const ParseOptions& options = {});
-// Reads a file: plain, gzip or zstd; "-" is standard input. A file that does
-// not begin like a dump is refused without reading the rest.
-Result<Dump> ReadDump(const std::string& path,
-                      const ParseOptions& options = {});
 
-// The graph to take when none is named: monolithic.model, else the one with
-// most ops, the first of equals. Null for a dump without graphs.
+// Whether text may be the begin of an AutoDeploy dump.
+bool LooksLikeDump(std::string_view head);
+
+// The graph to take when none is named: Dump::main, monolithic.model, else the
+// one with most ops, the first of equals. Null for a dump without graphs.
 const Graph* DefaultGraph(const Dump& dump);
 // The graph of that name, or the default one for "". Errors: no such graph
 // (the hint lists the names), or none at all.

@@ -232,7 +232,8 @@ void Graph::Fill(NodeId id, const ParsedLine& line) {
     node.text_ = line.text.data();
     node.text_size_ = static_cast<uint32_t>(line.text.size());
     if (line.kind == NodeKind::kOp) {
-      node.op = line.target.starts_with('<')
+      node.op = !line.op.empty() ? ops_->Intern(line.op)
+                : line.target.starts_with('<')
                     ? ops_->Intern(NormalizeTarget(line.target))
                     : ops_->Intern(line.target);
     }

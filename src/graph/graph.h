@@ -103,6 +103,12 @@ class Node {
   uint64_t rank_ = 0;  // grows along the list; 0 for weights
 };
 
+// Where a node comes from; what a dialect does not print is empty.
+struct Origin {
+  std::string_view source;  // "model.py:12 in forward, code: h = self.fc(x)"
+  std::string_view scope;   // path of the module, dots as underscores
+};
+
 // The parts of a result or annotation text.
 struct ResultText {
   bool tuple = false;      // "(a, b) : (c, d)"
@@ -124,6 +130,9 @@ class Graph {
   Graph& operator=(Graph&&) noexcept = default;
 
   const std::string& name() const { return name_; }
+  // Empty for AutoDeploy, else the dialect that the graph was read from: its
+  // nodes print as they stand in the file, and it cannot be rewritten.
+  std::string_view dialect;
   // A line could not be read; nodes and edges may be missing.
   bool incomplete() const { return incomplete_; }
 
@@ -189,6 +198,11 @@ class Graph {
   // Normalised target: "aten.add.Tensor", "builtin.getitem", "fn.name".
   std::string_view op(NodeId id) const { return (*ops_)[nodes_[id.value].op]; }
   const std::shared_ptr<StringPool>& ops() const { return ops_; }
+  // Empty texts for nodes without.
+  Origin OriginOf(NodeId id) const {
+    const auto found = origins_.find(id);
+    return found == origins_.end() ? Origin() : found->second;
+  }
   // The line as it stands in the file; empty for weights and changed nodes.
   std::string_view Line(NodeId id) const;
 
@@ -259,6 +273,16 @@ class Graph {
   // name becomes this node.
   NodeId Append(const ParsedLine& line, const LinePlace& place, Added* added);
   void set_incomplete() { incomplete_ = true; }
+  void SetOrigin(NodeId id, Origin origin) { origins_[id] = origin; }
+  // The result as read; the node still prints as it stands in the file.
+  void FillResult(NodeId id, std::string_view result) {
+    nodes_[id.value].result = result;
+  }
+  // Text of the reader's that lives as long as the graph.
+  std::string_view Keep(std::string_view text) { return arena_->Copy(text); }
+  void KeepAlive(std::shared_ptr<const std::string> text) {
+    kept_.push_back(std::move(text));
+  }
   // Text in front of the first line (section head) and behind the last.
   std::string_view head;
   std::string_view tail;
@@ -282,6 +306,8 @@ class Graph {
   std::shared_ptr<StringPool> ops_;
   std::shared_ptr<const std::string> text_;
   std::unique_ptr<Arena> arena_;
+  std::vector<std::shared_ptr<const std::string>> kept_;
+  absl::flat_hash_map<NodeId, Origin> origins_;
   std::vector<Node> nodes_;
   std::vector<Operand> operands_;
   absl::flat_hash_map<std::string_view, NodeId, TextHash, std::equal_to<>>

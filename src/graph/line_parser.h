@@ -29,7 +29,8 @@ enum class OperandKind : uint8_t {
   kList,
   kTuple,
   kDict,
-  kCall,  // slice(...), device(...)
+  kCall,     // slice(...), device(...)
+  kKeyword,  // `dim = -1`: a container of the value; other dialects only
 };
 
 inline bool IsContainer(OperandKind kind) { return kind >= OperandKind::kList; }
@@ -51,6 +52,8 @@ struct ParsedLine {
   std::string_view text;
   std::string_view name;
   std::string_view target;
+  // Normalised target; empty: that of `target`.
+  std::string_view op;
   std::string_view result;
   std::vector<ParsedOperand> operands;
 };

@@ -88,7 +88,8 @@ void AppendGraph(std::string& out, const Graph& graph) {
   out += graph.head;
   for (const NodeId id : graph.nodes()) {
     // A line that ended with the file may have got a successor.
-    if (!out.empty() && out.back() != '\n' && id != graph.first())
+    if (graph.dialect.empty() && !out.empty() && out.back() != '\n' &&
+        id != graph.first())
       out += graph.new_line;
     if (graph[id].line > 0) out += graph.Gap(id);
     AppendNode(out, graph, id);

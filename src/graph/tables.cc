@@ -118,7 +118,11 @@ Table NodeTable(Graphs graphs, const Bindings& bindings) {
         {"users", ColumnType::kInt, "Nodes that use it."},
         {"element_of", ColumnType::kText,
          "For getitem: the op with several results that it takes one of."},
-        {"ambiguous", ColumnType::kBool, "The operands are a guess."}}});
+        {"ambiguous", ColumnType::kBool, "The operands are a guess."},
+        {"source", ColumnType::kText,
+         "Source line that the dump names; empty: none."},
+        {"scope", ColumnType::kText,
+         "Path of the module that the dump names; empty: none."}}});
   for (const Graph* graph : graphs) {
     for (const NodeId id : graph->nodes()) {
       const Node& node = (*graph)[id];
@@ -131,7 +135,8 @@ Table NodeTable(Graphs graphs, const Bindings& bindings) {
                 ResultBytes(node.result, bindings), graph->Users(id).size(),
                 element.value.valid() ? (*graph)[element.value].name
                                       : std::string_view(),
-                node.ambiguous);
+                node.ambiguous, graph->OriginOf(id).source,
+                graph->OriginOf(id).scope);
     }
   }
   return table;

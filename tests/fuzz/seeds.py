@@ -127,6 +127,9 @@ def from_samples(seeds):
         seeds.add("memsnap", file.name, file.read_bytes())
     for file in sorted((ROOT / "samples/dumps").rglob("*.txt")):
         seeds.add("graph", file.name, file.read_bytes()[:MAX_BYTES // 4])
+    for file in sorted((ROOT / "samples/dialects").iterdir()):
+        seeds.add("graph_dialects", file.name,
+                  file.read_bytes()[:MAX_BYTES // 4])
 
 
 def from_seed_files(seeds):

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/escape.h"
+#include "graph/dialects/read.h"
 
 namespace lamina::cli {
 namespace {

@@ -3,6 +3,7 @@
 // lamina graph log-diff: transforms that lost matches between two runs.
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/rule_input.h"
+#include "graph/dialects/read.h"
 #include "graph/fusion/census.h"
 #include "graph/fusion/log_diff.h"
 

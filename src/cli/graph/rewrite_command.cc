@@ -45,6 +45,12 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.input));
   LAMINA_ASSIGN(graph::Dump dump,
                 ReadGraphDump(path, {}, false, &common.times));
+  if (!dump.dialect.empty()) {
+    return Fail(UsageError(EscapeTerminal(dump.name) +
+                           ": only dumps of AutoDeploy are rewritten, "
+                           "this one is '" +
+                           std::string(dump.dialect) + "'"));
+  }
   graph::DumpFile file;
   graph::ParseDumpName(path, file);
   const graph::PassRegistry registry(rules.set);

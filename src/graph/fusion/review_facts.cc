@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "graph/count.h"
+#include "graph/dialects/read.h"
 #include "graph/pattern/pattern.h"
 #include "graph/target.h"
 

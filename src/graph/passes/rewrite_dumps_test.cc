@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <ostream>
 
+#include "graph/dialects/read.h"
 #include "graph/passes/pass.h"
 #include "graph/print.h"
 #include "graph/types.h"

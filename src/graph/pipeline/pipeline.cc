@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "graph/dialects/read.h"
 #include "graph/print.h"
 
 namespace lamina::graph {

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MLIR in its generic and its pretty form: a graph per function. An op with
+// regions is one node that also uses what its regions capture. One walk from
+// left to right; every region and dictionary is skipped by its brackets.
+#include <algorithm>
+
+#include "base/escape.h"
+#include "graph/dialects/readers.h"
+#include "graph/line_scan.h"
+
+namespace lamina::graph {
+namespace {
+
+constexpr size_t kNone = std::string_view::npos;
+
+bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool IsOpByte(char c) { return IsNameByte(c) || c == '.' || c == '$'; }
+
+class Reader {
+ public:
+  Reader(const SourceText& source, std::string_view name, Builder& out)
+      : source_(source), name_(name), out_(out), text_(source.text()) {}
+
+  void Run() {
+    size_t pos = 0;
+    while (pos < text_.size()) pos = ReadOuter(pos);
+    if (function_) EndFunction(text_.size());
+  }
+
+ private:
+  size_t LineEnd(size_t pos) const {
+    return std::min(text_.find('\n', pos), text_.size());
+  }
+  size_t Skip(size_t pos) const {
+    while (pos < text_.size()) {
+      if (IsSpace(text_[pos])) {
+        ++pos;
+      } else if (text_.substr(pos, 2) == "//") {
+        pos = LineEnd(pos);
+      } else {
+        break;
+      }
+    }
+    return pos;
+  }
+
+  // One thing outside of ops: a bracket, a label, an op, an alias.
+  size_t ReadOuter(size_t pos) {
+    pos = Skip(pos);
+    if (pos >= text_.size()) return pos;
+    const char c = text_[pos];
+    if (c == '}') {
+      if (function_ && depth_-- == function_depth_) EndFunction(pos);
+      // The rest of a generic function or module: `}) {...} : () -> ()`.
+      ++pos;
+      if (pos < text_.size() && text_[pos] == ')')
+        return std::max(pos, OpEnd(pos + 1));
+      return pos;
+    }
+    if (c == '#' || c == '!' || text_.substr(pos, 3) == "{-#" || c == '-')
+      return LineEnd(pos) + 1;
+    if (c == '^') return ReadLabel(pos);
+    if (c == '%' || c == '"' || IsNameStart(c)) return ReadOp(pos);
+    return pos + 1;
+  }
+
+  void EndFunction(size_t pos) {
+    if (!out_.graph().output().valid())
+      out_.Warn(std::min(pos, text_.size() - 1),
+                "truncated: function '" + EscapeTerminal(out_.graph().name()) +
+                    "' has no return");
+    out_.End();
+    function_ = false;
+  }
+
+  size_t ReadLabel(size_t pos) {
+    size_t at = pos + 1;
+    while (at < text_.size() && IsOpByte(text_[at])) ++at;
+    if (at < text_.size() && text_[at] == '(') {
+      const size_t close = FindClose(text_, at, text_.size());
+      if (close != kNone && function_) ReadArguments({at + 1, close});
+      at = close == kNone ? text_.size() : close + 1;
+    }
+    at = Skip(at);
+    return at < text_.size() && text_[at] == ':' ? at + 1
+                                                 : std::max(at, pos + 1);
+  }
+
+  // `%arg0: tensor<4xf32> {attributes} loc(...)`
+  void ReadArguments(Span span) {
+    for (Span piece : Pieces(span)) {
+      piece = out_.Trim(piece);
+      const std::string_view whole = out_.Text(piece);
+      if (!whole.starts_with('%')) continue;
+      size_t end = 1;
+      while (end < whole.size() &&
+             (IsNameByte(whole[end]) || whole[end] == '.' || whole[end] == '-'))
+        ++end;
+      const std::string_view name = whole.substr(1, end - 1);
+      const size_t colon = whole.find(':', end);
+      const std::string result =
+          colon == kNone ? std::string() : TypeResult(whole.substr(colon + 1));
+      const std::string path = WeightPath(whole);
+      if (!path.empty()) {
+        out_.Weight(name, path, result);
+        continue;
+      }
+      Builder::Statement statement;
+      statement.kind = NodeKind::kPlaceholder;
+      statement.span = piece;
+      statement.name = name;
+      statement.result = out_.Keep(result);
+      out_.Add(statement);
+    }
+  }
+
+  // What an attribute or a location calls a parameter.
+  static std::string WeightPath(std::string_view text) {
+    for (const std::string_view key :
+         {"jax.arg_info = \"", "tf.resource_name = \"", "loc(\""}) {
+      const size_t at = text.find(key);
+      if (at == kNone) continue;
+      const size_t begin = at + key.size();
+      const size_t end = text.find('"', begin);
+      if (end == kNone) continue;
+      const std::string_view name = text.substr(begin, end - begin);
+      if (name.find("params") == kNone && key.starts_with("jax")) continue;
+      if (name.find('[') == kNone && key.starts_with("loc")) continue;
+      std::string out;
+      for (const char c : name) {
+        if (IsNameByte(c)) {
+          out += c;
+        } else if (!out.empty() && out.back() != '.') {
+          out += '.';
+        }
+      }
+      while (out.ends_with('.')) out.pop_back();
+      return out;
+    }
+    return {};
+  }
+
+  // Splits at commas outside of all brackets, `<>` too.
+  std::vector<Span> Pieces(Span span) const {
+    std::vector<Span> out;
+    size_t depth = 0;
+    size_t begin = span.begin;
+    for (size_t pos = span.begin; pos < span.end;) {
+      const char c = text_[pos];
+      if (c == '"') {
+        pos = SkipQuoted(text_.substr(0, span.end), pos);
+        continue;
+      }
+      if (IsOpen(c)) ++depth;
+      if (IsClose(pos) && depth > 0) --depth;
+      if (c == ',' && depth == 0) {
+        out.push_back({begin, pos});
+        begin = pos + 1;
+      }
+      ++pos;
+    }
+    if (begin < span.end) out.push_back({begin, span.end});
+    return out;
+  }
+
+  static bool IsOpen(char c) {
+    return c == '(' || c == '[' || c == '{' || c == '<';
+  }
+  bool IsClose(size_t pos) const {
+    const char c = text_[pos];
+    return c == ')' || c == ']' || c == '}' ||
+           (c == '>' &&
+            (pos == 0 || (text_[pos - 1] != '-' && text_[pos - 1] != '=')));
+  }
+
+  // "tensor<4x8xbf16, encoding>" as "4x8 : torch.bfloat16".
+  static std::string TypeResult(std::string_view type) {
+    while (!type.empty() && IsSpace(type.front())) type.remove_prefix(1);
+    const size_t open = type.find("tensor<");
+    if (open != 0) return "? : ?";
+    const size_t close = type.rfind('>');
+    if (close == kNone || close < 7) return "? : ?";
+    std::string_view inside = type.substr(7, close - 7);
+    size_t depth = 0;
+    for (size_t i = 0; i < inside.size(); ++i) {
+      if (inside[i] == '<') ++depth;
+      if (inside[i] == '>' && depth > 0) --depth;
+      // An encoding, or what stands behind the type.
+      if (depth == 0 && (inside[i] == ',' || inside[i] == '>')) {
+        inside = inside.substr(0, i);
+        break;
+      }
+    }
+    std::vector<std::string_view> dims;
+    for (;;) {
+      size_t end = 0;
+      while (end < inside.size() &&
+             (IsDigit(inside[end]) || inside[end] == '?'))
+        ++end;
+      if (end == 0 || end >= inside.size() || inside[end] != 'x') break;
+      dims.push_back(inside.substr(0, end));
+      inside.remove_prefix(end + 1);
+    }
+    return ShapeOf(dims) + " : " + DTypeOf(inside);
+  }
+
+  // Whether the brace at `pos` opens a region, not a dictionary.
+  bool IsRegion(size_t pos) const {
+    size_t at = Skip(pos + 1);
+    if (at >= text_.size()) return true;
+    const char c = text_[at];
+    if (c == '%' || c == '^') return true;
+    if (c == '"') {
+      at = Skip(SkipQuoted(text_, at));
+      return at < text_.size() && text_[at] == '(';
+    }
+    if (!IsNameStart(c)) return false;
+    const size_t begin = at;
+    while (at < text_.size() && IsOpByte(text_[at])) ++at;
+    const std::string_view word = text_.substr(begin, at - begin);
+    at = Skip(at);
+    const char next = at < text_.size() ? text_[at] : '}';
+    if (next == '=') return false;
+    if (next == ',' || next == '}')
+      return word.ends_with("return") || word.ends_with("yield") ||
+             word.ends_with("terminator");
+    return true;
+  }
+
+  // Past the op at `pos`: a line end outside of brackets behind which the next
+  // op begins.
+  size_t OpEnd(size_t pos) const {
+    size_t depth = 0;
+    while (pos < text_.size()) {
+      const char c = text_[pos];
+      if (c == '"') {
+        pos = SkipQuoted(text_, pos);
+        continue;
+      }
+      if (text_.substr(pos, 2) == "//") {
+        pos = LineEnd(pos);
+        continue;
+      }
+      if (IsOpen(c)) ++depth;
+      if (IsClose(pos)) {
+        if (depth == 0) return pos;
+        --depth;
+      }
+      if (c == '\n' && depth == 0 && NextBegins(pos)) return pos;
+      ++pos;
+    }
+    return pos;
+  }
+
+  bool NextBegins(size_t line_end) const {
+    size_t last = line_end;
+    while (last > 0 && IsSpace(text_[last - 1])) --last;
+    if (last > 0 && (text_[last - 1] == ',' || text_[last - 1] == '=' ||
+                     text_[last - 1] == ':' ||
+                     (last > 1 && text_.substr(last - 2, 2) == "->")))
+      return false;
+    const size_t at = Skip(line_end);
+    if (at >= text_.size()) return true;
+    const char c = text_[at];
+    if (c == '%' || c == '}' || c == '^' || c == '#' || c == '!') return true;
+    if (c == '"') {
+      const size_t after = Skip(SkipQuoted(text_, at));
+      return after < text_.size() && text_[after] == '(';
+    }
+    if (!IsNameStart(c)) return false;
+    size_t end = at;
+    while (end < text_.size() && IsOpByte(text_[end])) ++end;
+    const std::string_view word = text_.substr(at, end - at);
+    return word.find('.') != kNone || word == "return" || word == "call" ||
+           word == "module" || word == "func";
+  }
+
+  size_t ReadOp(size_t begin) {
+    size_t pos = begin;
+    // Results: `%a, %b:2 = `
+    std::vector<std::string_view> results;
+    while (pos < text_.size() && text_[pos] == '%') {
+      const size_t start = ++pos;
+      while (pos < text_.size() &&
+             (IsNameByte(text_[pos]) || text_[pos] == '.' || text_[pos] == '-'))
+        ++pos;
+      results.push_back(text_.substr(start, pos - start));
+      if (pos < text_.size() && text_[pos] == ':')
+        while (++pos < text_.size() && IsDigit(text_[pos])) {
+        }
+      pos = Skip(pos);
+      if (pos < text_.size() && text_[pos] == ',') pos = Skip(pos + 1);
+    }
+    if (!results.empty()) {
+      if (pos >= text_.size() || text_[pos] != '=') {
+        if (pos < text_.size())
+          out_.open() ? out_.Error(pos, "expected '=' behind the results")
+                      : void();
+        return std::max(pos, begin + 1);
+      }
+      pos = Skip(pos + 1);
+    }
+    std::string_view op;
+    const bool generic = pos < text_.size() && text_[pos] == '"';
+    if (generic) {
+      const size_t end = SkipQuoted(text_, pos);
+      op = text_.substr(pos + 1,
+                        end - pos - 2 < text_.size() ? end - pos - 2 : 0);
+      pos = end;
+    } else {
+      const size_t start = pos;
+      while (pos < text_.size() && IsOpByte(text_[pos])) ++pos;
+      op = text_.substr(start, pos - start);
+    }
+    if (op.empty()) return std::max(pos, begin + 1);
+    if (op == "builtin.module" || op == "module") return EnterModule(pos);
+    if (op == "func.func" || op == "func") return EnterFunction(pos, generic);
+    const size_t end = OpEnd(pos);
+    if (!function_) return std::max(end, begin + 1);
+    AddOp(out_.Trim({begin, end}), pos, results, op);
+    return std::max(end, begin + 1);
+  }
+
+  // The body of a module is read as if it stood alone.
+  size_t EnterModule(size_t pos) const {
+    while (pos < text_.size()) {
+      if (text_[pos] == '"') {
+        pos = SkipQuoted(text_, pos);
+        continue;
+      }
+      if (text_[pos] == '{') {
+        if (IsRegion(pos)) return pos + 1;
+        const size_t close = FindClose(text_, pos, text_.size());
+        if (close == kNone) return text_.size();
+        pos = close;
+      }
+      ++pos;
+    }
+    return pos;
+  }
+
+  size_t EnterFunction(size_t pos, bool generic) {
+    // A declaration has no body: it ends as an op does.
+    const size_t limit = OpEnd(pos);
+    size_t body = kNone;
+    Span arguments;
+    for (size_t at = pos; at < limit;) {
+      const char c = text_[at];
+      if (c == '"') {
+        at = SkipQuoted(text_, at);
+        continue;
+      }
+      if (text_.substr(at, 2) == "//") {
+        at = LineEnd(at);
+        continue;
+      }
+      if (c == '(' && !generic && arguments.end == 0) {
+        const size_t close = FindClose(text_, at, text_.size());
+        if (close == kNone) break;
+        arguments = {at + 1, close};
+        at = close + 1;
+        continue;
+      }
+      if (c == '{') {
+        if (IsRegion(at)) {
+          body = at;
+          break;
+        }
+        const size_t close = FindClose(text_, at, text_.size());
+        if (close == kNone) break;
+        at = close;
+      }
+      ++at;
+    }
+    if (body == kNone) return std::max(limit, pos + 1);
+    std::string name = NameOf(pos, body, limit, generic);
+    if (!name_.empty()) name = std::string(name_) + "." + name;
+    out_.Begin(source_, name, arguments.end > 0 ? arguments.begin : body + 1);
+    function_ = true;
+    function_depth_ = depth_ = 1;
+    if (arguments.end > 0) ReadArguments(arguments);
+    return body + 1;
+  }
+
+  // `@name`, or `sym_name = "name"` behind (or in front of) the body.
+  std::string NameOf(size_t pos, size_t body, size_t limit,
+                     bool generic) const {
+    if (!generic) {
+      const size_t at = text_.substr(0, body).find('@', pos);
+      if (at == kNone) return "function";
+      size_t end = at + 1;
+      while (end < text_.size() && IsOpByte(text_[end])) ++end;
+      return std::string(text_.substr(at + 1, end - at - 1));
+    }
+    for (const auto& [from, to] :
+         {std::pair<size_t, size_t>{pos, body}, {body, limit}}) {
+      const std::string_view part = text_.substr(0, to);
+      const size_t at = from == pos ? part.find("sym_name = \"", from)
+                                    : part.rfind("sym_name = \"");
+      if (at == kNone || at < from) continue;
+      const size_t end = part.find('"', at + 12);
+      if (end != kNone) return std::string(part.substr(at + 12, end - at - 12));
+    }
+    return "function";
+  }
+
+  // The last " : " outside of brackets; npos when there is none.
+  size_t TypeAt(Span span) const {
+    size_t depth = 0;
+    size_t found = kNone;
+    for (size_t pos = span.begin; pos < span.end;) {
+      const char c = text_[pos];
+      if (c == '"') {
+        pos = SkipQuoted(text_.substr(0, span.end), pos);
+        continue;
+      }
+      if (IsOpen(c)) ++depth;
+      if (IsClose(pos) && depth > 0) --depth;
+      if (c == ':' && depth == 0 && pos + 1 < span.end &&
+          IsSpace(text_[pos + 1]))
+        found = pos;
+      ++pos;
+    }
+    return found;
+  }
+
+  std::string ResultOf(Span type, size_t results) const {
+    const std::string_view whole = out_.Text(type);
+    Span span = type;
+    // `(types) -> types`: what is behind the last arrow outside of brackets.
+    size_t depth = 0;
+    for (size_t pos = type.begin; pos < type.end; ++pos) {
+      if (IsOpen(text_[pos])) ++depth;
+      if (IsClose(pos) && depth > 0) --depth;
+      if (depth == 0 && text_.substr(pos, 2) == "->") span.begin = pos + 2;
+    }
+    (void)whole;
+    span = out_.Trim(span);
+    // A location may follow.
+    const size_t location = out_.Text(span).find(" loc(");
+    if (location != kNone) span.end = span.begin + location;
+    span = out_.Unwrap(span);
+    if (!span.empty() && text_[span.begin] == '(') {
+      std::string shapes = "(";
+      std::string dtypes = "(";
+      for (const Span piece : Pieces({span.begin + 1, span.end - 1})) {
+        const std::string one = TypeResult(out_.Text(out_.Trim(piece)));
+        const ResultText parts = SplitResult(one);
+        if (shapes.size() > 1) {
+          shapes += ", ";
+          dtypes += ", ";
+        }
+        shapes += parts.shape;
+        dtypes += parts.dtype;
+      }
+      return results == 0 ? "? : N/A" : shapes + ") : " + dtypes + ")";
+    }
+    if (results == 0) return "? : N/A";
+    // One type for all of several: the last.
+    const std::vector<Span> pieces = Pieces(span);
+    if (pieces.empty()) return "? : N/A";
+    return TypeResult(out_.Text(out_.Trim(pieces.back())));
+  }
+
+  void AddOp(Span span, size_t after_name,
+             const std::vector<std::string_view>& results,
+             std::string_view op) {
+    const size_t type = TypeAt({after_name, span.end});
+    const Span body{after_name, type == kNone ? span.end : type};
+    const bool is_return =
+        op == "return" || op.ends_with(".return") || op == "std.return";
+    ReadBody(body);
+    Builder::Statement statement;
+    statement.span = span;
+    if (is_return) {
+      // Of a region inside of an op nothing is read, so this one is ours.
+      statement.kind = NodeKind::kOutput;
+      out_.Add(statement);
+      return;
+    }
+    statement.name = results.empty() ? out_.Fresh(op) : results[0];
+    statement.target = op;
+    statement.result = out_.Keep(
+        type == kNone ? "? : N/A"
+                      : ResultOf({type + 1, span.end}, results.size()));
+    const std::string_view whole = out_.Text(span);
+    const size_t location = whole.rfind(" loc(");
+    if (location != kNone) {
+      const std::string_view place = whole.substr(location + 5);
+      const size_t open = place.find('"');
+      const size_t close = open == kNone ? open : place.find('"', open + 1);
+      if (close != kNone) {
+        std::string scope(place.substr(open + 1, close - open - 1));
+        std::replace(scope.begin(), scope.end(), '/', '_');
+        statement.origin.scope = out_.Keep(scope);
+      }
+    }
+    out_.Add(statement);
+    for (size_t i = 1; i < results.size(); ++i)
+      out_.Alias(results[i], results[0]);
+  }
+
+  // Every known %name; dictionaries and other text once as a literal.
+  void ReadBody(Span span) {
+    size_t literal = kNone;
+    size_t depth = 0;
+    const auto flush = [&](size_t end) {
+      if (literal == kNone) return;
+      const Span text = out_.Trim({literal, end});
+      literal = kNone;
+      const std::string_view one = out_.Text(text);
+      if (one.find_first_not_of("(), ") != kNone) out_.AddLiteral(one);
+    };
+    for (size_t pos = span.begin; pos < span.end;) {
+      const char c = text_[pos];
+      if (c == '%') {
+        const size_t start = ++pos;
+        while (pos < span.end && (IsNameByte(text_[pos]) || text_[pos] == '.' ||
+                                  text_[pos] == '-'))
+          ++pos;
+        const std::string_view name = text_.substr(start, pos - start);
+        const size_t number = pos;
+        if (pos < span.end && text_[pos] == '#')
+          while (++pos < span.end && IsDigit(text_[pos])) {
+          }
+        (void)number;
+        const std::string_view known = out_.Resolve(name);
+        if (known.empty()) continue;  // defined inside of a region
+        if (depth <= 1) flush(start - 1);
+        out_.AddValue(known, text_.substr(start - 1, pos - start + 1),
+                      depth > 1);
+        continue;
+      }
+      if (c == '"') {
+        if (literal == kNone && depth == 0) literal = pos;
+        pos = SkipQuoted(text_.substr(0, span.end), pos);
+        continue;
+      }
+      if (IsOpen(c)) {
+        if (literal == kNone && (depth > 0 || c != '(')) literal = pos;
+        ++depth;
+      } else if (IsClose(pos)) {
+        if (depth > 0) --depth;
+      } else if (literal == kNone && depth == 0 && c != ',' && !IsSpace(c)) {
+        literal = pos;
+      }
+      ++pos;
+    }
+    flush(span.end);
+  }
+
+  const SourceText& source_;
+  std::string_view name_;
+  Builder& out_;
+  std::string_view text_;
+  bool function_ = false;
+  size_t depth_ = 0;
+  size_t function_depth_ = 0;
+};
+
+}  // namespace
+
+void ReadMlir(const SourceText& source, std::string_view name, Builder& out) {
+  Reader(source, name, out).Run();
+}
+
+}  // namespace lamina::graph
