@@ -8,6 +8,7 @@
 
 #include "base/escape.h"
 #include "graph/layers/names.h"
+#include "graph/layers/repeats.h"
 #include "graph/target.h"
 
 namespace lamina::graph {
@@ -25,6 +26,11 @@ class Finder {
     positions_ = graph_.Positions();
     out_.place.assign(graph_.size(), kShared);
     ReadNames();
+    if (out_.layers.empty() && !graph_.dialect.empty() && ReadRepeats()) {
+      FindSharedBuffers();
+      Collect();
+      return std::move(out_);
+    }
     FindClosing();
     Forward();
     Absorb();
@@ -63,8 +69,12 @@ class Finder {
     own_.assign(graph_.size(), kShared);
     for (const NodeId id : order_) {
       // A call of a module names its layer by the path of the module.
-      if (IsOp(id) && !graph_[id].target.starts_with('<'))
+      const std::string_view scope = graph_.OriginOf(id).scope;
+      if (!scope.empty()) {
+        add(id, scope);
+      } else if (IsOp(id) && !graph_[id].target.starts_with('<')) {
         add(id, graph_[id].target);
+      }
       for (const Operand& operand : graph_.Operands(id)) {
         if (!operand.IsValue()) continue;
         const NodeId weight = operand.value();
@@ -102,6 +112,29 @@ class Finder {
           own = std::max(own, own_[operand.value().value]);
       }
     }
+  }
+
+  // Weights without names: the op sequence repeats.
+  bool ReadRepeats() {
+    std::vector<NodeId> nodes;
+    std::vector<uint32_t> ops;
+    for (const NodeId id : order_) {
+      if (!IsOp(id)) continue;
+      nodes.push_back(id);
+      ops.push_back(graph_[id].op.value);
+    }
+    const std::vector<Repeat> repeats = FindRepeats(ops);
+    if (repeats.empty()) return false;
+    out_.stacks.push_back({{}, 0, static_cast<uint32_t>(repeats.size())});
+    out_.main_stack = 0;
+    for (size_t i = 0; i < repeats.size(); ++i) {
+      out_.layers.push_back({0, static_cast<uint32_t>(i), {}});
+      for (size_t at = repeats[i].begin; at < repeats[i].end; ++at)
+        place(nodes[at]) = static_cast<Place>(i);
+    }
+    for (size_t at = repeats.back().end; at < nodes.size(); ++at)
+      place(nodes[at]) = kEpilogue;
+    return true;
   }
 
   // Weights that only the part behind the layers uses.
