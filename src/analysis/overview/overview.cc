@@ -302,11 +302,14 @@ class Overview {
                         HumanTime(t.idle_ns),
                         SeveralDevices() ? "of each is in the mean" : "it is");
     if (small > large) {
-      note.id = "launch_bound";
+      // Who records no launch cannot blame the host for it.
+      const bool launches = !context_.tree.launched().empty();
+      note.id = launches ? "launch_bound" : "idle";
       text += fmt::format(
-          ", most of it in {} gaps under 100 us between kernels: the host "
-          "launches too slowly. {}.",
-          GroupDigits(static_cast<int64_t>(small_count)),
+          ", most of it in {} under 100 us between kernels: {}. {}.",
+          Counted(small_count, "gap"),
+          launches ? "the host launches too slowly"
+                   : "the trace records no launches, so why is unknown",
           Capital(LargestFamily()));
       return;
     }
@@ -426,8 +429,9 @@ class Overview {
       shorter.push_back(s);
       time += trace_.Duration(s);
     }
-    if (Ratio(static_cast<int64_t>(shorter.size()),
-              static_cast<int64_t>(kernels)) < kShortKernelShare)
+    // One alone has nothing to be fused with.
+    if (kernels < 2 || Ratio(static_cast<int64_t>(shorter.size()),
+                             static_cast<int64_t>(kernels)) < kShortKernelShare)
       return;
     const std::vector<bool> replayed = ReplayedWork(context_.tree);
     const auto in_graphs = static_cast<size_t>(
