@@ -171,8 +171,18 @@ const states = (page) => page.evaluate(async () => {
     list.push("step=" + of("steps", "name", 0));
   const { device: gpu, stream } = model.lanes[0];
   list.push(`lane=${gpu}/${stream}`);
-  const at = (part) => Math.round(device.first + (device.last - device.first) *
-                                  part);
+  // A slice holds whole events, the page counts what lies inside of a range:
+  // they are the same where no event crosses an edge.
+  const byStart = [...Array(device.count).keys()].sort((a, b) =>
+    device.start[a] - device.start[b]);
+  const at = (part) => {
+    let t = Math.round(device.first + (device.last - device.first) * part);
+    for (const i of byStart) {
+      if (device.start[i] >= t) break;
+      t = Math.max(t, device.start[i] + device.dur[i]);
+    }
+    return t;
+  };
   list.push(`t=${at(0.2)}..${at(0.6)}`, `t=${at(0)}..${at(0.1)},` +
     `${at(0.9)}..${at(1)}`, `not.t=${at(0.3)}..${at(0.5)}`,
     `t=-5..${at(0.5)}&fam=${group(0)}`);
@@ -252,14 +262,30 @@ Object.assign(tests, {
       return [Math.round(first + (last - first) * 0.3),
               Math.round(first + (last - first) * 0.7), uid[3]];
     });
-    const time = (await page.evaluate(([a, b]) => __lamina.select([{ kind: "t",
-      values: [`${a}..${b}`], not: false }]), [from, to]));
+    const time = await page.evaluate(([a, b]) => {
+      const { start, dur, count } = __lamina.model.device;
+      let all = 0;
+      for (let i = 0; i < count; ++i)
+        if (start[i] < b && start[i] + dur[i] > a) all += dur[i];
+      return all;
+    }, [from, to]);
     await go(page, `#v=timeline&z=${from}..${to}`, "timeline");
     bash(await copy(page), cwd);
     const part = parseCsv(run("report", join(cwd, "lamina-part.json.gz"),
                               "--only", "kernels", "--format", "csv"));
-    check.equal("window", part.reduce((n, row) =>
+    check.equal("window: whole events", part.reduce((n, row) =>
       n + ns(row.kernel_time_us), 0), time);
+    // Inside of an event: the command says that it counts more.
+    const [a, b] = await page.evaluate(() => {
+      const { start, dur } = __lamina.model.device;
+      const row = dur.indexOf(Math.max(...dur));
+      return [start[row] + Math.floor(dur[row] / 4),
+              start[row] + Math.ceil(dur[row] / 2)];
+    });
+    await go(page, `#v=kernels&t=${a}..${b}`, "kernels");
+    await copy(page);
+    check.true("events at the edges are named", (await foot(page))
+      .includes("Events that cross the edge of the range count whole there."));
     await go(page, `#v=timeline&sel=${uid}`, "timeline");
     check.true("event", bash(await copy(page), cwd).includes("self"));
     check.equal("nothing in the way of the files", readdirSync(cwd).sort(),

@@ -17,6 +17,44 @@ function randomly(seed) {
 }
 
 const tests = {
+  "sums of a range are clipped to it": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=kernels" });
+    // A range that begins and ends inside of the longest two events.
+    const [from, to] = await page.evaluate(() => {
+      const { start, dur, count } = __lamina.model.device;
+      const rows = [...Array(count).keys()].sort((a, b) => dur[b] - dur[a])
+        .slice(0, 2).sort((a, b) => start[a] - start[b]);
+      return rows.map((row) => Math.floor(start[row] + dur[row] / 2));
+    });
+    await go(page, `#v=kernels&t=${from}..${to}`, "kernels");
+    const { inside, whole, lanes } = await page.evaluate(([a, b]) => {
+      const { start, dur, count } = __lamina.model.device;
+      let [inside, whole] = [0, 0];
+      for (let i = 0; i < count; ++i) {
+        const end = start[i] + dur[i];
+        if (start[i] >= b || end <= a) continue;
+        inside += Math.min(end, b) - Math.max(start[i], a);
+        whole += dur[i];
+      }
+      return { inside, whole, lanes: __lamina.model.lanes.length };
+    }, [from, to]);
+    check.true("events cross the edges", whole > inside);
+    check.equal("the sum is what lies inside", (await selection(page)).time,
+                inside);
+    if (lanes === 1)
+      check.true("one stream is never busier than the range", inside <= to - from);
+    for (const [view, column, table] of [["kernels", "kernel", "kernels"],
+                                         ["modules", "module", "modules"]]) {
+      await go(page, `#v=${view}&t=${from}..${to}`, view);
+      const sum = await page.evaluate(async ([c, t]) => {
+        await __lamina.model.require([t]);
+        const { time } = __lamina.sums(c, __lamina.model.table(t).rows + 1);
+        return time.reduce((all, ns) => all + ns, 0);
+      }, [column, table]);
+      check.equal(`${view} add up to it`, sum, inside);
+    }
+  },
+
   "filters combine": async (check) => {
     const page = await open(pageOf(trace), { hash: "#v=kernels" });
     const all = await selection(page);
@@ -61,17 +99,30 @@ const tests = {
       for (const chip of chips.values()) masks.push(await one(chip));
       const hash = [...chips.values()].join("&");
       await go(page, "#v=kernels&" + hash, "kernels");
-      const expected = await page.evaluate((lists) => {
-        const { dur } = __lamina.model.device;
+      // Of an event at the edge of a range the part inside counts.
+      const ranges = [...chips].filter(([key]) => key === "t")
+        .flatMap(([, chip]) => chip.slice(2).split(",")
+          .map((range) => decodeURIComponent(range).split("..").map(Number)));
+      const expected = await page.evaluate(([lists, within]) => {
+        const { start, dur } = __lamina.model.device;
         let count = 0;
         let time = 0;
+        // No two events of the union of ranges are counted twice.
+        const apart = [];
+        for (const [from, to] of within.sort((a, b) => a[0] - b[0])) {
+          if (apart.length > 0 && from <= apart.at(-1)[1])
+            apart.at(-1)[1] = Math.max(apart.at(-1)[1], to);
+          else apart.push([from, to]);
+        }
         for (let row = 0; row < dur.length; ++row) {
           if (!lists.every((mask) => mask[row])) continue;
           ++count;
-          time += dur[row];
+          time += within.length === 0 ? dur[row] : apart.reduce((all, [a, b]) =>
+            all + Math.max(0, Math.min(b, start[row] + dur[row]) -
+                           Math.max(a, start[row])), 0);
         }
         return { count, time };
-      }, masks);
+      }, [masks, ranges]);
       check.equal(hash, await selection(page), expected);
       const words = await page.locator("#matching").textContent();
       check.true(`${hash}: chips say it`, words.startsWith(

@@ -3,6 +3,7 @@
 // The merged module tree of two traces: the time of each module in A and in B,
 // by the rows of diff_by that events count in. byGroup is [A, B].
 
+import type { Column } from "./decode";
 import { node, type ModuleNode } from "./moduletree";
 import type { Model } from "./model";
 
@@ -33,21 +34,21 @@ function total(of: ModuleNode): void {
 }
 
 // Time of the events that pass, by row of diff_by and side.
-function sideTimes(model: Model, mask: Uint8Array | null): Float64Array {
+function sideTimes(model: Model, mask: Uint8Array | null, dur: Column): Float64Array {
   const device = model.device!;
   const times = new Float64Array(
     (model.table("diff_by")!.rows + 1) * kSides);
   for (let i = 0; i < device.rows; ++i) {
     if (mask && !mask[i]) continue;
     const side = model.lanes[device.lane[i]!]!.trace ?? 0;
-    times[device.diffmodule[i]! * kSides + side]! += device.dur[i]!;
+    times[device.diffmodule[i]! * kSides + side]! += dur[i]!;
   }
   return times;
 }
 
-export function diffTree(model: Model, mask: Uint8Array | null): ModuleNode {
+export function diffTree(model: Model, mask: Uint8Array | null, dur: Column): ModuleNode {
   const table = model.table("diff_by")!;
-  const times = sideTimes(model, mask);
+  const times = sideTimes(model, mask, dur);
   const root = node("module", "", "all modules", kSides);
   const known = new Map([["", root]]);
   const find = (path: string): ModuleNode => {

@@ -23,6 +23,39 @@ export function eventsOf(device: DeviceEvents, row: number): number {
   return row < device.count ? 1 : device.merged![row - device.count]!;
 }
 
+// Ranges of time that chips leave, by start and apart; null: all of it. What a
+// negated chip leaves lies outside of its ranges as a whole.
+function rangesOf(chips: Chip[]): [number, number][] | null {
+  let left: [number, number][] | null = null;
+  for (const chip of chips) {
+    if (chip.kind !== "t" || chip.not) continue;
+    const own: [number, number][] = [];
+    for (const [from, to] of chip.values.map(parseRange)
+           .filter((r) => r !== null).sort((a, b) => a[0] - b[0])) {
+      const last = own.at(-1);
+      if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+      else own.push([from, to]);
+    }
+    left = left === null ? own : left.flatMap(([a, b]) => own
+      .map(([c, d]): [number, number] => [Math.max(a, c), Math.min(b, d)])
+      .filter(([from, to]) => from < to));
+  }
+  return left;
+}
+
+// The part of each event that lies in the ranges.
+function clipped(device: DeviceEvents, ranges: [number, number][]): Column {
+  const out = new Float64Array(device.rows);
+  for (let i = 0; i < device.count; ++i) {
+    const start = device.start[i]!;
+    const end = start + device.dur[i]!;
+    for (const [from, to] of ranges)
+      if (start < to && end > from)
+        out[i]! += Math.min(end, to) - Math.max(start, from);
+  }
+  return out;
+}
+
 export interface Sums {
   time: Float64Array;
   count: Uint32Array;
@@ -79,6 +112,7 @@ export class Filter {
   private key = "";
   private now: Selection = { mask: null, count: 0, time: 0 };
   private readonly sums = new Map<string, Sums>();
+  private times: Column | null = null;  // ns of each event that count
 
   constructor(private readonly model: Model) {}
 
@@ -91,15 +125,24 @@ export class Filter {
     this.key = key;
     this.sums.clear();
     const mask = this.mask(chips);
+    const ranges = rangesOf(chips);
+    this.times = ranges ? clipped(device, ranges) : null;
+    const dur = this.dur!;
     let count = 0;
     let time = 0;
     for (let i = 0; i < device.rows; ++i) {
       if (mask && !mask[i]) continue;
       count += eventsOf(device, i);
-      time += device.dur[i]!;
+      time += dur[i]!;
     }
     this.now = { mask, count, time };
     return this.now;
+  }
+
+  // What sums count of each event under the last select(): its length, of
+  // one that crosses the edge of a range of time the part inside.
+  get dur(): Column | null {
+    return this.times ?? this.model.device?.dur ?? null;
   }
 
   // A byte per device event: 1 passes. Null: all do.
@@ -130,10 +173,11 @@ export class Filter {
     } else if (device) {
       const values = device[column];
       const { mask } = this.now;
+      const dur = this.dur!;
       for (let i = 0; i < device.rows; ++i) {
         if (mask && !mask[i]) continue;
         const value = values[i]!;
-        sums.time[value]! += device.dur[i]!;
+        sums.time[value]! += dur[i]!;
         sums.count[value]! += eventsOf(device, i);
       }
     }

@@ -4,6 +4,7 @@
 // ops that launched work in them, below those the kernels. Equal siblings can
 // be merged; a merged box is the sum of its members.
 
+import type { Column } from "./decode";
 import type { Model } from "./model";
 
 export interface ModuleNode {
@@ -22,6 +23,7 @@ interface Sources {
   model: Model;
   mask: Uint8Array | null;
   groupOf: Uint8Array;   // by family
+  dur: Column;         // what each event counts, Filter.dur
   groups: number;
   merge: boolean;
 }
@@ -33,7 +35,7 @@ export function node(kind: ModuleNode["kind"], key: string, label: string,
 }
 
 // Time of the events of each (module, kernel row): what leaves are made of.
-function ownTimes({ model, mask, groupOf, groups }: Sources):
+function ownTimes({ model, mask, dur, groupOf, groups }: Sources):
     Map<number, Map<number, Float64Array>> {
   const device = model.device!;
   const own = new Map<number, Map<number, Float64Array>>();
@@ -45,7 +47,7 @@ function ownTimes({ model, mask, groupOf, groups }: Sources):
     const kernel = device.kernel[i]!;
     let times = kernels.get(kernel);
     if (!times) kernels.set(kernel, times = new Float64Array(groups));
-    times[groupOf[device.family[i]!]!]! += device.dur[i]!;
+    times[groupOf[device.family[i]!]!]! += dur[i]!;
   }
   return own;
 }

@@ -119,6 +119,18 @@ function commandOf(app: App, name: string): PageCommand | undefined {
   return app.model.manifest.commands.find((c) => c.name === name);
 }
 
+// The page counts the part inside of a range, a slice holds whole events.
+function edgeWords(app: App): string {
+  const { device } = app.model;
+  const { mask } = app.selection;
+  const { dur } = app.filter;
+  for (let i = 0; device && dur && dur !== device.dur && i < device.count; ++i) {
+    if ((!mask || mask[i]) && dur[i] !== device.dur[i])
+      return " Events that cross the edge of the range count whole there.";
+  }
+  return "";
+}
+
 // A trace with the events of the filter, and the tables of that.
 function ofSlice(app: App, shown: Shown, slice: PageCommand): Command {
   const { chips, zoom, view } = app.state;
@@ -135,7 +147,7 @@ function ofSlice(app: App, shown: Shown, slice: PageCommand): Command {
   const single = chips.some((c) => needsSingles(app.model.thinned, c.kind))
     ? " It counts all events, this page only the single ones that it holds."
     : "";
-  const words = leftOutWords(without) + single;
+  const words = leftOutWords(without) + single + edgeWords(app);
   line.push("-o", kPart);
   if (view === "timeline") return asCommand([line], "", words);
   if (texts.length === 0) return wholeTables(app, shown, without);

@@ -37,9 +37,10 @@ function isDiff(model: Model): boolean {
 }
 
 export function makeTree(app: App, merge: boolean): ModuleNode {
-  if (isDiff(app.model)) return diffTree(app.model, app.selection.mask);
+  if (isDiff(app.model)) return diffTree(app.model, app.selection.mask,
+    app.filter.dur!);
   return moduleTree({ model: app.model, mask: app.selection.mask,
-    groupOf: groupIndex(app.model), groups: kGroups.length, merge });
+    dur: app.filter.dur!, groupOf: groupIndex(app.model), groups: kGroups.length, merge });
 }
 
 function treeOf(app: App): ModuleNode {
