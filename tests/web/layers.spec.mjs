@@ -24,10 +24,94 @@ function layerTables(...args) {
   run("layers", ...args, "--variants", "--format", "csv", "-o", out + "/");
   return (name) => parseCsv(readFileSync(join(out, name + ".csv"), "utf8"));
 }
-const keyOf = (row) => [row.stack, row.variant, row.type, row.stage].join("/");
+const keyOf = (row) => [row.stack, row.variant, row.type, row.stage,
+  ...row.module ? [row.module] : []].join("/");
 const sum = (rows) => rows.reduce((all, r) => all + ns(r.kernel_time_us), 0);
 
+// The middle of times in ns, or the mean of the two in the middle.
+const median = (times) => {
+  const sorted = [...times].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half]
+    : Math.round((sorted[half - 1] + sorted[half]) / 2);
+};
+const parent = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
+
 export default {
+  "two stacks of one class": async (check) => {
+    if (!traces.owlv2) return check.skip("no trace of OWLv2");
+    const tables = layerTables(traces.owlv2);
+    const types = tables("layer_types");
+    check.equal("two kinds of one name", new Set(types.map((row) =>
+      row.stack + row.variant)).size, 1);
+    check.equal("at two places", new Set(types.map((row) => row.module)).size,
+                2);
+    const page = await open(pageOf(traces.owlv2), { hash: "#v=layers" });
+    // Each is the only kind of its stack, so nothing stands beside it.
+    check.equal("nothing is mixed up",
+                await page.locator("[data-pair=kinds]").count(), 0);
+    const heads = await page.locator(".stacks h2").allTextContents();
+    check.equal("titles differ", heads.map((head) =>
+      /in Owlv2(Vision|Text)Transformer_0/.exec(head)?.[1]).sort(),
+      ["Text", "Vision"]);
+    for (const row of types) {
+      const own = tables("layers").filter((layer) =>
+        layer.stack === row.stack && parent(layer.module) === row.module);
+      check.equal("the median is the engine's p50",
+                  median(own.map((layer) => ns(layer.kernel_time_us))),
+                  ns(row.p50_us));
+      const [number, unit] = [Number(row.p50_us),
+                              Number(row.p50_us) >= 1000 ? "ms" : "\u00b5s"];
+      const shown = (unit === "ms" ? number / 1000 : number)
+        .toFixed(unit === "ms" ? 3 : 2);
+      check.equal(`median ${shown} ${unit} per layer`, heads.filter((head) =>
+        head.includes(`median ${shown} ${unit} per layer`)).length, 1);
+      // All of the places of its kind, and no others.
+      check.equal("the kernels of a kind", sum(tables("variant_kernels")
+        .filter((place) => keyOf(place) === keyOf(row))),
+        ns(row.kernel_time_us));
+    }
+  },
+
+  "a layer and the median of its kind": async (check) => {
+    const trace = traces.owlv2 ?? traces.moe;
+    const layers = layerTables(trace)("layers");
+    const kindOf = (row) => keyOf({ ...row, module: parent(row.module) });
+    const time = (row) => ns(row.kernel_time_us);
+    const rows = layers.filter((row) => kindOf(row) === kindOf(layers[0]) &&
+                               row.partial !== "True")
+      .sort((a, b) => time(a) - time(b));
+    const middle = rows[(rows.length - 1) >> 1];
+    const slowest = rows.at(-1);
+    const page = await open(pageOf(trace), { hash:
+      `#v=layers&layer=${slowest.first_uid}` });
+    const box = page.locator("[data-pair=compare]");
+    const sums = await box.locator("tbody tr").evaluateAll((list) =>
+      list.map((row) => [...row.querySelectorAll("a")].map((link) =>
+        Number(/sel=(\d+)/.exec(link.href)[1]))));
+    const of = await page.evaluate((uids) => {
+      const { device } = __lamina.model;
+      const all = new Map();
+      for (const uid of uids) {
+        const layer = device.layer[device.uid.indexOf(uid)];
+        all.set(layer, (all.get(layer) ?? 0) + device.dur[device.uid.indexOf(uid)]);
+      }
+      return [...all.values()];
+    }, sums.flat());
+    check.equal("the median beside it, kernel by kernel",
+                of.sort((a, b) => a - b), [time(middle), time(slowest)]);
+    const words = await box.locator(".difference").textContent();
+    const percent = (100 * (time(slowest) - time(middle)) / time(middle))
+      .toFixed(1);
+    check.true(words, words.includes(
+      `(${percent} %) longer than the median layer of its kind: +`));
+    check.true("no mean of no layers",
+      !(await page.locator("main").textContent()).includes("of 0 layers"));
+    await go(page, `#v=layers&layer=${middle.first_uid}`, "layers");
+    check.true("the median itself says so", (await box.textContent())
+      .includes(`this is the median of the ${rows.length} layers of its kind`));
+  },
+
   "kinds kernel by kernel": async (check) => {
     for (const args of inputs) {
       const page = await open(pageOf(...args), { hash: "#v=layers" });

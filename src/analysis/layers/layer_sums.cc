@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "analysis/common/launchers.h"
 
@@ -98,6 +100,23 @@ LayerSum SumOfLayer(const Context& context, Labels& labels,
   }
   sum.type = layer.type.empty() ? TypeOf(marks) : layer.type;
   return sum;
+}
+
+std::string ModuleAbove(const LayerModel& model, uint32_t stack) {
+  std::optional<std::string_view> above;
+  for (const Layer& layer : model.layers) {
+    if (layer.stack != stack) continue;
+    const std::string_view path = layer.module;
+    const auto parent = [](std::string_view of) {
+      const size_t slash = of.rfind('/');
+      return slash == of.npos ? std::string_view() : of.substr(0, slash);
+    };
+    if (!above) above = parent(path);
+    while (!above->empty() &&
+           !(path.starts_with(*above) && path.substr(above->size())[0] == '/'))
+      above = parent(*above);
+  }
+  return std::string(above.value_or(""));
 }
 
 StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,

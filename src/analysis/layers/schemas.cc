@@ -136,7 +136,11 @@ Schema TypeSchema() {
        {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
        {"mean_wall_us", ColumnType::kTime, "Mean wall time."},
        {"kernels", ColumnType::kInt, "Device events of the first."},
-       {"outliers", ColumnType::kInt, "Layers above 1.5 times the median."}}};
+       {"outliers", ColumnType::kInt, "Layers above 1.5 times the median."},
+       {"module", ColumnType::kText,
+        "Path of the module above the layers; tells stacks of one class "
+        "apart.",
+        Shown::kHidden}}};
 }
 
 Schema StackSchema() {

@@ -193,7 +193,8 @@ class Tables {
                 std::get<3>(key), members.size(), k.sum,
                 PercentOf(k.sum, total_ns_), RoundNs(k.mean), RoundNs(k.median),
                 k.p99, k.min, k.max, RoundNs(w.mean),
-                model_.layers[members[0]].work.size(), outliers);
+                model_.layers[members[0]].work.size(), outliers,
+                ModuleAbove(model_, std::get<0>(key)));
     }
     return table;
   }

@@ -162,7 +162,9 @@ Schema VariantSchema() {
        {"kernels", ColumnType::kInt,
         "Device events: layers of this kind that have it."},
        {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
-       {"mean_us", ColumnType::kTime, "Mean duration."}}};
+       {"mean_us", ColumnType::kTime, "Mean duration."},
+       {"module", ColumnType::kText, "Path of the module above the layers.",
+        Shown::kHidden}}};
 }
 
 VariantKernels FindVariantKernels(const Details& in) {
@@ -193,6 +195,9 @@ VariantKernels FindVariantKernels(const Details& in) {
   }
   VariantKernels result{Table(VariantSchema()),
                         std::vector<uint32_t>(trace.device.size())};
+  std::vector<std::string> above;
+  for (uint32_t stack = 0; stack < model.stacks.size(); ++stack)
+    above.push_back(ModuleAbove(model, stack));
   uint32_t row = 0;
   for (const auto& [key, work] : rows) {
     const auto& [stack, variant, type, stage, place] = key;
@@ -207,7 +212,7 @@ VariantKernels FindVariantKernels(const Details& in) {
         model.stacks[stack].name, VariantLetter(variant), type, stage, place,
         trace.Name(work[0]),
         in.context.catalog.family(in.context.device.family(work[0])).name,
-        count, sum, (sum + count / 2) / count);
+        count, sum, (sum + count / 2) / count, above[stack]);
   }
   return result;
 }

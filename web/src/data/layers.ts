@@ -3,6 +3,8 @@
 // Layers of the engine's table, by stack, with the kernel time of the filter
 // split by colour group.
 
+import { apart } from "./apart";
+import type { Column } from "./decode";
 import { kGroups } from "./groups";
 import type { Model, Table } from "./model";
 
@@ -10,9 +12,10 @@ export interface LayerBar {
   layer: number;
   rows: number[];         // of the table, one per pass
   uids: string[];
-  time: number;           // ns that pass the filter
-  byGroup: Float64Array;
-  kernelTime: number;     // ns of all its events
+  time: number;           // ns that pass the filter, mean of a pass
+  byGroup: Float64Array;  // its parts
+  single: number[];       // ns of each pass that has some
+  kernelTime: number;     // ns of all its events, of all passes
   wall: number;
   exact: boolean;
   partial: boolean;       // cut by the recording
@@ -22,8 +25,8 @@ export interface Stack {
   key: string;
   title: string;
   bars: LayerBar[];
-  time: number;
-  median: number;         // of the bars
+  time: number;           // ns of all layers in all passes
+  median: number;         // ns of a layer in a pass
 }
 
 // Stacks of one class at two places of the model are two stacks: the path
@@ -56,8 +59,10 @@ function addTableTimes(table: Table, times: Float64Array, groups: number):
 }
 
 // Kernel time of each (layer row, group); index (row + 1) * groups + group.
+// `dur` is what each event counts.
 export function layerGroupTimes(model: Model, mask: Uint8Array | null,
-                                groupOf: Uint8Array, groups: number):
+                                dur: Column, groupOf: Uint8Array,
+                                groups: number):
     Float64Array {
   const device = model.device!;
   const rows = model.table("layers")?.rows ?? 0;
@@ -69,9 +74,29 @@ export function layerGroupTimes(model: Model, mask: Uint8Array | null,
   for (let i = 0; i < device.rows; ++i) {
     if (mask && !mask[i]) continue;
     times[device.layer[i]! * groups + groupOf[device.family[i]!]!]! +=
-      device.dur[i]!;
+      dur[i]!;
   }
   return times;
+}
+
+// The middle, or the mean of the two in the middle.
+export function medianOf(values: number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[half]!
+    : sorted.length === 0 ? 0
+    : Math.round((sorted[half - 1]! + sorted[half]!) / 2);
+}
+
+// Classes; where several have one, with what tells their paths apart.
+function titlesOf(keys: string[]): string[] {
+  const parts = keys.map((key) => key.split("\n") as [string, string]);
+  return parts.map(([name, path]) => {
+    const twins = parts.filter((other) => other[0] === name)
+      .map((other) => other[1]);
+    return twins.length < 2 ? name
+      : `${name} in ${apart(twins)[twins.indexOf(path)]}`;
+  });
 }
 
 export function stacksOf(model: Model, times: Float64Array, groups: number,
@@ -86,7 +111,7 @@ export function stacksOf(model: Model, times: Float64Array, groups: number,
     const layer = table.num(row, "layer");
     let bar = bars.get(layer);
     if (!bar) {
-      bar = { layer, rows: [], uids: [], time: 0, kernelTime: 0, wall: 0,
+      bar = { layer, rows: [], uids: [], time: 0, single: [], kernelTime: 0, wall: 0,
               byGroup: new Float64Array(groups), exact: true,
               partial: false };
       bars.set(layer, bar);
@@ -97,17 +122,25 @@ export function stacksOf(model: Model, times: Float64Array, groups: number,
     bar.wall += table.num(row, "wall_us");
     bar.exact &&= table.at(row, "exact") === 1;
     bar.partial ||= table.at(row, "partial") === 1;
+    let own = 0;
     for (let g = 0; g < groups; ++g) {
       const ns = times[(row + 1) * groups + g]!;
       bar.byGroup[g]! += ns;
-      bar.time += ns;
+      own += ns;
     }
+    if (own > 0) bar.single.push(own);
   }
-  return [...stacks].map(([key, bars]) => {
+  const titles = titlesOf([...stacks.keys()]);
+  return [...stacks].map(([key, bars], i) => {
     const list = [...bars.values()].sort((a, b) => a.layer - b.layer);
-    const sorted = list.map((bar) => bar.time).sort((a, b) => a - b);
-    return { key, title: key.slice(0, key.indexOf("\n")), bars: list,
-             time: sorted.reduce((sum, t) => sum + t, 0),
-             median: sorted[sorted.length >> 1] ?? 0 };
+    const single = list.flatMap((bar) => bar.single);
+    for (const bar of list) {
+      const passes = Math.max(1, bar.single.length);
+      bar.time = bar.single.reduce((sum, ns) => sum + ns, 0) / passes;
+      bar.byGroup = bar.byGroup.map((ns) => ns / passes);
+    }
+    return { key, title: titles[i]!, bars: list,
+             time: single.reduce((sum, ns) => sum + ns, 0),
+             median: medianOf(single) };
   }).filter((stack) => stack.time > 0).sort((a, b) => b.time - a.time);
 }

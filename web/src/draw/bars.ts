@@ -25,10 +25,13 @@ const kWallSlack = 1.1;
 
 export function barWords(stack: Stack, bar: LayerBar): string {
   const ratio = stack.median > 0 ? bar.time / stack.median : 1;
+  const passes = bar.single.length;
   return `layer ${bar.layer}: ${time(bar.time)}, ` +
+    (passes > 1 ? `mean of ${passes} passes, ${time(Math.min(...bar.single))} ` +
+      `to ${time(Math.max(...bar.single))}, ` : "") +
     `${ratio.toFixed(2)} \u00d7 median` +
     (bar.wall > bar.kernelTime * kWallSlack
-      ? `, ${time(bar.wall)} on the clock` : "") +
+      ? `, ${time(bar.wall / bar.rows.length)} on the clock` : "") +
     (bar.partial ? ", cut by the recording" : "") +
     (bar.exact ? "" : ", not equal to its neighbours");
 }

@@ -59,7 +59,8 @@ function currentStacks(app: App): Stack[] {
   const chips = app.state.chips.filter((chip) => chip.kind !== "layer");
   const mask = chips.length === app.state.chips.length
     ? app.selection.mask : app.filter.mask(chips);
-  return stacksOf(model, layerGroupTimes(model, mask, groups, kGroups.length),
+  return stacksOf(model, layerGroupTimes(model, mask, app.filter.dur!,
+      groups, kGroups.length),
     kGroups.length, (row) => pass === "" || table.str(row, "pass") === pass);
 }
 
@@ -82,14 +83,17 @@ function drawStacks(app: App, box: HTMLElement): void {
   for (const stack of currentStacks(app)) {
     if (app.option("layers.order") === "time")
       stack.bars.sort((a, b) => b.time - a.time || a.layer - b.layer);
+    const passes = Math.max(...stack.bars.map((bar) => bar.single.length));
     const picture = drawBars(stack, {
       width: Math.max(300, box.clientWidth),
       href: (bar) => app.href({ chips: chipsFor(app, bar) }),
       isChosen: (bar) => isChosen(app, bar), anyChosen: any });
     box.append(h("section", { "data-stack": stack.title },
       h("h2", {}, `${stack.bars.length} \u00d7 ${clean(stack.title, 80)} `,
-        h("span", { class: "muted" }, `${time(stack.time)}, median ` +
-          `${time(stack.median)} per layer`),
+        h("span", { class: "muted" }, time(stack.time) +
+          (passes > 1 ? ` in ${passes} passes` : "") + `, median ` +
+          `${time(stack.median)} per layer` +
+          (passes > 1 ? "; bars are means over the passes" : "")),
         " ", app.button("SVG", () => svgFile(app, picture, stack.title))),
       picture));
   }
