@@ -84,6 +84,28 @@ export function filterText(app: App, chip: Chip): string {
   return `${chipName(chip)} ${valueTexts(app, chip).join(", ")}`;
 }
 
+// Two traces are no sum: what passes in each stands for itself.
+export function matchingWords(app: App, all: number): string {
+  const { model, selection } = app;
+  const { device } = model;
+  if (model.manifest.command !== "diff" || model.traces.length !== 2 || !device) {
+    return `${count(selection.count)} of ${count(all)} device events, ` +
+      time(selection.time);
+  }
+  const lanes = app.filter.by("lane", model.lanes.length);
+  return model.traces.map((trace, t) => {
+    let [events, passing, ns] = [0, 0, 0];
+    for (const [i, lane] of model.lanes.entries()) {
+      if ((lane.trace ?? 0) !== t) continue;
+      events += lane.end - lane.begin;
+      passing += lanes.count[i]!;
+      ns += lanes.time[i]!;
+    }
+    return `${trace.name}: ${count(passing)} of ${count(events)} device ` +
+      `events, ${time(ns)}`;
+  }).join("; ");
+}
+
 export function drawChips(app: App): HTMLElement {
   const { chips } = app.state;
   const row = h("div", { class: "chips", role: "group",
@@ -105,8 +127,7 @@ export function drawChips(app: App): HTMLElement {
   }
   const all = app.model.device?.total ?? 0;
   row.append(h("span", { class: "muted", id: "matching" },
-    `${count(app.selection.count)} of ${count(all)} device events, ` +
-    time(app.selection.time)));
+    matchingWords(app, all)));
   const only = chips.filter((c) => needsSingles(app.model.thinned, c.kind));
   if (only.length > 0) {
     row.append(h("span", { class: "muted", id: "singles" },

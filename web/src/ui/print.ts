@@ -7,9 +7,9 @@
 // hold up the first clicks, with the keys that print.
 
 import type { App, View } from "./app";
-import { filterText, kChipTables } from "./chips";
+import { filterText, kChipTables, matchingWords } from "./chips";
 import { h } from "./dom";
-import { clean, count, time } from "./format";
+import { clean } from "./format";
 import { paper } from "./paper";
 
 // Views of the form: of a report those that a reader of it opens first, else
@@ -25,8 +25,7 @@ function filterLine(app: App): string {
   const line = chips.length === 0 ? "No filter"
     : "Filters: " + chips.map((chip) => filterText(app, chip)).join("; ");
   return all === undefined ? line + "."
-    : `${line}. ${count(app.selection.count)} of ${count(all)} device ` +
-      `events, ${time(app.selection.time)}.`;
+    : `${line}. ${matchingWords(app, all)}.`;
 }
 
 // Controls say nothing on paper; what names a colour or a column stays.
