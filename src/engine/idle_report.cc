@@ -78,4 +78,19 @@ Status AddIdleCauses(const analysis::Context& context,
   return {};
 }
 
+Result<Table> LongestIdleGaps(const analysis::Context& context,
+                              const rules::DataSet& data, size_t most) {
+  LAMINA_ASSIGN(const auto rules, host::LoadRules(data));
+  const host::HostModel model = host::HostModel::Build(context, {});
+  host::TableOptions options;
+  options.events = false;
+  options.top = most;
+  ResultSet result =
+      host::IdleTables(model, host::FindIdle(model, *rules), options);
+  const auto table =
+      std::find_if(result.tables.begin(), result.tables.end(),
+                   [](const Table& t) { return t.name() == "idle_gaps"; });
+  return std::move(*table);
+}
+
 }  // namespace lamina::engine

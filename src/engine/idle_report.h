@@ -14,4 +14,8 @@ namespace lamina::engine {
 Status AddIdleCauses(const analysis::Context& context,
                      const rules::DataSet& data, ResultSet& result);
 
+// The table idle_gaps of the longest `most` gaps. Errors as above.
+Result<Table> LongestIdleGaps(const analysis::Context& context,
+                              const rules::DataSet& data, size_t most);
+
 }  // namespace lamina::engine

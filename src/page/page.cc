@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "compare/cudagraph/attribution.h"
 #include "engine/found_layers.h"
+#include "engine/idle_report.h"
 #include "page/events.h"
 #include "page/rules.h"
 #include "page/where.h"
@@ -23,6 +24,9 @@ namespace {
 // A table with a row per call says less than the timeline and the ops, and
 // costs more than all events.
 constexpr size_t kMostLauncherRows = 20000;
+
+// Gaps of the devices whose causes a page tells.
+constexpr size_t kMostGaps = 300;
 
 constexpr uint64_t kKindsOfThinRows = 3;  // single, merged, buckets
 
@@ -178,6 +182,9 @@ Status WritePage(engine::Session& session, Document document,
     });
   }
 
+  LAMINA_ASSIGN(Table gaps,
+                engine::LongestIdleGaps(*context, session.data(), kMostGaps));
+  document.result.tables.push_back(std::move(gaps));
   const trace::Trace& trace = session.trace();
   std::vector<DeviceRow> rows = DeviceRows(*context, layers.model, document);
   const auto graphs = session.TakeGraphAttribution(*context);

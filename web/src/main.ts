@@ -4,6 +4,7 @@
 // again when the address changes. All state is in the address.
 
 import { DamagedFile } from "./data/decode";
+import { gapsOf, longestGaps } from "./data/gpus";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
 import { layoutTimes } from "./draw/dagplace";
@@ -14,7 +15,7 @@ import { h } from "./ui/dom";
 import { Shell } from "./ui/shell";
 import { kViews } from "./views/list";
 import { makeTree } from "./views/modules";
-import { counterPlace, frames, trackTop } from "./views/timeline";
+import { counterPlace, frames, stripShares, trackTop } from "./views/timeline";
 
 function fail(error: unknown): void {
   const text = error instanceof DamagedFile ? error.message
@@ -89,7 +90,12 @@ async function start(): Promise<void> {
     href: () => app.href({}),
     model,
     pyramid: (lane: number) => buildLanePyramid(app, lane),
-    trackTop: (uid: number) => trackTop(uid),
+    trackTop: (uid: number) => trackTop(uid), strip: () => [...stripShares],
+    gaps: () => longestGaps(model).map(({ gpu, at }) => {
+      const gaps = gapsOf(model, gpu);
+      return { start: gaps.start[at], dur: gaps.dur[at],
+               next: model.device!.uid[gaps.next[at]!] };
+    }),
     counterPlace: (key: string, t: number) => counterPlace(key, t),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     palette: () => ({

@@ -19,7 +19,8 @@ export interface State {
   view: string;
   chips: Chip[];
   zoom: [number, number] | null;  // ns since the first event
-  selected: string;               // number of an event in the input
+  selected: string;               // number of an event in the input, or
+                                  // "gap." and that of the one that ends it
   theme: "" | "light" | "dark";
   // Settings of single views: sorting, switches, text filters.
   options: Record<string, string>;
@@ -115,7 +116,7 @@ function readPart(state: State, key: string, raw: string,
     return state.zoom !== null;
   }
   if (key === "sel") {
-    if (!/^\d{1,10}$/.test(text)) return false;
+    if (!/^(gap\.)?\d{1,10}$/.test(text)) return false;
     state.selected = text;
     return true;
   }

@@ -6,6 +6,7 @@
 
 import type { Column } from "../data/decode";
 import { counterLines, type StepLine } from "../data/counters";
+import { gpusOf } from "../data/gpus";
 import { groupIndex, kGroups } from "../data/groups";
 import { familyPasses, laneKey, laneName, withTrace, type Selection } from
   "../data/filter";
@@ -18,6 +19,7 @@ import { trackKeys } from "../data/trackkeys";
 import { stackTrack } from "../data/tracks";
 import type { App, Patch } from "../ui/app";
 import { clean } from "../ui/format";
+import { gpuName, gpuRow, prepareGpus, type GpuRow } from "./gpurow";
 
 export const kRowHeight = 15;
 export const kRulerHeight = 20;
@@ -46,12 +48,17 @@ export interface BoxTrack {
   color: "host" | "module";
   rows: BoxRow[];
 }
+export interface GpuTrack {
+  kind: "gpu";
+  trace: number;
+  row: GpuRow;
+}
 export interface CounterTrack {
   kind: "counter";
   trace: number;
   line: StepLine;
 }
-export type Track = (LaneTrack | BoxTrack | CounterTrack) & {
+export type Track = (LaneTrack | GpuTrack | BoxTrack | CounterTrack) & {
   key: string;
   label: string;
   y: number;
@@ -61,7 +68,7 @@ export type Track = (LaneTrack | BoxTrack | CounterTrack) & {
 export interface Scene {
   tracks: Track[];
   hidden: { key: string; label: string }[];
-  all: { key: string; label: string }[];  // in the order of drawing
+  all: Track[];              // in the order of drawing
   usual: string[];           // keys in the order without a wish
   unknown: number;           // tracks that the address names and nobody has
   height: number;
@@ -75,6 +82,7 @@ const kMostThreads = 6;
 const kLabelHeight = 15;
 const kMostTableRows = 3;
 const kCounterHeight = 30;
+const kGpuHeight = 24;
 const kMostCounters = 4;   // shown without being asked for
 
 let cache: { selection: Selection; levels: Map<number, Level[]> } | null = null;
@@ -116,6 +124,7 @@ export async function preparePyramids(app: App): Promise<void> {
     if (!built) return;
     levels.set(lane, built);
   }
+  await prepareGpus(app, extent(app.model));
 }
 
 function lanePyramid(app: App, lane: number): Level[] {
@@ -194,11 +203,23 @@ function laneTracks(app: App): Track[] {
   const height = lanes.length <= 4 ? 46 : lanes.length <= 16 ? 30 : 18;
   const keys = trackKeys(lanes.map((lane) => "lane." +
     laneKey(model, lane).replace(/[/:]/g, ".")));
-  return lanes.map((lane, i): Track => ({
+  const tracks = lanes.map((lane, i): Track => ({
     kind: "lane", key: keys[i]!,
     label: laneName(model, lane), trace: model.lanes[lane]!.trace ?? 0, lane,
     y: 0, height,
     levels: lanePyramid(app, lane), ...overlapOf(model, lane) }));
+  // Each GPU above its streams.
+  const gpus = gpusOf(model);
+  const names = trackKeys(gpus.map((gpu) => ["gpu", ...model.traces.length > 1
+    ? [String(gpu.trace)] : [], gpu.process, gpu.device ?? "-"].join(".")));
+  return gpus.flatMap((gpu, i): Track[] => {
+    const own = tracks.filter((track) => track.kind === "lane" &&
+                              gpu.lanes.includes(track.lane));
+    return own.length === 0 ? [] : [{ kind: "gpu", key: names[i]!,
+      label: gpuName(app, gpu), trace: gpu.trace, y: 0, height: kGpuHeight,
+      row: gpuRow(app, gpu, extent(model), (lane) => lanePyramid(app, lane)) },
+      ...own];
+  });
 }
 
 const stacked = new Map<HostTrack, BoxRow[]>();
@@ -357,7 +378,7 @@ export function makeScene(app: App, width: number): Scene {
   for (const track of scene.tracks) {
     if (compact) y += kLabelHeight;
     track.y = y;
-    y += track.height + (track.kind === "lane" ? 10 : 7);
+    y += track.height + (track.kind === "lane" ? 10 : track.kind === "gpu" ? 4 : 7);
   }
   scene.height = Math.max(y, 90);
   return scene;

@@ -9,16 +9,19 @@ import { twinOf } from "../data/autograd";
 import { sampleAt } from "../data/counters";
 import { groupIndex } from "../data/groups";
 import type { DeviceEvents } from "../data/model";
-import { levelFor } from "../data/pyramid";
+import { levelFor, type Level } from "../data/pyramid";
 import { firstEndingAfter, firstStartingAt } from "../data/tracks";
 import type { App } from "../ui/app";
 import { groupColor, ink, kGroups, textOn } from "../ui/colors";
 import { clean, kernelName, time } from "../ui/format";
+import { gapsOf, type GapAt } from "../data/gpus";
+import { gapWords, selectedGap } from "../ui/gaps";
 import { drawArrow, fitText } from "./canvas";
+import { drawGaps, drawParts, gpuHit } from "./gpurow";
 import { ticks } from "./ruler";
 import { counterText, drawSteps } from "./steps";
 import { kRowHeight, kRulerHeight, type BoxRow, type CounterTrack,
-  type LaneTrack, type Scene, type Track } from "./scene";
+  type GpuTrack,  type LaneTrack, type Scene, type Track } from "./scene";
 
 export interface Window { from: number; to: number }
 interface Place { t: number; dur: number; y: number; height: number }
@@ -62,6 +65,7 @@ export class Painter {
       context.rect(scene.gutter, track.y, width - scene.gutter, track.height);
       context.clip();
       if (track.kind === "lane") this.lane(track, window);
+      else if (track.kind === "gpu") this.gpu(track, window);
       else if (track.kind === "counter") this.counter(track, window);
       else track.rows.forEach((row, depth) => this.boxes(row,
         track.y + depth * kRowHeight, track.color, window));
@@ -137,7 +141,20 @@ export class Painter {
       "and those around findings";
   }
 
-  private buckets(track: LaneTrack & Track, window: Window): void {
+  private gpu(track: GpuTrack & Track, window: Window): void {
+    const { context, scene, width, app } = this;
+    context.fillStyle = this.ink.page!;
+    context.fillRect(scene.gutter, track.y, width - scene.gutter, track.height);
+    const box = { y: track.y, height: track.height, left: scene.gutter,
+                  right: width };
+    const x = (t: number) => this.x(window, t);
+    drawGaps(context, app, track.row.gpu, box, x, window);
+    if (!drawParts(context, app, track.row, box, x, window))
+      this.buckets({ ...box, levels: track.row.levels }, window);
+  }
+
+  private buckets(track: { levels: Level[]; y: number; height: number },
+                  window: Window): void {
     const { context, scene, width } = this;
     const perPixel = (window.to - window.from) / (width - scene.gutter);
     const level = levelFor(track.levels, perPixel);
@@ -318,6 +335,8 @@ export class Painter {
   private selected(window: Window): void {
     const { app, context } = this;
     if (!app.state.selected) return;
+    const gap = selectedGap(app);
+    if (gap) return this.selectedGap(gap, window);
     const uid = Number(app.state.selected);
     if (this.placed?.uid !== uid) {
       const { device, host } = app.model;
@@ -359,11 +378,26 @@ export class Painter {
     context.restore();
   }
 
+  private selectedGap({ gpu, at }: GapAt, window: Window): void {
+    const { context, scene, app } = this;
+    const track = scene.tracks.find((t) => t.kind === "gpu" &&
+                                    t.row.gpu === gpu);
+    if (!track) return;
+    const gaps = gapsOf(app.model, gpu);
+    const left = Math.max(scene.gutter, this.x(window, gaps.start[at]!));
+    const right = this.x(window, gaps.start[at]! + gaps.dur[at]!);
+    context.strokeStyle = this.ink.text!;
+    context.lineWidth = 2;
+    context.strokeRect(left, track.y - 1, Math.max(2, right - left),
+                       track.height + 2);
+  }
+
   // --- the pointer ---
 
   // What is at a point: its number, words for it, and where a click leads.
   hit(window: Window, px: number, py: number):
-      { words: string; uid: number | null; track: Track; id: number } | null {
+      { words: string; uid: number | null; track: Track; id: number;
+        gap?: GapAt } | null {
     const { scene, app } = this;
     if (px < scene.gutter) return null;
     const perPixel = (window.to - window.from) / (this.width - scene.gutter);
@@ -374,12 +408,15 @@ export class Painter {
     if (track.kind === "lane") {
       const row = this.laneHit(track, t, perPixel,
         track.rowOf !== null && py >= track.y + track.height / 2);
-      if (row < 0) return null;
-      const device = app.model.device!;
-      const family = app.model.families[device.family[row]!]!;
-      return { words: `${kernelName(this.nameOf(row))} \u2013 ` +
-        `${time(device.dur[row]!)}, ${family.title || family.name}`,
-        uid: device.uid[row]!, track, id: row };
+      return row < 0 ? null : this.deviceHit(row, track);
+    }
+    if (track.kind === "gpu") {
+      const hit = gpuHit(app, track.row, t, perPixel);
+      if (!hit) return null;
+      const gap = { gpu: track.row.gpu, at: "gap" in hit ? hit.gap : 0 };
+      return "gap" in hit
+        ? { words: gapWords(app, gap), uid: null, track, id: hit.gap, gap }
+        : this.deviceHit(hit.row, track);
     }
     if (track.kind === "counter") {
       const at = sampleAt(track.line, t);
@@ -394,6 +431,15 @@ export class Painter {
     if (id === undefined || box.start[id]! > t + perPixel) return null;
     return { words: `${clean(box.name(id), 300)} \u2013 ${time(box.dur[id]!)}`,
              uid: box.uid(id), track, id };
+  }
+
+  private deviceHit(row: number, track: Track) {
+    const { model } = this.app;
+    const device = model.device!;
+    const family = model.families[device.family[row]!]!;
+    return { words: `${kernelName(this.nameOf(row))} \u2013 ` +
+      `${time(device.dur[row]!)}, ${family.title || family.name}`,
+      uid: device.uid[row]!, track, id: row };
   }
 
   private laneHit(track: LaneTrack, t: number, slack: number, lower: boolean):

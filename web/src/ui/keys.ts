@@ -6,6 +6,7 @@
 import type { App } from "./app";
 import { h } from "./dom";
 import { eventAt, neighbour, stepEvent } from "./events";
+import { stepGap } from "./gaps";
 import type { Shell } from "./shell";
 
 const kHelp: [string, string][] = [
@@ -15,6 +16,7 @@ const kHelp: [string, string][] = [
   ["F", "Timeline: whole trace"],
   ["\u2190 \u2192", "Previous and next matching event"],
   ["[ ]", "Previous and next event of the same name"],
+  ["G", "Next longest gap of a GPU; with shift the one before"],
   ["M", "Time of the selected event as filter"],
   ["Enter", "Open; in the timeline: go to the selected event"],
   ["Backspace", "Modules: one level up"],
@@ -74,6 +76,15 @@ function act(app: App, shell: Shell, event: KeyboardEvent,
       return copy !== null;
     }
     case "KeyM": return markTime(app);
+    case "KeyG": {
+      if (!app.model.hasEvents) return false;
+      void app.model.require(["device"]).then(() => {
+        const patch = stepGap(app, event.shiftKey ? -1 : 1);
+        if (patch) app.go(patch);
+        else app.say("There is no further gap of a GPU");
+      });
+      return true;
+    }
     case "ArrowLeft":
     case "ArrowRight": {
       if ((event.target as HTMLElement).closest(".tablebox, [role=tab]"))

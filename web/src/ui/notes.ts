@@ -46,9 +46,10 @@ export function evidencePatch(app: App, evidence: Evidence): Patch {
 // The timeline with the gap in the middle, up to the event that ends it.
 export function gapPatch(app: App, row: number): Patch {
   const gaps = app.model.table("gaps")!;
+
   const start = gaps.num(row, "start_us");
   const length = gaps.num(row, "dur_us");
-  return { view: "timeline", selected: gaps.str(row, "uid"),
+  return { view: "timeline", selected: "gap." + gaps.str(row, "uid"),
            zoom: [Math.round(start - length * 0.1),
                   Math.round(start + length * 1.1 + 1000)] };
 }

@@ -13,6 +13,7 @@ import { swatch } from "./chips";
 import { causeWords, clockWords, rowEvents } from "./compare";
 import { h } from "./dom";
 import { attribution, ruleEntry, type Entry } from "./evidence";
+import { gapBody, selectedGap, showGap } from "./gaps";
 import { findEvent, nameIds, showEvent, type Event } from "./events";
 import { big, bytes, clean, count, kernelName, shapes, time } from
   "./format";
@@ -21,7 +22,7 @@ export function panelNeeds(): string[] {
   return ["device", "host", "kernels", "op_efficiency", "modules", "layers",
           "passes", "steps", "graph_attribution", "family_rules", "#frames",
           "#autograd", "diff_ops", "diff_kernels", "diff_by", "collectives",
-          "clock_offsets"];
+          "clock_offsets", "idle_gaps", "gaps"];
 }
 
 const kOpenFrames = 12;
@@ -32,8 +33,9 @@ function list(entries: (Entry | null)[]): HTMLElement {
 }
 
 export function drawPanel(app: App, panel: HTMLElement): void {
-  const uid = Number(app.state.selected);
-  const event = app.state.selected ? findEvent(app, uid) : null;
+  const gap = selectedGap(app);
+  const uid = Number(app.state.selected.replace(/^gap\./, ""));
+  const event = app.state.selected && !gap ? findEvent(app, uid) : null;
   panel.hidden = !app.state.selected;
   if (!app.state.selected) {
     panel.replaceChildren();
@@ -41,6 +43,13 @@ export function drawPanel(app: App, panel: HTMLElement): void {
   }
   const close = app.button("\u00d7", () => app.go({ selected: "" }),
     { "aria-label": "Close the panel", "data-k": "panel.close" });
+  if (gap) {
+    const { title, entries, more } = gapBody(app, gap);
+    panel.replaceChildren(h("div", { class: "top" }, h("h2", {}, title), close),
+      list(entries), ...more, h("div", { class: "tools" },
+        app.link("Show in timeline", showGap(app, gap))));
+    return;
+  }
   const body = event === null
     ? [h("p", { class: "muted" }, `Event ${uid} is not in this page.`)]
     : event.on === "device" ? deviceBody(app, event, uid)

@@ -120,6 +120,12 @@ export class Shell {
     }
     const singles = view.filtered ? drawSingles(app) : null;
     if (singles) this.chips.append(singles);
+    // The panel stands beside the view, so that it covers nothing of it.
+    if (app.state.selected) {
+      this.root.style.setProperty("--head",
+        `${this.root.querySelector("header")!.offsetHeight}px`);
+    }
+    this.root.classList.toggle("docked", app.state.selected !== "");
     const content = h("div", { class: "view-" + view.id });
     view.draw(app, content);
     this.main.replaceChildren(content);

@@ -42,7 +42,7 @@ function timeCard(app: App, type: string, words: string): HTMLElement {
 function cards(app: App): HTMLElement {
   const { model } = app;
   const gaps = model.manifest.notes.find((n) => n.id === "device_idle")
-    ?.text.match(/[\d,]+ gaps/)?.[0];
+    ?.text.match(/[\d,]+ gaps?/)?.[0];
   const box = h("div", { class: "cards" },
     timeCard(app, "total_time", "device window"),
     timeCard(app, "busy_time", "busy:"),

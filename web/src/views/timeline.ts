@@ -17,6 +17,7 @@ import { groupColor, ink, kGroups } from "../ui/colors";
 import { download, h } from "../ui/dom";
 import { eventAt, longest, nameIds, showEvent } from "../ui/events";
 import { clean, count, kernelName, time } from "../ui/format";
+import { selectedGap, showGap } from "../ui/gaps";
 import { attachPointer, type Surface } from "../ui/pointer";
 import { drawTable } from "../ui/table";
 
@@ -221,6 +222,8 @@ class Timeline implements Surface {
     if (!hit) return;
     if (hit.uid !== null) {
       this.keepZoom({ selected: String(hit.uid) });
+    } else if (hit.gap) {
+      this.keepZoom({ selected: showGap(this.app, hit.gap).selected });
     } else if (hit.track.kind === "boxes") {
       this.keepZoom(hit.track.rows[0]!.click(hit.id));
     }
@@ -268,12 +271,14 @@ class Timeline implements Surface {
     context.fillRect(0, 0, width, kStripHeight);
     const { from, to } = this.whole;
     const perPixel = (to - from) / width;
-    const lanes = this.scene!.tracks.filter((t) => t.kind === "lane");
+    // Streams that work at once count once; of several GPUs the mean.
+    const gpus = this.scene!.all.filter((t) => t.kind === "gpu");
     const weight = new Float64Array(kGroups.length);
+    const shares: number[] = [];
     for (let x = 0; x < width; ++x) {
       weight.fill(0);
       let most = 0;
-      for (const { levels } of lanes) {
+      for (const { row: { levels } } of gpus) {
         const level = levelFor(levels, perPixel);
         const at = from + x * perPixel - level.from;
         const first = Math.floor(at / level.width);
@@ -284,14 +289,16 @@ class Timeline implements Surface {
           hit += level.match[b]!;
           weight[level.group[b]!]! += level.match[b]!;
         }
-        most = Math.max(most, hit / ((last - first) * level.width));
+        most += hit / ((last - first) * level.width) / gpus.length;
       }
+      shares.push(most);
       if (most === 0) continue;
       context.fillStyle = groupColor(kGroups[weight.indexOf(
         Math.max(...weight))]!);
       const tall = Math.max(1, Math.min(1, most) * (kStripHeight - 4));
       context.fillRect(x, kStripHeight - 2 - tall, 1, tall);
     }
+    stripShares = shares;
     this.picture = context.getImageData(0, 0, this.strip.width,
                                         this.strip.height);
   }
@@ -334,7 +341,8 @@ class Timeline implements Surface {
           continue;
         inView[i] = 1;
         ++matching;
-        sum += device.dur[i]!;
+        sum += Math.max(0, Math.min(device.start[i]! + device.dur[i]!, to) -
+          Math.max(device.start[i]!, from));
       }
     }
     const rows = longest(device.dur, device.count, kMostRows,
@@ -345,8 +353,9 @@ class Timeline implements Surface {
       ? kernels.str(device.kernel[row]! - 1, "op") : "";
     const group = (row: number) => app.model.families[device.family[row]!]!;
     const note = matching > rows.length
-      ? `The longest of ${count(matching)} in view, together ${time(sum)}.`
-      : `Together ${time(sum)}.`;
+      ? `The longest of ${count(matching)} in view, together ${time(sum)} ` +
+        "inside the window."
+      : `Together ${time(sum)} inside the window.`;
     this.below.replaceChildren(h("h2", {}, "Longest matching events in view"),
       drawTable(app, {
         id: "events", caption: "Longest matching events in view", rows,
@@ -394,6 +403,8 @@ class Timeline implements Surface {
 }
 
 function aroundSelected(app: App): [number, number] | null {
+  const gap = selectedGap(app);
+  if (gap) return showGap(app, gap).zoom!;
   const event = eventAt(app);
   if (!event) return null;
   const room = Math.max(event.dur * 2, 20_000);
@@ -402,6 +413,7 @@ function aroundSelected(app: App): [number, number] | null {
 
 // For tests: ms of the drawings, and where an event is drawn.
 export const frames: number[] = [];
+export let stripShares: number[] = [];  // busy share of each column
 let current: Timeline | null = null;
 export function trackTop(uid: number): number {
   return current?.topOf(uid) ?? 0;
@@ -417,7 +429,8 @@ export const timelineView: View = {
   missing: (model) => model.hasEvents ? null
     : "The file holds no device events.",
   needs: () => ["device", "host", "kernels", "passes", "layers", "modules",
-                "op_efficiency", "steps", "#counters", "#autograd"],
+                "op_efficiency", "steps", "#counters", "#autograd",
+                "gaps", "idle_gaps"],
   prepare: preparePyramids,
   draw(app, root) { current = new Timeline(app, root); },
   mounted() { current?.mount(); },
