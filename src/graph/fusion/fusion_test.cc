@@ -114,6 +114,69 @@ TEST(SourceScan, ReadsEveryForm) {
   EXPECT_EQ(line("auto_deploy.my_norm", Mention::Kind::kTest), 2u);
 }
 
+TEST(KernelLookup, OnlyTheTreeAnswersWhenThereIsOne) {
+  const auto ops = OpTable::Load(rules::DataSet());
+  ASSERT_TRUE(ops) << ops.error().ToString();
+  SourceIndex index;
+  index.tree = "TREE";
+  ScanText("auto_deploy/custom_ops/norm.py",
+           "@torch.library.custom_op(\"auto_deploy::triton_rms_norm\")\n"
+           "def triton_rms_norm(x): ...\n"
+           "def plain(x): ...\n"
+           "def _hidden(x): ...\n"
+           "y = torch.ops.auto_deploy.flashinfer_silu_and_mul(x)\n",
+           index.mentions);
+  const KernelLookup lookup(**ops, &index);
+  EXPECT_EQ(lookup.ByName("auto_deploy.triton_rms_norm").score, 1);
+  EXPECT_EQ(lookup.ByName("fn.plain").evidence,
+            "auto_deploy/custom_ops/norm.py:3");
+  EXPECT_EQ(lookup.ByName("fn._hidden").score, 0);
+  // The built-in table knows it; the tree does not.
+  const FoundKernel norm = lookup.ByName("auto_deploy.flashinfer_rms_norm");
+  EXPECT_EQ(norm.score, 0);
+  EXPECT_TRUE(norm.evidence.starts_with("not_found: not in TREE; built-in"))
+      << norm.evidence;
+  const FoundKernel used = lookup.ByName("auto_deploy.flashinfer_silu_and_mul");
+  EXPECT_EQ(used.score, 0);
+  EXPECT_TRUE(used.evidence.starts_with("not_found: used_not_defined"));
+  EXPECT_TRUE(lookup.ByWords({"mul", "silu"}).empty());
+}
+
+TEST(KernelLookup, NeverDropsAStep) {
+  const auto ops = OpTable::Load(rules::DataSet());
+  ASSERT_TRUE(ops) << ops.error().ToString();
+  const KernelLookup lookup(**ops, nullptr);
+  const auto kernels = [&](const std::string& steps) {
+    const auto dump = graph::ParseDump(
+        "t", "%x : 4x8 : torch.float32\n%u : 4x8 : torch.float32\n" + steps);
+    LAMINA_CHECK(dump.has_value());
+    const graph::Graph& one = dump->graphs[0];
+    std::vector<graph::NodeId> nodes;
+    for (const graph::NodeId id : one.nodes()) {
+      if (one[id].kind == graph::NodeKind::kOp) nodes.push_back(id);
+    }
+    return lookup.ByWords(lookup.WordsOf(one, nodes));
+  };
+  const std::string f = " : 4x8 : torch.float32";
+  const std::string silu = "%a = aten.silu.default(%x" + f + ")" + f + "\n";
+  const std::string mul = "%c = aten.mul.Tensor(%b" + f + ", %u" + f + ")" + f;
+  const auto step = [&](const std::string& call) {
+    return silu + "%b = " + call + f + "\n" + mul + "\n";
+  };
+  const auto whole = kernels(silu + "%c = aten.mul.Tensor(%a" + f + ", %u" + f +
+                             ")" + f + "\n");
+  ASSERT_FALSE(whole.empty());
+  EXPECT_TRUE(whole[0].op.ends_with("silu_and_mul")) << whole[0].op;
+  // Casts and views are no steps, everything else is.
+  EXPECT_FALSE(
+      kernels(step("aten.to.dtype(%a" + f + ", torch.float32)")).empty());
+  EXPECT_TRUE(kernels(step("aten.clamp.default(%a" + f + ", -7, 7)")).empty());
+  EXPECT_TRUE(kernels(step("aten.abs.default(%a" + f + ")")).empty());
+  EXPECT_TRUE(kernels(step("aten.mul.Tensor(%a" + f + ", 1.702)")).empty());
+  EXPECT_TRUE(kernels(step("aten.add.Tensor(%a" + f + ", 1)")).empty());
+  EXPECT_TRUE(kernels(step("aten.sigmoid.default(%a" + f + ")")).empty());
+}
+
 // Additions that read near ones: the number of connected unions grows fast, the
 // time must not.
 TEST(Mining, IsBoundedOnDenseGraphs) {

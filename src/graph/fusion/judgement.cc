@@ -114,6 +114,11 @@ void JudgeKnown(const Rule& rule, const graph::TransformLog* log,
   } else {
     c.recommendation = "use_existing_kernel";
   }
+  if (!c.kernels.empty() && c.kernels[0].score == 0 &&
+      c.kernels[0].evidence.starts_with("not_found")) {
+    c.weaknesses.push_back(c.kernels[0].op + ": " + c.kernels[0].evidence);
+    c.recommendation = "defer";
+  }
 }
 
 void JudgeMined(const Graph& graph, const Form& form, size_t min_layers,

@@ -12,8 +12,6 @@ namespace lamina::fusion {
 namespace {
 
 constexpr size_t kMostByWords = 5;
-// Fewer common words are a coincidence.
-constexpr double kLeastScore = 0.5;
 
 std::string Place(const Mention& mention) {
   return mention.file + ":" + std::to_string(mention.line);
@@ -33,9 +31,24 @@ FoundKernel KernelLookup::ByName(std::string_view op) const {
   FoundKernel out;
   out.op = op;
   if (tree_ != nullptr) {
-    const Mention* found = tree_->Find(op, Mention::Kind::kDefinition);
-    if (found == nullptr) found = tree_->Find(op, Mention::Kind::kUse);
-    if (found != nullptr) {
+    // With a tree only the tree answers, and a use is no definition.
+    if (op.ends_with(".default")) op.remove_suffix(8);
+    const Mention* const found = tree_->Find(op, Mention::Kind::kDefinition);
+    if (found == nullptr) {
+      const Mention* use = tree_->Find(op, Mention::Kind::kUse);
+      if (use == nullptr) use = tree_->Find(op, Mention::Kind::kFake);
+      out.evidence = use != nullptr
+                         ? "not_found: used_not_defined, " + Place(*use)
+                         : "not_found: not in " + tree_->tree;
+      if (const KnownOp* const known = ops_.Find(op)) {
+        out.evidence += fmt::format(
+            "; built-in table: {} ({})",
+            known->source.empty() ? "file not known" : known->source,
+            known->evidence);
+      }
+      return out;
+    }
+    {
       out.score = 1;
       out.evidence = Place(*found);
       const Mention* const test = tree_->Find(op, Mention::Kind::kTest);
@@ -71,17 +84,28 @@ std::vector<std::string> KernelLookup::WordsOf(
     if (ops_.ClassOf(op) == OpClass::kView) continue;
     // Adding a constant is no addition of two tensors.
     const bool scalar = graph.Inputs(id).size() < 2;
-    for (const std::string& word : WordsOfName(op.substr(op.find('.') + 1))) {
-      if (scalar && (word == "add" || word == "mul")) continue;
-      words.insert(word);
+    const std::string_view name = op.substr(op.find('.') + 1);
+    const std::vector<std::string> own = WordsOfName(name);
+    for (const std::string& word : own) {
+      // A constant scales or shifts: a step of its own.
+      words.insert(scalar && word == "mul"   ? "scale"
+                   : scalar && word == "add" ? "shift"
+                                             : word);
     }
+    // A step that no word names is one all the same: without it clamp would
+    // vanish between silu and mul.
+    if (own.empty() && !ops_.MayBeFree(op) &&
+        ops_.ClassOf(op) != OpClass::kHost)
+      words.emplace(name.substr(0, name.find('.')));
   }
   // A chain is named for what it computes, not for its steps.
   const bool rope = words.contains("neg") && words.contains("cat");
   if (rope) {
     words = {"rope"};
   } else if (words.contains("norm")) {
-    words.erase("mul");
+    // The inside of a norm: x * rsqrt(mean(x^2) + eps) * w.
+    for (const char* const inside : {"mul", "pow", "mean", "shift"})
+      words.erase(inside);
   }
   return {words.begin(), words.end()};
 }
@@ -89,7 +113,8 @@ std::vector<std::string> KernelLookup::WordsOf(
 std::vector<FoundKernel> KernelLookup::ByWords(
     const std::vector<std::string>& words) const {
   std::vector<FoundKernel> out;
-  if (words.empty()) return out;
+  // What a matrix product computes its name does not tell.
+  if (words.empty() || words == std::vector<std::string>{"linear"}) return out;
   std::set<std::string> names;
   for (const KnownOp& op : ops_.ops()) names.insert(op.op);
   if (tree_ != nullptr) {
@@ -104,13 +129,12 @@ std::vector<FoundKernel> KernelLookup::ByWords(
     std::vector<std::string> both;
     std::set_intersection(has.begin(), has.end(), words.begin(), words.end(),
                           std::back_inserter(both));
-    const size_t any = has.size() + words.size() - both.size();
-    const double score =
-        any == 0 ? 0
-                 : static_cast<double>(both.size()) / static_cast<double>(any);
-    if (score < kLeastScore) continue;
+    // An op that drops a step of the chain, or does more, computes something
+    // else.
+    if (has.empty() || both.size() != has.size() || both.size() != words.size())
+      continue;
     FoundKernel found = ByName(name);
-    found.score = score;
+    if (found.score == 0) continue;
     out.push_back(std::move(found));
   }
   std::stable_sort(out.begin(), out.end(),

@@ -139,6 +139,12 @@ class Scanner {
     function_ = NameAt(text.substr(4));
     if (triton_) Add(Mention::Kind::kTriton, function_);
     triton_ = false;
+    // A function of the module that may be a target: "fn.name".
+    const bool offered =
+        Contains(file_, "custom_ops/") || Contains(file_, "utils/");
+    if (first == 0 && offered && !Contains(file_, "tests/") &&
+        !function_.starts_with('_') && !function_.starts_with("test_"))
+      Add(Mention::Kind::kDefinition, "fn." + function_);
     in_test_ = function_.starts_with("test_");
     if (in_test_) Add(Mention::Kind::kTest, function_);
   }
