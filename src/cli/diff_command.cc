@@ -12,6 +12,7 @@
 #include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/report_file.h"
+#include "findings/compare.h"
 #include "page/diff.h"
 
 namespace lamina::cli {
@@ -28,6 +29,7 @@ struct Options {
   std::string layout = "native";
   PageSize page_size;
   analysis::diff::Options diff;
+  bool findings = false;
 };
 
 int64_t Measured(const analysis::diff::Totals& totals,
@@ -102,6 +104,31 @@ Result<std::vector<Comparison>> CompareTraces(
     pair.second = std::move(session);
   }
   return out;
+}
+
+// What the rules of findings say of two traces.
+Result<int> RunFindings(const Options& options, Common& common) {
+  if (options.traces.size() != 2) {
+    return Fail(UsageError("--findings compares two traces",
+                           "lamina diff A B --findings"));
+  }
+  LAMINA_ASSIGN(const auto rules,
+                findings::RuleSet::Load(rules::DataSet(common.rules_dir)));
+  findings::Options run;
+  run.all = true;
+  findings::Diagnosis diagnoses[2];
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    auto source =
+        std::make_shared<sql::Source>(options.traces[i], common.Open());
+    LAMINA_ASSIGN(diagnoses[i],
+                  findings::Diagnose(std::move(source), rules, run));
+  }
+  Document document;
+  document.command = "diff";
+  document.inputs = options.traces;
+  document.result = findings::Compare(diagnoses[0], diagnoses[1]);
+  LAMINA_TRY(Write(document, common));
+  return kFine;
 }
 
 // The tables of TraceLens' TraceDiff, in a tree joined as that tool does.
@@ -181,6 +208,7 @@ Result<int> RunDiff(const Options& options, Common& common) {
     return Fail(UsageError("standard input (-) can be read only once",
                            "give at most one trace as -, the others by name"));
   }
+  if (options.findings) return RunFindings(options, common);
   if (options.layout == "tracelens") return RunTraceDiff(options, common);
   if (options.traces.size() == 2 &&
       engine::IsMemorySnapshot(options.traces[0]) &&
@@ -249,6 +277,9 @@ Run Add(Arguments& args, Common& common) {
            "first; or what lamina report --format json wrote")
       .Required()
       .Count(2, 26);
+  args.Flag("--findings", options->findings,
+            "What the rules of lamina diagnose say of both: fixed, new, "
+            "better, worse, or not to be seen any more");
   args.Add("--fail-above", options->fail_above,
            "Exit with 1 when B (or another) takes more than this share "
            "longer than A: 3%");

@@ -79,16 +79,18 @@ Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis) {
   for (Finding& f : diagnosis.findings) {
     if (!OwnsBusy(f)) continue;
     const int64_t saved = nodes.Saved({&f});
-    // Of what is owned the spacing between kernels is not asked about, and
-    // the formula may say that less than the owned time can be saved.
-    int64_t owned = 0;
+    // Idle time is saved as it is; of the busy time what the path says. The
+    // formula may say that less than the owned time can be saved.
+    int64_t busy = 0;
     for (const Claim& claim : f.spans)
-      owned += claim.uid >= 0 ? claim.owned_ns : 0;
-    if (owned == 0) continue;
+      busy += claim.uid >= 0 ? claim.owned_ns : 0;
+    if (busy == 0) continue;
     const auto devices = std::max<int64_t>(
         1, static_cast<int64_t>(diagnosis.device_names.size()));
-    const auto part = static_cast<int64_t>(static_cast<__int128>(saved) *
-                                           f.gain_ns * devices / owned);
+    const int64_t idle = f.owned_ns - busy;
+    const int64_t kept = std::min(busy, saved * devices) + idle;
+    const auto part = static_cast<int64_t>(static_cast<__int128>(f.gain_ns) *
+                                           kept / f.owned_ns);
     if (part >= f.gain_ns) continue;
     f.gain_high_ns = std::max(f.gain_high_ns, f.gain_ns);
     f.gain_ns = part;
