@@ -9,7 +9,10 @@
 #include "base/byte_source.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "engine/captures.h"
+#include "engine/find_traces.h"
 #include "findings/export.h"
+#include "findings/ranks.h"
 #include "findings/suppressions.h"
 
 namespace lamina::cli {
@@ -23,6 +26,7 @@ struct Options {
   std::string suppress;
   std::string abstain = "fail";
   std::string explain;
+  std::string check;
   double min_share = 1;
   bool all = false;
   bool rules = false;
@@ -147,22 +151,131 @@ Result<findings::Options> RunOptions(const Options& options,
   return out;
 }
 
+// A trace, or a folder with those of many ranks.
+Result<findings::Diagnosis> DiagnoseAll(
+    const std::string& path, Common& common,
+    const std::shared_ptr<const findings::RuleSet>& rules,
+    const findings::Options& run) {
+  std::vector<std::string> files = {path};
+  std::error_code none_there;
+  if (std::filesystem::is_directory(path, none_there)) {
+    auto found = engine::FindTraces({path});
+    // A folder may be one trace (rocprofv3 writes several files of CSV).
+    if (found && found->size() > 1) files = *std::move(found);
+  }
+  if (files.size() == 1) {
+    return findings::Diagnose(
+        std::make_shared<sql::Source>(files[0], common.Open()), rules, run);
+  }
+  findings::Options all = run;
+  all.all = true;
+  std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto source = std::make_shared<sql::Source>(files[i], common.Open());
+    LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
+    const int64_t rank =
+        engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i));
+    LAMINA_ASSIGN(auto one, findings::Diagnose(source, rules, all));
+    ranks.emplace_back(rank, std::move(one));
+  }
+  std::stable_sort(
+      ranks.begin(), ranks.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  findings::Diagnosis joined =
+      findings::JoinRanks(std::move(ranks), run.min_share);
+  if (!run.all) {
+    std::erase_if(joined.findings, [](const findings::Finding& f) {
+      return f.small || f.suppressed;
+    });
+  }
+  return joined;
+}
+
+// The trace of an example: fault:x is fault-x.json or .json.gz in the folder;
+// empty: it is not there.
+std::string ExampleFile(const std::string& folder, std::string name) {
+  std::replace(name.begin(), name.end(), ':', '-');
+  for (const char* ending : {"", ".json", ".json.gz"}) {
+    std::error_code none_there;
+    const std::string path = folder + "/" + name + ending;
+    if (std::filesystem::is_regular_file(path, none_there)) return path;
+  }
+  return "";
+}
+
+// Holds rules against their examples.
+Result<int> Check(const std::shared_ptr<const findings::RuleSet>& rules,
+                  const std::string& folder, Common& common) {
+  Table table({"rule_examples",
+               "Examples of rules, and whether they hold.",
+               {{"rule", ColumnType::kText, "Rule."},
+                {"example", ColumnType::kText, "Its example."},
+                {"expected", ColumnType::kText, "found or silent."},
+                {"state", ColumnType::kText,
+                 "How the rule ended; missing: there is no such trace."},
+                {"reason", ColumnType::kText, "What it measured."},
+                {"holds", ColumnType::kBool, "Whether it is as expected."}}});
+  std::map<std::string, findings::Diagnosis> known;
+  size_t broken = 0, missing = 0;
+  const auto one = [&](const findings::Rule& rule, const std::string& example,
+                       bool finds) -> Status {
+    const char* const expected = finds ? "found" : "silent";
+    const std::string file = ExampleFile(folder, example);
+    if (file.empty()) {
+      ++missing;
+      table.Add(rule.id, example, expected, "missing", "", std::nullopt);
+      return {};
+    }
+    if (!known.contains(file)) {
+      LAMINA_ASSIGN(known[file], DiagnoseAll(file, common, rules, {}));
+    }
+    for (const findings::RuleRun& run : known[file].runs) {
+      if (run.rule->id != rule.id) continue;
+      const bool found = run.state == findings::State::kFound;
+      const bool silent = run.state == findings::State::kSilent ||
+                          run.state == findings::State::kAbstained;
+      const bool holds = finds ? found : silent;
+      broken += !holds;
+      table.Add(rule.id, example, expected, findings::StateName(run.state),
+                run.reason, holds);
+    }
+    return {};
+  };
+  for (const findings::Rule& rule : rules->rules()) {
+    for (const std::string& example : rule.finds)
+      LAMINA_TRY(one(rule, example, true));
+    for (const std::string& example : rule.silent)
+      LAMINA_TRY(one(rule, example, false));
+  }
+  Document document;
+  document.command = "diagnose";
+  document.inputs = {folder};
+  document.result.notes.push_back(
+      MakeNote(broken > 0 ? Severity::kWarning : Severity::kInfo, "examples",
+               fmt::format("{} examples: {} do not hold, {} have no trace in "
+                           "the folder.",
+                           table.rows(), broken, missing),
+               {{"rule_examples", "", "", {}}}));
+  document.result.tables.push_back(std::move(table));
+  LAMINA_TRY(Write(document, common));
+  return broken > 0 ? kCheckFailed : kFine;
+}
+
 Result<int> RunDiagnose(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto rules,
                 findings::RuleSet::Load(rules::DataSet(common.rules_dir)));
   if (options.rules || !options.explain.empty()) return Show(*rules, options);
+  if (!options.check.empty()) return Check(rules, options.check, common);
   if (options.trace.empty())
     return Fail(UsageError("no trace is given", "lamina diagnose TRACE"));
   LAMINA_ASSIGN(const auto checks, ParseFailOn(options, *rules));
   LAMINA_ASSIGN(const findings::Options run,
                 RunOptions(options, TakeRules(common.only), *rules));
   LAMINA_TRY(KeepInputs("-o", common.output, {options.trace}));
-  auto source = std::make_shared<sql::Source>(options.trace, common.Open());
-  LAMINA_TRY(source->session().map([](auto*) {}));
   findings::Diagnosis diagnosis;
   {
     const ScopedStage stage(&common.times, "diagnose");
-    LAMINA_ASSIGN(diagnosis, findings::Diagnose(source, rules, run));
+    LAMINA_ASSIGN(diagnosis, DiagnoseAll(options.trace, common, rules, run));
   }
   const std::vector<std::string> inputs = {options.trace};
   if (common.format == "sarif") {
@@ -193,7 +306,7 @@ Result<int> RunDiagnose(const Options& options, Common& common) {
 
 Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  args.Add("trace", options->trace, "Trace file");
+  args.Add("trace", options->trace, "Trace file, or a folder of ranks");
   args.Add("--category", options->categories,
            "Only rules of these categories speak")
       .SplitAtCommas();
@@ -218,6 +331,9 @@ Run Add(Arguments& args, Common& common) {
       .ShowDefault();
   args.Add("--explain", options->explain,
            "Says what a rule looks for, and why so");
+  args.Add("--check", options->check,
+           "Holds the rules against their examples, traces of this folder "
+           "(bench/diagnose --write DIR makes those of the built-in rules)");
   args.Flag("--list-rules", options->rules, "Lists all rules");
   common.AddTo(args, Output::kDocument, {"sarif"});
   return [options, &common] { return RunDiagnose(*options, common); };

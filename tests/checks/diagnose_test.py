@@ -160,6 +160,29 @@ def check_diff(checks, folder):
     checks.equal("diff: same", [r["change"] for r in same], ["same"])
 
 
+def check_ranks_and_examples(checks, folder):
+    document = diagnose(SAMPLES / "ranks")
+    checks.equal("ranks: devices", len(document["window"]["devices"]), 4)
+    checks.true("ranks: who shows it", all(
+        f["what"].endswith("of 4 ranks.") for f in document["findings"]))
+    examples = folder / "examples"
+    subprocess.run([sys.executable, ROOT / "bench/diagnose", "--write",
+                    examples], check=True)
+    done = subprocess.run([LAMINA, "diagnose", "--check", str(examples),
+                           "--format", "json"], capture_output=True, text=True)
+    rows = json.loads(done.stdout)["tables"]["rule_examples"]
+    checks.equal("examples that do not hold",
+                 [r for r in rows if r["holds"] is not True], [])
+    checks.equal("--check", done.returncode, 0)
+    for row in rows[:1]:
+        (examples / row["example"].replace(":", "-")).with_suffix(
+            ".json.gz").unlink(missing_ok=True)
+    healthy = examples / "healthy-train.json.gz"
+    (examples / "fault-gc_pause.json.gz").write_bytes(healthy.read_bytes())
+    checks.equal("--check fails when a find is missed",
+                 status("--check", examples)[0], 1)
+
+
 def check_questions(checks):
     """Every command of docs/questions.md runs."""
     text = (ROOT / "docs/questions.md").read_text()
@@ -273,6 +296,7 @@ def main():
         check_options(checks, folder)
         check_rules(checks, folder)
         check_diff(checks, folder)
+        check_ranks_and_examples(checks, folder)
     check_questions(checks)
     check_shared(checks, shared())
     checks.finish()

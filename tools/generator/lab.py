@@ -375,7 +375,9 @@ def collective(lab, plan, name, ns, stream=COMM, wait=True):
 
 def reduce_bucket(lab, plan, number):
     h, f = plan.hidden, plan.ffn
-    ns = 12000 + (4 * h * h + 3 * h * f) * 2 / 400.0
+    slow = "late_bucket" in plan.faults or \
+        "late_bucket" in getattr(plan, "base", {})
+    ns = 12000 + (4 * h * h + 3 * h * f) * 2 / (200.0 if slow else 400.0)
     for _ in range(int(plan.size("bucket_copies"))):
         copy_on_device(lab, 400_000)
     if not plan.size("late_bucket"):
@@ -432,7 +434,7 @@ def step_end(lab, plan, number):
     if plan.world > 1:
         if plan.size("late_bucket"):
             collective(lab, plan, "AllReduce_Sum_bf16",
-                       plan.layers * 12000 + count * 2 / 400.0)
+                       plan.layers * 12000 + count * 2 / 200.0)
         if plan.size("all_to_all_exposed"):
             collective(lab, plan, "AllToAll", plan.size("all_to_all_exposed"))
         if plan.size("gather_no_prefetch"):
@@ -544,7 +546,7 @@ def train(plan, **options):
 def decode_body(lab, plan):
     b, h, f = 64, plan.hidden, plan.ffn
     weights = lambda n, k: roofline_ns(2 * b * n * k, 2 * n * k, 0.65)
-    gap = plan.size("graph_gaps")
+    context = 32 if plan.options.get("small") else 1024
     for number in range(plan.layers * 4):
         lab.labels["layer"] = number
         kernel(lab, "vllm::fused_add_rms_norm", [(b, h)], NAMES["rms"], 2500,
@@ -555,15 +557,13 @@ def decode_body(lab, plan):
                    weights(n, k), 264, api="cudaLaunchKernelExC")
             if (n, k) == (3 * h, h):
                 kernel(lab, "vllm::unified_attention", [(b, plan.heads, 128)],
-                       NAMES["paged"], roofline_ns(0, 4 * b * 1024 * h), 512)
+                       NAMES["paged"], roofline_ns(0, 4 * b * context * h), 512)
                 for _ in range(int(plan.size("kv_copies"))):
                     kernel(lab, "vllm::copy_blocks", [(b, 16, 128)],
                            "void vllm::copy_blocks_kernel<c10::BFloat16>"
                            "(long*, long*, long const*, int)",
                            roofline_ns(0, 16 * b * h), 512)
     lab.labels.pop("layer")
-    if gap:
-        lab.inner_gap = gap
 
 
 def serve(plan, **options):
