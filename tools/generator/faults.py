@@ -78,6 +78,8 @@ FAULTS = {
     "callback": Fault("train", ("device.unexplained_wait",
                                 "trace.missing_device_records"), 2e4,
                       untimed=True),
+    "short_waits": Fault("train", ("device.unexplained_wait",), 12000,
+                         fixed=True, untimed=True),
     "fp32_matmul": Fault("train", ("kernel.fp32_matmul",), 1.2),
     "unaligned_gemm": Fault("train", ("kernel.unaligned_gemm",), 1.4,
                             fixed=True),

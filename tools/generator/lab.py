@@ -529,6 +529,10 @@ def train(plan, **options):
             if held[0] % 40 == 0:
                 lab.stream_free[7] = lab.stream_free.get(7, 0) + int(held_ns)
         lab.after_launch = hold
+    if short_ns := plan.size("short_waits"):
+        def delay():
+            lab.stream_free[7] = lab.stream_free.get(7, 0) + int(short_ns)
+        lab.after_launch = delay
     if size := plan.size("cold_start"):
         kernel(lab, "aten::zeros", [(1,)], ELEMENTWISE.format(ADD, 1, ADD, 1),
                2000, 200)
