@@ -143,8 +143,11 @@ Result<const cost::ModelSet*> Source::CostModels() {
 
 Result<std::optional<cost::Device>> Source::Device() {
   const std::lock_guard lock(mutex_);
-  LAMINA_ASSIGN(engine::Session* const opened, session());
-  return opened->FindDevice();
+  if (!device_) {
+    LAMINA_ASSIGN(engine::Session* const opened, session());
+    LAMINA_ASSIGN(device_, opened->FindDevice());
+  }
+  return *device_;
 }
 
 Result<std::shared_ptr<const Rows>> Source::Open(const TableDef& table) {

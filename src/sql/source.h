@@ -73,6 +73,7 @@ class Source {
   std::shared_ptr<const ResultSet> report_;
   std::optional<engine::FoundLayers> layers_;
   std::optional<HostView> host_;
+  std::optional<std::optional<cost::Device>> device_;
   std::optional<analysis::path::Graph> path_graph_;
   std::shared_ptr<const cost::ModelSet> models_;
   std::map<std::string, std::shared_ptr<const Rows>, std::less<>> rows_;
