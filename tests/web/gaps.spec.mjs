@@ -132,4 +132,77 @@ export default {
       check.equal(`${bad} is refused`, (await state(page)).selected, "");
     }
   },
+
+  "the timeline opens on device work": async (check) => {
+    const shown = (page) => page.evaluate(() => document.querySelector(
+      "canvas[tabindex]").dataset.window.split("..").map(Number));
+    const bounds = (page) => page.evaluate(() => {
+      const { first, last } = __lamina.model.device;
+      return [first, last];
+    });
+    const page = await open(pageOf(trace), { hash: "#v=timeline" });
+    const [from, to] = await shown(page);
+    const [first, last] = await bounds(page);
+    const room = 0.05 * (last - first);
+    check.true("from the first to the last work of the device",
+      from <= first && from >= first - room && to >= last && to <= last + room);
+    // Two short events far away from a run of work.
+    const events = [0, 900_000, ...[...Array(50).keys()].map((i) =>
+      500_000 + i * 20)].map((ts) => ({ ph: "X", cat: "kernel", name: "k",
+      pid: 0, tid: 7, ts, dur: 10, args: { device: 0, stream: 7 } }));
+    const path = join(folder, "lonely.json");
+    writeFileSync(path, JSON.stringify({ traceEvents: events }));
+    const lonely = await open(pageOf(path), { hash: "#v=timeline" });
+    const [a, b] = await shown(lonely);
+    check.true(`of long idle time the work between: ${a}..${b}`,
+      a < 500e6 && a > 499e6 && b > 500.99e6 && b < 502e6);
+    await act(lonely, "timeline", () => lonely.evaluate(() => {
+      location.hash = "#v=timeline&z=0..1000000";
+    }));
+    check.equal("an address wins", await shown(lonely), [0, 1_000_000]);
+  },
+
+  "an event knows its neighbours": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=timeline" });
+    const [gap] = await gaps(page);
+    await go(page, `#v=timeline&sel=${gap.next}`, "timeline");
+    const exact = (value) => value.toLocaleString("en-US") + " ns";
+    const text = await page.locator("aside").innerText();
+    const of = await page.evaluate((uid) => {
+      const { device } = __lamina.model;
+      const row = device.uid.indexOf(uid);
+      const same = [...Array(device.count).keys()].filter((i) =>
+        __lamina.model.table("kernels").str(device.kernel[i] - 1, "kernel") ===
+        __lamina.model.table("kernels").str(device.kernel[row] - 1, "kernel"))
+        .sort((a, b) => device.dur[b] - device.dur[a] || a - b);
+      return { start: device.start[row], dur: device.dur[row],
+               slowest: device.uid[same[0]],
+               median: device.uid[same[same.length >> 1]] };
+    }, gap.next);
+    check.true("start and end to the nanosecond", text.includes(
+      exact(of.start)) && text.includes(exact(of.start + of.dur)));
+    await click(page, page.locator("[data-k='panel.before']"), "timeline");
+    check.equal("the gap before it", (await state(page)).selected,
+                `gap.${gap.next}`);
+    for (const which of ["slowest", "median"]) {
+      await go(page, `#v=timeline&sel=${gap.next}`, "timeline");
+      await click(page, page.locator(`[data-k='panel.${which}']`), "timeline");
+      check.equal(which, (await state(page)).selected, String(of[which]));
+    }
+    // On the host: the next event of the same name.
+    const [first, second] = await page.evaluate(() => {
+      const { host } = __lamina.model;
+      const by = new Map();
+      for (let i = 0; i < host.count; ++i)
+        by.set(host.name[i], [...by.get(host.name[i]) ?? [], i]);
+      const rows = [...by.values()].find((list) => list.length > 2);
+      rows.sort((a, b) => host.start[a] - host.start[b] || a - b);
+      return rows.map((row) => host.uid[row]);
+    });
+    await go(page, `#v=timeline&sel=${first}`, "timeline");
+    await press(page, "]", "timeline");
+    check.equal("] on the host", (await state(page)).selected, String(second));
+    await press(page, "[", "timeline");
+    check.equal("[ on the host", (await state(page)).selected, String(first));
+  },
 };

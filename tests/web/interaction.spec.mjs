@@ -189,8 +189,9 @@ const tests = {
       return (await canvas.getAttribute("data-window")).split("..")
         .map(Number);
     };
-    const whole = await window();
     await canvas.focus();
+    await page.keyboard.press("f");
+    const whole = await window();
     await page.keyboard.press("w");
     const [a, b] = await window();
     check.true("W zooms in", b - a < (whole[1] - whole[0]) * 0.7);

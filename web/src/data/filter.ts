@@ -113,6 +113,7 @@ export class Filter {
   private now: Selection = { mask: null, count: 0, time: 0 };
   private readonly sums = new Map<string, Sums>();
   private times: Column | null = null;  // ns of each event that count
+  private ranges: [number, number][] | null = null;
 
   constructor(private readonly model: Model) {}
 
@@ -125,8 +126,8 @@ export class Filter {
     this.key = key;
     this.sums.clear();
     const mask = this.mask(chips);
-    const ranges = rangesOf(chips);
-    this.times = ranges ? clipped(device, ranges) : null;
+    this.ranges = rangesOf(chips);
+    this.times = this.ranges ? clipped(device, this.ranges) : null;
     const dur = this.dur!;
     let count = 0;
     let time = 0;
@@ -143,6 +144,15 @@ export class Filter {
   // one that crosses the edge of a range of time the part inside.
   get dur(): Column | null {
     return this.times ?? this.model.device?.dur ?? null;
+  }
+
+  // The part of an event that counts inside of a window.
+  inside(row: number, from: number, to: number): number {
+    const { start, dur } = this.model.device!;
+    const end = start[row]! + dur[row]!;
+    return (this.ranges ?? [[from, to] as const]).reduce((sum, [a, b]) =>
+      sum + Math.max(0, Math.min(end, b, to) - Math.max(start[row]!, a, from)),
+      0);
   }
 
   // A byte per device event: 1 passes. Null: all do.

@@ -59,7 +59,8 @@ export function nameIds(app: App): (row: number) => number {
 export function neighbour(app: App, step: 1 | -1): number | null {
   const event = eventAt(app);
   const { device } = app.model;
-  if (!event || event.on !== "device" || !device) return null;
+  if (event?.on === "host") return hostNeighbour(app, event, step);
+  if (!event || !device) return null;
   const nameOf = nameIds(app);
   const name = nameOf(event.row);
   let best = -1;
@@ -71,6 +72,19 @@ export function neighbour(app: App, step: 1 | -1): number | null {
       best = i;
   }
   return best < 0 ? null : device.uid[best]!;
+}
+
+function hostNeighbour(app: App, event: Event, step: 1 | -1): number | null {
+  const { start, name, uid, count } = app.model.host!;
+  let best = -1;
+  const before = (a: number, b: number) =>
+    (start[a]! - start[b]! || a - b) * step < 0;
+  for (let i = 0; i < count; ++i) {
+    if (name[i] === name[event.row] && before(event.row, i) &&
+        (best < 0 || before(i, best)))
+      best = i;
+  }
+  return best < 0 ? null : uid[best]!;
 }
 
 // Rows of the longest events for which `take` holds, longest first.

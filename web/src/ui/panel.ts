@@ -3,6 +3,7 @@
 // The panel of the selected event. Every entry is a link.
 
 import { twinOf } from "../data/autograd";
+import { gapsOf, gpusOf } from "../data/gpus";
 import { eventsOf, laneKey, laneName } from "../data/filter";
 import { kRowTables } from "../data/model";
 import { shortName } from "../data/names";
@@ -90,7 +91,9 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
     ? modules.str(device.module[row]! - 1, "module") : "";
   return [list([
     startEntry(app, event.start, uid),
+    ["end", `${count(event.start + event.dur)} ns`],
     ["length", time(event.dur), ` (${count(event.dur)} ns)`],
+    gapsEntry(app, row),
     ["track", app.link(laneName(model, lane), {
       chips: app.only("lane", laneKey(model, lane)) })],
     ["family", swatch(family.group), app.link(family.title || family.name,
@@ -120,8 +123,23 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
 // the trace itself.
 function startEntry(app: App, start: number, uid: number): Entry {
   const of = app.model.traceOf(uid);
-  return ["start", time(start) + (of && of.shift_ns !== 0
+  return ["start", `${time(start)} (${count(start)} ns)` + (of && of.shift_ns !== 0
     ? `, in ${of.name} ${time(start - of.shift_ns)}` : "")];
+}
+
+// Idle time of its GPU right before and behind it.
+function gapsEntry(app: App, row: number): Entry | null {
+  const { model } = app;
+  const gpu = gpusOf(model).find((one) =>
+    one.lanes.includes(model.device!.lane[row]!));
+  if (!gpu) return null;
+  const gaps = gapsOf(model, gpu);
+  const link = (at: number, words: string) => at < 0 ? []
+    : [app.link(time(gaps.dur[at]!), showGap(app, { gpu, at }),
+                { "data-k": `panel.${words}` }), ` ${words} `];
+  const parts = [...link(gaps.next.indexOf(row), "before"),
+                 ...link(gaps.before.indexOf(row), "after")];
+  return parts.length > 0 ? ["GPU idle", ...parts] : null;
 }
 
 function eventNumber(app: App, uid: number): Entry {
@@ -243,8 +261,10 @@ function sameName(app: App, row: number, name: string): Entry {
   let all = 0;
   let sum = 0;
   let longer = 0;
+  const singles: number[] = [];
   for (let i = 0; i < device.rows; ++i) {
     if (nameOf(i) !== id) continue;
+    if (i < device.count) singles.push(i);
     all += eventsOf(device, i);
     sum += device.dur[i]!;
     if (device.dur[i]! > device.dur[row]!) ++longer;
@@ -252,8 +272,19 @@ function sameName(app: App, row: number, name: string): Entry {
   return ["same name", app.link(`${count(all)} events, ${time(sum)}`,
     { view: "kernels", chips: app.only("name", name) }),
     // Not all that are longer need be in the page.
-    device.merged ? ""
-      : `; this one is number ${count(longer + 1)} by length`];
+    ...device.merged ? [] : [`; this one is number ${count(longer + 1)} by ` +
+      "length; ", ...extremes(app, singles)]];
+}
+
+// The slowest call of a name and the one in the middle.
+function extremes(app: App, rows: number[]): (Node | string)[] {
+  const { dur, uid } = app.model.device!;
+  rows.sort((a, b) => dur[b]! - dur[a]! || a - b);
+  const link = (row: number, words: string) => app.link(
+    `${words} ${time(dur[row]!)}`, showEvent(app, uid[row]!),
+    { "data-k": `panel.${words}` });
+  return [link(rows[0]!, "slowest"), ", ",
+          link(rows[rows.length >> 1]!, "median")];
 }
 
 function hostBody(app: App, event: Event, uid: number): Node[] {

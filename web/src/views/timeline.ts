@@ -5,6 +5,7 @@
 // the drawing for those who cannot see it.
 
 import { laneName } from "../data/filter";
+import { gpusOf, partsOf } from "../data/gpus";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { prepare, toPng } from "../draw/canvas";
@@ -49,7 +50,8 @@ class Timeline implements Surface {
   constructor(private readonly app: App, root: HTMLElement) {
     const [from, to] = extent(app.model);
     this.whole = { from, to };
-    const zoom = app.state.zoom ?? aroundSelected(app) ?? [from, to];
+    const zoom = app.state.zoom ?? aroundSelected(app) ?? deviceWork(app) ??
+      [from, to];
     this.window = this.clamp({ from: zoom[0], to: zoom[1] });
     const aligned = app.model.manifest.notes
       .filter((note) => note.id === "page_alignment");
@@ -341,8 +343,7 @@ class Timeline implements Surface {
           continue;
         inView[i] = 1;
         ++matching;
-        sum += Math.max(0, Math.min(device.start[i]! + device.dur[i]!, to) -
-          Math.max(device.start[i]!, from));
+        sum += app.filter.inside(i, from, to);
       }
     }
     const rows = longest(device.dur, device.count, kMostRows,
@@ -400,6 +401,39 @@ class Timeline implements Surface {
       default: return false;
     }
   }
+}
+
+const kBusyEnough = 0.2;  // share of the time that a GPU works
+
+// Where the timeline opens: from the first to the last work of the devices. If
+// they idle for most of that, the stretch between two long gaps with most work.
+function deviceWork(app: App): [number, number] | null {
+  const { model } = app;
+  const { device } = model;
+  if (!device || model.traces.length > 0 || device.first >= device.last)
+    return null;
+  let best: [number, number] = [device.first, device.last];
+  const [gpu] = model.thinned ? [] : gpusOf(model)
+    .sort((a, b) => b.rows.length - a.rows.length);
+  const parts = gpu ? partsOf(model, gpu, null) : null;
+  let busy = 0;
+  for (let i = 0; parts && i < parts.count; ++i) busy += parts.dur[i]!;
+  if (parts && busy < kBusyEnough * (best[1] - best[0])) {
+    const long = (best[1] - best[0]) / 20;
+    let [from, sum, most] = [0, 0, 0];
+    for (let i = 0; i < parts.count; ++i) {
+      sum += parts.dur[i]!;
+      const end = parts.start[i]! + parts.dur[i]!;
+      if (i + 1 < parts.count && parts.start[i + 1]! - end < long) continue;
+      if (sum > most) {
+        most = sum;
+        best = [parts.start[from]!, end];
+      }
+      [from, sum] = [i + 1, 0];
+    }
+  }
+  const room = (best[1] - best[0]) * 0.02;
+  return [best[0] - room, best[1] + room];
 }
 
 function aroundSelected(app: App): [number, number] | null {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an expert asks of a page, by the shortest way: every click and key is
+// counted, and five are enough.
+import { act, copied, open, pageOf, parseCsv, traces, until } from
+  "./harness.mjs";
+import { picture } from "./pictures.mjs";
+
+const trace = traces.owlv2 ?? traces.train;
+const kMost = 5;
+
+// Counts what a person does on a page.
+function person(page) {
+  let done = 0;
+  return {
+    get done() { return done; },
+    click(target, view) {
+      ++done;
+      return act(page, view, () => target.click());
+    },
+    press(key, view) {
+      ++done;
+      return act(page, view, () => page.keyboard.press(key));
+    },
+    choose(target, value, view) {
+      done += 2;  // opens it, and takes one
+      return act(page, view, () => target.selectOption(value));
+    },
+    drag(from, to, view) {
+      ++done;
+      return act(page, view, async () => {
+        await page.mouse.move(from.x, from.y);
+        await page.mouse.down();
+        await page.mouse.move((from.x + to.x) / 2, to.y);
+        await page.mouse.move(to.x, to.y);
+        await page.mouse.up();
+      });
+    },
+  };
+}
+const selected = (page) => page.evaluate(() => __lamina.state().selected);
+function few(check, who) {
+  check.true(`${who.done} clicks and keys`, who.done > 0 && who.done <= kMost);
+}
+
+export default {
+  "a: why is the GPU idle": async (check) => {
+    const page = await open(pageOf(trace), { width: 1440 });
+    const who = person(page);
+    await who.press("g", "timeline");
+    few(check, who);
+    const panel = await page.locator("aside").innerText();
+    check.true("the panel names causes, launch and neighbours",
+      /Causes/.test(panel) && /launch/.test(panel) && /before/.test(panel));
+    await picture(page, "task-a");
+  },
+
+  "b: which layer is slowest, and why": async (check) => {
+    const page = await open(pageOf(traces.moe), { width: 1440 });
+    const who = person(page);
+    await who.click(page.locator("[data-k='tab.layers']"), "layers");
+    await who.choose(page.locator("[data-k='layers.order']"), "time", "layers");
+    await who.click(page.locator(".stacks [data-layer]").first(), "layers");
+    few(check, who);
+    const words = page.locator("[data-pair=compare]");
+    check.true("it stands beside the median, kernel by kernel",
+      /the median (layer )?of/.test(await words.textContent()));
+    await words.scrollIntoViewIfNeeded();
+    await picture(page, "task-b");
+  },
+
+  "e: calls of a kernel, and who launched the slowest": async (check) => {
+    const page = await open(pageOf(trace), { width: 1440 });
+    const who = person(page);
+    await who.click(page.locator("[data-k='tab.kernels']"), "kernels");
+    await who.click(page.locator("main tbody td a").first(), "kernels");
+    check.equal("only this kernel", await page.evaluate(() =>
+      __lamina.state().chips.map((chip) => chip.kind)), ["name"]);
+    await who.click(page.locator("[data-k='tab.timeline']"), "timeline");
+    await who.click(page.locator("main tbody td a").first(), "timeline");
+    few(check, who);
+    check.true("it is the slowest", await page.evaluate(() => {
+      const { device } = __lamina.model;
+      const row = device.uid.indexOf(Number(__lamina.state().selected));
+      return device.dur.slice(0, device.count).every((dur, i) =>
+        device.kernel[i] !== device.kernel[row] || dur <= device.dur[row]);
+    }));
+    const panel = await page.locator("aside").innerText();
+    check.true("its launch and all of its name", /launch/.test(panel) &&
+               /events, /.test(panel));
+    await picture(page, "task-e");
+  },
+
+  "f: sums of a range": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=timeline", width: 1440 });
+    const who = person(page);
+    const box = await page.locator("canvas[tabindex]").boundingBox();
+    await who.drag({ x: box.x + 300, y: box.y + 8 },
+                   { x: box.x + 500, y: box.y + 8 }, "timeline");
+    few(check, who);
+    const [chip] = (await page.evaluate(() => __lamina.state().chips));
+    const [from, to] = chip.values[0].split("..").map(Number);
+    const inside = await page.evaluate(([a, b]) => {
+      const { start, dur, count } = __lamina.model.device;
+      let sum = 0;
+      for (let i = 0; i < count; ++i)
+        sum += Math.max(0, Math.min(start[i] + dur[i], b) -
+                        Math.max(start[i], a));
+      return sum;
+    }, [from, to]);
+    check.equal("what lies inside", await page.evaluate(() =>
+      __lamina.selection().time), inside);
+    // The table of a window around it says the same.
+    const said = (await page.locator("#matching").textContent()).split(", ")[1];
+    check.true(`the table adds up to ${said}`, (await page.locator("main")
+      .innerText()).includes(`together ${said} inside the window`));
+    await picture(page, "task-f");
+  },
+
+  "g and h: copy what is seen, and its link": async (check) => {
+    const page = await open(pageOf(trace), { hash: "#v=kernels", width: 1440 });
+    const rows = parseCsv(await copied(page, () => page.keyboard.press("c")));
+    check.true("a key copies the table", rows.length > 3);
+    await page.keyboard.press("g");
+    await until(page, () => __lamina.state().selected !== "");
+    const link = await copied(page, () =>
+      page.locator("[data-k=link]").click());
+    const again = await open(pageOf(trace), { hash: link.slice(
+      link.indexOf("#")), width: 1440 });
+    check.equal("the link opens the same", await selected(again),
+                await selected(page));
+  },
+};
