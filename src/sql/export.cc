@@ -120,8 +120,10 @@ Status Copy(TargetFile& file, const Table& table, const std::string& name) {
           sqlite3_bind_null(raw, i);
           break;
         case Value::Kind::kText:
-          sqlite3_bind_text64(raw, i, value.text().data(), value.text().size(),
-                              SQLITE_STATIC, SQLITE_UTF8);
+          // A null pointer would be NULL, not an empty text.
+          sqlite3_bind_text64(raw, i,
+                              value.text().empty() ? "" : value.text().data(),
+                              value.text().size(), SQLITE_STATIC, SQLITE_UTF8);
           break;
         case Value::Kind::kReal:
           sqlite3_bind_double(raw, i, value.real());

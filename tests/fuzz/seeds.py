@@ -132,6 +132,19 @@ def from_samples(seeds):
                   file.read_bytes()[:MAX_BYTES // 4])
 
 
+def from_queries(seeds):
+    """Queries of the page about SQL, and what the tests refuse."""
+    page = (ROOT / "docs/sql.md").read_text()
+    queries = re.findall(r'^\$ lamina query [^"]*"(.*?)"$', page, re.M | re.S)
+    for i, query in enumerate(queries):
+        seeds.add("query", f"page_{i}", query.replace("\\\n", " "))
+    test = (ROOT / "src/sql/sql_test.cc").read_text()
+    attacks = test[test.index("kAttacks[] = {"):]
+    attacks = attacks[:attacks.index("};")]
+    for i, attack in enumerate(re.findall(r'^ +"(.*)",$', attacks, re.M)):
+        seeds.add("query", f"attack_{i}", attack)
+
+
 def from_seed_files(seeds):
     """Inputs of their own; messages as text (*.txtpb)."""
     for file in sorted((ROOT / "tests/fuzz/seeds").glob("*/*")):
@@ -149,6 +162,7 @@ def main():
     from_pages(seeds)
     from_data(seeds)
     from_samples(seeds)
+    from_queries(seeds)
     from_seed_files(seeds)
     # A report reads what the reader of its format reads.
     for file in sorted((seeds.folder / "kineto").glob("*")):
