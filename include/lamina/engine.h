@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lamina/export.h"
 #include "lamina/result.h"
 #include "lamina/status.h"
 
@@ -44,21 +45,24 @@ struct ReportOptions {
   std::string rules_dir;  // data files that extend the built-in ones
   // Traces, or folders of them, in which the replayed graphs were captured.
   std::vector<std::string> captures;
+
+  friend bool operator==(const ReportOptions&, const ReportOptions&) = default;
 };
 
 // Reads a trace of any known format ("-": standard input) and reports on it.
 // Errors: kUsage for an unknown layout, table or device, kInput for a file
 // (trace, capture, rules) that cannot be read or holds nothing usable. The
 // result does not depend on the number of threads.
-Result<Document> MakeReport(const std::string& trace,
-                            const ReportOptions& options);
+LAMINA_API Result<Document> MakeReport(const std::string& trace,
+                                       const ReportOptions& options);
 
 // Writes a document as "table", "csv", "json", "markdown", "xlsx" or "html" to
 // a file. "-" is standard output; csv to a name that ends in neither .csv nor
 // .csv.gz makes a directory with one file per table. A file of this name is
 // replaced when all is written. Errors: kUsage for an unknown format and for
 // xlsx to standard output, kInput for a file that cannot be written.
-Status WriteDocument(const Document& document, std::string_view format,
-                     const std::string& output, int threads = 0);
+LAMINA_API Status WriteDocument(const Document& document,
+                                std::string_view format,
+                                const std::string& output, int threads = 0);
 
 }  // namespace lamina

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lamina/export.h"
 #include "lamina/table.h"
 
 namespace lamina {
@@ -45,8 +46,8 @@ struct Note {
   std::vector<Evidence> evidence;
 };
 
-Note MakeNote(Severity severity, std::string id, std::string text,
-              std::vector<Evidence> evidence = {});
+LAMINA_API Note MakeNote(Severity severity, std::string id, std::string text,
+                         std::vector<Evidence> evidence = {});
 
 // A drawing.
 struct Diagram {
@@ -60,9 +61,9 @@ struct ResultSet {
   std::vector<Diagram> diagrams;
 
   // The table of this name; null when there is none.
-  const Table* Find(std::string_view name) const;
+  LAMINA_API const Table* Find(std::string_view name) const;
   // Puts all that `other` holds behind what is here.
-  void Append(ResultSet&& other);
+  LAMINA_API void Append(ResultSet&& other);
 };
 
 // A result with what a reader of the output needs to know about its origin.
@@ -75,6 +76,6 @@ struct Document {
 };
 
 // "verdict", "opportunity", "warning" or "info".
-std::string_view SeverityName(Severity severity);
+LAMINA_API std::string_view SeverityName(Severity severity);
 
 }  // namespace lamina

@@ -9,14 +9,19 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "lamina/export.h"
+
 namespace lamina {
 
 // What an error means for the caller; the command line maps it to the exit
-// status (usage 2, input 3, check 1).
+// status (usage 2, check 1, all others 3).
 enum class ErrorKind {
-  kUsage,  // the request is wrong: unknown option, impossible combination
-  kInput,  // the input is unusable: missing, not the format, nothing in it
-  kCheck,  // a check that the user asked for failed
+  kUsage,      // the request is wrong: unknown option, impossible combination
+  kInput,      // the input is unusable: missing, not the format, nothing in it
+  kCheck,      // a check that the user asked for failed
+  kCancelled,  // the caller stopped the work
+  kLimit,      // a limit of time, rows or memory was reached
+  kInternal,   // a fault of lamina
 };
 
 // One error, written for the person who will read it. `what` starts in lower
@@ -35,7 +40,7 @@ struct Error {
 
   // "FILE[:OFFSET|:LINE:COLUMN]: what; hint" and the excerpt on own lines, for
   // a terminal: control characters are escaped in all of it.
-  std::string ToString() const;
+  LAMINA_API std::string ToString() const;
 };
 
 template <class T>

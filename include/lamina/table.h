@@ -11,10 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "lamina/export.h"
 
 namespace lamina {
 
@@ -51,9 +54,13 @@ struct Schema {
   std::vector<Column> columns;
 
   // Position of a column; the program stops when there is none.
-  size_t IndexOf(std::string_view column) const;
-  std::optional<size_t> Find(std::string_view column) const;
+  LAMINA_API size_t IndexOf(std::string_view column) const;
+  LAMINA_API std::optional<size_t> Find(std::string_view column) const;
 };
+
+// The name of a column where times are integers in nanoseconds, as they are in
+// memory, SQL and Arrow: `x_ns` for a time `x_us`.
+LAMINA_API std::string NameInNs(const Column& column);
 
 // One cell, for passing around. Text is not owned: that of a cell is valid as
 // long as its table. Times are integers, in nanoseconds.
@@ -96,7 +103,20 @@ class Value {
   std::string_view text_;
 };
 
-class Table {
+// The cells of a column where they lie: what its type says, the rest is empty.
+// Valid as long as the table lives and is not changed.
+struct ColumnView {
+  std::span<const int64_t> ints;      // kInt, kTime, kBool; null: 0
+  std::span<const double> reals;      // kReal; null: 0
+  std::span<const uint32_t> texts;    // kText: numbers for Table::Text
+  std::span<const uint64_t> present;  // bit i of word i / 64; empty: no nulls
+
+  bool IsNull(size_t row) const {
+    return !present.empty() && (present[row / 64] >> row % 64 & 1) == 0;
+  }
+};
+
+class LAMINA_API Table {
  public:
   explicit Table(Schema schema);
   Table(Table&&) noexcept;
@@ -125,12 +145,21 @@ class Table {
     return At(row, schema_.IndexOf(column));
   }
   bool IsNull(size_t row, size_t column) const {
-    return data_[column].present.size() > row && !data_[column].present[row];
+    return View(column).IsNull(row);
   }
   // Of a time, integer or truth column; 0 where it is null.
   int64_t Int(size_t row, size_t column) const {
     return data_[column].ints[row];
   }
+
+  // `column` must be one of the table.
+  ColumnView View(size_t column) const {
+    const ColumnData& data = data_[column];
+    return {data.ints, data.reals, data.texts, data.present};
+  }
+  // The distinct texts of all columns, by number.
+  std::string_view Text(uint32_t number) const;
+  size_t texts() const;
 
   // Sum of a time, integer or truth column without its nulls; the program
   // stops for a column of another type.
@@ -141,10 +170,10 @@ class Table {
 
  private:
   struct ColumnData {
-    std::vector<int64_t> ints;    // kInt, kBool, kTime
-    std::vector<double> reals;    // kReal
-    std::vector<uint32_t> texts;  // kText: StringId values
-    std::vector<bool> present;    // empty: no null so far
+    std::vector<int64_t> ints;      // kInt, kBool, kTime
+    std::vector<double> reals;      // kReal
+    std::vector<uint32_t> texts;    // kText: StringId values
+    std::vector<uint64_t> present;  // a bit per row; empty: no null so far
   };
 
   Schema schema_;
@@ -155,8 +184,8 @@ class Table {
 
 // The cell as it stands in a CSV file: exact, without quoting. A time is in
 // microseconds with three decimals, null is empty.
-std::string CellText(const Table& table, size_t row, size_t column);
-void AppendCellText(std::string& out, const Table& table, size_t row,
-                    size_t column);
+LAMINA_API std::string CellText(const Table& table, size_t row, size_t column);
+LAMINA_API void AppendCellText(std::string& out, const Table& table, size_t row,
+                               size_t column);
 
 }  // namespace lamina

@@ -44,6 +44,13 @@ Error InputError(std::string file, std::string what, std::string hint) {
   return error;
 }
 
+Error CancelledError() {
+  Error error;
+  error.kind = ErrorKind::kCancelled;
+  error.what = "stopped, as its caller asked";
+  return error;
+}
+
 Error InputErrorAt(std::string file, uint64_t offset, std::string what,
                    std::string hint) {
   Error error = InputError(std::move(file), std::move(what), std::move(hint));

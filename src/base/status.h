@@ -21,6 +21,8 @@ namespace lamina {
 
 Error UsageError(std::string what, std::string hint = {});
 Error InputError(std::string file, std::string what, std::string hint = {});
+// The work ended because its caller asked for that.
+Error CancelledError();
 Error InputErrorAt(std::string file, uint64_t offset, std::string what,
                    std::string hint = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/version.h"
+#include "lamina/version.h"
 
 namespace lamina {
 

@@ -244,6 +244,10 @@ int ExitStatusOf(const Error& error) {
       return kBadInput;
     case ErrorKind::kCheck:
       return kCheckFailed;
+    case ErrorKind::kCancelled:
+    case ErrorKind::kLimit:
+    case ErrorKind::kInternal:
+      return kBadInput;
   }
   return kBadInput;
 }

@@ -10,10 +10,10 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/leftovers.h"
-#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/manual.h"
 #include "commit.h"
+#include "lamina/version.h"
 #include "rules/document.h"
 
 namespace lamina::cli {

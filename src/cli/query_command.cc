@@ -130,7 +130,8 @@ Result<int> RunQuery(const Options& options, Common& common) {
           UsageError("--param: expected NAME=VALUE, got '" + param + "'",
                      "--param limit=10 for :limit"));
     }
-    query.params[param.substr(0, equals)] = param.substr(equals + 1);
+    query.params[param.substr(0, equals)] =
+        sql::ParameterOf(param.substr(equals + 1));
   }
   if (text.empty() && options.file.empty() && isatty(STDIN_FILENO) != 0 &&
       isatty(STDOUT_FILENO) != 0)

@@ -5,9 +5,9 @@
 
 #include "base/byte_sink.h"
 #include "base/escape.h"
-#include "base/version.h"
 #include "cli/commands.h"
 #include "engine/replay.h"
+#include "lamina/version.h"
 
 namespace lamina::cli {
 namespace {

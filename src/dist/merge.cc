@@ -11,10 +11,10 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/version.h"
 #include "dist/tables.h"
 #include "emit/chrome/copy.h"
 #include "emit/chrome/merge.h"
+#include "lamina/version.h"
 
 namespace lamina::dist {
 namespace {

@@ -60,40 +60,6 @@ bool ShowsIdleCauses(const std::vector<std::string>& only,
                      });
 }
 
-// Utilisation of layers, which are found by rules of their own, and of tokens
-// that the user knows: in place of the tables and the note without.
-Status AddToUtilisation(const analysis::Context& context,
-                        const rules::DataSet& data,
-                        const ReportOptions& options, ResultSet& result) {
-  const Table* parts = result.Find("mfu_modules");
-  if (parts == nullptr || (parts->rows() == 0 && !options.tokens)) return {};
-  namespace layers = analysis::layers;
-  analysis::mfu::Options more;
-  more.tokens = options.tokens;
-  layers::LayerModel model;
-  if (parts->rows() > 0) {
-    LAMINA_ASSIGN(const auto rules, layers::LoadRules(data));
-    model = layers::FindLayers(context, *rules, {});
-    more.layers = &model;
-  }
-  ResultSet made = analysis::mfu::MakeTables(context, more);
-  for (Table& table : made.tables) {
-    for (Table& old : result.tables) {
-      if (old.name() == table.name()) old = std::move(table);
-    }
-  }
-  const auto is_mfu = [](const Note& note) { return note.id == "mfu"; };
-  const auto at =
-      std::find_if(result.notes.begin(), result.notes.end(), is_mfu);
-  if (made.notes.empty()) return {};
-  if (at != result.notes.end()) {
-    *at = std::move(made.notes.front());
-  } else {
-    result.notes.push_back(std::move(made.notes.front()));
-  }
-  return {};
-}
-
 bool IsFamilyTable(std::string_view table) {
   return table.starts_with("efficiency_");
 }
@@ -164,6 +130,38 @@ void AddLayoutNotes(const tree::Tree& tree, tree::LinkMode link,
 
 }  // namespace
 
+Status AddToUtilisation(const analysis::Context& context,
+                        const rules::DataSet& data,
+                        const ReportOptions& options, ResultSet& result) {
+  const Table* parts = result.Find("mfu_modules");
+  if (parts == nullptr || (parts->rows() == 0 && !options.tokens)) return {};
+  namespace layers = analysis::layers;
+  analysis::mfu::Options more;
+  more.tokens = options.tokens;
+  layers::LayerModel model;
+  if (parts->rows() > 0) {
+    LAMINA_ASSIGN(const auto rules, layers::LoadRules(data));
+    model = layers::FindLayers(context, *rules, {});
+    more.layers = &model;
+  }
+  ResultSet made = analysis::mfu::MakeTables(context, more);
+  for (Table& table : made.tables) {
+    for (Table& old : result.tables) {
+      if (old.name() == table.name()) old = std::move(table);
+    }
+  }
+  const auto is_mfu = [](const Note& note) { return note.id == "mfu"; };
+  const auto at =
+      std::find_if(result.notes.begin(), result.notes.end(), is_mfu);
+  if (made.notes.empty()) return {};
+  if (at != result.notes.end()) {
+    *at = std::move(made.notes.front());
+  } else {
+    result.notes.push_back(std::move(made.notes.front()));
+  }
+  return {};
+}
+
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   if (only.empty()) return {};
   std::vector<size_t> kept;  // in the order asked for, each once
@@ -219,7 +217,7 @@ analysis::Settings SettingsOf(const ReportOptions& options) {
 }
 
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
-                            StageTimes* times) {
+                            StageTimes* times, const Watch& watch) {
   analysis::Settings settings = SettingsOf(options);
 
   Document document;
@@ -242,7 +240,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
                   session.ContextFor(LinkOf(options),
                                      options.python_stacks || options.recompute,
                                      settings));
-    LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context));
+    LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context, watch));
     if (ShowsIdleCauses(options.only, document.result)) {
       const ScopedStage stage(times, "causes");
       LAMINA_TRY(AddIdleCauses(*context, session.data(), document.result));

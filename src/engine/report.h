@@ -25,8 +25,14 @@ void SetUp(OpenOptions& open, const ReportOptions& options);
 // names. Errors: kUsage for a name that no table has.
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only);
 
+// Utilisation of layers, which are found by rules of their own, and of tokens
+// that the user knows: in place of the tables and the note of `mfu` without.
+Status AddToUtilisation(const analysis::Context& context,
+                        const rules::DataSet& data,
+                        const ReportOptions& options, ResultSet& result);
+
 // `options.threads` must be set.
 Result<Document> MakeReport(Session& session, const ReportOptions& options,
-                            StageTimes* times);
+                            StageTimes* times, const Watch& watch = {});
 
 }  // namespace lamina::engine

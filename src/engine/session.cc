@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/session.h"
 
+#include <mutex>
 #include <optional>
 #include <tuple>
 
@@ -11,6 +12,7 @@
 #include "engine/module_markers.h"
 #include "engine/origins.h"
 #include "ingest/ingest.h"
+#include "rules/document.h"
 
 namespace lamina::engine {
 
@@ -23,6 +25,16 @@ bool Same(const analysis::Settings& a, const analysis::Settings& b) {
                     s.costs);
   };
   return all(a) == all(b);
+}
+
+Error NoSuchAnalysis(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const analysis::AnalysisInfo& info : analysis::Analyses())
+    known.push_back(info.name);
+  const std::string_view near = rules::Nearest(name, known);
+  return UsageError("there is no analysis '" + std::string(name) + "'",
+                    near.empty() ? "lamina list analyses names them"
+                                 : "did you mean '" + std::string(near) + "'?");
 }
 
 }  // namespace
@@ -61,6 +73,7 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   read.threads = options.threads;
   read.times = options.times;
   read.progress = options.progress;
+  read.stop = options.stop;
   // The data files load while the trace is read: for a small trace they take
   // as long as the reading itself.
   std::unique_ptr<Session> session(new Session(options));
@@ -82,6 +95,9 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   AddMarkedModules(session->trace_, **markers);
   if (options.origins != nullptr) options.origins->Add(path, session->trace_);
   if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
+  // What watched the opening may end with it.
+  session->options_.progress = nullptr;
+  session->options_.stop = nullptr;
   return session;
 }
 
@@ -214,13 +230,26 @@ std::unique_ptr<Session::Derived> Session::Derive(tree::LinkMode link,
 }
 
 Result<ResultSet> Session::RunAnalyses(std::span<const std::string_view> names,
-                                       const analysis::Context& context) {
+                                       const analysis::Context& context,
+                                       const Watch& watch) {
   const ScopedStage stage(options_.times, "analyses");
+  std::vector<const analysis::AnalysisInfo*> infos;
+  for (const std::string_view name : names) {
+    infos.push_back(analysis::FindAnalysis(name));
+    if (infos.back() == nullptr) return Fail(NoSuchAnalysis(name));
+  }
   std::vector<std::optional<Result<ResultSet>>> results(names.size());
+  std::mutex told;
+  uint64_t done = 0;
   ParallelFor(options_.threads, names.size(), [&](size_t i) {
-    const analysis::AnalysisInfo* info = analysis::FindAnalysis(names[i]);
-    LAMINA_CHECK(info != nullptr);
-    results[i] = info->run(context);
+    if (watch.Stopped()) {
+      results[i] = Fail(CancelledError());
+      return;
+    }
+    results[i] = infos[i]->run(context);
+    if (watch.progress == nullptr) return;
+    const std::lock_guard lock(told);
+    watch.progress(++done, names.size());
   });
   ResultSet all;
   for (auto& result : results) {

@@ -4,6 +4,7 @@
 // and kept. The only place that sees every layer.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,6 +46,18 @@ struct OpenOptions {
   bool captured_frames = false;
   // Learns where each trace that is opened was made.
   Origins* origins = nullptr;
+  // Set from another thread to end the opening: kCancelled.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// How a caller watches work, and ends it: kCancelled.
+struct Watch {
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(uint64_t done, uint64_t total)> progress;
+
+  bool Stopped() const {
+    return stop != nullptr && stop->load(std::memory_order_relaxed);
+  }
 };
 
 class Session {
@@ -80,8 +93,10 @@ class Session {
       const analysis::Context& context);
 
   // Runs analyses in parallel and joins their results in the order given.
+  // Errors: kUsage for a name that none has, kCancelled between two of them.
   Result<ResultSet> RunAnalyses(std::span<const std::string_view> names,
-                                const analysis::Context& context);
+                                const analysis::Context& context,
+                                const Watch& watch = {});
 
  private:
   struct Derived;

@@ -6,7 +6,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/version.h"
+#include "lamina/version.h"
 
 namespace lamina::findings {
 namespace {

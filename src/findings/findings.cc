@@ -236,13 +236,14 @@ class Run {
   sql::QueryOptions QueryFor(const Rule& rule) const {
     sql::QueryOptions query;
     query.max_rows = kMostClaims;
-    query.params = facts_;
+    for (const auto& [name, value] : facts_)
+      query.params[name] = sql::ParameterOf(value);
     for (const auto& [name, value] : rule.params)
-      query.params[name] = FormatDouble(value);
+      query.params[name] = sql::ParameterOf(FormatDouble(value));
     const auto own = options_.params.find(rule.id);
     if (own != options_.params.end()) {
       for (const auto& [name, value] : own->second)
-        query.params[name] = FormatDouble(value);
+        query.params[name] = sql::ParameterOf(FormatDouble(value));
     }
     return query;
   }

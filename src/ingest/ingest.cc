@@ -100,6 +100,7 @@ Result<trace::Trace> ReadTrace(const std::string& path,
   }
   auto read = best->read(input, options);
   ForgetUnpackedCopy();
+  if (options.Stopped()) return Fail(CancelledError());
   LAMINA_ASSIGN(trace::Trace trace, std::move(read));
   NoteOthers(input.others(), trace.diagnostics);
   if (!best->has_torch_options) trace.info.format_lacks = best->lacks;

@@ -8,7 +8,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/string_pool.h"
-#include "base/version.h"
+#include "lamina/version.h"
 #include "rules/document.h"
 #include "sql/impl.h"
 
@@ -135,7 +135,7 @@ Error SqlError(Database::Impl& impl, std::string_view sql, size_t base,
         "adds TEMP tables and views";
   } else if (code == SQLITE_TOOBIG || code == SQLITE_NOMEM ||
              code == SQLITE_FULL) {
-    error.kind = ErrorKind::kInput;
+    error.kind = ErrorKind::kLimit;
   } else {
     error.hint = DidYouMean(error.what);
   }
@@ -146,7 +146,7 @@ Error SqlError(Database::Impl& impl, std::string_view sql, size_t base,
 
 Error LimitError(std::string what, std::string hint) {
   Error error;
-  error.kind = ErrorKind::kInput;
+  error.kind = ErrorKind::kLimit;
   error.what = std::move(what);
   error.hint = std::move(hint);
   return error;
@@ -295,7 +295,7 @@ class Collector {
 // Binds what has the name of a parameter. Errors: kUsage for one without a
 // value.
 Status Bind(sqlite3_stmt* statement,
-            const std::map<std::string, std::string>& params) {
+            const std::map<std::string, Parameter>& params) {
   for (int i = 1; i <= sqlite3_bind_parameter_count(statement); ++i) {
     const char* name = sqlite3_bind_parameter_name(statement, i);
     const auto it = name == nullptr ? params.end() : params.find(name + 1);
@@ -306,14 +306,15 @@ Status Bind(sqlite3_stmt* statement,
                      name ? "give --param " + std::string(name + 1) + "=VALUE"
                           : "name it (:x) and give --param x=VALUE"));
     }
-    const std::string& text = it->second;
-    if (const auto whole = ParseInt(text)) {
+    if (const auto* whole = std::get_if<int64_t>(&it->second)) {
       sqlite3_bind_int64(statement, i, *whole);
-    } else if (const auto real = ParseDouble(text)) {
+    } else if (const auto* real = std::get_if<double>(&it->second)) {
       sqlite3_bind_double(statement, i, *real);
-    } else {
-      sqlite3_bind_text64(statement, i, text.data(), text.size(),
+    } else if (const auto* text = std::get_if<std::string>(&it->second)) {
+      sqlite3_bind_text64(statement, i, text->data(), text->size(),
                           SQLITE_TRANSIENT, SQLITE_UTF8);
+    } else {
+      sqlite3_bind_null(statement, i);
     }
   }
   return {};
@@ -399,7 +400,7 @@ Database::Impl::~Impl() { sqlite3_close(db); }
 
 bool Database::Impl::MustStop() {
   if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
-    if (!failed) failed = LimitError("the query was stopped", "");
+    if (!failed) failed = CancelledError();
     return true;
   }
   if (deadline != std::chrono::steady_clock::time_point::max() &&
@@ -583,6 +584,25 @@ Status Database::Put(const Table& table) {
   const Status status = FillPlain(impl, "temp", table);
   impl.locked = true;
   return status;
+}
+
+Result<Table> Database::ReadView(const TableDef& view,
+                                 const QueryOptions& options) {
+  LAMINA_ASSIGN(const std::vector<Table> found,
+                Run("SELECT * FROM \"" + view.name + "\"", options));
+  Table out(SchemaOf(view));
+  std::vector<Value> row(out.columns());
+  for (size_t r = 0; r < found.front().rows(); ++r) {
+    for (size_t c = 0; c < row.size(); ++c) row[c] = found.front().At(r, c);
+    AddConverted(out, row);
+  }
+  return out;
+}
+
+Parameter ParameterOf(const std::string& text) {
+  if (const auto whole = ParseInt(text)) return *whole;
+  if (const auto real = ParseDouble(text)) return *real;
+  return text;
 }
 
 std::vector<FunctionInfo> Functions() {

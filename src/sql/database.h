@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/status.h"
@@ -34,14 +35,18 @@ struct SchemaInput {
   std::vector<int64_t> ranks;  // of the sources; empty: a single trace
 };
 
+using Parameter = std::variant<std::monostate, int64_t, double, std::string>;
+// A value that is given as text: a whole number, a number or text.
+Parameter ParameterOf(const std::string& text);
+
 struct QueryOptions {
   std::chrono::milliseconds time_limit{0};  // 0: none
   uint64_t max_rows = 0;                    // of one result; 0: any
   uint64_t max_bytes = 0;                   // of its texts and cells; 0: any
   // At most this many rows are kept and the rest is only counted; 0: all.
   uint64_t keep_rows = 0;
-  // Values of :name, @name and $name: a whole number, a number or text.
-  std::map<std::string, std::string> params;
+  // Values of :name, @name and $name; std::monostate is NULL.
+  std::map<std::string, Parameter> params;
   // Set from another thread to end the query.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -62,12 +67,14 @@ class Database {
   // Runs all statements; a table per statement that gives rows, named result,
   // result_2 ... A column is an integer, a real number or text by its cells.
   // Errors: kUsage with line, column and excerpt for SQL that is wrong or not
-  // allowed, kInput for a trace that cannot be read and for a limit.
+  // allowed, kInput for a trace that cannot be read, kLimit, kCancelled.
   Result<std::vector<Table>> Run(std::string_view sql,
                                  const QueryOptions& options = {});
   // Puts a copy of a table among the temporary ones, in place of one of its
   // name. Errors: kUsage without DatabaseOptions::allow_temp.
   Status Put(const Table& table);
+  // All rows of a view, as ReadTable gives those of the others.
+  Result<Table> ReadView(const TableDef& view, const QueryOptions& options);
   // Rows of each result of the last Run, with those not kept.
   const std::vector<uint64_t>& row_counts() const;
 

@@ -435,7 +435,8 @@ int Enter(Cursor& c) {
   const auto& sources = vtab.schema->sources;
   for (; c.source < sources.size(); ++c.source) {
     if (c.rank && vtab.schema->ranks[c.source] != *c.rank) continue;
-    auto rows = sources[c.source]->Open(*vtab.table);
+    auto rows =
+        sources[c.source]->Open(*vtab.table, {vtab.impl->stop, nullptr});
     if (!rows) return FailWith(vtab, rows.error());
     c.rows = *std::move(rows);
     if (Status ready = c.rows->Prepare(c.used); !ready)

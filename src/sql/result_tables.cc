@@ -28,10 +28,10 @@ Mapped Map(const Schema& schema) {
   for (const Column& column : schema.columns) {
     switch (column.type) {
       case ColumnType::kTime: {
-        std::string name = column.name;
-        if (name.ends_with("_us")) name.resize(name.size() - 3);
-        add({name + "_ns", Type::kInt, column.doc}, column.name, false);
-        add({name + "_us", Type::kReal, column.doc + " In microseconds.", true},
+        const std::string name = NameInNs(column);
+        add({name, Type::kInt, column.doc}, column.name, false);
+        add({name.substr(0, name.size() - 2) + "us", Type::kReal,
+             column.doc + " In microseconds.", true},
             column.name, true);
         break;
       }

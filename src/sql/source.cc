@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sql/source.h"
 
+#include <absl/cleanup/cleanup.h>
+
 #include "engine/report.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
+namespace {
+
+const engine::Watch kUnwatched;
+
+}  // namespace
 
 Source::Source(std::string path, engine::OpenOptions options)
     : path_(std::move(path)), options_(std::move(options)) {}
@@ -21,8 +28,9 @@ Result<engine::Session*> Source::session() {
   if (session_ == nullptr) {
     auto opened = engine::Session::Open(path_, options_);
     if (!opened) {
-      failed_ = opened.error();
-      return Fail(*failed_);
+      if (opened.error().kind != ErrorKind::kCancelled)
+        failed_ = opened.error();
+      return Fail(opened.error());
     }
     session_ = *std::move(opened);
     opened_.store(true, std::memory_order_release);
@@ -60,7 +68,14 @@ Result<std::shared_ptr<const ResultSet>> Source::Analysis(
       const analysis::Context* const context,
       opened->ContextFor(tree::LinkMode::kAuto, options.recompute, settings));
   const std::string_view names[] = {name};
-  LAMINA_ASSIGN(ResultSet result, opened->RunAnalyses(names, *context));
+  LAMINA_ASSIGN(
+      ResultSet result,
+      opened->RunAnalyses(names, *context, watch_ ? *watch_ : kUnwatched));
+  // As a report shows it.
+  if (name == "mfu") {
+    LAMINA_TRY(
+        engine::AddToUtilisation(*context, opened->data(), options, result));
+  }
   auto kept = std::make_shared<const ResultSet>(std::move(result));
   analyses_.emplace(name, kept);
   return kept;
@@ -73,17 +88,19 @@ Result<std::shared_ptr<const ResultSet>> Source::Report() {
     ReportOptions options;
     options.threads = options_.threads;
     LAMINA_ASSIGN(Document document,
-                  engine::MakeReport(*opened, options, nullptr));
+                  engine::MakeReport(*opened, options, nullptr,
+                                     watch_ ? *watch_ : kUnwatched));
     report_ = std::make_shared<const ResultSet>(std::move(document.result));
   }
   return report_;
 }
 
-Result<Document> Source::MakeReport(const ReportOptions& options) {
+Result<Document> Source::MakeReport(const ReportOptions& options,
+                                    const engine::Watch& watch) {
   const std::lock_guard lock(mutex_);
   LAMINA_ASSIGN(engine::Session* const opened, session());
   LAMINA_ASSIGN(Document document,
-                engine::MakeReport(*opened, options, nullptr));
+                engine::MakeReport(*opened, options, nullptr, watch));
   document.inputs = {path_};
   return document;
 }
@@ -150,10 +167,16 @@ Result<std::optional<cost::Device>> Source::Device() {
   return *device_;
 }
 
-Result<std::shared_ptr<const Rows>> Source::Open(const TableDef& table) {
+Result<std::shared_ptr<const Rows>> Source::Open(const TableDef& table,
+                                                 const engine::Watch& watch) {
   const std::lock_guard lock(mutex_);
   if (const auto it = rows_.find(table.name); it != rows_.end())
     return it->second;
+  if (watch.Stopped()) return Fail(CancelledError());
+  // Making one table may ask for others: theirs is the watch of the first.
+  const engine::Watch* const outer = watch_;
+  if (outer == nullptr) watch_ = &watch;
+  const absl::Cleanup restore = [&] { watch_ = outer; };
   LAMINA_ASSIGN(auto rows, table.open(*this));
   rows_.emplace(table.name, rows);
   return rows;

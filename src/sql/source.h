@@ -47,7 +47,8 @@ class Source {
   // Notes of all analyses of a report.
   Result<std::shared_ptr<const ResultSet>> Report();
   // A report with any options; not kept.
-  Result<Document> MakeReport(const ReportOptions& options);
+  Result<Document> MakeReport(const ReportOptions& options,
+                              const engine::Watch& watch = {});
   Result<const engine::FoundLayers*> Layers();
   Result<const HostView*> Host();
   Result<const analysis::path::Graph*> PathGraph();
@@ -57,8 +58,10 @@ class Source {
   Result<const cost::ModelSet*> CostModels();
   Result<std::optional<cost::Device>> Device();
 
-  // The rows of a table, made on first use.
-  Result<std::shared_ptr<const Rows>> Open(const TableDef& table);
+  // The rows of a table, made on first use. Analyses that it needs are
+  // watched; what was stopped is made by whoever asks next.
+  Result<std::shared_ptr<const Rows>> Open(const TableDef& table,
+                                           const engine::Watch& watch = {});
 
  private:
   std::string path_;
@@ -67,6 +70,7 @@ class Source {
   std::atomic<bool> opened_ = false;
   // Held while something is made; making one thing asks for others.
   std::recursive_mutex mutex_;
+  const engine::Watch* watch_ = nullptr;  // of whoever holds it
   std::optional<Error> failed_;
   std::map<std::string, std::shared_ptr<const ResultSet>, std::less<>>
       analyses_;

@@ -444,7 +444,7 @@ TEST(Errors, SayWhereAndWhatIsMeant) {
             std::string::npos);
   EXPECT_EQ(error("SELECT :x").kind, ErrorKind::kUsage);
   QueryOptions options;
-  options.params["x"] = "41";
+  options.params["x"] = int64_t{41};
   EXPECT_EQ(Dump(*database, "SELECT :x + 1", options), "42\n");
 }
 
@@ -457,7 +457,7 @@ TEST(Limits, EndAQuery) {
   time.time_limit = std::chrono::milliseconds(30);
   auto result = database->Run(endless, time);
   ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().kind, ErrorKind::kInput);
+  EXPECT_EQ(result.error().kind, ErrorKind::kLimit);
   EXPECT_NE(result.error().what.find("limit"), std::string::npos);
   QueryOptions rows;
   rows.max_rows = 3;
@@ -467,7 +467,9 @@ TEST(Limits, EndAQuery) {
   std::atomic<bool> stop = true;
   QueryOptions stopped;
   stopped.stop = &stop;
-  EXPECT_FALSE(database->Run(endless, stopped).has_value());
+  result = database->Run(endless, stopped);
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().kind, ErrorKind::kCancelled);
   EXPECT_EQ(Dump(*database, "SELECT 1"), "1\n");
 }
 

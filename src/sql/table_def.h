@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/session.h"
 #include "lamina/result.h"
+#include "lamina/table.h"
 #include "sql/rows.h"
 
 namespace lamina::sql {
@@ -55,6 +57,17 @@ struct TableDef {
 // plural. Nothing is read or run.
 std::span<const TableDef> Tables();
 const TableDef* FindTable(std::string_view name);
+// kUsage with the nearest name.
+Error NoSuchTable(std::string_view name);
+
+// A table as columns: those that are not hidden.
+Schema SchemaOf(const TableDef& table);
+// All rows of one that is no view.
+Result<Table> ReadTable(Source& source, const TableDef& table,
+                        const engine::Watch& watch);
+// Row by row into a table of that schema: a cell of another type than its
+// column is converted.
+void AddConverted(Table& table, std::vector<Value>& row);
 
 // The parts of the list.
 void AddModelTables(std::vector<TableDef>& tables);   // by trace/fields.h

@@ -20,6 +20,23 @@ size_t Schema::IndexOf(std::string_view column) const {
   return *index;
 }
 
+std::string NameInNs(const Column& column) {
+  std::string name = column.name;
+  if (column.type != ColumnType::kTime) return name;
+  if (name.ends_with("_us")) name.resize(name.size() - 3);
+  return name + "_ns";
+}
+
+namespace {
+
+// Bits of the rows that have a value, in whole words.
+void AddBit(std::vector<uint64_t>& bits, size_t row, bool value) {
+  if (row / 64 == bits.size()) bits.push_back(0);
+  if (value) bits[row / 64] |= uint64_t{1} << row % 64;
+}
+
+}  // namespace
+
 Table::Table(Schema schema)
     : schema_(std::move(schema)),
       data_(schema_.columns.size()),
@@ -34,12 +51,11 @@ void Table::AddRow(const Value* values, size_t count) {
   for (size_t c = 0; c < count; ++c) {
     const Value& value = values[c];
     ColumnData& data = data_[c];
-    if (value.null()) {
-      if (data.present.empty()) data.present.assign(rows_, true);
-      data.present.push_back(false);
-    } else if (!data.present.empty()) {
-      data.present.push_back(true);
+    if (value.null() && data.present.empty()) {
+      for (size_t row = 0; row < rows_; ++row) AddBit(data.present, row, true);
     }
+    if (value.null() || !data.present.empty())
+      AddBit(data.present, rows_, !value.null());
     switch (schema_.columns[c].type) {
       case ColumnType::kText:
         LAMINA_CHECK(value.null() || value.kind() == Value::Kind::kText);
@@ -80,6 +96,12 @@ Value Table::At(size_t row, size_t column) const {
   return {};
 }
 
+std::string_view Table::Text(uint32_t number) const {
+  return (*strings_)[StringId(number)];
+}
+
+size_t Table::texts() const { return strings_->size(); }
+
 int64_t Table::Sum(std::string_view column) const {
   const size_t c = schema_.IndexOf(column);
   const ColumnType type = schema_.columns[c].type;
@@ -97,7 +119,10 @@ void Table::Truncate(size_t rows) {
     if (!data.ints.empty()) data.ints.resize(rows);
     if (!data.reals.empty()) data.reals.resize(rows);
     if (!data.texts.empty()) data.texts.resize(rows);
-    if (!data.present.empty()) data.present.resize(rows);
+    if (data.present.empty()) continue;
+    data.present.resize((rows + 63) / 64);
+    // What is added later finds its bits unset.
+    if (rows % 64 != 0) data.present.back() &= (uint64_t{1} << rows % 64) - 1;
   }
   rows_ = rows;
 }

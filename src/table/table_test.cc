@@ -47,6 +47,61 @@ TEST(Table, NullsBeforeTheFirstValueStayNull) {
   EXPECT_EQ(table.Int(1, 1), 2);
 }
 
+// Columns where they lie, against cell by cell; nulls stand in whole words.
+TEST(Table, ViewsAreTheCells) {
+  for (const size_t first_null : {0U, 1U, 63U, 64U, 65U, 200U}) {
+    Table table = AllTypes();
+    const auto add = [&](size_t row) {
+      const auto number = static_cast<int64_t>(row);
+      if (row >= first_null && row % 3 == first_null % 3) {
+        table.Add(std::nullopt, number, std::nullopt, std::nullopt, number);
+      } else {
+        table.Add(row % 2 ? "odd" : "", number, number / 4.0, row % 2 == 0,
+                  number);
+      }
+    };
+    const auto check = [&] {
+      for (size_t c = 0; c < table.columns(); ++c) {
+        const ColumnView view = table.View(c);
+        if (!view.present.empty()) {
+          ASSERT_EQ(view.present.size(), (table.rows() + 63) / 64);
+        }
+        for (size_t row = 0; row < table.rows(); ++row) {
+          const Value cell = table.At(row, c);
+          ASSERT_EQ(view.IsNull(row), cell.null()) << row << " " << c;
+          if (cell.null()) continue;
+          switch (table.schema().columns[c].type) {
+            case ColumnType::kText:
+              EXPECT_EQ(table.Text(view.texts[row]), cell.text());
+              break;
+            case ColumnType::kReal:
+              EXPECT_EQ(view.reals[row], cell.real());
+              break;
+            case ColumnType::kBool:
+              EXPECT_EQ(view.ints[row] != 0, cell.boolean());
+              break;
+            case ColumnType::kInt:
+            case ColumnType::kTime:
+              EXPECT_EQ(view.ints[row], cell.integer());
+          }
+        }
+      }
+    };
+    for (size_t row = 0; row < 150; ++row) add(row);
+    check();
+    table.Truncate(70);
+    check();
+    for (size_t row = 70; row < 230; ++row) add(row);
+    check();
+  }
+}
+
+TEST(Table, TimesAreNamedByTheirUnit) {
+  EXPECT_EQ(NameInNs({"dur_us", ColumnType::kTime, ""}), "dur_ns");
+  EXPECT_EQ(NameInNs({"dur", ColumnType::kTime, ""}), "dur_ns");
+  EXPECT_EQ(NameInNs({"mean_us", ColumnType::kReal, ""}), "mean_us");
+}
+
 TEST(Table, CellsAreExact) {
   Table table = AllTypes();
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();

@@ -5,6 +5,7 @@
 // `lamina::ingest::<folder>::Format()`; the build makes the list.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,12 @@ struct ReadOptions {
   // Called now and then with the bytes read and the size of the file (0 when
   // unknown); on one thread at a time.
   std::function<void(uint64_t done, uint64_t total)> progress;
+  // Set from another thread to end the reading early; ReadTrace says so.
+  const std::atomic<bool>* stop = nullptr;
+
+  bool Stopped() const {
+    return stop != nullptr && stop->load(std::memory_order_relaxed);
+  }
 };
 
 struct FormatInfo {

@@ -11,22 +11,23 @@
 
 namespace lamina::ingest {
 
-Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next, int threads,
-                  trace::TraceBuilder& builder,
+Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next,
+                  const ReadOptions& options, trace::TraceBuilder& builder,
                   const MakeRecordParser& make_parser) {
+  const int threads = std::max(options.threads, 1);
   SegmentJoiner joiner(&builder);
   std::vector<std::unique_ptr<RecordParser>> parsers;
-  for (int i = 0; i < std::max(threads, 1); ++i)
-    parsers.push_back(make_parser());
+  for (int i = 0; i < threads; ++i) parsers.push_back(make_parser());
   std::mutex read_mutex;
   bool finished = false;
   std::optional<Error> error;
-  RunWorkers(std::max(threads, 1), [&](int worker) {
+  RunWorkers(threads, [&](int worker) {
     RecordParser& parser = *parsers[static_cast<size_t>(worker)];
     Chunk chunk;
     while (true) {
       {
         const std::lock_guard lock(read_mutex);
+        finished |= options.Stopped();
         if (finished) return;
         auto more = next(chunk);
         if (!more || !*more) {
@@ -46,19 +47,18 @@ Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next, int threads,
   return {};
 }
 
-Status ReadRecords(
-    json::JsonStream& stream, int threads, trace::TraceBuilder& builder,
-    const MakeRecordParser& make_parser,
-    const std::function<void(uint64_t done, uint64_t total)>& progress) {
+Status ReadRecords(json::JsonStream& stream, const ReadOptions& options,
+                   trace::TraceBuilder& builder,
+                   const MakeRecordParser& make_parser) {
   const auto next = [&](Chunk& chunk) {
     auto more = stream.Next(chunk);
-    if (more && *more && progress) {
-      progress(stream.source().stored_position(),
-               stream.source().stored_size());
+    if (more && *more && options.progress) {
+      options.progress(stream.source().stored_position(),
+                       stream.source().stored_size());
     }
     return more;
   };
-  return ReadChunks(next, threads, builder, make_parser);
+  return ReadChunks(next, options, builder, make_parser);
 }
 
 }  // namespace lamina::ingest

@@ -10,6 +10,7 @@
 
 #include "base/json/stream.h"
 #include "base/status.h"
+#include "ingest/common/format.h"
 #include "trace/builder.h"
 
 namespace lamina::ingest {
@@ -34,14 +35,13 @@ using MakeRecordParser = std::function<std::unique_ptr<RecordParser>()>;
 
 // The records of all chunks that `next` gives: false at the end. It is called
 // by one thread at a time; chunks are numbered by their sequence.
-Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next, int threads,
-                  trace::TraceBuilder& builder,
+Status ReadChunks(const std::function<Result<bool>(Chunk&)>& next,
+                  const ReadOptions& options, trace::TraceBuilder& builder,
                   const MakeRecordParser& make_parser);
 
 // Those of a JSON document.
-Status ReadRecords(
-    json::JsonStream& stream, int threads, trace::TraceBuilder& builder,
-    const MakeRecordParser& make_parser,
-    const std::function<void(uint64_t done, uint64_t total)>& progress);
+Status ReadRecords(json::JsonStream& stream, const ReadOptions& options,
+                   trace::TraceBuilder& builder,
+                   const MakeRecordParser& make_parser);
 
 }  // namespace lamina::ingest

@@ -10,11 +10,14 @@
 
 namespace lamina::ingest {
 
-TableReader::TableReader(const Database& database, int threads,
+TableReader::TableReader(const Database& database, const ReadOptions& options,
                          trace::TraceBuilder* builder, uint64_t rows_per_piece)
-    : builder_(*builder), joiner_(builder), rows_per_piece_(rows_per_piece) {
+    : options_(options),
+      builder_(*builder),
+      joiner_(builder),
+      rows_per_piece_(rows_per_piece) {
   workers_.push_back({&database, nullptr, nullptr});
-  for (int i = 1; i < threads; ++i) {
+  for (int i = 1; i < options.threads; ++i) {
     auto again = database.Again();
     // With fewer threads it takes longer; nothing else changes.
     if (!again) break;
@@ -33,7 +36,8 @@ size_t TableReader::Run(size_t count,
   RunWorkers(static_cast<int>(threads), [&](int number) {
     Worker& worker = At(number);
     trace::Segment& filled = worker.filler->segment();
-    while (!joiner_.ended()) {
+    // Pieces that were begun are finished: others may wait for them.
+    while (!joiner_.ended() && !options_.Stopped()) {
       worker.piece = next++;
       if (worker.piece >= count) return;
       const bool last = work(worker, number, worker.piece);

@@ -18,6 +18,7 @@
 
 #include "ingest/common/database.h"
 #include "ingest/common/filler.h"
+#include "ingest/common/format.h"
 #include "ingest/common/id_table.h"
 #include "ingest/common/segment_joiner.h"
 
@@ -29,7 +30,7 @@ class TableReader {
 
   // Pieces are small enough that all threads have work until the end of a
   // table.
-  TableReader(const Database& database, int threads,
+  TableReader(const Database& database, const ReadOptions& options,
               trace::TraceBuilder* builder, uint64_t rows_per_piece = 1 << 14);
 
   int workers() const { return static_cast<int>(workers_.size()); }
@@ -78,6 +79,7 @@ class TableReader {
   size_t Run(size_t count,
              const std::function<bool(Worker&, int, size_t)>& work);
 
+  const ReadOptions& options_;
   trace::TraceBuilder& builder_;
   SegmentJoiner joiner_;
   const uint64_t rows_per_piece_;

@@ -2,6 +2,7 @@
 #include "ingest/common/table_reader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
@@ -42,7 +43,9 @@ Read ReadOn(int threads, const std::string& bytes) {
   auto database = Database::OpenBytes("test.db", bytes);
   if (!database) return read;
   trace::TraceBuilder builder;
-  TableReader reader(**database, threads, &builder, kRowsPerPiece);
+  ReadOptions options;
+  options.threads = threads;
+  TableReader reader(**database, options, &builder, kRowsPerPiece);
   EXPECT_EQ(reader.workers(), threads);
   std::map<int64_t, int64_t> numbers;
   // Twice: names that only dropped pieces used are used again.
@@ -143,7 +146,9 @@ TEST(TableReader, IndexIsOneTableOfAllPieces) {
   auto database = Database::OpenBytes("test.db", bytes);
   ASSERT_TRUE(database.has_value());
   trace::TraceBuilder builder;
-  TableReader reader(**database, 3, &builder, kRowsPerPiece);
+  ReadOptions options;
+  options.threads = 3;
+  TableReader reader(**database, options, &builder, kRowsPerPiece);
   bool whole = false;
   const auto index =
       reader.Index<int64_t>((*database)->Find("t"), {"a"},
@@ -160,13 +165,38 @@ TEST(TableReader, AMissingTableHasNoPieces) {
   auto database = Database::OpenBytes("test.db", Table(1));
   ASSERT_TRUE(database.has_value());
   trace::TraceBuilder builder;
-  TableReader reader(**database, 2, &builder);
+  ReadOptions options;
+  options.threads = 2;
+  TableReader reader(**database, options, &builder);
   EXPECT_EQ(reader.ForEach(nullptr, {"a"},
                            [](int, size_t) {
                              ADD_FAILURE();
                              return TableReader::RowFunction();
                            }),
             0u);
+}
+
+TEST(TableReader, EndsWhereItIsStopped) {
+  auto database = Database::OpenBytes("test.db", Table(3000));
+  ASSERT_TRUE(database.has_value());
+  for (const int threads : {1, 3}) {
+    std::atomic<bool> stop = false;
+    trace::TraceBuilder builder;
+    ReadOptions options;
+    options.threads = threads;
+    options.stop = &stop;
+    TableReader reader(**database, options, &builder, kRowsPerPiece);
+    std::atomic<int> rows = 0;
+    reader.ForEach((*database)->Find("t"), {"a"}, [&](int, size_t) {
+      return [&](const Row&) {
+        ++rows;
+        stop = true;
+      };
+    });
+    // Each thread finishes the piece that it has.
+    EXPECT_GT(rows, 0);
+    EXPECT_LT(rows, 3000);
+  }
 }
 
 }  // namespace

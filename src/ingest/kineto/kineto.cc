@@ -137,8 +137,7 @@ Result<trace::Trace> ReadKineto(std::unique_ptr<ByteSource> source,
                           json::JsonStream::Options{});
   {
     const ScopedStage stage(options.times, "read");
-    LAMINA_TRY(ReadRecords(stream, options.threads, builder, &MakeEventParser,
-                           options.progress));
+    LAMINA_TRY(ReadRecords(stream, options, builder, &MakeEventParser));
   }
   builder.info().input_bytes = stream.offset();
   const ScopedStage stage(options.times, "index");

@@ -108,7 +108,7 @@ Result<trace::Trace> ReadNsys(const Database& database,
   NoteDatabase(database, "nsys", builder);
   {
     const ScopedStage stage(options.times, "read");
-    TableReader reader(database, options.threads, &builder);
+    TableReader reader(database, options, &builder);
     ExportFile file(&reader);
     file.ReadRanges();
     file.ReadCalls();

@@ -45,7 +45,7 @@ class Reader {
   // a compressed one.
   Status Read(ByteSource& source, int depth, uint64_t offset) {
     Stream stream(source);
-    while (stream.Next()) {
+    while (!options_.Stopped() && stream.Next()) {
       const Field field = stream.field();
       if (field.number != 1 || !field.IsBytes()) continue;
       if (!stream.Take(kMaxPacket)) {

@@ -41,7 +41,7 @@ Result<trace::Trace> ReadRocpd(const Database& database,
   NoteDatabase(database, "rocpd", builder);
   {
     const ScopedStage stage(options.times, "read");
-    TableReader reader(database, options.threads, &builder);
+    TableReader reader(database, options, &builder);
     uint32_t processes = 0;
     for (const std::string& suffix : FindRuns(database)) {
       RunTables run(&reader, suffix, &processes);

@@ -255,9 +255,8 @@ Result<trace::Trace> ReadRocprof(std::unique_ptr<ByteSource> source,
                           json::JsonStream::Options{});
   {
     const ScopedStage stage(options.times, "read");
-    LAMINA_TRY(ReadRecords(
-        stream, options.threads, builder,
-        [&] { return MakeParser(catalog.get()); }, options.progress));
+    LAMINA_TRY(ReadRecords(stream, options, builder,
+                           [&] { return MakeParser(catalog.get()); }));
   }
   catalog.reset();  // its memory is of use for the rest
   builder.info().input_bytes = stream.offset();

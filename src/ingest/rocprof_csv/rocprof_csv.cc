@@ -121,7 +121,7 @@ Result<trace::Trace> ReadCsvFiles(
         options.progress(stream.stored_position(), stream.stored_size());
       return stream.Next(chunk);
     };
-    LAMINA_TRY(ReadChunks(next, options.threads, builder,
+    LAMINA_TRY(ReadChunks(next, options, builder,
                           [&] { return MakeRowParser(sheets, agents); }));
     builder.diagnostics().Merge(stream.diagnostics());
     for (const auto& sheet : sheets) info.input_bytes += sheet->bytes();

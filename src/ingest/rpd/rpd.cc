@@ -84,7 +84,7 @@ Result<trace::Trace> ReadRpd(const Database& database,
   NoteDatabase(database, "rpd", builder);
   {
     const ScopedStage stage(options.times, "read");
-    TableReader reader(database, options.threads, &builder);
+    TableReader reader(database, options, &builder);
     File(&reader).Read();
   }
   const ScopedStage stage(options.times, "index");

@@ -192,7 +192,7 @@ Status ReadEvents(const OpenSource& open, const ReadOptions& options,
     return more;
   };
   std::deque<Pending> of_threads;
-  LAMINA_TRY(ReadChunks(next, options.threads, builder, [&] {
+  LAMINA_TRY(ReadChunks(next, options, builder, [&] {
     return std::make_unique<EventParser>(&cutter, &shared,
                                          &of_threads.emplace_back());
   }));

@@ -8,7 +8,7 @@
 #include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/version.h"
+#include "lamina/version.h"
 #include "render/html/page_text.h"
 
 // The template that web/build.mjs made; empty in a build without node.

@@ -22,7 +22,7 @@
 #include "base/leftovers.h"
 #include "base/opened.h"
 #include "base/parallel.h"
-#include "base/version.h"
+#include "lamina/version.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::csv {

@@ -10,7 +10,7 @@
 #include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/version.h"
+#include "lamina/version.h"
 #include "report/common/writer.h"
 
 namespace lamina::report::json {

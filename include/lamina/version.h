@@ -3,9 +3,11 @@
 
 #include <string_view>
 
+#include "lamina/export.h"
+
 namespace lamina {
 
-// Version of the program, "0.1.0".
-std::string_view Version();
+// Version of the program and the library, "0.1.0".
+LAMINA_API std::string_view Version();
 
 }  // namespace lamina
