@@ -67,6 +67,16 @@ def sample_and_reference_traces(names=None):
     return paths
 
 
+def cached(name):
+    """A variable of the build that LAMINA belongs to; None: there is none."""
+    file = pathlib.Path(LAMINA).parent / "CMakeCache.txt"
+    if file.exists():
+        for line in file.read_text().splitlines():
+            if line.startswith(name + ":"):
+                return line.partition("=")[2]
+    return None
+
+
 def traces(folder):
     """All Kineto traces below a folder, sorted."""
     return sorted(p for p in folder.rglob("*.json.gz")

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "base/status.h"
+
+namespace lamina::api {
+
+// What `work` returns. Our own code throws nothing, but memory can run out in
+// it: no exception leaves the library.
+template <class Work>
+auto Guarded(const Work& work) -> decltype(work()) {
+  Error error;
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    error.kind = ErrorKind::kLimit;
+    error.what = "out of memory";
+    error.hint = "ask for less, or for a part of the trace (lamina slice)";
+  } catch (const std::exception& thrown) {
+    error.kind = ErrorKind::kInternal;
+    error.what = std::string("a fault of lamina: ") + thrown.what();
+  }
+  return Fail(std::move(error));
+}
+
+}  // namespace lamina::api

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Why it is longer than 250 lines: the options of the public header in those of
+// the folders below, for each question.
+#include "lamina/session.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "api/guard.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "engine/captures.h"
+#include "engine/report.h"
+#include "rules/document.h"
+#include "sql/database.h"
+#include "sql/table_def.h"
+
+namespace lamina {
+namespace {
+
+const std::atomic<bool>* FlagOf(const std::optional<StopSource>& stop) {
+  return stop ? stop->flag() : nullptr;
+}
+
+engine::Watch WatchOf(const RunOptions& options) {
+  engine::Watch watch;
+  watch.stop = FlagOf(options.stop);
+  if (options.progress) {
+    watch.progress = [&options](uint64_t done, uint64_t total) {
+      options.progress({"analyses", done, total});
+    };
+  }
+  return watch;
+}
+
+sql::QueryOptions QueryOf(const QueryOptions& options) {
+  sql::QueryOptions out;
+  out.time_limit = options.time_limit;
+  out.max_rows = options.max_rows;
+  out.max_bytes = options.max_bytes;
+  out.params = options.params;
+  out.stop = FlagOf(options.stop);
+  return out;
+}
+
+// The last result of a query.
+Result<std::shared_ptr<const Table>> RunIn(sql::Database& database,
+                                           std::string_view sql,
+                                           const QueryOptions& options) {
+  LAMINA_ASSIGN(std::vector<Table> results,
+                database.Run(sql, QueryOf(options)));
+  if (results.empty()) {
+    return Fail(UsageError("the query has no statement that gives rows",
+                           "SELECT, VALUES or EXPLAIN"));
+  }
+  return std::make_shared<const Table>(std::move(results.back()));
+}
+
+TraceInfo InfoOf(const trace::Trace& trace, const std::string& path) {
+  const trace::Info& info = trace.info;
+  TraceInfo out;
+  out.path = path;
+  out.format = info.format;
+  out.file_bytes = info.file_bytes;
+  out.events = info.events;
+  out.slices = trace.slices.size();
+  out.device_slices = trace.device_slices().size();
+  out.first_ns = trace.first_ns;
+  out.base_time_ns = info.base_time_ns;
+  out.rank = engine::RankOf(trace, path);
+  for (const trace::DeviceInfo& device : info.devices)
+    out.devices.push_back(device.name);
+  out.properties = info.properties;
+  return out;
+}
+
+// What is decided when a trace is opened cannot be another for one report.
+Status CheckReport(const ReportOptions& options) {
+  const auto given = [](const char* name) {
+    return Fail(
+        UsageError(std::string(name) + " is decided when the trace is opened",
+                   "give it in OpenOptions"));
+  };
+  if (!options.rules_dir.empty()) return given("ReportOptions::rules_dir");
+  if (!options.device.empty()) return given("ReportOptions::device");
+  if (!options.captures.empty()) return given("ReportOptions::captures");
+  return {};
+}
+
+}  // namespace
+
+// Everything below `source` is made under its lock and immutable afterwards;
+// the lock here holds what this class keeps besides.
+struct Session::Impl {
+  static constexpr size_t kReports = 8;
+
+  std::shared_ptr<sql::Source> source;
+  ReportOptions opened;  // what each report is told
+  TraceInfo info;
+
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const Table>, std::less<>> kept;
+  std::map<std::string, std::weak_ptr<const Table>, std::less<>> held;
+  std::vector<std::pair<ReportOptions, std::shared_ptr<const Document>>>
+      reports;  // the latest at the end
+  // Connections that no query uses now.
+  std::vector<std::unique_ptr<sql::Database>> idle;
+
+  std::shared_ptr<const Table> Known(std::string_view name) {
+    const std::lock_guard lock(mutex);
+    if (const auto it = kept.find(name); it != kept.end()) return it->second;
+    const auto it = held.find(name);
+    return it == held.end() ? nullptr : it->second.lock();
+  }
+
+  // The table that is given out: that of whoever was first.
+  std::shared_ptr<const Table> Keep(const sql::TableDef& def, Table table) {
+    const std::lock_guard lock(mutex);
+    auto& weak = held[def.name];
+    std::shared_ptr<const Table> shared = weak.lock();
+    if (shared == nullptr)
+      shared = std::make_shared<const Table>(std::move(table));
+    weak = shared;
+    if (def.kind == sql::TableKind::kResult) kept.emplace(def.name, shared);
+    return shared;
+  }
+
+  Result<std::unique_ptr<sql::Database>> Connect(bool allow_temp) {
+    if (!allow_temp) {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto database = std::move(idle.back());
+        idle.pop_back();
+        return database;
+      }
+    }
+    sql::DatabaseOptions options;
+    options.allow_temp = allow_temp;
+    return sql::Database::Open({{"main", {source}, {}}}, options);
+  }
+  void Return(std::unique_ptr<sql::Database> database) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(database));
+  }
+};
+
+const std::vector<TableInfo>& ListTables() {
+  static const std::vector<TableInfo> tables = [] {
+    std::vector<TableInfo> out;
+    for (const sql::TableDef& def : sql::Tables()) {
+      out.push_back({sql::SchemaOf(def),
+                     std::string(sql::TableKindName(def.kind)),
+                     std::string(sql::CostName(def.cost))});
+    }
+    return out;
+  }();
+  return tables;
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
+                                               const OpenOptions& options) {
+  return api::Guarded([&]() -> Result<std::shared_ptr<Session>> {
+    engine::OpenOptions open;
+    open.threads = options.threads > 0 ? options.threads : DefaultThreads();
+    open.rules_dir = options.rules_dir;
+    open.device = options.device;
+    open.captures = options.captures;
+    open.captured_frames = options.captured_frames;
+    open.stop = FlagOf(options.stop);
+    if (options.progress) {
+      open.progress = [&options](uint64_t done, uint64_t total) {
+        options.progress({"reading", done, total});
+      };
+    }
+    LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                  engine::Session::Open(path, open));
+    if (!options.device.empty())
+      LAMINA_TRY(session->FindDevice().map([](const auto&) {}));
+    auto impl = std::make_unique<Impl>();
+    impl->opened.threads = open.threads;
+    impl->opened.device = options.device;
+    impl->info = InfoOf(session->trace(), path);
+    impl->source =
+        std::make_shared<sql::Source>(std::move(session), open.threads);
+    return std::shared_ptr<Session>(new Session(std::move(impl)));
+  });
+}
+
+const TraceInfo& Session::info() const { return impl_->info; }
+
+Result<std::shared_ptr<const Table>> Session::Get(std::string_view table,
+                                                  const RunOptions& options) {
+  using Found = Result<std::shared_ptr<const Table>>;
+  return api::Guarded([&]() -> Found {
+    const sql::TableDef* const def = sql::FindTable(table);
+    if (def == nullptr) return Fail(sql::NoSuchTable(table));
+    if (auto known = impl_->Known(table)) return known;
+    if (def->kind == sql::TableKind::kView) {
+      LAMINA_ASSIGN(auto database, impl_->Connect(false));
+      sql::QueryOptions query;
+      query.stop = FlagOf(options.stop);
+      LAMINA_ASSIGN(Table made, database->ReadView(*def, query));
+      impl_->Return(std::move(database));
+      return impl_->Keep(*def, std::move(made));
+    }
+    LAMINA_ASSIGN(Table made,
+                  sql::ReadTable(*impl_->source, *def, WatchOf(options)));
+    return impl_->Keep(*def, std::move(made));
+  });
+}
+
+Result<std::shared_ptr<const Table>> Session::Query(
+    std::string_view sql, const QueryOptions& options) {
+  using Found = Result<std::shared_ptr<const Table>>;
+  return api::Guarded([&]() -> Found {
+    LAMINA_ASSIGN(auto database, impl_->Connect(options.allow_temp));
+    Found result = RunIn(*database, sql, options);
+    if (!options.allow_temp) impl_->Return(std::move(database));
+    return result;
+  });
+}
+
+Result<std::shared_ptr<const Document>> Session::Report(
+    const ReportOptions& report, const RunOptions& options) {
+  using Found = Result<std::shared_ptr<const Document>>;
+  return api::Guarded([&]() -> Found {
+    LAMINA_TRY(CheckReport(report));
+    ReportOptions asked = report;
+    asked.threads = impl_->opened.threads;
+    asked.device = impl_->opened.device;
+    const auto known = [&]() -> std::shared_ptr<const Document> {
+      for (const auto& [of, document] : impl_->reports) {
+        if (of == asked) return document;
+      }
+      return nullptr;
+    };
+    {
+      const std::lock_guard lock(impl_->mutex);
+      if (auto document = known()) return document;
+    }
+    LAMINA_ASSIGN(Document document,
+                  impl_->source->MakeReport(asked, WatchOf(options)));
+    document.inputs = {impl_->info.path};
+    const std::lock_guard lock(impl_->mutex);
+    if (auto first = known()) return first;
+    if (impl_->reports.size() == Impl::kReports)
+      impl_->reports.erase(impl_->reports.begin());
+    impl_->reports.emplace_back(
+        asked, std::make_shared<const Document>(std::move(document)));
+    return impl_->reports.back().second;
+  });
+}
+
+Result<std::shared_ptr<const Table>> Query(
+    const std::vector<NamedSession>& sessions, std::string_view sql,
+    const QueryOptions& options) {
+  using Found = Result<std::shared_ptr<const Table>>;
+  return api::Guarded([&]() -> Found {
+    if (sessions.empty())
+      return Fail(UsageError("a query needs a trace", "give one or more"));
+    std::vector<sql::SchemaInput> schemas;
+    for (const NamedSession& named : sessions) {
+      if (named.session == nullptr) {
+        return Fail(UsageError("the trace '" + named.name + "' is null",
+                               "open it first"));
+      }
+      schemas.push_back({named.name, {named.session->impl_->source}, {}});
+    }
+    sql::DatabaseOptions open;
+    open.allow_temp = options.allow_temp;
+    LAMINA_ASSIGN(auto database, sql::Database::Open(std::move(schemas), open));
+    return RunIn(*database, sql, options);
+  });
+}
+
+}  // namespace lamina
