@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace that is opened once and asked many times, from any thread."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
+
+from . import _core
+from ._event import COLUMNS, Event
+from ._table import Column, Table
+
+Progress = Callable[[str, int, int], object]
+Path = Union[str, "os.PathLike[str]"]
+
+
+class TableInfo(NamedTuple):
+    """A table that every trace has. `kind` is "model" (rows of the trace),
+    "result" (of an analysis) or "view"; `cost` says what its first use pays:
+    "free", "tree" or "analysis"."""
+
+    name: str
+    doc: str
+    kind: str
+    cost: str
+    columns: list[Column]
+
+
+class Evidence(NamedTuple):
+    """Rows or events that prove a note."""
+
+    table: str
+    column: str
+    value: str
+    events: list[int]
+
+
+class Note(NamedTuple):
+    """One thing that a report says."""
+
+    severity: str  # "verdict", "opportunity", "warning" or "info"
+    id: str
+    text: str
+    worth_ns: Optional[int]
+    claim: str  # how the worth is known: "measured", "bound", "estimate"
+    evidence: list[Evidence]
+
+
+class TraceInfo(NamedTuple):
+    """Facts about a recording."""
+
+    path: str
+    format: str
+    file_bytes: int
+    events: int
+    slices: int
+    device_slices: int
+    first_ns: int
+    base_time_ns: Optional[int]
+    rank: Optional[int]
+    devices: list[str]
+    properties: dict[str, str]
+
+
+class Report:
+    """What `lamina report` says: notes, and tables by name."""
+
+    def __init__(self, tables: list[Table], notes: list[Note]):
+        self.tables = {table.name: table for table in tables}
+        self.notes = notes
+
+    @property
+    def verdict(self) -> str:
+        """Where the time went, in one or two sentences."""
+        return " ".join(note.text for note in self.notes
+                        if note.severity == "verdict")
+
+    def __getitem__(self, table: str) -> Table:
+        return self.tables[table]
+
+    def __repr__(self) -> str:
+        return self.verdict
+
+
+def list_tables() -> list[TableInfo]:
+    """The tables of every trace. Nothing is read or run."""
+    return [TableInfo(name, doc, kind, cost, [Column(*c) for c in columns])
+            for name, doc, kind, cost, columns in _core.list_tables()]
+
+
+_NAMES = frozenset(table[0] for table in _core.list_tables())
+
+
+class Trace:
+    """An opened trace. A table is an attribute, too: t.ops is
+    t.table("ops")."""
+
+    def __init__(self, core: _core.Session):
+        self._core = core
+        self.info = TraceInfo(**core.info)
+
+    @property
+    def tables(self) -> list[TableInfo]:
+        return list_tables()
+
+    def table(self, name: str, *, progress: Optional[Progress] = None) -> Table:
+        """A table with the names, columns and units of SQL. Tables of analyses
+        are made once and kept."""
+        return Table(self._core.table(name, progress))
+
+    def __getattr__(self, name: str) -> Table:
+        if name in _NAMES:
+            return self.table(name)
+        raise AttributeError(f"a trace has no '{name}'; lamina.list_tables() "
+                             "names the tables")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_NAMES]
+
+    def query(self, sql: str, params: Optional[Mapping[str, Any]] = None, *,
+              time_limit: float = 0, max_rows: int = 0,
+              allow_temp: bool = False) -> Table:
+        """The result of SQL (docs/sql.md), of the last statement where there
+        are several. `params` gives :name a value; `time_limit` is in seconds,
+        0 is none."""
+        return Table(self._core.query(sql, dict(params or {}), time_limit,
+                                      max_rows, allow_temp))
+
+    def report(self, *, layout: str = "native", only: Sequence[str] = (),
+               recompute: bool = False, python_stacks: bool = False,
+               link: str = "", overlaps: bool = False,
+               short_kernel_ns: int = 10_000,
+               micro_idle_ns: Optional[int] = None,
+               tokens: Optional[int] = None,
+               progress: Optional[Progress] = None) -> Report:
+        """What `lamina report` says, with its options."""
+        tables, notes = self._core.report(
+            layout, list(only), recompute, python_stacks, link, overlaps,
+            short_kernel_ns, micro_idle_ns, tokens, progress)
+        return Report([Table(table) for table in tables],
+                      [Note(*note[:5], [Evidence(*e) for e in note[5]])
+                       for note in notes])
+
+    def event(self, uid: int) -> Event:
+        """An event by its number: the position in the input."""
+        found = self.query(f"SELECT {COLUMNS} FROM slice WHERE uid = :uid",
+                           {"uid": uid})
+        if len(found) == 0:
+            raise KeyError(f"there is no event {uid} with a duration")
+        return Event(self, *found[0])
+
+    def events(self, where: str = "1",
+               params: Optional[Mapping[str, Any]] = None) -> list[Event]:
+        """Events of the table slice that meet a condition of SQL, in the order
+        of their numbers: t.events("kind = 'op' AND name LIKE 'aten::%'")."""
+        found = self.query(
+            f"SELECT {COLUMNS} FROM slice WHERE {where} ORDER BY uid", params)
+        return [Event(self, *row) for row in found]
+
+    @property
+    def roots(self) -> list[Event]:
+        """Host events that nothing called."""
+        found = self.query(
+            f"SELECT {COLUMNS} FROM node WHERE parent_uid IS NULL")
+        return [Event(self, *row) for row in found]
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return (f"<Trace {self.info.path!r} {self.info.format} "
+                f"{self.info.slices} slices>")
+
+
+def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
+         device: Optional[str] = None, captures: Sequence[Path] = (),
+         captured_frames: bool = False,
+         progress: Optional[Progress] = None) -> Trace:
+    """Reads a trace of any format that lamina knows.
+
+    threads: 0 is all cores; results do not depend on it.
+    rules: folder with data files that extend the built-in ones.
+    device: name or file; without it what the trace says.
+    captures: traces, or folders of them, in which replayed graphs were
+    captured; captured_frames adds all their Python frames.
+    progress: called with (stage, done, total), at most ten times a second;
+    what it raises ends the reading.
+    """
+    return Trace(_core.open(
+        os.fspath(path), threads, os.fspath(rules) if rules else "",
+        device or "", [os.fspath(capture) for capture in captures],
+        captured_frames, progress))
+
+
+def query(sql: str, params: Optional[Mapping[str, Any]] = None, *,
+          time_limit: float = 0, max_rows: int = 0, allow_temp: bool = False,
+          **traces: Trace) -> Table:
+    """One query over several traces, whose tables are NAME.kernel and so on:
+    lamina.query("SELECT ... FROM a.ops JOIN b.ops ...", a=before, b=after)."""
+    return Table(_core.query(
+        [(name, trace._core) for name, trace in traces.items()], sql,
+        dict(params or {}), time_limit, max_rows, allow_temp))
