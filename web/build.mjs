@@ -35,10 +35,15 @@ function hash(text) {
   return "sha256-" + createHash("sha256").update(text).digest("base64");
 }
 
-const licences = ["@dagrejs/dagre", "@dagrejs/graphlib"].map((name) => {
-  const text = readFileSync(join(work, "node_modules", name, "LICENSE"), "utf8");
-  return `${name}\n${text}`.replace(/--/g, "- -");
-}).join("\n");
+// Equal texts stand once.
+const licences = new Map();
+for (const name of ["@dagrejs/dagre", "@dagrejs/graphlib"]) {
+  const text = readFileSync(join(work, "node_modules", name, "LICENSE"), "utf8")
+    .replace(/--/g, "- -");
+  licences.set(text, [...(licences.get(text) ?? []), name]);
+}
+const licence = [...licences].map(
+  ([text, names]) => `${names.join(", ")}\n${text}`).join("\n");
 
 const script = await bundle("main.ts");
 const style = await bundle("page.css");
@@ -72,7 +77,7 @@ const page = `<!DOCTYPE html>
 {{data}}
 <script>${script}</script>
 <!--
-${licences}
+${licence}
 -->
 </body>
 </html>
