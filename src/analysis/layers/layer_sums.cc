@@ -102,21 +102,26 @@ LayerSum SumOfLayer(const Context& context, Labels& labels,
   return sum;
 }
 
-std::string ModuleAbove(const LayerModel& model, uint32_t stack) {
-  std::optional<std::string_view> above;
+std::vector<std::string> ModulesAbove(const LayerModel& model) {
+  const auto parent = [](std::string_view of) {
+    const size_t slash = of.rfind('/');
+    return slash == of.npos ? std::string_view() : of.substr(0, slash);
+  };
+  std::vector<std::optional<std::string_view>> above(model.stacks.size());
   for (const Layer& layer : model.layers) {
-    if (layer.stack != stack) continue;
+    if (layer.stack >= above.size()) continue;
     const std::string_view path = layer.module;
-    const auto parent = [](std::string_view of) {
-      const size_t slash = of.rfind('/');
-      return slash == of.npos ? std::string_view() : of.substr(0, slash);
+    std::optional<std::string_view>& common = above[layer.stack];
+    if (!common) common = parent(path);
+    const auto is_above = [&] {
+      return path.starts_with(*common) && path.size() > common->size() &&
+             path[common->size()] == '/';
     };
-    if (!above) above = parent(path);
-    while (!above->empty() &&
-           !(path.starts_with(*above) && path.substr(above->size())[0] == '/'))
-      above = parent(*above);
+    while (!common->empty() && !is_above()) common = parent(*common);
   }
-  return std::string(above.value_or(""));
+  std::vector<std::string> out;
+  for (const auto& common : above) out.emplace_back(common.value_or(""));
+  return out;
 }
 
 StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,

@@ -35,9 +35,9 @@ struct StackSum {
 StackSum SumOfStack(const LayerModel& model, std::span<const LayerSum> layers,
                     uint32_t stack);
 
-// Path of the module above the layers of a stack, which tells stacks of one
+// By stack: path of the module above its layers, which tells stacks of one
 // class apart; empty where layers are known without modules.
-std::string ModuleAbove(const LayerModel& model, uint32_t stack);
+std::vector<std::string> ModulesAbove(const LayerModel& model);
 
 // From the first start to the last end of work that is sorted by start.
 int64_t WallOf(const Trace& trace, const std::vector<SliceId>& work);

@@ -153,6 +153,7 @@ class Tables {
 
   Table Types() {
     Table table(TypeSchema());
+    const std::vector<std::string> above = ModulesAbove(model_);
     using Key = std::tuple<uint32_t, uint32_t, std::string, std::string>;
     std::map<Key, std::vector<uint32_t>> groups;
     for (uint32_t i = 0; i < model_.layers.size(); ++i) {
@@ -194,7 +195,7 @@ class Tables {
                 PercentOf(k.sum, total_ns_), RoundNs(k.mean), RoundNs(k.median),
                 k.p99, k.min, k.max, RoundNs(w.mean),
                 model_.layers[members[0]].work.size(), outliers,
-                ModuleAbove(model_, std::get<0>(key)));
+                above[std::get<0>(key)]);
     }
     return table;
   }

@@ -195,9 +195,7 @@ VariantKernels FindVariantKernels(const Details& in) {
   }
   VariantKernels result{Table(VariantSchema()),
                         std::vector<uint32_t>(trace.device.size())};
-  std::vector<std::string> above;
-  for (uint32_t stack = 0; stack < model.stacks.size(); ++stack)
-    above.push_back(ModuleAbove(model, stack));
+  const std::vector<std::string> above = ModulesAbove(model);
   uint32_t row = 0;
   for (const auto& [key, work] : rows) {
     const auto& [stack, variant, type, stage, place] = key;
