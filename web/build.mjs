@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bundles web/src to one script and one style and writes the template of the
-// page: everything but title, summary and data. The policy in the head names
-// the two by their hashes, so nothing else on the page can run.
-//   node build.mjs WEB_DIR WORK_DIR OUT
+// Bundles web/src to a script and a style and writes the template of each kind
+// of page: everything but title, summary and data. The policy in the head names
+// the two by their hashes, so nothing else on the page can run. Pages of traces
+// do not carry what lays graphs out, nor those of dumps the views of events.
+//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [web, work, out] = process.argv.slice(2);
+const [web, work, traceOut, graphOut] = process.argv.slice(2);
 const require = createRequire(join(work, "package.json"));
 const esbuild = require("esbuild");
 
@@ -36,30 +37,34 @@ function hash(text) {
 }
 
 // Equal texts stand once.
-const licences = new Map();
-for (const name of ["@dagrejs/dagre", "@dagrejs/graphlib"]) {
-  const text = readFileSync(join(work, "node_modules", name, "LICENSE"), "utf8")
-    .replace(/--/g, "- -");
-  licences.set(text, [...(licences.get(text) ?? []), name]);
+function licencesOf(packages) {
+  const licences = new Map();
+  for (const name of packages) {
+    const text = readFileSync(join(work, "node_modules", name, "LICENSE"),
+                              "utf8").replace(/--/g, "- -");
+    licences.set(text, [...(licences.get(text) ?? []), name]);
+  }
+  return [...licences].map(
+    ([text, names]) => `<!--\n${names.join(", ")}\n${text}\n-->\n`).join("");
 }
-const licence = [...licences].map(
-  ([text, names]) => `${names.join(", ")}\n${text}`).join("\n");
 
-const script = await bundle("main.ts");
 const style = await bundle("page.css");
-if (/<\/script|<!--/i.test(script) || /<\/style/i.test(style))
-  throw new Error("the bundle holds text that ends its element");
-const policy = [
-  "default-src 'none'",
-  `script-src '${hash(script)}'`,
-  `style-src '${hash(style)}'`,
-  "img-src blob: data:",
-  "worker-src blob:",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join("; ");
 
-const page = `<!DOCTYPE html>
+async function write(entry, packages, out) {
+  const script = await bundle(entry);
+  if (/<\/script|<!--/i.test(script) || /<\/style/i.test(style))
+    throw new Error("the bundle holds text that ends its element");
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hash(script)}'`,
+    `style-src '${hash(style)}'`,
+    "img-src blob: data:",
+    "worker-src blob:",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+
+  const page = `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -76,17 +81,18 @@ const page = `<!DOCTYPE html>
 </div>
 {{data}}
 <script>${script}</script>
-<!--
-${licence}
--->
-</body>
+${licencesOf(packages)}</body>
 </html>
 `;
-for (const mark of ["{{title}}", "{{summary}}", "{{data}}"]) {
-  if (page.split(mark).length !== 2)
-    throw new Error(`the bundle holds the placeholder ${mark}`);
+  for (const mark of ["{{title}}", "{{summary}}", "{{data}}"]) {
+    if (page.split(mark).length !== 2)
+      throw new Error(`the bundle holds the placeholder ${mark}`);
+  }
+  if (page.length > kMaxBytes)
+    throw new Error(`${entry}: ${page.length} bytes, more than ${kMaxBytes}`);
+  writeFileSync(out, page);
+  console.log(`${entry}: page without data: ${page.length} bytes`);
 }
-if (page.length > kMaxBytes)
-  throw new Error(`the page has ${page.length} bytes, more than ${kMaxBytes}`);
-writeFileSync(out, page);
-console.log(`page without data: ${page.length} bytes`);
+
+await write("trace.ts", [], traceOut);
+await write("graph.ts", ["@dagrejs/dagre", "@dagrejs/graphlib"], graphOut);

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the template of the report page.
 
-usage: build.py WEB_DIR WORK_DIR OUT
+usage: build.py WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH
 
 Installs the locked packages into WORK_DIR (not into the source tree) when the
 lock file has changed, then bundles with esbuild. Where node or npm is missing
-or the packages cannot be had, OUT becomes empty, which builds lamina without
-the page, and says so; a broken bundle is an error.
+or the packages cannot be had, both OUT become empty, which builds lamina
+without the page, and says so; a broken bundle is an error.
 """
 import os
 import pathlib
@@ -31,26 +31,27 @@ def install(web, work):
 
 
 def main():
-    web, work, out = (pathlib.Path(arg).resolve() for arg in sys.argv[1:4])
+    web, work, *outs = (pathlib.Path(arg).resolve() for arg in sys.argv[1:5])
     if not shutil.which("node") or not shutil.which("npm"):
-        return leave_out(out, "node or npm is missing")
+        return leave_out(outs, "node or npm is missing")
     try:
         install(web, work)
     except subprocess.CalledProcessError as error:
-        return leave_out(out, f"the packages cannot be installed ({error})")
+        return leave_out(outs, f"the packages cannot be installed ({error})")
     try:
         subprocess.run(["node", str(web / "build.mjs"), str(web), str(work),
-                        str(out)], check=True)
+                        *map(str, outs)], check=True)
     except subprocess.CalledProcessError as error:
         print(f"the report page could not be built: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def leave_out(out, why):
+def leave_out(outs, why):
     print(f"warning: {why}: lamina is built without the report page "
           "(--format html)", file=sys.stderr)
-    out.write_bytes(b"")
+    for out in outs:
+        out.write_bytes(b"")
     return 0
 
 

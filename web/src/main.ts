@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The page: reads the file, draws the view that the address names, and draws
-// again when the address changes. All state is in the address.
+// again when the address changes. All state is in the address. trace.ts and
+// graph.ts start it, each with the views of its kind of page.
 
 import { DamagedFile } from "./data/decode";
-import { gapsOf, longestGaps } from "./data/gpus";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
-import { layoutTimes } from "./draw/dagplace";
-import { buildLanePyramid } from "./draw/scene";
-import { App } from "./ui/app";
+import { App, type View } from "./ui/app";
 import { groupColor, ink, kGroups, textOn } from "./ui/colors";
 import { h } from "./ui/dom";
 import { Shell } from "./ui/shell";
-import { kViews } from "./views/list";
-import { makeTree } from "./views/modules";
-import { counterPlace, frames, stripShares, trackTop } from "./views/timeline";
+
+export interface Program {
+  views: View[];  // in the order of their tabs
+  // Views of the other program: what Trace health says of them.
+  elsewhere: { title: string; reason: string }[];
+  // What tests read of this program's views.
+  forTests(app: App): object;
+}
 
 function fail(error: unknown): void {
   const text = error instanceof DamagedFile ? error.message
@@ -29,17 +32,19 @@ function fail(error: unknown): void {
   if (!(error instanceof DamagedFile)) console.error(error);
 }
 
-async function start(): Promise<void> {
+async function start(program: Program): Promise<void> {
   const begin = performance.now();
   const model = await Model.load();
   const app = new App(model, { ...kStart });
-  const views = kViews.filter((view) => view.missing(model) === null);
+  const views = program.views.filter((view) => view.missing(model) === null);
   const ids = new Set(views.map((view) => view.id));
   // A page opens with the answer of its command.
   const first = ids.has(model.manifest.command) ? model.manifest.command
     : views[0]?.id ?? "tables";
-  const shell = new Shell(app, views,
-    kViews.filter((view) => !views.includes(view)), first);
+  app.missing = [...program.views.filter((view) => !views.includes(view))
+    .map((view) => ({ title: view.title, reason: view.missing(model)! })),
+    ...program.elsewhere];
+  const shell = new Shell(app, views, first);
   document.getElementById("static")?.remove();
   document.getElementById("app")!.replaceChildren(shell.root);
 
@@ -89,21 +94,12 @@ async function start(): Promise<void> {
       new Uint8Array(model.device?.rows ?? 0).fill(1),
     href: () => app.href({}),
     model,
-    pyramid: (lane: number) => buildLanePyramid(app, lane),
-    trackTop: (uid: number) => trackTop(uid), strip: () => [...stripShares],
-    gaps: () => longestGaps(model).map(({ gpu, at }) => {
-      const gaps = gapsOf(model, gpu);
-      return { start: gaps.start[at], dur: gaps.dur[at],
-               next: model.device!.uid[gaps.next[at]!] };
-    }),
-    counterPlace: (key: string, t: number) => counterPlace(key, t),
-    moduleTree: (merge: boolean) => makeTree(app, merge),
     palette: () => ({
       colors: Object.fromEntries(kGroups.map((g) => [g, groupColor(g)])),
       inks: Object.fromEntries(kGroups.map((g) => [g, textOn(g)])),
       grounds: [ink("page"), ink("panel")] }),
-    frames: shell.frames, timelineFrames: frames, layouts: layoutTimes,
+    frames: shell.frames, ...program.forTests(app),
   }) });
 }
 
-start().catch(fail);
+export function run(program: Program): void { start(program).catch(fail); }

@@ -11,21 +11,28 @@
 #include "lamina/version.h"
 #include "render/html/page_text.h"
 
-// The template that web/build.mjs made; empty in a build without node.
-asm(".section .rodata\n"
-    ".global lamina_page_begin\n"
-    ".global lamina_page_end\n"
-    "lamina_page_begin:\n"
-    ".incbin \"" LAMINA_PAGE_TEMPLATE
-    "\"\n"
-    "lamina_page_end:\n"
-    ".byte 0\n"
-    ".previous\n");
+// The templates that web/build.mjs made; empty in a build without node.
+#define LAMINA_TEMPLATE(name)                      \
+  asm(".section .rodata\n"                         \
+      ".global lamina_" #name                      \
+      "_begin\n"                                   \
+      ".global lamina_" #name                      \
+      "_end\n"                                     \
+      "lamina_" #name                              \
+      "_begin:\n"                                  \
+      ".incbin \"" LAMINA_PAGE_TEMPLATES "/" #name \
+      ".html\"\n"                                  \
+      "lamina_" #name                              \
+      "_end:\n"                                    \
+      ".byte 0\n"                                  \
+      ".previous\n");                              \
+  extern "C" {                                     \
+  extern const char lamina_##name##_begin[];       \
+  extern const char lamina_##name##_end[];         \
+  }
 
-extern "C" {
-extern const char lamina_page_begin[];
-extern const char lamina_page_end[];
-}
+LAMINA_TEMPLATE(trace_page)
+LAMINA_TEMPLATE(graph_page)
 
 namespace lamina::render {
 namespace {
@@ -35,9 +42,24 @@ constexpr int kSchemaVersion = 2;
 // Names are cut: a page shows at most this much of one.
 constexpr size_t kMostTextBytes = 10000;
 
-std::string_view Template() {
-  return {lamina_page_begin,
-          static_cast<size_t>(lamina_page_end - lamina_page_begin)};
+// What views of graph dumps show. A page with one of these tables has their
+// program, which lays graphs out; all others have that of traces.
+constexpr std::string_view kGraphTables[] = {"graph_layers", "census_rules",
+                                             "near_misses",  "candidates",
+                                             "pipeline",     "review"};
+
+std::string_view Between(const char* begin, const char* end) {
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+std::string_view Template(const Page& page) {
+  const auto& tables = page.document.result.tables;
+  const bool graph = std::any_of(tables.begin(), tables.end(), [](auto& table) {
+    return std::find(std::begin(kGraphTables), std::end(kGraphTables),
+                     table.name()) != std::end(kGraphTables);
+  });
+  return graph ? Between(lamina_graph_page_begin, lamina_graph_page_end)
+               : Between(lamina_trace_page_begin, lamina_trace_page_end);
 }
 
 // JSON inside <script>: no text can close the element or open a comment.
@@ -398,7 +420,9 @@ std::vector<std::string> TableNames(const ResultSet& result) {
   return names;
 }
 
-bool HasPage() { return !Template().empty(); }
+bool HasPage() {
+  return !Between(lamina_trace_page_begin, lamina_trace_page_end).empty();
+}
 
 Status WritePage(Page& page, ByteSink& sink, int threads) {
   if (!HasPage()) {
@@ -412,7 +436,7 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
   PageText text(page);
   const std::string json = Manifest(page, tables, text);
 
-  std::string_view rest = Template();
+  std::string_view rest = Template(page);
   sink.Write(Until(rest, "{{title}}"));
   sink.Write(Title(page.document, text));
   sink.Write(Until(rest, "{{summary}}"));

@@ -33,10 +33,8 @@ export class Shell {
   private onPaper = false;
 
   constructor(private readonly app: App, private readonly views: View[],
-              readonly missing: View[], first: string) {
+              first: string) {
     app.show = (text) => { this.foot.textContent = text; };
-    app.missing = missing.map((view) => ({ title: view.title,
-      reason: view.missing(app.model) ?? "" }));
     this.search = new SearchBox(app);
     this.print = new PrintForm(app, views, first);
     const help = helpDialog(app.model.manifest.privacy);

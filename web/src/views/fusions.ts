@@ -270,7 +270,7 @@ export const fusionsView: View = {
   filtered: false,
   missing: (model) => ["census_rules", "near_misses", "candidates", "pipeline",
     "review"].some((name) => model.hasTable(name)) ? null
-    : "No graph dump; lamina graph census DUMPS --format html shows fusions.",
+    : "No fusions were looked for.",
   needs: () => [...kFusionTables, ...kGraphTables],
   draw(app, root) {
     const { notes } = app.model.manifest;

@@ -333,8 +333,7 @@ export const graphView: View = {
   title: "Graph",
   filtered: false,
   missing: (model) => model.hasTable("graph_layers") ? null
-    : "No graph of a layer; lamina graph layer DUMP -n 5 --render html " +
-      "shows one.",
+    : "No graph of a layer.",
   needs: () => kGraphTables,
   draw(app, root) {
     const place = placeOf(app);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program of pages about traces: reports, comparisons, ranks, tables.
+
+import { gapsOf, longestGaps } from "./data/gpus";
+import { buildLanePyramid } from "./draw/scene";
+import { run } from "./main";
+import { diffView } from "./views/diff";
+import { healthView } from "./views/health";
+import { kernelsView } from "./views/kernels";
+import { layersView } from "./views/layers";
+import { makeTree, modulesView } from "./views/modules";
+import { opsView } from "./views/ops";
+import { overviewView } from "./views/overview";
+import { ranksView } from "./views/ranks";
+import { rooflineView } from "./views/roofline";
+import { tablesView } from "./views/tables";
+import { counterPlace, frames, stripShares, timelineView, trackTop } from
+  "./views/timeline";
+
+run({
+  views: [overviewView, timelineView, layersView, modulesView, opsView,
+          rooflineView, kernelsView, ranksView, diffView, healthView,
+          tablesView],
+  elsewhere: [
+    { title: "Fusions", reason: "No graph dump; lamina graph census DUMPS " +
+      "--format html shows fusions." },
+    { title: "Graph", reason: "No graph of a layer; lamina graph layer DUMP " +
+      "-n 5 --render html shows one." }],
+  forTests: (app) => ({
+    pyramid: (lane: number) => buildLanePyramid(app, lane),
+    trackTop: (uid: number) => trackTop(uid), strip: () => [...stripShares],
+    gaps: () => longestGaps(app.model).map(({ gpu, at }) => {
+      const gaps = gapsOf(app.model, gpu);
+      return { start: gaps.start[at], dur: gaps.dur[at],
+               next: app.model.device!.uid[gaps.next[at]!] };
+    }),
+    counterPlace: (key: string, t: number) => counterPlace(key, t),
+    moduleTree: (merge: boolean) => makeTree(app, merge),
+    timelineFrames: frames,
+  }),
+});
