@@ -4,6 +4,7 @@
 // formatter may break a statement anywhere. Nothing is executed or imported.
 // One file, because statements, names and weights of this dialect know each
 // other.
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 
 #include "base/escape.h"
@@ -52,7 +53,7 @@ std::string DynamoPath(std::string_view name) {
 // Targets of an ExportedProgram's inputs: its signature stands behind it.
 struct Signature {
   bool found = false;
-  std::vector<std::pair<std::string_view, std::string_view>> weights;
+  absl::flat_hash_map<std::string_view, std::string_view> weights;
 
   static std::string_view Quoted(std::string_view text, std::string_view key) {
     const size_t at = text.find(key);
@@ -77,7 +78,7 @@ struct Signature {
       const std::string_view spec =
           text.substr(pos, std::min(next, text.size()) - pos);
       if (is_weight(spec.substr(11)))
-        weights.emplace_back(Quoted(spec, "name='"), Quoted(spec, "target='"));
+        weights.try_emplace(Quoted(spec, "name='"), Quoted(spec, "target='"));
       pos = next;
     }
     // `    p_fc_weight: PARAMETER target='fc.weight'`
@@ -89,17 +90,23 @@ struct Signature {
       const size_t colon = line.find(": ");
       if (colon == kNone || line.find('(') != kNone) continue;
       if (is_weight(line.substr(colon + 2)))
-        weights.emplace_back(line.substr(0, colon), Quoted(line, "target='"));
+        weights.try_emplace(line.substr(0, colon), Quoted(line, "target='"));
     }
   }
 
   // The path of an input; empty for what is no weight.
   std::string_view PathOf(std::string_view name) const {
-    for (const auto& [input, path] : weights) {
-      if (input == name) return path.empty() ? name.substr(2) : path;
-    }
-    return {};
+    const auto found_at = weights.find(name);
+    if (found_at == weights.end()) return {};
+    return found_at->second.empty() && name.size() > 2 ? name.substr(2)
+                                                       : found_at->second;
   }
+};
+
+// `name: "annotation"  # description` in a body.
+struct Declared {
+  std::string_view annotation;
+  std::string_view description;
 };
 
 class Reader {
@@ -128,6 +135,10 @@ class Reader {
   }
   size_t LineEnd(size_t pos) const {
     return std::min(text_.find('\n', pos), text_.size());
+  }
+
+  std::string_view RestOfLine(size_t pos) const {
+    return text_.substr(pos, LineEnd(pos) - pos);
   }
 
   // What the text in front of a graph calls it.
@@ -191,8 +202,8 @@ class Reader {
     const size_t colon = text_.find(':', close);
     size_t body = colon == kNone ? text_.size() : colon + 1;
     // The return type may hold colons.
-    const size_t arrow = text_.find("->", close);
-    if (arrow < body) body = LineEnd(arrow);
+    const size_t arrow = text_.substr(0, body).find("->", close);
+    if (arrow != kNone) body = LineEnd(arrow);
     const bool bound = HasBind(body);
     ReadParameters({open + 1, close}, bound);
     const size_t end = ReadBody(body);
@@ -285,14 +296,10 @@ class Reader {
       if (pos < piece.end && text_[pos] == ':')
         annotation = Unquoted(out_.Trim({pos + 1, piece.end}));
       // A description follows the comma, on the same line.
-      std::string_view description;
-      const size_t end = LineEnd(piece.end);
-      const size_t hash = text_.find('#', piece.end);
-      if (hash < end &&
-          text_.substr(piece.end, hash - piece.end).find_first_not_of(", \t") ==
-              kNone)
-        description = text_.substr(hash, end - hash);
-      Input(piece, name, annotation, description);
+      const size_t hash = text_.find_first_not_of(", \t", piece.end);
+      const bool described = hash != kNone && text_[hash] == '#';
+      Input(piece, name, annotation,
+            described ? RestOfLine(hash) : std::string_view());
     }
   }
 
@@ -424,12 +431,11 @@ class Reader {
       size_t pos = span.begin;
       while (pos < span.end && IsNameByte(text_[pos])) ++pos;
       if (pos > span.begin && pos < span.end && text_[pos] == ':') {
-        const size_t end = LineEnd(span.end);
-        const size_t hash = text_.find('#', span.end);
-        declared_.push_back(
-            {text_.substr(span.begin, pos - span.begin),
-             Unquoted(out_.Trim({pos + 1, span.end})),
-             hash < end ? text_.substr(hash, end - hash) : std::string_view()});
+        const std::string_view line = RestOfLine(span.end);
+        const size_t hash = line.find('#');
+        declared_[text_.substr(span.begin, pos - span.begin)] = {
+            Unquoted(out_.Trim({pos + 1, span.end})),
+            hash != kNone ? line.substr(hash) : std::string_view()};
         return;
       }
       Opaque(span, {});
@@ -477,14 +483,10 @@ class Reader {
       piece = out_.Trim(piece);
       const std::string_view name = out_.Text(piece);
       if (name.empty()) continue;
-      std::string_view annotation;
-      std::string_view description;
-      for (const Declared& declared : declared_) {
-        if (declared.name != name) continue;
-        annotation = declared.annotation;
-        description = declared.description;
-      }
-      Input(piece, name, annotation, description);
+      const auto found = declared_.find(name);
+      const Declared declared =
+          found == declared_.end() ? Declared() : found->second;
+      Input(piece, name, declared.annotation, declared.description);
     }
   }
 
@@ -788,12 +790,6 @@ class Reader {
     }
   }
 
-  struct Declared {
-    std::string_view name;
-    std::string_view annotation;
-    std::string_view description;
-  };
-
   const SourceText& source_;
   std::string_view name_;
   Builder& out_;
@@ -803,7 +799,7 @@ class Reader {
   std::vector<std::pair<size_t, std::string>> outer_;  // indent, name
   size_t indent_ = 0;
   std::string_view source_line_;
-  std::vector<Declared> declared_;
+  absl::flat_hash_map<std::string_view, Declared> declared_;
   // `x += y` waits for the name of its result.
   std::string iadd_;
   std::string_view iadd_op_;
