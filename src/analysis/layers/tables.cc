@@ -162,18 +162,17 @@ class Tables {
       groups[{layer.stack, layer.variant, sums_[i].type, model_.StageOf(layer)}]
           .push_back(i);
     }
-    std::vector<std::pair<Key, std::vector<uint32_t>>> rows(groups.begin(),
-                                                            groups.end());
-    const auto time = [&](const std::vector<uint32_t>& members) {
+    std::vector<std::pair<int64_t, decltype(groups)::const_iterator>> rows;
+    for (auto group = groups.cbegin(); group != groups.cend(); ++group) {
       int64_t sum = 0;
-      for (const uint32_t l : members) sum += sums_[l].kernel_ns;
-      return sum;
-    };
-    std::stable_sort(rows.begin(), rows.end(),
-                     [&](const auto& a, const auto& b) {
-                       return time(a.second) > time(b.second);
-                     });
-    for (const auto& [key, members] : rows) {
+      for (const uint32_t l : group->second) sum += sums_[l].kernel_ns;
+      rows.emplace_back(sum, group);
+    }
+    std::stable_sort(
+        rows.begin(), rows.end(),
+        [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (const auto& [time, group] : rows) {
+      const auto& [key, members] = *group;
       std::vector<int64_t> kernel;
       std::vector<int64_t> wall;
       for (const uint32_t l : members) {
