@@ -7,12 +7,14 @@
 #include <numeric>
 #include <set>
 
+#include "analysis/common/stats.h"
 #include "base/decimal.h"
 
 namespace lamina::dist {
 namespace {
 
 using analysis::CollectiveElementBytes;
+using analysis::MiddleOf;
 
 // Longest message whose size in bytes stays within int64.
 constexpr int64_t kMostElements = int64_t{1} << 58;
@@ -21,13 +23,6 @@ int64_t BytesOf(int64_t elements, std::string_view dtype) {
   const auto element = CollectiveElementBytes(dtype);
   if (!element || elements < 0 || elements > kMostElements) return kNoInt;
   return elements * *element;
-}
-
-int64_t MedianOf(std::vector<int64_t> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  const int64_t low = values[(n - 1) / 2];
-  return low + (values[n / 2] - low) / 2;
 }
 
 int64_t TimeOf(const RankSummary& rank, const std::vector<WorkItem>& items,
@@ -57,7 +52,7 @@ Excess LargestExcess(const JoinedCall& call, size_t late,
         others.push_back(
             TimeOf(*call.members[m].rank, call.members[m].call->*items, name));
     }
-    const int64_t excess = item.ns - MedianOf(std::move(others));
+    const int64_t excess = item.ns - MiddleOf(std::move(others));
     if (excess > largest.ns) largest = {name, excess};
   }
   return largest;
@@ -83,9 +78,9 @@ void FindCause(const JoinedCall& call, size_t late, const Clocks& clocks,
     compute.push_back(v.compute);
   }
   const auto mine = values(late);
-  const int64_t by_previous = mine.previous - MedianOf(std::move(previous));
-  const int64_t by_idle = mine.idle - MedianOf(std::move(idle));
-  const int64_t by_compute = mine.compute - MedianOf(std::move(compute));
+  const int64_t by_previous = mine.previous - MiddleOf(std::move(previous));
+  const int64_t by_idle = mine.idle - MiddleOf(std::move(idle));
+  const int64_t by_compute = mine.compute - MiddleOf(std::move(compute));
   if (std::max({by_previous, by_idle, by_compute}) <= 0) return;
   if (by_compute >= by_idle && by_compute >= by_previous) {
     const Excess op = LargestExcess(call, late, &Call::device);

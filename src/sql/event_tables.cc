@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
@@ -325,36 +326,6 @@ TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
   return table;
 }
 
-// --- finished tables ---
-
-TableDef Finished(std::string name, std::string doc,
-                  std::vector<ColumnDef> columns,
-                  std::function<Status(Source&, Table&)> fill) {
-  TableDef table;
-  table.name = std::move(name);
-  table.doc = std::move(doc);
-  table.cost = Cost::kTree;
-  Schema schema;
-  schema.name = table.name;
-  for (const ColumnDef& column : columns) {
-    schema.columns.push_back(
-        {column.name,
-         column.type == Type::kText ? ColumnType::kText : ColumnType::kInt,
-         column.doc});
-  }
-  table.columns = std::move(columns);
-  table.open = [schema,
-                fill](Source& source) -> Result<std::shared_ptr<const Rows>> {
-    auto out = std::make_shared<Table>(schema);
-    LAMINA_TRY(fill(source, *out));
-    std::vector<TableRows::From> from;
-    for (size_t c = 0; c < schema.columns.size(); ++c)
-      from.push_back({static_cast<int>(c), false});
-    return std::make_shared<TableRows>(std::move(out), std::move(from));
-  };
-  return table;
-}
-
 // What a waiting call is for, by the ops around it: a value for the host, a
 // copy, or the wait itself.
 std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
@@ -490,7 +461,7 @@ void AddEventTables(std::vector<TableDef>& tables) {
                    model.slices.push_back(SliceId(i));
                }
              }));
-  tables.push_back(Finished(
+  tables.push_back(FilledTable(
       "sync_calls", "Calls that wait for the device.",
       {{"uid", Type::kInt, "Event number."},
        {"name", Type::kText, "Name as recorded."},
@@ -510,12 +481,13 @@ void AddEventTables(std::vector<TableDef>& tables) {
        {"recorded", Type::kInt, "1: what it waits for is recorded."},
        {"drained", Type::kInt, "1: the device had no work when it returned."}},
       &FillSyncs));
-  tables.push_back(Finished("recording", "What the recording holds.",
-                            {{"key", Type::kText, "What is told."},
-                             {"value", Type::kInt, "A number, or 1 for yes."},
-                             {"text", Type::kText, "Where it is no number."}},
-                            &FillRecording));
-  tables.push_back(Finished(
+  tables.push_back(
+      FilledTable("recording", "What the recording holds.",
+                  {{"key", Type::kText, "What is told."},
+                   {"value", Type::kInt, "A number, or 1 for yes."},
+                   {"text", Type::kText, "Where it is no number."}},
+                  &FillRecording));
+  tables.push_back(FilledTable(
       "step_flags", "Steps, and which of them are unlike a long run.",
       {{"step", Type::kInt, "Number of the step."},
        {"name", Type::kText, "Name of the range."},
@@ -567,6 +539,21 @@ const Group kGroups[] = {
        return host::LaunchTables(view->model, {});
      }},
     {&host::TransferSchemas, &OfModel<&host::TransferTables>},
+    {&host::SequenceSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       ResultSet result;
+       result.tables.push_back(host::SequenceTable(
+           view->model, host::FindSequences(view->model, view->idle)));
+       return result;
+     }},
+    {&host::RangeSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       ResultSet result = host::RangeTables(view->model);
+       result.Append(host::StepTables(view->model, view->idle));
+       return result;
+     }},
     {&analysis::path::Schemas, &PathResult},
 };
 

@@ -196,10 +196,7 @@ TableDef Facts(std::string name, std::string doc,
     LAMINA_ASSIGN(const Trace* const trace, source.trace());
     auto filled = std::make_shared<Table>(schema);
     fill(*trace, *filled);
-    std::vector<TableRows::From> from;
-    for (size_t c = 0; c < schema.columns.size(); ++c)
-      from.push_back({static_cast<int>(c), false});
-    return std::make_shared<TableRows>(std::move(filled), std::move(from));
+    return std::make_shared<TableRows>(std::move(filled));
   };
   return table;
 }

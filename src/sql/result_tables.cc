@@ -189,10 +189,7 @@ TableDef EfficiencyParameters() {
         }
       }
     }
-    std::vector<TableRows::From> from;
-    for (size_t c = 0; c < schema.columns.size(); ++c)
-      from.push_back({static_cast<int>(c), false});
-    return std::make_shared<TableRows>(std::move(out), std::move(from));
+    return std::make_shared<TableRows>(std::move(out));
   };
   return table;
 }
@@ -242,6 +239,31 @@ void AddResultTables(std::vector<TableDef>& tables) {
   tables.push_back(EfficiencyParameters());
   tables.push_back(Notes());
   tables.push_back(NoteEvidence());
+}
+
+TableDef FilledTable(std::string name, std::string doc,
+                     std::vector<ColumnDef> columns,
+                     std::function<Status(Source& source, Table& out)> fill) {
+  TableDef table;
+  table.name = std::move(name);
+  table.doc = std::move(doc);
+  table.cost = Cost::kTree;
+  Schema schema;
+  schema.name = table.name;
+  for (const ColumnDef& column : columns) {
+    schema.columns.push_back(
+        {column.name,
+         column.type == Type::kText ? ColumnType::kText : ColumnType::kInt,
+         column.doc});
+  }
+  table.columns = std::move(columns);
+  table.open = [schema, fill = std::move(fill)](
+                   Source& source) -> Result<std::shared_ptr<const Rows>> {
+    auto out = std::make_shared<Table>(schema);
+    LAMINA_TRY(fill(source, *out));
+    return std::make_shared<TableRows>(std::move(out));
+  };
+  return table;
 }
 
 }  // namespace lamina::sql

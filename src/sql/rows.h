@@ -75,6 +75,12 @@ class TableRows : public Rows {
   };
   TableRows(std::shared_ptr<const Table> table, std::vector<From> columns)
       : table_(std::move(table)), columns_(std::move(columns)) {}
+  // All columns as they are.
+  explicit TableRows(std::shared_ptr<const Table> table)
+      : table_(std::move(table)), columns_(table_->schema().columns.size()) {
+    for (size_t c = 0; c < columns_.size(); ++c)
+      columns_[c].column = static_cast<int>(c);
+  }
   size_t size() const override { return table_ ? table_->rows() : 0; }
   Value Cell(size_t row, int column) const override;
 

@@ -623,30 +623,12 @@ std::function<void(M&)> AllOf(bool depths, Keep keep) {
 TableDef Finished(std::string name, std::string doc,
                   std::vector<ColumnDef> columns,
                   std::function<Status(const Context&, Table&)> fill) {
-  TableDef table;
-  table.name = std::move(name);
-  table.doc = std::move(doc);
-  table.cost = Cost::kTree;
-  Schema schema;
-  schema.name = table.name;
-  for (const ColumnDef& column : columns) {
-    schema.columns.push_back(
-        {column.name,
-         column.type == Type::kText ? ColumnType::kText : ColumnType::kInt,
-         column.doc});
-  }
-  table.columns = std::move(columns);
-  table.open = [schema,
-                fill](Source& source) -> Result<std::shared_ptr<const Rows>> {
-    LAMINA_ASSIGN(const Context* const context, source.Context());
-    auto out = std::make_shared<Table>(schema);
-    LAMINA_TRY(fill(*context, *out));
-    std::vector<TableRows::From> from;
-    for (size_t c = 0; c < schema.columns.size(); ++c)
-      from.push_back({static_cast<int>(c), false});
-    return std::make_shared<TableRows>(std::move(out), std::move(from));
-  };
-  return table;
+  return FilledTable(std::move(name), std::move(doc), std::move(columns),
+                     [fill](Source& source, Table& out) -> Status {
+                       LAMINA_ASSIGN(const Context* const context,
+                                     source.Context());
+                       return fill(*context, out);
+                     });
 }
 
 analysis::Timeline TimelineOf(const Context& context,

@@ -82,5 +82,9 @@ void AddViews(std::vector<TableDef>& tables);
 using ResultOf =
     std::function<Result<std::shared_ptr<const ResultSet>>(Source& source)>;
 TableDef ResultTable(const Schema& schema, ResultOf result_of);
+// A table of integers and texts that `fill` writes as a whole.
+TableDef FilledTable(std::string name, std::string doc,
+                     std::vector<ColumnDef> columns,
+                     std::function<Status(Source& source, Table& out)> fill);
 
 }  // namespace lamina::sql

@@ -43,6 +43,13 @@ int64_t Percentile(const std::vector<int64_t>& sorted, double percent) {
   return sorted[std::min(index, sorted.size() - 1)];
 }
 
+int64_t MiddleOf(std::vector<int64_t> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const int64_t low = values[(values.size() - 1) / 2];
+  return low + (values[values.size() / 2] - low) / 2;
+}
+
 std::vector<HistogramBin> MakeHistogram(std::vector<int64_t> values_ns,
                                         size_t bins) {
   std::vector<HistogramBin> out;

@@ -29,6 +29,9 @@ Stats Summarize(std::vector<int64_t>& values);
 // The value at nearest rank `percent` of sorted values; 0 for none.
 int64_t Percentile(const std::vector<int64_t>& sorted, double percent);
 
+// The median, rounded towards the lower of two middle values; 0 for none.
+int64_t MiddleOf(std::vector<int64_t> values);
+
 // 100 * part / whole; 0 of nothing.
 double PercentOf(int64_t part, int64_t whole);
 

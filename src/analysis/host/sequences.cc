@@ -365,6 +365,8 @@ std::vector<KernelSequence> FindSequences(const HostModel& model,
   return Finder(model, idle).Run();
 }
 
+std::vector<Schema> SequenceSchemas() { return {SequencesSchema()}; }
+
 Table SequenceTable(const HostModel& model,
                     const std::vector<KernelSequence>& sequences) {
   constexpr size_t kMost = 200;

@@ -64,6 +64,7 @@ struct KernelSequence {
 std::vector<KernelSequence> FindSequences(const HostModel& model,
                                           const Idle& idle);
 
+std::vector<Schema> SequenceSchemas();
 // kernel_sequences: one row for each.
 Table SequenceTable(const HostModel& model,
                     const std::vector<KernelSequence>& sequences);

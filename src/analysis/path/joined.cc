@@ -93,15 +93,6 @@ Schema SegmentsSchema() {
 using Owner = std::pair<SegmentKind, std::string>;
 using OwnerTimes = std::map<Owner, int64_t>;
 
-int64_t MedianOf(std::vector<int64_t> values) {
-  if (values.empty()) return 0;
-  const size_t n = values.size();
-  std::sort(values.begin(), values.end());
-  return n % 2 == 1
-             ? values[n / 2]
-             : values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
-}
-
 // Which of two chains' differences is the largest; nothing above 0: none.
 const std::pair<const Owner, int64_t>* Largest(const OwnerTimes& times) {
   const std::pair<const Owner, int64_t>* best = nullptr;
@@ -384,14 +375,14 @@ class Tables {
       starts.push_back(graph_.time(start));
       waited += time - starts.back();
     }
-    const int64_t late = time - MedianOf(starts);
+    const int64_t late = time - MiddleOf(starts);
     std::map<Owner, std::vector<int64_t>> theirs;
     for (const OwnerTimes& chain : others) {
       for (const auto& [owner, ns] : chain) theirs[owner].push_back(ns);
     }
     for (auto& [owner, times] : theirs) {
       times.resize(others.size(), 0);
-      excess[owner] -= MedianOf(times);
+      excess[owner] -= MiddleOf(times);
     }
     const auto* cause = late > 0 ? Largest(excess) : nullptr;
     ++last_[last];
@@ -405,7 +396,7 @@ class Tables {
         if (j != i) rest.push_back(members[j].second);
       }
       differences_[members[i].first].Add(
-          members[i].second - MedianOf(std::move(rest)),
+          members[i].second - MiddleOf(std::move(rest)),
           end->second - first->second);
     }
     if (late > 0) {
