@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { click, go, open, pageOf, press, root, traces, until } from "./harness.mjs";
 
 const trace = traces.owlv2 ?? traces.train;
-const kViews = ["overview", "timeline", "layers", "modules", "ops", "roofline",
+const kViews = ["overview", "timeline", "steps", "layers", "modules", "ops", "roofline",
                 "kernels", "health", "tables"];
 
 // Contrast of every visible text with what is behind it.
@@ -230,9 +230,9 @@ Object.assign(tests, {
     seen.delete("body");
     check.equal("focus is seen", [...seen], ["yes"]);
     // The views by number, and what they answer.
-    for (const [key, view] of [["2", "timeline"], ["3", "layers"],
-        ["4", "modules"], ["5", "ops"], ["6", "roofline"], ["7", "kernels"],
-        ["8", "health"], ["1", "overview"]]) {
+    for (const [key, view] of [["2", "timeline"], ["3", "steps"],
+        ["4", "layers"], ["5", "modules"], ["6", "ops"], ["7", "roofline"],
+        ["8", "kernels"], ["9", "health"], ["1", "overview"]]) {
       await press(page, key, view);
       check.equal(`key ${key}`, await page.evaluate(() =>
         document.documentElement.dataset.ready), view);

@@ -344,7 +344,7 @@ const tests = {
       return __lamina.model.device.uid[9];
     });
     const states = [];
-    for (const view of ["overview", "timeline", "layers", "modules", "ops",
+    for (const view of ["overview", "timeline", "steps", "layers", "modules", "ops",
                         "roofline", "kernels", "health"]) {
       states.push(`#v=${view}`, `#v=${view}&fam=gemm`,
         `#v=${view}&dur=>3000&sel=${uid}`,

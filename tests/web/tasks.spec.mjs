@@ -69,6 +69,20 @@ export default {
     await picture(page, "task-b");
   },
 
+  "d: two steps compared": async (check) => {
+    const page = await open(pageOf(traces.train), { width: 1440 });
+    const who = person(page);
+    await who.click(page.locator("[data-k='tab.steps']"), "steps");
+    await who.click(page.locator("[data-step]").nth(0), "steps");
+    await who.click(page.locator("[data-step]").nth(1), "steps");
+    few(check, who);
+    check.true("what differs, and by how much", /takes [\d.]+ \S+ (more|less) than/
+      .test(await page.locator("[data-steps=compare]").textContent()));
+    check.true("the causes are there",
+               await page.locator(".fall li").count() > 3);
+    await picture(page, "task-d");
+  },
+
   "e: calls of a kernel, and who launched the slowest": async (check) => {
     const page = await open(pageOf(trace), { width: 1440 });
     const who = person(page);

@@ -149,7 +149,7 @@ tests["every view says how many events it holds"] = async (check) => {
     const { total, count } = __lamina.model.device;
     return { total, count };
   });
-  for (const view of ["overview", "timeline", "layers", "modules", "ops",
+  for (const view of ["overview", "timeline", "steps", "layers", "modules", "ops",
                       "roofline", "kernels"]) {
     await go(page, "#v=" + view, view);
     check.true(view, (await held()).startsWith(

@@ -3,6 +3,7 @@
 // The program of pages about traces: reports, comparisons, ranks, tables.
 
 import { gapsOf, longestGaps } from "./data/gpus";
+import { compareSteps } from "./data/steps";
 import { buildLanePyramid } from "./draw/scene";
 import { run } from "./main";
 import { diffView } from "./views/diff";
@@ -14,12 +15,13 @@ import { opsView } from "./views/ops";
 import { overviewView } from "./views/overview";
 import { ranksView } from "./views/ranks";
 import { rooflineView } from "./views/roofline";
+import { stepsView } from "./views/steps";
 import { tablesView } from "./views/tables";
 import { counterPlace, frames, stripShares, timelineView, trackTop } from
   "./views/timeline";
 
 run({
-  views: [overviewView, timelineView, layersView, modulesView, opsView,
+  views: [overviewView, timelineView, stepsView, layersView, modulesView, opsView,
           rooflineView, kernelsView, ranksView, diffView, healthView,
           tablesView],
   elsewhere: [
@@ -38,5 +40,8 @@ run({
     counterPlace: (key: string, t: number) => counterPlace(key, t),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     timelineFrames: frames,
+    compareSteps: (a: number, b: number) =>
+      compareSteps(app.model, [a, b]).map(({ kind, name, op, ns, count }) =>
+        ({ kind, name, op, ns, count })),
   }),
 });

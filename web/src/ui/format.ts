@@ -6,9 +6,13 @@ import type { TableColumn } from "../data/manifest";
 import type { Cell, Table } from "../data/model";
 import { shortName } from "../data/names";
 
+// With the sign that is as wide as a digit.
+function signed(text: string): string { return text.replace(/^-/, "\u2212"); }
+
 function digits(value: number): string {
   const size = Math.abs(value);
-  return value.toFixed(size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3);
+  return signed(value.toFixed(size >= 1000 ? 0 : size >= 100 ? 1
+    : size >= 10 ? 2 : 3));
 }
 
 // "511.5 ms"; whole nanoseconds below a microsecond.
@@ -25,7 +29,7 @@ export function count(value: number): string {
 }
 
 export function percent(part: number, whole: number): string {
-  return whole > 0 ? (100 * part / whole).toFixed(1) + " %" : "";
+  return whole > 0 ? signed((100 * part / whole).toFixed(1)) + " %" : "";
 }
 
 function scaled(value: number, units: string[], base: number): string {

@@ -21,6 +21,18 @@ export function textFilter(app: App, option: string, label: string,
   return h("label", { class: "muted" }, label + " ", input);
 }
 
+// One of some values; the first that is not in the address says what is usual.
+export function choice(app: App, option: string, label: string,
+                       values: [value: string, text: string][],
+                       now = app.option(option)): HTMLSelectElement {
+  const select = h("select", { "aria-label": label, "data-k": option,
+    change: () => app.go(app.withOption(option, select.value)) },
+    ...values.map(([value, text]) => h("option", { value }, text)));
+  select.value = values.some(([value]) => value === now) ? now
+    : values[0]?.[0] ?? "";
+  return select;
+}
+
 export interface NumberLimit {
   key: string;
   less: boolean;

@@ -19,6 +19,7 @@ export interface Col<Row> {
   // What stands in the cell; else the text.
   cell?(row: Row): Node | string;
   wide?: boolean;    // takes the width that is left
+  hidden?: boolean;  // in copies alone
 }
 
 export interface TableOptions<Row> {
@@ -78,7 +79,8 @@ function cellText<Row>(column: Col<Row>, row: Row): string {
 
 export function drawTable<Row>(app: App, options: TableOptions<Row>):
     HTMLElement {
-  const { columns, id } = options;
+  const { id } = options;
+  const columns = options.columns.filter((column) => !column.hidden);
   const wanted = app.option(id + ".sort");
   const sort = columns.some((c) => c.key === wanted.slice(0, -1) &&
                             /[+-]$/.test(wanted)) ? wanted : options.sort;

@@ -15,6 +15,7 @@ import { kGroups } from "../ui/colors";
 import { h } from "../ui/dom";
 import { clean, count, time } from "../ui/format";
 import { kindSection, layerSection, type Section } from "../draw/layerpairs";
+import { choice } from "../ui/inputs";
 import { hint, paper } from "../ui/paper";
 import { drawRows } from "../ui/rows";
 
@@ -22,9 +23,7 @@ let sections: Section[] = [];
 
 function passSelect(app: App, passes: Table | null): HTMLElement | null {
   if (!passes || passes.rows < 2) return null;
-  const select = h("select", { "aria-label": "Pass", "data-k": "layers.pass",
-    change: () => app.go(app.withOption("layers.pass", select.value)) });
-  select.append(h("option", { value: "" }, `all ${passes.rows} passes`));
+  const values: [string, string][] = [["", `all ${passes.rows} passes`]];
   for (let row = 0; row < Math.min(passes.rows, 2000); ++row) {
     const evidence = passes.str(row, "stage_evidence").replace(/^-$/, "");
     const parts = [`pass ${passes.str(row, "pass")}`,
@@ -33,21 +32,10 @@ function passSelect(app: App, passes: Table | null): HTMLElement | null {
       passes.at(row, "batch") === null ? ""
         : `${passes.str(row, "batch")} requests`,
       time(passes.num(row, "kernel_time_us"))];
-    select.append(h("option", { value: passes.str(row, "pass") },
-                    parts.filter((p) => p !== "").join(", ")));
+    values.push([passes.str(row, "pass"),
+                 parts.filter((p) => p !== "").join(", ")]);
   }
-  select.value = app.option("layers.pass");
-  return select;
-}
-
-// Bars from the first layer to the last, or from the longest to the shortest.
-function orderSelect(app: App): HTMLElement {
-  const select = h("select", { "aria-label": "Order", "data-k": "layers.order",
-    change: () => app.go(app.withOption("layers.order", select.value)) },
-    h("option", { value: "" }, "by index"),
-    h("option", { value: "time" }, "by time"));
-  select.value = app.option("layers.order") === "time" ? "time" : "";
-  return select;
+  return choice(app, "layers.pass", "Pass", values);
 }
 
 function currentStacks(app: App): Stack[] {
@@ -138,7 +126,8 @@ export const layersView: View = {
     for (let row = 0; row < table.rows; ++row)
       if (pass === "" || table.str(row, "pass") === pass) rows.push(row);
     root.append(drawLegend(app), h("div", { class: "tools" },
-      passSelect(app, app.model.table("passes")), orderSelect(app),
+      passSelect(app, app.model.table("passes")), choice(app, "layers.order",
+        "Order", [["", "by index"], ["time", "by time"]]),
       h("span", { class: "muted" }, hint("Click layers to filter every view; " +
         (app.model.thinned ? "this page lacks the events to compare two. "
           : "two layers are compared kernel by kernel. ")), "The line is the " +
