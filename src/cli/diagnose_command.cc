@@ -269,12 +269,13 @@ Result<int> RunDiagnose(const Options& options, Common& common) {
   if (options.trace.empty())
     return Fail(UsageError("no trace is given", "lamina diagnose TRACE"));
   LAMINA_ASSIGN(const auto checks, ParseFailOn(options, *rules));
-  LAMINA_ASSIGN(const findings::Options run,
+  LAMINA_ASSIGN(findings::Options run,
                 RunOptions(options, TakeRules(common.only), *rules));
   LAMINA_TRY(KeepInputs("-o", common.output, {options.trace}));
   findings::Diagnosis diagnosis;
   {
     const ScopedStage stage(&common.times, "diagnose");
+    run.times = &common.times;
     LAMINA_ASSIGN(diagnosis, DiagnoseAll(options.trace, common, rules, run));
   }
   const std::vector<std::string> inputs = {options.trace};

@@ -7,7 +7,6 @@
 #include "findings/findings.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/core.h>
 #include <tuple>
 
@@ -88,10 +87,13 @@ class Run {
   }
 
   Result<Diagnosis> All() {
-    LAMINA_TRY(Open());
+    {
+      const ScopedStage stage(options_.times, "  tables");
+      LAMINA_TRY(Open());
+    }
     for (size_t r = 0; r < out_.rules->rules().size(); ++r) {
       const Rule& rule = out_.rules->rules()[r];
-      const auto begin = std::chrono::steady_clock::now();
+      const ScopedStage stage(options_.times, "  " + rule.id);
       RuleRun run;
       run.rule = &rule;
       if (const Need* missing = MissingNeed(rule)) {
@@ -103,12 +105,12 @@ class Run {
         run.state = State::kFailed;
         run.reason = status.error().what;
       }
-      run.seconds = std::chrono::duration<double>(
-                        std::chrono::steady_clock::now() - begin)
-                        .count();
       out_.runs.push_back(std::move(run));
     }
-    LAMINA_TRY(Rank());
+    {
+      const ScopedStage stage(options_.times, "  rank");
+      LAMINA_TRY(Rank());
+    }
     out_.owned_idle_ns = ledger_->owned_idle_ns();
     for (const Refusal& refusal : ledger_->refusals()) {
       const auto& all = out_.rules->rules();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/timer.h"
 #include "findings/ledger.h"
 #include "findings/rule.h"
 #include "lamina/result.h"
@@ -32,6 +33,7 @@ struct Options {
   bool all = false;            // those below and suppressed ones, too
   std::map<std::string, std::map<std::string, double>> params;
   std::vector<Suppression> suppressions;
+  StageTimes* times = nullptr;  // what each rule took
 };
 
 enum class State : uint8_t {
@@ -69,7 +71,6 @@ struct RuleRun {
   std::string reason;  // why it abstained or failed; else what was measured
   std::string hint;    // how to record what it lacks
   int64_t owned_ns = 0;
-  double seconds = 0;
 };
 
 struct Diagnosis {

@@ -45,7 +45,9 @@ class DeviceNodes {
   }
 
   int64_t Saved(const std::vector<const Finding*>& findings) const {
-    const path::Outcome outcome(graph_, Without(findings));
+    // What kernels lose moves most of what comes behind them.
+    const path::Outcome outcome(graph_, Without(findings),
+                                path::Outcome::Pass::kFull);
     return std::max<int64_t>(
         0, graph_.time(graph_.sink()) - outcome.time(graph_.sink()));
   }
@@ -76,8 +78,10 @@ Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis) {
                 GraphFor(source, diagnosis, min_share));
   if (graph == nullptr) return {};
   const DeviceNodes nodes(*graph);
+  const auto least = static_cast<int64_t>(
+      min_share * static_cast<double>(diagnosis.window_ns));
   for (Finding& f : diagnosis.findings) {
-    if (!OwnsBusy(f)) continue;
+    if (!OwnsBusy(f) || f.gain_ns < least) continue;
     const int64_t saved = nodes.Saved({&f});
     // Idle time is saved as it is; of the busy time what the path says. The
     // formula may say that less than the owned time can be saved.
@@ -108,7 +112,7 @@ Status AskPathInOrder(sql::Source& source, Diagnosis& diagnosis) {
   std::vector<const Finding*> fixed;
   int64_t before = 0;
   for (Finding& f : diagnosis.findings) {
-    if (!OwnsBusy(f)) continue;
+    if (!OwnsBusy(f) || f.small || f.suppressed) continue;
     fixed.push_back(&f);
     const int64_t saved = nodes.Saved(fixed);
     f.gain_after_ns = std::min(f.gain_high_ns, saved - before);

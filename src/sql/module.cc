@@ -60,7 +60,8 @@ class Filter {
         is_text_(other.is_text_),
         text_(std::move(other.text_)),
         value_(is_text_ ? Value(text_) : other.value_),
-        pattern_(std::move(other.pattern_)) {}
+        pattern_(std::move(other.pattern_)),
+        seen_(std::move(other.seen_)) {}
 
   // Whether it can be tested here at all.
   bool usable() const { return pattern_ == nullptr || pattern_->ok(); }
@@ -99,8 +100,9 @@ class Filter {
   bool HoldsPattern(const Value& cell) const {
     if (cell.kind() != Value::Kind::kText) return true;
     const std::string_view text = cell.text();
-    Seen& seen = seen_[(reinterpret_cast<uintptr_t>(text.data()) >> 3) %
-                       std::size(seen_)];
+    if (seen_.empty()) seen_.resize(1024);
+    Seen& seen =
+        seen_[(reinterpret_cast<uintptr_t>(text.data()) >> 3) % seen_.size()];
     if (seen.data != text.data() || seen.size != text.size() ||
         text.data() == nullptr) {
       seen.data = text.data();
@@ -128,7 +130,8 @@ class Filter {
   std::string text_;
   Value value_;
   std::unique_ptr<RE2> pattern_;
-  mutable std::vector<Seen> seen_ = std::vector<Seen>(1024);
+  // Of patterns alone: a join makes a filter for every row.
+  mutable std::vector<Seen> seen_;
 };
 
 struct Cursor : sqlite3_vtab_cursor {
