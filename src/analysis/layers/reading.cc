@@ -176,6 +176,8 @@ std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
   const double tolerance = inside ? kToleranceInside : kReadTolerance;
   const uint32_t n = end - begin;
   std::vector<uint32_t> offset;  // of the states of a unit
+  // Edits of a layer of it at most: a state beyond never becomes a layer.
+  std::vector<int32_t> limit;
   uint32_t states = 0;
   std::vector<uint32_t> used;
   for (uint32_t u = 0; u < units_.size(); ++u) {
@@ -183,6 +185,8 @@ std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
     if (units_[u].ids.size() * 3 > uint64_t{n} * 5) continue;
     used.push_back(u);
     offset.push_back(states);
+    limit.push_back(static_cast<int32_t>(
+        tolerance * kEdit * static_cast<double>(units_[u].ids.size())));
     states += static_cast<uint32_t>(units_[u].ids.size()) + 1;
   }
   if (states == 0 || uint64_t{states} * (n + 1) > kMaxCells) return {};
@@ -209,16 +213,15 @@ std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
       // Kernels of the unit that are missing.
       for (uint32_t j = 0; j < length; ++j) {
         if (cost[o + j] >= kFar || i == 0) continue;
-        if (cost[o + j] + kEdit < cost[o + j + 1]) {
+        if (cost[o + j] + kEdit < cost[o + j + 1] &&
+            edits[o + j] + kEdit <= limit[k]) {
           cost[o + j + 1] = cost[o + j] + kEdit;
           from[o + j + 1] = from[o + j];
           edits[o + j + 1] = edits[o + j] + kEdit;
         }
       }
       const uint32_t last = o + length;
-      if (cost[last] < kFar &&
-          edits[last] <= static_cast<int32_t>(tolerance * kEdit * length) &&
-          cost[last] < outside[i]) {
+      if (cost[last] < outside[i]) {
         outside[i] = cost[last];
         back[i] = {static_cast<int>(used[k]), from[last]};
       }
@@ -252,7 +255,8 @@ std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
         const uint32_t s = offset[k] + j;
         if (cost[s] >= kFar) continue;
         // A kernel that the unit lacks; at either end it is outside.
-        if (j > 0 && j < length && cost[s] + kEdit < next[s]) {
+        if (j > 0 && j < length && cost[s] + kEdit < next[s] &&
+            edits[s] + kEdit <= limit[k]) {
           next[s] = cost[s] + kEdit;
           next_from[s] = from[s];
           next_edits[s] = edits[s] + kEdit;
@@ -262,7 +266,7 @@ std::vector<Found> Reader::Align(uint32_t begin, uint32_t end,
                               : unit.like[j] == like      ? kAlike
                               : role(unit.marks[j], mark) ? kSameRole
                                                           : kEdit;
-        if (cost[s] + price < next[s + 1]) {
+        if (cost[s] + price < next[s + 1] && edits[s] + price <= limit[k]) {
           next[s + 1] = cost[s] + price;
           next_from[s + 1] = from[s];
           next_edits[s + 1] = edits[s] + price;
