@@ -120,6 +120,18 @@ std::vector<std::string> ChoicesOf(const std::string& type) {
   return choices;
 }
 
+// The numbers of "INT:[0 - 3]" in the name of an option's type.
+std::pair<std::optional<double>, std::optional<double>> RangeOf(
+    const std::string& type) {
+  const size_t open = type.find(":[");
+  const size_t dash = type.find(" - ", open);
+  if (open == std::string::npos || dash == std::string::npos ||
+      type.back() != ']')
+    return {};
+  return {ParseDouble(type.substr(open + 2, dash - open - 2)),
+          ParseDouble(type.substr(dash + 3, type.size() - dash - 4))};
+}
+
 DescribedCommand DescriptionOf(const CLI::App& app, const std::string& name) {
   DescribedCommand command;
   command.name = name;
@@ -143,6 +155,7 @@ DescribedCommand DescriptionOf(const CLI::App& app, const std::string& name) {
       const std::string type = option->get_type_name();
       own.value = type.substr(0, type.find(':'));
       own.choices = ChoicesOf(type);
+      std::tie(own.low, own.high) = RangeOf(type);
     }
     own.doc = option->get_description();
     own.default_text = option->get_default_str();
@@ -395,29 +408,48 @@ CLI::App* CommandLine::CommandOf(const std::vector<std::string>& words,
   return command;
 }
 
+tl::expected<std::optional<int>, CommandLine::Refused> CommandLine::TryParse(
+    std::vector<std::string> words, bool print) {
+  size_t used = 0;
+  const CLI::App& command = *CommandOf(words, &used);
+  const auto refuse = [&](std::string what) {
+    return tl::make_unexpected(Refused{std::move(what), &command});
+  };
+  JoinTableNames(command, used, words);
+  try {
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app_->parse(std::move(words));
+  } catch (const Wrong& wrong) {
+    return refuse(wrong.what);
+  } catch (const CLI::ExtrasError&) {
+    return refuse(Unexpected(command, *app_));
+  } catch (const CLI::RequiredError& e) {
+    return refuse(Missing(e.what(), command));
+  } catch (const CLI::ParseError& e) {
+    // --help, --version
+    if (e.get_exit_code() == 0 && print) return app_->exit(e);
+    return refuse(e.what());
+  }
+  return std::nullopt;
+}
+
 std::optional<int> CommandLine::Parse(std::vector<std::string> words) {
   // "help CMD" is "CMD --help".
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
-  size_t used = 0;
-  const CLI::App& command = *CommandOf(words, &used);
-  JoinTableNames(command, used, words);
-  try {
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
-    app_->parse(std::move(words));
-  } catch (const Wrong& wrong) {
-    return Refuse(wrong.what, command);
-  } catch (const CLI::ExtrasError&) {
-    return Refuse(Unexpected(command, *app_), command);
-  } catch (const CLI::RequiredError& e) {
-    return Refuse(Missing(e.what(), command), command);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app_->exit(e);  // --help, --version
-    return Refuse(e.what(), command);
-  }
-  return std::nullopt;
+  const auto parsed = TryParse(std::move(words), true);
+  if (parsed) return *parsed;
+  return Refuse(parsed.error().what, *parsed.error().command);
+}
+
+Status CommandLine::Read(std::vector<std::string> words) {
+  const auto parsed = TryParse(std::move(words), false);
+  if (parsed) return {};
+  return Fail(
+      UsageError(parsed.error().what,
+                 "see " + CommandName(*parsed.error().command) + " --help"));
 }
 
 DescribedCommand CommandLine::Describe() const {

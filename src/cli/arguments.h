@@ -97,6 +97,7 @@ struct DescribedOption {
   std::string doc;
   std::vector<std::string> choices;  // all values, if they are few
   std::string default_text;
+  std::optional<double> low, high;  // of a number
   bool positional = false;
   bool required = false;
   bool many = false;
@@ -119,11 +120,20 @@ class CommandLine {
   // program ends here: --help, or a line that is wrong, of which stderr says
   // what.
   std::optional<int> Parse(std::vector<std::string> words);
+  // The same without a word on stderr. Errors: kUsage, also for --help.
+  Status Read(std::vector<std::string> words);
   std::string Help() const;
   GivenWords Given() const;
   DescribedCommand Describe() const;
 
  private:
+  struct Refused {
+    std::string what;
+    const CLI::App* command;
+  };
+  // The exit status of --help, which is printed if asked for, or nothing.
+  tl::expected<std::optional<int>, Refused> TryParse(
+      std::vector<std::string> words, bool print);
   // The command that `words` name, and how many of them do.
   CLI::App* CommandOf(const std::vector<std::string>& words,
                       size_t* used) const;

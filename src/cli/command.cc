@@ -14,6 +14,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "cli/host.h"
 #include "engine/report.h"
 #include "report/writers.h"
 
@@ -104,10 +105,44 @@ engine::OpenOptions Common::Open() {
   options.threads = ThreadCount();
   options.rules_dir = rules_dir;
   options.times = &times;
-  options.progress = MakeProgress("reading");
+  options.progress = host != nullptr ? host->progress : MakeProgress("reading");
+  if (host != nullptr) options.stop = host->stop;
   options.captures = captures;
   options.origins = OriginsToLearn();
   return options;
+}
+
+Result<std::shared_ptr<sql::Source>> Common::OpenSource(
+    const std::string& path) {
+  const bool plain = captures.empty() && rules_dir.empty() && !redact;
+  if (host != nullptr && plain) return host->open(path);
+  return std::make_shared<sql::Source>(path, Open());
+}
+
+Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
+    const std::string& path) {
+  return OpenTrace(path, Open());
+}
+
+Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
+    const std::string& path, const engine::OpenOptions& open) {
+  const bool plain = open.captures.empty() && open.rules_dir.empty() &&
+                     open.device.empty() && open.origins == nullptr;
+  if (host == nullptr || !plain) {
+    LAMINA_ASSIGN(std::shared_ptr<engine::Session> own,
+                  engine::Session::Open(path, open));
+    return own;
+  }
+  struct Held {
+    std::shared_ptr<sql::Source> source;
+    std::unique_lock<std::recursive_mutex> lock;
+  };
+  LAMINA_ASSIGN(auto source, host->open(path));
+  LAMINA_ASSIGN(engine::Session* const session, source->session());
+  auto held = std::make_shared<Held>();
+  held->lock = source->Lock();
+  held->source = std::move(source);
+  return std::shared_ptr<engine::Session>(std::move(held), session);
 }
 
 std::unique_ptr<render::Secrets> Common::SecretsOf(
@@ -142,9 +177,16 @@ bool OutputColor() {
 }
 
 Status Write(Document& document, const Common& common) {
+  LAMINA_TRY(engine::KeepOnly(document.result, common.only));
+  if (common.host != nullptr) {
+    for (Table& table : document.result.tables) {
+      if (common.top > 0) table.Truncate(common.top);
+    }
+    common.host->take(std::move(document));
+    return {};
+  }
   const report::WriterInfo* writer = report::FindWriter(common.format);
   LAMINA_CHECK(writer != nullptr);
-  LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   report::WriteOptions options;
   options.output = common.output;
   options.width = OutputWidth();

@@ -17,7 +17,13 @@
 #include "engine/session.h"
 #include "lamina/result.h"
 
+namespace lamina::sql {
+class Source;
+}
+
 namespace lamina::cli {
+
+struct Host;
 
 // Exit status; no command has another one.
 enum ExitStatus : int {
@@ -48,6 +54,8 @@ struct Common {
   std::vector<std::string> only;
   std::vector<std::string> captures;
   bool redact = false;
+  // Who runs the command in its own process; null: the command line does.
+  const Host* host = nullptr;
 
   StageTimes times;
   Given given;              // set before the command runs
@@ -65,6 +73,14 @@ struct Common {
   // Whether the document is written with all its tables and rows.
   bool Complete() const { return top == 0 && only.empty(); }
   engine::OpenOptions Open();
+  // A trace to ask: that which the host has open, where nothing but the trace
+  // itself is asked for, else opened now. Nobody else asks it while it is held,
+  // on one thread.
+  Result<std::shared_ptr<engine::Session>> OpenTrace(const std::string& path);
+  Result<std::shared_ptr<engine::Session>> OpenTrace(
+      const std::string& path, const engine::OpenOptions& open);
+  // The same for SQL, which is opened when it is first asked.
+  Result<std::shared_ptr<sql::Source>> OpenSource(const std::string& path);
   // Patterns of what a page must not show, with those of --rules.
   Status LoadSecrets();
   // Where traces that are opened say what a redacted page must not show.

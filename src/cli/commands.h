@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
+
 #include "cli/command.h"
 
 namespace lamina::cli {
@@ -23,6 +25,15 @@ CommandInfo ReplayCommand();
 CommandInfo ConvertCommand();
 CommandInfo CostCommand();
 CommandInfo MemoryCommand();
+CommandInfo McpCommand();
 CommandInfo ListCommand();
+
+// Every command, in the order of --help.
+std::span<const CommandInfo> Commands();
+
+// Adds a command to a line; what runs it is in `run` once the line was parsed
+// and names it.
+void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
+                Run& run);
 
 }  // namespace lamina::cli

@@ -164,14 +164,14 @@ Result<findings::Diagnosis> DiagnoseAll(
     if (found && found->size() > 1) files = *std::move(found);
   }
   if (files.size() == 1) {
-    return findings::Diagnose(
-        std::make_shared<sql::Source>(files[0], common.Open()), rules, run);
+    LAMINA_ASSIGN(auto source, common.OpenSource(files[0]));
+    return findings::Diagnose(std::move(source), rules, run);
   }
   findings::Options all = run;
   all.all = true;
   std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
   for (size_t i = 0; i < files.size(); ++i) {
-    const auto source = std::make_shared<sql::Source>(files[i], common.Open());
+    LAMINA_ASSIGN(const auto source, common.OpenSource(files[i]));
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
     const int64_t rank =
         engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i));

@@ -60,8 +60,7 @@ void AddMembers(std::string_view text, const std::string& prefix,
 }
 
 Result<int> RunEvent(const Options& options, Common& common) {
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(const analysis::Context* const derived,

@@ -36,8 +36,7 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
 }
 
 Result<int> RunHost(const Options& options, Common& common) {
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   LAMINA_ASSIGN(const auto rules, host::LoadRules(session->data()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();

@@ -263,8 +263,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
   if (options.trace.empty())
     return Fail(UsageError("trace is required", "only --explain needs none"));
   LAMINA_TRY(KeepInputs("--perfetto", options.perfetto, {options.trace}));
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();

@@ -19,15 +19,6 @@
 namespace lamina::cli {
 namespace {
 
-// Every command, in the order of --help.
-const CommandInfo kCommands[] = {
-    ReportCommand(), TreeCommand(),     LayersCommand(),   HostCommand(),
-    PathCommand(),   DiagnoseCommand(), AnnotateCommand(), DiffCommand(),
-    SliceCommand(),  ReplayCommand(),   RanksCommand(),    MergeCommand(),
-    GraphCommand(),  ConvertCommand(),  EventCommand(),    QueryCommand(),
-    CostCommand(),   MemoryCommand(),   ListCommand(),
-};
-
 void PrintTiming(const Common& common) {
   for (const StageTimes::Stage& stage : common.times.stages()) {
     std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
@@ -39,7 +30,7 @@ void PrintTiming(const Common& common) {
 // An unknown command: names the nearest one.
 int UnknownCommand(const std::string& word) {
   std::vector<std::string_view> names;
-  for (const CommandInfo& command : kCommands) names.push_back(command.name);
+  for (const CommandInfo& command : Commands()) names.push_back(command.name);
   std::string message = "unknown command '" + EscapeTerminal(word) + "'";
   const std::string_view near = rules::Nearest(word, names);
   if (!near.empty()) message += "; did you mean '" + std::string(near) + "'?";
@@ -48,7 +39,7 @@ int UnknownCommand(const std::string& word) {
 }
 
 bool IsCommand(std::string_view word) {
-  for (const CommandInfo& command : kCommands) {
+  for (const CommandInfo& command : Commands()) {
     if (word == command.name) return true;
   }
   return false;
@@ -65,13 +56,8 @@ int Main(int argc, char** argv) {
                    VersionText());
   Common common;
   Run run;
-  for (const CommandInfo& command : kCommands) {
-    const auto body = std::make_shared<Run>();
-    Arguments args =
-        line.root().Command(command.name, command.summary, command.example,
-                            [&run, body] { run = *body; });
-    *body = command.add(args, common);
-  }
+  for (const CommandInfo& command : Commands())
+    AddCommand(line, command, common, run);
   // For those who install: `lamina --manual FOLDER` writes what man and the
   // completion of shells read.
   if (argc == 3 && std::string_view(argv[1]) == "--manual") {

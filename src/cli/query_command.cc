@@ -8,9 +8,8 @@
 
 #include "base/byte_source.h"
 #include "cli/commands.h"
+#include "cli/query_input.h"
 #include "cli/query_shell.h"
-#include "engine/captures.h"
-#include "engine/find_traces.h"
 #include "sql/database.h"
 
 namespace lamina::cli {
@@ -43,48 +42,6 @@ std::optional<std::pair<std::string, std::string>> Named(
   return std::pair(name, word.substr(equals + 1));
 }
 
-bool IsFolder(const std::string& path) {
-  std::error_code none_there;
-  return std::filesystem::is_directory(path, none_there);
-}
-
-Result<sql::SchemaInput> Schema(const std::string& name,
-                                const std::string& path, Common& common,
-                                std::vector<std::string>& inputs) {
-  sql::SchemaInput out;
-  out.name = name;
-  inputs.push_back(path);
-  std::vector<std::string> files = {path};
-  if (IsFolder(path)) {
-    auto found = engine::FindTraces({path});
-    // A folder may be one trace (rocprofv3 writes several files of CSV).
-    if (found && found->size() > 1) files = *std::move(found);
-  }
-  for (size_t i = 0; i < files.size(); ++i)
-    out.sources.push_back(
-        std::make_shared<sql::Source>(files[i], common.Open()));
-  if (files.size() == 1) {
-    // At once: a mistake in a name is told before the query is asked for.
-    LAMINA_TRY(out.sources.front()->session().map([](auto*) {}));
-    return out;
-  }
-  std::vector<std::pair<int64_t, std::shared_ptr<sql::Source>>> ranks;
-  for (size_t i = 0; i < files.size(); ++i) {
-    LAMINA_ASSIGN(const trace::Trace* const trace, out.sources[i]->trace());
-    ranks.emplace_back(
-        engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i)),
-        out.sources[i]);
-  }
-  std::stable_sort(
-      ranks.begin(), ranks.end(),
-      [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    out.ranks.push_back(ranks[i].first);
-    out.sources[i] = ranks[i].second;
-  }
-  return out;
-}
-
 Result<std::string> ReadSql(const Options& options, const std::string& text) {
   if (!options.file.empty() && !text.empty())
     return Fail(UsageError("both -f and a query are given", "leave one out"));
@@ -102,10 +59,10 @@ Result<int> RunQuery(const Options& options, Common& common) {
     const std::string& word = options.words[i];
     if (const auto named = Named(word)) {
       LAMINA_ASSIGN(auto schema,
-                    Schema(named->first, named->second, common, inputs));
+                    OpenSchema(named->first, named->second, common, inputs));
       schemas.push_back(std::move(schema));
     } else if (schemas.empty()) {
-      LAMINA_ASSIGN(auto schema, Schema("main", word, common, inputs));
+      LAMINA_ASSIGN(auto schema, OpenSchema("main", word, common, inputs));
       schemas.push_back(std::move(schema));
     } else if (text.empty() && i + 1 == options.words.size()) {
       text = word;

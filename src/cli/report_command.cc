@@ -112,7 +112,7 @@ Result<int> RunReport(const Options& options, Common& common) {
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
   engine::OpenOptions open = common.Open();
   engine::SetUp(open, report);
-  LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace, open));
   LAMINA_ASSIGN(Document document,
                 engine::MakeReport(*session, report, &common.times));
   document.inputs = {options.trace};

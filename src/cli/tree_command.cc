@@ -54,7 +54,7 @@ Table Drawn(const Table& table) {
 Result<int> RunTree(const Options& options, Common& common) {
   engine::OpenOptions open = common.Open();
   open.captured_frames = options.python_stacks;
-  LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace, open));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(analysis::Context* const found,

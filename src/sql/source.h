@@ -37,6 +37,10 @@ class Source {
   explicit Source(std::shared_ptr<engine::Session> session, int threads = 1);
 
   const std::string& path() const { return path_; }
+  // While it is held only this thread asks the trace: for work on session().
+  std::unique_lock<std::recursive_mutex> Lock() {
+    return std::unique_lock(mutex_);
+  }
   // Opens the trace on first use. Errors: of reading it, again each time.
   Result<engine::Session*> session();
   bool opened() const { return opened_.load(std::memory_order_acquire); }

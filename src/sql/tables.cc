@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 #include "sql/table_def.h"
+#include "table/units.h"
 
 namespace lamina::sql {
 
@@ -40,17 +41,7 @@ std::string_view CostName(Cost cost) {
   return "";
 }
 
-// The unit stands at the end of the name.
-std::string ColumnDef::unit() const {
-  for (const std::string_view unit :
-       {"bytes_per_s", "khz", "ns", "us", "bytes", "percent", "flops"}) {
-    if (name == unit || name.ends_with("_" + std::string(unit)))
-      return unit == "bytes_per_s" ? "bytes/s"
-             : unit == "khz"       ? "kHz"
-                                   : std::string(unit);
-  }
-  return "";
-}
+std::string ColumnDef::unit() const { return UnitOfName(name); }
 
 std::span<const TableDef> Tables() {
   static const std::vector<TableDef> tables = [] {

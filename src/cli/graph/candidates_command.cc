@@ -130,9 +130,9 @@ Result<int> RunCandidates(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
   fusion::Measured measured;
   std::optional<graph_kernels::KernelMap> kernels;
-  std::unique_ptr<engine::Session> session;
+  std::shared_ptr<engine::Session> session;
   if (!options.trace.empty()) {
-    LAMINA_ASSIGN(session, engine::Session::Open(options.trace, common.Open()));
+    LAMINA_ASSIGN(session, common.OpenTrace(options.trace));
     const ScopedStage stage(&common.times, "kernels");
     LAMINA_ASSIGN(kernels, MapKernels(options, rules, input, *launches,
                                       session->trace()));

@@ -240,9 +240,9 @@ Result<int> RunLayer(const Options& options, Common& common) {
                            "leave out -o: each layer gets a name"));
   }
   std::optional<graph_kernels::KernelMap> kernels;
-  std::unique_ptr<engine::Session> session;
+  std::shared_ptr<engine::Session> session;
   if (!options.trace.empty()) {
-    LAMINA_ASSIGN(session, engine::Session::Open(options.trace, common.Open()));
+    LAMINA_ASSIGN(session, common.OpenTrace(options.trace));
     const graph::Kinds kinds = graph::FindKinds(graph, layers, groups);
     const ScopedStage stage(&common.times, "kernels");
     LAMINA_ASSIGN(kernels, graph_kernels::MapKernels(
@@ -253,6 +253,27 @@ Result<int> RunLayer(const Options& options, Common& common) {
   const graph::Atlas::Decorate decorate = [&](graph::LayerGraph& layer) {
     if (kernels) graph_kernels::AddKernels(*kernels, graph, layer);
   };
+  // A host takes no files but what is in them.
+  if (common.host != nullptr) {
+    std::vector<graph::LayerGraph> cut;
+    for (const graph::Place place : places) {
+      cut.push_back(graph::CutLayer(graph, layers, place, groups, *rules,
+                                    options.extended));
+      cut.back().source_file = input.FileName();
+      decorate(cut.back());
+    }
+    Document document;
+    document.command = "graph layer";
+    document.inputs = {input.path};
+    document.result = graph::LayerGraphTables(cut);
+    if (kernels) {
+      document.result.notes.insert(document.result.notes.end(),
+                                   kernels->notes.begin(),
+                                   kernels->notes.end());
+    }
+    LAMINA_TRY(Write(document, common));
+    return kFine;
+  }
   const bool beside = options.output.empty() && input.path != "-";
   const std::string stem = beside ? DefaultStem(input.path) : "";
   for (const graph::Place place : places) {

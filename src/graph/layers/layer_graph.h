@@ -11,6 +11,7 @@
 
 #include "graph/layers/groups.h"
 #include "graph/layers/layers.h"
+#include "lamina/result.h"
 
 namespace lamina::graph {
 
@@ -72,5 +73,9 @@ LayerGraph CutLayer(const Graph& graph, const Layers& layers, Place place,
 
 // The file: JSON of one space per level, keys in a fixed order.
 std::string LayerJson(const LayerGraph& layer, bool extended);
+
+// The same as tables `graph_layer_nodes`, `graph_layer_inputs` and
+// `graph_layer_weights`, with a note for each layer.
+ResultSet LayerGraphTables(const std::vector<LayerGraph>& layers);
 
 }  // namespace lamina::graph

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that runs commands in its own process and takes their documents:
+// what a command asks it for instead of a terminal and files.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+#include "sql/source.h"
+
+namespace lamina::cli {
+
+struct Host {
+  // A trace that is open already, or is opened now. May be called from many
+  // threads.
+  std::function<Result<std::shared_ptr<sql::Source>>(const std::string& path)>
+      open;
+  // Given the document that a command would write.
+  std::function<void(Document document)> take;
+  std::function<void(uint64_t done, uint64_t total)> progress;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// The format of a document that a host takes: all tables with all their rows,
+// as for a file.
+constexpr const char* kAsDocument = "document";
+
+// Runs the command that `words` name, as on a command line, without a terminal.
+// Its checks that fail are no error. Errors: those of the command, also of
+// `words` that are wrong.
+Result<Document> RunInHost(const std::vector<std::string>& words,
+                           const Host& host);
+
+// The command of these words ("graph", "layer"), as --help describes it; the
+// program stops when there is none.
+DescribedCommand DescribeCommand(const std::vector<std::string>& words);
+
+}  // namespace lamina::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/mcp/open_traces.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <malloc.h>
+#include <unistd.h>
+
+namespace lamina::cli {
+namespace {
+
+// Memory of this process that lies in RAM; 0: unknown.
+uint64_t MemoryNow() {
+  std::FILE* const file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long total = 0, resident = 0;
+  const int got = std::fscanf(file, "%llu %llu", &total, &resident);
+  std::fclose(file);
+  return got == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))
+                  : 0;
+}
+
+bool IsSame(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
+         a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+// One name for one file.
+std::string RealName(const std::string& path) {
+  std::error_code error;
+  const auto real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
+                                                      const Host& host) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& place = entries_[RealName(path)];
+    if (place == nullptr) place = std::make_shared<Entry>();
+    entry = place;
+    entry->used = ++clock_;
+  }
+  const std::lock_guard opening(entry->opening);
+  struct stat now {};
+  if (::stat(path.c_str(), &now) != 0)
+    return Fail(InputError(path, "is not there any more"));
+  std::shared_ptr<sql::Source> source;
+  {
+    const std::lock_guard lock(mutex_);
+    if (entry->source != nullptr && IsSame(entry->of, now))
+      source = entry->source;
+    else
+      entry->source = nullptr;
+  }
+  if (source != nullptr) return source;
+  Trim();
+  engine::OpenOptions open;
+  open.threads = threads_;
+  open.progress = host.progress;
+  open.stop = host.stop;
+  LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                engine::Session::Open(path, open));
+  source = std::make_shared<sql::Source>(std::move(session), threads_);
+  const std::lock_guard lock(mutex_);
+  entry->source = source;
+  entry->of = now;
+  return source;
+}
+
+bool OpenTraces::Trim() {
+  bool any = false;
+  while (MemoryNow() > memory_limit_) {
+    std::shared_ptr<sql::Source> oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      auto found = entries_.end();
+      for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+        const auto& source = it->second->source;
+        if (source == nullptr || source.use_count() > 1) continue;
+        if (found == entries_.end() || it->second->used < found->second->used)
+          found = it;
+      }
+      if (found == entries_.end()) return any;
+      oldest = std::move(found->second->source);
+      found->second->source = nullptr;
+    }
+    oldest.reset();
+    ::malloc_trim(0);
+    any = true;
+  }
+  return any;
+}
+
+bool OpenTraces::IsOpen(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(RealName(path));
+  return found != entries_.end() && found->second->source != nullptr;
+}
+
+}  // namespace lamina::cli
