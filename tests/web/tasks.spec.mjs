@@ -125,9 +125,15 @@ export default {
     check.equal("what lies inside", await page.evaluate(() =>
       __lamina.selection().time), inside);
     // The table of a window around it says the same.
-    const said = (await page.locator("#matching").textContent()).split(", ")[1];
-    check.true(`the table adds up to ${said}`, (await page.locator("main")
-      .innerText()).includes(`together ${said} inside the window`));
+    const agree = () => {
+      const said = document.getElementById("matching").textContent.split(", ")[1];
+      return document.querySelector("main").innerText.includes(
+          `together ${said} inside the window`);
+    };
+    // Drawn a moment after the numbers above it.
+    await until(page, agree).catch(() => {});
+    check.true("the table adds up to what the head says",
+               await page.evaluate(agree));
     await picture(page, "task-f");
   },
 
