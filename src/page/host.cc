@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 
 namespace lamina::page {
 namespace {
@@ -230,14 +231,18 @@ void AppendLanes(const Trace& trace, const PageTrace& of,
 }
 
 std::string FamiliesJson(const rules::Catalog& catalog) {
-  std::string json = "[";
+  std::string out;
+  json::Writer w(out);
+  w.Array();
   for (const rules::Family& family : catalog.families()) {
-    if (json.size() > 1) json += ',';
-    json += fmt::format("{{\"name\":{},\"group\":{},\"title\":{}}}",
-                        JsonQuote(family.name), JsonQuote(family.group),
-                        JsonQuote(family.title));
+    w.Object();
+    w.Text("name", family.name);
+    w.Text("group", family.group);
+    w.Text("title", family.title);
+    w.Close();
   }
-  return json + "]";
+  w.Close();
+  return out;
 }
 
 }  // namespace lamina::page

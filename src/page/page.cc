@@ -10,6 +10,7 @@
 #include "analysis/layers/variants.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 #include "compare/cudagraph/attribution.h"
 #include "engine/found_layers.h"
 #include "engine/idle_report.h"
@@ -34,25 +35,25 @@ constexpr uint64_t kKindsOfThinRows = 3;  // single, merged, buckets
 Result<std::string> DeviceJson(engine::Session& session, const Table* ops) {
   LAMINA_ASSIGN(const auto device, session.FindDevice());
   if (!device) return std::string("null");
-  std::string json = fmt::format(
-      "{{\"title\":{},\"source\":{},\"bytes_per_s\":{},\"peaks\":{{",
-      JsonQuote(device->title), JsonQuote(device->source),
-      FormatDouble(device->bytes_per_s));
   std::set<std::string> specs;
   for (size_t row = 0; ops != nullptr && row < ops->rows(); ++row) {
     std::string spec(ops->At(row, "compute_spec").text());
     if (spec.ends_with('?')) spec.pop_back();
     specs.insert(std::move(spec));
   }
-  bool first = true;
+  std::string out;
+  json::Writer w(out);
+  w.Object();
+  w.Text("title", device->title);
+  w.Text("source", device->source);
+  w.Raw("bytes_per_s", FormatDouble(device->bytes_per_s));
+  w.Object("peaks");
   for (const std::string& spec : specs) {
-    const auto peak = device->Peak(spec);
-    if (!peak) continue;
-    json += fmt::format("{}{}:{}", first ? "" : ",", JsonQuote(spec),
-                        FormatDouble(*peak));
-    first = false;
+    if (const auto peak = device->Peak(spec)) w.Raw(spec, FormatDouble(*peak));
   }
-  return json + "}}";
+  w.Close();
+  w.Close();
+  return out;
 }
 
 // The rows of a trace with more device events than a page may have.

@@ -1,58 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/common/recording.h"
 
-#include "base/decimal.h"
-#include "base/escape.h"
 #include "base/json/strict.h"
+#include "base/json/writer.h"
 
 namespace lamina::emit {
 namespace {
 
-void Int(std::string& out, std::string_view key, int64_t value) {
-  if (value == trace::kNoInt) return;
-  if (out.back() != '{') out += ',';
-  AppendJsonQuoted(out, key);
-  out += ':';
-  AppendInt(out, value);
+using json::Writer;
+
+void IntOf(Writer& w, std::string_view key, int64_t value) {
+  if (value != trace::kNoInt) w.Int(key, value);
 }
 
 }  // namespace
 
 std::string DevicePropertiesJson(const trace::Info& info) {
+  if (info.devices.empty()) return {};
   std::string out;
+  Writer w(out);
+  w.Array();
   for (const trace::DeviceInfo& device : info.devices) {
-    out += out.empty() ? "[{" : ",{";
-    Int(out, "id", device.id);
-    if (!device.name.empty()) {
-      out += ",\"name\":";
-      AppendJsonQuoted(out, device.name);
-    }
-    Int(out, "totalGlobalMem", device.memory_bytes);
-    Int(out, "computeMajor", device.compute_major);
-    Int(out, "computeMinor", device.compute_minor);
-    Int(out, "numSms", device.sm_count);
-    Int(out, "clockRate", device.clock_khz);
-    out += '}';
+    w.Object();
+    IntOf(w, "id", device.id);
+    if (!device.name.empty()) w.Text("name", device.name);
+    IntOf(w, "totalGlobalMem", device.memory_bytes);
+    IntOf(w, "computeMajor", device.compute_major);
+    IntOf(w, "computeMinor", device.compute_minor);
+    IntOf(w, "numSms", device.sm_count);
+    IntOf(w, "clockRate", device.clock_khz);
+    w.Close();
   }
-  if (!out.empty()) out += ']';
+  w.Close();
   return out;
 }
 
 std::string DistributedJson(const trace::Info& info) {
   if (!info.rank) return {};
-  std::string out = "{";
-  if (!info.backend.empty()) {
-    out += "\"backend\":";
-    AppendJsonQuoted(out, info.backend);
-  }
-  Int(out, "rank", *info.rank);
-  if (info.world_size) Int(out, "world_size", *info.world_size);
+  std::string out;
+  Writer w(out);
+  w.Object();
+  if (!info.backend.empty()) w.Text("backend", info.backend);
+  IntOf(w, "rank", *info.rank);
+  if (info.world_size) IntOf(w, "world_size", *info.world_size);
   // Text of the input, which readers take as it is.
-  if (const auto groups = json::MakeStrict(info.process_groups)) {
-    out += ",\"pg_config\":";
-    out += *groups;
-  }
-  return out + "}";
+  if (const auto groups = json::MakeStrict(info.process_groups))
+    w.Raw("pg_config", *groups);
+  w.Close();
+  return out;
 }
 
 }  // namespace lamina::emit

@@ -5,6 +5,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 
 namespace lamina::emit {
 namespace {
@@ -29,49 +30,41 @@ bool IsWord(std::string_view text) {
   return true;
 }
 
-void AppendList(std::string& out, const std::vector<int64_t>& list) {
-  out += '[';
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i > 0) out += ", ";
-    AppendInt(out, list[i]);
-  }
-  out += ']';
+using json::Writer;
+
+// The members of an object.
+void WriteTensor(Writer& w, const ReplayArgument& tensor) {
+  w.Text("dtype", tensor.dtype);
+  w.Ints("dims", tensor.dims);
+  if (tensor.strides) w.Ints("strides", *tensor.strides);
 }
 
-void AppendTensor(std::string& out, const ReplayArgument& tensor) {
-  out += "\"dtype\": ";
-  AppendJsonQuoted(out, tensor.dtype);
-  out += ", \"dims\": ";
-  AppendList(out, tensor.dims);
-  if (tensor.strides) {
-    out += ", \"strides\": ";
-    AppendList(out, *tensor.strides);
-  }
-}
-
-void AppendArgument(std::string& out, const ReplayArgument& argument) {
+void WriteArgument(Writer& w, const ReplayArgument& argument) {
+  w.Object();
   switch (argument.kind) {
     case ReplayArgument::Kind::kNone:
-      out += "{\"kind\": \"none\"}";
-      return;
+      w.Text("kind", "none");
+      break;
     case ReplayArgument::Kind::kTensor:
-      out += "{\"kind\": \"tensor\", ";
-      AppendTensor(out, argument);
-      out += '}';
-      return;
+      w.Text("kind", "tensor");
+      WriteTensor(w, argument);
+      break;
     case ReplayArgument::Kind::kTensors:
-      out += "{\"kind\": \"tensors\", \"tensors\": [";
-      for (size_t i = 0; i < argument.tensors.size(); ++i) {
-        out += i > 0 ? ", {" : "{";
-        AppendTensor(out, argument.tensors[i]);
-        out += '}';
+      w.Text("kind", "tensors");
+      w.Array("tensors");
+      for (const ReplayArgument& tensor : argument.tensors) {
+        w.Object();
+        WriteTensor(w, tensor);
+        w.Close();
       }
-      out += "]}";
-      return;
+      w.Close();
+      break;
     case ReplayArgument::Kind::kValue:
-      out += "{\"kind\": \"value\", \"value\": " + argument.value + "}";
-      return;
+      w.Text("kind", "value");
+      w.Raw("value", argument.value);
+      break;
   }
+  w.Close();
 }
 
 }  // namespace
@@ -95,40 +88,30 @@ bool IsSourceHash(std::string_view text) {
 }
 
 std::string ReplayJson(const ReplayCall& call) {
-  std::string out = "{\"op\": ";
-  AppendJsonQuoted(out, call.op);
-  out += fmt::format(
-      ", \"id\": {}, \"count\": {}, \"kernel_time_us\": ", call.id, call.count);
-  AppendMicroseconds(out, call.kernel_time_ns);
-  out += ", \"trace_us\": ";
-  AppendMicroseconds(out, call.mean_ns);
-  const auto number = [&](std::string_view key,
-                          const std::optional<double>& value) {
-    if (!value) return;
-    out += fmt::format(", \"{}\": ", key);
-    AppendNumber(out, *value);
-  };
-  number("flops", call.flops);
-  number("bytes", call.bytes);
-  if (call.roofline_ns) {
-    out += ", \"roofline_us\": ";
-    AppendMicroseconds(out, *call.roofline_ns);
-  }
+  std::string out;
+  Writer w(out, Writer::Spaces::kAfter);
+  w.Object();
+  w.Text("op", call.op);
+  w.Int("id", call.id);
+  w.Int("count", call.count);
+  w.Microseconds("kernel_time_us", call.kernel_time_ns);
+  w.Microseconds("trace_us", call.mean_ns);
+  if (call.flops) w.Real("flops", *call.flops);
+  if (call.bytes) w.Real("bytes", *call.bytes);
+  if (call.roofline_ns) w.Microseconds("roofline_us", *call.roofline_ns);
   if (call.triton) {
-    out += ", \"triton\": {\"kernel\": ";
-    AppendJsonQuoted(out, call.triton->kernel);
-    out += ", \"hash\": ";
-    AppendJsonQuoted(out, call.triton->hash);
-    out += ", \"grid\": ";
-    AppendList(out, call.triton->grid);
-    out += '}';
+    w.Object("triton");
+    w.Text("kernel", call.triton->kernel);
+    w.Text("hash", call.triton->hash);
+    w.Ints("grid", call.triton->grid);
+    w.Close();
   }
-  out += ", \"args\": [";
-  for (size_t i = 0; i < call.arguments.size(); ++i) {
-    if (i > 0) out += ", ";
-    AppendArgument(out, call.arguments[i]);
-  }
-  return out + "]}";
+  w.Array("args");
+  for (const ReplayArgument& argument : call.arguments)
+    WriteArgument(w, argument);
+  w.Close();
+  w.Close();
+  return out;
 }
 
 std::string ScriptName(size_t number, std::string_view op) {

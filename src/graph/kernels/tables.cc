@@ -5,6 +5,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 #include "graph/kernels/graph_kernels.h"
 
 namespace lamina::graph_kernels {
@@ -94,38 +95,34 @@ ResultSet KernelTables(KernelMap& map, const graph::Graph* graph) {
 std::string KernelJson(const KernelMap& map, const graph::Graph* graph,
                        const std::string& source, bool extended,
                        const std::string& only_layer) {
-  std::string out = "{\n \"source\": " + JsonQuote(source);
-  const auto number = [&](const char* key, auto value) {
-    out += ",\n \"" + std::string(key) + "\": " + std::to_string(value);
-  };
+  using json::Writer;
+  constexpr auto kEach = Writer::Lines::kEach;
+  std::string out;
+  Writer w(out, Writer::Spaces::kAfter, 1);
   size_t layers = 0;
   for (const LayerTime& layer : map.layers)
     layers += map.kernels[layer.kernels[0]].layer >= 0 ? 1 : 0;
-  number("graph_id", map.runs.graph_id);
-  number("unique_graph_nodes", map.runs.slots.size());
-  number("num_replays", map.runs.full_replays());
-  number("num_layers_detected", layers);
+  w.Object(kEach);
+  w.Text("source", source);
+  w.Int("graph_id", map.runs.graph_id);
+  w.Int("unique_graph_nodes", map.runs.slots.size());
+  w.Int("num_replays", map.runs.full_replays());
+  w.Int("num_layers_detected", layers);
   if (extended) {
-    number("truncated_replays",
-           map.runs.replays.size() - map.runs.full_replays());
-    out += ",\n \"skipped_graphs\": [";
-    bool first = true;
+    w.Int("truncated_replays",
+          map.runs.replays.size() - map.runs.full_replays());
+    w.Array("skipped_graphs");
     for (size_t row = 0; row < map.candidates.rows(); ++row) {
-      if (map.candidates.At(row, "chosen").boolean()) continue;
-      out += (first ? "" : ", ") +
-             std::to_string(map.candidates.At(row, "graph_id").integer());
-      first = false;
+      if (!map.candidates.At(row, "chosen").boolean())
+        w.Int(map.candidates.At(row, "graph_id").integer());
     }
-    out += "]";
+    w.Close();
   }
-  out += ",\n \"layers\": {";
-  bool first = true;
+  w.Object("layers", kEach);
   for (const LayerTime& layer : map.layers) {
     if (map.kernels[layer.kernels[0]].layer < 0 ||
         (!only_layer.empty() && layer.name != only_layer))
       continue;
-    out += first ? "\n" : ",\n";
-    first = false;
     double total = 0;
     std::vector<int64_t> streams;
     for (const size_t k : layer.kernels) {
@@ -134,43 +131,43 @@ std::string KernelJson(const KernelMap& map, const graph::Graph* graph,
       if (std::find(streams.begin(), streams.end(), stream) == streams.end())
         streams.push_back(stream);
     }
-    out += "  " + JsonQuote(layer.name) + ": {\"layer\": " +
-           (ParseInt(layer.name) ? layer.name : JsonQuote(layer.name)) +
-           ", \"num_streams\": " + std::to_string(streams.size()) +
-           ", \"stream_ids\": [";
-    for (size_t i = 0; i < streams.size(); ++i)
-      out += (i > 0 ? ", " : "") + std::to_string(streams[i]);
-    out += "], \"kernel_count\": " + std::to_string(layer.kernels.size()) +
-           ", \"total_duration_ns\": ";
-    AppendNumber(out, total);
-    out += ", \"total_duration_us\": ";
-    AppendNumber(out, total / 1000);
-    out += ",\n   \"kernels\": [";
+    w.Object(layer.name);
+    w.Raw("layer", ParseInt(layer.name) ? layer.name : JsonQuote(layer.name));
+    w.Int("num_streams", streams.size());
+    w.Ints("stream_ids", streams);
+    w.Int("kernel_count", layer.kernels.size());
+    w.Real("total_duration_ns", total);
+    w.Real("total_duration_us", total / 1000);
+    w.NewLine();
+    w.Array("kernels", kEach);
     for (size_t i = 0; i < layer.kernels.size(); ++i) {
       const MappedKernel& kernel = map.kernels[layer.kernels[i]];
-      out += (i > 0 ? ",\n    " : "\n    ") + std::string("{\"index\": ") +
-             std::to_string(i) + ", \"kernel\": " + JsonQuote(kernel.name) +
-             ", \"full_name\": " + JsonQuote(kernel.full_name) +
-             ", \"duration_ns\": ";
-      AppendNumber(out, kernel.time.median_ns);
-      out += ", \"duration_us\": ";
-      AppendNumber(out, kernel.time.median_ns / 1000);
-      out += ", \"stream_id\": " + std::to_string(kernel.slot.stream);
+      w.Object();
+      w.Int("index", i);
+      w.Text("kernel", kernel.name);
+      w.Text("full_name", kernel.full_name);
+      w.Real("duration_ns", kernel.time.median_ns);
+      w.Real("duration_us", kernel.time.median_ns / 1000);
+      w.Int("stream_id", kernel.slot.stream);
       if (extended) {
-        out += ", \"p95_us\": ";
-        AppendNumber(out, static_cast<double>(kernel.time.p95_ns) / 1000);
-        out += ", \"graph_node_id\": " +
-               (kernel.slot.node_id == trace::kNoInt
-                    ? std::string("null")
-                    : std::to_string(kernel.slot.node_id)) +
-               ", \"dump_node\": " + JsonQuote(NameOf(graph, kernel.node)) +
-               ", \"confidence\": " + JsonQuote(kernel.confidence);
+        w.Real("p95_us", static_cast<double>(kernel.time.p95_ns) / 1000);
+        w.Key("graph_node_id");
+        if (kernel.slot.node_id == trace::kNoInt) {
+          w.Null();
+        } else {
+          w.Int(kernel.slot.node_id);
+        }
+        w.Text("dump_node", NameOf(graph, kernel.node));
+        w.Text("confidence", kernel.confidence);
       }
-      out += "}";
+      w.Close();
     }
-    out += "\n   ]}";
+    w.Close();
+    w.Close();
   }
-  return out + "\n }\n}\n";
+  w.Close();
+  w.Close();
+  return out + "\n";
 }
 
 }  // namespace lamina::graph_kernels

@@ -8,6 +8,7 @@
 #include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 #include "lamina/version.h"
 #include "render/html/page_text.h"
 
@@ -76,11 +77,7 @@ std::string ForScript(std::string_view json) {
   return out;
 }
 
-void AppendJson(std::string& out, std::string_view key, std::string_view text) {
-  AppendJsonQuoted(out, key);
-  out += ':';
-  AppendJsonQuoted(out, text);
-}
+using json::Writer;
 
 std::string_view TypeName(ColumnType type) {
   switch (type) {
@@ -119,7 +116,7 @@ std::string_view ShownName(Shown shown) {
 // One column of a table: its numbers, and beside them which rows hold none.
 // Integers that a double cannot hold travel as text.
 void AddTableColumn(const Table& table, size_t c, PageStrings& strings,
-                    Block& block, std::string& json) {
+                    Block& block, Writer& w) {
   const size_t rows = table.rows();
   const Column& column = table.schema().columns[c];
   bool nulls = false;
@@ -157,132 +154,110 @@ void AddTableColumn(const Table& table, size_t c, PageStrings& strings,
     for (size_t r = 0; r < rows; ++r) missing[r] = table.IsNull(r, c) ? 1 : 0;
     block.Add(name + "?", missing);
   }
-  json += '{';
-  AppendJson(json, "name", column.name);
-  json += ',';
-  AppendJson(json, "type", TypeName(column.type));
-  json += ',';
-  AppendJson(json, "shown", ShownName(column.shown));
-  json += ',';
-  AppendJson(json, "doc", column.doc);
-  json += as_text ? ",\"text\":1" : "";
-  json += nulls ? ",\"nulls\":1}" : "}";
+  w.Object();
+  w.Text("name", column.name);
+  w.Text("type", TypeName(column.type));
+  w.Text("shown", ShownName(column.shown));
+  w.Text("doc", column.doc);
+  if (as_text) w.Int("text", 1);
+  if (nulls) w.Int("nulls", 1);
+  w.Close();
 }
 
-void AppendTables(Page& page, std::string& json) {
-  json += "\"tables\":[";
+// The array of tables.
+std::string TablesJson(Page& page) {
+  std::string out;
+  Writer w(out);
+  w.Array();
   const auto& tables = page.document.result.tables;
   for (size_t t = 0; t < tables.size(); ++t) {
     const Table& table = tables[t];
     Block block("t" + std::to_string(t), table.rows());
-    json += t > 0 ? ",{" : "{";
-    AppendJson(json, "name", table.name());
-    json += ',';
-    AppendJson(json, "doc", table.schema().doc);
-    json += ",\"rows\":" + std::to_string(table.rows()) + ",\"columns\":[";
-    for (size_t c = 0; c < table.columns(); ++c) {
-      if (c > 0) json += ',';
-      AddTableColumn(table, c, page.strings, block, json);
-    }
-    json += "]}";
+    w.Object();
+    w.Text("name", table.name());
+    w.Text("doc", table.schema().doc);
+    w.Int("rows", table.rows());
+    w.Array("columns");
+    for (size_t c = 0; c < table.columns(); ++c)
+      AddTableColumn(table, c, page.strings, block, w);
+    w.Close();
+    w.Close();
     page.blocks.push_back(std::move(block));
   }
-  json += ']';
+  w.Close();
+  return out;
 }
 
-void AppendNotes(const ResultSet& result, PageText& text, std::string& json) {
-  json += "\"notes\":[";
-  for (size_t i = 0; i < result.notes.size(); ++i) {
-    const Note& note = result.notes[i];
-    json += i > 0 ? ",{" : "{";
-    AppendJson(json, "severity", SeverityName(note.severity));
-    json += ',';
-    AppendJson(json, "id", note.id);
-    json += ',';
-    AppendJson(json, "text", text(note.text));
-    if (note.worth_ns)
-      json += ",\"worth_ns\":" + std::to_string(*note.worth_ns);
-    json += ',';
-    AppendJson(json, "claim", note.claim);
-    json += ",\"evidence\":[";
-    for (size_t k = 0; k < note.evidence.size(); ++k) {
-      const Evidence& evidence = note.evidence[k];
-      json += k > 0 ? ",{" : "{";
-      AppendJson(json, "table", evidence.table);
-      json += ',';
-      AppendJson(json, "column", evidence.column);
-      json += ',';
-      AppendJson(json, "value", text(evidence.value));
-      json += ",\"events\":[";
-      for (size_t e = 0; e < evidence.events.size(); ++e)
-        json += (e > 0 ? "," : "") + std::to_string(evidence.events[e]);
-      json += "]}";
+void WriteNotes(Writer& w, const ResultSet& result, PageText& text) {
+  w.Array("notes");
+  for (const Note& note : result.notes) {
+    w.Object();
+    w.Text("severity", SeverityName(note.severity));
+    w.Text("id", note.id);
+    w.Text("text", text(note.text));
+    if (note.worth_ns) w.Int("worth_ns", *note.worth_ns);
+    w.Text("claim", note.claim);
+    w.Array("evidence");
+    for (const Evidence& evidence : note.evidence) {
+      w.Object();
+      w.Text("table", evidence.table);
+      w.Text("column", evidence.column);
+      w.Text("value", text(evidence.value));
+      w.Ints("events", evidence.events);
+      w.Close();
     }
-    json += "]}";
+    w.Close();
+    w.Close();
   }
-  json += ']';
+  w.Close();
 }
 
-void AppendBlocks(const std::vector<Block>& blocks, std::string& json) {
-  json += "\"blocks\":[";
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const Block& block = blocks[b];
-    json += b > 0 ? ",{" : "{";
-    AppendJson(json, "name", block.name());
-    json += ",\"rows\":" + std::to_string(block.rows()) +
-            ",\"bytes\":" + std::to_string(block.raw().size()) +
-            ",\"columns\":[";
-    for (size_t c = 0; c < block.columns().size(); ++c) {
-      const PackedColumn& column = block.columns()[c];
-      json += c > 0 ? ",{" : "{";
-      AppendJson(json, "name", column.name);
-      json += ",\"width\":" + std::to_string(column.width);
-      if (column.delta) json += ",\"delta\":1";
+void WriteBlocks(Writer& w, const std::vector<Block>& blocks) {
+  w.Array("blocks");
+  for (const Block& block : blocks) {
+    w.Object();
+    w.Text("name", block.name());
+    w.Int("rows", block.rows());
+    w.Int("bytes", block.raw().size());
+    w.Array("columns");
+    for (const PackedColumn& column : block.columns()) {
+      w.Object();
+      w.Text("name", column.name);
+      w.Int("width", column.width);
+      if (column.delta) w.Int("delta", 1);
       if (!column.wide.empty()) {
-        json += ",\"wide\":[";
-        for (size_t w = 0; w < column.wide.size(); ++w) {
-          json += (w > 0 ? ",[" : "[") + std::to_string(column.wide[w].first) +
-                  "," + std::to_string(column.wide[w].second) + "]";
+        w.Array("wide");
+        for (const auto& [row, value] : column.wide) {
+          w.Array();
+          w.Int(row);
+          w.Int(value);
+          w.Close();
         }
-        json += ']';
+        w.Close();
       }
-      json += '}';
+      w.Close();
     }
-    json += "]}";
+    w.Close();
+    w.Close();
   }
-  json += ']';
+  w.Close();
 }
 
-void AppendTexts(std::string& json, std::string_view key,
-                 const std::vector<std::string>& texts) {
-  AppendJsonQuoted(json, key);
-  json += ":[";
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (i > 0) json += ',';
-    AppendJsonQuoted(json, texts[i]);
-  }
-  json += ']';
-}
-
-void AppendCommands(const std::vector<PageCommand>& commands, PageText& text,
-                    std::string& json) {
-  json += "\"commands\":[";
-  for (size_t i = 0; i < commands.size(); ++i) {
-    const PageCommand& command = commands[i];
-    json += i > 0 ? ",{" : "{";
-    AppendJson(json, "name", command.name);
+void WriteCommands(Writer& w, const std::vector<PageCommand>& commands,
+                   PageText& text) {
+  w.Array("commands");
+  for (const PageCommand& command : commands) {
     std::vector<std::string> words;
     for (const std::string& word : command.words)
       words.push_back(text.Argument(word));
-    json += ',';
-    AppendTexts(json, "words", words);
-    json += ',';
-    AppendTexts(json, "tables", command.tables);
-    json += ',';
-    AppendTexts(json, "where", command.where);
-    json += '}';
+    w.Object();
+    w.Text("name", command.name);
+    w.Texts("words", words);
+    w.Texts("tables", command.tables);
+    w.Texts("where", command.where);
+    w.Close();
   }
-  json += ']';
+  w.Close();
 }
 
 std::string Title(const Document& document, PageText& text) {
@@ -372,29 +347,26 @@ void AddStrings(Page& page, PageText& page_text) {
 
 std::string Manifest(Page& page, std::string_view tables, PageText& text) {
   const Document& document = page.document;
-  std::string json = "{\"schema\":" + std::to_string(kSchemaVersion) + ",";
-  AppendJson(json, "version", Version());
-  json += ',';
-  AppendJson(json, "command", document.command);
-  json += ',';
   std::vector<std::string> inputs;
   for (const std::string& input : document.inputs)
     inputs.push_back(text.File(input));
-  AppendTexts(json, "inputs", inputs);
-  json += ',';
-  AppendCommands(page.commands, text, json);
-  json += ',';
-  for (const auto& [key, value] : page.facts)
-    json += JsonQuote(key) + ":" + text.Json(value) + ",";
-  AppendNotes(document.result, text, json);
-  json += ',';
-  json += tables;
-  json += ',';
+  std::string out;
+  Writer w(out);
+  w.Object();
+  w.Int("schema", kSchemaVersion);
+  w.Text("version", Version());
+  w.Text("command", document.command);
+  w.Texts("inputs", inputs);
+  WriteCommands(w, page.commands, text);
+  for (const auto& [key, value] : page.facts) w.Raw(key, text.Json(value));
+  WriteNotes(w, document.result, text);
+  w.Raw("tables", tables);
   AddStrings(page, text);
-  AppendBlocks(page.blocks, json);
-  json += text.redacted() ? ",\"redacted\":1," : ",";
-  AppendJson(json, "privacy", text.Privacy());
-  return json + '}';
+  WriteBlocks(w, page.blocks);
+  if (text.redacted()) w.Int("redacted", 1);
+  w.Text("privacy", text.Privacy());
+  w.Close();
+  return out;
 }
 
 // Template text up to a placeholder, which it must hold.
@@ -430,8 +402,7 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
                            "build it where node and npm are installed"));
   }
   // Tables fill the strings of the page.
-  std::string tables;
-  AppendTables(page, tables);
+  const std::string tables = TablesJson(page);
   AddShortNames(page);
   PageText text(page);
   const std::string json = Manifest(page, tables, text);

@@ -19,6 +19,7 @@
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 #include "base/leftovers.h"
 #include "base/opened.h"
 #include "base/parallel.h"
@@ -100,16 +101,18 @@ std::vector<std::string> FilesOf(const std::string& manifest) {
 
 std::string Manifest(const Document& document,
                      const std::vector<std::string>& files) {
-  const auto list = [](const std::vector<std::string>& texts) {
-    std::string out = "[";
-    for (const std::string& text : texts)
-      out += (out.size() > 1 ? ", " : "") + JsonQuote(text);
-    return out + "]";
-  };
-  return "{\"lamina\": {\"version\": " + JsonQuote(Version()) +
-         ", \"command\": " + JsonQuote(document.command) +
-         ", \"inputs\": " + list(document.inputs) +
-         "},\n \"files\": " + list(files) + "}\n";
+  std::string out;
+  json::Writer w(out, json::Writer::Spaces::kAfter, 1);
+  w.Object();
+  w.Object("lamina");
+  w.Text("version", Version());
+  w.Text("command", document.command);
+  w.Texts("inputs", document.inputs);
+  w.Close();
+  w.NewLine();
+  w.Texts("files", files);
+  w.Close();
+  return out + "\n";
 }
 
 Status WriteFolder(const Document& document, const WriteOptions& options) {

@@ -10,6 +10,7 @@
 #include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/json/writer.h"
 #include "lamina/version.h"
 #include "report/common/writer.h"
 
@@ -63,61 +64,42 @@ void WriteTable(const Table& table, ByteSink& sink) {
 }
 
 void WriteNote(const Note& note, ByteSink& sink) {
-  std::string line = "{\"severity\": ";
-  AppendJsonQuoted(line, SeverityName(note.severity));
-  line += ", \"id\": ";
-  AppendJsonQuoted(line, note.id);
-  line += ", \"text\": ";
-  AppendJsonQuoted(line, note.text);
-  if (note.worth_ns) {
-    line += ", \"worth_us\": ";
-    AppendMicroseconds(line, *note.worth_ns);
-  }
-  if (!note.claim.empty()) {
-    line += ", \"claim\": ";
-    AppendJsonQuoted(line, note.claim);
-  }
+  std::string line;
+  lamina::json::Writer w(line, lamina::json::Writer::Spaces::kAfter);
+  w.Object();
+  w.Text("severity", SeverityName(note.severity));
+  w.Text("id", note.id);
+  w.Text("text", note.text);
+  if (note.worth_ns) w.Microseconds("worth_us", *note.worth_ns);
+  if (!note.claim.empty()) w.Text("claim", note.claim);
   if (!note.evidence.empty()) {
-    line += ", \"evidence\": [";
-    for (size_t i = 0; i < note.evidence.size(); ++i) {
-      const Evidence& evidence = note.evidence[i];
-      line += i > 0 ? ", {" : "{";
-      line += "\"table\": ";
-      AppendJsonQuoted(line, evidence.table);
+    w.Array("evidence");
+    for (const Evidence& evidence : note.evidence) {
+      w.Object();
+      w.Text("table", evidence.table);
       if (!evidence.column.empty()) {
-        line += ", \"column\": ";
-        AppendJsonQuoted(line, evidence.column);
-        line += ", \"value\": ";
-        AppendJsonQuoted(line, evidence.value);
+        w.Text("column", evidence.column);
+        w.Text("value", evidence.value);
       }
-      if (!evidence.events.empty()) {
-        line += ", \"events\": [";
-        for (size_t k = 0; k < evidence.events.size(); ++k) {
-          if (k > 0) line += ", ";
-          AppendInt(line, evidence.events[k]);
-        }
-        line += ']';
-      }
-      line += '}';
+      if (!evidence.events.empty()) w.Ints("events", evidence.events);
+      w.Close();
     }
-    line += ']';
+    w.Close();
   }
-  line += '}';
+  w.Close();
   sink.Write(line);
 }
 
 Status Write(const Document& document, const WriteOptions& options) {
   LAMINA_ASSIGN(const auto sink, CreateFileSink(options.output));
-  std::string head = "{\n  \"lamina\": {\"version\": ";
-  AppendJsonQuoted(head, Version());
-  head += ", \"command\": ";
-  AppendJsonQuoted(head, document.command);
-  head += ", \"inputs\": [";
-  for (size_t i = 0; i < document.inputs.size(); ++i) {
-    if (i > 0) head += ", ";
-    AppendJsonQuoted(head, document.inputs[i]);
-  }
-  head += "]},\n  \"tables\": {";
+  std::string head = "{\n  \"lamina\": ";
+  lamina::json::Writer w(head, lamina::json::Writer::Spaces::kAfter);
+  w.Object();
+  w.Text("version", Version());
+  w.Text("command", document.command);
+  w.Texts("inputs", document.inputs);
+  w.Close();
+  head += ",\n  \"tables\": {";
   sink->Write(head);
   const auto& tables = document.result.tables;
   for (size_t i = 0; i < tables.size(); ++i) {
