@@ -6,8 +6,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 
-import { act, click, folder, go, open, press, ready, root, run } from
-  "./harness.mjs";
+import { act, click, folder, go, open, press, ready, root, run, traces }
+  from "./harness.mjs";
 
 const ranks = join(root, "samples/ranks");
 const rank = (n) => join(ranks, `rank${n}.json.gz`);
@@ -130,8 +130,8 @@ const tests = {
     }
     await go(page, "#v=diff&o.diff.q=mm", "diff");
     const line = page.locator("main tbody tr").first();
-    const time = await line.locator("td").nth(2).locator("a").textContent();
-    await line.locator("td").nth(2).locator("a").click();
+    const time = await line.locator("td").nth(1).locator("a").textContent();
+    await line.locator("td").nth(1).locator("a").click();
     await ready(page, "timeline");
     const chips = await page.evaluate(() => __lamina.state().chips);
     check.equal("chips", chips.map((c) => c.kind), ["of", "trace"]);
@@ -165,6 +165,67 @@ const tests = {
       "--format", "json")).tables;
     check.equal("both traces whole", [a, b], totals.map((row) =>
       Math.round(row.kernel_time_us * 1000)));
+  },
+
+  "why the total differs": async (check) => {
+    const page = await open(made("why.html", "diff", rank(0), rank(2),
+                                 "--format", "html"));
+    const causes = JSON.parse(run("diff", rank(0), rank(2), "--format",
+                                  "json")).tables.diff_causes;
+    const verdict = await page.locator(".verdict").textContent();
+    const first = page.locator("main tbody tr").first();
+    const name = await first.locator("a").first().textContent();
+    check.true("the verdict's first cause is the first row",
+               verdict.includes(`. ${name} `));
+    const falls = await page.locator(".fall b").allTextContents();
+    const value = (text) => Number(/[\d.]+/.exec(text)[0]) *
+      (text.includes("ms") ? 1000 : 1) * (text.includes("\u2212") ? -1 : 1);
+    const most = Math.max(...causes.map((row) => Math.abs(row.delta_us)));
+    check.true("the waterfall begins with the largest",
+               Math.abs(Math.abs(value(falls[0])) / most - 1) < 0.01);
+    check.true("and adds up to the difference", Math.abs(
+      falls.reduce((sum, text) => sum + value(text), 0) /
+      causes.reduce((sum, row) => sum + row.delta_us, 0) - 1) < 0.05);
+    const all = causes.reduce((sum, row) => sum + Math.abs(row.delta_us), 0);
+    const rows = page.locator("caption:text('Why ') ~ tbody > tr");
+    check.equal("what explains less than 1 % is folded", await rows.count(),
+      causes.filter((row) => Math.abs(row.delta_us) >= all / 100).length);
+    await click(page, page.locator("[data-k='diffcauses.all']"), "diff");
+    check.equal("and shown on request", await rows.count(), causes.length);
+    // The first events of a row lie over each other.
+    await click(page, first.locator("a").first(), "timeline");
+    const pair = await page.evaluate(() => {
+      const { device, lanes } = __lamina.model;
+      const mask = __lamina.filterMask(__lamina.state().chips);
+      const firsts = [null, null];
+      for (let i = 0; i < device.count; ++i) {
+        const side = lanes[device.lane[i]].trace ?? 0;
+        if (mask[i] && (firsts[side] === null ||
+                        device.start[i] < device.start[firsts[side]]))
+          firsts[side] = i;
+      }
+      return firsts.map((i) => ({ start: device.start[i],
+                                  x: __lamina.trackLeft(device.uid[i]) }));
+    });
+    check.true("they begin at different times", pair[0].start !== pair[1].start);
+    check.true(`at one place: ${pair.map((p) => p.x)}`,
+               Math.abs(pair[0].x - pair[1].x) < 0.01);
+    check.true("and are in the window", pair[0].x > 0 && pair[0].x < 1280);
+    await click(page, page.locator("[data-pair=aligned] a"), "timeline");
+    check.equal("as usual again",
+                await page.locator("[data-pair=aligned]").count(), 0);
+  },
+
+  "rows that one side alone has": async (check) => {
+    const page = await open(made("only.html", "diff", traces.train, traces.moe,
+                                 "--format", "html"));
+    const marks = async () => new Set(await page.locator("td .mark")
+      .allTextContents());
+    const seen = await marks();
+    check.true("badges", seen.has("only in A") && seen.has("only in B"));
+    const tables = await page.locator("main caption").allTextContents();
+    check.equal("one list for both", tables.filter((title) =>
+      /^Only in/.test(title)), []);
   },
 
   "five slower kernels lead the list": async (check) => {

@@ -2,11 +2,14 @@
 //
 // What an expert asks of a page, by the shortest way: every click and key is
 // counted, and five are enough.
-import { act, copied, open, pageOf, parseCsv, traces, until } from
-  "./harness.mjs";
+import { join } from "node:path";
+
+import { act, copied, open, pageOf, parseCsv, root, traces, until, written }
+  from "./harness.mjs";
 import { picture } from "./pictures.mjs";
 
 const trace = traces.owlv2 ?? traces.train;
+const rank = (n) => join(root, `samples/ranks/rank${n}.json.gz`);
 const kMost = 5;
 
 // Counts what a person does on a page.
@@ -135,6 +138,22 @@ export default {
     check.true("the table adds up to what the head says",
                await page.evaluate(agree));
     await picture(page, "task-f");
+  },
+
+  "i: what got slower, and both sides of it": async (check) => {
+    const page = await open(written("diff", rank(0), rank(2), "--format",
+                                    "html"), { width: 1440 });
+    const who = person(page);
+    await who.click(page.locator("[data-k='diff.worse']"), "diff");
+    await picture(page, "task-i");
+    await who.click(page.locator("main tbody tr a").first(), "timeline");
+    few(check, who);
+    const words = await page.locator("#matching").textContent();
+    const [, a, b] = /A: (\d+) of .*; B: (\d+) of /.exec(words) ?? [];
+    check.true(`both sides are there: ${words}`, a > 0 && b > 0);
+    check.equal("over each other", await page.locator("[data-pair=aligned]")
+      .count(), 1);
+    await picture(page, "task-i-timeline");
   },
 
   "g and h: copy what is seen, and its link": async (check) => {

@@ -17,8 +17,8 @@ import { ranksView } from "./views/ranks";
 import { rooflineView } from "./views/roofline";
 import { stepsView } from "./views/steps";
 import { tablesView } from "./views/tables";
-import { counterPlace, frames, stripShares, timelineView, trackTop } from
-  "./views/timeline";
+import { counterPlace, frames, stripShares, timelineView, trackLeft, trackTop }
+  from "./views/timeline";
 
 run({
   views: [overviewView, timelineView, stepsView, layersView, modulesView, opsView,
@@ -31,7 +31,8 @@ run({
       "-n 5 --render html shows one." }],
   forTests: (app) => ({
     pyramid: (lane: number) => buildLanePyramid(app, lane),
-    trackTop: (uid: number) => trackTop(uid), strip: () => [...stripShares],
+    trackTop: (uid: number) => trackTop(uid),
+    trackLeft: (uid: number) => trackLeft(uid), strip: () => [...stripShares],
     gaps: () => longestGaps(app.model).map(({ gpu, at }) => {
       const gaps = gapsOf(app.model, gpu);
       return { start: gaps.start[at], dur: gaps.dur[at],

@@ -234,13 +234,22 @@ class Writer {
                : fmt::format("{} ({})", facts.input, facts.device);
   }
 
+  // What no cause says: the times are of two kinds of devices.
+  std::string OtherDevice() const {
+    const std::string& a = d_.sides[0].device;
+    const std::string& b = d_.sides[1].device;
+    if (a.empty() || b.empty() || a == b) return "";
+    return fmt::format(" They ran on different devices: A on {}, {} on {}.", a,
+                       d_.letter, b);
+  }
+
   void AddNotes(std::vector<Note>& notes,
                 const std::vector<Cause>& causes) const {
     const auto add = [&](Severity severity, std::string id, std::string text) {
       notes.push_back(MakeNote(severity, std::move(id), std::move(text)));
     };
     add(Severity::kVerdict, "diff_verdict",
-        Verdict(causes, totals(), d_.letter));
+        Verdict(causes, totals(), d_.letter) + OtherDevice());
     add(Severity::kInfo, "diff_inputs",
         fmt::format("A is {}, {} is {}.", Input(0), d_.letter, Input(1)));
     for (const size_t s : {size_t{0}, size_t{1}}) {

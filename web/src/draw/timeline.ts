@@ -38,7 +38,8 @@ export class Painter {
 
   constructor(private readonly app: App, readonly scene: Scene,
               private readonly context: CanvasRenderingContext2D,
-              private readonly width: number) {
+              private readonly width: number,
+              private readonly shift = 0) {
     this.groups = groupIndex(app.model);
     for (const name of ["text", "muted", "line", "page", "panel", "host",
                         "hostink", "ghost", "module", "link"])
@@ -49,6 +50,12 @@ export class Painter {
     const { gutter } = this.scene;
     return gutter + (t - window.from) / (window.to - window.from) *
       (this.width - gutter);
+  }
+
+  // The window in times of the track: B may be moved against A.
+  private own(track: { trace: number }, window: Window): Window {
+    const by = track.trace === 1 ? this.shift : 0;
+    return { from: window.from + by, to: window.to + by };
   }
 
   draw(window: Window): void {
@@ -64,11 +71,12 @@ export class Painter {
       context.beginPath();
       context.rect(scene.gutter, track.y, width - scene.gutter, track.height);
       context.clip();
-      if (track.kind === "lane") this.lane(track, window);
-      else if (track.kind === "gpu") this.gpu(track, window);
-      else if (track.kind === "counter") this.counter(track, window);
+      const own = this.own(track, window);
+      if (track.kind === "lane") this.lane(track, own);
+      else if (track.kind === "gpu") this.gpu(track, own);
+      else if (track.kind === "counter") this.counter(track, own);
       else track.rows.forEach((row, depth) => this.boxes(row,
-        track.y + depth * kRowHeight, track.color, window));
+        track.y + depth * kRowHeight, track.color, own));
       context.restore();
       this.label(track);
     }
@@ -297,12 +305,13 @@ export class Painter {
   place(uid: number): Place | null {
     const { device, host, lanes } = this.app.model;
     for (const track of this.scene.tracks) {
+      const by = track.trace === 1 ? this.shift : 0;
       if (track.kind === "lane" && device) {
         const { begin, end } = lanes[track.lane]!;
         for (let i = begin; i < end; ++i) {
           if (device.uid[i] !== uid) continue;
           const half = track.rowOf ? track.height / 2 : track.height;
-          return { t: device.start[i]!, dur: device.dur[i]!, height: half,
+          return { t: device.start[i]! - by, dur: device.dur[i]!, height: half,
                    y: track.y + (track.rowOf?.[i - begin] ? half : 0) };
         }
       } else if (track.kind === "boxes" && host) {
@@ -310,7 +319,7 @@ export class Painter {
           if (row.start !== host.start) continue;
           const id = row.ids.find((other) => row.uid(other) === uid);
           if (id === undefined) continue;
-          return { t: host.start[id]!, dur: host.dur[id]!, height: kRowHeight,
+          return { t: host.start[id]! - by, dur: host.dur[id]!, height: kRowHeight,
                    y: track.y + depth * kRowHeight };
         }
       }
@@ -383,6 +392,7 @@ export class Painter {
     const track = scene.tracks.find((t) => t.kind === "gpu" &&
                                     t.row.gpu === gpu);
     if (!track) return;
+    window = this.own(track, window);
     const gaps = gapsOf(app.model, gpu);
     const left = Math.max(scene.gutter, this.x(window, gaps.start[at]!));
     const right = this.x(window, gaps.start[at]! + gaps.dur[at]!);
@@ -400,11 +410,12 @@ export class Painter {
         gap?: GapAt } | null {
     const { scene, app } = this;
     if (px < scene.gutter) return null;
-    const perPixel = (window.to - window.from) / (this.width - scene.gutter);
-    const t = window.from + (px - scene.gutter) * perPixel;
     const track = scene.tracks.find((one) => py >= one.y &&
                                     py < one.y + one.height);
     if (!track) return null;
+    window = this.own(track, window);
+    const perPixel = (window.to - window.from) / (this.width - scene.gutter);
+    const t = window.from + (px - scene.gutter) * perPixel;
     if (track.kind === "lane") {
       const row = this.laneHit(track, t, perPixel,
         track.rowOf !== null && py >= track.y + track.height / 2);

@@ -37,6 +37,10 @@ const delta = (cause: Cause) => cause.b - cause.a;
 const sumOf = (causes: Cause[]) =>
   causes.reduce((sum, cause) => sum + delta(cause), 0);
 
+function badgeOf(cause: Cause): Node | null {
+  return cause.badge ? h("span", { class: "mark" }, cause.badge) : null;
+}
+
 function largestFirst(causes: Cause[]): Cause[] {
   return causes.filter((cause) => cause.a !== 0 || cause.b !== 0)
     .sort((a, b) => Math.abs(delta(b)) - Math.abs(delta(a)));
@@ -63,21 +67,17 @@ function fall(name: Node | string, from: number, to: number, value: Node | strin
 }
 
 function waterfall({ names, totals, causes }: Compared): HTMLElement {
-  const { shown, rest } = folded(causes);
-  const falls = shown.slice(0, kMostFalls);
-  const others = [...shown.slice(kMostFalls), ...rest];
-  const list: { name: Node | string; words: string; from: number;
-                to: number }[] = [];
+  const falls = folded(causes).shown.slice(0, kMostFalls);
+  const list: { name: Node | string; from: number; to: number }[] = [];
   let at = totals[0];
   for (const cause of falls) {
-    list.push({ name: cause.link(kernelName(cause.name, 90), ""),
-                words: cause.name, from: at, to: at + delta(cause) });
+    list.push({ name: h("span", {}, cause.link(kernelName(cause.name, 90), ""),
+                        badgeOf(cause)), from: at, to: at + delta(cause) });
     at += delta(cause);
   }
-  // What the causes leave is of the total, too.
+  // Small causes, those that a filter hides, and what no cause explains.
   if (totals[1] !== at) {
-    list.push({ name: `${count(others.length)} others`, words: "", from: at,
-                to: totals[1] });
+    list.push({ name: "all else", from: at, to: totals[1] });
   }
   const ends = list.flatMap(({ from, to }) => [from, to]);
   const low = Math.min(...totals, ...ends);
@@ -111,7 +111,7 @@ export function causeColumns(names: [string, string], causes: Cause[]):
       text: (c) => clean(`${c.name} ${c.detail}`, 500),
       cell: (c) => h("span", { title: clean(`${c.name} ${c.detail}`, 1500) },
         c.link(kernelName(c.name, 200), ""),
-        c.badge ? h("span", { class: "mark" }, c.badge) : null,
+        badgeOf(c),
         c.detail ? h("small", {}, clean(c.detail, 200)) : null) },
     { key: "kind", title: "change", value: (c) => c.badge, hidden: true },
     { key: "a", title: "A", tip: names[0], numeric: true, value: (c) => c.a,
@@ -139,21 +139,28 @@ export function causeColumns(names: [string, string], causes: Cause[]):
 }
 
 // The list, with a row for each cause above 1 %, or for all.
-export function drawCauses(app: App, compared: Compared): HTMLElement[] {
-  const { id, names } = compared;
-  const causes = largestFirst(compared.causes);
+export function causeList(app: App, id: string, caption: string,
+                          names: [string, string], found: Cause[],
+                          csv?: (causes: Cause[]) => string): HTMLElement[] {
+  const causes = largestFirst(found);
   const { shown, rest } = folded(causes);
   const option = id + ".all";
   const all = app.option(option) === "1" || paper.on;
-  const list = all || rest.length === 0 ? causes : shown;
-  return [waterfall({ ...compared, causes }), drawTable(app, {
-    id, caption: `Why ${names[1]} differs from ${names[0]}`, rows: list,
+  return [drawTable(app, { id, caption, rows: all ? causes : shown,
     columns: causeColumns(names, causes), sort: "",
-    tall: causes.some((c) => c.detail !== ""), csv: compared.csv,
+    tall: causes.some((c) => c.detail !== ""), csv,
     empty: "Nothing differs." }),
   ...rest.length > 0 && !paper.on ? [h("p", {}, app.button(all
     ? "Fold what explains less than 1 %"
     : `${count(rest.length)} more, each below 1 % of what changed, together ` +
       deltaText(sumOf(rest)), () => app.go(app.withOption(option, all ? "" : "1")),
     { "data-k": option }))] : []];
+}
+
+// The waterfall and the list.
+export function drawCauses(app: App, compared: Compared): HTMLElement[] {
+  const { id, names, csv } = compared;
+  const causes = largestFirst(compared.causes);
+  return [waterfall({ ...compared, causes }), ...causeList(app, id,
+    `Why ${names[1]} differs from ${names[0]}`, names, causes, csv)];
 }

@@ -20,6 +20,38 @@ export function rowEvents(app: App, table: string, row: number, trace = ""):
       : [])] };
 }
 
+// The same with the first event of the row in A over the first one in B.
+export function pairPatch(app: App, table: string, row: number): Patch {
+  return { ...rowEvents(app, table, row),
+           ...app.withOption("timeline.pair", "1") };
+}
+
+export interface FirstPair {
+  a: number;       // rows of device events
+  b: number;
+  shift: number;   // ns that times of B are larger by than those of A
+}
+
+// Of the row that the filter keeps, if the address wants its first events over
+// each other; null where one side has none.
+export function firstPair(app: App): FirstPair | null {
+  const { device, lanes, traces } = app.model;
+  const chip = app.state.chips.find((c) => c.kind === "of" && !c.not);
+  if (app.option("timeline.pair") !== "1" || traces.length !== 2 || !chip ||
+      !device) return null;
+  const mask = app.filter.mask([chip])!;
+  const first = [-1, -1];
+  for (let i = 0; i < device.count; ++i) {
+    const side = lanes[device.lane[i]!]!.trace ?? 0;
+    if (mask[i] && (first[side]! < 0 ||
+                    device.start[i]! < device.start[first[side]!]!))
+      first[side] = i;
+  }
+  const [a, b] = first as [number, number];
+  return a < 0 || b < 0 ? null
+    : { a, b, shift: device.start[b]! - device.start[a]! };
+}
+
 // True if the file says for each event which row of this table counts it.
 export function countsEvents(app: App, table: string): boolean {
   const columns = app.model.manifest.blocks

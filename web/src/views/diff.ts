@@ -1,35 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What changed between two traces: A and B as bars on one scale, the
-// difference between them. Blue is less, orange is more, with arrow and sign.
+// What changed between two traces: a waterfall from A to B, and lists of causes
+// with the largest first. Blue is less, orange is more, with arrow and sign.
 // The rows are the engine's; what a threshold hides is summed up as the rest.
 
 import type { Table } from "../data/model";
 import { shortName } from "../data/names";
 import type { App, View } from "../ui/app";
+import { causeList, drawCauses, type Cause } from "../ui/causes";
 import { h } from "../ui/dom";
-import { countsEvents, deltaCell, deltaText, rowEvents } from
+import { countsEvents, deltaCell, deltaText, pairPatch, rowEvents } from
   "../ui/compare";
-import { clean, count, kernelName, percent, shapes, tableCsv, time } from
-  "../ui/format";
+import { clean, percent, shapes, tableCsv, time } from "../ui/format";
 import { textFilter } from "../ui/inputs";
 import { drawNotes, drawVerdicts } from "../ui/notes";
 import { drawRows } from "../ui/rows";
-import { drawTable, type Col } from "../ui/table";
 import { textTest } from "../data/filter";
 import { parseTime } from "../ui/chips";
 
-interface Line {
-  row: number;
-  name: string;
-  detail: string;
-  kind: string;
-  a: number;
-  b: number;
-  delta: number;
-  countA: number | null;
-  countB: number | null;
-}
+// A row of a table of the engine.
+interface Line extends Cause { row: number }
 
 interface Section {
   table: string;
@@ -39,23 +29,29 @@ interface Section {
   kind: string;              // column
   a: string;
   b: string;
+  id?: string;               // of one of several of a table
   take?(table: Table, row: number): boolean;
   adds?: boolean;            // false: rows hold each other and have no sum
 }
-
-const kOnly: Record<string, string> = { only_a: "only in A", only_b: "only in B" };
 
 function stepsIn(count: number): string {
   return count === 0 ? "no steps" : count === 1 ? "1 step" : `${count} steps`;
 }
 
 // Rows of times in which nothing or several things ran.
-const kNoEvents = new Set(["(overlap)", "(idle)", "computation_time",
+const kNoEvents = new Set(["overlap of device work", "idle time", "computation_time",
   "exposed_comm_time", "exposed_memcpy_time", "idle_time", "total_time"]);
+
+// Causes that are no op, as the verdict calls them.
+const kCauses: Record<string, string> = {
+  "(idle)": "idle time", "(overlap)": "overlap of device work",
+  "(unlinked)": "device work without a launch", "(other ops)": "other ops",
+};
 
 const kSections: Section[] = [
   { table: "diff_causes", title: "Why the total differs",
-    name: (t, row) => t.str(row, "cause"), detail: () => "", kind: "change",
+    name: (t, row) => kCauses[t.str(row, "cause")] ?? t.str(row, "cause"),
+    detail: () => "", kind: "change",
     a: "time_a_us", b: "time_b_us" },
   { table: "diff_ops", title: "Ops",
     name: (t, row) => t.str(row, "op"),
@@ -76,79 +72,42 @@ function isSwapped(app: App): boolean { return app.option("diff.swap") === "1"; 
 function linesOf(app: App, table: Table, section: Section): Line[] {
   const swap = isSwapped(app);
   const lines: Line[] = [];
-  const number = (row: number, column: string) => {
-    const value = table.at(row, column);
-    return value === null ? null : Number(value);
-  };
   for (let row = 0; row < table.rows; ++row) {
     if (section.take && !section.take(table, row)) continue;
-    const a = table.num(row, section.a);
-    const b = table.num(row, section.b);
-    const delta = table.num(row, "delta_us");
-    const kind = section.kind ? table.str(row, section.kind) : "";
-    lines.push({ row, name: section.name(table, row),
+    const kind = section.kind ? table.str(row, section.kind)
+      : !table.has("kernel_a") ? "" : !table.str(row, "kernel_b") ? "only_a"
+      : !table.str(row, "kernel_a") ? "only_b" : "";
+    const sides = [table.num(row, section.a), table.num(row, section.b)];
+    const counts = [table.at(row, "count_a"), table.at(row, "count_b")]
+      .map((value) => Number(value ?? 0)) as [number, number];
+    const known = table.has("count_a") &&
+      (table.at(row, "count_a") ?? table.at(row, "count_b")) !== null;
+    if (swap) [sides, counts].forEach((list) => list.reverse());
+    const only = /^only_[ab]$/.test(kind);
+    const line: Line = { row, name: section.name(table, row),
       detail: section.detail(table, row),
-      kind: swap && kind in kOnly ? (kind === "only_a" ? "only_b" : "only_a")
-        : kind,
-      a: swap ? b : a, b: swap ? a : b, delta: swap ? -delta : delta,
-      countA: number(row, swap ? "count_b" : "count_a"),
-      countB: number(row, swap ? "count_a" : "count_b") });
+      badge: only ? `only in ${(kind === "only_a") === swap ? "B" : "A"}`
+        : kind === "changed" ? "" : kind.replace(/_/g, " "),
+      a: sides[0]!, b: sides[1]!, counts: known ? counts : null,
+      link: (text, side) => eventsLink(app, table, line, text, side) };
+    lines.push(line);
   }
   return lines;
 }
 
-function bar(ns: number, most: number, side: "a" | "b"): HTMLElement {
-  const mark = h("span", { class: "sidebar " + side, "aria-hidden": "true" });
-  mark.style.width = Math.max(ns > 0 ? 1 : 0, 110 * ns / most) + "px";
-  return mark;
-}
-
-// A number as a link to the events of its row in A, in B or in both; plain
-// where a row sums up no events.
+// A text as a link to the events of its row in A, in B, or, on their first
+// pair, in both; plain where a row sums up no events.
 function eventsLink(app: App, table: Table, line: Line, text: string,
                     side: "A" | "B" | ""): Node | string {
   const shown = side === "" ? line.a + line.b : side === "A" ? line.a : line.b;
   if (shown === 0 || !countsEvents(app, table.name) ||
       kNoEvents.has(line.name)) return text;
   const of = side && isSwapped(app) ? (side === "A" ? "B" : "A") : side;
-  return app.link(text, rowEvents(app, table.name, line.row, of));
+  return app.link(text, of ? rowEvents(app, table.name, line.row, of)
+    : pairPatch(app, table.name, line.row));
 }
 
-function drawLines(app: App, id: string, title: string, lines: Line[],
-                   table: Table): HTMLElement {
-  const most = Math.max(1, ...lines.map((l) => Math.max(l.a, l.b)));
-  const columns: Col<Line>[] = [
-    { key: "what", title: "what", wide: true, value: (l) => l.name,
-      text: (l) => clean(`${l.name} ${l.detail}`, 500),
-      cell: (l) => h("span", { title: clean(`${l.name} ${l.detail}`, 1500) },
-        eventsLink(app, table, l, kernelName(l.name, 200), ""), l.detail ? h("small", {}, clean(l.detail, 200))
-          : null) },
-    { key: "kind", title: "change", value: (l) =>
-      kOnly[l.kind] ?? l.kind.replace(/_/g, " ") },
-    { key: "a", title: "A", numeric: true, value: (l) => l.a,
-      text: (l) => time(l.a), cell: (l) =>
-        h("span", {}, eventsLink(app, table, l, time(l.a), "A"), " ", bar(l.a, most, "a")) },
-    { key: "delta", title: "B \u2212 A", numeric: true,
-      value: (l) => l.delta, text: (l) => deltaText(l.delta),
-      cell: (l) => deltaCell(l.delta) },
-    { key: "b", title: "B", value: (l) => l.b, text: (l) => time(l.b),
-      cell: (l) => h("span", {}, bar(l.b, most, "b"), " ",
-                           eventsLink(app, table, l, time(l.b), "B")) },
-    { key: "percent", title: "%", numeric: true,
-      value: (l) => l.a > 0 ? l.delta / l.a : null,
-      text: (l) => l.a > 0 ? percent(l.delta, l.a) : "" },
-    { key: "count", title: "count", numeric: true,
-      value: (l) => (l.countB ?? 0) - (l.countA ?? 0),
-      text: (l) => l.countA === null && l.countB === null ? ""
-        : l.countA === l.countB ? count(l.countA ?? 0)
-        : `${count(l.countA ?? 0)} \u2192 ${count(l.countB ?? 0)}` },
-  ];
-  return drawTable(app, { id, caption: title, rows: lines, columns, sort: "",
-    tall: lines.some((l) => l.detail !== ""),
-    csv: isSwapped(app) ? undefined
-      : (rows) => tableCsv(table, rows.map((l) => l.row)),
-    empty: "No row is above the threshold." });
-}
+const sumOf = (lines: Line[]) => lines.reduce((s, l) => s + l.b - l.a, 0);
 
 function controls(app: App): HTMLElement {
   const toggle = (key: string, words: string) => app.button(words, () =>
@@ -180,32 +139,27 @@ function totals(app: App, table: Table): { a: number; b: number } {
 }
 
 function drawSection(app: App, section: Section, least: number,
-                     root: HTMLElement): void {
+                     root: HTMLElement, ends?: [number, number]): void {
   const table = app.model.table(section.table);
   if (!table || table.rows === 0) return;
   const test = textTest(app.option("diff.q"));
   const all = linesOf(app, table, section);
-  const shown = all.filter((l) => Math.abs(l.delta) >= least &&
-    (app.option("diff.worse") !== "1" || l.delta > 0) &&
+  const shown = all.filter((l) => Math.abs(l.b - l.a) >= least &&
+    (app.option("diff.worse") !== "1" || l.b > l.a) &&
     test(`${l.name} ${l.detail}`));
-  const sum = (lines: Line[]) => lines.reduce((s, l) => s + l.delta, 0);
-  const id = section.table.replace("_", "");
   root.append(h("h2", {}, section.title));
   if (section.adds !== false) {
     root.append(h("p", { class: "muted", "data-sum": section.table },
-      `Difference of all rows ${deltaText(sum(all))} = shown ` +
-      `${deltaText(sum(shown))} + rest ${deltaText(sum(all) - sum(shown))}.`));
+      `Difference of all rows ${deltaText(sumOf(all))} = shown ` +
+      `${deltaText(sumOf(shown))} + rest ` +
+      `${deltaText(sumOf(all) - sumOf(shown))}.`));
   }
-  const parts: [string, Line[]][] = [
-    ["", shown.filter((l) => !(l.kind in kOnly))],
-    ["Only in A", shown.filter((l) => l.kind === "only_a")],
-    ["Only in B", shown.filter((l) => l.kind === "only_b")]];
-  for (const [i, [title, lines]] of parts.entries()) {
-    if (lines.length === 0 && i > 0) continue;
-    if (title) root.append(h("h3", {}, title));
-    root.append(drawLines(app, id + "xyz"[i]!, title || section.title, lines,
-                          table));
-  }
+  const id = section.table.replace("_", "") + (section.id ?? "");
+  const csv = isSwapped(app) ? undefined
+    : (list: Cause[]) => tableCsv(table, list.map((l) => (l as Line).row));
+  root.append(...ends ? drawCauses(app, { id, names: ["A", "B"], totals: ends,
+                                          causes: shown, csv })
+    : causeList(app, id, section.title, ["A", "B"], shown, csv));
 }
 
 export const diffView: View = {
@@ -247,13 +201,15 @@ export const diffView: View = {
         "; a name or a time below leads to its events there."));
     }
     const least = threshold(app, a);
-    for (const section of kSections) drawSection(app, section, least, root);
+    for (const section of kSections)
+      drawSection(app, section, least, root,
+                  section.table === "diff_causes" ? [a, b] : undefined);
     const by = app.model.table("diff_by");
     if (by) {
       const dimensions = new Set(Array.from({ length: by.rows },
         (_, row) => by.str(row, "dimension")));
-      for (const dimension of dimensions) {
-        drawSection(app, { table: "diff_by", title: "By " + clean(dimension),
+      for (const [i, dimension] of [...dimensions].entries()) {
+        drawSection(app, { table: "diff_by", id: "xyzuvw"[i], title: "By " + clean(dimension),
           name: (t, row) => t.str(row, "key"), detail: () => "", kind: "",
           a: "time_a_us", b: "time_b_us",
           take: (t, row) => t.str(row, "dimension") === dimension,

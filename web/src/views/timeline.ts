@@ -14,6 +14,7 @@ import { extent, makeScene, orderOption, preparePyramids, type Scene } from
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
 import { drawLegend, swatch } from "../ui/chips";
+import { firstPair, type FirstPair } from "../ui/compare";
 import { groupColor, ink, kGroups } from "../ui/colors";
 import { download, h } from "../ui/dom";
 import { eventAt, longest, nameIds, showEvent } from "../ui/events";
@@ -43,6 +44,7 @@ class Timeline implements Surface {
   private painter: Painter | null = null;
   private window: Window;
   private readonly whole: Window;
+  private readonly pair: FirstPair | null;
   private width = 0;
   private frame = 0;
   private wait = 0;
@@ -50,13 +52,22 @@ class Timeline implements Surface {
   constructor(private readonly app: App, root: HTMLElement) {
     const [from, to] = extent(app.model);
     this.whole = { from, to };
-    const zoom = app.state.zoom ?? aroundSelected(app) ?? deviceWork(app) ??
-      [from, to];
+    this.pair = firstPair(app);
+    const zoom = app.state.zoom ?? aroundSelected(app) ??
+      aroundPair(app, this.pair) ?? deviceWork(app) ?? [from, to];
     this.window = this.clamp({ from: zoom[0], to: zoom[1] });
     const aligned = app.model.manifest.notes
-      .filter((note) => note.id === "page_alignment");
-    root.append(drawLegend(app), this.tools(), ...aligned.map((note) =>
-      h("p", { class: "muted" }, clean(note.text, 600))), h("div",
+      .filter((note) => note.id === "page_alignment" && !this.pair)
+      .map((note) => h("p", { class: "muted" }, clean(note.text, 600)));
+    if (this.pair) {
+      aligned.push(h("p", { class: "muted", "data-pair": "aligned" },
+        "The first event of the row in B lies over the first one in A" +
+        (this.pair.shift === 0 ? "" : `: B stands ${time(Math.abs(
+          this.pair.shift))} ${this.pair.shift > 0 ? "earlier" : "later"} ` +
+          "than usual") + ". ", app.link("As usual", { zoom: null,
+          ...app.withOption("timeline.pair", "") })));
+    }
+    root.append(drawLegend(app), this.tools(), ...aligned, h("div",
       { class: "canvasbox" }, this.strip), this.box, this.below);
     attachPointer(this);
     this.strip.addEventListener("pointerdown", (event) => this.onStrip(event));
@@ -94,7 +105,8 @@ class Timeline implements Surface {
     this.width = this.box.clientWidth;
     this.scene = makeScene(this.app, this.width);
     const context = prepare(this.canvas, this.width, this.scene.height);
-    this.painter = new Painter(this.app, this.scene, context, this.width);
+    this.painter = new Painter(this.app, this.scene, context, this.width,
+                               this.pair?.shift);
     this.trackMenu();
     this.drawStrip();
     this.draw();
@@ -191,6 +203,9 @@ class Timeline implements Surface {
   }
 
   topOf(uid: number): number { return this.painter?.place(uid)?.y ?? 0; }
+  leftOf(uid: number): number {
+    return this.placeOf("", this.painter?.place(uid)?.t ?? 0).x;
+  }
   placeOf(key: string, t: number): { x: number; y: number } {
     const { left, width } = this.plot;
     const { from, to } = this.window;
@@ -331,12 +346,13 @@ class Timeline implements Surface {
     const { app } = this;
     const { device } = app.model;
     if (!device) return;
-    const { from, to } = this.window;
     const { mask } = app.selection;
     let matching = 0;
     let sum = 0;
     const inView = new Uint8Array(device.count);
     for (const lane of app.model.lanes) {
+      const by = lane.trace === 1 ? this.pair?.shift ?? 0 : 0;
+      const [from, to] = [this.window.from + by, this.window.to + by];
       const last = firstStartingAt(device.start, to, lane.begin, lane.end);
       for (let i = lane.begin; i < last; ++i) {
         if (device.start[i]! + device.dur[i]! <= from || (mask && !mask[i]))
@@ -376,7 +392,7 @@ class Timeline implements Surface {
             value: (row) => app.model.text(names(row)),
             cell: (row) => app.link(kernelName(app.model.text(names(row)), 200),
               { ...showEvent(app, device.uid[row]!), zoom: [
-                Math.round(from), Math.round(to)] }) },
+                Math.round(this.window.from), Math.round(this.window.to)] }) },
           { key: "op", title: "op", value: op,
             cell: (row) => clean(op(row), 80) },
           { key: "stream", title: "stream",
@@ -436,6 +452,14 @@ function deviceWork(app: App): [number, number] | null {
   return [best[0] - room, best[1] + room];
 }
 
+function aroundPair(app: App, pair: FirstPair | null):
+    [number, number] | null {
+  if (!pair) return null;
+  const { start, dur } = app.model.device!;
+  const room = 2 * Math.max(dur[pair.a]!, dur[pair.b]!, 20_000);
+  return [start[pair.a]! - room, start[pair.a]! + 2 * room];
+}
+
 function aroundSelected(app: App): [number, number] | null {
   const gap = selectedGap(app);
   if (gap) return showGap(app, gap).zoom!;
@@ -451,6 +475,9 @@ export let stripShares: number[] = [];  // busy share of each column
 let current: Timeline | null = null;
 export function trackTop(uid: number): number {
   return current?.topOf(uid) ?? 0;
+}
+export function trackLeft(uid: number): number {
+  return current?.leftOf(uid) ?? 0;
 }
 export function counterPlace(key: string, t: number): { x: number; y: number } {
   return current?.placeOf(key, t) ?? { x: 0, y: 0 };
