@@ -254,11 +254,11 @@ export class Painter {
       const wide = right - x;
       context.fillStyle = this.ink[color]!;
       if (wide < 1) {
-        // One mark for all boxes that begin in this pixel.
+        // One mark for all boxes that lie in this pixel.
         context.globalAlpha = 0.6;
         context.fillRect(x, y, 1, kRowHeight - 1);
         context.globalAlpha = 1;
-        at = this.nextStart(row, begin + perPixel, at + 1);
+        at = this.nextEnd(row, begin + perPixel, at + 1);
         continue;
       }
       context.fillRect(x, y, wide > 2 ? wide - 0.7 : wide, kRowHeight - 1);
@@ -273,20 +273,21 @@ export class Painter {
     }
   }
 
-  // The first position from `from` on that starts at or after `t`, which is
-  // near: steps that double, then bisection.
-  private nextStart(row: BoxRow, t: number, from: number): number {
-    const { ids, start } = row;
+  // The first position from `from` on that ends after `t`, which is near: steps
+  // that double, then bisection.
+  private nextEnd({ ids, start, dur }: BoxRow, t: number, from: number):
+      number {
+    const ends = (at: number) => start[ids[at]!]! + dur[ids[at]!]!;
     let lo = from;
     let step = 1;
-    while (lo + step < ids.length && start[ids[lo + step]!]! < t) {
+    while (lo + step < ids.length && ends(lo + step) <= t) {
       lo += step;
       step *= 2;
     }
     let hi = Math.min(ids.length, lo + step);
     while (lo < hi) {
       const mid = (lo + hi) >> 1;
-      if (start[ids[mid]!]! < t) lo = mid + 1;
+      if (ends(mid) <= t) lo = mid + 1;
       else hi = mid;
     }
     return lo;
