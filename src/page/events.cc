@@ -110,8 +110,8 @@ void AddEvents(const Context& context, const std::vector<DeviceRow>& rows,
                const ThinRows* thin, const HostChoice& choice,
                render::Page& page) {
   HostEvents host;
-  const auto host_rows =
-      host.Add(context, choice.detail, choice.mask, {}, page.strings);
+  const auto host_rows = host.Add(context, choice.detail, choice.mask, {},
+                                  page.strings, choice.python_ns);
   std::vector<DeviceRow> singles;
   if (thin != nullptr) {
     for (const uint32_t row : thin->singles) singles.push_back(rows[row]);

@@ -21,6 +21,7 @@ struct HostChoice {
   HostDetail detail = HostDetail::kAll;
   HostMask mask{};
   CallStacks stacks{};
+  int64_t python_ns = kNoPython;  // least length of a Python function
 };
 
 // Adds the blocks "device" and "host" and the facts that describe them; with

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <functional>
 #include <optional>
 #include <tuple>
 
@@ -19,12 +20,12 @@ using trace::SliceId;
 using trace::Trace;
 using tree::NodeId;
 
-// As kDeviceEventBytes.
-constexpr uint64_t kHostEventBytes = 6;
+// More Python functions than these take longer to open than they tell.
+constexpr uint64_t kMostPython = 200'000;
 
-// Modules are drawn apart from the ops of their thread.
-enum class HostTrack : uint8_t { kRanges, kModules, kCalls };
-constexpr const char* kTrackNames[] = {"ranges", "modules", "calls"};
+// Modules and Python functions are drawn apart from the ops of their thread.
+enum class HostTrack : uint8_t { kRanges, kModules, kCalls, kPython };
+constexpr const char* kTrackNames[] = {"ranges", "modules", "calls", "python"};
 
 // What is wanted of a trace, in the order of the page.
 class HostOrder {
@@ -35,8 +36,12 @@ class HostOrder {
     SliceId slice;
   };
 
-  HostOrder(const Context& context, HostDetail detail, const HostMask& mask)
-      : context_(context), trace_(context.trace), detail_(detail) {
+  HostOrder(const Context& context, HostDetail detail, const HostMask& mask,
+            int64_t python_ns)
+      : context_(context),
+        trace_(context.trace),
+        detail_(detail),
+        python_ns_(python_ns) {
     if (detail == HostDetail::kNone) return;
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
       if (!mask.empty() && !mask[i]) continue;
@@ -59,10 +64,11 @@ class HostOrder {
       case Kind::kAnnotation:
         return HostTrack::kRanges;
       case Kind::kPython:
-        if (detail_ >= HostDetail::kRanges ||
-            !trace_.Name(s).starts_with(tree::kModulePrefix))
-          return std::nullopt;
-        return HostTrack::kModules;
+        if (detail_ >= HostDetail::kRanges) return std::nullopt;
+        if (trace_.Name(s).starts_with(tree::kModulePrefix))
+          return HostTrack::kModules;
+        if (trace_.Duration(s) < python_ns_) return std::nullopt;
+        return HostTrack::kPython;
       case Kind::kOp:
       case Kind::kRuntime:
       case Kind::kDriver: {
@@ -85,6 +91,7 @@ class HostOrder {
   const Context& context_;
   const Trace& trace_;
   HostDetail detail_;
+  int64_t python_ns_;
   std::vector<Item> items_;
 };
 
@@ -124,6 +131,23 @@ bool FitsPage(uint64_t device_events, uint64_t host_events, uint64_t more,
          max_bytes;
 }
 
+int64_t ChoosePython(const Trace& trace, uint64_t bytes, uint64_t max_bytes) {
+  std::vector<int64_t> lengths;
+  for (uint32_t i = 0; i < trace.slices.size(); ++i) {
+    const SliceId s(i);
+    if (trace.KindOf(s) == Kind::kPython &&
+        !trace.Name(s).starts_with(tree::kModulePrefix))
+      lengths.push_back(trace.Duration(s));
+  }
+  const uint64_t room = max_bytes > bytes ? max_bytes - bytes : 0;
+  const uint64_t most = std::min(kMostPython, room / kHostEventBytes);
+  if (lengths.empty() || most == 0) return kNoPython;
+  if (lengths.size() <= most) return 0;
+  const auto at = lengths.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(lengths.begin(), at, lengths.end(), std::greater<>());
+  return *at + 1;
+}
+
 std::string_view WhatIsLeftOut(HostDetail detail) {
   switch (detail) {
     case HostDetail::kAll:
@@ -153,10 +177,11 @@ Note LeftOutNote(HostDetail detail, uint64_t max_bytes) {
 
 std::vector<uint32_t> HostEvents::Add(const Context& context, HostDetail detail,
                                       const HostMask& mask, const PageTrace& of,
-                                      render::PageStrings& strings) {
+                                      render::PageStrings& strings,
+                                      int64_t python_ns) {
   const Trace& trace = context.trace;
   std::vector<uint32_t> rows(trace.slices.size());
-  const HostOrder order(context, detail, mask);
+  const HostOrder order(context, detail, mask, python_ns);
   const auto& items = order.items();
   for (size_t i = 0; i < items.size(); ++i) {
     const auto& [track, thread, s] = items[i];

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ namespace lamina::page {
 // of detail must not depend on how well this trace compresses, or a page
 // could change its content with the version of zlib.
 inline constexpr uint64_t kDeviceEventBytes = 8;
+inline constexpr uint64_t kHostEventBytes = 6;
 
 // Which host events a page holds; each step keeps less than the one before.
 enum class HostDetail {
@@ -52,6 +54,15 @@ std::string_view WhatIsLeftOut(HostDetail detail);
 // A warning that says it.
 Note LeftOutNote(HostDetail detail, uint64_t max_bytes);
 
+// Python functions enter a page if they last at least this long; never: none
+// do.
+inline constexpr int64_t kNoPython = std::numeric_limits<int64_t>::max();
+
+// The least length with which they fit beside `bytes` of the page: those that
+// called a function that is in are in, too. Modules are not meant.
+int64_t ChoosePython(const trace::Trace& trace, uint64_t bytes,
+                     uint64_t max_bytes);
+
 // One of the traces of a page, and how its events enter it.
 struct PageTrace {
   uint32_t index = 0;
@@ -66,7 +77,8 @@ class HostEvents {
   // are those that are not in `mask` and what `detail` says.
   std::vector<uint32_t> Add(const analysis::Context& context, HostDetail detail,
                             const HostMask& mask, const PageTrace& of,
-                            render::PageStrings& strings);
+                            render::PageStrings& strings,
+                            int64_t python_ns = kNoPython);
   // The block, and the fact that describes its tracks.
   void AddTo(render::Page& page) const;
 

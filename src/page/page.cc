@@ -106,19 +106,28 @@ HostChoice ChooseHost(const analysis::Context& context,
                 max_bytes)) {
     host.stacks = {};
     host.detail = HostDetail::kNoStacks;
+    return host;
+  }
+  if (thin == nullptr) {
+    const uint64_t used = shown * kDeviceEventBytes +
+                          host_events * kHostEventBytes +
+                          host.stacks.EstimatedBytes(devices.size());
+    host.python_ns = ChoosePython(context.trace, used, max_bytes);
   }
   return host;
 }
 
 // What the page says about it.
-std::string LeftOutText(HostDetail detail, bool thin) {
+std::string LeftOutText(const HostChoice& host, bool thin) {
   std::string text;
+  if (host.python_ns > 0 && host.python_ns < kNoPython)
+    return "Python functions shorter than " + HumanTime(host.python_ns);
   if (thin) {
     text =
         "most device events, and host events that launched none of the "
         "others";
   }
-  const std::string_view more = WhatIsLeftOut(detail);
+  const std::string_view more = WhatIsLeftOut(host.detail);
   if (thin && !more.empty()) text += "; ";
   return text.append(more);
 }
@@ -226,7 +235,7 @@ Status WritePage(engine::Session& session, Document document,
                   "\"short_kernel_ns\":{}}}",
                   JsonQuote(trace.info.format), trace.info.events,
                   trace.info.file_bytes, host_events,
-                  JsonQuote(LeftOutText(host.detail, thin.has_value())),
+                  JsonQuote(LeftOutText(host, thin.has_value())),
                   without_launchers, options.settings.short_kernel_ns));
   AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
   return render::WritePageFile(page, options.output, options.threads);

@@ -9,7 +9,7 @@ import { click, go, open, pageOf, press, root, traces, until } from "./harness.m
 
 const trace = traces.owlv2 ?? traces.train;
 const kViews = ["overview", "timeline", "steps", "layers", "modules", "ops", "roofline",
-                "kernels", "health", "tables"];
+                "kernels", "host", "health", "tables"];
 
 // Contrast of every visible text with what is behind it.
 function lowContrast() {
@@ -232,7 +232,7 @@ Object.assign(tests, {
     // The views by number, and what they answer.
     for (const [key, view] of [["2", "timeline"], ["3", "steps"],
         ["4", "layers"], ["5", "modules"], ["6", "ops"], ["7", "roofline"],
-        ["8", "kernels"], ["9", "health"], ["1", "overview"]]) {
+        ["8", "kernels"], ["9", "host"], ["0", "health"], ["1", "overview"]]) {
       await press(page, key, view);
       check.equal(`key ${key}`, await page.evaluate(() =>
         document.documentElement.dataset.ready), view);

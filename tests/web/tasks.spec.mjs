@@ -72,6 +72,36 @@ export default {
     await picture(page, "task-b");
   },
 
+  "c: the slowest call of the op farthest from its roofline": async (check) => {
+    const page = await open(pageOf(traces.train), { width: 1440 });
+    const who = person(page);
+    await who.click(page.locator("[data-k='tab.ops']"), "ops");
+    await who.click(page.locator("[data-k='ops.sort.above']"), "ops");
+    await who.click(page.locator(".open").first(), "ops");
+    await picture(page, "task-c");
+    await who.click(page.locator("[data-k='call.slowest']"), "timeline");
+    few(check, who);
+    // By the engine's table, and by the events of that op.
+    check.true("it is in the slowest call of that op", await page.evaluate(() => {
+      const { device } = __lamina.model;
+      const ops = __lamina.model.table("op_efficiency");
+      let far = 0;
+      for (let row = 1; row < ops.rows; ++row)
+        if (ops.num(row, "above_roofline_us") > ops.num(far, "above_roofline_us"))
+          far = row;
+      const calls = new Map();
+      for (let i = 0; i < device.count; ++i) {
+        if (device.op[i] !== far + 1) continue;
+        calls.set(device.call[i], (calls.get(device.call[i]) ?? 0) +
+          device.dur[i]);
+      }
+      const at = device.uid.indexOf(Number(__lamina.state().selected));
+      return device.op[at] === far + 1 &&
+        calls.get(device.call[at]) === Math.max(...calls.values());
+    }));
+    await picture(page, "task-c-timeline");
+  },
+
   "d: two steps compared": async (check) => {
     const page = await open(pageOf(traces.train), { width: 1440 });
     const who = person(page);

@@ -3,11 +3,14 @@
 // The program of pages about traces: reports, comparisons, ranks, tables.
 
 import { gapsOf, longestGaps } from "./data/gpus";
+import { idleBefore, stackTree, threadsOf, type Frame } from
+  "./data/hoststacks";
 import { compareSteps } from "./data/steps";
 import { buildLanePyramid } from "./draw/scene";
 import { run } from "./main";
 import { diffView } from "./views/diff";
 import { healthView } from "./views/health";
+import { hostView } from "./views/host";
 import { kernelsView } from "./views/kernels";
 import { layersView } from "./views/layers";
 import { makeTree, modulesView } from "./views/modules";
@@ -22,7 +25,7 @@ import { counterPlace, frames, stripShares, timelineView, trackLeft, trackTop }
 
 run({
   views: [overviewView, timelineView, stepsView, layersView, modulesView, opsView,
-          rooflineView, kernelsView, ranksView, diffView, healthView,
+          rooflineView, kernelsView, hostView, ranksView, diffView, healthView,
           tablesView],
   elsewhere: [
     { title: "Fusions", reason: "No graph dump; lamina graph census DUMPS " +
@@ -41,6 +44,14 @@ run({
     counterPlace: (key: string, t: number) => counterPlace(key, t),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     timelineFrames: frames,
+    hostTree: (thread: number, idle: boolean) => {
+      const cum = idleBefore(app.model);
+      const flat = (at: Frame): unknown => ({ name: at.name < 0 ? ""
+        : app.model.text(at.name), time: at.time, self: at.self,
+        calls: at.calls, children: [...at.children.values()].map(flat) });
+      return flat(stackTree(app.model, threadsOf(app.model)[thread]!, idle
+        ? (from, to) => cum(to) - cum(from) : (from, to) => to - from));
+    },
     compareSteps: (a: number, b: number) =>
       compareSteps(app.model, [a, b]).map(({ kind, name, op, ns, count }) =>
         ({ kind, name, op, ns, count })),

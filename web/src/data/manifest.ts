@@ -61,7 +61,7 @@ export interface Lane {
 
 export interface HostTrack {
   trace?: number;
-  kind: "ranges" | "modules" | "calls";
+  kind: "ranges" | "modules" | "calls" | "python";
   process: string;
   thread: string;
   name: string;

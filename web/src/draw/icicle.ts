@@ -11,6 +11,7 @@ import { clean, kernelName, percent, time } from "../ui/format";
 export interface IcicleOptions {
   width: number;
   levels: number;
+  title?: string;                      // else modules
   total: number;                       // ns that percentages are of
   isChosen(node: ModuleNode): boolean;
   // A box becomes an anchor with this address.
@@ -33,7 +34,7 @@ export function labelOf(node: ModuleNode): string {
 export function drawIcicle(root: ModuleNode, options: IcicleOptions):
     SVGElement {
   const picture = svg("svg", { class: "icicle", role: "group",
-    "aria-label": "Modules by kernel time" });
+    "aria-label": options.title ?? "Modules by kernel time" });
   const defs = svg("defs", {}, svg("pattern", { id: "hatch", width: 6,
     height: 6, patternUnits: "userSpaceOnUse",
     patternTransform: "rotate(45)" },

@@ -8,7 +8,7 @@ import { drawCalls } from "./calls";
 import type { App } from "../ui/app";
 import { groupColor } from "../ui/colors";
 import { h } from "../ui/dom";
-import { eventsPatch, nameIds } from "../ui/events";
+import { eventsPatch, nameIds, showEvent } from "../ui/events";
 import { count, kernelName, time } from "../ui/format";
 
 export function drawOpCalls(app: App, row: number, key: string,
@@ -26,13 +26,24 @@ export function drawOpCalls(app: App, row: number, key: string,
       eventsPatch(app, at.events, [key]))),
     ...[at.ns, at.ns / at.events.length, at.least, at.most].map((ns) =>
       h("td", { class: "num" }, time(ns))))));
+  // The longest event of the slowest call, and of the one in the middle.
+  const bySize = [...calls].sort((a, b) => b.ns - a.ns);
+  const call = (at: number, words: string) => {
+    const { events, ns } = bySize[at]!;
+    const longest = events.reduce((best, event) =>
+      device.dur[event]! > device.dur[best]! ? event : best);
+    return app.link(`${words} ${time(ns)}`,
+      showEvent(app, device.uid[longest]!), { "data-k": `call.${words}` });
+  };
   const heads = ["position", "kernel", "events", "time", "mean", "min", "max"];
   const sizes = new Set(calls.map((call) => call.events.length));
   return h("div", { class: "opcalls" },
     h("p", { class: "muted" }, `${count(calls.length)} calls have ` +
       (device.merged ? "single " : "") +
       "events that pass the filter; kernels by position in their call" +
-      (sizes.size > 1 ? ". Not all calls launched the same number." : ".")),
+      (sizes.size > 1 ? ". Not all calls launched the same number." : "."), ...bySize.length > 0
+      ? [" Of the calls the ", call(0, "slowest"), ", the ",
+         call(bySize.length >> 1, "median"), "."] : []),
     h("div", { class: "two" },
       h("div", { class: "tablebox" }, h("table", {}, h("thead", {}, h("tr", {},
         ...heads.map((head, i) => h("th", { scope: "col",

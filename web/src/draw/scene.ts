@@ -239,7 +239,8 @@ function hostTrack(app: App, track: HostTrack, key: string): Track | null {
   }
   if (rows.length === 0) return null;
   const who = clean(track.name || track.thread, 40);
-  const words = { ranges: "Ranges", modules: "Modules", calls: "Host" };
+  const words = { ranges: "Ranges", modules: "Modules", calls: "Host",
+                  python: "Python" };
   return { kind: "boxes", key, 
     label: withTrace(model, track, `${words[track.kind]} ${who}`),
     color: track.kind === "modules" ? "module" : "host", rows, y: 0,
@@ -338,7 +339,7 @@ export function makeScene(app: App, width: number): Scene {
   const [from, to] = extent(model);
   const keys = hostKeys(model);
   const host: Record<HostTrack["kind"], Track[]> =
-    { ranges: [], modules: [], calls: [] };
+    { ranges: [], modules: [], calls: [], python: [] };
   const off = new Set<string>();
   const bySize = [...model.hostTracks.keys()].sort((a, b) => {
     const size = (i: number) =>
@@ -356,7 +357,7 @@ export function makeScene(app: App, width: number): Scene {
   const usual = [tableTrack(app, "passes"), tableTrack(app, "layers"),
     ...traceByTrace(model, host.ranges, laneTracks(app)),
     ...counters,
-    ...traceByTrace(model, host.modules, host.calls)]
+    ...traceByTrace(model, host.modules, host.calls, host.python)]
     .filter((track) => track !== null);
   // The address names the tracks whose visibility is not the usual one, and
   // those that come first.

@@ -22,6 +22,8 @@ const kCauses: Record<string, string> = {
   host_busy: "host busy", host_blocked: "host blocked",
 };
 
+const kMostOpen = 8;   // innermost of what is open on the host
+
 // "zoom_shift" of "<built-in function zoom_shift>".
 function hostName(name: string): string {
   return /^<built-in (?:function|method) ([^\s>]+)/.exec(name)?.[1] ?? name;
@@ -110,7 +112,10 @@ function hostEntry(app: App, next: number, middle: number): Entry | null {
       if (host.start[i]! + host.dur[i]! > middle) open.push(i);
   }
   open.sort((a, b) => host.dur[b]! - host.dur[a]!);
-  return open.length === 0 ? null : ["host then", ...open.flatMap((i, at) => [
+  const inner = open.slice(-kMostOpen);
+  return open.length === 0 ? null : ["host then",
+    open.length > inner.length ? "\u2026 \u203a " : "",
+    ...inner.flatMap((i, at) => [
     ...(at > 0 ? [document.createTextNode(" \u203a ")] : []),
     app.link(clean(app.model.text(host.name[i]!), 60),
              showEvent(app, host.uid[i]!))])];

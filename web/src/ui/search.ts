@@ -2,13 +2,14 @@
 //
 // The search box: distinct names, not events, so it looks at thousands of
 // texts. Results are links to filters; Enter applies the chosen one.
-//   words   name: op: module: shape:5185   dur>1ms   layer:3-5   /regex/
+//   words   name: op: module: host: shape:5185   dur>1ms   layer:3-5   /regex/
 
 import { nameHits, textTest } from "../data/filter";
 import type { Chip } from "../data/state";
 import type { App, Patch } from "./app";
 import { parseTime } from "./chips";
 import { h } from "./dom";
+import { showEvent } from "./events";
 import { kernelName, shapes, time } from "./format";
 
 interface Hit {
@@ -162,7 +163,7 @@ function find(app: App, query: string): Hit[] {
         time(ns), detail: "", patch: { view: "timeline",
         chips: app.only("dur", dur[1] + String(Math.round(ns))) } }];
   }
-  const prefix = /^(name|op|module|shape|layer):\s*(.*)$/.exec(query);
+  const prefix = /^(name|op|module|shape|layer|host):\s*(.*)$/.exec(query);
   const kind = prefix?.[1] ?? "";
   const words = prefix ? prefix[2]! : query;
   const test = textTest(words);
@@ -201,7 +202,36 @@ function find(app: App, query: string): Hit[] {
     add("range", ranges(app, test), (text) => ({ view: "timeline",
       chips: rangeChip(app, text) }));
   }
+  if (kind === "" || kind === "host") {
+    const found = hostNames(app, test);
+    add("host name", found.map(({ text, ns }) => [text, ns]), (text) =>
+      showEvent(app, app.model.host!.uid[found.find((one) =>
+        one.text === text)!.longest]!));
+  }
   return hits;
+}
+
+// Names of host events that are no ranges, by the time of all of them; a hit
+// leads to the longest.
+function hostNames(app: App, test: (text: string) => boolean):
+    { text: string; ns: number; longest: number }[] {
+  const { host, hostTracks } = app.model;
+  const names = new Map<number, { ns: number; longest: number }>();
+  for (const track of host ? hostTracks : []) {
+    if (track.kind === "ranges") continue;
+    for (let row = track.begin; row < track.end; ++row) {
+      const id = host!.name[row]!;
+      const known = names.get(id);
+      if (!known) {
+        names.set(id, { ns: host!.dur[row]!, longest: row });
+        continue;
+      }
+      known.ns += host!.dur[row]!;
+      if (host!.dur[row]! > host!.dur[known.longest]!) known.longest = row;
+    }
+  }
+  return [...names].map(([id, one]) => ({ ...one, text: app.model.text(id) }))
+    .filter(({ text }) => test(text)).sort((a, b) => b.ns - a.ns);
 }
 
 function eachRange(app: App, see: (row: number) => void): void {

@@ -268,9 +268,13 @@ class Timeline implements Surface {
   hover(x: number, y: number): void {
     const hit = this.painter?.hit(this.window, x, y);
     this.canvas.style.cursor = hit ? "pointer" : "";
-    this.tip.hidden = !hit;
-    if (!hit) return;
-    this.tip.textContent = hit.words;
+    // Names of tracks are cut beside the drawing.
+    const words = hit?.words ?? (x < this.plot.left
+      ? this.scene?.tracks.find((track) => y >= track.y &&
+                                y < track.y + track.height)?.label : undefined);
+    this.tip.hidden = words === undefined;
+    if (words === undefined) return;
+    this.tip.textContent = words;
     const width = this.box.clientWidth;
     this.tip.style.left = Math.max(4, Math.min(x + 12, width - 450)) + "px";
     this.tip.style.top = y + 16 + "px";
