@@ -11,6 +11,8 @@
 #include "engine/memory.h"
 #include "engine/report.h"
 #include "engine/roofline.h"
+#include "findings/findings.h"
+#include "findings/suppressions.h"
 #include "page/page.h"
 
 namespace lamina::cli {
@@ -84,6 +86,20 @@ Result<int> RunFrames(const Options& options, Common& common) {
   return kFine;
 }
 
+Status AddFindings(const std::shared_ptr<engine::Session>& session, int threads,
+                   const std::string& trace, Document& document) {
+  constexpr size_t kMost = 5;
+  LAMINA_ASSIGN(const auto rules, findings::RuleSet::Load(session->data()));
+  findings::Options options;
+  LAMINA_ASSIGN(options.suppressions, findings::LoadSuppressions("", trace));
+  LAMINA_ASSIGN(
+      const auto diagnosis,
+      findings::Diagnose(std::make_shared<sql::Source>(session, threads), rules,
+                         options));
+  findings::AddToReport(diagnosis, kMost, document);
+  return {};
+}
+
 // A memory snapshot holds no time: its tables are those of lamina memory.
 Result<int> ReportSnapshot(const std::string& path, const Common& common) {
   engine::MemoryOptions options;
@@ -112,9 +128,26 @@ Result<int> RunReport(const Options& options, Common& common) {
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
   engine::OpenOptions open = common.Open();
   engine::SetUp(open, report);
-  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace, open));
-  LAMINA_ASSIGN(Document document,
-                engine::MakeReport(*session, report, &common.times));
+  LAMINA_ASSIGN(auto opened, common.OpenTrace(options.trace, open));
+  const std::shared_ptr<engine::Session> session = std::move(opened);
+  // The first screen: what to change next.
+  const bool native = report.layout == "native";
+  const size_t asked =
+      native ? std::erase_if(report.only, findings::IsReportTable) : 0;
+  const bool finds = common.only.empty()
+                         ? native && !session->trace().device_slices().empty()
+                         : asked > 0;
+  Document document;
+  document.command = "report";
+  if (common.only.empty() || !report.only.empty()) {
+    LAMINA_ASSIGN(document,
+                  engine::MakeReport(*session, report, &common.times));
+  }
+  if (finds) {
+    const ScopedStage stage(&common.times, "findings");
+    LAMINA_TRY(AddFindings(session, report.threads, options.trace, document));
+    LAMINA_TRY(engine::KeepOnly(document.result, common.only));
+  }
   document.inputs = {options.trace};
   document.inputs.insert(document.inputs.end(), report.captures.begin(),
                          report.captures.end());

@@ -24,14 +24,15 @@ constexpr double kLinkedShare = 0.9;
 constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
 
-// 32 bits that tell anchors apart and never change (FNV-1a, folded).
-uint32_t Hash32(std::string_view text) {
+// 31 bits that tell anchors apart and never change (FNV-1a, folded). In hex it
+// begins with a digit: "x@word" is a user at a host for those that redact.
+uint32_t HashOf(std::string_view text) {
   uint64_t h = 0xcbf29ce484222325ULL;
   for (const char c : text) {
     h ^= static_cast<unsigned char>(c);
     h *= 0x100000001b3ULL;
   }
-  return static_cast<uint32_t>(h ^ (h >> 32));
+  return static_cast<uint32_t>((h ^ (h >> 32)) & 0x7fffffff);
 }
 
 // Lower case, numbers as *: steps, layers and sizes do not enter an id.
@@ -483,7 +484,7 @@ class Run {
       if (!f.anchor.empty()) f.anchor += '|';
       f.anchor += AnchorText(KeyText(table.At(i, column)));
     }
-    f.id = fmt::format("{}@{:08x}", rule.id, Hash32(f.anchor));
+    f.id = fmt::format("{}@{:08x}", rule.id, HashOf(f.anchor));
     SetShare(f);
     const auto value = [&](std::string_view name) -> Value {
       if (name == "owned") return owned / devices;
@@ -519,9 +520,24 @@ class Run {
                                    : "info";
   }
 
-  static void GiveClaims(Finding& f, const std::vector<Claim>& claims,
-                         const std::vector<std::string>& keys,
-                         const std::string& key) {
+  // The work that ended the gap in which a span lies.
+  std::optional<uint32_t> Ended(const Claim& claim) const {
+    const auto& trace = view_->model.trace();
+    const auto& gaps = view_->idle.gaps;
+    const auto key = std::pair(claim.device, claim.start_ns + trace.first_ns);
+    auto it = std::partition_point(
+        gaps.begin(), gaps.end(), [&](const analysis::host::Gap& gap) {
+          return std::pair(gap.device, gap.interval.start_ns) <= key;
+        });
+    if (it == gaps.begin() || (--it)->device != claim.device ||
+        it->interval.end_ns <= key.second)
+      return std::nullopt;
+    return static_cast<uint32_t>(trace.Uid(it->next));
+  }
+
+  void GiveClaims(Finding& f, const std::vector<Claim>& claims,
+                  const std::vector<std::string>& keys,
+                  const std::string& key) const {
     for (size_t i = 0; i < claims.size(); ++i) {
       if (keys[i] == key && claims[i].owned_ns > 0)
         f.spans.push_back(claims[i]);
@@ -536,6 +552,14 @@ class Run {
         f.top.begin(), f.top.end(),
         [](const Claim& a, const Claim& b) { return a.owned_ns > b.owned_ns; });
     f.top.resize(std::min(f.top.size(), kTop));
+    for (const Claim& claim : f.top) {
+      const auto event = claim.uid >= 0
+                             ? std::optional(static_cast<uint32_t>(claim.uid))
+                             : Ended(claim);
+      if (event &&
+          std::find(f.events.begin(), f.events.end(), *event) == f.events.end())
+        f.events.push_back(*event);
+    }
   }
 
   // Findings of one anchor are one; their order is decided here.

@@ -60,7 +60,9 @@ struct Finding {
   bool suppressed = false;
   bool small = false;  // below min_share
   size_t claims = 0;
-  std::vector<Claim> top;    // the largest, at most 20
+  std::vector<Claim> top;  // the largest, at most 20
+  // Event numbers of those: of idle time the work that ended it.
+  std::vector<uint32_t> events;
   std::vector<Claim> spans;  // all with time, by start
   std::vector<std::pair<std::string, std::string>> values;  // of the group
 };
@@ -99,5 +101,11 @@ std::string LookedText(const Diagnosis& diagnosis);
 // findings, finding_evidence, finding_ranges, finding_overlaps, rules_run, and
 // the sentences as notes.
 ResultSet Tables(const Diagnosis& diagnosis);
+
+// Puts the `most` first findings at the head of a report, where they take the
+// place of the sentences about what could be saved of which their rules know
+// more, and adds the tables of findings to its own.
+void AddToReport(const Diagnosis& diagnosis, size_t most, Document& report);
+bool IsReportTable(std::string_view name);  // of those that it adds
 
 }  // namespace lamina::findings

@@ -206,16 +206,12 @@ ResultSet Tables(const Diagnosis& d) {
                                {{"findings", "", "", {}}}));
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
-    std::vector<uint32_t> events;
-    for (const Claim& claim : f.top) {
-      if (claim.uid >= 0) events.push_back(static_cast<uint32_t>(claim.uid));
-    }
     Note note = MakeNote(f.rule->gain_kind == "none" ? Severity::kWarning
                                                      : Severity::kOpportunity,
                          f.rule->id,
                          f.what + " Fix (" + f.rule->fixes[0].layer +
                              "): " + f.rule->fixes[0].text,
-                         {{"findings", "id", f.id, std::move(events)}});
+                         {{"findings", "id", f.id, f.events}});
     if (f.rule->gain_kind != "none") {
       note.worth_ns = f.gain_ns;
       note.claim = f.rule->gain_kind;
@@ -242,6 +238,69 @@ ResultSet Tables(const Diagnosis& d) {
   out.tables.push_back(std::move(overlaps));
   out.tables.push_back(std::move(runs));
   return out;
+}
+
+bool IsReportTable(std::string_view name) {
+  return name == "findings" || name == "finding_evidence" ||
+         name == "rules_run";
+}
+
+void AddToReport(const Diagnosis& d, size_t most, Document& report) {
+  // Sentences of a report, and a rule that says more of the same.
+  static constexpr std::pair<std::string_view, std::string_view> kSame[] = {
+      {"device_idle", "host.other"},
+      {"exposed_communication", "comm.exposed_p2p"},
+      {"exposed_copies", "copy.h2d_critical"},
+      {"short_kernels", "host.launch_bound"},
+      {"above_roofline", "kernel.below_roofline"}};
+  const auto looked = [&](std::string_view rule) {
+    return std::any_of(d.runs.begin(), d.runs.end(), [&](const RuleRun& run) {
+      return run.rule->id == rule && run.state != State::kAbstained &&
+             run.state != State::kFailed;
+    });
+  };
+  ResultSet found = Tables(d);
+  std::vector<Note> shown;
+  size_t gains = 0, left = 0;
+  for (Note& note : found.notes) {
+    if (note.severity == Severity::kVerdict || note.severity == Severity::kInfo)
+      continue;
+    if (shown.size() < most) {
+      gains += note.severity == Severity::kOpportunity;
+      shown.push_back(std::move(note));
+    } else {
+      ++left;
+    }
+  }
+  auto& notes = report.result.notes;
+  if (gains > 0) {
+    std::erase_if(notes, [&](const Note& note) {
+      return note.severity == Severity::kOpportunity &&
+             std::any_of(std::begin(kSame), std::end(kSame),
+                         [&](const auto& s) {
+                           return s.first == note.id && looked(s.second);
+                         });
+    });
+  }
+  auto at = std::find_if(notes.begin(), notes.end(), [](const Note& note) {
+    return note.severity != Severity::kVerdict;
+  });
+  notes.insert(at, std::make_move_iterator(shown.begin()),
+               std::make_move_iterator(shown.end()));
+  const auto blind = static_cast<uint64_t>(std::count_if(
+      d.runs.begin(), d.runs.end(),
+      [](const RuleRun& run) { return run.state == State::kAbstained; }));
+  std::string text = Headline(d);
+  if (left > 0) text += fmt::format(" {} more by lamina diagnose.", left);
+  if (blind > 0)
+    text += " " + Counted(blind, "rule") +
+            " could not look; lamina diagnose says why.";
+  notes.push_back(MakeNote(Severity::kInfo, "findings", std::move(text),
+                           {{"rules_run", "", "", {}}}));
+  for (Table& table : found.tables) {
+    if (IsReportTable(table.name()))
+      report.result.tables.push_back(std::move(table));
+  }
 }
 
 }  // namespace lamina::findings

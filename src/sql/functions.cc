@@ -4,8 +4,11 @@
 // cost models know.
 //
 // Why it is longer than 250 lines: a list of small functions with their docs.
+#include <absl/container/flat_hash_map.h>
+#include <absl/strings/string_view.h>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <re2/re2.h>
 
 #include "base/cpp_name.h"
@@ -19,22 +22,46 @@
 namespace lamina::sql {
 namespace {
 
-// What the functions of a connection share: patterns are compiled once.
-struct State {
-  Database::Impl* impl;
-  std::map<std::string, std::unique_ptr<RE2>, std::less<>> patterns;
+re2::StringPiece Piece(std::string_view text) {
+  return {text.data(), text.size()};
+}
 
-  const RE2* Pattern(std::string_view text) {
-    const auto it = patterns.find(text);
-    if (it != patterns.end()) return it->second.get();
-    if (patterns.size() > 256) patterns.clear();
+// A compiled pattern, and in which texts it was looked for: names of kernels
+// and ops are few and come again in most rows.
+struct Pattern {
+  explicit Pattern(std::string_view text) : re(Piece(text), Options()) {}
+
+  static RE2::Options Options() {
     RE2::Options options;
     options.set_log_errors(false);
     options.set_max_mem(8 << 20);
-    return patterns
-        .emplace(text, std::make_unique<RE2>(
-                           re2::StringPiece(text.data(), text.size()), options))
-        .first->second.get();
+    return options;
+  }
+  bool Matches(std::string_view text) {
+    constexpr size_t kMost = 4096;
+    const auto known = seen.find(absl::string_view(text.data(), text.size()));
+    if (known != seen.end()) return known->second;
+    if (seen.size() >= kMost) seen.clear();
+    const bool matches = RE2::PartialMatch(Piece(text), re);
+    seen.emplace(std::string(text), matches);
+    return matches;
+  }
+
+  RE2 re;
+  absl::flat_hash_map<std::string, bool> seen;
+};
+
+// What the functions of a connection share: patterns are compiled once.
+struct State {
+  Database::Impl* impl;
+  std::map<std::string, std::shared_ptr<Pattern>, std::less<>> patterns;
+
+  std::shared_ptr<Pattern> Find(std::string_view text) {
+    const auto it = patterns.find(text);
+    if (it != patterns.end()) return it->second;
+    if (patterns.size() > 256) patterns.clear();
+    return patterns.emplace(text, std::make_shared<Pattern>(text))
+        .first->second;
   }
 };
 
@@ -84,15 +111,24 @@ struct Scalar {
   void (*call)(const Args&);
 };
 
-const RE2* PatternOf(const Args& args, int i) {
-  const RE2* pattern = args.state().Pattern(args.text(i));
-  if (pattern->ok()) return pattern;
-  args.Fail("not a pattern of RE2: " + pattern->error());
-  return nullptr;
+// The pattern of an argument; a constant one is kept at its call.
+Pattern* FindPattern(const Args& args, int i) {
+  using Kept = std::shared_ptr<Pattern>;
+  if (void* const kept = sqlite3_get_auxdata(args.context, i))
+    return static_cast<Kept*>(kept)->get();
+  const Kept pattern = args.state().Find(args.text(i));
+  if (!pattern->re.ok()) {
+    args.Fail("not a pattern of RE2: " + pattern->re.error());
+    return nullptr;
+  }
+  sqlite3_set_auxdata(args.context, i, new Kept(pattern),
+                      [](void* kept) { delete static_cast<Kept*>(kept); });
+  return pattern.get();
 }
 
-re2::StringPiece Piece(std::string_view text) {
-  return {text.data(), text.size()};
+const RE2* PatternOf(const Args& args, int i) {
+  const Pattern* const pattern = FindPattern(args, i);
+  return pattern == nullptr ? nullptr : &pattern->re;
 }
 
 // Numbers in a JSON list of lists, multiplied per list and added up.
@@ -185,8 +221,8 @@ const Scalar kScalars[] = {
      "1 where the pattern of RE2 matches somewhere in x.",
      "SELECT 'aten::mm' REGEXP '::m+$'",
      [](const Args& a) {
-       if (const RE2* pattern = PatternOf(a, 0))
-         a.Give(int64_t{RE2::PartialMatch(Piece(a.text(1)), *pattern)});
+       if (Pattern* const pattern = FindPattern(a, 0))
+         a.Give(int64_t{pattern->Matches(a.text(1))});
      }},
     {"regexp_extract", 2, 3, 2, "regexp_extract(x, pattern[, group])",
      "What a group of the pattern matches, 0: all of it; null: no match.",

@@ -139,6 +139,40 @@ def check_options(checks, folder):
                                                     "host.other")[1])
 
 
+def check_report(checks, folder):
+    """The first screen of a report: the verdict, then findings, each with
+    events of the trace."""
+    run, truth = make("gc_pause", 11, 0.08, NOISE[0])
+    trace = folder / "report.json"
+    run.write(trace)
+    document = json.loads(lamina("report", trace, "--format", "json").stdout)
+    notes = document["notes"]
+    rules = [f["id"].split("@")[0] for f in document["tables"]["findings"]]
+    checks.equal("report: findings are those of diagnose", rules,
+                 [f["rule"] for f in diagnose(trace)["findings"]])
+    first = next(n for n in notes if n["severity"] != "verdict")
+    checks.equal("report: the first finding leads", first["id"], rules[0])
+    events = first["evidence"][0]["events"]
+    checks.true("report: idle time leads to the work that ended it", events)
+    rows = json.loads(lamina(
+        "query", trace, "SELECT count(*) AS n FROM device_events WHERE uid IN "
+        f"({','.join(map(str, events))})", "--format", "json").stdout)
+    checks.equal("report: and that is work of the device",
+                 rows["tables"]["result"][0]["n"], len(events))
+    checks.true("report: not more than five findings", sum(
+        n["evidence"][0]["table"] == "findings" for n in notes
+        if n["evidence"]) <= 5)
+    checks.true("report: no sentence about what a finding explains",
+                "device_idle" not in [n["id"] for n in notes])
+    only = json.loads(lamina("report", trace, "--only", "findings,ops",
+                             "--format", "json").stdout)["tables"]
+    checks.equal("report: --only findings,ops", list(only),
+                 ["findings", "ops"])
+    done = lamina("report", trace, "--only", "rules_run", "--format", "csv")
+    checks.true("report: --only rules_run", "host.gc_pause,found" in
+                done.stdout)
+
+
 def check_diff(checks, folder):
     """A fault that is gone is fixed, with its gain beside the real change;
     what could not be looked at any more is not."""
@@ -295,6 +329,7 @@ def main():
         check_faults(checks, folder)
         check_options(checks, folder)
         check_rules(checks, folder)
+        check_report(checks, folder)
         check_diff(checks, folder)
         check_ranks_and_examples(checks, folder)
     check_questions(checks)

@@ -99,6 +99,15 @@ function sentence(text: string): string {
                2000);
 }
 
+// What a note is about: a finding has the title of its rule.
+function title(app: App, note: Note): string {
+  const findings = app.model.table("findings");
+  const row = findings?.rowWhere("id", note.evidence[0]?.value ?? "") ?? -1;
+  return findings && row >= 0 ? clean(findings.str(row, "finding"), 200)
+    : kIds[note.id] ??
+      heading(note.id).replace(/^./, (c) => c.toUpperCase());
+}
+
 export function drawNotes(app: App, notes: Note[]): HTMLElement {
   return h("div", { class: "notes" }, ...notes.map((note) => {
     const links = evidenceLinks(app, note);
@@ -108,8 +117,7 @@ export function drawNotes(app: App, notes: Note[]): HTMLElement {
              note.severity)]
         : [h("b", {}, time(note.worth_ns)),
            h("span", {}, kClaims[note.claim] ?? note.claim)])),
-      h("div", {}, h("h3", {}, kIds[note.id] ??
-          heading(note.id).replace(/^./, (c) => c.toUpperCase())),
+      h("div", {}, h("h3", {}, title(app, note)),
         h("p", {}, sentence(note.text), hint(" ", ...links))));
   }));
 }

@@ -4,6 +4,7 @@
 // and opportunities are notes of the engine; the page only orders them.
 
 import { groupTimes } from "../data/groups";
+import type { Note } from "../data/manifest";
 import type { Table } from "../data/model";
 import type { App, View } from "../ui/app";
 import { drawLegend } from "../ui/chips";
@@ -141,8 +142,11 @@ export const overviewView: View = {
       root.append(h("h2", {}, "Kernel time by family"),
                   h("div", { class: "bar" }), drawLegend(app));
     }
+    // Findings come ranked; what only says how much there is comes behind.
+    const found = (n: Note) => Number(n.evidence[0]?.table === "findings");
     const opportunities = notes.filter((n) => n.severity === "opportunity")
-      .sort((a, b) => (b.worth_ns ?? 0) - (a.worth_ns ?? 0));
+      .sort((a, b) => found(b) - found(a) ||
+        (found(a) ? 0 : (b.worth_ns ?? 0) - (a.worth_ns ?? 0)));
     root.append(h("h2", {}, "Top opportunities"));
     if (opportunities.length === 0) {
       root.append(h("p", { class: "muted" },
