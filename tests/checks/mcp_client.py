@@ -13,6 +13,30 @@ META = {"io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "check",
                                                "version": "1"}}
 
+# Every tool once, with what it needs, below samples/.
+SAMPLE_CALLS = [
+    ("open_trace", {"path": "train_step.json.gz"}),
+    ("list_traces", {}),
+    ("tables", {"name": ["kernel"]}),
+    ("query", {"trace": "serve.json.gz",
+               "sql": "SELECT name, dur_ns FROM kernel ORDER BY uid"}),
+    ("report", {"trace": "train_step.json.gz"}),
+    ("diagnose", {"trace": "serve.json.gz", "all": True}),
+    ("layers", {"trace": "graphs/replay.json.gz"}),
+    ("event", {"trace": "serve.json.gz", "uid": 40}),
+    ("tree", {"trace": "moe.json.gz"}),
+    ("diff", {"a": "ranks/rank0.json.gz", "b": "ranks/rank2.json.gz"}),
+    ("ranks", {"paths": ["ranks"]}),
+    ("annotate", {"trace": "graphs/replay.json.gz",
+                  "from": ["graphs/capture.json.gz"]}),
+    ("graph_layers", {"dump": "dumps"}),
+    ("graph_layer", {"dump": "dumps", "layer": "3"}),
+    ("graph_census", {"dump": "dumps"}),
+    ("graph_candidates", {"dump": "dumps/001_export_export_to_gm.txt"}),
+    ("graph_review", {"before": "dumps", "after": "dumps",
+                      "rule": "fuse_rmsnorm"}),
+]
+
 
 class Client:
     """One server. `era`: "2025-11-25" and so on, MODERN, or None: the caller

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The official clients of the Model Context Protocol against lamina mcp: both
+eras, every tool, pages, errors, progress, cancel. npm brings them into the
+build folder the first time."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from common import LAMINA, ROOT, SAMPLES, skip
+from mcp_client import SAMPLE_CALLS
+
+PACKAGES = pathlib.Path(LAMINA).parent / "mcp_clients"
+FILES = ("package.json", "package-lock.json")
+
+
+def install():
+    """The packages as the lock has them; None: they cannot be had."""
+    same = all((PACKAGES / name).exists() and
+               (PACKAGES / name).read_bytes() ==
+               (ROOT / "tests/mcp" / name).read_bytes() for name in FILES)
+    done = PACKAGES / "node_modules/.package-lock.json"
+    if not (same and done.exists()):
+        PACKAGES.mkdir(exist_ok=True)
+        for name in FILES:
+            shutil.copy(ROOT / "tests/mcp" / name, PACKAGES)
+        try:
+            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit",
+                            "--no-fund"], cwd=PACKAGES, check=True,
+                           timeout=240, capture_output=True)
+        except (subprocess.SubprocessError, OSError):
+            return None
+    # Modules are looked for beside the script.
+    shutil.copy(ROOT / "tests/mcp/clients.mjs", PACKAGES)
+    return PACKAGES / "clients.mjs"
+
+
+def main():
+    node = shutil.which("node")
+    if not node:
+        skip("node is not installed")
+    version = subprocess.run([node, "--version"], capture_output=True,
+                             text=True, check=True).stdout.strip()
+    if int(version[1:].split(".")[0]) < 20:
+        skip(f"the clients need node 20, this is {version}")
+    script = install()
+    if script is None:
+        skip("npm cannot bring the official clients")
+    done = subprocess.run([node, script, LAMINA, SAMPLES,
+                           json.dumps(SAMPLE_CALLS)], text=True, timeout=600,
+                          stdout=subprocess.PIPE, check=False)
+    lines = done.stdout.splitlines()
+    failures = [line for line in lines if line.startswith("FAILED")]
+    for line in failures:
+        print(line[:2000])
+    print(f"{len(lines) - len(failures)} held, {len(failures)} did not")
+    sys.exit(1 if done.returncode or failures or not lines else 0)
+
+
+main()
