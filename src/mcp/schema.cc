@@ -19,16 +19,14 @@ namespace {
 const std::vector<Param>& CommonParams() {
   static const std::vector<Param> params = [] {
     Param cursor{.name = "cursor",
-                 .doc =
-                     "next_cursor of the answer before; the other arguments "
-                     "stay the same"};
+                 .doc = "next_cursor of this call's answer before"};
     Param tokens{.name = "max_tokens",
                  .doc = "Size of the answer",
                  .type = Type::kWhole,
                  .low = kLeastTokens,
                  .high = kMostTokens};
     Param full{.name = "full_names",
-               .doc = "Texts in full, not cut at 160 bytes",
+               .doc = "Texts not cut at 160 bytes",
                .type = Type::kFlag};
     return std::vector<Param>{cursor, tokens, full};
   }();
@@ -218,12 +216,9 @@ const Json& OutputSchema() {
     "properties": {
       "question": {"type": "string"},
       "state": {"enum": ["complete", "working"]},
-      "trace": {"type": "string"},
-      "summary": {"type": "string"},
       "notes": {"type": "array"},
       "tables": {"type": "array", "items": {
         "type": "object",
-        "properties": {"columns": {"type": "array"}, "rows": {"type": "array"}},
         "required": ["name", "columns", "rows", "total_rows"]}},
       "truncated": {"type": "boolean"},
       "next_cursor": {"type": ["string", "null"]}},

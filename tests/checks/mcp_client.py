@@ -13,7 +13,7 @@ META = {"io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "check",
                                                "version": "1"}}
 
-# Every tool once, with what it needs, below samples/.
+# Every tool once, with what it needs, below a folder of evals/inputs.py.
 SAMPLE_CALLS = [
     ("open_trace", {"path": "train_step.json.gz"}),
     ("list_traces", {}),
@@ -33,8 +33,15 @@ SAMPLE_CALLS = [
     ("graph_layer", {"dump": "dumps", "layer": "3"}),
     ("graph_census", {"dump": "dumps"}),
     ("graph_candidates", {"dump": "dumps/001_export_export_to_gm.txt"}),
-    ("graph_review", {"before": "dumps", "after": "dumps",
+    ("graph_review", {"before": "runs/after", "after": "runs/before",
                       "rule": "fuse_rmsnorm"}),
+    ("graph_rewrite", {"dump": "fusions/001_export_export_to_gm.txt.gz",
+                       "config": "fusions/pipeline.yaml"}),
+    ("graph_log_diff", {"log_a": "runs/before/transform.log",
+                        "log_b": "runs/after/transform.log",
+                        "dumps": ["runs/before", "runs/after"]}),
+    ("graph_diff", {"a": "dumps/001_export_export_to_gm.txt",
+                    "b": "dumps/064_post_load_fusion_fuse_add_rms_norm.txt"}),
 ]
 
 

@@ -9,8 +9,11 @@ import shutil
 import subprocess
 import sys
 
-from common import LAMINA, ROOT, SAMPLES, skip
+from common import LAMINA, ROOT, skip, temporary
 from mcp_client import SAMPLE_CALLS
+
+sys.path.insert(0, str(ROOT / "evals"))
+import inputs  # noqa: E402
 
 PACKAGES = pathlib.Path(LAMINA).parent / "mcp_clients"
 FILES = ("package.json", "package-lock.json")
@@ -48,9 +51,12 @@ def main():
     script = install()
     if script is None:
         skip("npm cannot bring the official clients")
-    done = subprocess.run([node, script, LAMINA, SAMPLES,
-                           json.dumps(SAMPLE_CALLS)], text=True, timeout=600,
-                          stdout=subprocess.PIPE, check=False)
+    with temporary() as folder:
+        inputs.make(LAMINA, folder)
+        done = subprocess.run([node, script, LAMINA, folder,
+                               json.dumps(SAMPLE_CALLS)], text=True,
+                              timeout=600, stdout=subprocess.PIPE,
+                              check=False)
     lines = done.stdout.splitlines()
     failures = [line for line in lines if line.startswith("FAILED")]
     for line in failures:

@@ -8,16 +8,22 @@ import io
 import json
 import math
 import os
+import pathlib
 import random
 import shutil
 import string
 import subprocess
+import sys
 import time
 
-from common import LAMINA, SAMPLES, Checks, lamina, temporary
+from common import LAMINA, ROOT, Checks, lamina, temporary
 from mcp_client import (META, MODERN, SAMPLE_CALLS as CALLS, Client,
                         all_pages, table)
 
+sys.path.insert(0, str(ROOT / "evals"))
+import inputs  # noqa: E402
+
+SAMPLES = None  # the folder of inputs.make
 LEGACY = ("2025-11-25", "2025-06-18")
 # The command whose document a tool gives.
 COMMANDS = {
@@ -33,6 +39,16 @@ COMMANDS = {
     "graph_census": ["graph", "census", "dumps"],
     "graph_candidates": ["graph", "candidates",
                          "dumps/001_export_export_to_gm.txt"],
+    "graph_rewrite": ["graph", "rewrite",
+                      "fusions/001_export_export_to_gm.txt.gz", "--config",
+                      "fusions/pipeline.yaml"],
+    "graph_log_diff": ["graph", "log-diff", "runs/before/transform.log",
+                       "runs/after/transform.log", "--dumps", "runs/before",
+                       "runs/after"],
+    "graph_diff": ["graph", "diff", "dumps/001_export_export_to_gm.txt",
+                   "dumps/064_post_load_fusion_fuse_add_rms_norm.txt"],
+    "graph_review": ["graph", "review", "runs/after", "runs/before", "--rule",
+                     "fuse_rmsnorm"],
 }
 LONG_QUERY = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
               "WHERE x < {}) SELECT count(*) AS n FROM c")
@@ -702,6 +718,14 @@ def check_ends(checks):
 
 
 def main():
+    with temporary() as folder:
+        global SAMPLES
+        SAMPLES = pathlib.Path(folder)
+        inputs.make(LAMINA, SAMPLES)
+        check_all()
+
+
+def check_all():
     checks = Checks()
     check_eras(checks)
     with client() as c:
