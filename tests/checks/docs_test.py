@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of README.md and docs/ print what the pages say.
+"""The commands of README.md, docs/ and skills/ print what the pages say.
 
 usage: docs_test.py LAMINA [--update] [PAGE...]
 
@@ -68,7 +68,8 @@ def main():
     arguments = [a for a in sys.argv[2:] if a != "--update"]
     update = "--update" in sys.argv
     pages = [pathlib.Path(a).resolve() for a in arguments] or \
-        [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")),
+         *sorted((ROOT / "skills").rglob("*.md"))]
     checks = Checks()
     for page in pages:
         text = page.read_text()
