@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from common import LAMINA, ROOT, Checks, lamina, temporary
+from common import LAMINA, ROOT, Checks, lamina, shared, skip, temporary
 from mcp_client import (META, MODERN, SAMPLE_CALLS as CALLS, Client,
                         all_pages, table)
 
@@ -211,7 +211,8 @@ def check_tools(checks, c, tools):
                    cwd=SAMPLES, status=None)
             document = json.loads(lamina(*words, "--format", "json",
                                          cwd=SAMPLES, status=None).stdout)
-            checks.equal(f"{name}: notes", [n["text"][:80] for n in notes],
+            checks.equal(f"{name}: notes", [n["text"][:80] for n in notes
+                                            if n["id"] != "inputs"],
                          [n["text"][:80] for n in document["notes"]])
             columns = columns_of(c, name)
             for table_name, found in rows.items():
@@ -717,6 +718,63 @@ def check_ends(checks):
                      result["structuredContent"])
 
 
+def check_reference(checks):
+    """The steps of both guides on dumps of real models: one call each."""
+    folder = shared()
+    if not (folder / "dumps").is_dir():
+        skip("no reference dumps")
+    dumps = "dumps/llama_32l_gqa_symbolic"
+    trace = "traces/nsys/llama_32l_decode_graph.sqlite"
+    with Client(LAMINA, "--allow", folder) as c:
+        kinds = table(c.answer("graph_layers", dump=dumps, only=["kinds"]),
+                      "kinds")
+        checks.equal("all 32 layers have a kind",
+                     sum(row["count"] for row in kinds), 32)
+        answer = c.answer("graph_layer", dump=dumps, layer=5, trace=trace,
+                          max_tokens=25000)
+        nodes = table(answer, "graph_layer_nodes")
+        checks.true("the dump that was read is named", any(
+            "086_compile" in note["text"] for note in answer["notes"]))
+        placed = [row["kernel_time_ns"] for row in nodes
+                  if row["kernel_time_ns"] is not None]
+        checks.equal("every kernel stands on a node", sum(
+            row["kernels"].count(",") + 1 for row in nodes if row["kernels"]),
+            15)
+        said = next(note["text"] for note in answer["notes"]
+                    if note["id"] == "graph_layer")
+        checks.true(f"their times add up: {said}",
+                    f"take {round(sum(placed) / 1000)} us" in said)
+        checks.true("each says how sure it is", all(
+            row["confidence"] in ("exact", "sure", "likely", "ambiguous")
+            for row in nodes if row["kernels"]))
+        found = c.answer("graph_candidates", dump=f"{dumps}/"
+                         "001_export_export_to_gm.txt", max_tokens=25000)
+        best = table(found, "candidates")[0]
+        checks.true("candidates are looked up",
+                    best["kernel"] and best["recommendation"])
+        bound = c.answer("graph_candidates", dump=dumps, trace=trace,
+                         max_tokens=25000)
+        checks.true("with a trace worth is a bound", any(
+            row["claim"] == "bound"
+            for row in table(bound, "candidates")))
+        matches = {(row["file"][:3], row["rule"]): row["matches"]
+                   for row in table(c.answer(
+                       "graph_census", dump="dumps/llama_32l_mutated",
+                       max_tokens=25000), "census_rules")}
+        checks.equal("edits that must not match do not",
+                     matches["001", "match_swiglu_pattern"], 30)
+        log = f"{dumps}/transform.log"
+        same = c.answer("graph_log_diff", log_a=log, log_b=log)
+        checks.equal("a run lost nothing to itself",
+                     {row["verdict"] for row in table(same, "log_diff")},
+                     {"same"})
+        review = c.answer("graph_review", before=dumps, after=dumps,
+                          rule="fuse_rmsnorm")
+        checks.true("a review answers each question", all(
+            row["answer"] in ("pass", "fail", "unknown", "n/a")
+            for row in table(review, "review")))
+
+
 def main():
     with temporary() as folder:
         global SAMPLES
@@ -741,6 +799,7 @@ def check_all():
     check_hostile_texts(checks)
     check_time(checks)
     check_ends(checks)
+    check_reference(checks)
     checks.finish()
 
 

@@ -300,6 +300,23 @@ std::vector<std::string> WordsOf(const ToolRow& row,
   return words;
 }
 
+// Which file was read where a folder was given: commands say it on a terminal.
+void SayWhatWasRead(const std::vector<std::string>& words, Document& document) {
+  std::vector<std::string> read;
+  for (const std::string& input : document.inputs) {
+    const bool given =
+        std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+          return word == input || word.ends_with("=" + input);
+        });
+    if (!given) read.push_back(input);
+  }
+  constexpr size_t kMost = 4;
+  if (read.empty() || read.size() > kMost) return;
+  document.result.notes.push_back(
+      MakeNote(Severity::kInfo, "inputs",
+               fmt::format("Read {}.", fmt::join(read, ", "))));
+}
+
 // The calls that make sense behind one on a trace.
 std::vector<mcp::Next> NextOf(const ToolRow& row, const mcp::Call& call,
                               const Workshop& workshop) {
@@ -342,9 +359,10 @@ void AddCommandTools(const Workshop& workshop, bool writing,
       tool.params.push_back(ParamOf(param, OptionOf(command, param.option)));
     tool.run = [&row, workshop,
                 params = tool.params](const mcp::Call& call) -> mcp::Outcome {
+      const auto words = WordsOf(row, params, call, *workshop.inputs);
       LAMINA_ASSIGN(Document document,
-                    RunInHost(WordsOf(row, params, call, *workshop.inputs),
-                              workshop.HostFor(call)));
+                    RunInHost(words, workshop.HostFor(call)));
+      SayWhatWasRead(words, document);
       document.command = row.name;
       return mcp::Made{std::move(document), NextOf(row, call, workshop)};
     };
