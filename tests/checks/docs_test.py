@@ -6,7 +6,7 @@ usage: docs_test.py LAMINA [--update] [PAGE...]
 
 Every fenced block that begins with ```console holds commands after "$ " and
 their output. They run one after the other in an empty folder that shows
-samples/ and data/, so a command can read what an earlier one of the page
+samples/, data/ and tests/, so a command can read what an earlier one of the page
 wrote. A line "..." stands for any number of lines. --update writes the real
 output into the blocks that have no "..." line.
 """
@@ -75,7 +75,7 @@ def main():
         text = page.read_text()
         check_links(checks, page, text)
         with temporary() as folder:
-            for name in ("samples", "data"):
+            for name in ("samples", "data", "tests"):
                 os.symlink(ROOT / name, pathlib.Path(folder) / name)
 
             def replaced(match):

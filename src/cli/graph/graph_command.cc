@@ -9,10 +9,10 @@ namespace {
 
 // In the order of --help.
 const CommandInfo kCommands[] = {
-    GraphPrintCommand(),   GraphPipelineCommand(),   GraphLayersCommand(),
-    GraphLayerCommand(),   GraphKernelsCommand(),    GraphDiffCommand(),
-    GraphCensusCommand(),  GraphCandidatesCommand(), GraphRewriteCommand(),
-    GraphLogDiffCommand(), GraphReviewCommand(),
+    GraphPrintCommand(),  GraphPipelineCommand(),   GraphLayersCommand(),
+    GraphLayerCommand(),  GraphKernelsCommand(),    GraphDiffCommand(),
+    GraphCensusCommand(), GraphCandidatesCommand(), GraphRewriteCommand(),
+    GraphPassCommand(),   GraphLogDiffCommand(),    GraphReviewCommand(),
 };
 
 Run Add(Arguments& args, Common& common) {

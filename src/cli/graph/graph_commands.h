@@ -17,6 +17,7 @@ CommandInfo GraphDiffCommand();
 CommandInfo GraphCensusCommand();
 CommandInfo GraphCandidatesCommand();
 CommandInfo GraphRewriteCommand();
+CommandInfo GraphPassCommand();
 CommandInfo GraphLogDiffCommand();
 CommandInfo GraphReviewCommand();
 

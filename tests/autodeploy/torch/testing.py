@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
+def assert_close(a, b):
+    raise NotImplementedError("tensors without data")
