@@ -132,6 +132,24 @@ def from_samples(seeds):
                   file.read_bytes()[:MAX_BYTES // 4])
 
 
+def from_messages(seeds):
+    """Messages of both eras of the Model Context Protocol."""
+    meta = ('"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+            '"io.modelcontextprotocol/clientCapabilities":{}}')
+    call = ('"method":"tools/call","params":{%s"name":"echo","arguments":'
+            '{"text":"a","n":5,"flag":true,"many":["b"],"path":"x",'
+            '"max_tokens":500,"cursor":"AAAA"}}}')
+    start = ('{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
+             '{"protocolVersion":"2025-11-25","capabilities":{}}}\n')
+    seeds.add("mcp", "legacy", start + '{"jsonrpc":"2.0","id":2,' +
+              call % "" + '\n{"jsonrpc":"2.0","id":"3","method":"tools/list"}')
+    seeds.add("mcp", "modern", '{"jsonrpc":"2.0","id":2,' +
+              call % (meta + ",") + '\n{"jsonrpc":"2.0","id":3,"method":'
+              '"server/discover","params":{' + meta + "}}")
+    seeds.add("mcp", "notifications", start + '{"jsonrpc":"2.0","method":'
+              '"notifications/cancelled","params":{"requestId":2}}\n[]\n')
+
+
 def from_queries(seeds):
     """Queries of the page about SQL, and what the tests refuse."""
     page = (ROOT / "docs/sql.md").read_text()
@@ -163,6 +181,7 @@ def main():
     from_data(seeds)
     from_samples(seeds)
     from_queries(seeds)
+    from_messages(seeds)
     from_seed_files(seeds)
     # A report reads what the reader of its format reads.
     for file in sorted((seeds.folder / "kineto").glob("*")):
