@@ -124,7 +124,9 @@ Json ServerInfo(const std::string& version) {
 
 Json Capabilities() {
   Json out;
-  out["tools"] = Json::object();
+  // Nothing of these changes while the program runs.
+  for (const char* one : {"tools", "resources", "prompts", "completions"})
+    out[one] = Json::object();
   return out;
 }
 
@@ -316,8 +318,9 @@ Json Server::Finish(const Request& request, Json result) const {
   if (!request.modern) return result;
   result["resultType"] = "complete";
   result["_meta"][kMetaServer] = ServerInfo(options_.version);
-  const bool lists =
-      request.method == "server/discover" || request.method.ends_with("/list");
+  const bool lists = request.method == "server/discover" ||
+                     request.method.ends_with("/list") ||
+                     request.method == "resources/read";
   if (lists) {
     result["ttlMs"] = kListMs;
     result["cacheScope"] = "public";
@@ -334,6 +337,9 @@ Rpc<Json> Server::Immediate(const Request& request, Connection& connection) {
     if (method == "ping") return Json::object();
   }
   if (method == "tools/list") return ListTools(request);
+  if (auto found =
+          AskLibrary(options_.library, method, request.params, request.modern))
+    return *std::move(found);
   return Refuse(kNoSuchMethod,
                 "there is no method " + Shorten(EscapeTerminal(method), 80));
 }

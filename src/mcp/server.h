@@ -21,6 +21,7 @@
 
 #include "mcp/inputs.h"
 #include "mcp/jobs.h"
+#include "mcp/library.h"
 #include "mcp/message.h"
 #include "mcp/tool.h"
 
@@ -30,6 +31,7 @@ struct ServerOptions {
   std::string version;  // of the program
   std::string instructions;
   std::vector<Tool> tools;
+  Library library;
   int64_t max_tokens = 6000;
   // After this a call is answered with "working" and goes on.
   std::chrono::milliseconds patience{20'000};

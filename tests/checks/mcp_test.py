@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import shutil
 import string
 import subprocess
@@ -162,6 +163,70 @@ def check_list(checks, c):
             checks.true(f"{name}.{param}: a type and a sentence",
                         schema["type"] and schema["description"])
     return tools
+
+
+def check_library(checks):
+    """Pages and prompts: what is listed can be read, in both eras."""
+    for era in (LEGACY[0], MODERN):
+        with client(era=era) as c:
+            pages = c.request("resources/list")["resources"]
+            uris = [page["uri"] for page in pages]
+            checks.true(f"{era}: guides and references", {
+                "lamina://guide/start", "lamina://guide/fusions",
+                "lamina://docs/sql"} <= set(uris))
+            for page in pages:
+                text = c.request("resources/read", {"uri": page["uri"]}
+                                 )["contents"][0]["text"]
+                checks.equal(f"{page['uri']}: size", page["size"],
+                             len(text.encode()))
+                file = next((ROOT / "skills").rglob(
+                    page["uri"].rsplit("/", 1)[1].replace("start", "SKILL") +
+                    ".md"))
+                checks.equal(f"{page['uri']}: text", text, file.read_text())
+            family = c.request("resources/templates/list")
+            checks.equal("tables by name",
+                         family["resourceTemplates"][0]["uriTemplate"],
+                         "lamina://table/{name}")
+            text = c.request("resources/read", {"uri": "lamina://table/kernel"}
+                             )["contents"][0]["text"]
+            checks.true("a table with its columns", "`dur_ns`" in text)
+            for uri, code in [("lamina://guide/fusion", -32602),
+                              ("lamina://table/nope", -32602),
+                              ("file:///etc/passwd", -32602)]:
+                error = c.ask("resources/read", {"uri": uri})["error"]
+                checks.equal(f"{era} {uri}", error["code"],
+                             code if era == MODERN else -32002)
+            checks.true("a page that is near", "lamina://guide/fusions" in
+                        c.ask("resources/read", {"uri": "lamina://guide/fusion"}
+                              )["error"]["data"]["did_you_mean"])
+            found = c.request("completion/complete", {
+                "ref": {"type": "ref/resource", "uri": "lamina://table/{name}"},
+                "argument": {"name": "name", "value": "kern"}})["completion"]
+            checks.true("names that begin so", "kernel" in found["values"] and
+                        all(v.startswith("kern") for v in found["values"]))
+            prompts = c.request("prompts/list")["prompts"]
+            for prompt in prompts:
+                given = {a["name"]: "{trace} x" for a in prompt["arguments"]
+                         if a["required"]}
+                result = c.request("prompts/get", {"name": prompt["name"],
+                                                   "arguments": given})
+                text = result["messages"][0]["content"]["text"]
+                checks.true(f"{prompt['name']}: filled in",
+                            "{trace} x" in text and
+                            "{" not in text.replace("{trace} x", ""))
+                for uri in re.findall(r"lamina://\w+/[\w-]+", text):
+                    checks.true(f"{prompt['name']}: {uri}", uri in uris)
+            names = [prompt["name"] for prompt in prompts]
+            checks.equal("prompts", names, [
+                "why_slow", "what_changed", "straggler", "layer_picture",
+                "fusion_candidates", "write_query"])
+            for params in ({"name": "nope"}, {}, {"name": "why_slow"},
+                           {"name": "why_slow", "arguments": {"trace": 5}},
+                           {"name": "why_slow", "arguments": []},
+                           {"name": "why_slow",
+                            "arguments": {"trace": "a", "x": "b"}}):
+                checks.equal(f"prompts/get {params}", c.ask(
+                    "prompts/get", params)["error"]["code"], -32602)
 
 
 def cell(column, value):
@@ -786,6 +851,7 @@ def main():
 def check_all():
     checks = Checks()
     check_eras(checks)
+    check_library(checks)
     with client() as c:
         tools = check_list(checks, c)
         check_tools(checks, c, tools)

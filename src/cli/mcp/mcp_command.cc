@@ -132,6 +132,7 @@ Result<int> RunMcp(const Options& options, Common& common) {
   server_options.json_text = options.text == "json";
   server_options.patience = std::chrono::milliseconds(
       static_cast<int64_t>(options.patience_s * 1000));
+  server_options.library = MakeLibrary();
   AddTraceTools(workshop, server_options.tools);
   AddCommandTools(workshop, !options.allow_write.empty(), server_options.tools);
   LAMINA_TRY(Choose(options.tools, server_options.tools));

@@ -8,6 +8,7 @@
 
 #include "cli/mcp/open_traces.h"
 #include "mcp/inputs.h"
+#include "mcp/library.h"
 #include "mcp/tool.h"
 
 namespace lamina::cli {
@@ -28,5 +29,8 @@ void AddCommandTools(const Workshop& workshop, bool writing,
                      std::vector<mcp::Tool>& tools);
 // open_trace, list_traces, tables, query.
 void AddTraceTools(const Workshop& workshop, std::vector<mcp::Tool>& tools);
+
+// The pages of the skill, of tables, and prompts.
+mcp::Library MakeLibrary();
 
 }  // namespace lamina::cli
