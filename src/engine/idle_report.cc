@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "analysis/common/stats.h"
 #include "analysis/host/tables.h"
+#include "analysis/path/tables.h"
 #include "base/counted.h"
 
 namespace lamina::engine {
@@ -39,12 +41,11 @@ std::string LargestCauses(const host::HostModel& model,
 
 }  // namespace
 
-Status AddIdleCauses(const analysis::Context& context,
-                     const rules::DataSet& data, ResultSet& result) {
+Status AddIdleCauses(Session& session, const analysis::Context& context,
+                     ResultSet& result) {
   if (context.trace.device_slices().empty()) return {};
-  LAMINA_ASSIGN(const auto rules, host::LoadRules(data));
-  const host::HostModel model = host::HostModel::Build(context, {});
-  const host::Idle idle = host::FindIdle(model, *rules);
+  LAMINA_ASSIGN(const IdleView* const view, session.IdleOf(context));
+  const auto& [model, idle, path] = *view;
   host::TableOptions options;
   options.events = false;
   ResultSet causes = host::IdleTables(model, idle, options);
@@ -78,15 +79,51 @@ Status AddIdleCauses(const analysis::Context& context,
   return {};
 }
 
-Result<Table> LongestIdleGaps(const analysis::Context& context,
-                              const rules::DataSet& data, size_t most) {
-  LAMINA_ASSIGN(const auto rules, host::LoadRules(data));
-  const host::HostModel model = host::HostModel::Build(context, {});
+Status AddStepVerdicts(Session& session, const analysis::Context& context,
+                       ResultSet& result) {
+  const auto steps =
+      std::find_if(result.tables.begin(), result.tables.end(),
+                   [](const Table& t) { return t.name() == "steps"; });
+  if (steps == result.tables.end() || steps->rows() == 0) return {};
+  LAMINA_ASSIGN(const analysis::path::Graph* const graph,
+                session.PathOf(context));
+  // By number and begin of the step.
+  std::map<std::pair<int64_t, int64_t>, analysis::path::Verdict> verdicts;
+  for (const auto& step : analysis::path::StepPaths(*graph)) {
+    verdicts.emplace(std::pair(context.steps.steps()[step.step].number,
+                               step.start_ns - context.trace.first_ns),
+                     VerdictOf(Sum(step.segments)));
+  }
+  const Schema& schema = steps->schema();
+  const size_t number = schema.IndexOf("step");
+  const size_t start = schema.IndexOf("start_us");
+  const size_t verdict = schema.IndexOf("verdict");
+  const size_t strength = schema.IndexOf("strength_percent");
+  Table out(schema);
+  std::vector<Value> row(steps->columns());
+  for (size_t r = 0; r < steps->rows(); ++r) {
+    for (size_t c = 0; c < row.size(); ++c) row[c] = steps->At(r, c);
+    if (!row[number].null()) {
+      const auto it =
+          verdicts.find(std::pair(row[number].integer(), row[start].integer()));
+      if (it != verdicts.end() && !it->second.text.empty()) {
+        row[verdict] = it->second.text;
+        row[strength] = it->second.percent;
+      }
+    }
+    out.AddRow(row);
+  }
+  *steps = std::move(out);
+  return {};
+}
+
+Result<Table> LongestIdleGaps(Session& session,
+                              const analysis::Context& context, size_t most) {
+  LAMINA_ASSIGN(const IdleView* const view, session.IdleOf(context));
   host::TableOptions options;
   options.events = false;
   options.top = most;
-  ResultSet result =
-      host::IdleTables(model, host::FindIdle(model, *rules), options);
+  ResultSet result = host::IdleTables(view->model, view->idle, options);
   const auto table =
       std::find_if(result.tables.begin(), result.tables.end(),
                    [](const Table& t) { return t.name() == "idle_gaps"; });

@@ -243,7 +243,11 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     LAMINA_ASSIGN(document.result, session.RunAnalyses(names, *context, watch));
     if (ShowsIdleCauses(options.only, document.result)) {
       const ScopedStage stage(times, "causes");
-      LAMINA_TRY(AddIdleCauses(*context, session.data(), document.result));
+      LAMINA_TRY(AddIdleCauses(session, *context, document.result));
+    }
+    {
+      const ScopedStage stage(times, "verdicts");
+      LAMINA_TRY(AddStepVerdicts(session, *context, document.result));
     }
     {
       const ScopedStage stage(times, "utilisation");

@@ -9,6 +9,7 @@
 #include "compare/cudagraph/attribution.h"
 #include "compare/cudagraph/merge.h"
 #include "engine/captures.h"
+#include "engine/idle_report.h"
 #include "engine/module_markers.h"
 #include "engine/origins.h"
 #include "ingest/ingest.h"
@@ -50,6 +51,7 @@ struct Session::Derived {
   analysis::DeviceView device;
   std::optional<analysis::Efficiency> efficiency;
   std::vector<std::unique_ptr<analysis::Context>> contexts;
+  std::unique_ptr<IdleView> idle;
 };
 
 Session::Session(const OpenOptions& options)
@@ -201,6 +203,33 @@ Result<analysis::Context*> Session::ContextFor(
                         *catalog_, derived->device, settings,
                         settings.costs ? &*derived->efficiency : nullptr}));
   return derived->contexts.back().get();
+}
+
+Result<IdleView*> Session::MakeIdle(const analysis::Context& context) {
+  const auto of = std::find_if(
+      derived_.begin(), derived_.end(),
+      [&](const auto& derived) { return &derived->tree == &context.tree; });
+  LAMINA_CHECK(of != derived_.end());
+  std::unique_ptr<IdleView>& view = (*of)->idle;
+  if (view == nullptr) {
+    namespace host = analysis::host;
+    LAMINA_ASSIGN(const auto rules, host::LoadRules(data_));
+    view = std::make_unique<IdleView>(
+        IdleView{host::HostModel::Build(context, {}), {}, {}});
+    view->idle = host::FindIdle(view->model, *rules);
+  }
+  return view.get();
+}
+
+Result<const IdleView*> Session::IdleOf(const analysis::Context& context) {
+  return MakeIdle(context);
+}
+
+Result<const analysis::path::Graph*> Session::PathOf(
+    const analysis::Context& context) {
+  LAMINA_ASSIGN(IdleView* const view, MakeIdle(context));
+  if (!view->path) view->path = analysis::path::Graph::Build(view->model);
+  return &*view->path;
 }
 
 std::unique_ptr<Session::Derived> Session::Derive(tree::LinkMode link,

@@ -26,9 +26,14 @@ namespace lamina::cudagraph {
 struct Attribution;
 }
 
+namespace lamina::analysis::path {
+class Graph;
+}
+
 namespace lamina::engine {
 
 class Origins;
+struct IdleView;
 
 struct OpenOptions {
   int threads = 1;
@@ -86,6 +91,12 @@ class Session {
   Result<analysis::Context*> ContextFor(tree::LinkMode link, bool python_stacks,
                                         const analysis::Settings& settings);
 
+  // Host and device together with the causes of idle time, and the graph of
+  // what waited for what; made once for each way of building the tree.
+  // `context` is one of ContextFor. Errors: data files that cannot be used.
+  Result<const IdleView*> IdleOf(const analysis::Context& context);
+  Result<const analysis::path::Graph*> PathOf(const analysis::Context& context);
+
   // Hands over what replayed kernels were captured from: in the captures that
   // were opened with the trace, or by the nodes that the trace itself records.
   // Null when there is neither.
@@ -104,6 +115,7 @@ class Session {
   explicit Session(const OpenOptions& options);
   Status LoadData();
   Status AddEfficiency(Derived& derived);
+  Result<IdleView*> MakeIdle(const analysis::Context& context);
   std::unique_ptr<Derived> Derive(tree::LinkMode link, bool python_stacks);
   Status MergeCaptures();
 

@@ -647,7 +647,7 @@ class Run {
 
   std::shared_ptr<sql::Source> source_;
   const Options& options_;
-  const sql::HostView* view_ = nullptr;
+  const engine::IdleView* view_ = nullptr;
   std::unique_ptr<sql::Database> database_;
   std::optional<Ledger> ledger_;
   std::map<std::string, std::string> facts_;

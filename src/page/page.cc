@@ -193,7 +193,7 @@ Status WritePage(engine::Session& session, Document document,
   }
 
   LAMINA_ASSIGN(Table gaps,
-                engine::LongestIdleGaps(*context, session.data(), kMostGaps));
+                engine::LongestIdleGaps(session, *context, kMostGaps));
   document.result.tables.push_back(std::move(gaps));
   const trace::Trace& trace = session.trace();
   std::vector<DeviceRow> rows = DeviceRows(*context, layers.model, document);

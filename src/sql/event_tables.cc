@@ -293,7 +293,7 @@ void FillOwn(Model& model) {
 Result<Model> MakeModel(Source& source) {
   Model model;
   LAMINA_ASSIGN(model.context, source.Context());
-  LAMINA_ASSIGN(const HostView* const view, source.Host());
+  LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
   model.host = &view->model;
   model.steps = host::FlagSteps(view->model);
   const auto& modules = model.context->modules;
@@ -424,7 +424,7 @@ Status FillRecording(Source& source, Table& out) {
 }
 
 Status FillSteps(Source& source, Table& out) {
-  LAMINA_ASSIGN(const HostView* const view, source.Host());
+  LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
   const Context& context = view->model.context();
   const auto flags = host::FlagSteps(view->model);
   for (size_t i = 0; i < flags.size(); ++i) {
@@ -523,25 +523,25 @@ Result<ResultSet> PathResult(Source& source) {
 
 template <ResultSet (*kMake)(const host::HostModel&)>
 Result<ResultSet> OfModel(Source& source) {
-  LAMINA_ASSIGN(const HostView* const view, source.Host());
+  LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
   return kMake(view->model);
 }
 
 const Group kGroups[] = {
     {&host::IdleSchemas,
      [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        return host::IdleTables(view->model, view->idle, {});
      }},
     {&host::LaunchSchemas,
      [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        return host::LaunchTables(view->model, {});
      }},
     {&host::TransferSchemas, &OfModel<&host::TransferTables>},
     {&host::SequenceSchemas,
      [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        ResultSet result;
        result.tables.push_back(host::SequenceTable(
            view->model, host::FindSequences(view->model, view->idle)));
@@ -549,7 +549,7 @@ const Group kGroups[] = {
      }},
     {&host::RangeSchemas,
      [](Source& source) -> Result<ResultSet> {
-       LAMINA_ASSIGN(const HostView* const view, source.Host());
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        ResultSet result = host::RangeTables(view->model);
        result.Append(host::StepTables(view->model, view->idle));
        return result;

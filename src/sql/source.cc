@@ -72,6 +72,8 @@ Result<std::shared_ptr<const ResultSet>> Source::Analysis(
       ResultSet result,
       opened->RunAnalyses(names, *context, watch_ ? *watch_ : kUnwatched));
   // As a report shows it.
+  if (name == "steps")
+    LAMINA_TRY(engine::AddStepVerdicts(*opened, *context, result));
   if (name == "mfu") {
     LAMINA_TRY(
         engine::AddToUtilisation(*context, opened->data(), options, result));
@@ -115,27 +117,18 @@ Result<const engine::FoundLayers*> Source::Layers() {
   return &*layers_;
 }
 
-Result<const HostView*> Source::Host() {
+Result<const engine::IdleView*> Source::Host() {
   const std::lock_guard lock(mutex_);
-  if (!host_) {
-    namespace host = analysis::host;
-    LAMINA_ASSIGN(engine::Session* const opened, session());
-    LAMINA_ASSIGN(const analysis::Context* const context, Context());
-    LAMINA_ASSIGN(const auto rules, host::LoadRules(opened->data()));
-    HostView view{host::HostModel::Build(*context, {}), {}};
-    view.idle = host::FindIdle(view.model, *rules);
-    host_ = std::move(view);
-  }
-  return &*host_;
+  LAMINA_ASSIGN(engine::Session* const opened, session());
+  LAMINA_ASSIGN(const analysis::Context* const context, Context());
+  return opened->IdleOf(*context);
 }
 
 Result<const analysis::path::Graph*> Source::PathGraph() {
   const std::lock_guard lock(mutex_);
-  if (!path_graph_) {
-    LAMINA_ASSIGN(const HostView* const view, Host());
-    path_graph_ = analysis::path::Graph::Build(view->model);
-  }
-  return &*path_graph_;
+  LAMINA_ASSIGN(engine::Session* const opened, session());
+  LAMINA_ASSIGN(const analysis::Context* const context, Context());
+  return opened->PathOf(*context);
 }
 
 Result<std::shared_ptr<const ResultSet>> Source::Made(

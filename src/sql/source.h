@@ -13,9 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/host/idle.h"
-#include "analysis/path/graph.h"
 #include "engine/found_layers.h"
+#include "engine/idle_report.h"
 #include "engine/session.h"
 #include "lamina/engine.h"
 #include "sql/rows.h"
@@ -23,12 +22,6 @@
 namespace lamina::sql {
 
 struct TableDef;
-
-// Host and device of a trace together, and why the devices were idle.
-struct HostView {
-  analysis::host::HostModel model;
-  analysis::host::Idle idle;
-};
 
 class Source {
  public:
@@ -54,7 +47,7 @@ class Source {
   Result<Document> MakeReport(const ReportOptions& options,
                               const engine::Watch& watch = {});
   Result<const engine::FoundLayers*> Layers();
-  Result<const HostView*> Host();
+  Result<const engine::IdleView*> Host();
   Result<const analysis::path::Graph*> PathGraph();
   // What `make` gives, made once for each key.
   Result<std::shared_ptr<const ResultSet>> Made(
@@ -80,9 +73,7 @@ class Source {
       analyses_;
   std::shared_ptr<const ResultSet> report_;
   std::optional<engine::FoundLayers> layers_;
-  std::optional<HostView> host_;
   std::optional<std::optional<cost::Device>> device_;
-  std::optional<analysis::path::Graph> path_graph_;
   std::shared_ptr<const cost::ModelSet> models_;
   std::map<std::string, std::shared_ptr<const Rows>, std::less<>> rows_;
 };

@@ -295,30 +295,11 @@ class Tables {
            Outcome(graph_, *scenario).time(window_.sink);
   }
 
-  // A step: from its begin to the later of its end and the end of the last
-  // work that it launched. It has a path of its own.
   void AddSteps(Table& table) const {
-    const auto& steps = model_.context().steps;
-    std::vector<int64_t> ends;
-    for (const tree::Step& step : steps.steps())
-      ends.push_back(step.host.end_ns);
-    for (const SliceId s : trace_.device_slices()) {
-      const uint32_t step = steps.StepOf(s);
-      if (step != tree::Steps::kOutside)
-        ends[step] = std::max(ends[step], trace_.End(s));
-    }
-    std::vector<int64_t> sorted = ends;
-    std::sort(sorted.begin(), sorted.end());
-    const std::vector<uint32_t> sinks = graph_.SinksAt(sorted);
-    for (size_t i = 0; i < ends.size(); ++i) {
-      const tree::Step& step = steps.steps()[i];
-      const uint32_t sink = sinks[static_cast<size_t>(
-          std::lower_bound(sorted.begin(), sorted.end(), ends[i]) -
-          sorted.begin())];
-      if (sink == kNoNode || graph_.time(sink) <= step.host.start_ns) continue;
-      AddVerdict(table, "step", trace_.Name(step.slice), step.host.start_ns,
-                 graph_.time(sink),
-                 RecordedPath(graph_, sink, step.host.start_ns), nullptr);
+    const auto& steps = model_.context().steps.steps();
+    for (const StepPath& path : StepPaths(graph_)) {
+      AddVerdict(table, "step", trace_.Name(steps[path.step].slice),
+                 path.start_ns, path.end_ns, path.segments, nullptr);
     }
   }
 
@@ -547,6 +528,33 @@ Table SummaryTable(const Graph& graph, const Window& window,
               PercentOf(times[k], length), counts[k], inferred[k]);
   }
   return table;
+}
+
+std::vector<StepPath> StepPaths(const Graph& graph) {
+  const HostModel& model = graph.model();
+  const Trace& trace = model.trace();
+  const tree::Steps& steps = model.context().steps;
+  std::vector<int64_t> ends;
+  for (const tree::Step& step : steps.steps()) ends.push_back(step.host.end_ns);
+  for (const SliceId s : trace.device_slices()) {
+    const uint32_t step = steps.StepOf(s);
+    if (step != tree::Steps::kOutside)
+      ends[step] = std::max(ends[step], trace.End(s));
+  }
+  std::vector<int64_t> sorted = ends;
+  std::sort(sorted.begin(), sorted.end());
+  const std::vector<uint32_t> sinks = graph.SinksAt(sorted);
+  std::vector<StepPath> out;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const int64_t start = steps.steps()[i].host.start_ns;
+    const uint32_t sink = sinks[static_cast<size_t>(
+        std::lower_bound(sorted.begin(), sorted.end(), ends[i]) -
+        sorted.begin())];
+    if (sink == kNoNode || graph.time(sink) <= start) continue;
+    out.push_back({static_cast<uint32_t>(i), start, graph.time(sink),
+                   RecordedPath(graph, sink, start)});
+  }
+  return out;
 }
 
 std::vector<Schema> Schemas() {

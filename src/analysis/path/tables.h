@@ -40,6 +40,17 @@ ResultSet PathTables(const Graph& graph, const Window& window,
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
                           const std::vector<std::string>& specs);
 
+// The path of a step, a position in Steps: from its begin to the later of its
+// end and that of the last work that it launched. Steps without one are left
+// out.
+struct StepPath {
+  uint32_t step = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  std::vector<Segment> segments;
+};
+std::vector<StepPath> StepPaths(const Graph& graph);
+
 // Parts of these, for one recording or several: path_summary, path_graph, and
 // one row of what_if.
 Table SummaryTable(const Graph& graph, const Window& window,

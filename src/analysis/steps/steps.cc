@@ -46,7 +46,13 @@ Schema StepsSchema() {
             "End of its device work after the first work of the next step on "
             "the device: the part of device_us that two steps share."},
            {"device", ColumnType::kText,
-            "process:device; a row for each that worked for the step."}}};
+            "process:device; a row for each that worked for the step."},
+           {"verdict", ColumnType::kText,
+            "What bounds the step, by the chain of last arrivals to the end "
+            "of its work: host_bound, device_bound, comm_bound, copy_bound, "
+            "unexplained_wait, or mixed; as in verdicts of lamina path."},
+           {"strength_percent", ColumnType::kReal,
+            "Share of the largest class of that chain.", Shown::kPercent}}};
 }
 
 Schema SummarySchema() {
@@ -168,7 +174,7 @@ Result<ResultSet> Run(const Context& context) {
                   t.total_ns, t.busy_ns, part.idle_ns, t.kernel_time_ns,
                   t.communication.length_ns(), t.exposed_communication_ns,
                   t.exposed_copies_ns, t.slices, std::nullopt, std::nullopt,
-                  devices[d].name);
+                  devices[d].name, std::nullopt, std::nullopt);
         continue;
       }
       if (part.work.empty()) continue;
@@ -180,7 +186,7 @@ Result<ResultSet> Run(const Context& context) {
                 t.total_ns, t.busy_ns, part.idle_ns, t.kernel_time_ns,
                 t.communication.length_ns(), t.exposed_communication_ns,
                 t.exposed_copies_ns, t.slices, period, part.overlap_ns,
-                devices[d].name);
+                devices[d].name, std::nullopt, std::nullopt);
       const int64_t values[] = {step.host.length_ns(),
                                 t.total_ns,
                                 t.busy_ns,
