@@ -128,8 +128,7 @@ Result<int> RunReport(const Options& options, Common& common) {
     report.micro_idle_ns = static_cast<int64_t>(options.micro_idle_us * 1000);
   engine::OpenOptions open = common.Open();
   engine::SetUp(open, report);
-  LAMINA_ASSIGN(auto opened, common.OpenTrace(options.trace, open));
-  const std::shared_ptr<engine::Session> session = std::move(opened);
+  LAMINA_ASSIGN(const auto session, common.OpenTrace(options.trace, open));
   // The first screen: what to change next.
   const bool native = report.layout == "native";
   const size_t asked =

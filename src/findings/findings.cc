@@ -265,7 +265,7 @@ class Run {
     LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, rows));
     const std::vector<size_t> row_of = AddGaps(rule, claims);
     ledger_->Offer(claims);
-    LAMINA_TRY(database_->Put(WithTimes(rows, claims, row_of)));
+    LAMINA_TRY(database_->Put(WithTimes(rule, rows, claims, row_of)));
     LAMINA_ASSIGN(const auto groups,
                   database_->Run(GroupSql(rule, rows), query));
     const std::vector<std::string> keys = KeysOf(rule, rows);
@@ -375,15 +375,45 @@ class Run {
     return column == "claimed_ns" || column == "owned_ns";
   }
 
-  // The rows with what they claim and would own, as the table `claim`.
-  static Table WithTimes(const Table& rows, const std::vector<Claim>& claims,
+  // Whether anything of the rule but its claims names a column.
+  static bool Names(const Rule& rule, const std::string& column) {
+    const auto says = [&](std::string_view text) {
+      const auto is_word = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               (c >= '0' && c <= '9') || c == '_';
+      };
+      for (size_t at = text.find(column); at != text.npos;
+           at = text.find(column, at + 1)) {
+        const size_t end = at + column.size();
+        if ((at == 0 || !is_word(text[at - 1])) &&
+            (end == text.size() || !is_word(text[end])))
+          return true;
+      }
+      return false;
+    };
+    const auto among = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), column) != names.end();
+    };
+    return among(rule.group) || among(rule.anchor) || says(rule.when) ||
+           says(rule.gain) || says(rule.low) || says(rule.high) ||
+           says(rule.what) || says(rule.cannot_tell) ||
+           std::any_of(rule.totals.begin(), rule.totals.end(),
+                       [&](const auto& total) { return says(total.second); }) ||
+           std::any_of(rule.confidence.begin(), rule.confidence.end(),
+                       [&](const auto& one) { return says(one.condition); });
+  }
+
+  // What the rule asks of the rows, with what they claim and would own, as the
+  // table `claim`.
+  static Table WithTimes(const Rule& rule, const Table& rows,
+                         const std::vector<Claim>& claims,
                          const std::vector<size_t>& row_of) {
     Schema schema;
     schema.name = "claim";
     std::vector<size_t> kept;
     for (size_t c = 0; c < rows.columns(); ++c) {
       const Column& column = rows.schema().columns[c];
-      if (IsTime(column.name)) continue;
+      if (IsTime(column.name) || !Names(rule, column.name)) continue;
       schema.columns.push_back(column);
       kept.push_back(c);
     }
@@ -421,7 +451,9 @@ class Run {
       named.insert(name);
     }
     for (const Column& column : rows.schema().columns) {
-      if (IsTime(column.name) || !named.insert(column.name).second) continue;
+      if (IsTime(column.name) || !Names(rule, column.name) ||
+          !named.insert(column.name).second)
+        continue;
       sql += fmt::format(", max_by(\"{0}\", owned_ns) AS \"{0}\"", column.name);
     }
     sql += " FROM claim";

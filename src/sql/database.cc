@@ -361,8 +361,9 @@ Status FillPlain(Database::Impl& impl, const std::string& schema,
           sqlite3_bind_null(raw, i);
           break;
         case Value::Kind::kText:
+          // It lives until the step.
           sqlite3_bind_text64(raw, i, value.text().data(), value.text().size(),
-                              SQLITE_TRANSIENT, SQLITE_UTF8);
+                              SQLITE_STATIC, SQLITE_UTF8);
           break;
         case Value::Kind::kReal:
           sqlite3_bind_double(raw, i, value.real());
@@ -466,6 +467,9 @@ Result<std::unique_ptr<Database>> Database::Open(
   RegisterTables(*impl);
   RegisterScalars(*impl);
   RegisterAggregates(*impl);
+  // Temporary tables never reach a disk.
+  if (options.allow_temp)
+    LAMINA_TRY(impl->Execute("PRAGMA temp_store = MEMORY"));
   LAMINA_TRY(AddLists(*impl));
   for (const SchemaInput& schema : impl->schemas) {
     if (schema.name != "main") {

@@ -39,6 +39,7 @@ struct Model {
   std::vector<host::StepFlags> steps;
   // By row of device arguments.
   std::vector<int64_t> own_ns, exposed_ns;
+  std::vector<SliceId> before;  // on the same stream
 
   const Trace& trace() const { return context->trace; }
   const tree::Tree& tree() const { return context->tree; }
@@ -170,6 +171,12 @@ std::vector<Spec> DeviceColumns() {
                    ? Value(m.trace().Start(m.at(r)) - m.host->Ready(m.at(r)))
                    : Value();
       });
+  add("prev_uid", Type::kInt,
+      "Event number of the work before it on its stream.",
+      [](const M& m, size_t r) -> Value {
+        const SliceId before = m.before[m.device_row(r)];
+        return before.valid() ? Value(m.trace().Uid(before)) : Value();
+      });
   add("launch_uid", Type::kInt, "Event number of the call that launched it.",
       [](const M& m, size_t r) { return m.NodeUid(m.launch(r)); });
   add("op", Type::kText, "Op that launched it.",
@@ -266,6 +273,7 @@ void FillOwn(Model& model) {
   const Trace& trace = model.trace();
   model.own_ns.assign(trace.device.size(), 0);
   model.exposed_ns.assign(trace.device.size(), 0);
+  model.before.assign(trace.device.size(), SliceId());
   for (const host::DeviceFacts& device : model.host->devices()) {
     std::vector<Interval> compute;
     for (const SliceId s : device.work) {
@@ -273,11 +281,13 @@ void FillOwn(Model& model) {
         compute.push_back({trace.Start(s), trace.End(s)});
     }
     const host::Cover covered(std::move(compute));
+    absl::flat_hash_map<int64_t, SliceId> last;  // by stream
     int64_t reached = std::numeric_limits<int64_t>::min();
     int64_t reached_other = reached;
     for (const SliceId s : device.work) {
       const uint32_t row = trace.slices.detail[s.value];
       const int64_t start = trace.Start(s), end = trace.End(s);
+      model.before[row] = std::exchange(last[trace.Device(s)->stream], s);
       model.own_ns[row] = std::max<int64_t>(0, end - std::max(start, reached));
       reached = std::max(reached, end);
       if (model.context->device.bucket(s) == analysis::Bucket::kCompute)

@@ -85,6 +85,12 @@ struct Args {
                : std::string_view(
                      data, static_cast<size_t>(sqlite3_value_bytes(values[i])));
   }
+  // The same without the copy that a zero at the end may take.
+  std::string_view bytes(int i) const {
+    if (sqlite3_value_type(values[i]) != SQLITE_TEXT) return text(i);
+    const auto* data = static_cast<const char*>(sqlite3_value_blob(values[i]));
+    return {data, static_cast<size_t>(sqlite3_value_bytes(values[i]))};
+  }
   int64_t integer(int i) const { return sqlite3_value_int64(values[i]); }
   double real(int i) const { return sqlite3_value_double(values[i]); }
 
@@ -222,7 +228,7 @@ const Scalar kScalars[] = {
      "SELECT 'aten::mm' REGEXP '::m+$'",
      [](const Args& a) {
        if (Pattern* const pattern = FindPattern(a, 0))
-         a.Give(int64_t{pattern->Matches(a.text(1))});
+         a.Give(int64_t{pattern->Matches(a.bytes(1))});
      }},
     {"regexp_extract", 2, 3, 2, "regexp_extract(x, pattern[, group])",
      "What a group of the pattern matches, 0: all of it; null: no match.",

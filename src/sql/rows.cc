@@ -56,7 +56,8 @@ bool Rows::Ascending(int column) const {
 std::vector<uint32_t> Rows::Equal(int column, const Value& value) const {
   std::vector<uint32_t> out;
   if (value.null()) return out;
-  const bool ascending = Ascending(column);
+  const bool ascending =
+      value.kind() != Value::Kind::kText && Ascending(column);
   const auto below = [&](size_t row) {
     return Compare(Cell(row, column), value) < 0;
   };
@@ -74,10 +75,26 @@ std::vector<uint32_t> Rows::Equal(int column, const Value& value) const {
       out.push_back(static_cast<uint32_t>(low));
     return out;
   }
+  const bool text = value.kind() == Value::Kind::kText;
   const std::vector<uint32_t>* order = nullptr;
   {
     const std::lock_guard lock(mutex_);
     Index& index = IndexOf(column);
+    const auto view = [](const Value& cell) {
+      return absl::string_view(cell.text().data(), cell.text().size());
+    };
+    if (text) {
+      if (!index.hashed) {
+        for (size_t row = 0; row < size(); ++row) {
+          const Value cell = Cell(row, column);
+          if (cell.kind() == Value::Kind::kText)
+            index.texts[view(cell)].push_back(static_cast<uint32_t>(row));
+        }
+        index.hashed = true;
+      }
+      const auto found = index.texts.find(view(value));
+      return found == index.texts.end() ? out : found->second;
+    }
     if (!index.sorted) {
       for (size_t row = 0; row < size(); ++row) {
         if (!Cell(row, column).null())

@@ -5,6 +5,8 @@
 // the rows.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/strings/string_view.h>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,8 +40,11 @@ class Rows {
  private:
   struct Index {
     std::vector<uint32_t> order;  // by (value, row); without nulls
-    int ascending = -1;           // -1: not known yet
+    // Of texts instead: their rows, rising.
+    absl::flat_hash_map<absl::string_view, std::vector<uint32_t>> texts;
+    int ascending = -1;  // -1: not known yet
     bool sorted = false;
+    bool hashed = false;
   };
   Index& IndexOf(int column) const;
 
