@@ -39,6 +39,26 @@ std::string LargestCauses(const host::HostModel& model,
   return text;
 }
 
+Table* FindTable(ResultSet& result, std::string_view name) {
+  const auto table =
+      std::find_if(result.tables.begin(), result.tables.end(),
+                   [&](const Table& t) { return t.name() == name; });
+  return table == result.tables.end() ? nullptr : &*table;
+}
+
+// Writes each row anew, as `change` leaves it.
+template <class Change>
+void FillRows(Table& table, Change change) {
+  Table out(table.schema());
+  std::vector<Value> row(table.columns());
+  for (size_t r = 0; r < table.rows(); ++r) {
+    for (size_t c = 0; c < row.size(); ++c) row[c] = table.At(r, c);
+    change(row);
+    out.AddRow(row);
+  }
+  table = std::move(out);
+}
+
 }  // namespace
 
 Status AddIdleCauses(Session& session, const analysis::Context& context,
@@ -81,10 +101,8 @@ Status AddIdleCauses(Session& session, const analysis::Context& context,
 
 Status AddStepVerdicts(Session& session, const analysis::Context& context,
                        ResultSet& result) {
-  const auto steps =
-      std::find_if(result.tables.begin(), result.tables.end(),
-                   [](const Table& t) { return t.name() == "steps"; });
-  if (steps == result.tables.end() || steps->rows() == 0) return {};
+  Table* const steps = FindTable(result, "steps");
+  if (steps == nullptr || steps->rows() == 0) return {};
   LAMINA_ASSIGN(const analysis::path::Graph* const graph,
                 session.PathOf(context));
   // By number and begin of the step.
@@ -94,26 +112,46 @@ Status AddStepVerdicts(Session& session, const analysis::Context& context,
                                step.start_ns - context.trace.first_ns),
                      VerdictOf(Sum(step.segments)));
   }
-  const Schema& schema = steps->schema();
-  const size_t number = schema.IndexOf("step");
-  const size_t start = schema.IndexOf("start_us");
-  const size_t verdict = schema.IndexOf("verdict");
-  const size_t strength = schema.IndexOf("strength_percent");
-  Table out(schema);
-  std::vector<Value> row(steps->columns());
-  for (size_t r = 0; r < steps->rows(); ++r) {
-    for (size_t c = 0; c < row.size(); ++c) row[c] = steps->At(r, c);
-    if (!row[number].null()) {
-      const auto it =
-          verdicts.find(std::pair(row[number].integer(), row[start].integer()));
-      if (it != verdicts.end() && !it->second.text.empty()) {
-        row[verdict] = it->second.text;
-        row[strength] = it->second.percent;
-      }
-    }
-    out.AddRow(row);
+  const size_t number = steps->schema().IndexOf("step");
+  const size_t start = steps->schema().IndexOf("start_us");
+  const size_t verdict = steps->schema().IndexOf("verdict");
+  const size_t strength = steps->schema().IndexOf("strength_percent");
+  FillRows(*steps, [&](std::vector<Value>& row) {
+    if (row[number].null()) return;
+    const auto it =
+        verdicts.find(std::pair(row[number].integer(), row[start].integer()));
+    if (it == verdicts.end() || it->second.text.empty()) return;
+    row[verdict] = it->second.text;
+    row[strength] = it->second.percent;
+  });
+  return {};
+}
+
+Status AddGapParts(Session& session, const analysis::Context& context,
+                   ResultSet& result) {
+  Table* const gaps = FindTable(result, "gaps");
+  if (gaps == nullptr || gaps->rows() == 0) return {};
+  // As many as there may be before those of `gaps` among several devices.
+  constexpr size_t kMost = 1000;
+  LAMINA_ASSIGN(const Table idle, LongestIdleGaps(session, context, kMost));
+  const size_t next = idle.schema().IndexOf("next_uid");
+  const size_t length = idle.schema().IndexOf("dur_us");
+  const size_t text = idle.schema().IndexOf("parts");
+  std::map<std::pair<int64_t, int64_t>, std::string> parts;  // next, length
+  for (size_t r = 0; r < idle.rows(); ++r) {
+    if (idle.IsNull(r, next)) continue;
+    parts.emplace(std::pair(idle.Int(r, next), idle.Int(r, length)),
+                  idle.At(r, text).text());
   }
-  *steps = std::move(out);
+  const size_t uid = gaps->schema().IndexOf("uid");
+  const size_t dur = gaps->schema().IndexOf("dur_us");
+  const size_t out = gaps->schema().IndexOf("parts");
+  FillRows(*gaps, [&](std::vector<Value>& row) {
+    if (row[uid].null()) return;
+    const auto it =
+        parts.find(std::pair(row[uid].integer(), row[dur].integer()));
+    if (it != parts.end()) row[out] = it->second;
+  });
   return {};
 }
 
@@ -124,10 +162,7 @@ Result<Table> LongestIdleGaps(Session& session,
   options.events = false;
   options.top = most;
   ResultSet result = host::IdleTables(view->model, view->idle, options);
-  const auto table =
-      std::find_if(result.tables.begin(), result.tables.end(),
-                   [](const Table& t) { return t.name() == "idle_gaps"; });
-  return std::move(*table);
+  return std::move(*FindTable(result, "idle_gaps"));
 }
 
 }  // namespace lamina::engine

@@ -29,6 +29,11 @@ Status AddIdleCauses(Session& session, const analysis::Context& context,
 Status AddStepVerdicts(Session& session, const analysis::Context& context,
                        ResultSet& result);
 
+// Fills in what each gap of the table gaps is made of, where there is one.
+// Errors as above.
+Status AddGapParts(Session& session, const analysis::Context& context,
+                   ResultSet& result);
+
 // The table idle_gaps of the longest `most` gaps. Errors as above.
 Result<Table> LongestIdleGaps(Session& session,
                               const analysis::Context& context, size_t most);

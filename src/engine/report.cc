@@ -51,7 +51,7 @@ bool ShowsIdleCauses(const std::vector<std::string>& only,
   const auto asked = [&](std::string_view table) {
     return std::find(only.begin(), only.end(), table) != only.end();
   };
-  return only.empty() || asked(kIdleCauses) ||
+  return only.empty() || asked(kIdleCauses) || asked("gaps") ||
          std::any_of(result.notes.begin(), result.notes.end(),
                      [&](const Note& note) {
                        return std::any_of(
@@ -244,6 +244,7 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     if (ShowsIdleCauses(options.only, document.result)) {
       const ScopedStage stage(times, "causes");
       LAMINA_TRY(AddIdleCauses(session, *context, document.result));
+      LAMINA_TRY(AddGapParts(session, *context, document.result));
     }
     {
       const ScopedStage stage(times, "verdicts");

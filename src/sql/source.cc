@@ -72,6 +72,8 @@ Result<std::shared_ptr<const ResultSet>> Source::Analysis(
       ResultSet result,
       opened->RunAnalyses(names, *context, watch_ ? *watch_ : kUnwatched));
   // As a report shows it.
+  if (name == "timeline")
+    LAMINA_TRY(engine::AddGapParts(*opened, *context, result));
   if (name == "steps")
     LAMINA_TRY(engine::AddStepVerdicts(*opened, *context, result));
   if (name == "mfu") {

@@ -47,8 +47,10 @@ Schema GapsSchema() {
         "Innermost host event that covers at least half of the gap, on the "
         "thread that launches next."},
        {"next_kernel", ColumnType::kText, "The work that ended the gap."},
-       {"uid", ColumnType::kInt, "Event number of that work.",
-        Shown::kHidden}}};
+       {"uid", ColumnType::kInt, "Event number of that work.", Shown::kHidden},
+       {"parts", ColumnType::kText,
+        "CAUSE/ACTIVITY:us, the largest first, as in idle_gaps; they add up to "
+        "the gap. Empty where several devices end it."}}};
 }
 
 void AddRows(Table& table, const std::string& device, const Timeline& t,
@@ -104,7 +106,8 @@ Table MakeGaps(const Context& context, const Timeline& all) {
               GapCauseName(gap.cause),
               gap.host.valid() ? Value(trace.Name(gap.host)) : Value(),
               gap.next.valid() ? Value(trace.Name(gap.next)) : Value(),
-              gap.next.valid() ? Value(trace.Uid(gap.next)) : Value());
+              gap.next.valid() ? Value(trace.Uid(gap.next)) : Value(),
+              std::nullopt);
   }
   return table;
 }
