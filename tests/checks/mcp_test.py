@@ -795,6 +795,10 @@ def check_reference(checks):
                       "kinds")
         checks.equal("all 32 layers have a kind",
                      sum(row["count"] for row in kinds), 32)
+        told = c.answer("graph_layers", dump="dumps/edge_cases")["notes"]
+        checks.true("which graph was taken is told", any(
+            note["id"] == "graph_choice" and " of 3 " in note["text"]
+            for note in told))
         answer = c.answer("graph_layer", dump=dumps, layer=5, trace=trace,
                           max_tokens=25000)
         nodes = table(answer, "graph_layer_nodes")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/graph/graph_input.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/escape.h"
@@ -42,12 +43,28 @@ Result<GraphInput> OpenGraph(const std::string& path,
   if (input.path != path) Say("reading " + EscapeTerminal(input.path));
   LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options, false, times));
   LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
+  // A note is of one line.
+  std::string faults = graph::Format(input.dump.diagnostics, input.dump.name);
+  std::replace(faults.begin(), faults.end(), '\n', ' ');
+  if (!faults.empty()) {
+    input.told.push_back(
+        MakeNote(Severity::kWarning, "dump_faults", std::move(faults)));
+  }
   if (section.empty() && input.dump.graphs.size() > 1) {
-    Say("graph '" + EscapeTerminal(input.graph->name()) + "' of " +
-        std::to_string(input.dump.graphs.size()) +
-        " (--section NAME takes another)");
+    const std::string choice = "graph '" + EscapeTerminal(input.graph->name()) +
+                               "' of " +
+                               std::to_string(input.dump.graphs.size()) +
+                               " (--section NAME takes another)";
+    Say(choice);
+    input.told.push_back(MakeNote(Severity::kInfo, "graph_choice", choice));
   }
   return input;
+}
+
+void TellHost(const Common& common, const GraphInput& input,
+              ResultSet& result) {
+  if (common.host == nullptr) return;
+  result.notes.insert(result.notes.end(), input.told.begin(), input.told.end());
 }
 
 }  // namespace lamina::cli

@@ -16,6 +16,8 @@ struct GraphInput {
   std::string path;  // the file, also when a folder was given
   graph::Dump dump;
   const graph::Graph* graph = nullptr;  // the chosen one, of `dump`
+  // What a terminal was told of the choice and of faults of the file.
+  std::vector<Note> told;
 
   // Name to show and to store: without folder.
   std::string FileName() const;
@@ -32,5 +34,8 @@ Result<graph::Dump> ReadGraphDump(const std::string& path,
 Result<GraphInput> OpenGraph(const std::string& path,
                              const std::string& section, StageTimes* times,
                              const graph::ParseOptions& options = {});
+
+// A host sees no terminal: what was told there joins the notes.
+void TellHost(const Common& common, const GraphInput& input, ResultSet& result);
 
 }  // namespace lamina::cli
