@@ -3,6 +3,7 @@
 // lamina path: the chain of last arrivals that the time of a run is made of,
 // and what would change it.
 #include <algorithm>
+#include <fmt/core.h>
 
 #include "analysis/path/tables.h"
 #include "base/decimal.h"
@@ -12,6 +13,7 @@
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/find_traces.h"
+#include "engine/found_layers.h"
 
 namespace lamina::cli {
 namespace {
@@ -26,6 +28,7 @@ constexpr std::string_view kName = "lamina: critical path";
 struct Options {
   std::vector<std::string> traces;
   std::string window;
+  std::string by = "step";
   std::vector<std::string> what_if;
   std::string overlay;
   std::string infer = "on";
@@ -152,6 +155,29 @@ path::TableOptions WantedTables(const Common& common) {
   return tables;
 }
 
+// Each layer from its first kernel to that of the next.
+Status CutAtLayers(const engine::Session& session,
+                   const analysis::Context& context,
+                   path::TableOptions& tables) {
+  LAMINA_ASSIGN(const engine::FoundLayers found,
+                engine::FindLayers(session, context));
+  const trace::Trace& trace = session.trace();
+  for (const analysis::layers::Layer& layer : found.model.layers) {
+    if (layer.work.empty()) continue;
+    tables.cuts.push_back(
+        {trace.Start(layer.work.front()),
+         fmt::format("{} {} of pass {}", found.model.stacks[layer.stack].name,
+                     layer.index, layer.pass)});
+    for (const SliceId s : layer.work)
+      tables.cut_end_ns = std::max(tables.cut_end_ns, trace.End(s));
+  }
+  std::stable_sort(tables.cuts.begin(), tables.cuts.end(),
+                   [](const path::Cut& a, const path::Cut& b) {
+                     return a.start_ns < b.start_ns;
+                   });
+  return {};
+}
+
 Status ExplainTrace(const Options& options, const std::string& file,
                     Common& common, ResultSet& result) {
   LAMINA_ASSIGN(auto session, engine::Session::Open(file, common.Open()));
@@ -173,7 +199,11 @@ Status ExplainTrace(const Options& options, const std::string& file,
   LAMINA_ASSIGN(const path::Window window,
                 path::FindWindow(graph, options.window));
   const auto segments = path::RecordedPath(graph, window.sink, window.start_ns);
-  result = path::PathTables(graph, window, segments, WantedTables(common));
+  path::TableOptions tables = WantedTables(common);
+  if (options.by == "layer") {
+    LAMINA_TRY(CutAtLayers(*session, *context, tables));
+  }
+  result = path::PathTables(graph, window, segments, tables);
   if (!options.what_if.empty()) {
     const ScopedStage what_if(&common.times, "what-if");
     LAMINA_ASSIGN(auto table,
@@ -188,6 +218,10 @@ Status ExplainTrace(const Options& options, const std::string& file,
 Status ExplainRanks(const Options& options,
                     const std::vector<std::string>& files, Common& common,
                     ResultSet& result) {
+  if (options.by == "layer") {
+    return Fail(UsageError("--by layer cuts the path of one trace",
+                           "give one trace, or leave --by out"));
+  }
   if (!options.overlay.empty()) {
     return Fail(UsageError("--overlay draws the path into one trace",
                            "give one trace, or leave --overlay out"));
@@ -238,6 +272,10 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--window", options->window,
            "A step, a range whose name contains this text, or A..B from "
            "the first event (1.5ms..2ms); else the whole trace");
+  args.Add("--by", options->by,
+           "What gets a verdict of its own beside the window")
+      .OneOf({"step", "layer"})
+      .ShowDefault();
   args.Add("--what-if", options->what_if,
            "What the end would be if: scale:kernel~RE:F, scale:op~RE:F, "
            "scale:host~RE:F, scale:class=NAME:F, bandwidth:copy=GBPS, "

@@ -67,6 +67,14 @@ def check_any(checks, trace):
     checks.true(f"{name}: half the work saves at most half of it",
                 0 <= path["what_if"][2]["saved_us"].ns
                 <= kinds.get("compute", 0))
+    verdicts = tables("path", trace, "--by", "layer")["verdicts"]
+    layers = [row for row in verdicts if row["scope"] == "layer"]
+    checks.true(f"{name}: layers have verdicts", len(layers) > 2)
+    for part in ("window_us", "host_us", "device_us", "comm_us", "copy_us",
+                 "wait_us", "before_trace_us"):
+        checks.equal(f"{name}: {part} of the layers, before and behind them",
+                     sum(row[part].ns for row in layers),
+                     verdicts[0][part].ns)
 
 
 # --- the truth files ---

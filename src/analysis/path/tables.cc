@@ -90,10 +90,12 @@ Schema VerdictsSchema() {
   return {
       "verdicts",
       "What bounds the window and its steps: the class with 60 % of the "
-      "chain. Shares are sensitivities: a class that gets 1 % faster saves "
+      "chain. Layers are parts of the chain of the window, each up to the "
+      "begin of the next. Shares are sensitivities: a class that gets 1 % "
+      "faster saves "
       "1 % of its share.",
-      {{"scope", ColumnType::kText, "window or step."},
-       {"name", ColumnType::kText, "Name of the step."},
+      {{"scope", ColumnType::kText, "window, step or layer (with --by layer)."},
+       {"name", ColumnType::kText, "Name of the step or layer."},
        {"start_us", ColumnType::kTime, "From the first event."},
        {"window_us", ColumnType::kTime, "Length."},
        {"verdict", ColumnType::kText,
@@ -156,7 +158,14 @@ class Tables {
         trace_(model_.trace()),
         window_(window),
         segments_(segments),
-        length_(graph.time(window.sink) - window.start_ns) {}
+        length_(graph.time(window.sink) - window.start_ns) {
+    int64_t linked = 0, all = 0;
+    for (const SliceId s : trace_.device_slices()) {
+      all += trace_.Duration(s);
+      if (model_.call(s) != host::kNone) linked += trace_.Duration(s);
+    }
+    linked_ = 10 * linked >= 9 * all;
+  }
 
   Table Owners() const {
     struct Row {
@@ -247,7 +256,7 @@ class Tables {
     return table;
   }
 
-  Table Verdicts(ResultSet& result) const {
+  Table Verdicts(ResultSet& result, const TableOptions& options) const {
     Table table(VerdictsSchema());
     const std::array<int64_t, 3> saved = {Saved("scale:class=host:0.5"),
                                           Saved("scale:class=compute:0.5"),
@@ -255,6 +264,7 @@ class Tables {
     AddVerdict(table, "window", window_.name, window_.start_ns,
                graph_.time(window_.sink), segments_, &saved);
     if (window_.name.empty()) AddSteps(table);
+    AddLayers(table, options);
     Say(result, saved);
     return table;
   }
@@ -303,6 +313,34 @@ class Tables {
     }
   }
 
+  // The parts of the window's chain.
+  void AddLayers(Table& table, const TableOptions& options) const {
+    if (options.cuts.empty()) return;
+    const int64_t end = graph_.time(window_.sink);
+    int64_t from = window_.start_ns;
+    size_t first = 0;
+    const auto add = [&](std::string_view name, int64_t to) {
+      to = std::min(to, end);
+      if (to <= from) return;
+      while (first < segments_.size() && segments_[first].end_ns <= from)
+        ++first;
+      std::vector<Segment> part;
+      for (size_t i = first; i < segments_.size() && segments_[i].start_ns < to;
+           ++i) {
+        part.push_back(segments_[i]);
+        part.back().start_ns = std::max(part.back().start_ns, from);
+        part.back().end_ns = std::min(part.back().end_ns, to);
+      }
+      AddVerdict(table, "layer", name, from, to, part, nullptr);
+      from = to;
+    };
+    add("prologue", options.cuts[0].start_ns);
+    for (size_t i = 0; i + 1 < options.cuts.size(); ++i)
+      add(options.cuts[i].name, options.cuts[i + 1].start_ns);
+    add(options.cuts.back().name, options.cut_end_ns);
+    add("epilogue", end);
+  }
+
   void AddVerdict(Table& table, std::string_view scope, std::string_view name,
                   int64_t start, int64_t end,
                   const std::vector<Segment>& segments,
@@ -326,13 +364,7 @@ class Tables {
     for (const Segment& s : segments) {
       if (s.inferred) inferred += s.end_ns - s.start_ns;
     }
-    int64_t linked = 0, all = 0;
-    for (const SliceId s : trace_.device_slices()) {
-      all += trace_.Duration(s);
-      if (model_.call(s) != host::kNone) linked += trace_.Duration(s);
-    }
-    if (10 * linked < 9 * all || 5 * sums.of(PathClass::kWait) > sums.total())
-      return "weak";
+    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total()) return "weak";
     return 20 * inferred > sums.total() ? "inferred" : "recorded";
   }
 
@@ -385,6 +417,7 @@ class Tables {
   const Window& window_;
   const std::vector<Segment>& segments_;
   const int64_t length_;
+  bool linked_ = true;  // at least 90 % of the device time has a launch
 };
 
 // "1.5ms" from the first event.
@@ -567,7 +600,7 @@ ResultSet PathTables(const Graph& graph, const Window& window,
                      const TableOptions& options) {
   const Tables tables(graph, window, segments);
   ResultSet result;
-  result.tables.push_back(tables.Verdicts(result));
+  result.tables.push_back(tables.Verdicts(result, options));
   result.tables.push_back(SummaryTable(graph, window, segments));
   result.tables.push_back(tables.Owners());
   if (options.segments) {

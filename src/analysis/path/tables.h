@@ -24,8 +24,18 @@ struct Window {
 // from the first event ("1.5ms..2ms"). Errors: nothing of that name.
 Result<Window> FindWindow(const Graph& graph, const std::string& text);
 
+// Where the chain of the window is cut: the begin of a layer.
+struct Cut {
+  int64_t start_ns = 0;
+  std::string name;
+};
+
 struct TableOptions {
   bool segments = true;  // path_segments and path_edges
+  // By start; each part ends where the next begins, the last at `cut_end_ns`.
+  // With what lies before and behind them they add up to the window.
+  std::vector<Cut> cuts;
+  int64_t cut_end_ns = 0;
 };
 
 std::vector<Schema> Schemas();
