@@ -29,7 +29,8 @@ def run(command, folder):
                        env=environment, text=True, errors="replace",
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT)
-    out = r.stdout
+    # A cursor says which state of the input it belongs to.
+    out = re.sub(r'(next: cursor )"[\w-]+"', r'\1"CURSOR"', r.stdout)
     return out if not out or out.endswith("\n") else out + "\n"
 
 
