@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fmt/format.h>
 
 #include "base/escape.h"
 #include "cost/device.h"
@@ -16,6 +17,23 @@ Result<RuleInput> OpenRules(const Common& common) {
   out.data = rules::DataSet(file ? std::string() : common.rules_dir);
   LAMINA_ASSIGN(out.set, graph::LoadRuleSet(out.data, file ? common.rules_dir
                                                            : std::string()));
+  for (const graph::Rule& rule : out.set.rules) {
+    if (rule.file.starts_with("builtin:")) continue;
+    const std::vector<std::string> broken = graph::CheckRuleExamples(rule);
+    if (!broken.empty()) {
+      Error fault = UsageError(broken.front(),
+                               "an example must match once, a counter-example "
+                               "not, and for the reason it gives");
+      fault.file = rule.file;
+      fault.line = rule.line;
+      return Fail(std::move(fault));
+    }
+    if (rule.examples.empty() && !rule.alternatives.empty())
+      out.set.warnings.push_back(fmt::format(
+          "{}:{}: {} has no examples: nothing says that it finds what it is "
+          "for",
+          rule.file, rule.line, rule.name));
+  }
   LAMINA_ASSIGN(out.groups, graph::GroupRules::Load(out.data));
   for (const std::string& warning : out.set.warnings)
     std::fprintf(stderr, "lamina: warning: %s\n",

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "graph/fusion/review_facts.h"
+#include "graph/fusion/review_tests.h"
 
 namespace lamina::fusion {
 namespace {
@@ -39,7 +40,8 @@ class Reviewer {
         out_.items.begin(), out_.items.end(), [](const Item& item) {
           return item.id == "contradiction" && item.answer == Answer::kFail;
         });
-    out_.note = ReviewNote(rule_, facts_, out_.items, changes_);
+    out_.note = ReviewNote(rule_, facts_, out_.items, changes_,
+                           PathOf(rule_, input_.tree));
     return std::move(out_);
   }
 
@@ -182,6 +184,11 @@ class Reviewer {
 
   void Saved() {
     const std::string question = "Dumps before and after are saved";
+    if (facts_.same_run) {
+      Add("saved", question, Answer::kFail,
+          "before and after are the same run");
+      return;
+    }
     const bool both = facts_.in_front != nullptr && facts_.own != nullptr;
     std::string evidence;
     if (facts_.in_front != nullptr) evidence = facts_.in_front->name;
@@ -197,31 +204,36 @@ class Reviewer {
       Add("tested", question, Answer::kUnknown, "no --tree");
       return;
     }
-    std::set<std::string> ops(rule_.produces.begin(), rule_.produces.end());
-    std::string test;
-    bool negative = false;
-    for (const Mention& mention : input_.tree->mentions) {
-      if (mention.kind != Mention::Kind::kTest) continue;
-      const bool ours =
-          ops.contains(mention.name) || Contains(mention.name, rule_.name);
-      if (!ours) continue;
-      if (test.empty()) test = fmt::format("{}:{}", mention.file, mention.line);
-      for (const std::string_view word :
-           {"not_", "no_match", "multi", "two_", "mixed", "negative", "skip"})
-        negative |= Contains(mention.name, word);
-    }
-    if (test.empty()) {
+    const TestJudgement tests = JudgeTests(*input_.tree, rule_);
+    if (tests.named.empty()) {
       Add("tested", question, Answer::kFail, "no test names it");
       return;
     }
-    Add("tested", question, negative ? Answer::kPass : Answer::kUnknown,
-        test + (negative ? "" : "; no test of a non-match by its name"));
+    const bool both = !tests.positive.empty() && !tests.negative.empty();
+    std::string evidence =
+        tests.positive.empty()
+            ? tests.named + " names it; no assert of a match was understood"
+            : "a match at " + tests.positive;
+    if (!tests.negative.empty()) {
+      evidence += "; none at " + tests.negative;
+    } else if (!tests.unrelated.empty()) {
+      evidence += "; unrelated: " + tests.unrelated +
+                  " asserts none on something far from the pattern";
+    } else {
+      evidence += "; no assert that nothing matches";
+    }
+    Add("tested", question, both ? Answer::kPass : Answer::kUnknown, evidence);
   }
 
   void Drift() {
     const std::string question = "Drift of the result is classified";
     if (input_.before.files.empty() || input_.after.files.empty()) {
       Add("drift", question, Answer::kUnknown, "dumps of two runs are needed");
+      return;
+    }
+    if (facts_.same_run) {
+      Add("drift", question, Answer::kFail,
+          "before and after are the same run");
       return;
     }
     const LogEntry* const a = facts_.log_before;

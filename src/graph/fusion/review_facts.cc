@@ -2,8 +2,11 @@
 #include "graph/fusion/review_facts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 
+#include "base/byte_source.h"
+#include "base/text.h"
 #include "graph/count.h"
 #include "graph/dialects/read.h"
 #include "graph/pattern/pattern.h"
@@ -66,6 +69,21 @@ const LogEntry* EntryOf(const fusion::Run& run, const std::string& name) {
   return run.log ? run.log->Find(name) : nullptr;
 }
 
+// Whether both runs are one folder, or hold equal files under equal names.
+bool IsSameRun(const fusion::Run& a, const fusion::Run& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::equivalent(a.folder, b.folder, error)) return true;
+  if (a.files.empty() || a.files.size() != b.files.size()) return false;
+  for (size_t i = 0; i < a.files.size(); ++i) {
+    if (a.files[i].name != b.files[i].name) return false;
+    const auto one = ReadAll(a.files[i].path, graph::kMaxDumpBytes);
+    const auto two = ReadAll(b.files[i].path, graph::kMaxDumpBytes);
+    if (!one || !two || *one != *two) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<ReviewFacts> ReadFacts(const ReviewInput& input) {
@@ -73,6 +91,7 @@ Result<ReviewFacts> ReadFacts(const ReviewInput& input) {
   const std::vector<DumpFile>& before = input.before.files;
   const std::vector<DumpFile>& after = input.after.files;
   ReviewFacts out;
+  out.same_run = IsSameRun(input.before, input.after);
   out.own = Own(input.after, name);
   out.in_front = InFront(input.after, name);
   if (out.in_front == nullptr && out.own == nullptr && !after.empty())
@@ -92,6 +111,38 @@ Result<ReviewFacts> ReadFacts(const ReviewInput& input) {
   out.log_before = EntryOf(input.before, name);
   out.log_after = EntryOf(input.after, name);
   return out;
+}
+
+std::string PathOf(const Rule& rule, const SourceIndex* tree) {
+  if (rule.produces.empty()) return "other";
+  if (tree == nullptr) return "existing_kernel_path (no tree)";
+  for (std::string_view op : rule.produces) {
+    if (op.starts_with("aten.") || op.starts_with("builtin.")) continue;
+    if (op.ends_with(".default")) op.remove_suffix(8);
+    const Mention* const found = tree->Find(op, Mention::Kind::kDefinition);
+    if (found == nullptr)
+      return fmt::format("triton_fallback_path ({} is not in the tree)", op);
+    // A kernel of its own, in the file of the op.
+    const bool triton =
+        std::any_of(tree->mentions.begin(), tree->mentions.end(),
+                    [&](const Mention& mention) {
+                      return mention.kind == Mention::Kind::kTriton &&
+                             mention.file == found->file;
+                    });
+    if (!triton) continue;
+    // That other transforms use as well: then it is an existing kernel.
+    const bool shared = std::any_of(
+        tree->mentions.begin(), tree->mentions.end(),
+        [&](const Mention& mention) {
+          return mention.kind == Mention::Kind::kUse && mention.name == op &&
+                 Contains(mention.file, "transform/library/") &&
+                 !Contains(mention.file, rule.name);
+        });
+    if (!shared)
+      return fmt::format("triton_fallback_path ({} at {}:{})", op, found->file,
+                         found->line);
+  }
+  return "existing_kernel_path";
 }
 
 std::string SaidOf(const LogEntry* entry) {

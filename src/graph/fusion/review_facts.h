@@ -23,6 +23,8 @@ struct DumpFacts {
 };
 
 struct ReviewFacts {
+  // One folder given twice, or two with equal dumps.
+  bool same_run = false;
   // Of the run after the change: the dump of the transform itself, and the
   // last one in front of it; null where there is none.
   const graph::DumpFile* own = nullptr;
@@ -44,9 +46,13 @@ std::string SaidOf(const graph::LogEntry* entry);
 // replacement.
 bool IsNamedBy(const graph::Rule& rule, std::string_view op);
 
+// existing_kernel_path, triton_fallback_path or other: by where the tree (may
+// be null) defines the ops that the rule produces.
+std::string PathOf(const graph::Rule& rule, const SourceIndex* tree);
+
 // The note of the iteration, as Markdown. `changes` are counts of ops.
 std::string ReviewNote(const graph::Rule& rule, const ReviewFacts& facts,
                        const std::vector<Item>& items,
-                       const std::string& changes);
+                       const std::string& changes, const std::string& path);
 
 }  // namespace lamina::fusion

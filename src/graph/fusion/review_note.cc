@@ -10,17 +10,15 @@ using graph::Rule;
 
 std::string ReviewNote(const Rule& rule, const ReviewFacts& facts,
                        const std::vector<Item>& items,
-                       const std::string& changes) {
+                       const std::string& changes, const std::string& path) {
   std::string note;
   const auto fails = [&](std::string_view id) {
     return std::any_of(items.begin(), items.end(), [&](const Item& item) {
       return item.id == id && item.answer == Answer::kFail;
     });
   };
-  const bool existing = !rule.produces.empty();
   note += fmt::format("Candidate: {}\n", rule.name);
-  note +=
-      fmt::format("Path: {}\n", existing ? "existing_kernel_path" : "other");
+  note += fmt::format("Path: {}\n", path);
   note += fmt::format("Rationale:\n- {}\n", rule.title);
   if (!rule.saves.empty()) note += fmt::format("- saves {}\n", rule.saves);
   const bool valid =
