@@ -273,9 +273,9 @@ const tests = {
                       "019_pattern_matcher_eliminate_redundant_transposes.txt");
     const trace = join(shared, "traces/nsys/llama_32l_decode_graph.sqlite");
     const out = join(folder, "traced.html");
-    run("graph", "candidates", dump, "--trace", trace, "--format", "html",
-        "-o", out);
-    const [place] = tables("candidates", dump, "--trace", trace)
+    run("graph", "candidates", dump, "--trace", trace, "--force", "--format",
+        "html", "-o", out);
+    const [place] = tables("candidates", dump, "--trace", trace, "--force")
       .candidate_places.filter((row) => row.candidate ===
                                "match_swiglu_pattern");
     const page = await open(out,

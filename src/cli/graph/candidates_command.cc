@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fmt/format.h>
 
 #include "base/byte_sink.h"
 #include "base/decimal.h"
@@ -32,6 +33,7 @@ struct Options {
   std::vector<std::string> without;
   size_t min_layers = 0;
   bool template_text = false;
+  bool force = false;
 };
 
 // "s72=1".
@@ -137,7 +139,24 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     LAMINA_ASSIGN(kernels, MapKernels(options, rules, input, *launches,
                                       session->trace()));
     notes = kernels->notes;
+    const double share = graph_kernels::SureShare(*kernels);
+    if (share < graph_kernels::kSureEnough) {
+      const std::string what = fmt::format(
+          "{:.0f} % of the kernel time of the trace is surely on nodes of this "
+          "dump, 80 % are needed",
+          100 * share);
+      if (!options.force) {
+        return Fail(UsageError(
+            what,
+            "another model, phase or parallelism, a dump of another stage, or "
+            "a part of the kernels? --force goes on, with claims that are "
+            "unsure"));
+      }
+      notes.push_back(MakeNote(Severity::kWarning, "trace_fits_badly",
+                               "Claims are unsure: " + what + "."));
+    }
     measured = MeasureNodes(*input.graph, *kernels);
+    measured.unsure = share < graph_kernels::kSureEnough;
     find.measured = &measured;
   }
   LAMINA_ASSIGN(find.memory,
@@ -214,6 +233,9 @@ Run Add(Arguments& args, Common& common) {
            "Layers that must hold a form (default: half of them)");
   args.Add("--without-rule", options->without,
            "Leave out these rules: what they match is searched for");
+  args.Flag("--force", options->force,
+            "Go on with a trace of which less than 80 % of the time is surely "
+            "on nodes of the dump");
   args.Flag("--template", options->template_text,
             "Print a proposal per candidate as Markdown");
   common.AddTo(args);

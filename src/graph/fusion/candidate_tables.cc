@@ -97,6 +97,10 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
         {"kernel", ColumnType::kText,
          "Existing op: the last that transforms put in place, or the nearest "
          "by its name."},
+        {"net_us", ColumnType::kTime,
+         "Saving beyond the candidates in front, of places that share no node "
+         "with theirs.",
+         Shown::kHidden},
         {"recommendation", ColumnType::kText,
          "use_existing_kernel, needs_triton_fallback or defer."},
         {"in_log", ColumnType::kText, "What the log says of the transform."},
@@ -115,7 +119,8 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
          "Saving of a step by its layers.", Shown::kHidden},
         {"claim", ColumnType::kText,
          "estimate: launches and bytes only; bound: measured time less what "
-         "the fused kernel needs at least.",
+         "the fused kernel needs at least; unsure: a bound by a trace that "
+         "does not fit well.",
          Shown::kHidden},
         {"lookup", ColumnType::kText, "found or not_found.", Shown::kHidden},
         {"match", ColumnType::kText,
@@ -161,8 +166,8 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
       per_layer =
           *c.saving_ns / static_cast<int64_t>(std::max<size_t>(c.layers, 1));
     table.Add(rank, c.name, c.kind, c.occurrences, c.layer_names, c.saving_ns,
-              c.percent_of_step, MainKernel(c), c.recommendation, c.in_log,
-              KernelNames(c), c.launches, c.bytes,
+              c.percent_of_step, MainKernel(c), c.net_ns, c.recommendation,
+              c.in_log, KernelNames(c), c.launches, c.bytes,
               static_cast<double>(c.launches) / layers,
               static_cast<double>(c.bytes) / layers, c.measured_ns, per_layer,
               c.claim, IsFound(c) ? "found" : "not_found",
@@ -177,9 +182,36 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
     }
   }
   (void)file;
+  Table overlaps(
+      {"candidate_overlaps",
+       "Candidates that share nodes: their savings cannot be added.",
+       {{"a", ColumnType::kText, "The one in front."},
+        {"b", ColumnType::kText, "The other."},
+        {"shared_places", ColumnType::kInt, "Places of b with nodes of a."},
+        {"saving_us", ColumnType::kTime,
+         "Of both together: all of a, and b where it is apart."}}});
+  for (const Overlap& overlap : found.overlaps) {
+    if (overlap.b >= top) continue;
+    overlaps.Add(found.list[overlap.a].name, found.list[overlap.b].name,
+                 overlap.shared_places, overlap.saving_ns);
+  }
+  if (!found.overlaps.empty()) {
+    int64_t sum = 0;
+    int64_t net = 0;
+    for (const Candidate& c : found.list) {
+      sum += c.saving_ns.value_or(0);
+      net += c.net_ns.value_or(0);
+    }
+    out.notes.push_back(MakeNote(
+        Severity::kInfo, "overlaps",
+        fmt::format("Candidates share nodes: taken in this order they save at "
+                    "most {} together, not the sum {} of the column.",
+                    HumanTime(net), HumanTime(sum))));
+  }
   out.tables.push_back(std::move(table));
   out.tables.push_back(std::move(places));
   out.tables.push_back(std::move(kernels));
+  out.tables.push_back(std::move(overlaps));
   if (found.list.size() > top) {
     out.notes.push_back(
         MakeNote(Severity::kInfo, "more_candidates",

@@ -5,7 +5,9 @@
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "base/decimal.h"
 #include "base/text.h"
@@ -332,7 +334,7 @@ class Finder {
       c.saving_ns = EstimateNs(c.launches, c.bytes, options_.memory);
     } else {
       c.measured_ns = measured;
-      c.claim = "bound";
+      c.claim = options_.measured->unsure ? "unsure" : "bound";
       if (measured == 0) {
         c.weaknesses.emplace_back("the trace has no kernel on its nodes");
       } else if (gemms) {
@@ -368,10 +370,63 @@ class Finder {
   Candidates out_;
 };
 
+// Savings of places that share nodes cannot be added.
+void FindOverlaps(Candidates& found) {
+  // Candidates by node, and what the ones in front have taken.
+  absl::flat_hash_map<std::string_view, std::vector<size_t>> holders;
+  absl::flat_hash_set<std::string_view> taken;
+  for (size_t i = 0; i < found.list.size(); ++i) {
+    Candidate& c = found.list[i];
+    size_t free = 0;
+    std::map<size_t, size_t> shared;  // candidate in front: places
+    std::vector<std::string_view> own;
+    for (const CandidatePlace& place : c.places) {
+      std::set<size_t> with;
+      bool is_free = true;
+      std::string_view names = place.nodes;
+      while (!names.empty()) {
+        const size_t end = std::min(names.find(' '), names.size());
+        const std::string_view name = names.substr(0, end);
+        names.remove_prefix(std::min(end + 1, names.size()));
+        own.push_back(name);
+        is_free &= !taken.contains(name);
+        const auto at = holders.find(name);
+        if (at != holders.end())
+          with.insert(at->second.begin(), at->second.end());
+      }
+      free += is_free;
+      for (const size_t other : with) ++shared[other];
+    }
+    const auto part = [&](size_t places) {
+      return *c.saving_ns * static_cast<int64_t>(places) /
+             static_cast<int64_t>(std::max<size_t>(c.places.size(), 1));
+    };
+    if (c.saving_ns) c.net_ns = part(free);
+    for (const auto& [other, places] : shared) {
+      Overlap overlap{other, i, places, std::nullopt};
+      const auto& saving = found.list[other].saving_ns;
+      if (saving && c.saving_ns)
+        overlap.saving_ns = *saving + part(c.places.size() - places);
+      found.overlaps.push_back(overlap);
+    }
+    for (const std::string_view name : own) {
+      std::vector<size_t>& here = holders[name];
+      if (here.empty() || here.back() != i) here.push_back(i);
+      if (c.saving_ns) taken.insert(name);
+    }
+  }
+  std::sort(found.overlaps.begin(), found.overlaps.end(),
+            [](const Overlap& x, const Overlap& y) {
+              return std::tie(x.a, x.b) < std::tie(y.a, y.b);
+            });
+}
+
 }  // namespace
 
 Candidates FindCandidates(const Graph& graph, const CandidateOptions& options) {
-  return Finder(graph, options).Run();
+  Candidates out = Finder(graph, options).Run();
+  FindOverlaps(out);
+  return out;
 }
 
 }  // namespace lamina::fusion

@@ -26,6 +26,8 @@ struct Measured {
   std::vector<int64_t> node_ns;
   int64_t step_ns = 0;
   int64_t shortest_kernel_ns = 0;
+  // The trace does not fit the graph well: savings are unsure.
+  bool unsure = false;
 };
 
 struct CandidateOptions {
@@ -70,6 +72,9 @@ struct Candidate {
   std::optional<int64_t> saving_ns;    // at most per step
   std::string claim;                   // measured or estimate
   std::optional<double> percent_of_step;
+  // What it saves beyond the candidates in front of it: places that share a
+  // node with one of theirs count nothing.
+  std::optional<int64_t> net_ns;
   // Its bytes need longer than the trace measured for its nodes.
   bool more_than_measured = false;
 
@@ -80,8 +85,17 @@ struct Candidate {
   std::vector<std::string> risks;
 };
 
+// Two candidates of which one place of each share a node.
+struct Overlap {
+  size_t a = 0;  // positions in the list, a in front of b
+  size_t b = 0;
+  size_t shared_places = 0;          // places of b
+  std::optional<int64_t> saving_ns;  // of both together, at most
+};
+
 struct Candidates {
   std::vector<Candidate> list;  // ranked: known and not disabled, known, mined
+  std::vector<Overlap> overlaps;  // by a, then b
   size_t known = 0;
   bool bounded = false;
   int64_t step_ns = 0;

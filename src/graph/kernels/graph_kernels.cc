@@ -105,6 +105,18 @@ void NoteUnmapped(KernelMap& map) {
 
 }  // namespace
 
+double SureShare(const KernelMap& map) {
+  double all = 0;
+  double sure = 0;
+  for (const MappedKernel& kernel : map.kernels) {
+    all += kernel.time.median_ns;
+    if (kernel.node.valid() &&
+        (kernel.confidence == "exact" || kernel.confidence == "sure"))
+      sure += kernel.time.median_ns;
+  }
+  return all > 0 ? sure / all : 0;
+}
+
 Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
                              const graph::LaunchTable& launches,
                              const Options& options) {

@@ -80,6 +80,12 @@ Result<KernelMap> ListKernels(const trace::Trace& trace,
                               const graph::LaunchTable& launches,
                               const Options& options);
 
+// Share of the kernel time that is surely (exact, sure) on nodes of the dump;
+// below kSureEnough the trace is of another model, phase or parallelism, or the
+// dump is of another stage.
+double SureShare(const KernelMap& map);
+inline constexpr double kSureEnough = 0.8;
+
 // Puts kernels on the nodes of a layer that was cut from the same dump.
 void AddKernels(const KernelMap& map, const graph::Graph& graph,
                 graph::LayerGraph& layer);
