@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/dump.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <cstring>
 
@@ -96,6 +97,7 @@ class Reader {
       }
     }
     Finish(text_.size());
+    for (Graph& graph : dump_.graphs) LAMINA_TRY(CheckDeleted(graph));
     return CheckCounts();
   }
 
@@ -224,6 +226,51 @@ class Reader {
     } else {
       dump_.diagnostics.CountOnly(Level::kWarning);
     }
+  }
+
+  // A name without a definition is a weight. When it is named like the ops of
+  // the graph (%mul_7 beside %mul_6 = aten.mul...), its line is missing.
+  Status CheckDeleted(Graph& graph) {
+    const auto base = [](std::string_view name) {
+      const size_t end = name.find_last_not_of("0123456789");
+      if (end == std::string_view::npos || end + 1 == name.size() ||
+          name[end] != '_')
+        return name;
+      return name.substr(0, end);
+    };
+    absl::flat_hash_set<std::string_view> bases;
+    for (const NodeId id : graph.nodes()) {
+      if (graph[id].kind != NodeKind::kOp) continue;
+      const std::string_view own = base(graph[id].name);
+      std::string_view op = graph.op(id);
+      op.remove_prefix(std::min(op.find('.') + 1, op.size()));
+      // Names come from ops: aten.mul.Tensor gives mul, mul_1 ...
+      if (op.starts_with(own.substr(0, own.find('_'))) && own.size() > 1)
+        bases.insert(own);
+    }
+    for (const NodeId id : graph.Weights()) {
+      const std::string_view name = graph[id].name;
+      if (!bases.contains(base(name))) continue;
+      OperandId use;
+      graph.ForEachUse(id, [&](OperandId operand, const Operand&) {
+        if (!use.valid()) use = operand;
+      });
+      if (!use.valid()) continue;
+      const NodeId owner = graph.operand(use).owner();
+      Line line;
+      line.text = graph.Line(owner);
+      line.number = graph[owner].line;
+      const auto column = static_cast<size_t>(graph.operand(use).text().data() -
+                                              line.text.data());
+      LAMINA_TRY(Bad(line, std::min(column, line.text.size()),
+                     "'%" + EscapeTerminal(name) +
+                         "' is used and defined nowhere, and other ops are "
+                         "called '" +
+                         EscapeTerminal(base(name)) + "'",
+                     "was its line deleted?"));
+      graph.set_incomplete();
+    }
+    return {};
   }
 
   Status CheckCounts() {

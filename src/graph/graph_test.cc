@@ -117,6 +117,24 @@ TEST(Graph, LinesOutOfOrder) {
   EXPECT_EQ(refused.error().line, 2U);
 }
 
+TEST(Graph, ADeletedLineIsAnError) {
+  const std::string text =
+      "%x : 2 : torch.int8\n"
+      "%mul = aten.mul.Tensor(%x : 2 : torch.int8, 2) : 2 : torch.int8\n"
+      "%neg = aten.neg.default(%mul_1 : 2 : torch.int8) : 2 : torch.int8\n"
+      "%add = aten.add.Tensor(%neg : 2 : torch.int8, %model_mul_weight_2 : 2 : "
+      "torch.int8) : 2 : torch.int8\n"
+      "output %add, %mul\n";
+  const Dump dump = Read(text);
+  EXPECT_EQ(Print(dump), text);
+  EXPECT_TRUE(dump.graphs[0].incomplete());
+  ASSERT_EQ(dump.diagnostics.Count(Level::kError), 1U);
+  const Diagnostic& told = dump.diagnostics.kept()[0];
+  EXPECT_THAT(told.what, HasSubstr("'%mul_1' is used and defined nowhere"));
+  EXPECT_EQ(told.line, 3U);
+  EXPECT_EQ(told.column, 25U);
+}
+
 TEST(Graph, BadLinesAreToldAndKept) {
   const std::string text =
       "%a : 2 : torch.int8\n"
