@@ -147,6 +147,19 @@ std::string Underscored(std::string_view path) {
   return out;
 }
 
+std::string DottedPath(std::string_view keys) {
+  std::string out;
+  for (const char c : keys) {
+    if (IsNameByte(c)) {
+      out += c;
+    } else if (!out.empty() && out.back() != '.') {
+      out += '.';
+    }
+  }
+  while (out.ends_with('.')) out.pop_back();
+  return out;
+}
+
 std::string_view NormalizedTorch(std::string_view target) {
   if (target.starts_with("torch.ops.")) target.remove_prefix(10);
   return target;

@@ -135,6 +135,9 @@ std::string ShapeOf(const std::vector<std::string_view>& dims);
 std::string DTypeOf(std::string_view name);
 // "model_layers_0_weight" for "model.layers.0.weight".
 std::string Underscored(std::string_view path);
+// The keys of a parameter as a path: "params['layers_3']['mlp']" is
+// "params.layers_3.mlp".
+std::string DottedPath(std::string_view keys);
 // Operator and overload without "torch.ops.".
 std::string_view NormalizedTorch(std::string_view target);
 

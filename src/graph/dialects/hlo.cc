@@ -330,19 +330,9 @@ class Reader {
     statement.origin.source = out_.Keep(source);
   }
 
-  // "params['layers_3']['mlp']['kernel']" as "params_layers_3_mlp_kernel".
   static std::string WeightPath(std::string_view name) {
     if (name.find('[') == kNone || name.find("params") == kNone) return {};
-    std::string out;
-    for (const char c : name) {
-      if (IsNameByte(c)) {
-        out += c;
-      } else if (!out.empty() && out.back() != '.') {
-        out += '.';
-      }
-    }
-    while (out.ends_with('.')) out.pop_back();
-    return out;
+    return DottedPath(name);
   }
 
   const SourceText& source_;

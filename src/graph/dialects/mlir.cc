@@ -127,16 +127,7 @@ class Reader {
       const std::string_view name = text.substr(begin, end - begin);
       if (name.find("params") == kNone && key.starts_with("jax")) continue;
       if (name.find('[') == kNone && key.starts_with("loc")) continue;
-      std::string out;
-      for (const char c : name) {
-        if (IsNameByte(c)) {
-          out += c;
-        } else if (!out.empty() && out.back() != '.') {
-          out += '.';
-        }
-      }
-      while (out.ends_with('.')) out.pop_back();
-      return out;
+      return DottedPath(name);
     }
     return {};
   }
