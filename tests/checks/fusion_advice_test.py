@@ -184,12 +184,53 @@ def check_rules(checks, work, sample):
                         "rules.yaml:2" in ran.stderr)
 
 
+BETWEEN = [
+    ("nothing", [], None),
+    ("a clamp", ["aten.clamp.default(%IN : T, -7.0, 7.0)"], "extra_op"),
+    ("a view", ["aten.view.default(%IN : T, [2, 16])"], "extra_view"),
+    ("a cast", ["aten.to.dtype(%IN : T, torch.bfloat16)"], "extra_cast"),
+    ("two ops", ["aten.clamp.default(%IN : T, -7.0, 7.0)",
+                 "aten.tanh.default(%IN : T)"], ""),
+    ("an op of two values", ["aten.mul.Tensor(%IN : T, %x : T)"], ""),
+]
+
+
+def check_between(checks, work):
+    """One op between the lines of a rule is a near miss of its own class."""
+    rules = work / "between.yaml"
+    rules.write_text(GOOD)
+    dump = work / "between.txt"
+    for what, ops, miss in BETWEEN:
+        lines, last = ["%x : T", "%r = aten.relu.default(%x : T) : T"], "r"
+        for i, op in enumerate(ops):
+            lines.append(f"%m{i} = {op.replace('IN', last)} : T")
+            last = f"m{i}"
+        lines += [f"%o = aten.neg.default(%{last} : T) : T", "output %o"]
+        dump.write_text("# Transform: x\n# Stage: y\n# GraphModules found: 1\n\n\n"
+                        + "=" * 80 + "\n# GraphModule: (root)\n" + "=" * 80 +
+                        "\n\n" + "\n".join(lines).replace(
+                            " T", " 2x16 : torch.bfloat16") + "\n")
+        tables = json.loads(lamina("graph", "census", dump, "--rules", rules,
+                                   "--format", "json").stdout)["tables"]
+        def rows(name):
+            found = tables.get(name, [])
+            found = found["rows"] if isinstance(found, dict) else found
+            return [r for r in found if r["rule"] == "my_rule"]
+        checks.equal(f"between: {what}: matches",
+                     sum(r["matches"] for r in rows("census_rules")),
+                     1 if miss is None else 0)
+        checks.equal(f"between: {what}: near miss",
+                     [r["class"]
+                      for r in rows("near_misses")], [miss] if miss else [])
+
+
 def main():
     checks = Checks()
     with temporary() as folder:
         work = pathlib.Path(folder)
         sample = check_reviews(checks, work)
         check_rules(checks, work, sample)
+        check_between(checks, work)
     checks.finish()
 
 

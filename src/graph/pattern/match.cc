@@ -38,6 +38,17 @@ std::vector<OperandId> Items(const Graph& graph, OperandId container) {
   return out;
 }
 
+// Ops that compute nothing: another form of the same value.
+bool IsView(std::string_view op) {
+  for (const std::string_view view :
+       {"aten.view", "aten.reshape", "aten.transpose", "aten.permute",
+        "aten.unsqueeze", "aten.squeeze", "aten.expand", "aten.slice",
+        "aten.select", "aten.contiguous", "builtin.getitem"}) {
+    if (MatchesTarget(op, view)) return true;
+  }
+  return false;
+}
+
 bool IsWeight(const Graph& graph, NodeId id) {
   return graph[id].kind == NodeKind::kWeight;
 }
@@ -62,6 +73,10 @@ std::string_view Name(Miss miss) {
       return "extra_cast";
     case Miss::kMissingCast:
       return "missing_cast";
+    case Miss::kExtraView:
+      return "extra_view";
+    case Miss::kExtraOp:
+      return "extra_op";
     case Miss::kArity:
       return "arity";
     case Miss::kCrossesLayer:
@@ -267,28 +282,36 @@ bool Finder::Search(size_t step) {
       TryNode(next.line, value, step + 1))
     return true;
   if (!relaxed_ || match_.deviation) return false;
-  return PastCast(next.line, value, step) ||
+  return PastOp(next.line, value, step) ||
          WithoutCast(next.line, value, step) ||
          WithOtherOp(next.line, value, step);
 }
 
-// The line reads what a cast at `value` reads.
-bool Finder::PastCast(uint32_t number, NodeId value, size_t step) {
+// The line reads what an op at `value` reads: a cast, a view, or another op of
+// one value.
+bool Finder::PastOp(uint32_t number, NodeId value, size_t step) {
   const PatternLine& line = pattern_.lines[number];
-  if (graph_[value].kind != NodeKind::kOp || line.cast ||
-      !IsCast(graph_.op(value)) || Taken(value))
-    return false;
+  if (graph_[value].kind != NodeKind::kOp || Taken(value)) return false;
+  const bool cast = IsCast(graph_.op(value));
+  if (cast && line.cast) return false;
   const std::vector<OperandId> operands = graph_.TopOperands(value);
-  if (operands.empty() || !graph_.operand(operands[0]).IsValue()) return false;
+  if (operands.empty() || !graph_.operand(operands[0]).IsValue() ||
+      (!cast && graph_.Inputs(value).size() > 1))
+    return false;
   const NodeId input = graph_.operand(operands[0]).value();
   if (graph_[input].kind != NodeKind::kOp ||
       !IsTarget(number, graph_[input].op))
     return false;
   const size_t size = trail_.size();
-  match_.deviation =
-      Deviation{Miss::kExtraCast, value, NodeId(),
-                "a cast stands between %" + EscapeTerminal(graph_[input].name) +
-                    " and where it is used"};
+  const Miss miss = cast                       ? Miss::kExtraCast
+                    : IsView(graph_.op(value)) ? Miss::kExtraView
+                                               : Miss::kExtraOp;
+  const std::string what =
+      cast ? std::string("a cast") : EscapeTerminal(graph_.op(value));
+  match_.deviation = Deviation{miss, value, NodeId(),
+                               what + " stands between %" +
+                                   EscapeTerminal(graph_[input].name) +
+                                   " and where it is used"};
   match_.extra = value;
   // The consumer reads the cast; the line is what the cast reads.
   const Binding consumer = match_.slots[line.slot];

@@ -27,6 +27,8 @@ enum class Miss : uint8_t {
   kShape,
   kExtraCast,
   kMissingCast,
+  kExtraView,
+  kExtraOp,
   kArity,
   kCrossesLayer,
   kOtherOp,
@@ -51,7 +53,7 @@ struct Binding {
 struct Match {
   std::vector<Binding> slots;  // by slot of the pattern
   std::vector<NodeId> nodes;   // by line; invalid for a cast that is missing
-  NodeId extra;                // a cast in between; else invalid
+  NodeId extra;                // an op in between; else invalid
   std::optional<Deviation> deviation;
 
   NodeId anchor() const { return nodes.back(); }
@@ -88,7 +90,7 @@ class Finder {
   // The lines of the plan from `step` on.
   bool Search(size_t step);
   // The same with a deviation at `value`, where the line should be.
-  bool PastCast(uint32_t line, NodeId value, size_t step);
+  bool PastOp(uint32_t line, NodeId value, size_t step);
   bool WithoutCast(uint32_t line, NodeId value, size_t step);
   bool WithOtherOp(uint32_t line, NodeId value, size_t step);
   bool SpentAll() const;
