@@ -284,7 +284,10 @@ Status RuleSet::AddFile(const DataFile& file, bool own) {
 Result<std::shared_ptr<const RuleSet>> RuleSet::Load(
     const rules::DataSet& data) {
   auto set = std::make_shared<RuleSet>();
-  LAMINA_ASSIGN(const auto files, data.Load("findings"));
+  LAMINA_ASSIGN(auto files, data.Load("findings"));
+  // Ours first: a rule of --rules may take the place of one of them.
+  std::stable_partition(files.begin(), files.end(),
+                        [](const auto& file) { return file->text.empty(); });
   for (const auto& file : files)
     LAMINA_TRY(set->AddFile(*file, !file->text.empty()));
   std::sort(

@@ -267,6 +267,15 @@ def check_rules(checks, folder):
         code, _, error = status(trace, "--rules", folder / "rules")
         checks.equal(what, code, 3)
         checks.true(f"{what}: names the place", "mine.yaml" in error)
+    ours = good.replace("mine.long_gaps", "host.other")
+    file.write_text(ours)
+    code, _, error = status(trace, "--rules", folder / "rules")
+    checks.equal("a rule of ours is not replaced unasked", code, 3)
+    file.write_text(ours.replace("    title", "    replaces: true\n    title"))
+    checks.equal("a rule of a user takes the place of ours", [
+        f["title"] for f in diagnose(trace, "--rules",
+                                     folder / "rules")["findings"]
+        if f["rule"] == "host.other"], ["Long gaps"])
     file.write_text(good.replace("idle_parts", "idle_partz"))
     document = diagnose(trace, "--rules", folder / "rules")
     checks.equal("SQL that is wrong fails its rule alone",

@@ -334,6 +334,11 @@ def layer(lab, plan, number):
                 pointwise(lab, ("aten::mul", "aten::add")[index % 2],
                           [(t, f), (t, f)], (MUL, ADD)[index % 2])
             linear(h, f, "down")
+        for index in range(int(plan.size("tiny_kernels"))):
+            kernel(lab, ("aten::mul", "aten::add")[index % 2],
+                   [(1024, 64)] * 2, ELEMENTWISE.format(
+                       (MUL, ADD)[index % 2], 3, (MUL, ADD)[index % 2], 3),
+                   2000, 200)
         for _ in range(int(plan.size("sync_item"))):
             lab.item()
         for _ in range(int(plan.size("device_sync"))):
@@ -380,8 +385,11 @@ def reduce_bucket(lab, plan, number):
     ns = 12000 + (4 * h * h + 3 * h * f) * 2 / (200.0 if slow else 400.0)
     for _ in range(int(plan.size("bucket_copies"))):
         copy_on_device(lab, 400_000)
+    for _ in range(int(plan.size("small_buckets"))):
+        collective(lab, plan, "AllReduce_Sum_bf16", 15000)
     if not plan.size("late_bucket"):
-        collective(lab, plan, "AllReduce_Sum_bf16", ns)
+        collective(lab, plan, "AllReduce_Sum_bf16", ns,
+                   7 if plan.size("same_stream") else COMM)
 
 
 def copy_on_device(lab, size):
@@ -451,7 +459,8 @@ def step_end(lab, plan, number):
                            ELEMENTWISE.format(MUL, 3, MUL, 3), 1800, 200)
         for part in range(4):
             kernel(lab, "aten::_fused_adamw_", [(count // 4,)], NAMES["adam"],
-                   roofline_ns(0, 7 * count / 2), 512)
+                   roofline_ns(0, 7 * count / 2) *
+                   max(1, plan.size("slow_optimizer")), 512)
     if size := plan.size("d2h_print"):
         with lab.op("aten::to", [(1,)]):
             with lab.op("aten::copy_", [(1,)]):
@@ -548,7 +557,8 @@ def train(plan, **options):
 # -- serving ----------------------------------------------------------------
 
 def decode_body(lab, plan):
-    b, h, f = 64, plan.hidden, plan.ffn
+    b = int(plan.size("low_batch")) or 64
+    h, f = plan.hidden, plan.ffn
     weights = lambda n, k: roofline_ns(2 * b * n * k, 2 * n * k, 0.65)
     context = 32 if plan.options.get("small") else 1024
     for number in range(plan.layers * 4):
@@ -580,9 +590,12 @@ def serve(plan, **options):
     steps = plan.options.get("decodes", 24)
     for number in range(steps):
         lab.labels = {"step": number}
-        b, h = 64, plan.hidden
-        with lab.annotation(f"execute_64_context_0(sq0sk0sqsq0sqsk0)_"
-                            f"generation_64(sq64sk65536sqsq64sqsk65536)"):
+        b, h = int(plan.size("low_batch")) or 64, plan.hidden
+        prompt = int(plan.size("prefill_in_decode")) if number % 3 == 2 else 0
+        with lab.annotation(
+                f"execute_{b + prompt}_context_{int(prompt > 0)}(sq{prompt}"
+                f"sk{prompt}sqsq{prompt}sqsk{prompt})_"
+                f"generation_{b}(sq{b}sk65536sqsq{b}sqsk65536)"):
             with lab.frame("engine.py(310): execute_model"):
                 lab.spend(30_000)
                 if size := plan.size("detokenize"):
@@ -601,6 +614,10 @@ def serve(plan, **options):
                     decode_body(lab, plan)
                 else:
                     replay(lab, plan, graph)
+                if prompt:
+                    for _ in range(plan.layers):
+                        for n, k in ((3 * h, h), (h, h), (h, plan.ffn)):
+                            product(lab, prompt, n, k)
                 product(lab, b, 32000, h)
                 kernel(lab, "aten::argmax", [(b, 32000)], NAMES["argmax"],
                        roofline_ns(0, 4 * b * 32000), 264)
