@@ -251,7 +251,7 @@ Object.assign(tests, {
     await page.keyboard.press("Escape");
     check.equal("and closed", await page.locator("dialog[open]").count(), 0);
     // Focus stays where it was after a redraw.
-    await press(page, "5", "ops");
+    await press(page, "6", "ops");
     await page.locator("[data-k='ops.sort.calls']").focus();
     await press(page, "Enter", "ops");
     check.equal("focus after sorting", await page.evaluate(() =>

@@ -265,7 +265,12 @@ const tests = {
     await press(page, "ArrowLeft", "timeline");
     check.equal("and back", (await state(page)).selected, String(first));
     await press(page, "m", "timeline");
-    check.equal("M marks the time", (await state(page)).chips[0].kind, "t");
+    const { start, dur } = events[0];
+    check.equal("M marks the time", (await state(page)).options["timeline.area"],
+                `${start}..${start + dur}`);
+    await press(page, "m", "timeline");
+    check.equal("and again not", (await state(page)).options["timeline.area"],
+                undefined);
   },
 
   "icicle and layers": async (check) => {

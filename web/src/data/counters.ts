@@ -62,6 +62,19 @@ export function rangeOf(line: StepLine, from: number, to: number):
   return [least, most];
 }
 
+// The mean over time in a range, from the first sample on.
+export function meanOf(line: StepLine, from: number, to: number): number {
+  let [sum, span] = [0, 0];
+  for (let i = Math.max(0, sampleAt(line, from)); i < line.time.length &&
+       line.time[i]! < to; ++i) {
+    const ns = Math.min(to, line.time[i + 1] ?? Infinity) -
+      Math.max(from, line.time[i]!);
+    sum += line.value[i]! * ns;
+    span += ns;
+  }
+  return span > 0 ? sum / span : 0;
+}
+
 function fileLines(model: Model): StepLine[] {
   const columns = model.columns("counters");
   const time = columns?.get("time");

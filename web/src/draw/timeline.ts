@@ -15,6 +15,8 @@ import type { App } from "../ui/app";
 import { groupColor, ink, kGroups, textOn } from "../ui/colors";
 import { clean, kernelName, time } from "../ui/format";
 import { gapsOf, type GapAt } from "../data/gpus";
+import type { Marked } from "../ui/area";
+import { flagsOf } from "../ui/flags";
 import { gapWords, selectedGap } from "../ui/gaps";
 import { drawArrow, fitText } from "./canvas";
 import { drawGaps, drawParts, gpuHit } from "./gpurow";
@@ -80,7 +82,53 @@ export class Painter {
       context.restore();
       this.label(track);
     }
+    this.area(window);
+    this.flags(window);
     this.selected(window);
+  }
+
+  // The marked area: its tracks shaded, its edges to be dragged.
+  marked: Marked | null = null;
+
+  private area(window: Window): void {
+    const { context, scene, width, marked } = this;
+    if (!marked) return;
+    const left = Math.max(scene.gutter, this.x(window, marked.from));
+    const right = Math.min(width, this.x(window, marked.to));
+    if (right < scene.gutter || left > width) return;
+    context.fillStyle = this.ink.link!;
+    context.globalAlpha = 0.18;
+    for (const track of scene.tracks) {
+      if (marked.keys.length === 0 || marked.keys.includes(track.key))
+        context.fillRect(left, track.y, right - left, track.height);
+    }
+    context.globalAlpha = 1;
+    context.fillRect(left - 1, 0, 2, scene.height);
+    context.fillRect(right - 1, 0, 2, scene.height);
+    context.fillRect(left, kRulerHeight - 4, right - left, 4);
+    const words = `\u0394 ${time(marked.to - marked.from)}`;
+    const wide = context.measureText(words).width;
+    const at = Math.max(scene.gutter, Math.min(width - wide - 6,
+                                               (left + right - wide) / 2));
+    context.fillStyle = this.ink.page!;
+    context.fillRect(at - 3, 0, wide + 6, kRulerHeight - 5);
+    context.fillStyle = this.ink.text!;
+    context.fillText(words, at, 8);
+  }
+
+  private flags(window: Window): void {
+    const { context, scene } = this;
+    for (const { at, text } of flagsOf(this.app)) {
+      const x = this.x(window, at);
+      if (x < scene.gutter || x > this.width) continue;
+      const words = "\u2691 " + fitText(context, clean(text, 60), 120);
+      context.fillStyle = this.ink.page!;
+      context.fillRect(x, 0, context.measureText(words).width + 6,
+                       kRulerHeight - 3);
+      context.fillStyle = this.ink.link!;
+      context.fillRect(x, 0, 1.5, scene.height);
+      context.fillText(words, x + 3, 9);
+    }
   }
 
   private label(track: Track): void {
@@ -326,6 +374,14 @@ export class Painter {
       }
     }
     return null;
+  }
+
+  // The key of the track that shows an event.
+  trackOf(uid: number): string | undefined {
+    const at = this.place(uid);
+    return at ? this.scene.tracks.find((track) => at.y >= track.y &&
+                                       at.y < track.y + track.height)?.key
+      : undefined;
   }
 
   private placed: { uid: number; at: Place | null; launch: Place | null;

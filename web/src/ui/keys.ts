@@ -5,7 +5,7 @@
 
 import type { App } from "./app";
 import { h } from "./dom";
-import { eventAt, neighbour, stepEvent } from "./events";
+import { neighbour, stepEvent } from "./events";
 import { stepGap } from "./gaps";
 import type { Shell } from "./shell";
 
@@ -13,12 +13,15 @@ const kHelp: [string, string][] = [
   ["1 \u2026 9, 0", "Views"],
   ["/", "Search"],
   ["W S A D", "Timeline: zoom in, zoom out, left, right"],
-  ["F", "Timeline: whole trace"],
+  ["F", "Timeline: the selection; again: the whole trace"],
+  ["Enter", "Timeline: next matching event in the middle; with shift the one " +
+    "before"],
+  ["M", "Timeline: mark the time of the selection, with all that lies in it"],
+  ["N", "Timeline: a flag with a note; Q: pin the track of the selection"],
   ["\u2190 \u2192", "Previous and next matching event"],
   ["[ ]", "Previous and next event of the same name"],
   ["G", "Next longest gap of a GPU; with shift the one before"],
-  ["M", "Time of the selected event as filter"],
-  ["Enter", "Open; in the timeline: go to the selected event"],
+  ["Enter", "Open"],
   ["Backspace", "Modules: one level up"],
   ["C", "Copy the table as CSV"],
   ["T", "Dark or light"],
@@ -75,7 +78,6 @@ function act(app: App, shell: Shell, event: KeyboardEvent,
       copy?.click();
       return copy !== null;
     }
-    case "KeyM": return markTime(app);
     case "KeyG": {
       if (!app.model.hasEvents) return false;
       void app.model.require(["device"]).then(() => {
@@ -106,12 +108,4 @@ function escape(app: App): boolean {
 function select(app: App, uid: number | null): boolean {
   if (uid !== null) app.go({ selected: String(uid) }, true);
   return uid !== null;
-}
-
-function markTime(app: App): boolean {
-  const event = eventAt(app);
-  if (!event) return false;
-  app.go({ chips: app.only("t",
-    `${event.start}..${event.start + Math.max(1, event.dur)}`) });
-  return true;
 }

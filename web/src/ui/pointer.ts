@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mouse and touch on a timeline. The wheel zooms once the drawing has focus
-// (before that the page scrolls); shift-wheel and drag pan; a drag on the
-// ruler or with shift marks a range; two fingers pinch, one scrolls the page.
+// Mouse and touch on a timeline. The wheel zooms once the drawing has focus, and
+// with Ctrl (before that the page scrolls); shift-wheel and drag pan; a drag on
+// the ruler is a filter of time, with shift it marks an area, whose edges can be
+// dragged; two fingers pinch, one scrolls the page.
+
+export interface Point { x: number; y: number }
+export type Edge = "from" | "to";
 
 export interface Surface {
   canvas: HTMLCanvasElement;
   plot: { left: number; width: number };
   zoomBy(factor: number, share: number): void;
   panBy(share: number): void;
-  fit(): void;
   click(x: number, y: number): void;
   range(from: number, to: number): void;
-  mark(from: number, to: number): void;
+  mark(from: Point, to: Point, whole: boolean): void;
+  area(from: Point, to: Point): void;
+  // The edge of the marked area at a place, and its new place.
+  edge(x: number, y: number): Edge | null;
+  moveEdge(edge: Edge, x: number, done: boolean): void;
   hover(x: number, y: number): void;
   leave(): void;
 }
@@ -22,8 +29,8 @@ const kSlack = 4;      // px that a click may move
 
 export function attachPointer(surface: Surface): void {
   const { canvas } = surface;
-  const down = new Map<number, { x: number; y: number }>();
-  let start: { x: number; y: number; range: boolean } | null = null;
+  const down = new Map<number, Point>();
+  let start: Point & { as: "range" | "area" | "pan" | Edge } | null = null;
   let moved = false;
 
   const share = (x: number) => {
@@ -31,7 +38,7 @@ export function attachPointer(surface: Surface): void {
     return Math.min(1, Math.max(0, (x - left) / width));
   };
   canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== canvas) return;
+    if (document.activeElement !== canvas && !event.ctrlKey) return;
     event.preventDefault();
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       surface.panBy((event.deltaX || event.deltaY) / surface.plot.width);
@@ -45,7 +52,9 @@ export function attachPointer(surface: Surface): void {
     canvas.focus({ preventScroll: true });
     down.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     start = { x: event.offsetX, y: event.offsetY,
-              range: event.shiftKey || event.offsetY < kRuler };
+              as: surface.edge(event.offsetX, event.offsetY) ??
+                (event.shiftKey ? "area" : event.offsetY < kRuler ? "range"
+                : "pan") };
     moved = false;
     surface.leave();
     canvas.setPointerCapture(event.pointerId);
@@ -64,8 +73,10 @@ export function attachPointer(surface: Surface): void {
       const after = Math.max(8, Math.abs(now.x - other.x));
       surface.zoomBy(before / after, share((now.x + other.x) / 2));
       moved = true;
-    } else if (moved && start.range) {
-      surface.mark(start.x, now.x);
+    } else if (moved && (start.as === "range" || start.as === "area")) {
+      surface.mark(start, now, start.as === "range");
+    } else if (moved && (start.as === "from" || start.as === "to")) {
+      surface.moveEdge(start.as, now.x, false);
     } else if (moved) {
       surface.panBy((last.x - now.x) / surface.plot.width);
     }
@@ -76,11 +87,16 @@ export function attachPointer(surface: Surface): void {
     const from = start;
     start = null;
     if (event.type === "pointercancel") return;
-    if (moved && from.range) surface.range(from.x, event.offsetX);
+    const now = { x: event.offsetX, y: event.offsetY };
+    if (moved && from.as === "range") surface.range(from.x, now.x);
+    else if (moved && from.as === "area") surface.area(from, now);
+    else if (moved && (from.as === "from" || from.as === "to"))
+      surface.moveEdge(from.as, now.x, true);
     else if (!moved) surface.click(event.offsetX, event.offsetY);
   };
   canvas.addEventListener("pointerup", up);
   canvas.addEventListener("pointercancel", up);
   canvas.addEventListener("pointerleave", () => surface.leave());
-  canvas.addEventListener("dblclick", () => surface.fit());
+  canvas.addEventListener("dblclick", (event) =>
+    surface.zoomBy(0.5, share(event.offsetX)));
 }

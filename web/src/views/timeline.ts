@@ -5,7 +5,7 @@
 // the drawing for those who cannot see it.
 
 import { laneName } from "../data/filter";
-import { gpusOf, partsOf } from "../data/gpus";
+import { gapsOf, gpusOf, partsOf } from "../data/gpus";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { prepare, toPng } from "../draw/canvas";
@@ -13,19 +13,23 @@ import { extent, makeScene, orderOption, preparePyramids, type Scene } from
   "../draw/scene";
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
+import { areaPatch, drawArea, markedArea } from "../ui/area";
 import { drawLegend, swatch } from "../ui/chips";
 import { firstPair, type FirstPair } from "../ui/compare";
 import { groupColor, ink, kGroups } from "../ui/colors";
 import { download, h } from "../ui/dom";
 import { eventAt, longest, nameIds, showEvent } from "../ui/events";
 import { clean, count, kernelName, time } from "../ui/format";
+import { addFlag, drawFlags } from "../ui/flags";
 import { selectedGap, showGap } from "../ui/gaps";
-import { attachPointer, type Surface } from "../ui/pointer";
+import { attachPointer, type Edge, type Point, type Surface } from
+  "../ui/pointer";
 import { drawTable } from "../ui/table";
 
 const kLeast = 200;      // ns: the narrowest window
 const kMostRows = 60;
 const kStripHeight = 34;
+const kEdge = 4;         // px beside the edge of the marked area
 
 // The menu of the tracks stays open while the view is drawn again.
 let menuOpen = false;
@@ -35,6 +39,7 @@ class Timeline implements Surface {
     role: "img", "aria-label": "Timeline; W and S zoom, A and D pan; the " +
       "longest events in view are in the table below" });
   private readonly strip = h("canvas", { "aria-hidden": "true" });
+  private readonly docked = h("div");
   private readonly below = h("div");
   private readonly words = h("span", { class: "muted" });
   private readonly tip = h("div", { class: "tip", hidden: true });
@@ -67,8 +72,9 @@ class Timeline implements Surface {
           "than usual") + ". ", app.link("As usual", { zoom: null,
           ...app.withOption("timeline.pair", "") })));
     }
-    root.append(drawLegend(app), this.tools(), ...aligned, h("div",
-      { class: "canvasbox" }, this.strip), this.box, this.below);
+    root.append(...[drawLegend(app), this.tools(), ...aligned, h("div",
+      { class: "canvasbox" }, this.strip), drawFlags(app), this.box,
+      this.docked, this.below].filter((part) => part !== null));
     attachPointer(this);
     this.strip.addEventListener("pointerdown", (event) => this.onStrip(event));
     this.strip.addEventListener("pointermove", (event) => {
@@ -107,8 +113,11 @@ class Timeline implements Surface {
     const context = prepare(this.canvas, this.width, this.scene.height);
     this.painter = new Painter(this.app, this.scene, context, this.width,
                                this.pair?.shift);
+    this.painter.marked = markedArea(this.app);
     this.trackMenu();
     this.drawStrip();
+    const area = drawArea(this.app, this.scene);
+    this.docked.replaceChildren(...area ? [area] : []);
     this.draw();
     this.drawTable();
   }
@@ -206,11 +215,14 @@ class Timeline implements Surface {
   leftOf(uid: number): number {
     return this.placeOf("", this.painter?.place(uid)?.t ?? 0).x;
   }
-  placeOf(key: string, t: number): { x: number; y: number } {
+  private xOf(t: number): number {
     const { left, width } = this.plot;
     const { from, to } = this.window;
+    return left + (t - from) / (to - from) * width;
+  }
+  placeOf(key: string, t: number): { x: number; y: number } {
     const y = this.scene?.tracks.find((track) => track.key === key)?.y ?? 0;
-    return { x: left + (t - from) / (to - from) * width, y: y + 4 };
+    return { x: this.xOf(t), y: y + 4 };
   }
   fit(): void { this.set(this.whole); }
   zoomBy(factor: number, share = 0.5): void {
@@ -256,18 +268,48 @@ class Timeline implements Surface {
     if (b > a) this.keepZoom({ chips: this.app.only("t", `${a}..${b}`) });
   }
   // The part that a drag has marked so far.
-  mark(from: number, to: number): void {
+  mark(from: Point, to: Point, whole: boolean): void {
     this.painter?.draw(this.window);
     const context = this.canvas.getContext("2d")!;
     context.globalAlpha = 0.25;
     context.fillStyle = ink("link");
-    context.fillRect(Math.min(from, to), 0, Math.abs(to - from),
-                     this.scene!.height);
+    const [top, height] = whole ? [0, this.scene!.height]
+      : [Math.min(from.y, to.y), Math.abs(to.y - from.y)];
+    context.fillRect(Math.min(from.x, to.x), top, Math.abs(to.x - from.x),
+                     height);
     context.globalAlpha = 1;
+  }
+  // The tracks that a drag has crossed.
+  area(a: Point, b: Point): void {
+    const from = Math.round(this.timeAt(Math.min(a.x, b.x)));
+    const to = Math.round(this.timeAt(Math.max(a.x, b.x)));
+    const [top, bottom] = [Math.min(a.y, b.y), Math.max(a.y, b.y)];
+    const keys = this.scene!.tracks.filter((track) =>
+      track.y <= bottom && track.y + track.height >= top)
+      .map((track) => track.key);
+    if (to > from) this.keepZoom(areaPatch(this.app, { from, to, keys }));
+  }
+  edge(x: number): Edge | null {
+    const marked = markedArea(this.app);
+    for (const edge of marked ? ["from", "to"] as const : [])
+      if (Math.abs(this.xOf(marked![edge]) - x) <= kEdge) return edge;
+    return null;
+  }
+  moveEdge(edge: Edge, x: number, done: boolean): void {
+    const marked = markedArea(this.app);
+    if (!marked || !this.painter) return;
+    marked[edge] = Math.round(this.timeAt(x));
+    if (marked.from > marked.to)
+      [marked.from, marked.to] = [marked.to, marked.from];
+    if (marked.from === marked.to) return;
+    this.painter.marked = marked;
+    this.painter.draw(this.window);
+    if (done) this.keepZoom(areaPatch(this.app, marked));
   }
   hover(x: number, y: number): void {
     const hit = this.painter?.hit(this.window, x, y);
-    this.canvas.style.cursor = hit ? "pointer" : "";
+    this.canvas.style.cursor = this.edge(x) ? "ew-resize"
+      : hit ? "pointer" : "";
     // Names of tracks are cut beside the drawing.
     const words = hit?.words ?? (x < this.plot.left
       ? this.scene?.tracks.find((track) => y >= track.y &&
@@ -405,22 +447,111 @@ class Timeline implements Surface {
       }));
   }
 
+  // The selection; if the window shows just that, or there is none, all.
+  private focusSelection(): void {
+    const area = markedArea(this.app);
+    const wanted = aroundSelected(this.app) ??
+      (area ? [area.from, area.to] as const : null);
+    const next = wanted && this.clamp({ from: wanted[0], to: wanted[1] });
+    if (next && (Math.abs(next.from - this.window.from) > 1 ||
+                 Math.abs(next.to - this.window.to) > 1)) this.set(next);
+    else this.fit();
+  }
+
+  // The time of what is selected as area, or none.
+  private markSelection(): boolean {
+    const { app } = this;
+    const event = eventAt(app);
+    const gap = selectedGap(app);
+    const gaps = gap ? gapsOf(app.model, gap.gpu) : null;
+    const [from, length] = gaps ? [gaps.start[gap!.at]!, gaps.dur[gap!.at]!]
+      : [event?.start ?? 0, event ? Math.max(1, event.dur) : 0];
+    const now = markedArea(app);
+    const same = now?.from === from && now.to === from + length;
+    if (length === 0 && !now) return false;
+    this.keepZoom(areaPatch(app, length === 0 || same ? null
+      : { from, to: from + length, keys: [] }));
+    return true;
+  }
+
+  // The next event that passes the filter, by start, in the middle.
+  private walk(step: 1 | -1): void {
+    const { app } = this;
+    const device = app.model.device!;
+    const hits = hitsOf(app);
+    if (hits.length === 0) return app.say("No event passes the filter");
+    const now = device.uid.indexOf(Number(app.state.selected || -1) as never);
+    let at = now < 0 ? -1 : hits.indexOf(now);
+    if (at < 0) {
+      const from = now < 0 ? this.window.from : device.start[now]!;
+      const next = hits.findIndex((row) => device.start[row]! >= from);
+      at = step > 0 ? Math.max(0, next)
+        : (next < 0 ? hits.length : next) - 1;
+    } else {
+      at += step;
+    }
+    at = (at + hits.length) % hits.length;
+    const row = hits[at]!;
+    const half = Math.max((this.window.to - this.window.from) / 2,
+                          device.dur[row]! * 0.75);
+    const middle = device.start[row]! + device.dur[row]! / 2;
+    app.go({ selected: String(device.uid[row]),
+             zoom: [Math.round(middle - half), Math.round(middle + half)] },
+           true);
+    app.say(`${count(at + 1)} of ${count(hits.length)}`);
+  }
+
+  // The track of the selected event goes to the top, or back.
+  private pin(): boolean {
+    const { app } = this;
+    const scene = this.scene!;
+    const key = this.painter?.trackOf(Number(app.state.selected || -1));
+    if (!key) return false;
+    const keys = scene.all.map((track) => track.key);
+    const wanted = keys[0] === key ? scene.usual
+      : [key, ...keys.filter((other) => other !== key)];
+    app.go(app.withOption("timeline.order", orderOption(wanted, scene.usual)));
+    return true;
+  }
+
   key(event: KeyboardEvent): boolean {
+    const { app } = this;
     switch (event.code) {
       case "KeyW": case "NumpadAdd": return this.zoomBy(0.6), true;
       case "KeyS": case "NumpadSubtract": return this.zoomBy(1 / 0.6), true;
       case "KeyA": return this.panBy(-0.2), true;
       case "KeyD": return this.panBy(0.2), true;
-      case "KeyF": return this.fit(), true;
+      case "KeyF": return this.focusSelection(), true;
+      case "KeyM": return this.markSelection();
+      case "KeyQ": return this.pin();
+      case "KeyN": {
+        const { from, to } = this.window;
+        this.keepZoom(addFlag(app, Math.round(eventAt(app)?.start ??
+                                              (from + to) / 2)));
+        return true;
+      }
       case "Enter": {
-        const onLink = (event.target as HTMLElement).closest("a, button, td");
-        const zoom = onLink ? null : aroundSelected(this.app);
-        if (zoom) this.set({ from: zoom[0], to: zoom[1] });
-        return zoom !== null;
+        if ((event.target as HTMLElement).closest("a, button, td, summary"))
+          return false;
+        return this.walk(event.shiftKey ? -1 : 1), true;
       }
       default: return false;
     }
   }
+}
+
+// Rows of single events that pass the filter, by start.
+let hits: { selection: unknown; rows: Uint32Array } | null = null;
+function hitsOf(app: App): Uint32Array {
+  if (hits?.selection === app.selection) return hits.rows;
+  const device = app.model.device!;
+  const { mask } = app.selection;
+  const rows: number[] = [];
+  for (let row = 0; row < device.count; ++row)
+    if (!mask || mask[row]) rows.push(row);
+  hits = { selection: app.selection, rows: Uint32Array.from(rows)
+    .sort((a, b) => device.start[a]! - device.start[b]! || a - b) };
+  return hits.rows;
 }
 
 const kBusyEnough = 0.2;  // share of the time that a GPU works
