@@ -228,6 +228,45 @@ const tests = {
       /^Only in/.test(title)), []);
   },
 
+  "who waits for whom": async (check) => {
+    const { tables } = JSON.parse(run("ranks", ranks, "--format", "json"));
+    const page = await open(made("waits.html", "ranks", ranks, "--format",
+                                 "html"), { width: 1440 });
+    const ns = (us) => Math.round(us * 1000);
+    const late = new Map(tables.collectives.map((row) => [row.id, row.late_rank]));
+    const waits = new Map();
+    for (const row of tables.collective_waits) {
+      const rank = late.get(row.id);
+      if (rank === null || rank === row.rank || !(row.wait_us > 0)) continue;
+      waits.set(rank, (waits.get(rank) ?? 0) + ns(row.wait_us));
+    }
+    const [worst, most] = [...waits].sort((a, b) => b[1] - a[1])[0];
+    const first = page.locator("[data-late]").first();
+    check.equal("the rank that most wait for", await first.getAttribute(
+      "data-late"), String(worst));
+    const words = await first.innerText();
+    const others = tables.ranks.map((row) => row.rank).filter((r) => r !== worst);
+    check.true(`in words: ${words}`, words.includes(
+      `${others.join(", ")} wait for ${worst}`));
+    check.true("how long", words.includes((most / 1e6).toFixed(3) + " ms"));
+    // Bars add up to the time of the rank on its device.
+    const bars = await page.locator("[data-rank]").evaluateAll((list) =>
+      list.map((bar) => [...bar.querySelectorAll("i")].reduce((sum, part) =>
+        sum + parseFloat(part.style.width), 0)));
+    const times = tables.ranks.map(({ rank }) => tables.rank_steps
+      .filter((row) => row.rank === rank)
+      .reduce((sum, row) => sum + ns(row.busy_us) + ns(row.idle_us), 0));
+    const top = Math.max(...times);
+    check.true("bars of all ranks", bars.length === times.length &&
+      bars.every((width, i) => Math.abs(width - 100 * times[i] / top) < 0.1));
+    for (const title of ["Who is behind the waits", "Collectives"]) {
+      const heads = await page.locator(`h2:text-is('${title}') + section th`)
+        .allInnerTexts();
+      check.equal(`each head of ${title} once`, new Set(heads).size,
+                  heads.length);
+    }
+  },
+
   "five slower kernels lead the list": async (check) => {
     const before = join(root, "samples/train_step.json.gz");
     const trace = JSON.parse(gunzipSync(readFileSync(before)));
@@ -321,7 +360,7 @@ const tests = {
         Array.from({ length: ranks }, (_row, r) => {
           canvas.dispatchEvent(new PointerEvent("pointermove", {
             clientX: box.left + 78 + (c + 0.5) * wide,
-            clientY: box.top + 6 + (r + 0.5) * tall }));
+            clientY: box.top + 18 + (r + 0.5) * tall }));
           return document.querySelector(".tip:not([hidden])").textContent
             .replace(/^[^:]*: /, "").replace(/^waits .*/, "waits");
         }));
@@ -357,9 +396,9 @@ const tests = {
       const c = document.querySelector("canvas.heat");
       const wide = (c.width - 80) / 8;
       const { data } = c.getContext("2d").getImageData(
-        Math.round(78 + 4.5 * wide), 0, 1, 60);
+        Math.round(78 + 4.5 * wide), 0, 1, 76);
       const at = (y) => data[4 * y] + data[4 * y + 1] + data[4 * y + 2];
-      return { long: at(16), none: at(56) };
+      return { long: at(28), none: at(68) };
     });
     check.true("dark is long", cells.long < cells.none);
     await act(page, "ranks", () => canvas.click({ position:

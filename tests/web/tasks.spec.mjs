@@ -186,6 +186,22 @@ export default {
     await picture(page, "task-i-timeline");
   },
 
+  "j: who waits for whom": async (check) => {
+    const page = await open(written("ranks", join(root, "samples/ranks"),
+      "--format", "html"), { width: 1440 });
+    const who = person(page);
+    check.true("in words, without a click", /0, 1, 3 wait for 2/.test(
+      await page.locator(".waiting").innerText()));
+    await picture(page, "task-j");
+    await who.click(page.locator("h2:text-is('Collectives') + section td a")
+      .first(), "ranks");
+    few(check, who);
+    check.true("why, at one collective", /held rank 2 up/.test(
+      await page.locator("[data-cause]").textContent()));
+    await page.locator("[data-k='ranks.events']").scrollIntoViewIfNeeded();
+    await picture(page, "task-j-collective");
+  },
+
   "g and h: copy what is seen, and its link": async (check) => {
     const page = await open(pageOf(trace), { hash: "#v=kernels", width: 1440 });
     const rows = parseCsv(await copied(page, () => page.keyboard.press("c")));

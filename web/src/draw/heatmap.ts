@@ -30,7 +30,7 @@ export interface HeatPlace {
 }
 
 const kLeft = 78;
-const kTop = 6;
+const kTop = 18;
 const kMostRows = 512;
 const kScale = ["q0", "q1", "q2", "q3", "q4"] as const;
 
@@ -121,6 +121,17 @@ export function drawHeat(canvas: HTMLCanvasElement, map: HeatMap,
   for (let r = 0; r < place.drawnRows; r += every)
     context.fillText(map.rows[r * place.perRow] ?? "", 4,
                      place.top + (r + 0.5) * tall, place.left - 10);
+  // Above the columns their numbers, as many as have room.
+  const longest = Math.max(...map.columns.slice(-1).map((name) =>
+    context.measureText(name).width), 20);
+  const columnStep = Math.max(1, Math.ceil((longest + 12) / wide));
+  context.fillStyle = ink("muted");
+  for (let c = 0; c < place.drawnColumns; c += columnStep) {
+    const x = place.left + c * wide;
+    if (x + longest > width) break;
+    context.fillRect(x, place.top - 4, 1, 4);
+    context.fillText(map.columns[c * place.perColumn] ?? "", x + 3, 8);
+  }
   if (chosen >= 0) {
     context.strokeStyle = ink("text");
     context.lineWidth = 2;

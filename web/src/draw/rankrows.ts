@@ -58,6 +58,7 @@ export function drawRankRows(canvas: HTMLCanvasElement, model: Model,
     if (x(mark.at) + 40 < width) context.fillText(mark.label, x(mark.at) + 3, 8);
   }
   const boxes: RankBox[] = [];
+  const own: (RankBox | undefined)[] = [];
   for (const [i, row] of picture.rows.entries()) {
     const y = kRuler + i * (tall + kGap + label) + label;
     context.fillStyle = ink("text");
@@ -71,15 +72,23 @@ export function drawRankRows(canvas: HTMLCanvasElement, model: Model,
     context.beginPath();
     context.rect(left, y, width - left, tall);
     context.clip();
-    drawRow(context, model, picture, row, x, y, tall, boxes);
+    own.push(drawRow(context, model, picture, row, x, y, tall, boxes));
     context.restore();
+  }
+  const late = own[picture.rows.findIndex((row) => row.late)];
+  if (late) {
+    for (const [i, box] of own.entries())
+      if (box && box !== late && picture.rows[i]!.wait > 0)
+        drawWait(context, box, late);
   }
   return boxes;
 }
 
 function drawRow(context: CanvasRenderingContext2D, model: Model,
                  picture: RankPicture, row: RankRow, x: (t: number) => number,
-                 y: number, tall: number, boxes: RankBox[]): void {
+                 y: number, tall: number, boxes: RankBox[]):
+    RankBox | undefined {
+  let found: RankBox | undefined;
   const device = model.device!;
   const groups = groupIndex(model);
   const kernels = model.table("kernels");
@@ -119,6 +128,30 @@ function drawRow(context: CanvasRenderingContext2D, model: Model,
       }
       boxes.push({ ...box, uid: device.uid[i]!,
                    words: `${row.label}: ${name} \u2013 ${time(device.dur[i]!)}` });
+      if (own) found = boxes.at(-1);
     }
+  }
+  return found;
+}
+
+// From the rank that waits to the begin of the one that it waits for.
+function drawWait(context: CanvasRenderingContext2D, from: RankBox,
+                  to: RankBox): void {
+  const down = to.y > from.y;
+  const x = to.x;
+  const begin = down ? from.y + from.height : from.y;
+  const end = down ? to.y - 1 : to.y + to.height + 1;
+  context.beginPath();
+  context.moveTo(Math.max(from.x, x - 14), begin);
+  context.bezierCurveTo(x - 14, (begin + end) / 2, x, (begin + end) / 2, x, end);
+  const back = down ? -7 : 7;
+  context.moveTo(x - 4, end + back);
+  context.lineTo(x, end);
+  context.lineTo(x + 4, end + back);
+  // Over any colour of a box.
+  for (const [color, wide] of [[ink("page"), 5], [ink("text"), 2]] as const) {
+    context.strokeStyle = color;
+    context.lineWidth = wide;
+    context.stroke();
   }
 }

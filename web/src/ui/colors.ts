@@ -40,3 +40,8 @@ export function ink(name: "text" | "muted" | "line" | "page" | "panel" |
   return getComputedStyle(document.documentElement)
     .getPropertyValue("--" + name).trim();
 }
+
+// Computation, exposed communication, exposed copies, idle time.
+export function stepBarColor(part: number): string {
+  return ["var(--q3)", "var(--more)", "var(--muted)", "var(--ghost)"][part]!;
+}

@@ -35,6 +35,7 @@ function keyOf(index: number): string {
 export function rowColumns(app: App, table: Table, options: RowOptions):
     Col<number>[] {
   const columns: Col<number>[] = [];
+  const heads = table.info.columns.map((column) => heading(column.name));
   for (const [c, column] of table.info.columns.entries()) {
     const own = options.cells?.[column.name];
     if (options.leaveOut?.includes(column.name)) continue;
@@ -49,7 +50,10 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
     const first = app.model.traces.find((t) =>
       t.name.toLowerCase() === side)?.first_uid ?? 0;
     columns.push({
-      key: keyOf(c), title: heading(column.name), tip: column.doc, numeric,
+      // "cause" and "cause_us" are two.
+      key: keyOf(c), title: heads[c] + (column.type === "time" &&
+        heads.indexOf(heads[c]!) !== heads.lastIndexOf(heads[c]!) ? " time"
+        : ""), tip: column.doc, numeric,
       wide: c === 0 && column.type === "text",
       value: (row) => table.at(row, c),
       text: (row) => cell(table.at(row, c), column),

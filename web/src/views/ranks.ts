@@ -16,6 +16,7 @@ import { drawNotes, drawVerdicts } from "../ui/notes";
 import { hint } from "../ui/paper";
 import { drawRows } from "../ui/rows";
 import { drawStep, stepLink } from "../ui/rankstep";
+import { drawRankBars, drawWaiting } from "../ui/rankwaits";
 import { drawTable } from "../ui/table";
 
 const kColumns = ["collectives", "steps"] as const;
@@ -56,7 +57,8 @@ function mapOf(app: App): RankMap | null {
   }
   if (by === "collectives") markOutsiders(app, rankNames, columnOf, values);
   return { rows: rankNames.map((rank) => "rank " + rank), ranks: rankNames,
-           columns: keys.map((name) => `${key} ${name}`), keys, values,
+           columns: keys.map((name) =>
+             `${by === "steps" ? "step" : "call"} ${name || "none"}`), keys, values,
            missing: by === "steps" ? "this rank has no such step"
              : "the record of this rank is missing" };
 }
@@ -293,6 +295,8 @@ export const ranksView: View = {
     const opportunities = notes.filter((n) => n.severity === "opportunity" ||
                                        n.id === "lateness");
     if (opportunities.length > 0) root.append(drawNotes(app, opportunities));
+    const waiting = drawWaiting(app);
+    if (waiting) root.append(waiting);
     const map = mapOf(app);
     if (map) {
       const canvas = h("canvas", { tabindex: "0", role: "img",
@@ -312,6 +316,8 @@ export const ranksView: View = {
         ? drawStep(app, app.option("ranks.col")) : null;
       if (step) root.append(step);
     }
+    const bars = drawRankBars(app);
+    if (bars) root.append(bars);
     const rest = notes.filter((n) => (n.severity === "warning" ||
       n.severity === "info") && n.id !== "lateness");
     if (rest.length > 0)
