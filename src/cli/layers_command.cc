@@ -12,9 +12,12 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/page_size.h"
 #include "cli/perfetto_output.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
+#include "engine/report.h"
+#include "page/page.h"
 #include "rules/catalog.h"
 
 namespace lamina::cli {
@@ -40,6 +43,7 @@ struct Options {
   bool variants = false;
   std::string explain;
   std::string perfetto;
+  PageSize page_size;
 };
 
 // Spans for passes, layers and the parts of layers, on tracks above the
@@ -257,6 +261,36 @@ Result<int> RunExplain(const Options& options, Common& common) {
   return kFine;
 }
 
+// The page holds the events beside the tables, so that it has the same views as
+// that of a report.
+Status WriteLayersPage(engine::Session& session, const Options& options,
+                       const analysis::layers::Options& layers,
+                       std::vector<Note> notes, const Common& common) {
+  ReportOptions report;
+  report.threads = common.ThreadCount();
+  report.captures = common.captures;
+  report.only = {"kernels"};
+  LAMINA_ASSIGN(Document document,
+                engine::MakeReport(session, report, nullptr));
+  document.command = "layers";
+  document.inputs = {options.trace};
+  document.inputs.insert(document.inputs.end(), common.captures.begin(),
+                         common.captures.end());
+  document.result.notes = std::move(notes);
+  page::PageOptions page;
+  page.output = common.output;
+  page.threads = report.threads;
+  page.max_bytes = options.page_size.max_bytes();
+  page.settings = engine::SettingsOf(report);
+  page.layers = layers;
+  const auto secrets = common.SecretsOf(document.inputs);
+  page.redact = secrets.get();
+  if (!common.given.ReadsStdin()) {
+    page.commands = {{"layers", common.given.Words(), {}, {}}};
+  }
+  return page::WritePage(session, std::move(document), page);
+}
+
 Result<int> RunLayers(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto layers, Settings(options, common));
   if (!options.explain.empty()) return RunExplain(options, common);
@@ -304,6 +338,17 @@ Result<int> RunLayers(const Options& options, Common& common) {
       return table.rows() == 0 || (table.name() == "layers" &&
                                    common.top == 0 && !options.show_layers);
     });
+  }
+  // With --stage the table has not every layer that events can be in.
+  if (common.format == "html" && options.layout != "classic" &&
+      options.stage == "all" && common.Complete()) {
+    std::vector<Note> checks;
+    for (Note& note : document.result.notes) {
+      if (note.id == "layers_per_pass") checks.push_back(std::move(note));
+    }
+    LAMINA_TRY(
+        WriteLayersPage(*session, options, layers, std::move(checks), common));
+    return status;
   }
   if (options.show_layers && common.top == 0) common.top = 100000;
   LAMINA_TRY(Write(document, common));
@@ -361,6 +406,7 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--perfetto", options->perfetto,
            "Write the trace with tracks for passes, layers and parts "
            "to this file (.pftrace, .json, each also with .gz)");
+  options->page_size.AddTo(args);
   common.AddCapturesTo(args);
   common.AddTo(args);
   return [options, &common] { return RunLayers(*options, common); };

@@ -172,16 +172,17 @@ Status WritePage(engine::Session& session, Document document,
   LAMINA_ASSIGN(analysis::Context* const context,
                 session.ContextFor(options.link, options.python_stacks,
                                    options.settings));
-  LAMINA_ASSIGN(engine::FoundLayers layers, FindLayers(session, *context));
-  const analysis::layers::Options layer_options;
+  LAMINA_ASSIGN(engine::FoundLayers layers,
+                FindLayers(session, *context, options.layers));
   analysis::layers::VariantKernels variants =
       analysis::layers::FindVariantKernels(
-          {*context, *layers.rules, layers.model, layer_options});
+          {*context, *layers.rules, layers.model, options.layers});
   std::vector<render::PageCommand> commands =
       Commands(options.commands, session.trace(), document.result,
                layers.tables, variants.table);
   document.result.Append(std::move(layers.tables));
-  document.result.tables.push_back(std::move(variants.table));
+  if (document.result.Find(variants.table.name()) == nullptr)
+    document.result.tables.push_back(std::move(variants.table));
 
   const Table* launchers = document.result.Find("launchers");
   const bool without_launchers =

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "analysis/layers/layers.h"
 #include "engine/session.h"
 #include "render/html/page.h"
 
@@ -27,12 +28,14 @@ struct PageOptions {
   tree::LinkMode link = tree::LinkMode::kAuto;
   bool python_stacks = false;
   analysis::Settings settings;
+  analysis::layers::Options layers;  // how the layers of the page are found
   // Those that give rows of the page again: report; layers and slice where
   // they can. The tables and fields of each are filled in.
   std::vector<render::PageCommand> commands;
 };
 
-// `document` is what MakeReport made of this session with the native layout.
+// `document` is what MakeReport made of this session with the native layout; it
+// has the table kernels, and those of layers are added.
 Status WritePage(engine::Session& session, Document document,
                  const PageOptions& options);
 

@@ -5,8 +5,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { act, click, folder, go, ns, open, pageOf, parseCsv, run, shared, traces }
-  from "./harness.mjs";
+import { act, click, folder, go, ns, open, pageOf, parseCsv, run, shared, traces,
+         written } from "./harness.mjs";
 
 const selection = (page) => page.evaluate(() => __lamina.selection());
 
@@ -38,6 +38,34 @@ const median = (times) => {
 const parent = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 
 export default {
+  "the page of lamina layers has the view": async (check) => {
+    for (const [trace, ...args] of [[traces.moe], [traces.moe, "--variants"]]) {
+      const page = await open(written("layers", trace, ...args, "--format",
+                                      "html"));
+      check.equal(`${args.join(" ")}: it opens with it`, await page.evaluate(() =>
+        __lamina.state().view), "layers");
+      const rows = layerTables(trace, ...args)("layers");
+      const found = await page.evaluate(() => {
+        const t = __lamina.model.table("layers");
+        return Array.from({ length: t.rows }, (_, row) =>
+          t.num(row, "kernel_time_us"));
+      });
+      check.equal("the rows of the command", found,
+                  rows.map((row) => ns(row.kernel_time_us)));
+      check.true("bars", await page.locator(".stacks [data-layer]").count() > 0);
+      const tables = await page.evaluate(() =>
+        __lamina.model.manifest.tables.map((t) => t.name));
+      check.equal("each table once", new Set(tables).size, tables.length);
+      await click(page, page.locator(".stacks [data-layer]").first(), "layers");
+      check.equal("a layer beside the median", await page.locator(
+        "[data-pair=compare]").count(), 1);
+    }
+    const decode = await open(written("layers", traces.moe, "--stage", "decode",
+                                      "--format", "html"));
+    check.equal("rows of one stage are tables", await decode.evaluate(() =>
+      __lamina.state().view), "tables");
+  },
+
   "two stacks of one class": async (check) => {
     if (!traces.owlv2) return check.skip("no trace of OWLv2");
     const tables = layerTables(traces.owlv2);
