@@ -198,9 +198,10 @@ def check_imports(checks):
 
 
 def check_limits(checks, trace, folder):
-    """A smaller page has no stacks, then fewer host events, and every device
-    event."""
+    """A smaller page has no Python functions and no stacks, then fewer host
+    events, and every device event."""
     counts = []
+    without_python = []
     stacks = []
     for limit in ("25", "0.01", "0.007", "0.005", "0.003", "0.001"):
         out = folder / "limit.html"
@@ -211,6 +212,9 @@ def check_limits(checks, trace, folder):
         device, host = decode(page, "device"), decode(page, "host")
         counts.append(len(host["start"]))
         stacks.append(any(b["name"] == "frames" for b in manifest["blocks"]))
+        without_python.append(sum(t["end"] - t["begin"]
+                                  for t in manifest["host_tracks"]
+                                  if t["kind"] != "python"))
         checks.equal(f"{limit} MB: device events", len(device["start"]), 212)
         checks.true(f"{limit} MB: launches are in the page",
                     max(device["launch"]) <= len(host["start"]))
@@ -220,10 +224,14 @@ def check_limits(checks, trace, folder):
                      counts[-1] < counts[0] or not stacks[-1])
     checks.equal("smaller pages hold less", counts,
                  sorted(counts, reverse=True))
-    checks.true("call stacks go first",
+    checks.true("Python functions are there first", counts[0] >
+                without_python[0])
+    checks.true("they and call stacks go first",
                 stacks == sorted(stacks, reverse=True) and stacks[0] and
-                any(not kept and held == counts[0]
-                    for kept, held in zip(stacks, counts)))
+                any(not kept and held == without_python[0] and
+                    all_held == held
+                    for kept, held, all_held in zip(stacks, without_python,
+                                                    counts)))
     checks.true("some hold less, the smallest nothing",
                 len(set(counts)) >= 3 and counts[-1] == 0)
 

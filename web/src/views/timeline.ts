@@ -8,12 +8,13 @@ import { laneName } from "../data/filter";
 import { gapsOf, gpusOf, partsOf } from "../data/gpus";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
+import { drawArea } from "../draw/area";
 import { prepare, toPng } from "../draw/canvas";
 import { extent, makeScene, orderOption, preparePyramids, type Scene } from
   "../draw/scene";
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
-import { areaPatch, drawArea, markedArea } from "../ui/area";
+import { areaPatch, markedArea } from "../ui/area";
 import { drawLegend, swatch } from "../ui/chips";
 import { firstPair, type FirstPair } from "../ui/compare";
 import { groupColor, ink, kGroups } from "../ui/colors";
