@@ -207,7 +207,8 @@ Result<ResultSet> Run(const Context& context) {
     const tree::Step& step = steps[i];
     table.Add(step.number, trace.Name(step.slice),
               step.host.start_ns - trace.first_ns, step.host.length_ns(), 0, 0,
-              0, 0, 0, 0, 0, 0, PeriodOf(context, i), 0, std::nullopt);
+              0, 0, 0, 0, 0, 0, PeriodOf(context, i), 0, std::nullopt,
+              std::nullopt, std::nullopt);
   }
   for (Metric& metric : metrics) {
     if (metric.values.empty()) continue;
