@@ -6,6 +6,10 @@
 // column needs three times its size, and a GB of columns is copied again and
 // again. realloc() of a large block moves pages instead of bytes (mremap on
 // Linux), so the peak stays near the final size.
+//
+// It can stand on memory of others instead (Borrow): a part of a mapped file,
+// whose pages become this process's own when they are written. What makes it
+// grow copies it first.
 #pragma once
 
 #include <cstddef>
@@ -30,16 +34,29 @@ class PodVector {
   PodVector(PodVector&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
+        capacity_(std::exchange(other.capacity_, 0)),
+        borrowed_(std::exchange(other.borrowed_, false)) {}
   PodVector& operator=(PodVector&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(capacity_, other.capacity_);
+    std::swap(borrowed_, other.borrowed_);
     return *this;
   }
   PodVector(const PodVector&) = delete;
   PodVector& operator=(const PodVector&) = delete;
-  ~PodVector() { std::free(data_); }
+  ~PodVector() { Free(); }
+
+  // Values that stand elsewhere, in memory that may be written and outlives
+  // this.
+  static PodVector Borrow(T* data, size_t count) {
+    PodVector column;
+    column.data_ = data;
+    column.size_ = column.capacity_ = count;
+    column.borrowed_ = true;
+    return column;
+  }
+  bool borrowed() const { return borrowed_; }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -91,7 +108,7 @@ class PodVector {
   }
   // Frees the memory.
   void Reset() {
-    std::free(data_);
+    Free();
     data_ = nullptr;
     size_ = capacity_ = 0;
   }
@@ -111,20 +128,27 @@ class PodVector {
   }
   void Reallocate(size_t capacity) {
     if (capacity == 0) {
-      std::free(data_);
+      Free();
       data_ = nullptr;
     } else {
-      void* data =
-          std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
+      void* data = std::realloc(borrowed_ ? nullptr : static_cast<void*>(data_),
+                                capacity * sizeof(T));
       if (data == nullptr) throw std::bad_alloc();
+      if (borrowed_) std::memcpy(data, data_, size_ * sizeof(T));
       data_ = static_cast<T*>(data);
     }
+    borrowed_ = false;
     capacity_ = capacity;
+  }
+  void Free() {
+    if (!borrowed_) std::free(data_);
+    borrowed_ = false;
   }
 
   T* data_ = nullptr;
   size_t size_ = 0;
   size_t capacity_ = 0;
+  bool borrowed_ = false;
 };
 
 }  // namespace lamina

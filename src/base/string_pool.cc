@@ -32,20 +32,45 @@ std::string_view Arena::Copy(std::string_view text) {
 
 StringPool::StringPool() { Intern(""); }
 
+StringPool StringPool::Borrow(std::string_view bytes,
+                              std::span<const uint64_t> offsets) {
+  LAMINA_CHECK(offsets.size() >= 2 && offsets.back() == bytes.size() &&
+               offsets.size() <= StringId::kNone);
+  StringPool pool;
+  pool.ids_.clear();
+  pool.texts_.clear();
+  pool.texts_.reserve(offsets.size() - 1);
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    pool.texts_.push_back(
+        bytes.substr(offsets[i], offsets[i + 1] - offsets[i]));
+  }
+  pool.unmade_ = std::make_unique<std::once_flag>();
+  return pool;
+}
+
+void StringPool::MakeIds() const {
+  std::call_once(*unmade_, [this] {
+    ids_.reserve(texts_.size());
+    for (uint32_t i = 0; i < texts_.size(); ++i) ids_.emplace(texts_[i], i);
+  });
+}
+
 StringId StringPool::Intern(std::string_view text) {
-  const auto it = ids_.find(text);
-  if (it != ids_.end()) return StringId(it->second);
+  Ids& known = ids();
+  const auto it = known.find(text);
+  if (it != known.end()) return StringId(it->second);
   const auto id = static_cast<uint32_t>(texts_.size());
   LAMINA_CHECK(id != StringId::kNone);
   const std::string_view kept = arena_.Copy(text);
   texts_.push_back(kept);
-  ids_.emplace(kept, id);
+  known.emplace(kept, id);
   return StringId(id);
 }
 
 StringId StringPool::Find(std::string_view text) const {
-  const auto it = ids_.find(text);
-  return it == ids_.end() ? StringId() : StringId(it->second);
+  const Ids& known = ids();
+  const auto it = known.find(text);
+  return it == known.end() ? StringId() : StringId(it->second);
 }
 
 }  // namespace lamina

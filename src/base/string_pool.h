@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,12 +50,19 @@ class Arena {
 };
 
 // Ids count up from 0 in order of first Intern(); id 0 is the empty string.
-// Not synchronised: one pool per thread while loading, read-only afterwards.
+// Not synchronised: one pool per thread while loading, read-only afterwards;
+// then many threads may read it.
 class StringPool {
  public:
   static constexpr StringId kEmpty{0};
 
   StringPool();
+  // Texts that stand elsewhere and outlive the pool: text i is from offset i to
+  // offset i + 1, of which there is one more than texts. They rise, the last
+  // is the size of `bytes`, and text 0 is empty. Ids are found by text from the
+  // first Intern() or Find() on.
+  static StringPool Borrow(std::string_view bytes,
+                           std::span<const uint64_t> offsets);
   StringId Intern(std::string_view text);
   // The id of a text that is present, else an invalid id.
   StringId Find(std::string_view text) const;
@@ -63,10 +72,19 @@ class StringPool {
   size_t size() const { return texts_.size(); }
 
  private:
+  using Ids = absl::flat_hash_map<std::string_view, uint32_t, TextHash,
+                                  std::equal_to<>>;
+  // The ids by text; made now where the pool was borrowed.
+  Ids& ids() const {
+    if (unmade_ != nullptr) MakeIds();
+    return ids_;
+  }
+  void MakeIds() const;
+
   Arena arena_;
   std::vector<std::string_view> texts_;
-  absl::flat_hash_map<std::string_view, uint32_t, TextHash, std::equal_to<>>
-      ids_;
+  mutable Ids ids_;
+  std::unique_ptr<std::once_flag> unmade_;  // of a borrowed pool
 };
 
 }  // namespace lamina

@@ -22,6 +22,16 @@ std::vector<StageTimes::Stage> StageTimes::stages() const {
   return stages_;
 }
 
+void StageTimes::Note(std::string name, std::string text) {
+  const std::lock_guard lock(mutex_);
+  notes_.emplace_back(std::move(name), std::move(text));
+}
+
+std::vector<std::pair<std::string, std::string>> StageTimes::notes() const {
+  const std::lock_guard lock(mutex_);
+  return notes_;
+}
+
 ScopedStage::ScopedStage(StageTimes* times, std::string name)
     : times_(times),
       name_(std::move(name)),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stage times for --timing, and the peak memory of the process.
+// Stage times and remarks for --timing, and the peak memory of the process.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lamina {
@@ -19,10 +20,14 @@ class StageTimes {
   };
   void Add(std::string name, double seconds);
   std::vector<Stage> stages() const;
+  // A remark on how the work was done: no concern of its result.
+  void Note(std::string name, std::string text);
+  std::vector<std::pair<std::string, std::string>> notes() const;
 
  private:
   mutable std::mutex mutex_;
   std::vector<Stage> stages_;
+  std::vector<std::pair<std::string, std::string>> notes_;
 };
 
 // Adds the time of its own lifetime to `times` (which may be null).

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -427,6 +428,8 @@ struct Trace {
   std::vector<SliceId> device_order;
   // Start of the earliest slice: the zero of every relative time in tables.
   int64_t first_ns = 0;
+  // Keeps what borrowed columns and texts stand on; see snapshot/.
+  std::shared_ptr<const void> holds;
 };
 
 }  // namespace lamina::trace
