@@ -18,7 +18,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Used as headers alone, so no link line names them.
-HEADERS = ["libcli11-dev", "libexpected-dev", "nlohmann-json3-dev"]
+HEADERS = ["libcli11-dev", "libexpected-dev", "libxxhash-dev",
+           "nlohmann-json3-dev"]
 # The compiler's own, which -static links.
 COMPILER = ["libstdc++-12-dev", "libgcc-12-dev", "libc6-dev"]
 # Packages of headers whose archive static_libraries.sh built.
