@@ -241,13 +241,14 @@ struct PySession {
 PySession Open(const std::string& path, int threads, const std::string& rules,
                const std::string& device,
                const std::vector<std::string>& captures, bool captured_frames,
-               const py::object& progress) {
+               bool cache, const py::object& progress) {
   lamina::OpenOptions options;
   options.threads = threads;
   options.rules_dir = rules;
   options.device = device;
   options.captures = captures;
   options.captured_frames = captured_frames;
+  options.cache = cache;
   options.stop.emplace();
   return {Get(Run(*options.stop, progress, [&](const auto& tell) {
     options.progress = tell;

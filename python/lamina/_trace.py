@@ -176,7 +176,7 @@ class Trace:
 
 def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
          device: Optional[str] = None, captures: Sequence[Path] = (),
-         captured_frames: bool = False,
+         captured_frames: bool = False, cache: bool = True,
          progress: Optional[Progress] = None) -> Trace:
     """Reads a trace of any format that lamina knows.
 
@@ -185,13 +185,15 @@ def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
     device: name or file; without it what the trace says.
     captures: traces, or folders of them, in which replayed graphs were
     captured; captured_frames adds all their Python frames.
+    cache: a large trace is kept in the cache of the user, and opened from
+    there the next time; False parses it and keeps nothing.
     progress: called with (stage, done, total), at most ten times a second;
     what it raises ends the reading.
     """
     return Trace(_core.open(
         os.fspath(path), threads, os.fspath(rules) if rules else "",
         device or "", [os.fspath(capture) for capture in captures],
-        captured_frames, progress))
+        captured_frames, cache, progress))
 
 
 def query(sql: str, params: Optional[Mapping[str, Any]] = None, *,

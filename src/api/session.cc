@@ -13,6 +13,7 @@
 #include "engine/captures.h"
 #include "engine/report.h"
 #include "rules/document.h"
+#include "snapshot/cache.h"
 #include "sql/database.h"
 #include "sql/table_def.h"
 
@@ -171,6 +172,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     open.captures = options.captures;
     open.captured_frames = options.captured_frames;
     open.stop = FlagOf(options.stop);
+    open.cache = options.cache && !snapshot::IsOff();
     if (options.progress) {
       open.progress = [&options](uint64_t done, uint64_t total) {
         options.progress({"reading", done, total});

@@ -50,7 +50,7 @@ Group GroupOf(std::string_view names) {
   static constexpr std::string_view kPage[] = {"--html-max-mb",
                                                "--html-max-events", "--redact"};
   static constexpr std::string_view kGeneral[] = {"--threads", "--rules",
-                                                  "--timing"};
+                                                  "--timing", "--no-cache"};
   const auto is_in = [&](const auto& list) {
     return std::find(std::begin(list), std::end(list), names) != std::end(list);
   };

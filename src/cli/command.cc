@@ -17,6 +17,7 @@
 #include "cli/host.h"
 #include "engine/report.h"
 #include "report/writers.h"
+#include "snapshot/cache.h"
 
 namespace lamina::cli {
 
@@ -62,6 +63,8 @@ void Common::AddTo(Arguments& args, Output names,
   args.Add("--rules", rules_dir,
            "Folder with data files that extend or replace the built-in "
            "ones");
+  args.Flag("--no-cache", no_cache,
+            "Parse the trace, and keep nothing in the cache (lamina cache)");
   args.Flag("--timing", timing,
             "Print the time of each stage and the peak memory to stderr");
   args.Check([this, chosen, names] {
@@ -109,6 +112,7 @@ engine::OpenOptions Common::Open() {
   if (host != nullptr) options.stop = host->stop;
   options.captures = captures;
   options.origins = OriginsToLearn();
+  options.cache = !no_cache && !snapshot::IsOff();
   return options;
 }
 

@@ -54,6 +54,7 @@ struct Common {
   std::vector<std::string> only;
   std::vector<std::string> captures;
   bool redact = false;
+  bool no_cache = false;
   // Who runs the command in its own process; null: the command line does.
   const Host* host = nullptr;
 

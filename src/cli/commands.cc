@@ -10,6 +10,7 @@ std::span<const CommandInfo> Commands() {
       SliceCommand(),  ReplayCommand(),   RanksCommand(),    MergeCommand(),
       GraphCommand(),  ConvertCommand(),  EventCommand(),    QueryCommand(),
       CostCommand(),   MemoryCommand(),   McpCommand(),      ListCommand(),
+      CacheCommand(),
   };
   return kCommands;
 }

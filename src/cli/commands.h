@@ -27,6 +27,7 @@ CommandInfo CostCommand();
 CommandInfo MemoryCommand();
 CommandInfo McpCommand();
 CommandInfo ListCommand();
+CommandInfo CacheCommand();
 
 // Every command, in the order of --help.
 std::span<const CommandInfo> Commands();

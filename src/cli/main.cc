@@ -23,6 +23,10 @@ void PrintTiming(const Common& common) {
   for (const StageTimes::Stage& stage : common.times.stages()) {
     std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
   }
+  for (const auto& [name, text] : common.times.notes()) {
+    std::fprintf(stderr, "%-12s %s\n", name.c_str(),
+                 EscapeTerminal(text).c_str());
+  }
   std::fprintf(stderr, "%-12s %s\n", "peak memory",
                HumanBytes(static_cast<double>(PeakMemoryBytes())).c_str());
 }

@@ -26,8 +26,10 @@ Status WriteTraceAs(
   }
   ::close(json.fd);
   LAMINA_TRY(write_json(json.leftover.path()));
+  engine::OpenOptions open = common.Open();
+  open.cache = false;  // nobody opens it again
   LAMINA_ASSIGN(auto session,
-                engine::Session::Open(json.leftover.path(), common.Open()));
+                engine::Session::Open(json.leftover.path(), open));
   LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
   emit::perfetto::Extras extras;
   emit::perfetto::WriteTrace(session->trace(), extras, *sink);

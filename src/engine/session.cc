@@ -14,6 +14,7 @@
 #include "engine/origins.h"
 #include "ingest/ingest.h"
 #include "rules/document.h"
+#include "snapshot/cache.h"
 
 namespace lamina::engine {
 
@@ -36,6 +37,19 @@ Error NoSuchAnalysis(std::string_view name) {
   return UsageError("there is no analysis '" + std::string(name) + "'",
                     near.empty() ? "lamina list analyses names them"
                                  : "did you mean '" + std::string(near) + "'?");
+}
+
+// The trace as it was kept, or else as its reader reads it.
+Result<trace::Trace> ReadOrMap(const std::string& path,
+                               const ingest::ReadOptions& read, bool cached) {
+  if (!cached) return ingest::ReadTrace(path, read);
+  const snapshot::Cache cache(read.times);
+  const auto input = snapshot::LookAt(path);
+  if (!input) return ingest::ReadTrace(path, read);
+  if (auto kept = cache.Find(*input, read.threads)) return *std::move(kept);
+  LAMINA_ASSIGN(trace::Trace trace, ingest::ReadTrace(path, read));
+  cache.Keep(*input, trace, read.threads);
+  return trace;
 }
 
 }  // namespace
@@ -84,7 +98,7 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   Result<std::shared_ptr<const rules::MarkerTable>> markers;
   ParallelFor(2, 2, [&](size_t part) {
     if (part == 0) {
-      trace = ingest::ReadTrace(path, read);
+      trace = ReadOrMap(path, read, options.cache);
     } else {
       loaded = session->LoadData();
       markers = rules::MarkerTable::Load(session->data_);

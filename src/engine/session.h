@@ -53,6 +53,9 @@ struct OpenOptions {
   Origins* origins = nullptr;
   // Set from another thread to end the opening: kCancelled.
   const std::atomic<bool>* stop = nullptr;
+  // Whether large traces are kept in the user's cache and mapped from there
+  // when they are opened again (snapshot/cache.h).
+  bool cache = false;
 };
 
 // How a caller watches work, and ends it: kCancelled.

@@ -10,6 +10,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAMINA = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else "lamina"
 SAMPLES = ROOT / "samples"
+# Checks look at parsing, and leave nothing in the cache of the user.
+os.environ["LAMINA_CACHE"] = "off"
 
 
 def skip(reason):

@@ -38,6 +38,8 @@ import tempfile
 # Messages of tests/proto by the flag of an input.
 PROTOS = {"xplane": "lamina.xplane.XSpace",
           "perfetto": "lamina.perfetto.Trace"}
+# Tests look at parsing, and leave nothing in the cache of the user.
+os.environ["LAMINA_CACHE"] = "off"
 HEAD = re.compile(r"^--- (.*)$", re.M)
 
 
