@@ -41,6 +41,10 @@ const tests = {
                  await page.locator(".item").count() >= 1);
       check.true(`${name}: links`,
                  await page.locator(".verdict a, .card a").count() >= 5);
+      // A finding has the title of its rule, not its number.
+      const titles = await page.locator(".notes h3").allTextContents();
+      check.true(`${name}: titles ${titles}`,
+                 titles.every((title) => !/^\w+\.\w/.test(title)));
       await closePages();
     }
   },

@@ -14,7 +14,7 @@ export const healthView: View = {
   filtered: false,
   missing: (model) => model.hasTable("trace_health") ? null
     : "The report has no checks.",
-  needs: () => ["trace_health"],
+  needs: () => ["trace_health", "findings"],
   draw(app, root) {
     const table = app.model.table("trace_health");
     const { trace, inputs, version, privacy } = app.model.manifest;

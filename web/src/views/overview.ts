@@ -131,7 +131,7 @@ export const overviewView: View = {
   missing: (model) => model.manifest.command === "report" ? null
     : "Only a report on a trace has an overview.",
   needs: () => ["gpu_timeline", "gaps", "op_efficiency",
-                "kernels"],
+                "kernels", "findings"],
   draw(app, root) {
     const { notes } = app.model.manifest;
     root.append(...drawVerdicts(app));
