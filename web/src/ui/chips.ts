@@ -141,10 +141,10 @@ export function drawChips(app: App): HTMLElement {
 
 // Of a page that does not hold all events: how many of those that numbers count
 // their links can lead to. Null where they lead to all.
-export function drawSingles(app: App): HTMLElement | null {
+export function drawSingles(app: App, filters: boolean): HTMLElement | null {
   const { model, selection, state } = app;
   if (!model.thinned) return null;
-  const filtered = state.chips.length > 0;
+  const filtered = filters && state.chips.length > 0;
   const all = filtered ? selection.count
     : model.table("kernels")?.sum("count") ?? 0;
   const held = filtered ? singlesThatPass(app)

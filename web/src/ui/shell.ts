@@ -116,7 +116,8 @@ export class Shell {
       this.chips.append(h("p", { class: "muted" },
         "This view is not filtered."));
     }
-    const singles = view.filtered ? drawSingles(app) : null;
+    const singles = view.filtered || view.needs(app.model).includes("device")
+      ? drawSingles(app, view.filtered) : null;
     if (singles) this.chips.append(singles);
     // The panel stands beside the view, so that it covers nothing of it.
     if (app.state.selected) {
