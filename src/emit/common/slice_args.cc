@@ -5,7 +5,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/json/scan.h"
+#include "base/json/strict.h"
 #include "trace/arg_keys.h"
 #include "trace/sync_record.h"
 
@@ -28,16 +28,14 @@ void AppendJsonValue(std::string& out, const Arg& arg) {
         out += "null";
       }
       break;
-    case Arg::Type::kJson: {
-      const json::ScanResult value = json::ScanValue(arg.text, 0);
-      if (value.kind == json::ScanResult::Kind::kOk &&
-          value.end == arg.text.size()) {
-        out += arg.text;
+    case Arg::Type::kJson:
+      // Text of the input, which readers take as it is.
+      if (const auto strict = json::MakeStrict(arg.text)) {
+        out += *strict;
       } else {
         AppendJsonQuoted(out, arg.text);
       }
       break;
-    }
     case Arg::Type::kText:
       AppendJsonQuoted(out, arg.text);
       break;
