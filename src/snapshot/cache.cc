@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "base/descriptor.h"
 #include "base/leftovers.h"
 #include "base/opened.h"
 
@@ -74,20 +75,6 @@ uint64_t UsualLimit(std::string folder) {
   return std::min(kMostBytes,
                   uint64_t{info.f_blocks} * uint64_t{info.f_frsize} / 10);
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Nobody but this user can have written it.
 bool IsOwn(const struct stat& info) {
@@ -175,7 +162,7 @@ std::optional<trace::Trace> Cache::Find(const InputState& input,
   const Descriptor file(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
+  if (!file.open() || ::fstat(file.get(), &info) != 0) {
     Note(errno == ENOENT ? "has none of this trace"
                          : path + ": " + std::strerror(errno));
     return std::nullopt;

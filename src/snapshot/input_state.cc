@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "snapshot/cache.h"
 #include "snapshot/digest.h"
 
@@ -98,12 +99,13 @@ std::optional<InputState> LookAt(const std::string& path) {
   // A pipe is not even opened: its writer would see that.
   if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.open()) return std::nullopt;
   std::string samples;
-  if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
-    samples = Samples(fd, static_cast<uint64_t>(info.st_size));
-  ::close(fd);
+  if (::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+      info.st_size > 0)
+    samples = Samples(file.get(), static_cast<uint64_t>(info.st_size));
   if (samples.empty() || TheBuildId().empty()) return std::nullopt;
   // A database whose newest rows are in a file beside it.
   if (samples.starts_with("SQLite format 3") &&
