@@ -59,6 +59,34 @@ void FillRows(Table& table, Change change) {
   table = std::move(out);
 }
 
+// The parts of idle_gaps in the table gaps, by what ends a gap and its length.
+void FillGapParts(const Table& idle, ResultSet& result) {
+  Table* const gaps = FindTable(result, "gaps");
+  if (gaps == nullptr || gaps->rows() == 0) return;
+  const size_t next = idle.schema().IndexOf("next_uid");
+  const size_t length = idle.schema().IndexOf("dur_us");
+  const size_t text = idle.schema().IndexOf("parts");
+  std::map<std::pair<int64_t, int64_t>, std::string> parts;
+  for (size_t r = 0; r < idle.rows(); ++r) {
+    if (idle.IsNull(r, next)) continue;
+    parts.emplace(std::pair(idle.Int(r, next), idle.Int(r, length)),
+                  idle.At(r, text).text());
+  }
+  const size_t uid = gaps->schema().IndexOf("uid");
+  const size_t dur = gaps->schema().IndexOf("dur_us");
+  const size_t out = gaps->schema().IndexOf("parts");
+  FillRows(*gaps, [&](std::vector<Value>& row) {
+    if (row[uid].null()) return;
+    const auto it =
+        parts.find(std::pair(row[uid].integer(), row[dur].integer()));
+    if (it != parts.end()) row[out] = it->second;
+  });
+}
+
+// Rows of idle_gaps for the parts of `gaps`: as many as there may be before
+// those of `gaps` among several devices.
+constexpr size_t kMostGaps = 1000;
+
 }  // namespace
 
 Status AddIdleCauses(Session& session, const analysis::Context& context,
@@ -68,7 +96,9 @@ Status AddIdleCauses(Session& session, const analysis::Context& context,
   const auto& [model, idle, path] = *view;
   host::TableOptions options;
   options.events = false;
+  options.top = kMostGaps;
   ResultSet causes = host::IdleTables(model, idle, options);
+  FillGapParts(*FindTable(causes, "idle_gaps"), result);
   const std::string text = LargestCauses(model, idle);
   for (Note& note : result.notes) {
     if (text.empty()) break;
@@ -129,29 +159,8 @@ Status AddStepVerdicts(Session& session, const analysis::Context& context,
 
 Status AddGapParts(Session& session, const analysis::Context& context,
                    ResultSet& result) {
-  Table* const gaps = FindTable(result, "gaps");
-  if (gaps == nullptr || gaps->rows() == 0) return {};
-  // As many as there may be before those of `gaps` among several devices.
-  constexpr size_t kMost = 1000;
-  LAMINA_ASSIGN(const Table idle, LongestIdleGaps(session, context, kMost));
-  const size_t next = idle.schema().IndexOf("next_uid");
-  const size_t length = idle.schema().IndexOf("dur_us");
-  const size_t text = idle.schema().IndexOf("parts");
-  std::map<std::pair<int64_t, int64_t>, std::string> parts;  // next, length
-  for (size_t r = 0; r < idle.rows(); ++r) {
-    if (idle.IsNull(r, next)) continue;
-    parts.emplace(std::pair(idle.Int(r, next), idle.Int(r, length)),
-                  idle.At(r, text).text());
-  }
-  const size_t uid = gaps->schema().IndexOf("uid");
-  const size_t dur = gaps->schema().IndexOf("dur_us");
-  const size_t out = gaps->schema().IndexOf("parts");
-  FillRows(*gaps, [&](std::vector<Value>& row) {
-    if (row[uid].null()) return;
-    const auto it =
-        parts.find(std::pair(row[uid].integer(), row[dur].integer()));
-    if (it != parts.end()) row[out] = it->second;
-  });
+  LAMINA_ASSIGN(const Table idle, LongestIdleGaps(session, context, kMostGaps));
+  FillGapParts(idle, result);
   return {};
 }
 

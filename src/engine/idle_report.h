@@ -19,8 +19,9 @@ struct IdleView {
   std::optional<analysis::path::Graph> path;  // by Session::PathOf
 };
 
-// Adds the table idle_causes, and to the sentences about idle time what caused
-// it. Errors: data files that cannot be used.
+// Adds the table idle_causes, to the sentences about idle time what caused it,
+// and to the table gaps what each is made of. Errors: data files that cannot be
+// used.
 Status AddIdleCauses(Session& session, const analysis::Context& context,
                      ResultSet& result);
 
@@ -29,8 +30,7 @@ Status AddIdleCauses(Session& session, const analysis::Context& context,
 Status AddStepVerdicts(Session& session, const analysis::Context& context,
                        ResultSet& result);
 
-// Fills in what each gap of the table gaps is made of, where there is one.
-// Errors as above.
+// The last of these alone. Errors as above.
 Status AddGapParts(Session& session, const analysis::Context& context,
                    ResultSet& result);
 

@@ -244,7 +244,6 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     if (ShowsIdleCauses(options.only, document.result)) {
       const ScopedStage stage(times, "causes");
       LAMINA_TRY(AddIdleCauses(session, *context, document.result));
-      LAMINA_TRY(AddGapParts(session, *context, document.result));
     }
     {
       const ScopedStage stage(times, "verdicts");
