@@ -204,6 +204,12 @@ Status ExplainTrace(const Options& options, const std::string& file,
     LAMINA_TRY(CutAtLayers(*session, *context, tables));
   }
   result = path::PathTables(graph, window, segments, tables);
+  if (options.by == "layer" && tables.cuts.empty()) {
+    result.notes.push_back(MakeNote(
+        Severity::kWarning, "no_layers",
+        "No layers were found: --by layer has nothing to cut at. lamina "
+        "layers says what was looked for."));
+  }
   if (!options.what_if.empty()) {
     const ScopedStage what_if(&common.times, "what-if");
     LAMINA_ASSIGN(auto table,
