@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace lamina {
 
@@ -25,6 +27,36 @@ inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+// A letter, a digit or an underscore: what names of programs are made of.
+constexpr bool IsWordCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_';
+}
+
+// FNV-1a: a hash that is the same on every machine and in every build. `hash`
+// is that of the bytes in front.
+constexpr uint64_t Fnv1a(std::string_view bytes,
+                         uint64_t hash = 0xcbf29ce484222325) {
+  for (const char c : bytes)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// What stands before the first `separator`, or all of it; both leave the text.
+inline std::string_view TakeUntil(std::string_view& text, char separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return taken;
+}
+
+// Lines without their ends; an end of line at the end adds none.
+inline std::vector<std::string_view> SplitLines(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) lines.push_back(TakeUntil(text, '\n'));
+  return lines;
 }
 
 }  // namespace lamina

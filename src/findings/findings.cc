@@ -13,6 +13,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "findings/text.h"
 #include "findings/what_if.h"
 #include "sql/database.h"
@@ -27,11 +28,7 @@ constexpr size_t kTop = 20;
 // 31 bits that tell anchors apart and never change (FNV-1a, folded). In hex it
 // begins with a digit: "x@word" is a user at a host for those that redact.
 uint32_t HashOf(std::string_view text) {
-  uint64_t h = 0xcbf29ce484222325ULL;
-  for (const char c : text) {
-    h ^= static_cast<unsigned char>(c);
-    h *= 0x100000001b3ULL;
-  }
+  const uint64_t h = Fnv1a(text);
   return static_cast<uint32_t>((h ^ (h >> 32)) & 0x7fffffff);
 }
 
@@ -378,15 +375,11 @@ class Run {
   // Whether anything of the rule but its claims names a column.
   static bool Names(const Rule& rule, const std::string& column) {
     const auto says = [&](std::string_view text) {
-      const auto is_word = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               (c >= '0' && c <= '9') || c == '_';
-      };
       for (size_t at = text.find(column); at != text.npos;
            at = text.find(column, at + 1)) {
         const size_t end = at + column.size();
-        if ((at == 0 || !is_word(text[at - 1])) &&
-            (end == text.size() || !is_word(text[end])))
+        if ((at == 0 || !IsWordCharacter(text[at - 1])) &&
+            (end == text.size() || !IsWordCharacter(text[end])))
           return true;
       }
       return false;

@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "rules/document.h"
 
 namespace lamina::mcp {
@@ -49,25 +51,24 @@ bool IsHandle(const std::string& text) {
 }
 
 void AddToDigest(uint64_t number, uint64_t& hash) {
-  hash = Digest({reinterpret_cast<const char*>(&number), sizeof(number)}, hash);
+  hash = Fnv1a({reinterpret_cast<const char*>(&number), sizeof(number)}, hash);
 }
 
 // Size, first and last bytes: the end of a packed file holds its check sum.
 uint64_t DigestOfFile(const std::string& path) {
   constexpr off_t kPart = off_t{64} << 10;
-  uint64_t hash = Digest("");
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return hash;
+  uint64_t hash = Fnv1a("");
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
-  if (::fstat(fd, &info) == 0) {
+  if (file.open() && ::fstat(file.get(), &info) == 0) {
     AddToDigest(static_cast<uint64_t>(info.st_size), hash);
     std::string buffer(kPart, '\0');
     for (const off_t at : {off_t{0}, std::max(kPart, info.st_size - kPart)}) {
-      const ssize_t got = ::pread(fd, buffer.data(), buffer.size(), at);
-      if (got > 0) hash = Digest({buffer.data(), size_t(got)}, hash);
+      const ssize_t got = ::pread(file.get(), buffer.data(), buffer.size(), at);
+      if (got > 0) hash = Fnv1a({buffer.data(), size_t(got)}, hash);
     }
   }
-  ::close(fd);
   return hash;
 }
 
@@ -84,8 +85,8 @@ uint64_t DigestOf(const std::string& path) {
                     (none_there ? "" : std::to_string(size)));
   }
   std::sort(files.begin(), files.end());
-  uint64_t hash = Digest("folder");
-  for (const std::string& file : files) hash = Digest(file, hash);
+  uint64_t hash = Fnv1a("folder");
+  for (const std::string& file : files) hash = Fnv1a(file, hash);
   return hash;
 }
 
@@ -98,12 +99,6 @@ std::string Quoted(const std::string& text) {
 }
 
 }  // namespace
-
-uint64_t Digest(std::string_view bytes, uint64_t hash) {
-  for (const char c : bytes)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 std::vector<std::string> NearestOf(std::string_view word,
                                    std::vector<std::string_view> names) {

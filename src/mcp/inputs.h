@@ -57,7 +57,4 @@ class Inputs {
 std::vector<std::string> NearestOf(std::string_view word,
                                    std::vector<std::string_view> names);
 
-// FNV-1a of 64 bits, going on from `hash`.
-uint64_t Digest(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325);
-
 }  // namespace lamina::mcp

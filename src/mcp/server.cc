@@ -9,6 +9,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "mcp/answer.h"
 #include "mcp/schema.h"
 
@@ -459,7 +460,7 @@ std::optional<Rpc<Json>> Server::CallTool(const Request& request,
     return ProblemResult(problem);
   }
   const Made& made = **wait.outcome;
-  const uint64_t digest = Digest(key);
+  const uint64_t digest = Fnv1a(key);
   Position from;
   if (!arguments->paging.cursor.empty()) {
     auto position = ReadCursor(arguments->paging.cursor, digest, made.document);

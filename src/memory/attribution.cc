@@ -47,15 +47,11 @@ std::string_view OpOf(std::string_view name) {
   const size_t end = name.find("::");
   if (end == std::string_view::npos || end == 0) return {};
   const std::string_view op = name.substr(0, end);
-  const auto word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_';
-  };
-  if (!std::all_of(op.begin(), op.end(), word)) return {};
+  if (!std::all_of(op.begin(), op.end(), IsWordCharacter)) return {};
   const std::string_view rest = name.substr(end + 2);
   for (const std::string_view call : {"call", "redispatch"}) {
     if (rest.starts_with(call) &&
-        (rest.size() == call.size() || !word(rest[call.size()])))
+        (rest.size() == call.size() || !IsWordCharacter(rest[call.size()])))
       return op;
   }
   return {};

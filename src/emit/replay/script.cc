@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/writer.h"
+#include "base/text.h"
 
 namespace lamina::emit {
 namespace {
@@ -16,11 +17,6 @@ constexpr std::string_view kHarness =
 constexpr std::string_view kBatch =
 #include "replay_batch.inc"
     ;
-
-bool IsWordCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
-}
 
 bool IsWord(std::string_view text) {
   if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;

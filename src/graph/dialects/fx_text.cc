@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/text.h"
 #include "graph/dialects/readers.h"
 #include "graph/line_scan.h"
 
@@ -83,9 +84,7 @@ struct Signature {
     }
     // `    p_fc_weight: PARAMETER target='fc.weight'`
     while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size());
-      std::string_view line = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
+      std::string_view line = TakeUntil(text, '\n');
       while (line.starts_with(' ')) line.remove_prefix(1);
       const size_t colon = line.find(": ");
       if (colon == kNone || line.find('(') != kNone) continue;

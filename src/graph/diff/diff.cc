@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/escape.h"
 #include "base/sequence_match.h"
+#include "base/text.h"
 #include "graph/types.h"
 
 namespace lamina::graph {
@@ -21,12 +22,8 @@ uint64_t Mix(uint64_t h, uint64_t value) {
   return h ^ (h >> 32);
 }
 
-// FNV: the same on every machine.
 uint64_t HashText(std::string_view text) {
-  uint64_t h = 0xcbf29ce484222325ULL;
-  for (const char c : text)
-    h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3ULL;
-  return Mix(h, text.size());
+  return Mix(Fnv1a(text), text.size());
 }
 
 // Hashes of the nodes of a graph.

@@ -385,9 +385,7 @@ void FindOverlaps(Candidates& found) {
       bool is_free = true;
       std::string_view names = place.nodes;
       while (!names.empty()) {
-        const size_t end = std::min(names.find(' '), names.size());
-        const std::string_view name = names.substr(0, end);
-        names.remove_prefix(std::min(end + 1, names.size()));
+        const std::string_view name = TakeUntil(names, ' ');
         own.push_back(name);
         is_free &= !taken.contains(name);
         const auto at = holders.find(name);

@@ -27,19 +27,9 @@ std::string_view Trimmed(std::string_view text) {
   return first == kNone ? std::string_view() : text.substr(first);
 }
 
-bool IsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
-}
-
 // Functions and classes of a file by name; a body is what is indented deeper.
 std::map<std::string, Function> FunctionsOf(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  const std::vector<std::string_view> lines = SplitLines(text);
   std::map<std::string, Function> out;
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::string_view line = Trimmed(lines[i]);
@@ -48,7 +38,7 @@ std::map<std::string, Function> FunctionsOf(std::string_view text) {
                                                      : 0;
     if (skip == 0) continue;
     size_t end = skip;
-    while (end < line.size() && IsName(line[end])) ++end;
+    while (end < line.size() && IsWordCharacter(line[end])) ++end;
     const size_t indent = lines[i].size() - line.size();
     Function function;
     function.line = i + 2;
@@ -72,7 +62,7 @@ bool Calls(std::string_view text, std::string_view name) {
   for (size_t at = text.find(name); at != kNone; at = text.find(name, at + 1)) {
     const size_t end = at + name.size();
     if (end < text.size() && text[end] == '(' &&
-        (at == 0 || !IsName(text[at - 1])))
+        (at == 0 || !IsWordCharacter(text[at - 1])))
       return true;
   }
   return false;
@@ -84,7 +74,7 @@ bool Makes(std::string_view text, const std::string& name) {
   const std::string word = "." + name;
   for (size_t at = text.find(word); at != kNone; at = text.find(word, at + 1)) {
     const size_t end = at + word.size();
-    if (end == text.size() || !IsName(text[end])) return true;
+    if (end == text.size() || !IsWordCharacter(text[end])) return true;
   }
   return Calls(text, name);
 }

@@ -33,11 +33,6 @@ bool IsSource(const fs::path& path) {
          extension == ".cu" || extension == ".h";
 }
 
-bool IsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
-}
-
 class Scanner {
  public:
   Scanner(std::string_view file, std::string_view text,
@@ -90,7 +85,7 @@ class Scanner {
 
   static std::string NameAt(std::string_view text) {
     size_t end = 0;
-    while (end < text.size() && IsName(text[end])) ++end;
+    while (end < text.size() && IsWordCharacter(text[end])) ++end;
     return std::string(text.substr(0, end));
   }
 

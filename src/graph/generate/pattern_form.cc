@@ -141,8 +141,7 @@ class Writer {
           LAMINA_ASSIGN(std::string text, Operand(item, made));
           items.push_back(std::move(text));
         }
-        return term.kind == Kind::kList ? Bracketed(0, "[", items, "]")
-                                        : Bracketed(0, "(", items, ")", true);
+        return Listed(items, term.kind == Kind::kTuple);
       }
       default:
         return Fail(Cannot(rule_, "sizes, weights or open lists of operands"));
@@ -338,8 +337,7 @@ class Writer {
           LAMINA_ASSIGN(std::string text, SearchOperand(item));
           items.push_back(std::move(text));
         }
-        return term.kind == Kind::kList ? Bracketed(0, "[", items, "]")
-                                        : Bracketed(0, "(", items, ")", true);
+        return Listed(items, term.kind == Kind::kTuple);
       }
       default:
         return Fail(Cannot(rule_, "'_' and '?'"));

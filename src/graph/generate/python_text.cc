@@ -15,10 +15,7 @@ constexpr size_t kNone = std::string_view::npos;
 
 bool IsWord(std::string_view text) {
   return !text.empty() && (text[0] < '0' || text[0] > '9') &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || c == '_';
-         });
+         std::all_of(text.begin(), text.end(), IsWordCharacter);
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -93,9 +90,7 @@ std::string Identifier(std::string_view name) {
       "v",        "while",    "with",   "yield"};
   std::string out;
   for (const char c : name) {
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      (c >= '0' && c <= '9') || c == '_';
-    out += fine ? c : '_';
+    out += IsWordCharacter(c) ? c : '_';
   }
   if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(0, "_");
   if (kTaken.contains(out) || out.ends_with("_args")) out += '_';
@@ -160,6 +155,11 @@ std::string Bracketed(size_t indent, std::string_view prefix,
   return out + std::string(suffix);
 }
 
+std::string Listed(const std::vector<std::string>& items, bool tuple) {
+  return tuple ? Bracketed(0, "(", items, ")", true)
+               : Bracketed(0, "[", items, "]");
+}
+
 void Code::Line(size_t depth, std::string_view text) {
   while (true) {
     const size_t end = text.find('\n');
@@ -201,9 +201,7 @@ std::string Templates::Fill(
   std::string out;
   std::string_view text = found->second;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = TakeUntil(text, '\n');
     const std::string_view bare = Trimmed(line);
     if (bare.starts_with("{{") && bare.find("}}") == bare.size() - 2) {
       std::string_view filled = value(bare.substr(2, bare.size() - 4));

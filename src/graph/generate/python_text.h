@@ -40,6 +40,9 @@ std::string Bracketed(size_t indent, std::string_view prefix,
                       const std::vector<std::string>& items,
                       std::string_view suffix, bool tuple = false);
 
+// [a, b] or (a, b), on one line or more.
+std::string Listed(const std::vector<std::string>& items, bool tuple);
+
 // Adds a line (or several) at a depth of 4 blanks each.
 class Code {
  public:

@@ -38,9 +38,7 @@ std::string ArgText(const ExampleArg& arg) {
   }
   std::vector<std::string> items;
   for (const ExampleArg& item : arg.items) items.push_back(ArgText(item));
-  return arg.kind == ExampleArg::Kind::kList
-             ? Bracketed(0, "[", items, "]")
-             : Bracketed(0, "(", items, ")", true);
+  return Listed(items, arg.kind == ExampleArg::Kind::kTuple);
 }
 
 // Another literal of the same kind; empty: there is none.

@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 constexpr size_t kNone = std::string_view::npos;
 constexpr size_t kMaxFile = size_t{8} << 20;
 
-std::vector<std::string_view> LinesOf(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
 size_t LineOf(std::string_view text, size_t at) {
   return 1 +
          static_cast<size_t>(std::count(
@@ -43,14 +33,9 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
-bool IsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
-}
-
 std::string_view NameAt(std::string_view text) {
   size_t end = 0;
-  while (end < text.size() && IsName(text[end])) ++end;
+  while (end < text.size() && IsWordCharacter(text[end])) ++end;
   return text.substr(0, end);
 }
 
@@ -65,8 +50,8 @@ Block BlockOf(std::string_view text, std::string_view head) {
     const size_t line = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
     const std::string_view before = text.substr(line, at - line);
     if (before.find_first_not_of(' ') != kNone) continue;
-    if (IsName(head.back()) && at + head.size() < text.size() &&
-        IsName(text[at + head.size()]))
+    if (IsWordCharacter(head.back()) && at + head.size() < text.size() &&
+        IsWordCharacter(text[at + head.size()]))
       continue;
     const size_t indent = before.size();
     size_t end = std::min(text.find('\n', at), text.size());
@@ -114,7 +99,7 @@ std::vector<std::string> ParametersOf(std::string_view text) {
 std::vector<std::pair<std::string, std::string>> FieldsOf(
     std::string_view body) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const std::string_view line : LinesOf(body)) {
+  for (const std::string_view line : SplitLines(body)) {
     if (!line.starts_with("    ") || line.size() < 5 || line[4] == ' ') {
       if (!out.empty()) out.back().second += line;
       continue;
@@ -254,7 +239,7 @@ class ApiReader {
   static std::pair<int, std::string> HeaderOf(std::string_view text) {
     std::string header;
     int year = 0;
-    for (const std::string_view line : LinesOf(text)) {
+    for (const std::string_view line : SplitLines(text)) {
       if (!line.starts_with('#')) break;
       const size_t at = line.find("20");
       if (Contains(line, "opyright") && at != kNone && at + 4 <= line.size()) {
@@ -458,7 +443,7 @@ std::optional<std::vector<size_t>> MutatedOperands(
 std::optional<std::string> WithConfigEntry(const TreeApi& api,
                                            std::string_view stage,
                                            std::string_view entry) {
-  const std::vector<std::string_view> lines = LinesOf(api.default_yaml);
+  const std::vector<std::string_view> lines = SplitLines(api.default_yaml);
   const auto rank = [&](std::string_view name) {
     return static_cast<size_t>(
         std::find(api.stages.begin(), api.stages.end(), name) -
@@ -484,7 +469,7 @@ std::optional<std::string> WithConfigEntry(const TreeApi& api,
     }
     if (indent > 2) key = i + 1;
     const size_t at = text.find("stage:");
-    if (at != kNone && (at == 0 || !IsName(text[at - 1])))
+    if (at != kNone && (at == 0 || !IsWordCharacter(text[at - 1])))
       fits = rank(NameAt(Trimmed(text.substr(at + 6)))) <= wanted;
     if (fits) behind = key;
   }
@@ -501,8 +486,8 @@ std::optional<std::string> WithConfigEntry(const TreeApi& api,
 std::string UnifiedDiff(std::string_view file, std::string_view before,
                         std::string_view after) {
   constexpr size_t kContext = 3;
-  const std::vector<std::string_view> a = LinesOf(before);
-  const std::vector<std::string_view> b = LinesOf(after);
+  const std::vector<std::string_view> a = SplitLines(before);
+  const std::vector<std::string_view> b = SplitLines(after);
   size_t head = 0;
   while (head < a.size() && head < b.size() && a[head] == b[head]) ++head;
   if (head == a.size() && head == b.size()) return {};

@@ -56,16 +56,6 @@ bool SplitOption(std::string_view text, std::string_view& head,
   return true;
 }
 
-std::vector<std::string_view> TextLines(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
 class Finder {
  public:
   Finder(const Rule& rule, const Alternative& alternative,
@@ -126,7 +116,7 @@ class Finder {
   Status Line(uint32_t index) {
     const PatternLine& line = pattern_.lines[index];
     const std::string name = NameOf(line.slot);
-    const auto texts = TextLines(alternative_.text);
+    const auto texts = SplitLines(alternative_.text);
     if (line.place.line > 0 && line.place.line <= texts.size())
       code_.Line(depth_, "# " + Shorten(texts[line.place.line - 1],
                                         kColumns - 4 * depth_ - 9));
@@ -441,8 +431,7 @@ class Replacer {
           LAMINA_ASSIGN(std::string text, Operand(item));
           items.push_back(std::move(text));
         }
-        return term.kind == Kind::kList ? Bracketed(0, "[", items, "]")
-                                        : Bracketed(0, "(", items, ")", true);
+        return Listed(items, term.kind == Kind::kTuple);
       }
       case Kind::kCall:
         break;

@@ -49,9 +49,7 @@ std::string Item(std::string_view text, size_t width = 92) {
   std::string out = "-";
   size_t column = 1;
   while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view word = TakeUntil(text, ' ');
     if (column + 1 + word.size() > width) {
       out += "\n ";
       column = 1;
@@ -64,15 +62,11 @@ std::string Item(std::string_view text, size_t width = 92) {
 }
 
 bool UsesWord(std::string_view text, std::string_view word) {
-  const auto is_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_';
-  };
   for (size_t at = text.find(word); at != std::string_view::npos;
        at = text.find(word, at + 1)) {
     const size_t end = at + word.size();
-    if ((at == 0 || (!is_name(text[at - 1]) && text[at - 1] != '.')) &&
-        (end == text.size() || !is_name(text[end])))
+    if ((at == 0 || (!IsWordCharacter(text[at - 1]) && text[at - 1] != '.')) &&
+        (end == text.size() || !IsWordCharacter(text[end])))
       return true;
   }
   return false;
@@ -82,13 +76,6 @@ std::string WithoutOverload(std::string_view op) {
   const size_t first = op.find('.');
   const size_t second = op.find('.', first + 1);
   return std::string(op.substr(0, second));
-}
-
-uint64_t HashOf(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
 }
 
 class PassWriter {
@@ -351,11 +338,8 @@ class PassWriter {
     std::string out;
     for (size_t i = 0; i < rule_.alternatives.size(); ++i) {
       if (i > 0) out += "or\n";
-      std::string_view text = rule_.alternatives[i].text;
-      while (!text.empty()) {
-        const size_t end = std::min(text.find('\n'), text.size());
-        const std::string line = DocText(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
+      for (const auto text : SplitLines(rule_.alternatives[i].text)) {
+        const std::string line = DocText(text);
         if (!line.empty()) out += "    " + Shorten(line, 92) + "\n";
       }
     }
@@ -734,9 +718,7 @@ class PassWriter {
       items.push_back(
           BodyArg(arg.items[i], inner ? &term->items[i] : nullptr, pattern));
     }
-    return arg.kind == ExampleArg::Kind::kList
-               ? Bracketed(0, "[", items, "]")
-               : Bracketed(0, "(", items, ")", true);
+    return Listed(items, arg.kind == ExampleArg::Kind::kTuple);
   }
 
   static std::string ParameterType(const std::string& literal) {
@@ -962,7 +944,7 @@ class PassWriter {
   uint64_t GraphHash() const {
     uint64_t hash = 0;
     for (const graph::NodeId id : request_.graph->nodes())
-      hash = hash * 31 + HashOf(request_.graph->Line(id));
+      hash = hash * 31 + Fnv1a(request_.graph->Line(id));
     return hash;
   }
 

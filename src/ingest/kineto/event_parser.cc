@@ -15,6 +15,7 @@
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "base/json/tokens.h"
+#include "base/text.h"
 #include "ingest/common/arg_rows.h"
 #include "ingest/common/json_records.h"
 #include "ingest/kineto/raw_event.h"
@@ -61,10 +62,7 @@ std::array<uint32_t, 3> ParseTriple(std::string_view text) {
 // Text ids of flows as numbers below zero, outside the range of correlation
 // ids (FNV-1a).
 int64_t TextFlowId(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return -1 - static_cast<int64_t>(hash >> 2);
+  return -1 - static_cast<int64_t>(Fnv1a(text) >> 2);
 }
 
 class EventParser final : public JsonRecordParser {
