@@ -247,6 +247,7 @@ Result<std::unique_ptr<Database>> Database::Again() const {
   database->missing_bytes_ = missing_bytes_;
   database->rows_left_ = rows_left_;
   database->tables_ = tables_;
+  database->unreadable_tables_ = unreadable_tables_;
   database->places_ = places_;
   LAMINA_TRY(database->Connect());
   return database;
@@ -307,9 +308,10 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
   sqlite3_stmt* list = nullptr;
   int code = sqlite3_prepare_v2(
       connection_,
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND "
-      "sql LIKE 'CREATE TABLE%' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
-      "ORDER BY name",
+      "SELECT name, type = 'table' AND sql LIKE 'CREATE TABLE%' "
+      "FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND "
+      "NOT (sql LIKE 'CREATE VIRTUAL TABLE%' AND type = 'table') AND "
+      "type NOT IN ('index', 'view', 'trigger') ORDER BY name",
       -1, &list, nullptr);
   std::vector<std::string> names;
   while (code == SQLITE_OK) {
@@ -318,10 +320,15 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
       code = step;
       break;
     }
-    const unsigned char* name = sqlite3_column_text(list, 0);
-    if (name != nullptr)
-      names.emplace_back(reinterpret_cast<const char*>(name));
-    if (names.size() > file_bytes_ / kMinRowBytes) code = SQLITE_CORRUPT;
+    const unsigned char* text = sqlite3_column_text(list, 0);
+    if (text != nullptr) {
+      const std::string name(reinterpret_cast<const char*>(text));
+      // What is neither of the kinds of entries that there are is damaged.
+      (sqlite3_column_int(list, 1) != 0 ? names : unreadable_tables_)
+          .push_back(name);
+    }
+    if (names.size() + unreadable_tables_.size() > file_bytes_ / kMinRowBytes)
+      code = SQLITE_CORRUPT;
   }
   sqlite3_finalize(list);
   if (code != SQLITE_DONE && names.empty()) {
@@ -356,7 +363,10 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
       if (!row_ids.empty()) table.row_id = row_ids.front();
     }
     sqlite3_finalize(info);
-    if (table.columns.empty()) continue;
+    if (table.columns.empty()) {
+      unreadable_tables_.push_back(name);
+      continue;
+    }
     places_.try_emplace(Lower(name), tables_.size());
     tables_.push_back(std::move(table));
   }

@@ -131,6 +131,10 @@ class Database {
 
   // Ordinary tables, by name.
   const std::vector<DatabaseTable>& tables() const { return tables_; }
+  // Those whose definition is damaged: no row of them can be read.
+  const std::vector<std::string>& unreadable_tables() const {
+    return unreadable_tables_;
+  }
   // Null when there is none.
   const DatabaseTable* Find(std::string_view table) const;
   bool Has(std::string_view table) const { return Find(table) != nullptr; }
@@ -175,6 +179,7 @@ class Database {
   sqlite3* connection_ = nullptr;
   std::unique_ptr<Pass*> pass_;  // the one that runs
   std::vector<DatabaseTable> tables_;
+  std::vector<std::string> unreadable_tables_;
   absl::flat_hash_map<std::string, size_t> places_;  // by name, lower case
 };
 

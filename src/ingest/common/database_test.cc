@@ -190,6 +190,24 @@ TEST(Database, SurvivesDamageAnywhere) {
   }
 }
 
+TEST(Database, TablesWithADamagedDefinitionAreNamed) {
+  for (const char* damage : {"sql = 'CREATE TABLE u(a, \x01)'",
+                             "sql = 'CREATX TABLE u(a)'", "type = 'tablx'"}) {
+    const std::string bytes =
+        MakeDatabase(std::string("CREATE TABLE t(a); INSERT INTO t VALUES (1);"
+                                 "CREATE TABLE u(a); CREATE INDEX i ON t(a);"
+                                 "CREATE VIEW v AS SELECT a FROM t;"
+                                 "PRAGMA writable_schema = ON;"
+                                 "UPDATE sqlite_master SET ") +
+                     damage + " WHERE name = 'u';");
+    auto database = Database::OpenBytes("test.db", bytes);
+    ASSERT_TRUE(database) << damage;
+    EXPECT_EQ((*database)->unreadable_tables(), std::vector<std::string>{"u"})
+        << damage;
+    EXPECT_FALSE((*database)->Has("u")) << damage;
+  }
+}
+
 // Tables that share their pages would be read as often as there are names.
 TEST(Database, TablesThatShareTheirPagesAreNotReadForEver) {
   std::string statements = "CREATE TABLE t(a);";

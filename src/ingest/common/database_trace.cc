@@ -2,6 +2,11 @@
 #include "ingest/common/database_trace.h"
 
 namespace lamina::ingest {
+namespace {
+
+constexpr size_t kShownName = 64;
+
+}  // namespace
 
 void NoteDatabase(const Database& database, std::string_view format,
                   trace::TraceBuilder& builder) {
@@ -17,6 +22,12 @@ void NoteDatabase(const Database& database, std::string_view format,
         "The database ends before the size that its header gives: copy or "
         "export it again.",
         database.file_bytes(), 1, database.missing_bytes());
+  }
+  for (const std::string& table : database.unreadable_tables()) {
+    builder.diagnostics().Add(
+        trace::Effect::kLost, "table_unreadable",
+        "The definition of a table is damaged and none of its rows is read: " +
+            table.substr(0, kShownName) + ".");
   }
 }
 
