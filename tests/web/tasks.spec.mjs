@@ -160,7 +160,7 @@ export default {
     // The table of a window around it says the same.
     const agree = () => {
       const said = document.getElementById("matching").textContent.split(", ")[1];
-      return document.querySelector("main").innerText.includes(
+      return document.querySelector("main").innerText.toLowerCase().includes(
           `together ${said} inside the window`);
     };
     // Drawn a moment after the numbers above it.
