@@ -79,9 +79,10 @@ function flame(app: App, box: HTMLElement, root: Frame, title: string): void {
     box.append(h("p", { class: "empty" }, "No host event lies in this time."));
     return;
   }
-  // Outer functions that hold everything are one box.
+  // Outer functions that hold everything are one box, but not one that was
+  // asked for.
   let [inner, outer] = [root, 0];
-  while (inner.children.size === 1) {
+  while (root.name < 0 && inner.children.size === 1) {
     const [child] = inner.children.values();
     if (child!.children.size === 0 || child!.time < total) break;
     inner = child!;
