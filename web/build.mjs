@@ -4,13 +4,13 @@
 // of page: everything but title, summary and data. The policy in the head names
 // the two by their hashes, so nothing else on the page can run. Pages of traces
 // do not carry what lays graphs out, nor those of dumps the views of events.
-//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH
+//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [web, work, traceOut, graphOut] = process.argv.slice(2);
+const [web, work, traceOut, graphOut, memoryOut] = process.argv.slice(2);
 const require = createRequire(join(work, "package.json"));
 const esbuild = require("esbuild");
 
@@ -96,3 +96,4 @@ ${licencesOf(packages)}</body>
 
 await write("trace.ts", [], traceOut);
 await write("graph.ts", ["@dagrejs/dagre", "@dagrejs/graphlib"], graphOut);
+await write("memory.ts", [], memoryOut);

@@ -31,7 +31,7 @@ def install(web, work):
 
 
 def main():
-    web, work, *outs = (pathlib.Path(arg).resolve() for arg in sys.argv[1:5])
+    web, work, *outs = (pathlib.Path(arg).resolve() for arg in sys.argv[1:])
     if not shutil.which("node") or not shutil.which("npm"):
         return leave_out(outs, "node or npm is missing")
     try:

@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/memory_page.h"
 #include "cli/page_size.h"
 #include "compare/diff/diff.h"
 #include "compat/tracediff/tracediff.h"
@@ -218,10 +219,11 @@ Result<int> RunDiff(const Options& options, Common& common) {
     Document document;
     document.command = "diff";
     document.inputs = options.traces;
-    LAMINA_ASSIGN(
-        document.result,
-        engine::DiffMemory(options.traces[0], options.traces[1], memory));
-    LAMINA_TRY(Write(document, common));
+    engine::Recordings recordings;
+    LAMINA_ASSIGN(document.result,
+                  engine::DiffMemory(options.traces[0], options.traces[1],
+                                     memory, &recordings));
+    LAMINA_TRY(WriteMemory(document, recordings, common));
     return kFine;
   }
   std::vector<std::optional<ResultSet>> reports;

@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/memory_page.h"
 #include "engine/memory.h"
 
 namespace lamina::cli {
@@ -184,17 +185,22 @@ Result<int> RunMemory(Options& options, Common& common) {
     Document document;
     document.command = "memory";
     document.inputs = options.files;
-    LAMINA_ASSIGN(
-        document.result,
-        engine::DiffMemory(options.files[0], options.files[1], options.memory));
-    LAMINA_TRY(Write(document, common));
+    engine::Recordings recordings;
+    LAMINA_ASSIGN(document.result,
+                  engine::DiffMemory(options.files[0], options.files[1],
+                                     options.memory, &recordings));
+    LAMINA_TRY(WriteMemory(document, recordings, common));
     return kFine;
   }
   std::vector<ResultSet> results;
+  engine::Recordings recordings;
+  // Only the page of one file shows more than tables.
+  const bool keep = options.files.size() == 1 && common.format == "html";
   int status = kFine;
   for (const std::string& file : options.files) {
     LAMINA_ASSIGN(ResultSet result,
-                  engine::MakeMemoryTables(file, options.memory));
+                  engine::MakeMemoryTables(file, options.memory,
+                                           keep ? &recordings : nullptr));
     if (const Table* summary = result.Find("memory_summary")) {
       for (size_t row = 0; limit && row < summary->rows(); ++row) {
         if (summary->At(row, "measure").text() == options.peak &&
@@ -219,7 +225,7 @@ Result<int> RunMemory(Options& options, Common& common) {
                         : JoinFiles(options.files, std::move(results));
   if (common.format == "table" && common.only.empty())
     KeepShort(document.result);
-  LAMINA_TRY(Write(document, common));
+  LAMINA_TRY(WriteMemory(document, recordings, common));
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include "base/byte_sink.h"
 #include "base/escape.h"
 #include "cli/commands.h"
+#include "cli/memory_page.h"
 #include "cli/page_size.h"
 #include "compat/hta/frames.h"
 #include "engine/memory.h"
@@ -108,8 +109,10 @@ Result<int> ReportSnapshot(const std::string& path, const Common& common) {
   Document document;
   document.command = "report";
   document.inputs = {path};
-  LAMINA_ASSIGN(document.result, engine::MakeMemoryTables(path, options));
-  LAMINA_TRY(Write(document, common));
+  engine::Recordings recordings;
+  LAMINA_ASSIGN(document.result,
+                engine::MakeMemoryTables(path, options, &recordings));
+  LAMINA_TRY(WriteMemory(document, recordings, common));
   return kFine;
 }
 

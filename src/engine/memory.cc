@@ -104,7 +104,8 @@ Result<memory::Recording> OpenRecording(const std::string& path,
 }
 
 Result<ResultSet> MakeMemoryTables(const std::string& path,
-                                   const MemoryOptions& options) {
+                                   const MemoryOptions& options,
+                                   Recordings* keep) {
   // A pipe is read once: it can hold a snapshot only.
   const bool piped = path == "-";
   if (const auto head = piped ? Result<std::string>() : ReadHead(path, 64);
@@ -116,17 +117,23 @@ Result<ResultSet> MakeMemoryTables(const std::string& path,
                                     : kTimelineRows);
   }
   if (!piped && !IsForSnapshots(path)) return TablesOfTrace(path, options);
-  LAMINA_ASSIGN(const memory::Recording recording,
-                OpenRecording(path, options));
+  LAMINA_ASSIGN(memory::Recording recording, OpenRecording(path, options));
   const ScopedStage stage(options.times, "tables");
-  return memory::MakeTables(recording, options.tables);
+  auto tables = memory::MakeTables(recording, options.tables);
+  if (keep != nullptr) keep->push_back(std::move(recording));
+  return tables;
 }
 
 Result<ResultSet> DiffMemory(const std::string& a, const std::string& b,
-                             const MemoryOptions& options) {
-  LAMINA_ASSIGN(const memory::Recording first, OpenRecording(a, options));
-  LAMINA_ASSIGN(const memory::Recording second, OpenRecording(b, options));
-  return memory::DiffRecordings(first, second);
+                             const MemoryOptions& options, Recordings* keep) {
+  LAMINA_ASSIGN(memory::Recording first, OpenRecording(a, options));
+  LAMINA_ASSIGN(memory::Recording second, OpenRecording(b, options));
+  auto tables = memory::DiffRecordings(first, second);
+  if (keep != nullptr) {
+    keep->push_back(std::move(first));
+    keep->push_back(std::move(second));
+  }
+  return tables;
 }
 
 }  // namespace lamina::engine

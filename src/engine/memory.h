@@ -31,12 +31,17 @@ bool IsMemorySnapshot(const std::string& path);
 Result<memory::Recording> OpenRecording(const std::string& path,
                                         const MemoryOptions& options);
 
+// Snapshots that tables were made of, for a page.
+using Recordings = std::vector<memory::Recording>;
+
 // What differs between two snapshots at the moments that are looked at.
 Result<ResultSet> DiffMemory(const std::string& a, const std::string& b,
-                             const MemoryOptions& options);
+                             const MemoryOptions& options,
+                             Recordings* keep = nullptr);
 
 // Tables of one file: a snapshot, or a trace with memory events.
 Result<ResultSet> MakeMemoryTables(const std::string& path,
-                                   const MemoryOptions& options);
+                                   const MemoryOptions& options,
+                                   Recordings* keep = nullptr);
 
 }  // namespace lamina::engine

@@ -34,6 +34,7 @@
 
 LAMINA_TEMPLATE(trace_page)
 LAMINA_TEMPLATE(graph_page)
+LAMINA_TEMPLATE(memory_page)
 
 namespace lamina::render {
 namespace {
@@ -54,6 +55,10 @@ std::string_view Between(const char* begin, const char* end) {
 }
 
 std::string_view Template(const Page& page) {
+  // Allocations of a snapshot have a program of their own.
+  if (std::any_of(page.facts.begin(), page.facts.end(),
+                  [](const auto& fact) { return fact.first == "memory"; }))
+    return Between(lamina_memory_page_begin, lamina_memory_page_end);
   const auto& tables = page.document.result.tables;
   const bool graph = std::any_of(tables.begin(), tables.end(), [](auto& table) {
     return std::find(std::begin(kGraphTables), std::end(kGraphTables),

@@ -4,6 +4,7 @@
 // blocks in the file.
 
 import type { BlockInfo } from "./decode";
+import type { SeriesInfo } from "./memory";
 import type { Thinned } from "./thinned";
 
 export const kSchema = 2;
@@ -126,5 +127,7 @@ export interface Manifest {
   host_tracks?: HostTrack[];
   thinned?: Thinned;
   counters?: CounterSeries[];
+  memory?: SeriesInfo[];          // of pages of memory snapshots
+  memory_categories?: string[];
   graph_start?: { file?: unknown; layer?: unknown };  // see layergraph.ts
 }

@@ -12,11 +12,14 @@ export const healthView: View = {
   id: "health",
   title: "Trace health",
   filtered: false,
-  missing: (model) => model.hasTable("trace_health") ? null
-    : "The report has no checks.",
-  needs: () => ["trace_health", "findings"],
+  missing: (model) => model.hasTable("trace_health") ||
+    model.hasTable("memory_health") ? null : "The report has no checks.",
+  needs: () => ["trace_health", "memory_health", "findings"],
   draw(app, root) {
-    const table = app.model.table("trace_health");
+    // Of a trace, or of a snapshot.
+    const table = app.model.table("trace_health") ??
+      app.model.table("memory_health");
+    const status = table?.info.name === "trace_health" ? "status" : "level";
     const { trace, inputs, version, privacy } = app.model.manifest;
     const warnings = app.model.manifest.notes
       .filter((note) => note.severity === "warning");
@@ -26,9 +29,9 @@ export const healthView: View = {
     if (table) {
       root.append(h("h2", {}, "Checks"), h("div", { class: "wrap" },
         drawRows(app, table, { id: "health", all: true, cells: {
-          status: (row) => {
-            const status = table.str(row, "status");
-            return h("span", { class: /^(ok|info)$/.test(status) ? "" : "warn" }, status);
+          [status]: (row) => {
+            const text = table.str(row, status);
+            return h("span", { class: /^(ok|info)$/.test(text) ? "" : "warn" }, text);
           } } })));
     }
     root.append(h("h2", {}, "Views without data"));
