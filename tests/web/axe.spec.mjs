@@ -18,6 +18,8 @@ const kPages = {
   ranks: () => written("ranks", join(root, "samples/ranks"), "--format",
                        "html"),
   fusions: censusPage,
+  memory: () => written("memory", join(root, "samples/memory/train.pickle"),
+                        "--format", "html"),
 };
 
 const kWidths = [1280, 390];

@@ -2,6 +2,7 @@
 //
 // The program of pages about memory snapshots.
 
+import { openSeries, seriesOf, type By } from "./data/memory";
 import { run } from "./main";
 import { memoryView, shownFrames } from "./views/memory";
 import { segmentsView } from "./views/segments";
@@ -14,5 +15,19 @@ run({
   elsewhere: [
     { title: "Timeline", reason: "A snapshot holds no kernels; lamina report " +
       "TRACE --format html shows those of a trace." }],
-  forTests: () => ({ memoryFrames: shownFrames }),
+  forTests: (app) => ({
+    memoryFrames: shownFrames,
+    memoryAt: (part: number, moment: number, by: By) => {
+      const series = openSeries(app.model, seriesOf(app.model)[part]!);
+      const sums: Record<string, number> = {};
+      let allocated = 0;
+      for (const i of series.aliveAt(moment, null)) {
+        const key = series.keyOf(i, by);
+        sums[key] = (sums[key] ?? 0) + series.bytes[i]!;
+        if (series.freed[i]! > moment) allocated += series.bytes[i]!;
+      }
+      return { active: series.active[moment], allocated,
+               reserved: series.reserved(moment), sums };
+    },
+  }),
 });
