@@ -6,20 +6,13 @@
 
 import { bands, columns, kUnit, stacked, upper, type Groups, type Series } from
   "../data/memory";
-import { groupColor, ink } from "../ui/colors";
+import { ink, memoryColor } from "../ui/colors";
 import { bytes, count, time } from "../ui/format";
 import { prepare } from "./canvas";
 
 export const kLeft = 74;    // px of the axis
 export const kBottom = 22;
 const kGap = 10;
-
-// Of the groups of kernels, whose colours are told apart by everyone.
-const kColors = ["gemm", "comm", "attention", "norm", "softmax", "moe",
-  "elementwise", "conv", "reduce", "memory", "other"];
-export function colorOf(group: number): string {
-  return groupColor(kColors[group] ?? "other");
-}
 
 export type Mode = "sums" | "each" | "map";
 
@@ -83,7 +76,7 @@ export function drawFrame(canvas: HTMLCanvasElement, f: Frame, width: number,
   const span = f.to - f.from;
   const moments = columns(f.series,
     (x) => momentOf(f, f.from + span * x / W), W);
-  const colors = f.groups.names.map((_, g) => packed(colorOf(g)));
+  const colors = f.groups.names.map((_, g) => packed(memoryColor(g)));
   const perPixel = (f.high - f.low) / H;
   const row = (value: number) => H - (value - f.low) / perPixel;
   const fill = (x: number, bottom: number, top: number, color: number) => {
@@ -299,7 +292,7 @@ export function drawSegments(canvas: HTMLCanvasElement, series: Series,
         (series.place[i]! - series.range.place![r.range]!) * kUnit * scale;
       const wide = Math.max(0.5, series.bytes[i]! * scale);
       context.fillStyle = i === pick ? ink("text")
-        : colorOf(groups.of[i]!);
+        : memoryColor(groups.of[i]!);
       // Freed, but another stream still uses it.
       context.globalAlpha = series.freed[i]! <= moment ? 0.45 : 1;
       context.fillRect(x, y, wide, high);

@@ -45,3 +45,11 @@ export function ink(name: "text" | "muted" | "line" | "page" | "panel" |
 export function stepBarColor(part: number): string {
   return ["var(--q3)", "var(--more)", "var(--muted)", "var(--ghost)"][part]!;
 }
+
+// Of what memory is for, and other keys of allocations: the colours of kernels,
+// which are told apart by everyone, in another order.
+const kMemory = ["gemm", "comm", "attention", "norm", "softmax", "moe",
+  "elementwise", "conv", "reduce", "memory", "other"];
+export function memoryColor(group: number): string {
+  return groupColor(kMemory[group] ?? "other");
+}

@@ -6,8 +6,8 @@
 
 import { kBys, openSeries, seriesOf, type By, type Groups, type Series } from
   "../data/memory";
-import { colorOf } from "../draw/memory";
 import type { App } from "./app";
+import { memoryColor } from "./colors";
 import { h } from "./dom";
 import { bytes, clean, count, time } from "./format";
 import { choice, textFilter } from "./inputs";
@@ -78,7 +78,7 @@ export function legend(app: App, shown: Shown): HTMLElement {
   const only = app.option("mem.only");
   return h("div", { class: "legend memory" }, ...groups.names.map((name, g) => {
     const swatch = h("i", { "aria-hidden": "true" });
-    swatch.style.background = colorOf(g);
+    swatch.style.background = memoryColor(g);
     return !used.has(g) ? null
       : h("button", { type: "button", "data-k": "mem.only." + g,
           "aria-pressed": String(only === name),

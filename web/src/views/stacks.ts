@@ -5,7 +5,7 @@
 
 import type { Table } from "../data/model";
 import type { App, View } from "../ui/app";
-import { colorOf } from "../draw/memory";
+import { memoryColor } from "../ui/colors";
 import { h, svg } from "../ui/dom";
 import { bytes, clean, percent } from "../ui/format";
 
@@ -109,7 +109,7 @@ function drawBox(app: App, node: Node, tree: Node, x: number, depth: number,
   const parts: SVGElement[] = [svg("title", {}, `${label}  ${share}`), rect];
   if (op) {
     parts.push(svg("rect", { x, y: depth * kRow + kRow - 5, height: 3,
-      width: Math.max(0.4, wide - 0.7), fill: colorOf(0) }));
+      width: Math.max(0.4, wide - 0.7), fill: memoryColor(0) }));
   }
   if (room > 4)
     parts.push(svg("text", { x: x + 5, y: depth * kRow + 16 },
