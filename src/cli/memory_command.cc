@@ -84,9 +84,9 @@ Status Prepare(Options& options, const Common& common) {
 
 // Rows of a table without the others; on a terminal the first tables say most.
 constexpr std::string_view kTerminal[] = {
-    "memory_summary", "memory_peak",          "memory_explain",
-    "memory_oom",     "memory_room",          "memory_leaks",
-    "memory_savings", "memory_fragmentation", "memory_ranks"};
+    "memory_summary",       "memory_peak", "memory_explain", "memory_join",
+    "memory_oom",           "memory_room", "memory_leaks",   "memory_savings",
+    "memory_fragmentation", "memory_ranks"};
 
 void KeepShort(ResultSet& result) {
   std::erase_if(result.tables, [](const Table& table) {
@@ -170,6 +170,25 @@ ResultSet JoinFiles(const std::vector<std::string>& files,
   return out;
 }
 
+// One trace among snapshots is the trace of their run.
+Status FindTrace(Options& options) {
+  std::vector<std::string> traces;
+  for (const std::string& file : options.files) {
+    if (file != "-" && !engine::IsMemorySnapshot(file)) traces.push_back(file);
+  }
+  if (!options.memory.trace.empty()) {
+    if (!traces.empty())
+      return Fail(
+          UsageError("--trace joins a trace to snapshots",
+                     "give snapshots as files: " + traces[0] + " is none"));
+    return {};
+  }
+  if (traces.size() != 1 || options.files.size() < 2) return {};
+  options.memory.trace = traces[0];
+  std::erase(options.files, traces[0]);
+  return {};
+}
+
 Result<int> RunMemory(Options& options, Common& common) {
   LAMINA_TRY(Prepare(options, common));
   options.memory.times = &common.times;
@@ -192,6 +211,7 @@ Result<int> RunMemory(Options& options, Common& common) {
     LAMINA_TRY(WriteMemory(document, recordings, common));
     return kFine;
   }
+  LAMINA_TRY(FindTrace(options));
   std::vector<ResultSet> results;
   engine::Recordings recordings;
   // Only the page of one file shows more than tables.
@@ -247,6 +267,8 @@ Run Add(Arguments& args, Common& common) {
       .OneOf({"category", "module", "op", "line", "stack", "stream", "pool",
               "device"})
       .ShowDefault();
+  args.Add("--trace", options->memory.trace,
+           "Trace of the same run: ops, modules and steps of allocations");
   args.Add("--depth", tables.depth,
            "Calls of modules that are told apart (default: 3 on a terminal, "
            "all in files)")

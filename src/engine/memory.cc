@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "analysis/memory/join.h"
 #include "analysis/memory/memory.h"
 #include "base/decimal.h"
 #include "engine/session.h"
@@ -19,15 +20,32 @@ namespace {
 constexpr size_t kMostTimeline = size_t{1} << 30;
 constexpr size_t kTimelineRows = 2000;
 
-// Of a trace: what its memory events say.
-Result<ResultSet> TablesOfTrace(const std::string& path,
-                                const MemoryOptions& options) {
+Result<std::unique_ptr<Session>> OpenTrace(const std::string& path,
+                                           const MemoryOptions& options) {
   OpenOptions open;
   open.threads = options.threads;
   open.rules_dir = options.rules_dir;
   open.times = options.times;
   open.progress = options.progress;
-  LAMINA_ASSIGN(auto session, Session::Open(path, open));
+  return Session::Open(path, open);
+}
+
+// What a trace of the same run adds to a snapshot.
+Result<ResultSet> Join(const MemoryOptions& options,
+                       memory::Recording* recording) {
+  LAMINA_ASSIGN(auto session, OpenTrace(options.trace, options));
+  analysis::Settings settings;
+  settings.threads = options.threads;
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  const ScopedStage stage(options.times, "join");
+  return analysis::memory::JoinTrace(*context, recording);
+}
+
+// Of a trace: what its memory events say.
+Result<ResultSet> TablesOfTrace(const std::string& path,
+                                const MemoryOptions& options) {
+  LAMINA_ASSIGN(auto session, OpenTrace(path, options));
   analysis::Settings settings;
   settings.threads = options.threads;
   LAMINA_ASSIGN(const analysis::Context* const context,
@@ -118,8 +136,13 @@ Result<ResultSet> MakeMemoryTables(const std::string& path,
   }
   if (!piped && !IsForSnapshots(path)) return TablesOfTrace(path, options);
   LAMINA_ASSIGN(memory::Recording recording, OpenRecording(path, options));
+  ResultSet joined;
+  if (!options.trace.empty()) {
+    LAMINA_ASSIGN(joined, Join(options, &recording));
+  }
   const ScopedStage stage(options.times, "tables");
   auto tables = memory::MakeTables(recording, options.tables);
+  if (tables) tables->Append(std::move(joined));
   if (keep != nullptr) keep->push_back(std::move(recording));
   return tables;
 }

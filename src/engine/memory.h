@@ -18,6 +18,7 @@ struct MemoryOptions {
   memory::TableOptions tables;
   std::string device;  // a number, or "cpu" in a trace; empty: all GPUs
   bool salvage = false;
+  std::string trace;  // of the same run as a snapshot; empty: none
   std::string rules_dir;
   int threads = 1;
   StageTimes* times = nullptr;

@@ -288,7 +288,9 @@ Schema AllocationsSchema() {
        {"stack", kInt, "Number of its stack; equal numbers, equal stacks.",
         kHidden},
        {"compile_context", kText, "Compiled graph, as recorded.", kHidden},
-       {"user_metadata", kText, "The user's text, as recorded.", kHidden}}};
+       {"user_metadata", kText, "The user's text, as recorded.", kHidden},
+       {"trace_step", kText, "Step of the joined trace.", kHidden},
+       {"trace_thread", kText, "Thread of the joined trace.", kHidden}}};
 }
 
 void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
@@ -305,6 +307,12 @@ void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
     const Tag& tag = TagOf(view, a);
     const Place place = PlaceOf(view, a);
     const std::string address = fmt::format("{:#x}", a.address);
+    const TraceFacts::Row* const known = view.TraceOf(a);
+    const auto of_trace = [&](StringId TraceFacts::Row::*field) {
+      const std::string_view text =
+          known == nullptr ? "" : view.joined.texts[known->*field];
+      return text.empty() ? Value() : Value(text);
+    };
     const auto start =
         a.before() ? std::optional<int64_t>(0) : SinceStart(device, a.start);
     const auto end = a.freed() ? SinceStart(device, a.active_until)
@@ -323,8 +331,8 @@ void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
         last - std::max<Moment>(a.start, 0),
         CategoryName(static_cast<Category>(a.category)),
         ConfidenceName(a.confidence),
-        a.rule < rules.size() ? Value(rules[a.rule].id) : Value(), facts.op,
-        facts.module, facts.line,
+        a.rule < rules.size() ? Value(rules[a.rule].id) : Value(), view.Op(a),
+        view.Module(a, 0), facts.line,
         facts.file.empty() ? Value() : Value(facts.file),
         facts.file.empty() ? Value() : Value(facts.line_number),
         facts.file.empty() ? Value() : Value(facts.function),
@@ -340,7 +348,8 @@ void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
             : Value(strings[tag.compile_context]),
         tag.user_metadata == StringPool::kEmpty
             ? Value()
-            : Value(strings[tag.user_metadata]));
+            : Value(strings[tag.user_metadata]),
+        of_trace(&TraceFacts::Row::step), of_trace(&TraceFacts::Row::thread));
   }
 }
 
@@ -909,8 +918,23 @@ Schema TimelineSchema() {
   return schema;
 }
 
-std::string DeviceView::Module(const Allocation& a, size_t depth) const {
-  const std::string& module = attribution->Of(a).module;
+const TraceFacts::Row* DeviceView::TraceOf(const Allocation& a) const {
+  const auto id = static_cast<size_t>(&a - device->allocations().data());
+  return id < joined.of.size() ? &joined.of[id] : nullptr;
+}
+
+std::string_view DeviceView::Op(const Allocation& a) const {
+  const TraceFacts::Row* const row = TraceOf(a);
+  return row != nullptr && row->op.valid()
+             ? joined.texts[row->op]
+             : std::string_view(attribution->Of(a).op);
+}
+
+std::string_view DeviceView::Module(const Allocation& a, size_t depth) const {
+  const TraceFacts::Row* const row = TraceOf(a);
+  const std::string_view module = row != nullptr && row->module.valid()
+                                      ? joined.texts[row->module]
+                                      : attribution->Of(a).module;
   if (depth == 0) return module;
   size_t at = 0;
   for (size_t k = 0; k < depth; ++k) {
@@ -925,8 +949,8 @@ std::string KeyOf(const DeviceView& view, const Allocation& a,
   const StackFacts& facts = view.attribution->Of(a);
   if (kind == "category")
     return std::string(CategoryName(static_cast<Category>(a.category)));
-  if (kind == "module") return view.Module(a, depth);
-  if (kind == "op") return facts.op;
+  if (kind == "module") return std::string(view.Module(a, depth));
+  if (kind == "op") return std::string(view.Op(a));
   if (kind == "line") return facts.line;
   if (kind == "stream") return std::to_string(PlaceOf(view, a).stream);
   if (kind == "pool") return PlaceOf(view, a).pool;

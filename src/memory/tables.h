@@ -37,6 +37,15 @@ struct TableOptions {
   std::optional<int64_t> from, to;
 };
 
+// What a trace of the same run says of allocations.
+struct TraceFacts {
+  struct Row {
+    StringId op, module, step, thread;  // invalid: the trace does not know it
+  };
+  std::vector<Row> of;  // by allocation; empty: there is no trace
+  StringPool texts;
+};
+
 // One device with what was found out about it.
 struct DeviceView {
   std::unique_ptr<Device> device;
@@ -52,7 +61,13 @@ struct DeviceView {
   // the file is written.
   std::vector<uint32_t> stack_numbers;
 
-  std::string Module(const Allocation& a, size_t depth) const;
+  TraceFacts joined;
+
+  // Of the joined trace where it knows the allocation, else by its stack.
+  std::string_view Op(const Allocation& a) const;
+  // With the first `depth` parts; 0: all.
+  std::string_view Module(const Allocation& a, size_t depth) const;
+  const TraceFacts::Row* TraceOf(const Allocation& a) const;
 };
 
 // A snapshot that is read, with all its devices. `snapshot` stays in place.

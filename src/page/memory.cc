@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <map>
 #include <numeric>
@@ -173,7 +174,8 @@ class Writer {
 
  private:
   size_t StackOf(const DeviceView& view, uint32_t stack,
-                 const memory::StackFacts& facts, bool autograd);
+                 const std::string& line, std::string_view op,
+                 std::string_view module);
 
   render::Page& page_;
   std::string facts_;
@@ -189,14 +191,17 @@ class Writer {
   Columns times_{"memory_times", {"time"}};
   Columns stacks_{"memory_stacks", {"frames", "line", "op", "module"}};
   Columns frames_{"memory_frames", {"text"}};
-  // Of the device that is being added: stack * 2 + autograd to number + 1.
-  absl::flat_hash_map<uint64_t, size_t> numbers_;
+  // Of the device that is being added: stack, line, op, module to number + 1.
+  absl::flat_hash_map<std::array<int64_t, 4>, size_t> numbers_;
 };
 
 size_t Writer::StackOf(const DeviceView& view, uint32_t stack,
-                       const memory::StackFacts& facts, bool autograd) {
-  const auto [it, added] =
-      numbers_.try_emplace(uint64_t{stack} * 2 + (autograd ? 1 : 0), 0);
+                       const std::string& line, std::string_view op,
+                       std::string_view module) {
+  const std::array<int64_t, 4> key = {stack, page_.strings.Id(line),
+                                      page_.strings.Id(op),
+                                      page_.strings.Id(module)};
+  const auto [it, added] = numbers_.try_emplace(key, 0);
   if (!added) return it->second;
   const memory::Snapshot& snapshot = view.device->snapshot();
   for (const uint32_t id : snapshot.stacks.Of(stack)) {
@@ -208,8 +213,7 @@ size_t Writer::StackOf(const DeviceView& view, uint32_t stack,
       text += fmt::format("  [{}]", snapshot.strings[frame.fx]);
     frames_.Add(page_.strings.Id(text));
   }
-  stacks_.Add(frames_.rows(), page_.strings.Id(facts.line),
-              page_.strings.Id(facts.op), page_.strings.Id(facts.module));
+  stacks_.Add(frames_.rows(), key[1], key[2], key[3]);
   return it->second = stacks_.rows();  // 0: none
 }
 
@@ -261,19 +265,20 @@ void Writer::Add(const DeviceView& view, const std::string& name, int part) {
     const int64_t born = int64_t{a.start} + 1;
     const int64_t dead = std::max(behind(a.active_until), born);
     const int64_t freed = std::clamp(behind(a.allocated_until), born, dead);
-    allocs_.Add(
-        born, freed - born, dead - freed, a.bytes, a.bytes - a.requested,
-        map.Place(a.address),
-        StackOf(view, a.stack, view.attribution->Of(a), a.autograd_thread),
-        a.free_stack == 0
-            ? 0
-            : StackOf(view, a.free_stack,
-                      view.attribution->OfStack(a.free_stack), false),
-        a.category, static_cast<int>(a.confidence),
-        page_.strings.Id(rules[a.rule].id),
-        page_.strings.Id(
-            fmt::format("{}", device.snapshot().tags[a.tag].stream)),
-        a.exact ? 1 : 0);
+    const memory::StackFacts& freed_at =
+        view.attribution->OfStack(a.free_stack);
+    allocs_.Add(born, freed - born, dead - freed, a.bytes,
+                a.bytes - a.requested, map.Place(a.address),
+                StackOf(view, a.stack, view.attribution->Of(a).line, view.Op(a),
+                        view.Module(a, 0)),
+                a.free_stack == 0 ? 0
+                                  : StackOf(view, a.free_stack, freed_at.line,
+                                            freed_at.op, freed_at.module),
+                a.category, static_cast<int>(a.confidence),
+                page_.strings.Id(rules[a.rule].id),
+                page_.strings.Id(
+                    fmt::format("{}", device.snapshot().tags[a.tag].stream)),
+                a.exact ? 1 : 0);
   }
   int64_t last = -1;
   device.Sweep([&](Moment m, const memory::Levels& at) {

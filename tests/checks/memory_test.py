@@ -20,8 +20,8 @@ def shared_folder():
     return folder if (folder / "memory").is_dir() else None
 
 
-def tables(path, *args, status=0):
-    return json.loads(lamina("memory", path, "--format", "json", *args,
+def tables(*args, status=0):
+    return json.loads(lamina("memory", *args, "--format", "json",
                              status=status).stdout)["tables"]
 
 
@@ -179,6 +179,89 @@ def unshared(value):
     put(value)
     out.write(b".")
     return out.getvalue()
+
+
+def trace_of(snapshot, sizes, shift_us=0, spoil=0.0):
+    """A Kineto trace of the same run: an op with a name of its own around
+    every alloc, [memory] instants for it and for requests of a free."""
+    rng = random.Random(3)
+    events, total, ops = [], 0, {}
+    open_at = {}
+    first = min(e["time_us"] for e in snapshot["device_traces"][0])
+    for i, e in enumerate(snapshot["device_traces"][0]):
+        if e["action"] not in ("alloc", "free_requested"):
+            continue
+        alloc = e["action"] == "alloc"
+        if alloc:
+            open_at[e["addr"]] = sizes[i]
+        size = open_at.get(e["addr"], e["size"])
+        if rng.random() < spoil:
+            size += 512
+        total += size if alloc else -size
+        # Events of one microsecond keep their order.
+        at = e["time_us"] - first + shift_us + i * 0.001
+        if alloc:
+            ops[i] = f"aten::joined_{i % 5}"
+            events.append({"ph": "X", "cat": "cpu_op", "name": ops[i],
+                           "pid": 1, "tid": 1, "ts": at - 0.0004,
+                           "dur": 0.0008, "args": {"External id": i + 1}})
+        events.append({"ph": "i", "s": "t", "cat": "cpu_instant_event",
+                       "name": "[memory]", "pid": 1, "tid": 1, "ts": at,
+                       "args": {"Device Type": 1, "Device Id": 0,
+                                "Addr": e["addr"],
+                                "Bytes": size if alloc else -size,
+                                "Total Allocated": total,
+                                "Total Reserved": 1 << 30, "Ev Idx": i}})
+    end = max(e["ts"] for e in events) + 1
+    events.append({"ph": "X", "cat": "user_annotation", "name":
+                   "ProfilerStep#7", "pid": 1, "tid": 1, "ts": shift_us - 1,
+                   "dur": end - shift_us + 2, "args": {}})
+    return {"schemaVersion": 1, "baseTimeNanoseconds": first * 1000,
+            "deviceProperties": [], "traceEvents": events}, ops
+
+
+def check_join(c, folder):
+    """A snapshot and a trace of one run; of another run nothing is joined."""
+    path = SAMPLES / "memory/train.pickle"
+    snapshot = pickle.loads(path.read_bytes())  # our own file
+    plain = tables(path, "--all")
+    sizes = {r["start_event"]: r["bytes"] for r in plain["memory_allocations"]
+             if r["start_event"] is not None}
+    trace = folder / "joined.json"
+    for shift, spoil, whole in ((0, 0, True), (7_300_000, 0, True),
+                                (0, 0.04, True), (0, 0.5, False)):
+        value, ops = trace_of(snapshot, sizes, shift, spoil)
+        trace.write_text(json.dumps(value))
+        t = tables(path, "--all", "--trace", trace)
+        (join,) = t["memory_join"]
+        where = f"trace shifted {shift}, spoilt {spoil}"
+        c.equal(f"{where}: joined", join["joined"], whole)
+        if not whole:
+            c.equal(f"{where}: ops stay", t["memory_peak_op"],
+                    plain["memory_peak_op"])
+            continue
+        if not spoil:
+            c.equal(f"{where}: all pairs", join["percent"], 100)
+            c.true(f"{where}: offset", abs(join["offset_us"] - shift) < 200)
+        known = 0
+        for r in t["memory_allocations"]:
+            want = ops.get(r["start_event"])
+            if want is None or (spoil and not r["op"].startswith(
+                    "aten::joined")):
+                continue
+            known += 1
+            c.equal(f"{where}: op of event {r['start_event']}", r["op"], want)
+            c.equal(f"{where}: step", r["trace_step"], "ProfilerStep#7")
+        c.true(f"{where}: {known} known", known > 0.9 * len(ops))
+        c.equal(f"{where}: sum by op",
+                sum(r["bytes"] for r in t["memory_peak_op"]),
+                sum(r["bytes"] for r in plain["memory_peak_op"]))
+    # The trace may stand among the files.
+    value, _ = trace_of(snapshot, sizes)
+    trace.write_text(json.dumps(value))
+    both = tables(trace, path)
+    c.equal("a trace among the files", both["memory_join"][0]["percent"], 100)
+    lamina("memory", trace, "--trace", trace, status=2)
 
 
 class Touch:
@@ -359,6 +442,7 @@ def main():
         folder = pathlib.Path(folder)
         check_encodings(c, folder)
         check_hostile(c, folder)
+        check_join(c, folder)
     folder = shared_folder()
     if folder is None:
         print("without reference snapshots")

@@ -32,8 +32,9 @@ struct MemoryEvent {
   int64_t address = 0;
   int64_t bytes = 0;  // negative: freed
   uint32_t instant = 0;
+  tree::NodeId op;  // innermost one that was open; invalid: none
 };
-// Of one CUDA-like device, for joining with a snapshot.
-std::vector<MemoryEvent> EventsOf(const Trace& trace, int64_t device);
+// Of one GPU, for joining with a snapshot.
+std::vector<MemoryEvent> EventsOf(const Context& context, int64_t device);
 
 }  // namespace lamina::analysis::memory
