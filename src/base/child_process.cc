@@ -197,4 +197,33 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
   return result;
 }
 
+Result<std::unique_ptr<StartedChild>> StartedChild::Start(
+    const std::vector<std::string>& arguments) {
+  LAMINA_CHECK(!arguments.empty());
+  auto in = MakePipe();
+  auto out = MakePipe();
+  auto err = MakePipe();
+  int code = errno;
+  std::unique_ptr<StartedChild> child;
+  if (in && out && err) {
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    child.reset(new StartedChild([&] {
+      return lamina::Start(argv.data(), in->read.get(), out->write.get(),
+                           err->write.get(), code);
+    }));
+  }
+  if (child == nullptr || child->process() < 0) {
+    return Fail(InputError(arguments[0], std::string("cannot be started: ") +
+                                             std::strerror(code)));
+  }
+  child->in = std::move(in->write);
+  child->out = std::move(out->read);
+  child->err = std::move(err->read);
+  fcntl(child->in.get(), F_SETFL, O_NONBLOCK);
+  return child;
+}
+
 }  // namespace lamina

@@ -5,11 +5,15 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "base/leftovers.h"
 #include "base/status.h"
 
 namespace lamina {
@@ -31,5 +35,24 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
                              std::string_view input,
                              std::chrono::milliseconds limit,
                              size_t max_output = size_t{64} << 20);
+
+// A program that is talked to while it runs. It is ended by the system when the
+// thread that started it ends.
+class StartedChild {
+ public:
+  // Errors: it cannot be started.
+  static Result<std::unique_ptr<StartedChild>> Start(
+      const std::vector<std::string>& arguments);
+
+  // Its process, which leads a group of its own; whoever started it waits for
+  // it by waitpid().
+  pid_t process() const { return running_.process(); }
+  Descriptor in, out, err;  // our ends; in does not block
+
+ private:
+  explicit StartedChild(const std::function<pid_t()>& start)
+      : running_(start) {}
+  RunningChild running_;
+};
 
 }  // namespace lamina

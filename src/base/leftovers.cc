@@ -2,6 +2,7 @@
 #include "base/leftovers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -75,11 +76,21 @@ Error NoTemporary(const std::string& root) {
       "set TMPDIR to a folder that can be written");
 }
 
+// Who is told of the first signal to stop; -1: nobody.
+std::atomic<int> stop_file = -1;
+
+// Whether a signal was taken by what TellOfStop() names.
+bool Told(int number) {
+  if (number == SIGHUP) return false;
+  const int file = stop_file.exchange(-1);
+  return file >= 0 && write(file, "", 1) == 1;
+}
+
 // The thread that waits for signals.
 void* WaitForSignals(void* argument) {
   auto* const signals = static_cast<sigset_t*>(argument);
   int number = 0;
-  while (sigwait(signals, &number) != 0) {
+  while (sigwait(signals, &number) != 0 || Told(number)) {
   }
   List& list = TheList();
   // Held to the end: nothing new begins.
@@ -213,6 +224,8 @@ void CleanUpOnSignals() {
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   pthread_attr_destroy(&attributes);
 }
+
+void TellOfStop(int file) { stop_file = file; }
 
 void RemoveLeftovers() {
   List& list = TheList();

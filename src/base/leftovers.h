@@ -77,6 +77,10 @@ class RunningChild {
 // threads start.
 void CleanUpOnSignals();
 
+// The first SIGINT or SIGTERM after CleanUpOnSignals() no longer ends the
+// process: a byte is written to this descriptor. The next one ends it.
+void TellOfStop(int file);
+
 // Removes what is in the list and ends the children, when this process is about
 // to end without unwinding. Waits for nobody: nothing where the list is in use.
 void RemoveLeftovers();
