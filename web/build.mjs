@@ -4,13 +4,15 @@
 // of page: everything but title, summary and data. The policy in the head names
 // the two by their hashes, so nothing else on the page can run. Pages of traces
 // do not carry what lays graphs out, nor those of dumps the views of events.
-//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY
+// The library is what lamina serve shows first.
+//   node build.mjs WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY OUT_LIBRARY
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [web, work, traceOut, graphOut, memoryOut] = process.argv.slice(2);
+const [web, work, traceOut, graphOut, memoryOut, libraryOut] =
+  process.argv.slice(2);
 const require = createRequire(join(work, "package.json"));
 const esbuild = require("esbuild");
 
@@ -60,6 +62,8 @@ async function write(entry, packages, out) {
     `style-src '${hash(style)}'`,
     "img-src blob: data:",
     "worker-src blob:",
+    // Empty in a file, which asks nobody.
+    "connect-src {{connect}}",
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
@@ -84,7 +88,7 @@ async function write(entry, packages, out) {
 ${licencesOf(packages)}</body>
 </html>
 `;
-  for (const mark of ["{{title}}", "{{summary}}", "{{data}}"]) {
+  for (const mark of ["{{connect}}", "{{title}}", "{{summary}}", "{{data}}"]) {
     if (page.split(mark).length !== 2)
       throw new Error(`the bundle holds the placeholder ${mark}`);
   }
@@ -97,3 +101,4 @@ ${licencesOf(packages)}</body>
 await write("trace.ts", [], traceOut);
 await write("graph.ts", ["@dagrejs/dagre", "@dagrejs/graphlib"], graphOut);
 await write("memory.ts", [], memoryOut);
+await write("library.ts", [], libraryOut);

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the template of the report page.
 
-usage: build.py WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH
+usage: build.py WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY OUT_LIBRARY
 
 Installs the locked packages into WORK_DIR (not into the source tree) when the
 lock file has changed, then bundles with esbuild. Where node or npm is missing
-or the packages cannot be had, both OUT become empty, which builds lamina
+or the packages cannot be had, all OUT become empty, which builds lamina
 without the page, and says so; a broken bundle is an error.
 """
 import os

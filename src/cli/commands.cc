@@ -9,8 +9,8 @@ std::span<const CommandInfo> Commands() {
       PathCommand(),   DiagnoseCommand(), AnnotateCommand(), DiffCommand(),
       SliceCommand(),  ReplayCommand(),   RanksCommand(),    MergeCommand(),
       GraphCommand(),  ConvertCommand(),  EventCommand(),    QueryCommand(),
-      CostCommand(),   MemoryCommand(),   McpCommand(),      ListCommand(),
-      CacheCommand(),
+      CostCommand(),   MemoryCommand(),   McpCommand(),      ServeCommand(),
+      ListCommand(),   CacheCommand(),
   };
   return kCommands;
 }

@@ -26,6 +26,7 @@ CommandInfo ConvertCommand();
 CommandInfo CostCommand();
 CommandInfo MemoryCommand();
 CommandInfo McpCommand();
+CommandInfo ServeCommand();
 CommandInfo ListCommand();
 CommandInfo CacheCommand();
 

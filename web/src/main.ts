@@ -5,6 +5,7 @@
 // graph.ts start it, each with the views of its kind of page.
 
 import { DamagedFile } from "./data/decode";
+import { loadParts, Refused } from "./data/live";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
 import { App, type View } from "./ui/app";
@@ -21,6 +22,15 @@ export interface Program {
 }
 
 function fail(error: unknown): void {
+  if (error instanceof Refused) {
+    document.getElementById("static")?.remove();
+    document.getElementById("app")?.replaceChildren(h("main", {},
+      h("p", { class: "damaged", role: "alert" },
+        `${error.message}. ${error.hint} `,
+        h("a", { href: "/" }, "All traces"))));
+    document.documentElement.dataset.ready = "refused";
+    return;
+  }
   const text = error instanceof DamagedFile ? error.message
     : "the page met something that it does not understand";
   // The summary that the writer put into the file stays readable.
@@ -34,6 +44,7 @@ function fail(error: unknown): void {
 
 async function start(program: Program): Promise<void> {
   const begin = performance.now();
+  await loadParts();
   const model = await Model.load();
   const app = new App(model, { ...kStart });
   const views = program.views.filter((view) => view.missing(model) === null);

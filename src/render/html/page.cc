@@ -35,6 +35,7 @@
 LAMINA_TEMPLATE(trace_page)
 LAMINA_TEMPLATE(graph_page)
 LAMINA_TEMPLATE(memory_page)
+LAMINA_TEMPLATE(library_page)
 
 namespace lamina::render {
 namespace {
@@ -401,6 +402,29 @@ bool HasPage() {
   return !Between(lamina_trace_page_begin, lamina_trace_page_end).empty();
 }
 
+std::string LivePage(LiveProgram program, std::string_view data) {
+  std::string_view rest =
+      program == LiveProgram::kLibrary
+          ? Between(lamina_library_page_begin, lamina_library_page_end)
+          : Between(lamina_trace_page_begin, lamina_trace_page_end);
+  std::string out;
+  if (rest.empty()) return out;
+  out += Until(rest, "{{connect}}");
+  out += "'self'";
+  out += Until(rest, "{{title}}");
+  out += "lamina";
+  out += Until(rest, "{{summary}}");
+  out += "<p>Loading. This page needs scripts.</p>";
+  out += Until(rest, "{{data}}");
+  if (!data.empty()) {
+    out += "<script type=\"application/json\" id=\"live\">";
+    out += ForScript(data);
+    out += "</script>";
+  }
+  out += rest;
+  return out;
+}
+
 Status WritePage(Page& page, ByteSink& sink, int threads) {
   if (!HasPage()) {
     return Fail(UsageError("this build of lamina has no report page",
@@ -413,6 +437,8 @@ Status WritePage(Page& page, ByteSink& sink, int threads) {
   const std::string json = Manifest(page, tables, text);
 
   std::string_view rest = Template(page);
+  sink.Write(Until(rest, "{{connect}}"));
+  sink.Write("'none'");
   sink.Write(Until(rest, "{{title}}"));
   sink.Write(Title(page.document, text));
   sink.Write(Until(rest, "{{summary}}"));

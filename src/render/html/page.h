@@ -61,6 +61,12 @@ struct Page {
 // False in a build without node, which has no page.
 bool HasPage();
 
+// The program of a page without a document, for a server: it fetches what it
+// shows. `data`: JSON that says where from; empty: it knows. Empty in a build
+// without a page.
+enum class LiveProgram { kLibrary, kTrace };
+std::string LivePage(LiveProgram program, std::string_view data);
+
 // Errors: kUsage when the build has no page.
 Status WritePage(Page& page, ByteSink& sink, int threads);
 

@@ -4,6 +4,8 @@
 // differences. The writer is src/render/html/columns.cc. Everything read here
 // is checked; what does not fit raises DamagedFile.
 
+import { part } from "./live";
+
 export class DamagedFile extends Error {}
 
 export interface ColumnInfo {
@@ -152,7 +154,7 @@ function textOf(element: Element): string {
 
 async function decode(info: BlockInfo): Promise<Map<string, Column>> {
   checkInfo(info);
-  const element = document.getElementById("block-" + info.name);
+  const element = part("block-" + info.name);
   if (!element) throw new DamagedFile("is missing");
   const bytes = fromBase64(textOf(element));
   // The text is not needed again.

@@ -4,6 +4,7 @@
 // tables that count them. Blocks are decoded when a view first needs them.
 
 import { decodeBlock, DamagedFile, type Column } from "./decode";
+import { part } from "./live";
 import { kSchema, type Family, type HostTrack, type Lane, type Manifest,
          type TableInfo, type TraceInfo } from "./manifest";
 import { setShortNames } from "./names";
@@ -139,7 +140,7 @@ export class Model {
     let manifest: Manifest;
     try {
       manifest = JSON.parse(
-        document.getElementById("manifest")?.textContent ?? "") as Manifest;
+        part("manifest")?.textContent ?? "") as Manifest;
     } catch {
       throw new DamagedFile("the head of the data cannot be read");
     }

@@ -45,7 +45,9 @@ export class Shell {
         this.main.focus();
       } }, "Skip to the view"),
       h("header", {},
-        h("span", { class: "brand" }, "lamina"),
+        document.getElementById("live")
+          ? h("a", { class: "brand", href: "/" }, "lamina")
+          : h("span", { class: "brand" }, "lamina"),
         h("span", { class: "file", title: clean(app.model.title) },
           clean(app.model.title, 80) || app.model.manifest.command),
         ...(app.model.manifest.redacted

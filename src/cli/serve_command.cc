@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina serve: a folder of traces in the browser, to the user of this machine
+// alone.
+#include <arpa/inet.h>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/byte_sink.h"
+#include "base/byte_source.h"
+#include "base/leftovers.h"
+#include "base/plugin.h"
+#include "cli/commands.h"
+#include "cli/serve_worker.h"
+#include "lamina/version.h"
+#include "render/html/page.h"
+#include "serve/api.h"
+
+namespace lamina::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> traces;
+  int64_t port = 0;
+  std::string unix_socket;
+  std::vector<std::string> hosts;
+  std::string token_file;
+  int64_t sessions = 16;
+  double memory_gb = 4;
+  double time_limit_s = 10;
+  std::string worker_page;  // this process is a worker
+};
+
+Error CannotListen(const std::string& where) {
+  return InputError(where, std::string("cannot listen: ") + strerror(errno),
+                    "choose another --port, or 0 for a free one");
+}
+
+struct Listening {
+  Descriptor socket;
+  std::string address;  // for a browser, without what follows the #
+};
+
+Result<Listening> ListenOnPort(uint16_t port) {
+  Listening out;
+  out.socket = Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  // There is no option for another address.
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!out.socket.open() ||
+      ::setsockopt(out.socket.get(), SOL_SOCKET, SO_REUSEADDR, &on,
+                   sizeof(on)) != 0 ||
+      ::bind(out.socket.get(), any, size) != 0 ||
+      ::listen(out.socket.get(), 128) != 0 ||
+      ::getsockname(out.socket.get(), any, &size) != 0)
+    return Fail(CannotListen("127.0.0.1:" + std::to_string(port)));
+  out.address =
+      "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+  return out;
+}
+
+Result<Listening> ListenOnSocket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return Fail(UsageError("--unix: the name is too long",
+                           "the system allows 107 bytes"));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  Listening out;
+  out.socket = Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int made = -1;
+  const auto bind = [&](const char*) {
+    // The socket is of this user alone from its first moment.
+    const mode_t before = ::umask(0177);
+    made = ::bind(out.socket.get(), reinterpret_cast<sockaddr*>(&address),
+                  sizeof(address));
+    ::umask(before);
+    return made;
+  };
+  // One that nobody listens on any more is left over from a run that was
+  // killed.
+  if (bind("") != 0 && errno == EADDRINUSE) {
+    const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    struct stat info {};
+    if (::connect(probe.get(), reinterpret_cast<sockaddr*>(&address),
+                  sizeof(address)) != 0 &&
+        errno == ECONNREFUSED && ::lstat(path.c_str(), &info) == 0 &&
+        S_ISSOCK(info.st_mode)) {
+      ::unlink(path.c_str());
+      bind("");
+    } else {
+      errno = EADDRINUSE;
+    }
+  }
+  if (made != 0 || ::listen(out.socket.get(), 128) != 0) {
+    return Fail(
+        InputError(path, std::string("cannot listen: ") + strerror(errno)));
+  }
+  out.address = "http://localhost/";
+  return out;
+}
+
+// The token of a file, which is made when it is not there: of this user alone.
+Result<std::string> TokenOf(const std::string& path) {
+  if (path.empty()) return serve::MakeToken();
+  const Descriptor made(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (made.open()) {
+    const std::string text = serve::MakeToken() + "\n";
+    if (::write(made.get(), text.data(), text.size()) !=
+        static_cast<ssize_t>(text.size()))
+      return Fail(InputError(path, "cannot be written"));
+  } else if (errno != EEXIST) {
+    return Fail(
+        InputError(path, std::string("cannot be made: ") + strerror(errno)));
+  }
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      (info.st_mode & 077) != 0 || info.st_uid != ::geteuid()) {
+    return Fail(InputError(path, "others may read it",
+                           "chmod 600, or give the name of a new file"));
+  }
+  LAMINA_ASSIGN(std::string text, ReadAll(path, 1000));
+  while (text.ends_with('\n')) text.pop_back();
+  if (!serve::IsToken(text)) {
+    return Fail(
+        InputError(path, "holds no token", "remove it: a new one is made"));
+  }
+  return text;
+}
+
+Result<std::unique_ptr<serve::HttpServer>> OpenHttp(
+    const serve::HttpHandler& handler) {
+  const auto entry =
+      LoadPlugin(serve::kHttpPluginFile, serve::kHttpPluginEntry, "lamina-mpi");
+  if (!entry) {
+    return Fail(UsageError("lamina serve: " + entry.error(),
+                           "build lamina where libcpp-httplib-dev is "
+                           "installed"));
+  }
+  const serve::HttpLimits limits;
+  std::unique_ptr<serve::HttpServer> server(
+      reinterpret_cast<serve::HttpPluginEntry>(*entry)(
+          serve::kHttpPluginInterface, &limits, &handler));
+  if (server == nullptr) {
+    return Fail(UsageError(std::string("lamina serve: ") +
+                               serve::kHttpPluginFile +
+                               " is of another version",
+                           "build the program and the plug-in together"));
+  }
+  return server;
+}
+
+Result<int> RunServe(const Options& options, Common& common) {
+  constexpr double kGigabyte = 1024.0 * 1024 * 1024;
+  if (!options.worker_page.empty()) {
+    return RunServeWorker({options.worker_page, options.traces,
+                           std::chrono::milliseconds(static_cast<int64_t>(
+                               options.time_limit_s * 1000))},
+                          common);
+  }
+  if (sodium_init() < 0)
+    return Fail(InputError("libsodium", "cannot be initialised"));
+  std::error_code error;
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe", error).string();
+  LAMINA_ASSIGN(const std::string token, TokenOf(options.token_file));
+  LAMINA_ASSIGN(const Leftover folder, MakeTemporaryFolder());
+  serve::StoreOptions store_options;
+  store_options.arguments =
+      options.traces.empty() ? std::vector<std::string>{"."} : options.traces;
+  store_options.folder = folder.path();
+  store_options.sessions = static_cast<size_t>(options.sessions);
+  store_options.memory_bytes =
+      static_cast<uint64_t>(options.memory_gb * kGigabyte);
+  store_options.worker_words = [&](const std::string& page,
+                                   const std::vector<std::string>& traces) {
+    std::vector<std::string> words = {
+        program,        "serve",
+        "--worker",     page,
+        "--threads",    std::to_string(common.ThreadCount()),
+        "--time-limit", std::to_string(options.time_limit_s)};
+    words.insert(words.end(), traces.begin(), traces.end());
+    return words;
+  };
+  LAMINA_ASSIGN(auto opened, serve::Store::Open(std::move(store_options)));
+  // Never taken down: threads that wait for processes may outlive this.
+  serve::Store& store = *opened.release();
+  serve::Guard guard(token, options.hosts);
+  serve::ApiOptions api;
+  api.version = std::string(Version());
+  api.library_page = render::LivePage(render::LiveProgram::kLibrary, {});
+  api.trace_page = [](const std::string& data) {
+    return render::LivePage(render::LiveProgram::kTrace, data);
+  };
+  LAMINA_ASSIGN(const auto http,
+                OpenHttp(serve::MakeApi(std::move(api), guard, store)));
+  LAMINA_ASSIGN(const Listening listening,
+                options.unix_socket.empty()
+                    ? ListenOnPort(static_cast<uint16_t>(options.port))
+                    : ListenOnSocket(options.unix_socket));
+  std::array<int, 2> stop{};
+  if (::pipe2(stop.data(), O_CLOEXEC) != 0)
+    return Fail(InputError("a pipe", "cannot be made"));
+  TellOfStop(stop[1]);
+  std::printf("%s#token=%s\n", listening.address.c_str(), token.c_str());
+  std::fflush(stdout);
+  http->Run(listening.socket.get(), stop[0]);
+  store.Stop();
+  if (!options.unix_socket.empty()) ::unlink(options.unix_socket.c_str());
+  // Threads of handlers may still be on their way.
+  RemoveLeftovers();
+  _exit(kFine);
+}
+
+Run Add(Arguments& args, Common& common) {
+  auto options = std::make_shared<Options>();
+  args.Add("trace", options->traces,
+           "Traces, folders of traces and patterns (default: the current "
+           "folder)")
+      .Count(0, 1000);
+  args.Add("--port", options->port, "Port on 127.0.0.1; 0: a free one")
+      .Whole(0, 65535)
+      .ShowDefault()
+      .In(Group::kGeneral);
+  args.Add("--unix", options->unix_socket,
+           "Listens on a Unix socket of this name instead")
+      .ValueName("FILE")
+      .In(Group::kGeneral);
+  args.Add("--host", options->hosts,
+           "Another name that a browser may use for this server, behind a "
+           "tunnel; may be repeated")
+      .OneWord()
+      .ValueName("NAME")
+      .In(Group::kGeneral);
+  args.Add("--token-file", options->token_file,
+           "Keeps the token of the address in this file, made if it is not "
+           "there (default: a new token each time)")
+      .ValueName("FILE")
+      .In(Group::kGeneral);
+  args.Add("--sessions", options->sessions,
+           "Traces that are open at a time; above, those that were not asked "
+           "for longest are closed")
+      .Whole(1, 1000)
+      .ShowDefault()
+      .In(Group::kGeneral);
+  args.Add("--memory-gb", options->memory_gb,
+           "Memory of all open traces together; above, traces are closed")
+      .Within(0.01, 1e6)
+      .ShowDefault()
+      .In(Group::kGeneral);
+  args.Add("--time-limit", options->time_limit_s,
+           "Seconds after which a query ends")
+      .Within(0.001, 1e6)
+      .ShowDefault()
+      .In(Group::kGeneral);
+  args.Add("--threads", common.threads,
+           "Threads that read a trace (default: all cores)")
+      .Whole(1, 256);
+  args.Add("--worker", options->worker_page,
+           "The process that has a trace open, and the page that it writes")
+      .In(Group::kHidden);
+  return [options, &common] { return RunServe(*options, common); };
+}
+
+}  // namespace
+
+CommandInfo ServeCommand() {
+  return {"serve", "A folder of traces in the browser of this machine",
+          "lamina serve runs/ --port 8250", &Add};
+}
+
+}  // namespace lamina::cli

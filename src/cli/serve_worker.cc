@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: everything that touches a trace for lamina serve is here,
+// in a process that may fall over.
+#include "cli/serve_worker.h"
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <fcntl.h>
+#include <thread>
+#include <unistd.h>
+
+#include "base/leftovers.h"
+#include "base/parallel.h"
+#include "cli/host.h"
+#include "cli/mcp/open_traces.h"
+#include "mcp/message.h"
+#include "serve/frames.h"
+#include "sql/database.h"
+
+namespace lamina::cli {
+namespace {
+
+using mcp::Json;
+using serve::Frame;
+
+constexpr uint64_t kMostRows = 10'000;
+constexpr uint64_t kMostBytes = uint64_t{24} << 20;
+constexpr size_t kMostQueries = 64;  // at a time, of which so many run
+constexpr size_t kMostRunning = 4;
+constexpr size_t kMostSql = size_t{256} << 10;
+
+// Answers of several threads, whole frames each.
+class Out {
+ public:
+  explicit Out(int file) : file_(file) {}
+  void Write(const Frame& frame) {
+    const std::string text = serve::FrameText(frame);
+    const std::lock_guard lock(mutex_);
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t wrote = ::write(file_, text.data() + at, text.size() - at);
+      if (wrote > 0) {
+        at += static_cast<size_t>(wrote);
+      } else if (wrote < 0 && errno != EINTR) {
+        _exit(kBadInput);  // nobody listens any more
+      }
+    }
+  }
+
+ private:
+  const int file_;
+  std::mutex mutex_;
+};
+
+std::string ErrorBody(const Error& error) {
+  static constexpr const char* kCodes[] = {"usage",     "input", "check",
+                                           "cancelled", "limit", "internal"};
+  Json out;
+  Json& to = out["error"];
+  to["code"] = kCodes[static_cast<int>(error.kind)];
+  to["what"] = error.what;
+  to["hint"] = error.hint;
+  to["line"] = error.line;
+  to["column"] = error.column;
+  to["excerpt"] = error.excerpt;
+  return mcp::DumpText(out);
+}
+
+int StatusOf(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kUsage:
+      return 400;
+    case ErrorKind::kInput:
+    case ErrorKind::kCheck:
+      return 422;
+    case ErrorKind::kCancelled:
+      return 499;
+    case ErrorKind::kLimit:
+      return 504;
+    case ErrorKind::kInternal:
+      return 500;
+  }
+  return 500;
+}
+
+// Numbers that a script cannot hold are texts.
+Json CellOf(const Value& value) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  switch (value.kind()) {
+    case Value::Kind::kNull:
+      return nullptr;
+    case Value::Kind::kText:
+      return value.text();
+    case Value::Kind::kInt:
+      if (value.integer() > kExact || value.integer() < -kExact)
+        return std::to_string(value.integer());
+      return value.integer();
+    case Value::Kind::kReal:
+      return value.real();
+    case Value::Kind::kBool:
+      return value.boolean();
+  }
+  return nullptr;
+}
+
+Json TableJson(const Table& table, uint64_t total) {
+  Json out;
+  out["columns"] = Json::array();
+  for (const Column& column : table.schema().columns) {
+    Json one;
+    one["name"] = column.name;
+    one["type"] = column.type == ColumnType::kText   ? "text"
+                  : column.type == ColumnType::kReal ? "real"
+                                                     : "int";
+    out["columns"].push_back(std::move(one));
+  }
+  out["total_rows"] = total;
+  out["rows"] = Json::array();
+  for (size_t row = 0; row < table.rows(); ++row) {
+    Json cells = Json::array();
+    for (size_t c = 0; c < table.columns(); ++c)
+      cells.push_back(CellOf(table.At(row, c)));
+    out["rows"].push_back(std::move(cells));
+  }
+  return out;
+}
+
+// {"sql": TEXT, "max_rows": N, "params": {NAME: VALUE}}.
+Result<std::string> Answer(const std::string& body,
+                           const std::vector<sql::SchemaInput>& schemas,
+                           sql::QueryOptions query) {
+  const auto asked = mcp::ParseMessage(body);
+  if (!asked) return Fail(UsageError(asked.error().message));
+  const char* const example = R"({"sql": "SELECT name FROM kernel"})";
+  if (!asked->is_object() || !asked->contains("sql") ||
+      !(*asked)["sql"].is_string())
+    return Fail(UsageError("a query has a text sql", example));
+  const auto sql = (*asked)["sql"].get<std::string>();
+  if (sql.size() > kMostSql) return Fail(UsageError("the query is too long"));
+  query.keep_rows = 1000;
+  if (const auto rows = asked->find("max_rows"); rows != asked->end()) {
+    if (!rows->is_number_unsigned() || *rows < 1 || *rows > kMostRows) {
+      return Fail(UsageError("max_rows is a whole number from 1 to " +
+                             std::to_string(kMostRows)));
+    }
+    query.keep_rows = rows->get<uint64_t>();
+  }
+  if (const auto params = asked->find("params"); params != asked->end()) {
+    if (!params->is_object()) return Fail(UsageError("params is an object"));
+    for (const auto& [name, value] : params->items()) {
+      if (value.is_null()) {
+        query.params[name] = std::monostate();
+      } else if (value.is_number_integer()) {
+        query.params[name] = value.get<int64_t>();
+      } else if (value.is_number()) {
+        query.params[name] = value.get<double>();
+      } else if (value.is_string()) {
+        query.params[name] = value.get<std::string>();
+      } else {
+        return Fail(UsageError("params holds numbers, texts and null"));
+      }
+    }
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  LAMINA_ASSIGN(auto database, sql::Database::Open(schemas));
+  LAMINA_ASSIGN(const auto tables, database->Run(sql, query));
+  Json out;
+  out["tables"] = Json::array();
+  for (size_t i = 0; i < tables.size(); ++i) {
+    out["tables"].push_back(TableJson(
+        tables[i], i < database->row_counts().size() ? database->row_counts()[i]
+                                                     : tables[i].rows()));
+  }
+  out["elapsed_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          std::chrono::steady_clock::now() - begin)
+                          .count();
+  return mcp::DumpText(out);
+}
+
+// What the list of traces says of one that is open.
+Json FactsOf(const Document& document, const trace::Trace& trace) {
+  Json out;
+  out["format"] = trace.info.format;
+  std::string devices;
+  for (const trace::DeviceInfo& device : trace.info.devices) {
+    if (devices.find(device.name) == std::string::npos)
+      devices += (devices.empty() ? "" : ", ") + device.name;
+  }
+  out["devices"] = devices.substr(0, 500);
+  out["events"] = trace.info.events;
+  for (const Note& note : document.result.notes) {
+    if (note.severity != Severity::kVerdict) continue;
+    out["verdict"] = note.text.substr(0, 2000);
+    break;
+  }
+  if (const Table* const steps = document.result.Find("steps"))
+    out["steps"] = steps->rows();
+  if (const Table* const parts = document.result.Find("gpu_timeline")) {
+    for (size_t row = 0; row < parts->rows(); ++row) {
+      if (parts->At(row, "device").text() != "all") continue;
+      const int64_t time = parts->Int(row, parts->schema().IndexOf("time_us"));
+      const std::string_view type = parts->At(row, "type").text();
+      if (type == "total_time") out["wall_ns"] = time;
+      if (type == "busy_time") out["busy_ns"] = time;
+    }
+  }
+  return out;
+}
+
+// Runs a command with the traces that are open.
+Result<Document> RunWith(std::vector<std::string> words,
+                         const std::vector<std::string>& traces, int threads,
+                         const Host& host) {
+  words.insert(words.end(), traces.begin(), traces.end());
+  words.insert(words.end(), {"--threads", std::to_string(threads)});
+  return RunInHost(words, host);
+}
+
+class Queries {
+ public:
+  Queries(std::shared_ptr<Out> out, std::vector<sql::SchemaInput> schemas,
+          std::chrono::milliseconds time_limit)
+      : out_(std::move(out)),
+        schemas_(std::move(schemas)),
+        time_limit_(time_limit) {}
+
+  void Start(const Frame& frame) {
+    const auto stop = std::make_shared<std::atomic<bool>>(false);
+    {
+      const std::lock_guard lock(mutex_);
+      if (running_.size() >= kMostQueries) {
+        Error error = UsageError("too many queries of this trace at a time",
+                                 "ask again when one has ended");
+        out_->Write({'r', frame.id, 429, ErrorBody(error)});
+        return;
+      }
+      running_[frame.id] = stop;
+    }
+    std::thread([this, frame, stop] {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return busy_ < kMostRunning || *stop; });
+        ++busy_;
+      }
+      sql::QueryOptions query;
+      query.time_limit = time_limit_;
+      query.max_bytes = kMostBytes;
+      query.stop = stop.get();
+      const auto text = Answer(frame.body, schemas_, query);
+      Frame reply{'r', frame.id, 200, {}};
+      reply.body = text ? *text : ErrorBody(text.error());
+      if (!text) reply.status = StatusOf(text.error());
+      {
+        const std::lock_guard lock(mutex_);
+        running_.erase(frame.id);
+        --busy_;
+        changed_.notify_all();
+      }
+      out_->Write(reply);
+    }).detach();
+  }
+  void Cancel(uint64_t id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = running_.find(id);
+    if (found != running_.end()) *found->second = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const std::shared_ptr<Out> out_;
+  const std::vector<sql::SchemaInput> schemas_;
+  const std::chrono::milliseconds time_limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<uint64_t, std::shared_ptr<std::atomic<bool>>> running_;
+  size_t busy_ = 0;
+};
+
+// Opens, writes the page and says what it is.
+Result<Json> OpenAll(const WorkerOptions& options, int threads,
+                     const Host& host) {
+  const bool compares = options.traces.size() == 2;
+  const char* const command = compares ? "diff" : "report";
+  LAMINA_TRY(RunWith({command, "--format", "html", "-o", options.page},
+                     options.traces, threads, host)
+                 .map([](const Document&) {}));
+  LAMINA_ASSIGN(const Document document,
+                RunWith({command}, options.traces, threads, host));
+  LAMINA_ASSIGN(const auto source, host.open(options.traces[0]));
+  LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
+  return FactsOf(document, *trace);
+}
+
+}  // namespace
+
+Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
+  // Frames and nothing else: whatever prints, prints to stderr.
+  const int file = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (file < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    return Fail(InputError("standard output", "cannot be taken"));
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto out = std::make_shared<Out>(file);
+  const int threads = common.ThreadCount();
+  const auto traces = std::make_shared<OpenTraces>(threads, UINT64_MAX);
+  Host host;
+  host.open = [&](const std::string& path) { return traces->Open(path, host); };
+  auto next = std::chrono::steady_clock::now();
+  host.progress = [&](uint64_t done, uint64_t total) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return;
+    next = now + std::chrono::milliseconds(100);
+    out->Write({'p', 0, 0, std::to_string(done) + ' ' + std::to_string(total)});
+  };
+  const auto facts = OpenAll(options, threads, host);
+  if (!facts) {
+    Json error;
+    error["error"] = facts.error().ToString();
+    out->Write({'o', 0, 422, mcp::DumpText(error)});
+    RemoveLeftovers();
+    _exit(kBadInput);
+  }
+  host.progress = nullptr;
+  std::vector<sql::SchemaInput> schemas;
+  const std::array<const char*, 2> names = {"a", "b"};
+  for (size_t i = 0; i < options.traces.size(); ++i) {
+    LAMINA_ASSIGN(auto source, host.open(options.traces[i]));
+    schemas.push_back(
+        {options.traces.size() == 1 ? "main" : names[i], {source}, {}});
+  }
+  // Never taken down: queries may still run when the program ends.
+  auto* const queries =
+      new Queries(out, std::move(schemas), options.time_limit);
+  out->Write({'o', 0, 200, mcp::DumpText(*facts)});
+  serve::FrameReader reader;
+  std::array<char, 65536> buffer;
+  while (!reader.damaged()) {
+    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    reader.Feed({buffer.data(), static_cast<size_t>(got)});
+    while (const auto frame = reader.Next()) {
+      if (frame->kind == 'q') queries->Start(*frame);
+      if (frame->kind == 'c') queries->Cancel(frame->id);
+    }
+  }
+  RemoveLeftovers();
+  _exit(kFine);
+}
+
+}  // namespace lamina::cli

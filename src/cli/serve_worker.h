@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace lamina::cli {
+
+struct WorkerOptions {
+  std::string page;                 // the file to write
+  std::vector<std::string> traces;  // one, or two that are compared
+  std::chrono::milliseconds time_limit{10'000};  // of a query
+};
+
+// The process that has a trace open for `lamina serve`: opens it, writes its
+// page, says what it is, and answers queries until its input ends; see
+// serve/frames.h. Does not return.
+Result<int> RunServeWorker(const WorkerOptions& options, Common& common);
+
+}  // namespace lamina::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The traces that may be opened, and those that are: each by a process of its
+// own, so that none of them can end the server or see another one.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/stat.h>
+#include <thread>
+#include <vector>
+
+#include "mcp/tool.h"
+#include "serve/http.h"
+#include "serve/worker.h"
+
+namespace lamina::serve {
+
+struct StoreOptions {
+  // Folders, files and patterns.
+  std::vector<std::string> arguments;
+  // Those that open traces: given the page to write and the traces, they
+  // speak as frames.h has it.
+  std::function<std::vector<std::string>(
+      const std::string& page, const std::vector<std::string>& traces)>
+      worker_words;
+  // A folder of this process alone.
+  std::string folder;
+  size_t sessions = 16;       // that are open at a time
+  uint64_t memory_bytes = 0;  // of all of them
+};
+
+class Store {
+ public:
+  // Errors: arguments that name nothing.
+  static Result<std::unique_ptr<Store>> Open(StoreOptions options);
+  ~Store();
+
+  // All traces and comparisons.
+  HttpResponse List();
+  HttpResponse Get(const std::string& id);
+  // Begins to open; what is open or on its way stays so.
+  HttpResponse StartOpening(const std::string& id);
+  // Also ends the opening.
+  HttpResponse Close(const std::string& id);
+  HttpResponse Query(const std::string& id, const HttpRequest& request);
+  HttpResponse Page(const std::string& id);
+  // Of two traces; opens it.
+  HttpResponse Compare(const std::string& a, const std::string& b);
+
+  bool Has(const std::string& id);
+  // Real folders of what is served, for who opens files by itself.
+  std::vector<std::string> Folders() const;
+  // Ends all processes.
+  void Stop();
+
+ private:
+  enum class State { kClosed, kWaiting, kOpening, kOpen, kFailed };
+  struct Entry {
+    std::string id;
+    bool comparison = false;
+    std::string name;                // for people
+    std::vector<std::string> paths;  // one, or the two that are compared
+    struct stat file {};             // when it was seen
+    struct stat opened {};           // when it was opened
+    bool listed = true;              // by the last look at the folders
+    State state = State::kClosed;
+    uint64_t turn = 0;  // of those that wait, the least is first
+    uint64_t done = 0, total = 0;
+    std::string error;
+    mcp::Json facts;
+    std::shared_ptr<Worker> worker;
+    uint64_t session = 0;  // counts openings: what came late is dropped
+    uint64_t used = 0;
+    int in_use = 0;
+  };
+  using EntryPointer = std::shared_ptr<Entry>;
+
+  explicit Store(StoreOptions options);
+  Status Look();
+  // All below: with mutex_ held.
+  EntryPointer Find(const std::string& id);
+  mcp::Json Describe(const Entry& entry) const;
+  void OpenNext();
+  void Begin(const EntryPointer& entry);
+  // Back to closed; who opens next may.
+  void End(Entry& entry, State state, std::string error);
+  // The open trace that nobody uses and was not asked for longest; null: none.
+  EntryPointer Oldest();
+  void Watch();
+
+  std::string IdOf(std::string_view text) const;
+
+  StoreOptions options_;
+  std::string key_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, EntryPointer> entries_;
+  std::vector<std::string> order_;  // of traces, then comparisons
+  std::chrono::steady_clock::time_point looked_{};
+  uint64_t clock_ = 0;
+  int opening_ = 0;
+  bool stopped_ = false;
+  std::thread watch_;
+};
+
+}  // namespace lamina::serve

@@ -1,0 +1,703 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""lamina serve: what it answers, to whom, and what attacks do to it. With
+`--long` its clients go on for 60 seconds."""
+import gzip
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+from common import LAMINA, ROOT, SAMPLES, Checks, lamina, skip, temporary
+from serve_client import Serve
+
+checks = Checks()
+HOST = "127.0.0.1"
+
+
+def start(*arguments, **kwargs):
+    return Serve(LAMINA, *arguments, "--threads", 1, **kwargs)
+
+
+def command_line():
+    r = lamina("serve", "--help")
+    checks.true("help has an example", "lamina serve runs/" in r.stdout)
+    checks.true("help says nothing of workers", "--worker" not in r.stdout)
+    for arguments, status in ((["--port", "x"], 2), (["--nosuch"], 2),
+                              (["/nowhere/at/all"], 3)):
+        r = lamina("serve", *arguments, status=None)
+        checks.equal(f"serve {arguments}", r.returncode, status)
+        checks.equal(f"serve {arguments}: no address", r.stdout, "")
+    with temporary() as folder:
+        r = lamina("serve", folder, status=None)
+        checks.equal("a folder without traces", r.returncode, 3)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with start(SAMPLES / "serve.json.gz",
+                       env={"TMPDIR": folder}) as s:
+                checks.true("an address", s.port > 0)
+                s.opened(s.id_of("serve.json.gz"))
+                checks.equal("one process for one trace", len(s.workers()), 1)
+                workers = s.workers()
+                checks.equal(f"ends by {number}", s.stop(number), 0)
+                time.sleep(0.3)
+                checks.equal("no process is left",
+                             [w for w in workers if alive(w)], [])
+                checks.equal("no file is left", os.listdir(folder), [])
+        with start(SAMPLES / "serve.json.gz") as s:
+            r = lamina("serve", SAMPLES / "serve.json.gz", "--port", s.port,
+                       status=None)
+            checks.equal("a port that is taken", r.returncode, 3)
+            # Killed without a chance to tell anyone.
+            s.opened(s.id_of("serve.json.gz"))
+            workers = s.workers()
+            s.process.kill()
+            s.process.wait()
+            time.sleep(0.5)
+            checks.equal("no process outlives the server",
+                         [w for w in workers if alive(w)], [])
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def addresses():
+    """Loopback or a Unix socket, and nothing else."""
+    with temporary() as folder, \
+            start(SAMPLES / "serve.json.gz", "--unix",
+                  f"{folder}/s", "--token-file", f"{folder}/token") as s:
+        mode = os.stat(f"{folder}/s").st_mode
+        checks.true("a socket of this user", stat.S_ISSOCK(mode) and
+                    mode & 0o77 == 0)
+        mode = os.stat(f"{folder}/token").st_mode
+        checks.equal("a token of this user", mode & 0o777, 0o600)
+        checks.equal("the token", pathlib.Path(f"{folder}/token").read_text(),
+                     s.token + "\n")
+        with socket.socket(socket.AF_UNIX) as c:
+            c.connect(f"{folder}/s")
+            c.sendall(f"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n"
+                      f"Authorization: Bearer {s.token}\r\n"
+                      "Connection: close\r\n\r\n".encode())
+            out = b""
+            while part := c.recv(65536):
+                out += part
+        checks.true("the socket answers", out.startswith(b"HTTP/1.1 200"))
+        r = lamina("serve", SAMPLES, "--unix", f"{folder}/s", status=None)
+        checks.equal("a socket that is taken", r.returncode, 3)
+        checks.equal("ends", s.stop(), 0)
+        checks.true("the socket is gone", not os.path.exists(f"{folder}/s"))
+        os.chmod(f"{folder}/token", 0o644)
+        r = lamina("serve", SAMPLES, "--token-file", f"{folder}/token",
+                   status=None)
+        checks.equal("a token that others read", r.returncode, 3)
+        os.chmod(f"{folder}/token", 0o600)
+        token = s.token
+        with start(SAMPLES, "--token-file", f"{folder}/token") as s:
+            checks.equal("the same token again", s.token, token)
+            listening = subprocess.run(
+                ["cat", f"/proc/{s.process.pid}/net/tcp"], text=True,
+                capture_output=True, check=True).stdout
+            ours = [line.split()[1] for line in listening.splitlines()[1:]
+                    if line.split()[1].endswith(f":{s.port:04X}") and
+                    line.split()[3] == "0A"]
+            checks.equal("listens on 127.0.0.1 alone", ours,
+                         [f"0100007F:{s.port:04X}"])
+
+
+def who_may_ask(s):
+    port = s.port
+    ours = f"{HOST}:{port}"
+    for host, status in (
+            (ours, 200), (f"localhost:{port}", 200), ("localhost", 200),
+            ("LOCALHOST", 200), (f"[::1]:{port}", 200), ("127.0.0.1:1", 200),
+            ("evil.test", 421), (f"evil.test:{port}", 421), ("", 421),
+            ("127.0.0.1.evil.test", 421), ("localhost.evil.test", 421),
+            ("evil.test@localhost", 421), ("localhost:x", 421),
+            ("localhost:", 421), ("[::1", 421), ("[::2]", 421),
+            ("127.0.0.2", 421), ("0.0.0.0", 421), ("localhost:999999", 421)):
+        for path in ("/api/v1/info", "/"):
+            got, _, _ = s.ask("GET", path, headers={"Host": host})
+            checks.equal(f"Host {host!r} {path}", got, status)
+    for origin, status in (
+            (f"http://{ours}", 200), (f"HTTP://{ours}", 200), ("null", 403),
+            ("http://evil.test", 403), (f"https://{ours}", 403),
+            (f"http://localhost:{port}", 403), ("http://127.0.0.1", 403),
+            (f"http://127.0.0.1:{port + 1}", 403),
+            (f"http://{ours}.evil.test", 403), ("file://", 403)):
+        for path in ("/api/v1/info", "/"):
+            got, _, _ = s.ask("GET", path, headers={"Origin": origin})
+            checks.equal(f"Origin {origin!r} {path}", got, status)
+    for site, status in (("none", 200), ("same-origin", 200),
+                         ("same-site", 403), ("cross-site", 403),
+                         ("other", 403)):
+        got, _, _ = s.ask("GET", "/api/v1/info",
+                          headers={"Sec-Fetch-Site": site})
+        checks.equal(f"Sec-Fetch-Site {site}", got, status)
+    wrong = s.token[:-1] + ("A" if s.token[-1] != "A" else "B")
+    for given in (None, "", "Bearer", "Bearer ", f"Bearer {wrong}",
+                  f"Bearer {s.token}x", f"bearer {s.token}", s.token,
+                  f"Basic {s.token}", f"Bearer  {s.token}"):
+        for path in ("/api/v1/info", "/api/v1/traces", "/mcp", "/api/",
+                     "/api/v1/nothing", "/api/v1/traces/" + 24 * "0"):
+            if given and path != "/api/v1/info":
+                continue
+            got, _, body = s.ask("GET", path, token=False,
+                                 headers={"Authorization": given})
+            checks.equal(f"token {given!r} {path}", got, 401)
+            checks.true("no token is told", s.token.encode() not in body)
+    begin = time.monotonic()
+    for _ in range(8):
+        s.ask("GET", "/api/v1/info", token=False,
+              headers={"Authorization": f"Bearer {wrong}"})
+    checks.true("guessing takes its time", time.monotonic() - begin > 0.9)
+    got, _, _ = s.ask("GET", f"/api/v1/info?token={s.token}", token=False)
+    checks.equal("no token in the address", got, 401)
+    got, _, _ = s.ask("GET", "/api/v1/info", token=False,
+                      headers={"Cookie": f"token={s.token}"})
+    checks.equal("no token in a cookie", got, 401)
+    for method in ("PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "PATCH",
+                   "CONNECT", "NONSENSE"):
+        got, _, _ = s.ask(method, "/api/v1/info")
+        checks.true(f"method {method}: {got}", got in (400, 405))
+    for kind in (None, "text/plain", "application/x-www-form-urlencoded",
+                 "multipart/form-data; boundary=x", "application/jsonx"):
+        got, _, _ = s.ask("POST", "/api/v1/compare", b"{}",
+                          headers={"Content-Type": kind})
+        checks.equal(f"body of type {kind}", got, 415)
+    for path in ("/", "/api/v1/info", "/nothing", "/t/" + 24 * "0"):
+        _, headers, _ = s.ask("GET", path)
+        policy = headers["Content-Security-Policy"]
+        checks.true(f"{path}: policy", policy.startswith("default-src 'none'")
+                    and "frame-ancestors 'none'" in policy and
+                    "unsafe" not in policy)
+        for name, value in (("X-Content-Type-Options", "nosniff"),
+                            ("Referrer-Policy", "no-referrer"),
+                            ("Cross-Origin-Opener-Policy", "same-origin"),
+                            ("Cross-Origin-Resource-Policy", "same-origin"),
+                            ("Cache-Control", "no-store")):
+            checks.equal(f"{path}: {name}", headers.get(name), value)
+        checks.true(f"{path}: nothing for other origins",
+                    not any(h.startswith("Access-Control") for h in headers))
+    _, _, page = s.ask("GET", "/", token=False)
+    checks.true("the page holds no token", s.token.encode() not in page)
+
+
+def opening(s):
+    traces = s.traces()
+    names = [t["name"] for t in traces]
+    checks.true("traces by name", "samples/train_step.json.gz" in names and
+                "samples/ranks/rank0.json.gz" in names)
+    checks.true("no truth files", not any("truth" in n for n in names))
+    checks.true("sizes", all(
+        t["bytes"] == os.path.getsize(SAMPLES / t["name"][len("samples/"):])
+        for t in traces))
+    checks.true("ids say no path", all(
+        set(t["id"]) <= set("0123456789abcdef") and len(t["id"]) == 24
+        for t in traces))
+    id = s.id_of("/train_step.json.gz")
+    status, error = s.query(id, "SELECT 1")
+    checks.equal("a query before it is open", status, 409)
+    status, _ = s.get(f"traces/{id}/page")
+    checks.equal("a page before it is open", status, 409)
+    trace = s.opened(id)
+    checks.equal("opens", trace["state"], "open")
+    facts = trace["facts"]
+    report = lamina("report", SAMPLES / "train_step.json.gz", "--format",
+                    "json")
+    document = json.loads(report.stdout)
+    verdict = [n["text"] for n in document["notes"]
+               if n["severity"] == "verdict"][0]
+    times = {r["type"]: round(1000 * r["time_us"])
+             for r in document["tables"]["gpu_timeline"]
+             if r["device"] == "all"}
+    checks.equal("the verdict of the report", facts["verdict"], verdict)
+    checks.equal("format", facts["format"], "kineto")
+    checks.equal("device", facts["devices"], "NVIDIA H100 80GB HBM3")
+    checks.equal("steps", facts["steps"], len(document["tables"]["steps"]))
+    checks.equal("busy and wall", (facts["busy_ns"], facts["wall_ns"]),
+                 (times["busy_time"], times["total_time"]))
+    again, same = s.post(f"traces/{id}/open")
+    checks.equal("open stays open", (again, same["state"]), (200, "open"))
+    # The page is the file of the report, byte for byte.
+    with temporary() as folder:
+        path = os.path.realpath(SAMPLES / "train_step.json.gz")
+        lamina("report", path, "--format", "html", "-o", f"{folder}/a.html")
+        status, headers, data = s.ask("GET", f"/api/v1/traces/{id}/page")
+        checks.equal("page", status, 200)
+        checks.equal("is no page by itself", headers["Content-Type"],
+                     "application/octet-stream")
+        checks.true("the page is that of lamina report",
+                    data == pathlib.Path(f"{folder}/a.html").read_bytes())
+    status, _, page = s.ask("GET", f"/t/{id}", token=False)
+    checks.equal("program of the page", status, 200)
+    checks.true("it holds no data", b"aten::mm" not in page and
+                b'id="live"' in page and b"NVIDIA H100 80GB" not in page)
+    for other in ("0" * 24, "../" + id, id.upper(), id[:-1], id + "/..",
+                  "..%2f" * 5 + "etc/passwd", "%00"):
+        status, _, _ = s.ask("GET", f"/api/v1/traces/{other}")
+        checks.true(f"no trace {other}: {status}", status in (400, 404))
+    status, closed = s.post(f"traces/{id}/close")
+    checks.equal("closes", (status, closed["state"]), (200, "closed"))
+    time.sleep(0.5)
+    checks.equal("its process is gone", s.workers(), [])
+
+
+def comparing(s):
+    a, b = s.id_of("ranks/rank0.json.gz"), s.id_of("ranks/rank2.json.gz")
+    status, made = s.post("compare", {"a": a, "b": b})
+    checks.equal("compare", status, 202)
+    both = s.settled(made["id"])
+    checks.equal("compares", (both["state"], both["kind"]),
+                 ("open", "comparison"))
+    diff = lamina("diff", SAMPLES / "ranks/rank0.json.gz",
+                  SAMPLES / "ranks/rank2.json.gz", "--format", "json")
+    notes = [n["text"] for n in json.loads(diff.stdout)["notes"]
+             if n["severity"] == "verdict"]
+    checks.equal("the verdict of diff", both["facts"]["verdict"], notes[0])
+    status, result = s.query(
+        made["id"], "SELECT (SELECT count(*) FROM a.kernel), "
+        "(SELECT count(*) FROM b.kernel)")
+    checks.equal("SQL over both", status, 200)
+    checks.true("rows of both", all(
+        n > 0 for n in result["tables"][0]["rows"][0]))
+    for body, expected in (({"a": a}, 400), ({"a": a, "b": a}, 400), ([], 400),
+                           ({"a": a, "b": "0" * 24}, 404),
+                           ({"a": a, "b": made["id"]}, 404),
+                           ({"a": 1, "b": 2}, 400)):
+        checks.equal(f"compare {body}", s.post("compare", body or [])[0]
+                     if body else s.ask("POST", "/api/v1/compare", b"[]")[0],
+                     expected)
+    s.post(f"traces/{made['id']}/close")
+    checks.true("removed", made["id"] not in [t["id"] for t in s.traces()])
+
+
+def asking(s):
+    id = s.id_of("/serve.json.gz")
+    s.opened(id)
+    sql = "SELECT name, count(*) AS n, sum(dur_ns) AS ns FROM kernel " \
+          "GROUP BY name ORDER BY ns DESC, name"
+    status, result = s.query(id, sql)
+    expected = lamina("query", SAMPLES / "serve.json.gz", sql, "--format",
+                      "csv").stdout.splitlines()
+    table = result["tables"][0]
+    checks.equal("query", status, 200)
+    checks.equal("columns", [c["name"] for c in table["columns"]],
+                 expected[0].split(","))
+    checks.equal("rows", len(table["rows"]), len(expected) - 1)
+    checks.equal("sums", [r[2] for r in table["rows"]],
+                 [int(line.rsplit(",", 1)[1]) for line in expected[1:]])
+    status, result = s.query(id, "SELECT uid FROM kernel", max_rows=3)
+    table = result["tables"][0]
+    checks.equal("rows that are kept", len(table["rows"]), 3)
+    checks.true("rows that there are", table["total_rows"] > 3)
+    status, result = s.query(id, "SELECT 9007199254740993, :x, NULL, 1.5",
+                             params={"x": "a\"<b>\u0000c"})
+    checks.equal("cells", result["tables"][0]["rows"][0],
+                 ["9007199254740993", "a\"<b>\u0000c", None, 1.5])
+    status, result = s.query(id, "SELECT nope FROM kernel")
+    checks.equal("wrong SQL", (status, result["error"]["code"]),
+                 (400, "usage"))
+    for bad in ("ATTACH '/etc/passwd' AS x", "CREATE TABLE x(a)",
+                "PRAGMA journal_mode=off", "SELECT load_extension('x')",
+                "SELECT readfile('/etc/passwd')", "VACUUM INTO '/tmp/x'",
+                "INSERT INTO kernel VALUES (1)", "SELECT 1; DROP TABLE kernel"):
+        status, result = s.query(id, bad)
+        checks.equal(f"refused: {bad}", status, 400)
+    for body in (b"", b"[]", b"1", b"{", b'{"sql": 1}', b'{"sql": "SELECT 1", '
+                 b'"max_rows": -1}', b'{"sql": "SELECT 1", "max_rows": 1e9}',
+                 b'{"sql":"SELECT 1","sql":"SELECT 2"}', b"[" * 100000,
+                 b'{"sql": "SELECT 1", "params": []}', b"\xff\xfe",
+                 json.dumps({"sql": "SELECT " + "(" * 5000}).encode()):
+        status, _, _ = s.ask("POST", f"/api/v1/traces/{id}/query", body)
+        checks.equal(f"query {body[:40]!r}", status, 400)
+    status, _ = s.query(id, "SELECT 1")
+    checks.equal("goes on", status, 200)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 " \
+              "FROM n) SELECT count(*) FROM n"
+    status, result = s.query(id, endless)
+    checks.equal("a query without end", (status, result["error"]["code"]),
+                 (504, "limit"))
+    status, result = s.query(
+        id, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+        "LIMIT 100000) SELECT hex(zeroblob(100000)) FROM n", max_rows=10000)
+    checks.equal("a result without end", status, 504)
+    # Who goes away ends the query: others are not kept from asking.
+    for _ in range(8):
+        c = socket.create_connection((HOST, s.port))
+        body = json.dumps({"sql": endless}).encode()
+        c.sendall((f"POST /api/v1/traces/{id}/query HTTP/1.1\r\nHost: "
+                   f"localhost\r\nAuthorization: Bearer {s.token}\r\n"
+                   "Content-Type: application/json\r\nContent-Length: "
+                   f"{len(body)}\r\n\r\n").encode() + body)
+        time.sleep(0.1)
+        c.close()
+        time.sleep(0.6)
+    status, _ = s.query(id, "SELECT 1")
+    checks.equal("cancelled by leaving", status, 200)
+
+
+def falling_children():
+    with temporary() as folder:
+        for name in ("a", "b", "c"):
+            shutil.copy(SAMPLES / "serve.json.gz", f"{folder}/{name}.json.gz")
+        pathlib.Path(f"{folder}/broken.json").write_text('{"traceEvents": [{"n')
+        pathlib.Path(f"{folder}/noise.json.gz").write_bytes(
+            random.Random(1).randbytes(50000))
+        pathlib.Path(f"{folder}/empty.json").write_bytes(b"")
+        bomb = gzip.compress(b'{"traceEvents": [' + b" " * (1 << 28), 9)
+        pathlib.Path(f"{folder}/bomb.json.gz").write_bytes(bomb)
+        os.mkfifo(f"{folder}/pipe.json")
+        with start(folder) as s:
+            names = [t["name"].split("/")[-1] for t in s.traces()]
+            checks.true("no pipes", "pipe.json" not in names)
+            for name in ("noise.json.gz", "empty.json", "bomb.json.gz"):
+                trace = s.opened(s.id_of(name))
+                checks.equal(f"{name} fails", trace["state"], "failed")
+                checks.true(f"{name} says why: {trace['error']}",
+                            len(trace["error"]) > 10)
+            a, b = s.id_of("/a.json.gz"), s.id_of("/b.json.gz")
+            s.opened(a)
+            for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT):
+                before = s.workers()
+                s.opened(b)
+                (mine,) = set(s.workers()) - set(before)
+                os.kill(mine, number)
+                trace = s.settled(b)
+                for _ in range(100):
+                    if trace["state"] != "open":
+                        break
+                    time.sleep(0.05)
+                    trace = s.settled(b)
+                checks.equal(f"killed by {number}", trace["state"], "failed")
+                checks.true("says so", f"signal {int(number)}" in
+                            trace["error"])
+                checks.equal("the other goes on",
+                             s.query(a, "SELECT 1")[0], 200)
+            # A process that is stopped does not stop the server.
+            before = s.workers()
+            s.opened(b)
+            (mine,) = set(s.workers()) - set(before)
+            waiting = threading.Thread(target=s.query, args=(b, "SELECT 1"))
+            os.kill(mine, signal.SIGSTOP)
+            waiting.start()
+            checks.equal("while one stands still",
+                         s.query(a, "SELECT 1")[0], 200)
+            checks.equal("closing it", s.post(f"traces/{b}/close")[0], 200)
+            waiting.join(20)
+            checks.true("who waited is told", not waiting.is_alive())
+            # A file that is replaced is said to be stale, and opens anew.
+            shutil.copy(SAMPLES / "moe.json.gz", f"{folder}/n")
+            os.replace(f"{folder}/n", f"{folder}/a.json.gz")
+            time.sleep(2.2)
+            trace = next(t for t in s.traces() if t["id"] == a)
+            checks.equal("stale", trace.get("stale"), True)
+            trace = s.opened(a)
+            checks.equal("opened anew", (trace["state"], s.get(
+                f"traces/{a}")[1]["stale"]), ("open", False))
+            # A link that is bent to the outside is not followed.
+            c = s.id_of("/c.json.gz")
+            os.remove(f"{folder}/c.json.gz")
+            os.symlink("/etc/passwd", f"{folder}/c.json.gz")
+            trace = s.opened(c)
+            checks.equal("bent link", trace["state"], "failed")
+        with start(folder, "--sessions", 1) as s:
+            s.opened(s.id_of("/a.json.gz"))
+            s.opened(s.id_of("/b.json.gz"))
+            states = {t["name"].split("/")[-1]: t["state"]
+                      for t in s.traces()}
+            checks.equal("only one is open",
+                         (states["a.json.gz"], states["b.json.gz"]),
+                         ("closed", "open"))
+        with start(folder, "--memory-gb", 0.01) as s:
+            trace = s.opened(s.id_of("/a.json.gz"))
+            checks.equal("too large for the limit", trace["state"], "failed")
+            checks.equal("the server goes on", s.get("info")[0], 200)
+
+
+def bad_http(s):
+    good = (f"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {s.token}\r\n").encode()
+    for what, data, statuses in (
+            ("no HTTP", b"hello\r\n\r\n", (400,)),
+            ("TLS", bytes.fromhex("16030100c8010000c40303") + b"\r\n\r\n",
+             (400,)),
+            ("HTTP/0.9", b"GET /\r\n\r\n", (400,)),
+            ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 505)),
+            ("a proxy", b"GET http://evil.test/ HTTP/1.1\r\n\r\n", (400,)),
+            ("bare LF", b"GET / HTTP/1.1\nHost: localhost\n\n\r\n\r\n",
+             (400,)),
+            ("a zero byte", good + b"X: a\0b\r\n\r\n", (400,)),
+            ("a folded header", good + b"X: a\r\n b\r\n\r\n", (400,)),
+            ("a blank before the colon", good + b"X : a\r\n\r\n", (400,)),
+            ("no colon", good + b"nonsense\r\n\r\n", (400,)),
+            ("two hosts", good + b"Host: localhost\r\n\r\n", (421,)),
+            ("two tokens", good + f"Authorization: Bearer {s.token}\r\n\r\n"
+             .encode(), (401,)),
+            ("two lengths", good + b"Content-Length: 1\r\nContent-Length: 2"
+             b"\r\n\r\nab", (400,)),
+            ("a negative length", good + b"Content-Length: -1\r\n\r\n", (400,)),
+            ("a list of lengths", good + b"Content-Length: 1, 1\r\n\r\na",
+             (400,)),
+            ("a huge length", good + b"Content-Length: 99999999999999\r\n\r\n",
+             (413,)),
+            ("chunks", good + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+             (411,)),
+            ("smuggled chunks", good + b"Content-Length: 3\r\nTransfer-"
+             b"Encoding: xchunked\r\n\r\nabc", (411,)),
+            ("ranges", good + b"Range: bytes=0-1,1-2,2-3\r\n\r\n", (416,)),
+            ("expect", good + b"Expect: 100-continue\r\n\r\n", (417,)),
+            ("a long line", b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n",
+             (414, 431)),
+            ("a long header", good + b"X: " + b"a" * 20000 + b"\r\n\r\n",
+             (431,)),
+            ("many headers", good + b"".join(
+                b"X%d: a\r\n" % i for i in range(500)) + b"\r\n", (431,)),
+            ("no end", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 100000, (431,))):
+        out = s.raw(data, close=True)
+        first = out.split(b"\r\n")[0] if out else out
+        # A reset may overtake the answer to who sends on and on.
+        checks.true(f"{what}: {first!r}", (out is None and len(data) > 60000) or
+                    (out and int(out.split()[1]) in statuses))
+    # Two requests in one piece are two answers.
+    out = s.raw(good + b"\r\n" + good + b"Connection: close\r\n\r\n")
+    checks.equal("pipelined", out.count(b"HTTP/1.1 200 OK"), 2)
+    noise = random.Random(7)
+    whole = good + b"Content-Length: 2\r\n\r\n{}"
+    for i in range(400):
+        data = bytearray(whole)
+        for _ in range(noise.randint(1, 6)):
+            at = noise.randrange(len(data))
+            kind = noise.randrange(4)
+            if kind == 0:
+                data[at] = noise.randrange(256)
+            elif kind == 1:
+                del data[at:at + noise.randint(1, 20)]
+            elif kind == 2:
+                data[at:at] = noise.randbytes(noise.randint(1, 20))
+            else:
+                data[at:at] = noise.choice(
+                    [b"\r\n", b"\r\n\r\n", b"\0", b" ", b":", b"%", b"../",
+                     b"Host: a\r\n", b"Content-Length: 5\r\n"])
+            if not data:
+                data = bytearray(b"x")
+        out = s.raw(bytes(data), close=True)
+        checks.true(f"noise {i}", out is None or out == b"" or
+                    out.startswith(b"HTTP/1.1 "))
+    checks.equal("still there", s.get("info")[0], 200)
+
+
+def slow_senders(s):
+    """They hold their own connections, and not for long."""
+    slow = []
+    for i in range(40):
+        c = socket.create_connection((HOST, s.port))
+        if i % 2:
+            c.sendall(b"GET /api/v1/info HTTP/1.1\r\nHost: loc")
+        else:
+            c.sendall(b"POST /api/v1/compare HTTP/1.1\r\nHost: localhost\r\n"
+                      b"Content-Length: 1000\r\n\r\n{")
+        slow.append(c)
+    checks.equal("beside slow senders", s.get("info")[0], 200)
+    deadline = time.monotonic() + 40
+    ended = 0
+    for c in slow:
+        c.settimeout(max(0.1, deadline - time.monotonic()))
+        try:
+            while True:
+                try:
+                    c.sendall(b"a")  # a byte now and then
+                except OSError:
+                    pass
+                got = c.recv(4096)
+                ended += not got or got.startswith(b"HTTP/1.1 408")
+                break
+        except OSError:
+            ended += isinstance(sys.exc_info()[1], ConnectionError)
+        c.close()
+    checks.equal("slow senders are sent away", ended, len(slow))
+    # More connections than there may be: the others are told to come again.
+    held = [socket.create_connection((HOST, s.port)) for _ in range(128)]
+    time.sleep(0.5)
+    out = s.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    checks.true(f"too many: {out and out[:60]!r}",
+                out and b" 503 " in out and b"Retry-After" in out)
+    for c in held:
+        c.close()
+    for _ in range(50):
+        try:
+            if s.get("info")[0] == 200:
+                break
+        except (OSError, ValueError):
+            pass
+        time.sleep(0.1)
+    checks.equal("then as before", s.get("info")[0], 200)
+    # A reader that takes nothing.
+    id = s.id_of("/serve.json.gz")
+    s.opened(id)
+    c = socket.socket()
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    c.connect((HOST, s.port))
+    c.sendall((f"GET /api/v1/traces/{id}/page HTTP/1.1\r\nHost: localhost\r\n"
+               f"Authorization: Bearer {s.token}\r\n\r\n").encode())
+    checks.equal("beside a slow reader", s.get("info")[0], 200)
+    c.close()
+
+
+HOSTILE = ("</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>",
+           "a\"b'c`d", "\u202eevil\u202c", "javascript:alert(1)", "${7*7}",
+           "\x1b[31mred", "a\nb\tc", "..", "x" * 5000, "{{title}}")
+
+
+def hostile_traces(folder):
+    """Names and kernels that want to be something else; gives the files."""
+    names = [n.replace("/", "_")[:100] + ".json" for n in HOSTILE
+             if "\n" not in n and n[0] != "."]
+    events = [{"ph": "X", "cat": "kernel", "name": n, "ts": 10 * i, "dur": 5,
+               "pid": 0, "tid": 7,
+               "args": {"device": 0, "stream": 7, "correlation": i}}
+              for i, n in enumerate(HOSTILE)]
+    for name in names:
+        (folder / name).write_text(json.dumps({"traceEvents": events}))
+    return names
+
+
+def hostile_texts():
+    with temporary() as folder:
+        names = hostile_traces(pathlib.Path(folder))
+        os.mkdir(f"{folder}/<b>&amp;")
+        shutil.copy(f"{folder}/{names[0]}", f"{folder}/<b>&amp;/x.json")
+        with start(folder) as s:
+            listed = [t["name"].split("/", 1)[1] for t in s.traces()]
+            checks.equal("hostile names are listed", sorted(listed),
+                         sorted([*names, "<b>&amp;/x.json"]))
+            id = s.id_of("/x.json")
+            checks.equal("opens", s.opened(id)["state"], "open")
+            status, result = s.query(id, "SELECT name FROM kernel ORDER BY uid")
+            checks.equal("as they are", [r[0] for r in result["tables"][0][
+                "rows"]], list(HOSTILE))
+            _, headers, data = s.ask("GET", f"/api/v1/traces/{id}/page")
+            checks.true("none ends its element",
+                        b"<script>alert(1)" not in data and
+                        headers["Content-Type"] == "application/octet-stream")
+
+
+def in_browser():
+    """Returns why it was left out."""
+    packages = pathlib.Path(LAMINA).parent / "web/node_modules"
+    if not shutil.which("node") or \
+            not pathlib.Path("/usr/bin/chromium").exists() or \
+            not (packages / "playwright-core").is_dir():
+        return "node, chromium or playwright-core is not installed"
+    with temporary() as folder:
+        # Real files: a link to another folder is listed by its own name.
+        folder = os.path.realpath(folder) + "/samples"
+        os.makedirs(folder + "/hostile")
+        os.mkdir(folder + "/ranks")
+        for name in ("train_step", "serve", "ranks/rank0", "ranks/rank1",
+                     "ranks/rank2"):
+            shutil.copy(SAMPLES / f"{name}.json.gz",
+                        f"{folder}/{name}.json.gz")
+        hostile_traces(pathlib.Path(folder, "hostile"))
+        with start(folder) as s:
+            done = subprocess.run(
+                ["node", ROOT / "tests/web/served.mjs", LAMINA,
+                 s.line.strip(), folder], check=False, text=True, timeout=600,
+                stdout=subprocess.PIPE)
+            print(done.stdout, end="")
+            checks.equal("in the browser", done.returncode, 0)
+    return ""
+
+
+def clients(s, seconds):
+    """64 at a time; every answer is that of one client alone."""
+    id = s.id_of("/serve.json.gz")
+    s.opened(id)
+    # Without what changes while they ask.
+    asked = [("GET", "/api/v1/info", None), ("GET", "/", None),
+             ("GET", f"/api/v1/traces/{id}", None),
+             ("GET", f"/api/v1/traces/{id}/page", None),
+             ("GET", "/api/v1/nothing", None)]
+    for sql in ("SELECT count(*) FROM kernel", "SELECT name, sum(dur_ns) FROM "
+                "kernel GROUP BY 1 ORDER BY 2 DESC, 1", "SELECT * FROM step",
+                "SELECT nope"):
+        asked.append(("POST", f"/api/v1/traces/{id}/query", {"sql": sql}))
+
+    def answer(request):
+        status, _, data = s.ask(request[0], request[1], request[2])
+        if status == 200 and request[1].endswith("query"):
+            out = json.loads(data)
+            del out["elapsed_ms"]
+            data = json.dumps(out).encode()
+        return status, data
+
+    alone = [answer(r) for r in asked]
+    before = s.memory()
+    until = time.monotonic() + seconds
+    counts, wrong = {200: 0, 429: 0, 503: 0}, []
+
+    def one(number):
+        noise = random.Random(number)
+        while time.monotonic() < until:
+            i = noise.randrange(len(asked))
+            try:
+                got = answer(asked[i])
+            except OSError as error:
+                wrong.append((asked[i], error))
+                continue
+            if got[0] in (429, 503):
+                counts[got[0]] += 1
+                time.sleep(0.05)
+            elif got != alone[i]:
+                wrong.append((asked[i], got[0], got[1][:200]))
+            else:
+                counts[200] += 1
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(64)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    print(f"64 clients, {seconds} s: {counts[200]} answers as alone, "
+          f"{counts[429]} told to wait for a query, {counts[503]} for a "
+          f"connection, {len(wrong)} others; memory "
+          f"{before >> 20} -> {s.memory() >> 20} MiB")
+    checks.equal("answers of 64 clients", wrong[:3], [])
+    checks.true("some were answered", counts[200] > 64)
+    checks.true("memory stays within its limit", s.memory() < (256 << 20))
+    checks.equal("one process still", len(s.workers()), 1)
+
+
+def main():
+    long = "--long" in sys.argv
+    command_line()
+    addresses()
+    with start(SAMPLES, "--time-limit", 1) as s:
+        who_may_ask(s)
+        opening(s)
+        comparing(s)
+        asking(s)
+        bad_http(s)
+        slow_senders(s)
+        clients(s, 60 if long else 3)
+        checks.equal("ends", s.stop(), 0)
+        checks.equal("said nothing else", s.errors, [])
+    falling_children()
+    hostile_texts()
+    if reason := in_browser():
+        skip(reason)
+    checks.finish()
+
+
+main()

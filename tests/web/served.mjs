@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina serve in a browser: the list, opening, the page of a trace beside the
+// file of lamina report, comparing, SQL, what pages of others may not do.
+//   node served.mjs LAMINA ADDRESS FOLDER      FOLDER: traces, as served
+import { createServer } from "node:http";
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+
+import { Check, written } from "./harness.mjs";
+import { picture } from "./pictures.mjs";
+
+const [, , lamina, address, folder] = process.argv;
+const require = createRequire(join(dirname(resolve(lamina)), "web",
+                                   "package.json"));
+const { chromium } = require("playwright-core");
+const kWaitMs = 120_000;
+const check = new Check("serve");
+const origin = new URL(address).origin;
+const { port } = new URL(address);
+
+const browser = await chromium.launch({ timeout: kWaitMs,
+  executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=" +
+         "MAP evil.test 127.0.0.1, MAP other.test 127.0.0.1"] });
+
+async function newPage(problems) {
+  const context = await browser.newContext({ viewport: { width: 1280,
+                                                         height: 860 } });
+  context.setDefaultTimeout(kWaitMs);
+  const page = await context.newPage();
+  page.on("console", (m) => problems.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => problems.push(`page error: ${e.message}`));
+  page.on("dialog", (d) => { problems.push(`dialog: ${d.message()}`);
+                             void d.dismiss(); });
+  page.on("request", (r) => {
+    if (!r.url().startsWith(origin + "/") && !/^(blob|data|file):/.test(r.url()))
+      problems.push(`request: ${r.url().slice(0, 200)}`);
+    if (/token=/.test(r.url())) problems.push(`token sent: ${r.url()}`);
+  });
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (e) =>
+      console.error("policy: " + e.violatedDirective + " " + e.blockedURI));
+  });
+  return page;
+}
+async function ready(page, what) {
+  await page.waitForFunction((name) => {
+    const now = document.documentElement.dataset.ready;
+    return name ? now === name : now !== undefined;
+  }, what, { timeout: kWaitMs, polling: 30 });
+}
+const row = (page, name) => page.locator(`tr[data-name=${JSON.stringify(name)}]`);
+async function inState(page, name, state) {
+  await page.waitForFunction(([n, s]) => document.querySelector(
+    `tr[data-name=${JSON.stringify(n)}]`)?.dataset.state === s,
+    [name, state], { timeout: kWaitMs, polling: 50 });
+}
+async function openTrace(page, name) {
+  await row(page, name).getByRole("button", { name: "Open" }).click();
+  await inState(page, name, "open");
+}
+// All texts of a view, as a reader gets them.
+const texts = (page) => page.evaluate(() =>
+  document.getElementById("app").innerText.replace(/Ready in \d+ ms/, ""));
+
+async function library() {
+  const problems = [];
+  const page = await newPage(problems);
+  await page.goto(address);
+  await ready(page, "library");
+  check.equal("the token left the address", page.url(), origin + "/");
+  const names = await page.locator("tbody tr").evaluateAll((rows) =>
+    rows.map((one) => one.dataset.name));
+  check.true("traces are listed", names.includes("samples/train_step.json.gz"));
+  await page.getByLabel("Find a trace").fill("ranks rank1");
+  check.equal("search", await page.locator("tbody tr").evaluateAll((rows) =>
+    rows.map((one) => one.dataset.name)), ["samples/ranks/rank1.json.gz"]);
+  await page.getByLabel("Find a trace").fill("");
+  await openTrace(page, "samples/train_step.json.gz");
+  const cells = await row(page, "samples/train_step.json.gz").innerText();
+  for (const text of ["24.39 KiB", "kineto", "NVIDIA H100 80GB HBM3", "19.05 ms",
+                      "98.0 %", "The GPU is busy 98 %"])
+    check.true(`the row says ${text}: ${cells}`, cells.includes(text));
+  await openTrace(page, "samples/serve.json.gz");
+  await page.locator("[data-k=sort-size]").click();
+  const sizes = await page.locator("tbody tr td.c-size").allInnerTexts();
+  check.true("sorted by size", sizes.length > 5 &&
+             parseFloat(sizes[0]) >= parseFloat(sizes[1]));
+  // Two of them.
+  await page.getByLabel("Choose samples/ranks/rank0.json.gz").check();
+  await page.getByLabel("Choose samples/ranks/rank2.json.gz").check();
+  await page.locator("[data-k=compare]").click();
+  const both = "samples/ranks/rank0.json.gz \u2192 samples/ranks/rank2.json.gz";
+  await inState(page, both, "open");
+  await page.getByLabel("Find a trace").fill("json.gz");
+  await picture(page, "serve-library");
+  // Another tab, without the token.
+  const other = await page.context().newPage();
+  await other.goto(origin + "/");
+  await ready(other, "refused");
+  check.true("says how to get in", (await other.locator("main").innerText())
+    .includes("the address that lamina serve printed"));
+  await other.close();
+  check.equal("library: problems", problems, []);
+  return { page, problems };
+}
+
+// The page of a trace is that of lamina report, view by view.
+async function sameTexts(page, name, file) {
+  await page.goto(origin + "/");
+  await ready(page, "library");
+  await row(page, name).getByRole("link", { name }).click();
+  await page.waitForURL("**/t/*");
+  await ready(page);
+  const problems = [];
+  const other = await newPage(problems);
+  await other.goto("file://" + file);
+  await ready(other);
+  const hashes = await other.locator("nav a").evaluateAll((links) =>
+    links.map((one) => one.getAttribute("href")));
+  check.true(`${name}: some views`, hashes.length > 1);
+  check.equal(`${name}: title`, await page.title(), await other.title());
+  for (const hash of hashes) {
+    const seen = [];
+    for (const one of [page, other]) {
+      await one.evaluate((h) => {
+        if (location.hash === h) return;
+        delete document.documentElement.dataset.ready;
+        location.hash = h;
+      }, hash);
+      await ready(one);
+      seen.push(await texts(one));
+    }
+    check.true(`${name} ${hash}: has texts`, seen[1].length > 100);
+    check.equal(`${name} ${hash}: the same texts`, seen[0], seen[1]);
+  }
+  await page.reload();
+  await ready(page);
+  check.true(`${name}: after a reload`, (await texts(page)).length > 100);
+  check.equal(`${name}: problems of the file`, problems, []);
+  await other.context().close();
+}
+
+async function sql({ page }) {
+  await page.goto(origin + "/");
+  await ready(page, "library");
+  await row(page, "samples/serve.json.gz").getByRole("link", { name: "SQL" })
+    .click();
+  await ready(page, "sql");
+  const run = async (text) => {
+    await page.getByLabel("Query").fill(text);
+    await page.locator("[data-k=run]").click();
+    await page.waitForFunction(() =>
+      document.documentElement.dataset.ready === "sql" &&
+      !document.querySelector("[role=status]").innerText.includes("running"));
+  };
+  await run("-- by kernel\nSELECT name, sum(dur_ns) AS ns FROM kernel " +
+            "GROUP BY name ORDER BY ns DESC LIMIT 10");
+  check.equal("ten rows", await page.locator("section tbody tr").count(), 10);
+  await page.locator("[data-k=chart]").click();
+  check.equal("ten bars", await page.locator(".bars rect").count(), 10);
+  await picture(page, "serve-sql");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.locator("[data-k=csv]").click();
+  await page.waitForFunction(() =>
+    document.querySelector("[role=status]").innerText.includes("copied"));
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  check.true("CSV", copied.startsWith("name,ns\n") &&
+             copied.split("\n").length === 12);
+  await page.locator("[data-k=save]").click();
+  await page.reload();
+  await ready(page, "sql");
+  await page.getByLabel("Saved queries").selectOption("by kernel");
+  check.true("saved queries stay", (await page.getByLabel("Query").inputValue())
+    .startsWith("-- by kernel"));
+  await run("SELECT nope");
+  check.true("errors are told", (await page.locator("[role=status]")
+    .innerText()).includes("nope"));
+  await run("SELECT '<img src=x onerror=alert(1)>' AS \"<b>x\", '\u202e' AS y");
+  check.equal("texts are texts", await page.locator("section tbody td").first()
+    .innerText(), "<img src=x onerror=alert(1)>");
+  check.equal("no element of a text", await page.locator("section img").count(),
+              0);
+}
+
+async function hostile({ page }) {
+  const list = readdirSync(join(folder, "hostile")).filter((n) =>
+    n.endsWith(".json"));
+  check.true("hostile traces", list.length > 0);
+  await page.goto(origin + "/");
+  await ready(page, "library");
+  const rows = page.locator("tbody tr", { hasText: "hostile/" });
+  check.equal("hostile rows", await rows.count(), list.length);
+  await rows.first().getByRole("button", { name: "Open" }).click();
+  await rows.first().locator("a").first().waitFor();
+  check.equal("no element of a name", await page.locator("tbody img, tbody b")
+    .count(), 0);
+  await rows.first().locator("a").first().click();
+  await page.waitForURL("**/t/*");
+  await ready(page);
+  const hashes = await page.locator("nav a").evaluateAll((links) =>
+    links.map((one) => one.getAttribute("href")));
+  for (const hash of hashes) {
+    await page.evaluate((h) => {
+      if (location.hash === h) return;
+      delete document.documentElement.dataset.ready;
+      location.hash = h;
+    }, hash);
+    await ready(page);
+    check.equal(`hostile ${hash}`, await page.locator("#app img, #app script")
+      .count(), 0);
+  }
+}
+
+// What a page of another name on this machine, and of another port, can do.
+async function others() {
+  // A name that leads to the server: its Host is refused.
+  const rebound = await newPage([]);
+  const answer = await rebound.goto(`http://evil.test:${port}/`);
+  check.equal("a rebound name", answer.status(), 421);
+  await rebound.context().close();
+  const evil = createServer((_, to) => {
+    to.setHeader("Content-Type", "text/html");
+    to.end("<body>other</body>");
+  });
+  await new Promise((done) => { evil.listen(0, "127.0.0.1", done); });
+  for (const host of ["other.test", "127.0.0.1"]) {
+    const page = await newPage([]);
+    await page.goto(`http://${host}:${evil.address().port}/`);
+    const got = await page.evaluate(async (target) => {
+      const out = {};
+      const read = async (name, options) => {
+        try {
+          const response = await fetch(target + "api/v1/info", options);
+          out[name] = `${response.type} ${response.status}`;
+        } catch { out[name] = "refused"; }
+      };
+      await read("fetch", {});
+      await read("with token", { headers: { Authorization: "Bearer x" } });
+      await read("no-cors", { mode: "no-cors", method: "POST", body: "{}" });
+      out.image = await new Promise((done) => {
+        const image = new Image();
+        image.onload = () => done("read");
+        image.onerror = () => done("refused");
+        image.src = target;
+      });
+      out.script = await new Promise((done) => {
+        const script = document.createElement("script");
+        script.onload = () => done("read");
+        script.onerror = () => done("refused");
+        script.src = target;
+        document.body.append(script);
+      });
+      out.frame = await new Promise((done) => {
+        const frame = document.createElement("iframe");
+        frame.onload = () => {
+          try { done(frame.contentDocument ? "read" : "refused"); }
+          catch { done("refused"); }
+        };
+        frame.src = target;
+        document.body.append(frame);
+      });
+      out.events = await new Promise((done) => {
+        const events = new EventSource(target + "api/v1/info");
+        events.onopen = () => done("read");
+        events.onerror = () => { events.close(); done("refused"); };
+      });
+      return out;
+    }, origin + "/");
+    for (const [way, said] of Object.entries(got)) {
+      check.true(`${host} by ${way}: ${said}`,
+                 said === "refused" || said === "opaque 0");
+    }
+    await page.context().close();
+  }
+  evil.close();
+}
+
+try {
+  const opened = await library();
+  for (const name of ["train_step", "serve"]) {
+    await sameTexts(opened.page, `samples/${name}.json.gz`, written("report",
+      join(folder, `${name}.json.gz`), "--format", "html"));
+  }
+  await sameTexts(opened.page,
+    "samples/ranks/rank0.json.gz \u2192 samples/ranks/rank2.json.gz",
+    written("diff", join(folder, "ranks/rank0.json.gz"),
+            join(folder, "ranks/rank2.json.gz"), "--format", "html"));
+  await sql(opened);
+  await hostile(opened);
+  // Each is refused with a line on the console, which is not that of a fault.
+  check.equal("console, errors, dialogs, requests", opened.problems.filter(
+    (text) => !/status of 40[0-9]/.test(text)), []);
+  await others();
+} catch (error) {
+  check.failures.push(String(error.stack ?? error).slice(0, 2000));
+}
+await browser.close();
+for (const failure of check.failures.slice(0, 20)) console.log("FAILED", failure);
+console.log(`${check.held} held, ${check.failures.length} did not`);
+process.exit(check.failures.length > 0 || check.held === 0 ? 1 : 0);

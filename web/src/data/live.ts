@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a page has its data: a file holds them beside the program; lamina serve
+// gives the same file to who has the token, and its parts are read out of it.
+// The token comes in the address once, behind the #, is never sent as part of
+// one, and stays with this tab.
+
+const kToken = "lamina-token";
+
+// Takes the token out of the address, where it stands in it.
+export function takeToken(): void {
+  const match = /^#token=([A-Za-z0-9_-]{43})$/.exec(location.hash);
+  if (!match) return;
+  sessionStorage.setItem(kToken, match[1]!);
+  history.replaceState(null, "", location.pathname);
+}
+export function token(): string | null {
+  return sessionStorage.getItem(kToken);
+}
+
+export class Refused extends Error {
+  constructor(readonly status: number, readonly code: string, what: string,
+              readonly hint: string) { super(what); }
+}
+
+// Asks the server; what it refuses is raised with its reason.
+export async function ask(path: string, body?: unknown,
+                          signal?: AbortSignal): Promise<Response> {
+  const headers: Record<string, string> =
+    { Authorization: `Bearer ${token() ?? ""}` };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(path, { headers, signal: signal ?? null,
+      method: body === undefined ? "GET" : "POST", cache: "no-store",
+      body: body === undefined ? null : JSON.stringify(body) });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Refused(0, "gone", "lamina serve does not answer",
+                      "it may have ended: start it again");
+  }
+  if (response.ok) return response;
+  let error: { code?: unknown; what?: unknown; hint?: unknown;
+               excerpt?: unknown } = {};
+  try {
+    error = ((await response.json()) as { error: typeof error }).error ?? {};
+  } catch { /* An answer of the connection, without a body. */ }
+  throw new Refused(response.status, String(error.code ?? ""),
+    [error.what ?? `status ${response.status}`, error.excerpt].filter(Boolean)
+      .join("\n"), String(error.hint ?? ""));
+}
+
+// The document that holds manifest and blocks.
+let source: Document = document;
+export function part(id: string): Element | null {
+  return source.getElementById(id);
+}
+
+// Fetches them, where this page has none of its own.
+export async function loadParts(): Promise<void> {
+  const live = document.getElementById("live");
+  if (!live) return;
+  takeToken();
+  const { page } = JSON.parse(live.textContent ?? "") as { page: string };
+  const text = await (await ask(page)).text();
+  // Scripts of a document that is made so do not run.
+  source = new DOMParser().parseFromString(text, "text/html");
+  document.title = source.title;
+}
