@@ -12,6 +12,7 @@
 #include "base/leftovers.h"
 #include "cli/commands.h"
 #include "cli/manual.h"
+#include "cli/manual_page.h"
 #include "commit.h"
 #include "lamina/version.h"
 #include "rules/document.h"
@@ -75,6 +76,14 @@ int Main(int argc, char** argv) {
   const size_t at = !words.empty() && words[0] == "help" ? 1 : 0;
   if (at < words.size() && !words[at].starts_with('-') && !IsCommand(words[at]))
     return UnknownCommand(words[at]);
+  if (at == 1 && words.size() > 1) {
+    const DescribedCommand program = line.Describe();
+    const std::vector<std::string> named(words.begin() + 1, words.end());
+    if (const DescribedCommand* command = FindCommand(program, named)) {
+      std::fputs(TextPage(*command, OutputWidth()).c_str(), stdout);
+      return kFine;
+    }
+  }
   if (const std::optional<int> ended = line.Parse(std::move(words)))
     return *ended;
   if (!run) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Longer than most: three shells and one page format, each of which quotes in
-// its own way.
+// Longer than most: three shells, each of which quotes in its own way.
 #include "cli/manual.h"
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/byte_sink.h"
+#include "cli/manual_page.h"
 
 namespace lamina::cli {
 namespace {
@@ -21,83 +21,6 @@ std::string Replaced(std::string text, std::string_view from,
     text.replace(at, from.size(), to);
   return text;
 }
-
-// ---- Manual pages ----
-
-// roff takes backslashes, and lines that begin with a point or an apostrophe,
-// for commands, and turns hyphens into dashes that cannot be copied.
-std::string Roff(std::string text) {
-  text = Replaced(std::move(text), "\\", "\\e");
-  text = Replaced(std::move(text), "-", "\\-");
-  if (!text.empty() && (text[0] == '.' || text[0] == '\''))
-    text.insert(0, "\\&");
-  return Replaced(std::move(text), "\n", "\n\\&");
-}
-
-std::string DashedName(const std::string& name) {
-  return Replaced("lamina" + (name.empty() ? "" : " " + name), " ", "-");
-}
-
-void RoffOption(const DescribedOption& option, std::string& out) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.names)
-    names.push_back("\\fB" + Roff(name) + "\\fR");
-  out += ".TP\n" + fmt::format("{}", fmt::join(names, ", "));
-  if (!option.value.empty()) out += " \\fI" + Roff(option.value) + "\\fR";
-  out += "\n" + Roff(option.doc);
-  if (!option.choices.empty())
-    out += Roff(fmt::format(" (one of {})", fmt::join(option.choices, ", ")));
-  if (!option.default_text.empty())
-    out += Roff(fmt::format(" (default: {})", option.default_text));
-  out += "\n";
-}
-
-std::string ManPage(const DescribedCommand& command,
-                    const std::string& version) {
-  const std::string dashed = DashedName(command.name);
-  std::string title = dashed;
-  for (char& c : title) c = static_cast<char>(std::toupper(c));
-  std::string out =
-      fmt::format(".TH \"{}\" \"1\" \"\" \"lamina {}\" \"lamina manual\"\n",
-                  Roff(title), Roff(version));
-  out += ".SH NAME\n" + Roff(dashed) + " \\- " + Roff(command.summary) + "\n";
-  out += ".SH SYNOPSIS\n\\fBlamina" +
-         (command.name.empty() ? "" : " " + Roff(command.name)) + "\\fR";
-  if (!command.commands.empty()) out += " \\fICOMMAND\\fR";
-  out += " [\\fIOPTIONS\\fR]";
-  for (const DescribedOption& option : command.options) {
-    if (!option.positional) continue;
-    const std::string value = "\\fI" + Roff(option.names.front()) + "\\fR";
-    out += " " + (option.required ? value : "[" + value + "]");
-    if (option.many) out += "...";
-  }
-  out += "\n";
-  if (!command.commands.empty()) {
-    out += ".SH COMMANDS\n";
-    for (const DescribedCommand& sub : command.commands)
-      out += ".TP\n\\fB" + Roff(DashedName(sub.name)) + "\\fR(1)\n" +
-             Roff(sub.summary) + "\n";
-  }
-  for (const bool positional : {true, false}) {
-    bool any = false;
-    for (const DescribedOption& option : command.options) {
-      if (option.positional != positional) continue;
-      if (!any) out += positional ? ".SH INPUTS\n" : ".SH OPTIONS\n";
-      any = true;
-      RoffOption(option, out);
-    }
-  }
-  if (!command.example.empty())
-    out += ".SH EXAMPLE\n.nf\n" + Roff(command.example) + "\n.fi\n";
-  out +=
-      ".SH EXIT STATUS\n"
-      "0: fine; 1: a check that was asked for failed; 2: wrong usage; "
-      "3: unusable input.\n";
-  if (!command.name.empty()) out += ".SH SEE ALSO\n\\fBlamina\\fR(1)\n";
-  return out;
-}
-
-// ---- Completions ----
 
 void Flatten(const DescribedCommand& command,
              std::vector<const DescribedCommand*>& all) {
@@ -179,8 +102,7 @@ std::string ZshText(std::string text) {
 }
 
 void ZshFunction(const DescribedCommand& command, std::string& out) {
-  const std::string function =
-      Replaced("_" + DashedName(command.name), "-", "_");
+  const std::string function = Replaced("_" + PageName(command), "-", "_");
   out += function + "() {\n  _arguments -s";
   for (const DescribedOption& option : command.options) {
     if (option.positional) continue;
@@ -207,7 +129,7 @@ void ZshFunction(const DescribedCommand& command, std::string& out) {
       "    case $words[1] in\n";
   for (const DescribedCommand& sub : command.commands)
     out += fmt::format("    {}) {} ;;\n", LastWord(sub.name),
-                       Replaced("_" + DashedName(sub.name), "-", "_"));
+                       Replaced("_" + PageName(sub), "-", "_"));
   out += "    esac ;;\n  esac\n}\n";
   for (const DescribedCommand& sub : command.commands) ZshFunction(sub, out);
 }
@@ -259,8 +181,8 @@ std::string Fish(const std::vector<const DescribedCommand*>& all) {
 
 void ManPages(const DescribedCommand& command, const std::string& version,
               std::vector<ManualFile>& out) {
-  out.push_back({"share/man/man1/" + DashedName(command.name) + ".1",
-                 ManPage(command, version)});
+  out.push_back({"share/man/man1/" + PageName(command) + ".1",
+                 RoffPage(command, version)});
   for (const DescribedCommand& sub : command.commands)
     ManPages(sub, version, out);
 }

@@ -33,6 +33,15 @@ def complete(script, words):
     return set(run.stdout.split())
 
 
+def words_of(page):
+    """Words of a page as man shows it, without its first and last line."""
+    shown = subprocess.run(
+        ["nroff", "-man", "-c", "-rLL=900n", "-rHY=0", page],
+        capture_output=True, text=True, check=True).stdout
+    plain = re.sub(r"\x1b\[[0-9;]*m|.\x08", "", shown).strip().splitlines()
+    return " ".join(plain[1:-1]).replace("\u2010", "-").split()
+
+
 def main():
     checks = Checks()
     with temporary() as out:
@@ -58,6 +67,15 @@ def main():
             missing = [o for o in own
                        if o.replace("-", "\\-") not in page]
             checks.equal(f"{name}: missing in its page", missing, [])
+            shown = lamina("help", *command).stdout if command else ""
+            if command and shutil.which("nroff"):
+                checks.equal(f"lamina help {name}: the words of man",
+                             shown.split(), words_of(
+                                 folder / "share/man/man1" /
+                                 ("-".join(["lamina", *command]) + ".1")))
+            wide = [line for line in shown.splitlines() if len(line) > 100 and
+                    line.startswith(" " * 14)]
+            checks.equal(f"lamina help {name}: lines fit", wide, [])
             offered = complete(script, ["lamina", *command, "--"])
             checks.equal(f"{name}: not offered by bash", own - offered, set())
         checks.equal("values", complete(
