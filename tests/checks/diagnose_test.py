@@ -6,7 +6,6 @@ known to show."""
 import json
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -217,21 +216,6 @@ def check_ranks_and_examples(checks, folder):
                  status("--check", examples)[0], 1)
 
 
-def check_questions(checks):
-    """Every command of docs/questions.md runs."""
-    text = (ROOT / "docs/questions.md").read_text()
-    words = {"TRACE": SAMPLES / "train_step.json.gz",
-             "A": SAMPLES / "train_step.json.gz",
-             "B": SAMPLES / "train_step.json.gz", "DIR": SAMPLES / "ranks"}
-    commands = re.findall(r"`lamina ([^`]+ [^`]*)`", text)
-    checks.equal("questions", len(commands), 38)
-    for command in commands:
-        args = [words.get(w, w) for w in shlex.split(command)]
-        done = subprocess.run([LAMINA, *map(str, args)], capture_output=True,
-                              text=True)
-        checks.equal(f"lamina {command}", done.returncode, 0)
-
-
 def check_rules(checks, folder):
     """Rules of users: what is wrong is said with its place."""
     rules = folder / "rules" / "findings"
@@ -341,7 +325,6 @@ def main():
         check_report(checks, folder)
         check_diff(checks, folder)
         check_ranks_and_examples(checks, folder)
-    check_questions(checks)
     check_shared(checks, shared())
     checks.finish()
 

@@ -9,16 +9,24 @@ their output. They run one after the other in an empty folder that shows
 samples/, data/ and tests/, so a command can read what an earlier one of the page
 wrote. A line "..." stands for any number of lines. --update writes the real
 output into the blocks that have no "..." line.
+
+A command in a row of a table (`lamina ...` with an argument) is run too, with
+samples for TRACE, DIR, A and B, and must end with 0 and say something.
 """
 import difflib
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 from common import LAMINA, ROOT, Checks, temporary
 
+STANDS_FOR = {"TRACE": "samples/train_step.json.gz", "DIR": "samples/ranks",
+              "A": "samples/ranks/rank0.json.gz",
+              "B": "samples/ranks/rank2.json.gz"}
+PLACE = re.compile(r"^(TRACE|DIR|A|B)(?=$|/)")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 
 
@@ -57,12 +65,50 @@ def matches(found, expected):
     return re.fullmatch(pattern, found) is not None
 
 
+def anchors(text):
+    """What headings are called in links."""
+    plain = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)", plain, re.M)}
+
+
 def check_links(checks, page, text):
     """Links to files of the project lead somewhere."""
-    for target in re.findall(r"\]\(([^)#\s]+)", text):
-        if "://" not in target:
-            checks.true(f"{page.name}: link to {target}",
-                        (page.parent / target).exists())
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        if "://" in target:
+            continue
+        file = page.parent / target if target else page
+        checks.true(f"{page.name}: link to {target}", file.exists())
+        if anchor and file.is_file():
+            checks.true(f"{page.name}: link to {target}#{anchor}",
+                        anchor in anchors(file.read_text()))
+
+
+def check_reading_order(checks):
+    """The index leads to every page of docs/."""
+    index = (ROOT / "docs/README.md").read_text()
+    linked = set(re.findall(r"\]\(([^)#\s]+\.md)", index))
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        name = str(page.relative_to(ROOT / "docs"))
+        checks.true(f"docs/README.md leads to {name}",
+                    name == "README.md" or name in linked)
+
+
+def check_rows(checks, page, text, folder):
+    """Commands in tables of pages that say what TRACE is."""
+    if "TRACE is a trace" not in text:
+        return
+    for row in re.findall(r"^\|.*", text, re.M):
+        for command in re.findall(r"`(lamina [^`]+ [^`]*)`", row):
+            words = [PLACE.sub(lambda m: STANDS_FOR[m.group()], word)
+                     for word in shlex.split(command)]
+            before = set(os.listdir(folder))
+            r = subprocess.run([LAMINA, *words[1:]], cwd=folder, timeout=300,
+                               capture_output=True, text=True)
+            wrote = "-o" in words and words[words.index("-o") + 1] in \
+                before | set(os.listdir(folder))
+            checks.true(f"{page.name}: {command}: {r.stderr}",
+                        r.returncode == 0 and (wrote or r.stdout.strip()))
 
 
 def main():
@@ -72,6 +118,11 @@ def main():
         [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")),
          *sorted((ROOT / "skills").rglob("*.md"))]
     checks = Checks()
+    check_reading_order(checks)
+    reference = subprocess.run(
+        [sys.executable, ROOT / "docs/make_reference.py", LAMINA, "--check"],
+        capture_output=True, text=True)
+    checks.equal("docs/reference", reference.stderr, "")
     for page in pages:
         text = page.read_text()
         check_links(checks, page, text)
@@ -95,6 +146,7 @@ def main():
                 return f"```console\n{block}```"
 
             new = BLOCK.sub(replaced, text)
+            check_rows(checks, page, text, folder)
         if update and new != text:
             page.write_text(new)
     checks.finish()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The module lamina for Python: what it gives is what the program prints, and
-the examples of docs/python.md and README.md print what the pages say.
+the examples of docs/python.md and docs/tour.md print what the pages say.
 
 usage: python_test.py LAMINA [--update]
 
@@ -41,7 +41,7 @@ def main():
 
     for script in sorted((ROOT / "tests/python").glob("*_test.py")):
         run(script.name, python, script)
-    for page in ("docs/python.md", "README.md"):
+    for page in ("docs/python.md", "docs/tour.md"):
         run(page, python, ROOT / "tests/python/examples.py", ROOT / page,
             *sys.argv[2:])
     if shutil.which("mypy"):
