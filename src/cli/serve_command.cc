@@ -23,6 +23,7 @@
 #include "lamina/version.h"
 #include "render/html/page.h"
 #include "serve/api.h"
+#include "serve/mcp_relay.h"
 
 namespace lamina::cli {
 namespace {
@@ -36,6 +37,7 @@ struct Options {
   int64_t sessions = 16;
   double memory_gb = 4;
   double time_limit_s = 10;
+  bool no_mcp = false;
   std::string worker_page;  // this process is a worker
 };
 
@@ -165,6 +167,20 @@ Result<std::unique_ptr<serve::HttpServer>> OpenHttp(
   return server;
 }
 
+// What answers agents, in the folders that are served.
+std::vector<std::string> McpWords(const std::string& program,
+                                  const std::vector<std::string>& folders,
+                                  const Options& options, int threads) {
+  std::vector<std::string> words = {
+      program,        "mcp",
+      "--threads",    std::to_string(threads),
+      "--memory-gb",  std::to_string(options.memory_gb),
+      "--time-limit", std::to_string(options.time_limit_s)};
+  for (const std::string& folder : folders)
+    words.insert(words.end(), {"--allow", folder});
+  return words;
+}
+
 Result<int> RunServe(const Options& options, Common& common) {
   constexpr double kGigabyte = 1024.0 * 1024 * 1024;
   if (!options.worker_page.empty()) {
@@ -207,6 +223,14 @@ Result<int> RunServe(const Options& options, Common& common) {
   api.trace_page = [](const std::string& data) {
     return render::LivePage(render::LiveProgram::kTrace, data);
   };
+  const auto relay = std::make_shared<serve::McpRelay>(
+      McpWords(program, store.Folders(), options, common.ThreadCount()),
+      static_cast<uint64_t>(options.memory_gb * kGigabyte));
+  if (!options.no_mcp) {
+    api.mcp = [relay](const serve::HttpRequest& request) {
+      return relay->Answer(request);
+    };
+  }
   LAMINA_ASSIGN(const auto http,
                 OpenHttp(serve::MakeApi(std::move(api), guard, store)));
   LAMINA_ASSIGN(const Listening listening,
@@ -221,6 +245,7 @@ Result<int> RunServe(const Options& options, Common& common) {
   std::fflush(stdout);
   http->Run(listening.socket.get(), stop[0]);
   store.Stop();
+  relay->Stop();
   if (!options.unix_socket.empty()) ::unlink(options.unix_socket.c_str());
   // Threads of handlers may still be on their way.
   RemoveLeftovers();
@@ -267,6 +292,9 @@ Run Add(Arguments& args, Common& common) {
            "Seconds after which a query ends")
       .Within(0.001, 1e6)
       .ShowDefault()
+      .In(Group::kGeneral);
+  args.Flag("--no-mcp", options->no_mcp,
+            "Without the Model Context Protocol under /mcp")
       .In(Group::kGeneral);
   args.Add("--threads", common.threads,
            "Threads that read a trace (default: all cores)")

@@ -54,6 +54,10 @@ struct HttpResponse {
   // Where it is open: the body, of so many bytes.
   Descriptor file;
   uint64_t file_bytes = 0;
+  // Where this is given it makes the body, bit by bit: `write` gives false when
+  // the peer takes no more.
+  std::function<void(const std::function<bool(std::string_view)>& write)>
+      stream;
 };
 
 // Called on many threads.
@@ -69,7 +73,7 @@ class HttpServer {
 };
 
 // Raised when anything above changes.
-inline constexpr int kHttpPluginInterface = 1;
+inline constexpr int kHttpPluginInterface = 2;
 inline constexpr const char* kHttpPluginFile = "lamina_http.so";
 // The plug-in defines: extern "C" HttpServer* LaminaOpenHttp(int interface,
 // const HttpLimits*, const HttpHandler*); null for another interface.

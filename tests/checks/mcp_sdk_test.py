@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The official clients of the Model Context Protocol against lamina mcp: both
-eras, every tool, pages, errors, progress, cancel. npm brings them into the
-build folder the first time."""
+"""The official clients of the Model Context Protocol against lamina mcp, on its
+pipes and over the HTTP of lamina serve: both eras, every tool, pages, errors,
+progress, cancel. npm brings them into the build folder the first time."""
 import json
 import pathlib
 import shutil
@@ -11,6 +11,7 @@ import sys
 
 from common import LAMINA, ROOT, skip, temporary
 from mcp_client import SAMPLE_CALLS
+from serve_client import Serve
 
 sys.path.insert(0, str(ROOT / "evals"))
 import inputs  # noqa: E402
@@ -51,18 +52,22 @@ def main():
     script = install()
     if script is None:
         skip("npm cannot bring the official clients")
+    lines, status = [], 0
     with temporary() as folder:
         inputs.make(LAMINA, folder)
-        done = subprocess.run([node, script, LAMINA, folder,
-                               json.dumps(SAMPLE_CALLS)], text=True,
-                              timeout=600, stdout=subprocess.PIPE,
-                              check=False)
-    lines = done.stdout.splitlines()
+        command = [node, script, LAMINA, folder, json.dumps(SAMPLE_CALLS)]
+        with Serve(LAMINA, folder) as served:
+            for how in ([], [served.address + "mcp", served.token]):
+                done = subprocess.run(command + how, text=True, timeout=600,
+                                      stdout=subprocess.PIPE, check=False)
+                said = done.stdout.splitlines()
+                status |= done.returncode or not said
+                lines += said
     failures = [line for line in lines if line.startswith("FAILED")]
     for line in failures:
         print(line[:2000])
     print(f"{len(lines) - len(failures)} held, {len(failures)} did not")
-    sys.exit(1 if done.returncode or failures or not lines else 0)
+    sys.exit(1 if status or failures else 0)
 
 
 main()

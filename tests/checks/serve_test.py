@@ -348,6 +348,146 @@ def asking(s):
     checks.equal("cancelled by leaving", status, 200)
 
 
+MODERN = "2026-07-28"
+META = {"io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def agents(s):
+    """The Model Context Protocol; the official clients ask in mcp_sdk."""
+    def ask(message, headers=None, method="POST"):
+        body = message if isinstance(message, bytes) else \
+            json.dumps(message).encode()
+        status, headers, data = s.ask(method, "/mcp", body, headers)
+        return status, headers, json.loads(data) if data else None
+
+    def modern(name, params=None, id=1, headers=None):
+        sent = {"MCP-Protocol-Version": MODERN, "Mcp-Method": name,
+                **({"Mcp-Name": params["name"]} if params else {})}
+        sent.update(headers or {})
+        return ask({"jsonrpc": "2.0", "id": id, "method": name, "params":
+                    {**(params or {}), "_meta": META}}, sent)
+
+    query = {"name": "query", "arguments": {
+        "trace": "serve.json.gz", "sql": "SELECT count(*) AS n FROM kernel"}}
+    status, headers, answer = ask({
+        "jsonrpc": "2.0", "id": 7, "method": "initialize", "params":
+        {"protocolVersion": "2025-06-18", "capabilities": {},
+         "clientInfo": {"name": "x", "version": "1"}}})
+    checks.equal("initialize", (status, answer["id"], answer["result"][
+        "protocolVersion"]), (200, 7, "2025-06-18"))
+    session = headers["Mcp-Session-Id"]
+    status, _, answer = ask({"jsonrpc": "2.0", "method":
+                             "notifications/initialized"})
+    checks.equal("a notification", (status, answer), (202, None))
+    count = lamina("query", SAMPLES / "serve.json.gz",
+                   "SELECT count(*) AS n FROM kernel", "--format", "csv")
+    count = int(count.stdout.split()[1])
+    for id in (1, "1", -5, "\u202e", 2**40):
+        _, _, answer = ask({"jsonrpc": "2.0", "id": id, "method":
+                            "tools/call", "params": query})
+        checks.equal(f"legacy call {id!r}", (answer["id"], answer["result"][
+            "structuredContent"]["tables"][0]["rows"]), (id, [[count]]))
+        status, _, answer = modern("tools/call", query, id)
+        checks.equal(f"modern call {id!r}", (status, answer["id"], answer[
+            "result"]["structuredContent"]["tables"][0]["rows"]),
+            (200, id, [[count]]))
+    for wrong in ({"MCP-Protocol-Version": "2025-11-25"},
+                  {"MCP-Protocol-Version": None}, {"Mcp-Method": "tools/list"},
+                  {"Mcp-Method": None}, {"Mcp-Name": "report"},
+                  {"Mcp-Name": None}, {"Mcp-Name": "=?base64?%%?="}):
+        status, _, answer = modern("tools/call", query, headers=wrong)
+        checks.equal(f"headers {wrong}", (status, answer["error"]["code"]),
+                     (400, -32020))
+    status, _, _ = modern("tools/call", query,
+                          headers={"Mcp-Name": "=?base64?cXVlcnk=?="})
+    checks.equal("a packed name", status, 200)
+    status, _, answer = modern("no/such")
+    checks.equal("no method", (status, answer["error"]["code"]),
+                 (404, -32601))
+    status, _, answer = ask({"jsonrpc": "2.0", "id": 1, "method":
+                             "tools/call", "params":
+                             {"name": "query", "arguments": {
+                                 "trace": "/etc/passwd", "sql": "SELECT 1"}}})
+    checks.true("other folders", answer["result"]["isError"])
+    for body in (b"", b"{", b"[]", b"1", b"null", b"\xff", b"[" * 100000,
+                 b'{"id": 1}', b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
+                 b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+                 b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}',
+                 b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}'):
+        status, _, answer = ask(body)
+        checks.true(f"message {body[:40]!r}: {status} {answer}",
+                    status == 400 and "error" in answer)
+    status, headers, _ = s.ask("GET", "/mcp")
+    checks.equal("no stream of its own", (status, headers["Allow"]),
+                 (405, "POST"))
+    out = s.raw(b"POST /mcp HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n")
+    checks.equal("a large body", out.split()[1], b"413")
+    noise = random.Random(11)
+    good = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                       "params": query}).encode()
+    for i in range(200):
+        data = bytearray(good)
+        for _ in range(noise.randint(1, 5)):
+            at = noise.randrange(len(data))
+            if noise.random() < 0.5:
+                data[at] = noise.randrange(256)
+            else:
+                data[at:at + noise.randint(0, 8)] = noise.choice(
+                    [b"{", b"[", b'"', b"\n", b"\0", b"null", b"1e999", b"}"])
+        status, _, answer = ask(bytes(data))
+        checks.true(f"noise {i}: {status}", status in (200, 202, 400) and (
+            status == 202 or "jsonrpc" in answer))
+    # Progress comes as events; a cancel ends the call of this session alone.
+    endless = {"name": "query", "_meta": {"progressToken": "mine"},
+               "arguments": {"trace": "serve.json.gz", "sql":
+                             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                             "SELECT i + 1 FROM n) SELECT count(*) FROM n"}}
+    got = {}
+
+    def stream(name, session):
+        begin = time.monotonic()
+        _, headers, data = s.ask(
+            "POST", "/mcp", {"jsonrpc": "2.0", "id": 99, "method":
+                             "tools/call", "params": endless},
+            {"Accept": "application/json, text/event-stream",
+             "Mcp-Session-Id": session})
+        got[name] = (headers["Content-Type"], [
+            json.loads(line[6:]) for line in data.decode().splitlines()
+            if line.startswith("data: ")], time.monotonic() - begin)
+
+    threads = [threading.Thread(target=stream, args=a)
+               for a in (("ours", session), ("other", "else"))]
+    for t in threads:
+        t.start()
+    time.sleep(0.7)
+    ask({"jsonrpc": "2.0", "method": "notifications/cancelled", "params":
+         {"requestId": 99}}, {"Mcp-Session-Id": session})
+    for t in threads:
+        t.join()
+    checks.equal("events", got["ours"][0], "text/event-stream")
+    checks.true("ours was ended", not any("id" in m for m in got["ours"][1]))
+    checks.true("the other told of progress", any(
+        m.get("method") == "notifications/progress" and
+        m["params"]["progressToken"] == "mine" for m in got["other"][1]))
+    checks.true("and was answered", got["other"][1][-1].get("id") == 99)
+    # Whoever answers may fall.
+    worker, = [w for w in s.workers() if b"\0mcp\0" in
+               pathlib.Path(f"/proc/{w}/cmdline").read_bytes()]
+    answers = []
+    t = threading.Thread(target=lambda: answers.append(ask(
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call",
+         "params": {**endless, "_meta": {}}})))
+    t.start()
+    time.sleep(0.4)
+    os.kill(worker, signal.SIGKILL)
+    t.join(30)
+    checks.true(f"told that it fell: {answers}", answers and "signal 9" in
+                answers[0][2]["error"]["message"])
+    status, _, answer = modern("tools/call", query)
+    checks.equal("asked again", status, 200)
+
+
 def falling_children():
     with temporary() as folder:
         for name in ("a", "b", "c"):
@@ -676,7 +816,8 @@ def clients(s, seconds):
     checks.equal("answers of 64 clients", wrong[:3], [])
     checks.true("some were answered", counts[200] > 64)
     checks.true("memory stays within its limit", s.memory() < (256 << 20))
-    checks.equal("one process still", len(s.workers()), 1)
+    checks.equal("one process a trace, and one for agents",
+                 len(s.workers()), 2)
 
 
 def main():
@@ -690,6 +831,7 @@ def main():
         asking(s)
         bad_http(s)
         slow_senders(s)
+        agents(s)
         clients(s, 60 if long else 3)
         checks.equal("ends", s.stop(), 0)
         checks.equal("said nothing else", s.errors, [])

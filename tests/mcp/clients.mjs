@@ -1,23 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The official clients against lamina mcp. usage: node clients.mjs LAMINA
-// SAMPLES CALLS, where CALLS is JSON: [[tool, arguments]...]. They hold every
+// SAMPLES CALLS [URL TOKEN], where CALLS is JSON: [[tool, arguments]...]; with
+// the address of lamina serve they ask there instead. They hold every
 // answer against the schema of its tool by themselves. Prints a line per thing
 // that holds and "FAILED ..." per thing that does not.
 import { Client as LegacyClient } from
   "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as LegacyTransport } from
   "@modelcontextprotocol/sdk/client/stdio.js";
-import { Client } from "@modelcontextprotocol/client";
+import { StreamableHTTPClientTransport as LegacyHttp } from
+  "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { Client, StreamableHTTPClientTransport } from
+  "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-const [lamina, samples, callsText] = process.argv.slice(2);
+const [lamina, samples, callsText, url, token] = process.argv.slice(2);
 const calls = JSON.parse(callsText);
 const server = {
   command: lamina,
   args: ["mcp", "--allow", samples],
   stderr: "ignore",
 };
+const served = { requestInit: { headers: { Authorization: `Bearer ${token}` } } };
+const transport = () => url
+  ? new StreamableHTTPClientTransport(new URL(url), served)
+  : new StdioClientTransport(server);
 const me = { name: "check", version: "1" };
 const longQuery = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL " +
   "SELECT x + 1 FROM c WHERE x < 1000000000000) SELECT count(*) FROM c";
@@ -119,16 +127,15 @@ async function use(name, client, transport, call) {
 }
 
 const legacy = await use("2025-11-25", new LegacyClient(me),
-  new LegacyTransport(server),
+  url ? new LegacyHttp(new URL(url), served) : new LegacyTransport(server),
   (client, params, options) => client.callTool(params, undefined, options));
 const plain = (client, params, options) => client.callTool(params, options);
 const modernClient = new Client(me, {
   versionNegotiation: { mode: { pin: "2026-07-28" } },
 });
-const modern = await use("2026-07-28", modernClient,
-                         new StdioClientTransport(server), plain);
+const modern = await use("2026-07-28", modernClient, transport(), plain);
 const autoClient = new Client(me, { versionNegotiation: { mode: "auto" } });
-await use("auto", autoClient, new StdioClientTransport(server), plain);
+await use("auto", autoClient, transport(), plain);
 for (const tool of Object.keys(legacy)) {
   if (tool === "list_traces") continue; // says what is open
   check(`${tool}: both eras say the same`,

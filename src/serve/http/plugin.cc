@@ -152,6 +152,18 @@ class Messages : public httplib::Server {
     to.status = response.status;
     for (const auto& [name, value] : response.headers)
       to.set_header(name, value);
+    if (response.stream) {
+      to.set_chunked_content_provider(
+          response.type, [stream = std::move(response.stream)](
+                             size_t, httplib::DataSink& sink) {
+            stream([&](std::string_view text) {
+              return sink.write(text.data(), text.size());
+            });
+            sink.done();
+            return true;
+          });
+      return;
+    }
     if (!response.file.open() || response.file_bytes == 0) {
       to.set_content(std::move(response.body), response.type);
       return;
