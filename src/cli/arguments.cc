@@ -143,6 +143,8 @@ DescribedCommand DescriptionOf(const CLI::App& app, const std::string& name) {
   for (const CLI::Option* option : app.get_options()) {
     DescribedOption own;
     own.positional = option->get_positional() && !option->nonpositional();
+    // What is not for people has no group.
+    if (!own.positional && option->get_group().empty()) continue;
     if (own.positional) {
       own.names.push_back(option->get_name(true));
     } else {

@@ -37,6 +37,7 @@ struct Options {
   int64_t sessions = 16;
   double memory_gb = 4;
   double time_limit_s = 10;
+  double page_mb = 100;
   bool no_mcp = false;
   std::string worker_page;  // this process is a worker
 };
@@ -145,8 +146,9 @@ Result<std::string> TokenOf(const std::string& path) {
   return text;
 }
 
-Result<std::unique_ptr<serve::HttpServer>> OpenHttp(
-    const serve::HttpHandler& handler) {
+// Before anything is begun: a program that is linked statically goes on as
+// another one.
+Result<serve::HttpPluginEntry> LoadHttp() {
   const auto entry =
       LoadPlugin(serve::kHttpPluginFile, serve::kHttpPluginEntry, "lamina-mpi");
   if (!entry) {
@@ -154,10 +156,14 @@ Result<std::unique_ptr<serve::HttpServer>> OpenHttp(
                            "build lamina where libcpp-httplib-dev is "
                            "installed"));
   }
+  return reinterpret_cast<serve::HttpPluginEntry>(*entry);
+}
+
+Result<std::unique_ptr<serve::HttpServer>> OpenHttp(
+    serve::HttpPluginEntry entry, const serve::HttpHandler& handler) {
   const serve::HttpLimits limits;
   std::unique_ptr<serve::HttpServer> server(
-      reinterpret_cast<serve::HttpPluginEntry>(*entry)(
-          serve::kHttpPluginInterface, &limits, &handler));
+      entry(serve::kHttpPluginInterface, &limits, &handler));
   if (server == nullptr) {
     return Fail(UsageError(std::string("lamina serve: ") +
                                serve::kHttpPluginFile +
@@ -186,11 +192,13 @@ Result<int> RunServe(const Options& options, Common& common) {
   if (!options.worker_page.empty()) {
     return RunServeWorker({options.worker_page, options.traces,
                            std::chrono::milliseconds(static_cast<int64_t>(
-                               options.time_limit_s * 1000))},
+                               options.time_limit_s * 1000)),
+                           options.page_mb},
                           common);
   }
   if (sodium_init() < 0)
     return Fail(InputError("libsodium", "cannot be initialised"));
+  LAMINA_ASSIGN(const serve::HttpPluginEntry plugin, LoadHttp());
   std::error_code error;
   const std::string program =
       std::filesystem::read_symlink("/proc/self/exe", error).string();
@@ -209,7 +217,8 @@ Result<int> RunServe(const Options& options, Common& common) {
         program,        "serve",
         "--worker",     page,
         "--threads",    std::to_string(common.ThreadCount()),
-        "--time-limit", std::to_string(options.time_limit_s)};
+        "--time-limit", std::to_string(options.time_limit_s),
+        "--page-mb",    std::to_string(options.page_mb)};
     words.insert(words.end(), traces.begin(), traces.end());
     return words;
   };
@@ -232,7 +241,7 @@ Result<int> RunServe(const Options& options, Common& common) {
     };
   }
   LAMINA_ASSIGN(const auto http,
-                OpenHttp(serve::MakeApi(std::move(api), guard, store)));
+                OpenHttp(plugin, serve::MakeApi(std::move(api), guard, store)));
   LAMINA_ASSIGN(const Listening listening,
                 options.unix_socket.empty()
                     ? ListenOnPort(static_cast<uint16_t>(options.port))
@@ -293,6 +302,11 @@ Run Add(Arguments& args, Common& common) {
       .Within(0.001, 1e6)
       .ShowDefault()
       .In(Group::kGeneral);
+  args.Add("--page-mb", options->page_mb,
+           "Size above which the page of a trace leaves out detail, in MB")
+      .Within(0.001, 2000)
+      .ShowDefault()
+      .In(Group::kPage);
   args.Flag("--no-mcp", options->no_mcp,
             "Without the Model Context Protocol under /mcp")
       .In(Group::kGeneral);

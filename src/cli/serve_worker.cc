@@ -283,8 +283,16 @@ Result<Json> OpenAll(const WorkerOptions& options, int threads,
                      const Host& host) {
   const bool compares = options.traces.size() == 2;
   const char* const command = compares ? "diff" : "report";
-  LAMINA_TRY(RunWith({command, "--format", "html", "-o", options.page},
-                     options.traces, threads, host)
+  std::vector<std::string> words = {command,
+                                    "--format",
+                                    "html",
+                                    "-o",
+                                    options.page,
+                                    "--html-max-mb",
+                                    std::to_string(options.page_mb)};
+  // By size alone: nobody has to send this page to anyone.
+  if (!compares) words.insert(words.end(), {"--html-max-events", "100000000"});
+  LAMINA_TRY(RunWith(std::move(words), options.traces, threads, host)
                  .map([](const Document&) {}));
   LAMINA_ASSIGN(const Document document,
                 RunWith({command}, options.traces, threads, host));

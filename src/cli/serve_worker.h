@@ -13,6 +13,7 @@ struct WorkerOptions {
   std::string page;                 // the file to write
   std::vector<std::string> traces;  // one, or two that are compared
   std::chrono::milliseconds time_limit{10'000};  // of a query
+  double page_mb = 100;                          // at most, of the page
 };
 
 // The process that has a trace open for `lamina serve`: opens it, writes its

@@ -31,6 +31,9 @@ def command_line():
     r = lamina("serve", "--help")
     checks.true("help has an example", "lamina serve runs/" in r.stdout)
     checks.true("help says nothing of workers", "--worker" not in r.stdout)
+    r = lamina("help", "serve")
+    checks.true("nor does the manual", "--worker" not in r.stdout and
+                "--token-file" in r.stdout)
     for arguments, status in ((["--port", "x"], 2), (["--nosuch"], 2),
                               (["/nowhere/at/all"], 3)):
         r = lamina("serve", *arguments, status=None)
@@ -351,6 +354,20 @@ def asking(s):
 MODERN = "2026-07-28"
 META = {"io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def thinned():
+    """A page that may not be large is thinned as the file is."""
+    trace = os.path.realpath(SAMPLES / "train_step.json.gz")
+    with temporary() as folder, start(trace, "--page-mb", 0.001) as s:
+        id = s.id_of("train_step.json.gz")
+        s.opened(id)
+        _, _, data = s.ask("GET", f"/api/v1/traces/{id}/page")
+        for size, same in ((0.001, True), (25, False)):
+            lamina("report", trace, "--format", "html", "-o",
+                   f"{folder}/a.html", "--html-max-mb", size)
+            checks.equal(f"page of {size} MB", data == pathlib.Path(
+                f"{folder}/a.html").read_bytes(), same)
 
 
 def agents(s):
@@ -835,6 +852,7 @@ def main():
         clients(s, 60 if long else 3)
         checks.equal("ends", s.stop(), 0)
         checks.equal("said nothing else", s.errors, [])
+    thinned()
     falling_children()
     hostile_texts()
     if reason := in_browser():
