@@ -12,6 +12,7 @@
 #include "engine/captures.h"
 #include "engine/find_traces.h"
 #include "findings/export.h"
+#include "findings/job.h"
 #include "findings/ranks.h"
 #include "findings/suppressions.h"
 
@@ -169,20 +170,28 @@ Result<findings::Diagnosis> DiagnoseAll(
   }
   findings::Options all = run;
   all.all = true;
+  dist::LoadOptions load;
+  load.threads = common.ThreadCount();
+  load.rules_dir = common.rules_dir;
+  load.origins = common.OriginsToLearn();
+  LAMINA_ASSIGN(load.catalog,
+                rules::Catalog::Load(rules::DataSet(common.rules_dir)));
+  findings::JobDiagnosis job = findings::DiagnoseJob(files, load, rules, all);
   std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
   for (size_t i = 0; i < files.size(); ++i) {
     LAMINA_ASSIGN(const auto source, common.OpenSource(files[i]));
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
     const int64_t rank =
         engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i));
+    all.taken = std::move(job.taken[i]);
     LAMINA_ASSIGN(auto one, findings::Diagnose(source, rules, all));
     ranks.emplace_back(rank, std::move(one));
   }
   std::stable_sort(
       ranks.begin(), ranks.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
-  findings::Diagnosis joined =
-      findings::JoinRanks(std::move(ranks), run.min_share);
+  findings::Diagnosis joined = findings::JoinRanks(
+      std::move(ranks), std::move(job.diagnosis), run.min_share);
   if (!run.all) {
     std::erase_if(joined.findings, [](const findings::Finding& f) {
       return f.small || f.suppressed;
@@ -191,14 +200,16 @@ Result<findings::Diagnosis> DiagnoseAll(
   return joined;
 }
 
-// The trace of an example: fault:x is fault-x.json or .json.gz in the folder;
-// empty: it is not there.
+// The trace of an example: fault:x is fault-x.json or .json.gz in the folder,
+// or a folder of ranks; empty: it is not there.
 std::string ExampleFile(const std::string& folder, std::string name) {
   std::replace(name.begin(), name.end(), ':', '-');
   for (const char* ending : {"", ".json", ".json.gz"}) {
     std::error_code none_there;
     const std::string path = folder + "/" + name + ending;
-    if (std::filesystem::is_regular_file(path, none_there)) return path;
+    if (std::filesystem::is_regular_file(path, none_there) ||
+        (*ending == '\0' && std::filesystem::is_directory(path, none_there)))
+      return path;
   }
   return "";
 }

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "findings/text.h"
 #include "findings/what_if.h"
+#include "findings/world.h"
 #include "sql/database.h"
 
 namespace lamina::findings {
@@ -84,17 +85,26 @@ class Run {
     out_.rules = std::move(rules);
   }
 
+  Run(const World& world, std::shared_ptr<const RuleSet> rules,
+      const Options& options)
+      : world_(&world), options_(options) {
+    out_.rules = std::move(rules);
+  }
+
   Result<Diagnosis> All() {
     {
       const ScopedStage stage(options_.times, "  tables");
-      LAMINA_TRY(Open());
+      LAMINA_TRY(world_ != nullptr ? OpenWorld() : Open());
     }
     for (size_t r = 0; r < out_.rules->rules().size(); ++r) {
       const Rule& rule = out_.rules->rules()[r];
+      if (world_ != nullptr && !rule.over_ranks) continue;
       const ScopedStage stage(options_.times, "  " + rule.id);
       RuleRun run;
       run.rule = &rule;
-      if (const Need* missing = MissingNeed(rule)) {
+      if (rule.over_ranks && !has_["communication"]) {
+        run.reason = "no communication between ranks";
+      } else if (const Need* missing = MissingNeed(rule)) {
         run.state = State::kAbstained;
         run.reason = missing->reason;
         run.hint = missing->hint;
@@ -145,8 +155,35 @@ class Run {
     Ledger::EventTimes own_ns;
     for (size_t i = 0; i < own[0].rows(); ++i)
       own_ns[own[0].At(i, 0).integer()] = own[0].At(i, 1).integer();
+    for (const auto& [uid, ns] : options_.taken) {
+      const auto it = own_ns.find(uid);
+      if (it != own_ns.end())
+        it->second = std::max<int64_t>(0, it->second - ns);
+    }
     ledger_.emplace(std::move(idle), std::move(own_ns));
     return Facts();
+  }
+
+  Status OpenWorld() {
+    sql::DatabaseOptions open;
+    open.allow_temp = true;
+    LAMINA_ASSIGN(database_, sql::Database::Open({}, open));
+    for (const Table& table : world_->tables.tables)
+      LAMINA_TRY(database_->Put(table));
+    out_.device_names = world_->device_names;
+    out_.window_ns = world_->window_ns;
+    out_.busy_ns = world_->busy_ns;
+    const size_t ranks = out_.device_names.size();
+    ledger_.emplace(std::vector<IntervalSet>(ranks), world_->own_ns);
+    facts_ = world_->facts;
+    facts_["window_ns"] = std::to_string(out_.window_ns);
+    facts_["total_ns"] =
+        std::to_string(out_.window_ns * static_cast<int64_t>(ranks));
+    for (const Need& need : KnownNeeds()) has_[std::string(need.name)] = false;
+    has_["communication"] = true;
+    has_["device_events"] = true;
+    has_["ranks"] = ranks > 1;
+    return {};
   }
 
   // What all rules may use as :name.
@@ -214,6 +251,12 @@ class Run {
         database_->Run("SELECT count(*) FROM (SELECT 1 FROM device_events "
                        "WHERE grid_blocks > 0 LIMIT 1)"));
     has_["grid"] = grid[0].At(0, 0).integer() > 0;
+    has_["ranks"] = false;
+    LAMINA_ASSIGN(
+        const auto communication,
+        database_->Run("SELECT count(*) FROM (SELECT 1 FROM device_events "
+                       "WHERE bucket = 'communication' LIMIT 1)"));
+    has_["communication"] = communication[0].At(0, 0).integer() > 0;
     return {};
   }
 
@@ -325,6 +368,10 @@ class Run {
       claim.start_ns = rows.At(i, start).integer();
       if (rule.kind == ClaimKind::kBusy && !rows.At(i, *uid).null()) {
         claim.uid = rows.At(i, *uid).integer();
+        // What is claimed of it is the same time.
+        const auto taken = options_.taken.find(claim.uid);
+        if (taken != options_.taken.end())
+          claim.dur_ns = std::max<int64_t>(0, claim.dur_ns - taken->second);
         continue;
       }
       if (!device) continue;
@@ -494,7 +541,10 @@ class Run {
       return std::max<int64_t>(0, static_cast<int64_t>(value.real())) / devices;
     };
     const int64_t owned = table.At(i, "owned_ns").integer();
-    f.gain_ns = std::min(time("gain_", 0), owned / devices);
+    // Who is late does not wait: the others gain more than the mean.
+    const int64_t gaining =
+        world_ != nullptr ? std::max<int64_t>(1, devices - 1) : devices;
+    f.gain_ns = std::min(time("gain_", 0), owned / gaining);
     f.gain_low_ns = std::min(f.gain_ns, time("low_", f.gain_ns));
     f.gain_high_ns = std::max(f.gain_ns, time("high_", f.gain_ns));
     f.owned_ns = owned;
@@ -547,6 +597,7 @@ class Run {
 
   // The work that ended the gap in which a span lies.
   std::optional<uint32_t> Ended(const Claim& claim) const {
+    if (view_ == nullptr) return std::nullopt;
     const auto& trace = view_->model.trace();
     const auto& gaps = view_->idle.gaps;
     const auto key = std::pair(claim.device, claim.start_ns + trace.first_ns);
@@ -578,6 +629,7 @@ class Run {
         [](const Claim& a, const Claim& b) { return a.owned_ns > b.owned_ns; });
     f.top.resize(std::min(f.top.size(), kTop));
     for (const Claim& claim : f.top) {
+      if (world_ != nullptr) break;  // numbers of rows, not of events
       const auto event = claim.uid >= 0
                              ? std::optional(static_cast<uint32_t>(claim.uid))
                              : Ended(claim);
@@ -591,7 +643,8 @@ class Run {
   Status Rank() {
     std::vector<Finding>& all = out_.findings;
     MergeAnchors(all);
-    LAMINA_TRY(AskPath(*source_, options_.min_share, out_));
+    if (world_ == nullptr)
+      LAMINA_TRY(AskPath(*source_, options_.min_share, out_));
     for (Finding& f : all) SetShare(f);
     const auto order = [](const Finding& a, const Finding& b) {
       const bool first = a.severity == "blocker";
@@ -621,7 +674,11 @@ class Run {
         out_.together_ns += f.gain_ns;
       }
     }
-    LAMINA_TRY(AskPathInOrder(*source_, out_));
+    if (world_ == nullptr) {
+      LAMINA_TRY(AskPathInOrder(*source_, out_));
+    } else {
+      for (Finding& f : all) f.gain_after_ns = f.gain_ns;
+    }
     MarkSuppressed();
     if (!options_.all) {
       std::erase_if(all,
@@ -671,6 +728,7 @@ class Run {
   }
 
   std::shared_ptr<sql::Source> source_;
+  const World* world_ = nullptr;  // in its place
   const Options& options_;
   const engine::IdleView* view_ = nullptr;
   std::unique_ptr<sql::Database> database_;
@@ -704,6 +762,14 @@ Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,
                            std::shared_ptr<const RuleSet> rules,
                            const Options& options) {
   return Run(std::move(source), std::move(rules), options).All();
+}
+
+Diagnosis DiagnoseWorld(const World& world,
+                        std::shared_ptr<const RuleSet> rules,
+                        const Options& options) {
+  auto all = Run(world, std::move(rules), options).All();
+  LAMINA_CHECK(all.has_value());  // nothing is read
+  return std::move(*all);
 }
 
 }  // namespace lamina::findings

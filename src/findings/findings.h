@@ -33,6 +33,7 @@ struct Options {
   bool all = false;            // those below and suppressed ones, too
   std::map<std::string, std::map<std::string, double>> params;
   std::vector<Suppression> suppressions;
+  Ledger::EventTimes taken;     // of events: what findings over ranks own
   StageTimes* times = nullptr;  // what each rule took
 };
 

@@ -27,7 +27,7 @@ int Weight(State state) {
 }  // namespace
 
 Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
-                    double min_share) {
+                    Diagnosis job, double min_share) {
   const auto count = static_cast<int64_t>(ranks.size());
   Diagnosis out;
   out.rules = ranks[0].second.rules;
@@ -77,6 +77,7 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
       into.suppressed = into.suppressed && f.suppressed;
     }
     for (const RuleRun& run : d.runs) {
+      if (run.rule->over_ranks) continue;
       const auto same = std::find_if(
           out.runs.begin(), out.runs.end(),
           [&](const RuleRun& known) { return known.rule == run.rule; });
@@ -99,6 +100,7 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
       }
     }
   }
+  out.runs.insert(out.runs.end(), job.runs.begin(), job.runs.end());
   for (Finding& f : out.findings) {
     const int64_t shown = seen[f.id].ranks;
     for (int64_t* ns :
@@ -109,6 +111,9 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
                                        static_cast<double>(out.window_ns);
     f.what += fmt::format(" On {} of {} ranks.", shown, count);
     f.small = f.share < min_share && f.rule->severity.empty();
+  }
+  for (Finding& f : job.findings) out.findings.push_back(std::move(f));
+  for (const Finding& f : out.findings) {
     if (f.suppressed) {
       ++out.suppressed;
     } else if (f.small) {

@@ -15,7 +15,8 @@ namespace lamina::findings {
 // finding costs most, with the number of ranks that show it. A rule could not
 // look when it could not on any rank. `ranks` is not empty; its diagnoses are
 // those with all findings (Options::all).
+// `job`: what rules over all of them found.
 Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
-                    double min_share);
+                    Diagnosis job, double min_share);
 
 }  // namespace lamina::findings

@@ -16,7 +16,7 @@ using rules::DataFile;
 using rules::Members;
 using rules::Node;
 
-constexpr std::array<Need, 9> kNeeds = {{
+constexpr std::array<Need, 10> kNeeds = {{
     {"device_events", "empty device_events",
      "record device activities (CUDA, ROCm)"},
     {"host_events", "empty host_events", "record CPU activities"},
@@ -29,6 +29,7 @@ constexpr std::array<Need, 9> kNeeds = {{
     {"device_spec", "no_device_spec", "--device NAME"},
     {"grid", "no_column device_events.grid_blocks",
      "a profiler that records launch configurations"},
+    {"ranks", "one_rank", "the folder with the traces of all ranks"},
 }};
 
 constexpr std::string_view kLayers[] = {"model",  "framework", "launcher",
@@ -62,10 +63,10 @@ class Reader {
 
   Result<Rule> Read(const Node& node, bool own) {
     static constexpr std::string_view kKeys[] = {
-        "rule",     "title",  "version",  "owner_rank", "needs",    "params",
-        "kind",     "claims", "group",    "anchor",     "totals",   "when",
-        "gain",     "texts",  "fix",      "confidence", "severity", "verify",
-        "excludes", "why",    "examples", "replaces",   "with_gaps"};
+        "rule",     "title",  "version",  "owner_rank", "needs",     "params",
+        "kind",     "claims", "group",    "anchor",     "totals",    "when",
+        "gain",     "texts",  "fix",      "confidence", "severity",  "verify",
+        "excludes", "why",    "examples", "replaces",   "with_gaps", "over"};
     LAMINA_ASSIGN(const Members m, Members::Of(file_, node, kKeys));
     Rule rule;
     rule.file = file_.name;
@@ -89,6 +90,12 @@ class Reader {
     rule.owner_rank = static_cast<int>(rank);
     LAMINA_ASSIGN(rule.needs, m.Texts("needs"));
     if (const Node* needs = m.Find("needs")) LAMINA_TRY(CheckNeeds(*needs));
+    const std::string over = m.TextOr("over", "trace");
+    static constexpr std::string_view kOver[] = {"trace", "ranks"};
+    if (const Node* node_of = m.Find("over"))
+      LAMINA_TRY(OneOf(file_, *node_of, kOver, "thing to look over"));
+    rule.over_ranks = over == "ranks";
+    if (rule.over_ranks) rule.needs.push_back("ranks");
     LAMINA_TRY(ReadParams(m, rule));
     const std::string kind = m.TextOr("kind", "idle");
     if (kind != "idle" && kind != "busy" && kind != "none") {

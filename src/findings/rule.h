@@ -49,6 +49,7 @@ struct Rule {
   std::string category;  // of the id, before the dot
   int version = 1;
   int owner_rank = 90;
+  bool over_ranks = false;         // over the tables of job.h, not of one trace
   std::vector<std::string> needs;  // of KnownNeeds()
   std::map<std::string, double> params;
   ClaimKind kind = ClaimKind::kIdle;

@@ -344,7 +344,8 @@ Status FillPlain(Database::Impl& impl, const std::string& schema,
   std::string create = "CREATE TABLE " + name + "(";
   std::string insert = "INSERT INTO " + name + " VALUES(";
   for (size_t c = 0; c < table.columns(); ++c) {
-    create += (c ? ", \"" : "\"") + table.schema().columns[c].name + "\"";
+    // Times are whole nanoseconds here.
+    create += (c ? ", \"" : "\"") + NameInNs(table.schema().columns[c]) + "\"";
     insert += c ? ",?" : "?";
   }
   LAMINA_TRY(impl.Execute((create + ")").c_str()));

@@ -66,9 +66,11 @@ def check_faults(checks, folder):
     measured."""
     for name in ("gc_pause", "loader_in_thread", "device_sync", "alloc_churn",
                  "h2d_main_stream", "fp32_matmul", "cast_storm", "cpu_item",
-                 "graph_gaps", "detokenize", "host_work"):
+                 "graph_gaps", "detokenize", "host_work", "rank_slow_compute",
+                 "rank_late_host", "rank_more_data", "moe_imbalance",
+                 "pipeline_uneven"):
         run, truth = make(name, 11, 0.08, NOISE[0])
-        path = folder / f"{name}.json"
+        path = folder / (name if hasattr(run, "ranks") else f"{name}.json")
         run.write(path)
         document = diagnose(path)
         spoken = {f["rule"] for f in document["findings"]
@@ -83,9 +85,11 @@ def check_faults(checks, folder):
         checks.equal(f"{name}: nothing else",
                      spoken - set(FAULTS[name].rules) -
                      set(FAULTS[name].also_ok), set())
-    for kind in ("train", "serve"):
-        run, _ = make_healthy(kind, 12, NOISE[1])
-        path = folder / f"healthy-{kind}.json"
+    for kind, seed in (("train", 12), ("serve", 12), ("job", 12), ("job", 13),
+                       ("job", 14)):
+        run, _ = make_healthy(kind, seed, NOISE[1])
+        path = folder / (f"healthy-{kind}{seed}" +
+                         (".json" if kind != "job" else ""))
         run.write(path)
         checks.equal(f"healthy {kind}: nothing above 1 %",
                      [f["id"] for f in diagnose(path)["findings"]
@@ -197,7 +201,16 @@ def check_ranks_and_examples(checks, folder):
     document = diagnose(SAMPLES / "ranks")
     checks.equal("ranks: devices", len(document["window"]["devices"]), 4)
     checks.true("ranks: who shows it", all(
-        f["what"].endswith("of 4 ranks.") for f in document["findings"]))
+        f["what"].endswith("of 4 ranks.") for f in document["findings"]
+        if not f["rule"].startswith("rank.")))
+    late = [f for f in document["findings"]
+            if f["rule"] == "rank.straggler_compute"]
+    checks.true("ranks: the slow one", len(late) == 1 and
+                late[0]["what"].startswith("Rank 2 "))
+    one = diagnose(SAMPLES / "ranks" / "rank0.json.gz")
+    states = {r["rule"]: r for r in one["rules_run"]}
+    checks.equal("one rank: rules over ranks could not look",
+                 states["rank.straggler_compute"]["state"], "abstained")
     examples = folder / "examples"
     subprocess.run([sys.executable, ROOT / "bench/diagnose", "--write",
                     examples], check=True)

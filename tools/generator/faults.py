@@ -37,6 +37,10 @@ RECORDINGS = ("plain", "coarse", "lossy", "crowded")
 
 def record(run, how, seed):
     """The run as another profiler, or one in another process, writes it."""
+    if hasattr(run, "ranks"):
+        for rank in run.ranks:
+            record(rank, how, seed)
+        return run
     pick = random.Random(f"{how} {seed}")
     if how == "coarse":  # whole microseconds
         for event in run.events:
@@ -167,6 +171,29 @@ FAULTS = {
     "serve_gc": Fault("serve", ("host.gc_pause",), 2e6, measured=True),
     "serve_logging": Fault("serve", ("host.step_edge",), 2e5, measured=True),
     "serve_host_work": Fault("serve", ("host.other",), 2e5, measured=True),
+    "rank_slow_compute": Fault("job", ("rank.straggler_compute",), 0.03,
+                               measured=True),
+    "rank_late_host": Fault("job", ("rank.straggler_host",), 2e4,
+                            measured=True, also_ok=LAUNCH),
+    "rank_more_data": Fault("job", ("rank.straggler_data",), 0.07,
+                            least=0.04, measured=True),
+    "rank_jitter": Fault("job", ("rank.rotating",), 1, whole=True, least=0.08,
+                         also_ok=("trace.steps_unlike",)),
+    # Each rank has kernels of its own speed in each layer.
+    "rank_even_noise": Fault("job", ("rank.waits", "rank.rotating"), 0.25,
+                             fixed=True, untimed=True, no_gain=True,
+                             options=(("job", "experts"),)),
+    "rank_start_skew": Fault("job", ("trace.rank_start_skew",), 5e7,
+                             fixed=True, untimed=True),
+    "moe_imbalance": Fault("job", ("moe.imbalance",), 0.35, least=0.04,
+                           measured=True, options=(("job", "experts"),),
+                           also_ok=("comm.exposed_p2p",)),
+    "pipeline_uneven": Fault("job", ("pipeline.stage_imbalance",), 1,
+                             fixed=True, options=(("job", "pipeline"),),
+                             also_ok=("comm.exposed_p2p",)),
+    "few_micro_batches": Fault("job", ("pipeline.bubbles",), 1, fixed=True,
+                               options=(("job", "pipeline"), ("micro", 1)),
+                               also_ok=("comm.exposed_p2p",)),
     "kv_copies": Fault("serve", ("serve.kv_copies",), 1, least=0.04, whole=True,
                        measured=True),
 }
@@ -244,7 +271,10 @@ def make(name, seed, share, noise):
 
 
 def make_healthy(kind, seed, noise, ranks=False):
-    plan = Plan(kind, seed, {}, **({"ranks": 2} if ranks else {}))
+    options = {"ranks": 2} if ranks else {}
+    if kind == "job":
+        options = {"job": ("dense", "experts", "pipeline")[seed % 3]}
+    plan = Plan(kind, seed, {}, **options)
     run = simulate(plan, **noise)
     return run, {"window_ns": window_ns(run), "healthy": True, "faults": []}
 

@@ -240,6 +240,15 @@ class Plan:
         self.heads = self.hidden // 128
         self.ffn = self.hidden * 11 // 4
         self.world = 2 if options.get("ranks") else 1
+        if kind == "job":
+            self.world = pick("world", [3, 4, 6])
+            pipeline = options.get("job") == "pipeline"
+            self.micro = options.get("micro") or 1
+            if pipeline:  # few bubbles when healthy
+                self.layers = 2
+                self.micro = self.world * (options.get("micro") or 12)
+                self.tokens = 1024 * self.micro
+                self.steps = 3
 
     def size(self, fault):
         return self.faults.get(fault, 0)
@@ -250,6 +259,8 @@ class Plan:
         for key in ("layers", "hidden", "tokens", "steps", "heads", "ffn",
                     "world"):
             setattr(twin, key, getattr(self, key))
+        if "few_micro_batches" in names:
+            twin.micro *= 2
         twin.base = dict(self.faults)
         for name in names:
             twin.faults.pop(name, None)
@@ -648,7 +659,12 @@ def replay(lab, plan, graph):
                        node.block), correlation, called, extra=extra)
 
 
-RUNS = {"train": train, "serve": serve}
+def job(plan, **options):
+    from lab_job import job as run  # it is made of this file
+    return run(plan, **options)
+
+
+RUNS = {"train": train, "serve": serve, "job": job}
 
 
 def window_ns(lab):

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the rules with `over: ranks` find in the traces of all ranks of a job.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dist/load.h"
+#include "findings/findings.h"
+
+namespace lamina::findings {
+
+struct JobDiagnosis {
+  Diagnosis diagnosis;  // of rules over ranks alone, with all findings
+  // By position of the file: what these findings own of the events of its
+  // trace, for Options::taken.
+  std::vector<Ledger::EventTimes> taken;
+  size_t ranks = 0;  // that could be read
+};
+
+// Reads the files (dist::RunJob) and runs the rules over the tables of `lamina
+// ranks` and over these, all times in nanoseconds:
+//   rank_calls   a collective of a rank: uid, call, rank, kind, process_group,
+//                ranks, bytes, step, start_ns, dur_ns, exposed_ns (of dur_ns,
+//                outside computation and calls that began before), imbalance
+//                (largest over mean of what ranks put in or get), start_skew
+//                (1: the first of its group, ten times as long as the median of
+//                its like)
+//   rank_waits   a share of the waiting in one, put down to a rank: uid, call,
+//                rank, kind, start_ns, wait_ns, exposed_ns (of wait_ns),
+//                imbalance, start_skew, late_rank, cause (compute, launch,
+//                previous), cause_name
+//   rank_work    a rank: rank, kernels, elements (of the inputs of its ops),
+//                h2d_bytes, d2h_bytes, compute_ns, idle_ns, window_ns, and
+//                against the middle of the other ranks more_compute_ns,
+//                more_idle_ns, times_compute, times_work (kernels or elements)
+// Facts are :ranks, :window_ns (mean), :total_ns (sum), :wait_ns,
+// :pipeline_stages and :micro_batches (0: no pipeline).
+JobDiagnosis DiagnoseJob(const std::vector<std::string>& files,
+                         const dist::LoadOptions& load,
+                         std::shared_ptr<const RuleSet> rules,
+                         const Options& options);
+
+}  // namespace lamina::findings
