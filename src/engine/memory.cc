@@ -63,7 +63,8 @@ Result<ResultSet> TablesOfTrace(const std::string& path,
         options.device.empty()
             ? "the trace has no memory events of a device"
             : "the trace has no memory events of device " + options.device,
-        "record with profile_memory=True, or give a snapshot of "
+        "record with profile_memory=True (nsys: --cuda-memory-usage=true; "
+        "rocprofv3: --memory-allocation-trace), or give a snapshot of "
         "torch.cuda.memory._dump_snapshot"));
   }
   return result;
@@ -133,6 +134,11 @@ Result<ResultSet> MakeMemoryTables(const std::string& path,
                                 options.tables.full
                                     ? std::numeric_limits<size_t>::max()
                                     : kTimelineRows);
+  }
+  if (!piped && (path.ends_with(".html") || path.ends_with(".htm"))) {
+    return Fail(InputErrorAt(
+        path, 0, "holds a picture of a memory timeline at most",
+        "export it as .raw.json.gz or .json with export_memory_timeline"));
   }
   if (!piped && !IsForSnapshots(path)) return TablesOfTrace(path, options);
   LAMINA_ASSIGN(memory::Recording recording, OpenRecording(path, options));

@@ -43,6 +43,16 @@ std::string DeviceText(int32_t type, int32_t id) {
   }
 }
 
+// "[driver memory, pinned]": "pinned"; nothing for other names.
+std::optional<std::string_view> DriverKind(std::string_view name) {
+  constexpr std::string_view kDriver = "[driver memory";
+  if (!name.starts_with(kDriver) || !name.ends_with(']')) return std::nullopt;
+  name.remove_prefix(kDriver.size());
+  name.remove_suffix(1);
+  if (name.starts_with(", ")) name.remove_prefix(2);
+  return name;
+}
+
 // What was open on the thread when an event happened.
 struct Who {
   NodeId op;  // innermost op; invalid: none
@@ -63,9 +73,19 @@ struct Allocation {
 struct DeviceEvents {
   int32_t type = 0;
   int32_t id = 0;
+  // Of the driver: what it gives is reserved, no caching allocator is recorded.
+  bool driver = false;
+  std::string kind;  // of the driver's memory: "pinned"; empty: usual
   std::vector<uint32_t> instants;  // by (time, place in the file)
   std::vector<uint32_t> failed;    // out of memory
 };
+
+// "cuda:0", "cuda:0 pinned".
+std::string NameOf(const DeviceEvents& device) {
+  std::string out = DeviceText(device.type, device.id);
+  if (!device.kind.empty()) out += " " + device.kind;
+  return out;
+}
 
 bool HasTotals(const Trace& trace, const DeviceEvents& device) {
   for (const uint32_t i : device.instants) {
@@ -76,16 +96,25 @@ bool HasTotals(const Trace& trace, const DeviceEvents& device) {
 }
 
 std::vector<DeviceEvents> CollectDevices(const Trace& trace) {
-  std::map<std::pair<int32_t, int32_t>, DeviceEvents> devices;
+  std::map<std::tuple<int32_t, int32_t, bool, std::string_view>, DeviceEvents>
+      devices;
   for (uint32_t i = 0; i < trace.instants.size(); ++i) {
     const uint32_t row = trace.instants.memory[i];
     if (row == trace::kNoRow) continue;
     const trace::MemoryArgs& memory = trace.memory[row];
-    if (memory.bytes == trace::kNoInt) continue;
-    DeviceEvents& device = devices[{memory.device_type, memory.device_id}];
+    const std::string_view name = trace.Text(trace.instants.name[i]);
+    const auto kind = DriverKind(name);
+    // Some drivers do not say how much they free.
+    if (memory.bytes == trace::kNoInt &&
+        (!kind || memory.address == trace::kNoInt))
+      continue;
+    DeviceEvents& device =
+        devices[{memory.device_type, memory.device_id, kind.has_value(),
+                 kind.value_or(std::string_view())}];
     device.type = memory.device_type;
     device.id = memory.device_id;
-    const std::string_view name = trace.Text(trace.instants.name[i]);
+    device.driver = kind.has_value();
+    device.kind = std::string(kind.value_or(std::string_view()));
     (name == "[OutOfMemory]" ? device.failed : device.instants).push_back(i);
   }
   std::vector<DeviceEvents> out;
@@ -234,7 +263,11 @@ Curve MakeCurve(const Trace& trace, const DeviceEvents& device) {
   out.allocated.push_back(before);
   bool any_reserved = false;
   for (size_t i = 0; i < device.instants.size(); ++i) {
-    const trace::MemoryArgs& memory = row(i);
+    trace::MemoryArgs memory = row(i);
+    if (memory.bytes == trace::kNoInt) {
+      const auto it = live.find(memory.address);
+      memory.bytes = it == live.end() ? 0 : -out.allocations[it->second].bytes;
+    }
     const int64_t sum = out.allocated.back() + memory.bytes;
     if (stated && memory.total_allocated != trace::kNoInt) {
       out.breaks += sum != memory.total_allocated;
@@ -247,7 +280,8 @@ Curve MakeCurve(const Trace& trace, const DeviceEvents& device) {
         memory.total_reserved == trace::kNoInt ? 0 : memory.total_reserved);
     const auto event = static_cast<int64_t>(i);
     const bool addressed = memory.address != trace::kNoInt;
-    if (memory.bytes >= 0) {
+    const bool frees = memory.bytes < 0 || row(i).bytes == trace::kNoInt;
+    if (!frees) {
       if (!addressed) {
         live_of_size[memory.bytes].push_back(out.allocations.size());
       } else {
@@ -309,10 +343,11 @@ class Maker {
   ResultSet Make() {
     std::vector<DeviceEvents> devices = CollectDevices(trace_);
     std::erase_if(devices, [&](const DeviceEvents& device) {
-      const std::string name = DeviceText(device.type, device.id);
+      const std::string name = NameOf(device);
       if (options_.device.empty()) return device.type == kHost;
       return name != options_.device &&
-             name.substr(name.find(':') + 1) != options_.device;
+             name.substr(name.find(':') + 1) != options_.device &&
+             DeviceText(device.type, device.id) != options_.device;
     });
     ResultSet result;
     if (devices.empty()) return result;
@@ -350,7 +385,7 @@ class Maker {
                               {"level", ColumnType::kText, "info or warning."},
                               {"text", ColumnType::kText, "What it means."}}}));
     for (const DeviceEvents& device : devices) {
-      const std::string name = DeviceText(device.type, device.id);
+      const std::string name = NameOf(device);
       Curve curve = MakeCurve(trace_, device);
       SetCategories(who_, static_cast<int64_t>(device.instants.size()),
                     &curve.allocations);
@@ -440,9 +475,10 @@ class Maker {
   void AddSummary(const std::string& name, const DeviceEvents& device,
                   const Curve& curve, int64_t moment, Table* table) const {
     const auto at = static_cast<size_t>(moment);
-    table->Add(name, "allocated", curve.allocated[at], moment,
-               TimeOf(device, moment), curve.allocated.front(),
-               curve.allocated.back(), curve.allocated[at]);
+    table->Add(name, device.driver ? "reserved" : "allocated",
+               curve.allocated[at], moment, TimeOf(device, moment),
+               curve.allocated.front(), curve.allocated.back(),
+               curve.allocated[at]);
     if (curve.reserved.empty()) return;
     const auto highest =
         std::max_element(curve.reserved.begin(), curve.reserved.end());
@@ -521,8 +557,9 @@ class Maker {
         if (curve.allocated[m] > curve.allocated[best]) best = m;
       }
       table->Add(name, best, TimeOf(device, static_cast<int64_t>(best)),
-                 curve.allocated[best],
-                 best > 0 && !curve.reserved.empty()
+                 device.driver ? Value() : Value(curve.allocated[best]),
+                 device.driver ? Value(curve.allocated[best])
+                 : best > 0 && !curve.reserved.empty()
                      ? Value(curve.reserved[best - 1])
                      : Value());
     }
@@ -531,8 +568,9 @@ class Maker {
   void Say(const std::string& name, const DeviceEvents& device,
            const Curve& curve, int64_t moment, ResultSet* result) const {
     const int64_t peak = curve.allocated[static_cast<size_t>(moment)];
-    std::string text = fmt::format("{}: peak {} allocated", name,
-                                   HumanBytes(static_cast<double>(peak)));
+    std::string text = fmt::format(
+        "{}: peak {} {}", name, HumanBytes(static_cast<double>(peak)),
+        device.driver ? "reserved from the driver" : "allocated");
     const int64_t reserved =
         curve.reserved.empty()
             ? 0
@@ -601,7 +639,7 @@ std::vector<MemoryEvent> EventsOf(const Context& context, int64_t device) {
   const Trace& trace = context.trace;
   const std::vector<Who> who = FindWho(context);
   for (const DeviceEvents& events : CollectDevices(trace)) {
-    if (events.type == kHost || events.id != device) continue;
+    if (events.type == kHost || events.driver || events.id != device) continue;
     for (const uint32_t i : events.instants) {
       const trace::MemoryArgs& memory = trace.memory[trace.instants.memory[i]];
       out.push_back({trace.instants.time_ns[i], memory.address, memory.bytes, i,

@@ -186,7 +186,10 @@ void Writer::Add(const Allocation& allocation) {
                        : -1;
   trace::Instants& to = segment_->instants;
   to.time_ns.push_back(allocation.span.start_ns);
-  to.name.push_back(names_.Intern("[memory]"));
+  to.name.push_back(allocation.level.empty()
+                        ? names_.Intern("[driver memory]")
+                        : names_.Intern("[driver memory, " +
+                                        std::string(allocation.level) + "]"));
   to.track.push_back(Lane(allocation.pid, allocation.device, kNoInt));
   to.uid.push_back(segment_->next_uid);
   to.memory.push_back(segment_->AddMemory(args));

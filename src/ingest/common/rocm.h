@@ -87,7 +87,8 @@ struct Allocation {
   StringId pid;
   int64_t device = trace::kNoInt;
   int64_t address = trace::kNoInt;
-  int64_t bytes = 0;  // negative: freed
+  int64_t bytes = 0;  // negative: freed; kNoInt: freed, as many as there are
+  std::string_view level;  // "virtual", "scratch"; empty: real
 };
 
 // Adds records to a segment. One per thread that reads.

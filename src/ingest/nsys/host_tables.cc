@@ -2,6 +2,7 @@
 //
 // The tables of the host: NVTX ranges, CUDA calls, the recorder's own work.
 #include <algorithm>
+#include <cctype>
 
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/export_thread.h"
@@ -192,15 +193,26 @@ void ExportThread::Overhead(const Row& row) {
       Thread(row.IntOr(2, 0)), kNoOffset);
 }
 
+namespace {
+
+std::string Lower(std::string text) {
+  for (char& c : text)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+}  // namespace
+
 void ExportFile::ReadMemory() {
   ForRows(Table("CUDA_GPU_MEMORY_USAGE_EVENTS"),
           {"start", "globalPid", "deviceId", "address", "bytes",
-           "memoryOperationType"},
+           "memoryOperationType", "memKind"},
           &ExportThread::Memory);
 }
 
 void ExportThread::Memory(const Row& row) {
   constexpr int64_t kDeallocation = 1;
+  constexpr int64_t kDeviceMemory = 2;
   const auto start = row.Int(0);
   const auto bytes = row.Int(4);
   if (!start || !bytes || *bytes < 0 || !trace::IsUsableTime(*start)) {
@@ -214,7 +226,14 @@ void ExportThread::Memory(const Row& row) {
   args.device_type = 1;
   args.device_id =
       device >= 0 && device < 1 << 20 ? static_cast<int32_t>(device) : -1;
-  filler_.AddInstant(*start, filler_.Intern("[memory]"),
+  // Of the driver: the caching allocator above it is not recorded.
+  const auto kind = facts_.memory_kinds.find(row.IntOr(6, kDeviceMemory));
+  std::string name = "[driver memory]";
+  if (kind == facts_.memory_kinds.end())
+    name = "[driver memory, other]";
+  else if (kind->first != kDeviceMemory)
+    name = "[driver memory, " + Lower(kind->second) + "]";
+  filler_.AddInstant(*start, filler_.Intern(name),
                      Lane(ProcessOf(row.Int(1)), device, kNoInt),
                      filler_.segment().AddMemory(args));
 }

@@ -223,7 +223,8 @@ void RunTables::ReadCopies() {
 }
 
 void RunTables::ReadAllocations() {
-  ForRows("memory_allocate", {LAMINA_ROCPD_COMMON, "type", "address", "size"},
+  ForRows("memory_allocate",
+          {LAMINA_ROCPD_COMMON, "type", "address", "size", "level"},
           &RunThread::Allocation);
 }
 

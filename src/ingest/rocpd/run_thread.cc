@@ -182,6 +182,10 @@ void RunThread::Allocation(const Row& row) {
     allocation.bytes = released ? -*size : *size;
   else
     allocation.bytes = kNoInt;
+  if (const auto level = row.Text(kOwn + 3)) {
+    if (*level == "VIRTUAL") allocation.level = "virtual";
+    if (*level == "SCRATCH") allocation.level = "scratch";
+  }
   writer_.Add(allocation);
   filler_.Next();
 }

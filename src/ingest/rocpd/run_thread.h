@@ -26,7 +26,7 @@ class RunThread {
   void Region(const Row& row);      // name_id
   void Dispatch(const Row& row);    // kernel, sizes of workgroup and grid, LDS
   void Copy(const Row& row);        // name_id, size, agents from and to
-  void Allocation(const Row& row);  // type, address, size
+  void Allocation(const Row& row);  // type, address, size, level
   // process, thread, name
   void ThreadName(const Row& row);
 

@@ -52,6 +52,8 @@ class Parser final : public JsonRecordParser {
   struct Operation {
     StringId text;  // invalid: the file has no name for it
     bool releases = false;
+    bool scratch = false;
+    bool is_virtual = false;
   };
 
   void BeginArray(uint32_t array);
@@ -172,6 +174,8 @@ const Parser::Operation& Parser::OperationOf() {
         catalog_.Operation(array_, values_[kKind], values_[kOperation]);
     if (!text.empty()) it->second.text = writer_.Intern(text);
     it->second.releases = Contains(text, "FREE");
+    it->second.scratch = Contains(text, "SCRATCH");
+    it->second.is_virtual = Contains(text, "VMEM");
   }
   return it->second;
 }
@@ -231,6 +235,8 @@ void Parser::EmitAllocation(const rocm::Span& span) {
   allocation.address = values_[kAddress];
   // The record of a release has no size.
   allocation.bytes = OperationOf().releases ? kNoInt : values_[kAllocated];
+  if (OperationOf().scratch) allocation.level = "scratch";
+  if (OperationOf().is_virtual) allocation.level = "virtual";
   writer_.Add(allocation);
 }
 
