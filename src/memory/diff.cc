@@ -164,22 +164,13 @@ Result<ResultSet> DiffRecordings(const Recording& a, const Recording& b) {
   };
   std::vector<Row> out;
   // What has no partner of its module may have one elsewhere.
-  std::map<std::pair<std::string, std::string>, Row> moved;
+  std::map<std::pair<std::string, std::string>, std::vector<Row>> alone;
   for (const auto& [key, pair] : rows) {
     const auto& [module, op, line] = key;
     Row row{"", "", module, op, line, pair.a, pair.b};
     const bool cache = line == kCache;
     if (!cache && (pair.a.blocks == 0 || pair.b.blocks == 0)) {
-      Row& other = moved[{op, line}];
-      if (other.line_key.empty()) {
-        other = std::move(row);
-      } else {
-        const bool meets = (other.a.blocks == 0) != (row.a.blocks == 0);
-        if (meets || other.module.find(module) == std::string::npos)
-          other.module += (meets ? " -> " : ", ") + module;
-        other.a.Add(row.a);
-        other.b.Add(row.b);
-      }
+      alone[{op, line}].push_back(std::move(row));
       continue;
     }
     if (pair.a.bytes == pair.b.bytes && pair.a.blocks == pair.b.blocks) {
@@ -190,11 +181,28 @@ Result<ResultSet> DiffRecordings(const Recording& a, const Recording& b) {
     }
     out.push_back(std::move(row));
   }
-  for (auto& [key, row] : moved) {
-    row.change = row.a.blocks == 0   ? "added"
-                 : row.b.blocks == 0 ? "removed"
-                                     : "moved";
-    out.push_back(std::move(row));
+  for (auto& [key, list] : alone) {
+    const auto only_b = [](const Row& row) { return row.a.blocks == 0; };
+    std::stable_partition(list.begin(), list.end(),
+                          [&](const Row& row) { return !only_b(row); });
+    if (only_b(list.front()) == only_b(list.back())) {
+      for (Row& row : list) {
+        row.change = only_b(row) ? "added" : "removed";
+        out.push_back(std::move(row));
+      }
+      continue;
+    }
+    Row moved = std::move(list.front());
+    bool left = true;  // modules of A
+    for (size_t k = 1; k < list.size(); ++k) {
+      const bool turns = left && only_b(list[k]);
+      moved.module += (turns ? " -> " : ", ") + list[k].module;
+      left = left && !turns;
+      moved.a.Add(list[k].a);
+      moved.b.Add(list[k].b);
+    }
+    moved.change = "moved";
+    out.push_back(std::move(moved));
   }
   std::sort(out.begin(), out.end(), [](const Row& x, const Row& y) {
     const int64_t p = std::abs(x.delta());

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """lamina memory: the truths of snapshots, invariants on every file, and
 pickles that could run code."""
+import gzip
 import io
 import json
 import os
 import pathlib
 import pickle
 import random
+import sqlite3
 import struct
 
 from common import ROOT, SAMPLES, Checks, lamina, temporary
+from profilers import Work, write_rocpd
 
 MEASURES = ("requested", "allocated", "active", "reserved")
 
@@ -264,6 +267,223 @@ def check_join(c, folder):
     lamina("memory", trace, "--trace", trace, status=2)
 
 
+def check_drivers(c, folder):
+    """What nsys and rocprofv3 record of the driver is reserved, not allocated;
+    memory of the host, virtual and scratch memory are rows of their own."""
+    path = folder / "driver.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value)")
+        db.execute("INSERT INTO StringIds VALUES (1, 'k')")
+        db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, "
+                   "deviceId, contextId, streamId, correlationId, globalPid, "
+                   "demangledName, shortName)")
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
+                   "(1000, 2000, 0, 1, 7, 1, 16777216, 1, 1)")
+        db.execute("CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start, "
+                   "globalPid, deviceId, contextId, address, bytes, memKind, "
+                   "memoryOperationType)")
+        db.executemany(
+            "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES "
+            "(?, 16777216, ?, 1, ?, ?, ?, ?)",
+            [(100, 0, 4096, 20 << 20, 2, 0), (200, 0, 1 << 30, 2 << 20, 2, 0),
+             (300, 0, 1 << 40, 512, 1, 0), (400, 0, 4096, 20 << 20, 2, 1),
+             (500, 1, 8192, 7 << 20, 2, 0), (600, 0, 1 << 40, 512, 1, 1)])
+    t = tables(path)
+    c.equal("nsys: peaks", {
+        (r["device"], r["measure"]): (r["peak_bytes"], r["peak_moment"],
+                                      r["at_end_bytes"])
+        for r in t["memory_summary"]}, {
+            ("cuda:0", "reserved"): (22 << 20, 2, 2 << 20),
+            ("cuda:0 pinned", "reserved"): (512, 1, 0),
+            ("cuda:1", "reserved"): (7 << 20, 1, 7 << 20)})
+    c.equal("nsys: nothing is said of what is allocated",
+            {r["allocated"] for r in t["memory_timeline"]}, {None})
+    c.equal("nsys: one device", {r["device"] for r in tables(
+        path, "--device", "1")["memory_summary"]}, {"cuda:1"})
+    path = folder / "driver.db"
+    write_rocpd(Work(SAMPLES / "train_step.json.gz"), path)
+    with sqlite3.connect(path) as db:
+        name = "rocpd_memory_allocate_0000000a_1b2c"
+        db.execute(f"CREATE TABLE {name} (start, end, pid, agent_id, type, "
+                   "level, address, size)")
+        db.executemany(f"INSERT INTO {name} VALUES (?, ?, 1, 3, ?, ?, ?, ?)", [
+            (100, 110, "ALLOC", "REAL", 4096, 1000),
+            (200, 210, "ALLOC", "REAL", 8192, 500),
+            (300, 310, "FREE", "REAL", 4096, 0),   # of unknown size
+            (400, 410, "ALLOC", "REAL", 4096, 300),
+            (500, 510, "ALLOC", "SCRATCH", 1 << 20, 77),
+            (600, 610, "FREE", "REAL", 1 << 33, 0)])  # from before
+    t = tables(path)
+    c.equal("rocpd: peaks", {
+        r["device"]: (r["peak_bytes"], r["peak_moment"], r["at_end_bytes"])
+        for r in t["memory_summary"]},
+        {"cuda:0": (1500, 2, 800), "cuda:0 scratch": (77, 1, 77)})
+
+
+TIMELINE = ("parameter", "optimizer_state", "input", "temporary",
+            "activation", "gradient", "temporary", "unknown")
+
+
+def timeline_truth(rows):
+    """Of a raw timeline: highest sum, first row that has it, and its parts."""
+    total, best, at, parts, peak = 0, None, 0, {}, {}
+    for i, (_, _, size, category) in enumerate(rows):
+        total += size
+        parts[TIMELINE[category]] = parts.get(TIMELINE[category], 0) + size
+        if best is None or total > best:
+            best, at, peak = total, i, dict(parts)
+    return best, at, {k: v for k, v in peak.items() if v}, total
+
+
+def check_timeline(c, folder):
+    """Files of export_memory_timeline, in both forms, packed and plain."""
+    rng = random.Random(5)
+    rows, live, now = [], [], 10**15
+    for i in range(700):
+        now += rng.randrange(1, 5000)
+        before = i < 9
+        if live and rng.random() < 0.45:
+            size, category = live.pop(rng.randrange(len(live)))
+            rows.append([now, 4, -size, category])
+            continue
+        size, category = 512 * rng.randrange(1, 9000), rng.randrange(8)
+        live.append((size, category))
+        rows.append([-1 if before else now, 1 if before else 2, size, category])
+        if rng.random() < 0.1:  # a new version: the old one goes
+            rows += [[now, 3, -size, category], [now, 3, size, category]]
+    made = {"raw": rows}
+    if (shared := shared_folder()):
+        path = shared / "inputs/hta-memory-timeline.raw.gz"
+        if path.is_file():
+            made["reference"] = json.loads(gzip.decompress(path.read_bytes()))
+    for name, rows in made.items():
+        best, at, parts, last = timeline_truth(rows)
+        path = folder / f"{name}.raw.json.gz"
+        path.write_bytes(gzip.compress(json.dumps(rows).encode()))
+        t = tables(path, "--full")
+        (s,) = t["memory_summary"]
+        c.equal(f"{name}: peak", (s["measure"], s["peak_bytes"],
+                                  s["peak_moment"], s["at_end_bytes"]),
+                ("allocated", best, at, last))
+        c.equal(f"{name}: categories", {r["key"]: r["bytes"]
+                                        for r in t["memory_peak"]}, parts)
+        c.equal(f"{name}: confidence", {r["confidence"]
+                                        for r in t["memory_peak"]}, {"fact"})
+        c.equal(f"{name}: rows", len(t["memory_timeline"]), len(rows))
+        # The same as a series of sums.
+        times, sizes, sums = [], [], [0] * 9
+        for time, _, size, category in rows:
+            sums[category + 1] += size
+            times.append(time // 1000 if time >= 0 else -1)
+            sizes.append(list(sums))
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps([times, sizes]))
+        other = tables(path, "--full")
+        c.equal(f"{name}: as a series", [
+            {k: v for k, v in r.items() if k != "time_us"}
+            for r in other["memory_timeline"]], [
+            {k: v for k, v in r.items() if k != "time_us"}
+            for r in t["memory_timeline"]])
+        c.equal(f"{name}: peak of the series", other["memory_peak"],
+                t["memory_peak"])
+        path.write_text(json.dumps([times, sizes])[:-9])
+        lamina("memory", path, status=3)
+    page = folder / "timeline.html"
+    page.write_text("<html><body><img src='data:image/png;base64,iV'/>")
+    text = lamina("memory", page, status=3).stderr
+    c.true(f"a picture: {text}", "holds a picture" in text and
+           ".raw.json" in text)
+
+
+def check_made_kineto(c, folder):
+    """[memory] events whose truth is known: that of the snapshot which they
+    were made of."""
+    path = SAMPLES / "memory/train.pickle"
+    snapshot = pickle.loads(path.read_bytes())  # our own file
+    plain = tables(path, "--all")
+    sizes = {r["start_event"]: r["bytes"] for r in plain["memory_allocations"]
+             if r["start_event"] is not None}
+    value, ops = trace_of(snapshot, sizes)
+    trace = folder / "kineto.json"
+    trace.write_text(json.dumps(value))
+    t = tables(trace)
+    have = {r["measure"]: r for r in t["memory_summary"]}
+    want = {r["measure"]: r for r in plain["memory_summary"]}
+    for key in ("peak_bytes", "at_start_bytes", "at_end_bytes"):
+        c.equal(f"trace of a snapshot: {key}", have["allocated"][key],
+                want["allocated"][key])
+    # Who was allocated at the peak, from the events alone.
+    live, total, best, peak, moment, when = {}, 0, -1, {}, 0, 0
+    for i, e in enumerate(snapshot["device_traces"][0]):
+        if e["action"] == "alloc":
+            live[e["addr"]] = (sizes[i], ops[i])
+            total += sizes[i]
+        elif e["action"] == "free_requested":
+            total -= live.pop(e["addr"])[0]
+        else:
+            continue
+        moment += 1
+        if total > best:
+            best, when, peak = total, moment, {}
+            for size, op in live.values():
+                peak[op] = peak.get(op, 0) + size
+    c.equal("trace of a snapshot: moment", have["allocated"]["peak_moment"],
+            when)
+    c.equal("trace of a snapshot: ops", {
+        r["key"]: r["bytes"] for r in t["memory_peak_op"]
+        if r["key"] != "(cached, free)"}, peak)
+    report = json.loads(lamina("report", trace, "--format",
+                               "json").stdout)["tables"]
+    c.equal("a report has the summary", report["memory_summary"],
+            t["memory_summary"])
+
+
+def check_diff(c, folder, paths):
+    """Deltas sum to what is reserved; a file against itself has no change, and
+    the other way round every sign turns."""
+    by_key = {}
+    for a in paths:
+        same = tables("--diff", a, a)["memory_diff"]
+        c.equal(f"{a.name}: against itself", {r["change"] for r in same} -
+                {"same"}, set())
+    for a, b in zip(paths, paths[1:] + paths[:1]):
+        there, back = (tables("--diff", *pair)["memory_diff"]
+                       for pair in ((a, b), (b, a)))
+        where = f"{a.name} to {b.name}"
+        at = [sum(r["at_peak_bytes"] for r in tables(p)["memory_summary"]
+                  if r["measure"] == "reserved") for p in (a, b)]
+        c.equal(f"{where}: sum", sum(r["delta_bytes"] for r in there),
+                at[1] - at[0])
+        for rows in (there, back):
+            by_key = {}
+            for r in rows:
+                k = (r["line"], r["op"], r["change"] == "moved" or r["module"])
+                by_key[k] = by_key.get(k, 0) + r["delta_bytes"]
+            if rows is there:
+                want = {k: -v for k, v in by_key.items()}
+        c.equal(f"{where}: and back", by_key, want)
+    shared = shared_folder()
+    if not shared:
+        return
+    folder = shared / "memory"
+    truth = json.loads((folder / "diff-inference-training.truth.json")
+                       .read_text())
+    rows = tables("--diff", folder / "cs336-medium-inference-128.pickle",
+                  folder / "cs336-medium-training-512.pickle")["memory_diff"]
+    # A row that moved to another module has no single one of the truth's keys.
+    have = {(r["line"], r["op"], r["module"] or ""): r for r in rows
+            if r["change"] != "moved"}
+    for w in truth["rows"]:
+        r = have.get((w["line"], w["op"], w["module"]))
+        c.equal(f"diff: {w['line']} {w['op']} {w['module']}",
+                r and [r[k] for k in ("change", "bytes_a", "bytes_b",
+                                      "delta_bytes")],
+                [w[k] for k in ("change", "bytes_a", "bytes_b",
+                                "delta_bytes")])
+    c.equal("diff: sum", sum(r["delta_bytes"] for r in rows),
+            truth["total_b"] - truth["total_a"])
+
+
 class Touch:
     """A pickle of it makes a file."""
 
@@ -443,6 +663,11 @@ def main():
         check_encodings(c, folder)
         check_hostile(c, folder)
         check_join(c, folder)
+        check_drivers(c, folder)
+        check_timeline(c, folder)
+        check_made_kineto(c, folder)
+        check_diff(c, folder, [SAMPLES / f"memory/{n}.pickle"
+                               for n in ("train", "oom", "random")])
     folder = shared_folder()
     if folder is None:
         print("without reference snapshots")
