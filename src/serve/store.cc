@@ -246,7 +246,8 @@ void Store::Begin(const EntryPointer& entry) {
       return;
     }
   }
-  const uint64_t session = ++entry->session;
+  const uint64_t session = entry->session = ++clock_;
+  const std::string page = PageOf(*entry);
   const std::weak_ptr<Entry> weak = entry;
   // Runs `change` with the entry, unless it was closed or opened anew.
   const auto with = [this, weak, session](const auto& change) {
@@ -284,15 +285,22 @@ void Store::Begin(const EntryPointer& entry) {
                : "its process said something that is not understood");
     });
   };
-  events.ended = [this, with](const std::string& why) {
+  events.ended = [this, with, page](const std::string& why) {
     with([&](Entry& now) {
       if (now.worker != nullptr || now.state == State::kOpening)
         End(now, State::kFailed, why);
     });
+    // Also what it had begun to write when it was killed.
+    std::error_code error;
+    for (fs::directory_iterator it(options_.folder, error), end;
+         !error && it != end; it.increment(error)) {
+      std::error_code ignored;
+      if (it->path().string().starts_with(page))
+        fs::remove(it->path(), ignored);
+    }
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
   };
-  const std::string page = options_.folder + "/" + entry->id + ".html";
   auto worker = Worker::Start(options_.worker_words(page, entry->paths),
                               options_.memory_bytes, std::move(events));
   if (!worker) {
@@ -306,14 +314,19 @@ void Store::Begin(const EntryPointer& entry) {
   ++opening_;
 }
 
+// Of one opening alone: the process of the one before may still write.
+std::string Store::PageOf(const Entry& entry) const {
+  return options_.folder + "/" + entry.id + "-" +
+         std::to_string(entry.session) + ".html";
+}
+
 void Store::End(Entry& entry, State state, std::string error) {
   if (entry.state == State::kOpening) --opening_;
   entry.state = state;
   entry.error = std::move(error);
-  ++entry.session;
+  entry.session = ++clock_;
   if (entry.worker != nullptr) entry.worker->Kill();
   entry.worker = nullptr;
-  ::unlink((options_.folder + "/" + entry.id + ".html").c_str());
   OpenNext();
 }
 
@@ -357,6 +370,7 @@ HttpResponse Store::Query(const std::string& id, const HttpRequest& request) {
 }
 
 HttpResponse Store::Page(const std::string& id) {
+  std::string page;
   {
     const std::lock_guard lock(mutex_);
     const auto entry = Find(id);
@@ -364,11 +378,11 @@ HttpResponse Store::Page(const std::string& id) {
     if (entry->state != State::kOpen)
       return Problem(409, "not_open", "the trace is not open", "open it first");
     entry->used = ++clock_;
+    page = PageOf(*entry);
   }
   HttpResponse response;
-  response.file =
-      Descriptor(::open((options_.folder + "/" + id + ".html").c_str(),
-                        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  response.file = Descriptor(
+      ::open(page.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!response.file.open() || ::fstat(response.file.get(), &info) != 0 ||
       !S_ISREG(info.st_mode))

@@ -74,7 +74,7 @@ class Store {
     std::string error;
     mcp::Json facts;
     std::shared_ptr<Worker> worker;
-    uint64_t session = 0;  // counts openings: what came late is dropped
+    uint64_t session = 0;  // of its opening: what came late is dropped
     uint64_t used = 0;
     int in_use = 0;
   };
@@ -87,6 +87,7 @@ class Store {
   mcp::Json Describe(const Entry& entry) const;
   void OpenNext();
   void Begin(const EntryPointer& entry);
+  std::string PageOf(const Entry& entry) const;
   // Back to closed; who opens next may.
   void End(Entry& entry, State state, std::string error);
   // The open trace that nobody uses and was not asked for longest; null: none.

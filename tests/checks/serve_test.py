@@ -505,6 +505,43 @@ def agents(s):
     checks.equal("asked again", status, 200)
 
 
+def cancelling():
+    """Whenever an opening is ended, nothing of it stays."""
+    with temporary() as folder:
+        traces, private = folder + "/traces", folder + "/private"
+        os.mkdir(traces)
+        os.mkdir(private)
+        events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 50}", "ts": i,
+                   "dur": 0.5, "pid": 0, "tid": 7,
+                   "args": {"device": 0, "stream": 7, "correlation": i}}
+                  for i in range(30000)]
+        pathlib.Path(traces, "a.json").write_text(
+            json.dumps({"traceEvents": events}))
+        with start(traces, env={"TMPDIR": private}) as s:
+            id = s.id_of("/a.json")
+            states = set()
+            for i in range(12):
+                s.post(f"traces/{id}/open")
+                time.sleep(0.03 * i)
+                states.add(s.get(f"traces/{id}")[1]["state"])
+                status, trace = s.post(f"traces/{id}/close")
+                checks.equal("cancelled", (status, trace["state"]),
+                             (200, "closed"))
+            checks.true(f"some were on their way: {states}",
+                        "opening" in states)
+            left = ["?"]
+            for _ in range(100):
+                left = [f for _, _, files in os.walk(private) for f in files]
+                if not left and not s.workers():
+                    break
+                time.sleep(0.05)
+            checks.equal("no file of what was cancelled", left, [])
+            checks.equal("no process either", s.workers(), [])
+            checks.equal("then it opens", s.opened(id)["state"], "open")
+            checks.equal("and has a page", s.ask(
+                "GET", f"/api/v1/traces/{id}/page")[0], 200)
+
+
 def falling_children():
     with temporary() as folder:
         for name in ("a", "b", "c"):
@@ -853,6 +890,7 @@ def main():
         checks.equal("ends", s.stop(), 0)
         checks.equal("said nothing else", s.errors, [])
     thinned()
+    cancelling()
     falling_children()
     hostile_texts()
     if reason := in_browser():

@@ -141,6 +141,11 @@ def from_messages(seeds):
             '"max_tokens":500,"cursor":"AAAA"}}}')
     start = ('{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
              '{"protocolVersion":"2025-11-25","capabilities":{}}}\n')
+    seeds.add("http", "get", "GET /api/v1/info?a=%20b HTTP/1.1\r\nHost: "
+              "localhost\r\nAuthorization: Bearer x\r\n")
+    seeds.add("http", "post", "POST /mcp HTTP/1.1\r\nHost: [::1]:80\r\n"
+              "Content-Length: 2\r\nContent-Type: application/json\r\n")
+    seeds.add("http", "frames", "p 0 0 3\n1 2o 0 200 2\n{}r 7 400 0\n")
     seeds.add("mcp", "legacy", start + '{"jsonrpc":"2.0","id":2,' +
               call % "" + '\n{"jsonrpc":"2.0","id":"3","method":"tools/list"}')
     seeds.add("mcp", "modern", '{"jsonrpc":"2.0","id":2,' +

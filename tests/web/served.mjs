@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 
-import { Check, written } from "./harness.mjs";
+import { Check, fromPackages, written } from "./harness.mjs";
 import { picture } from "./pictures.mjs";
 
 const [, , lamina, address, folder] = process.argv;
@@ -61,6 +61,22 @@ async function openTrace(page, name) {
   await row(page, name).getByRole("button", { name: "Open" }).click();
   await inState(page, name, "open");
 }
+// axe-core on what is shown, in both themes; see axe.spec.mjs.
+const axe = readFileSync(fromPackages("axe-core/axe.min.js"), "utf8");
+async function access(page, what) {
+  await page.evaluate(axe);
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    check.equal(`${what} ${colorScheme}: axe`, await page.evaluate(async () => {
+      const { violations } = await axe.run(document, { runOnly: { type: "tag",
+        values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a",
+                 "wcag22aa"] }, resultTypes: ["violations"] });
+      return violations.map(({ id, nodes }) => [id, ...nodes.slice(0, 3)
+        .map((node) => `${node.target}: ${node.failureSummary}`)]);
+    }), []);
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+}
 // All texts of a view, as a reader gets them.
 const texts = (page) => page.evaluate(() =>
   document.getElementById("app").innerText.replace(/Ready in \d+ ms/, ""));
@@ -96,6 +112,7 @@ async function library() {
   await inState(page, both, "open");
   await page.getByLabel("Find a trace").fill("json.gz");
   await picture(page, "serve-library");
+  await access(page, "library");
   // Another tab, without the token.
   const other = await page.context().newPage();
   await other.goto(origin + "/");
@@ -162,6 +179,7 @@ async function sql({ page }) {
   await page.locator("[data-k=chart]").click();
   check.equal("ten bars", await page.locator(".bars rect").count(), 10);
   await picture(page, "serve-sql");
+  await access(page, "sql");
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.locator("[data-k=csv]").click();
   await page.waitForFunction(() =>

@@ -20,6 +20,13 @@ function showProblem(error: unknown): void {
   if (!known) console.error(error);
 }
 
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function setTheme(): void {
+  document.documentElement.dataset.theme = dark.matches ? "dark" : "light";
+}
+setTheme();
+dark.addEventListener("change", setTheme);
+
 takeToken();
 document.getElementById("static")?.remove();
 if (token() === null) {
