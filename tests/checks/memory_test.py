@@ -320,6 +320,115 @@ def check_drivers(c, folder):
         {"cuda:0": (1500, 2, 800), "cuda:0 scratch": (77, 1, 77)})
 
 
+class Data(pickle.Unpickler):
+    """Reads values alone: whatever a pickle names is refused."""
+
+    def find_class(self, module, name):
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
+def segments_of(value):
+    return value if isinstance(value, list) else value["segments"]
+
+
+def check_invariants(c, path, folder):
+    """Of section 14: what the final state says, the way of the viewer, a ring
+    that lost its start, devices in files of their own."""
+    value = Data(io.BytesIO(path.read_bytes())).load()
+    name = path.stem
+    t = tables(path, "--all")
+    devices = sorted({s["device"] for s in segments_of(value)})
+    for d in devices:
+        h = health(t, d)
+        segments = [s for s in segments_of(value) if s["device"] == d]
+        at_end = {r["measure"]: r["at_end_bytes"]
+                  for r in of(t["memory_summary"], d)}
+        if "history" not in str(h) and not h.get("not_in_final_state"):
+            blocks = [b for s in segments for b in s["blocks"]]
+            active = [b for b in blocks if b["state"] != "inactive"]
+            allocated = [b for b in blocks
+                         if b["state"] == "active_allocated"]
+            c.equal(f"{name} {d}: final state",
+                    [at_end[k] for k in ("allocated", "active", "reserved")],
+                    [sum(b["size"] for b in allocated),
+                     sum(b["size"] for b in active),
+                     sum(s["total_size"] for s in segments)])
+            if all("requested_size" in b for b in allocated):
+                asked = sum(b["requested_size"] for b in allocated)
+                c.equal(f"{name} {d}: requested", at_end["requested"], asked)
+                free = last(tables(path, "--at", "end"), d)
+                inside = sum(b["size"] - b["requested_size"] for b in active)
+                c.equal(f"{name} {d}: inner and outer free",
+                        (free["rounding_bytes"], free["free_bytes"]),
+                        (inside, at_end["reserved"] - at_end["active"]))
+        events = sum(v for k, v in h.items() if k.startswith("events "))
+        if not h.get("lost_free") and events:
+            steps = {}
+            level = 0
+            for a in of(t["memory_allocations"], d):
+                start, end = a["start_event"], a["end_event"]
+                if start is None:
+                    level += a["requested_bytes"]
+                else:
+                    steps[start] = steps.get(start, 0) + a["requested_bytes"]
+                if end is not None:
+                    steps[end] = steps.get(end, 0) - a["requested_bytes"]
+            highest = None
+            for i in sorted(steps):
+                level += steps[i]
+                highest = max(level, highest or 0)
+            if highest is not None and not h.get("not_in_final_state"):
+                c.equal(f"{name} {d}: maximum of the viewer",
+                        peaks(t, d)["viewer"][0], highest)
+    if isinstance(value, list) or not any(value["device_traces"]):
+        return
+    if len(devices) > 1:
+        for d in devices:
+            alone = dict(value, segments=[s for s in value["segments"]
+                                          if s["device"] == d],
+                         device_traces=[x if i == d else [] for i, x in
+                                        enumerate(value["device_traces"])])
+            part = folder / "one.pickle"
+            part.write_bytes(pickle.dumps(alone))
+            one = tables(part, "--all")
+            for table, rows in t.items():
+                if table in ("memory_settings",) or table not in one:
+                    continue
+                c.equal(f"{name} {d}: {table} of a file of its own",
+                        [{k: v for k, v in r.items() if k != "device"}
+                         for r in one[table]],
+                        [{k: v for k, v in r.items() if k != "device"}
+                         for r in of(rows, d)])
+        return
+    full = tables(path, "--full")["memory_timeline"]
+    levels = {r["moment"]: r for r in full}
+    events = value["device_traces"][devices[0]]
+    for k in {len(events) // 3, len(events) * 3 // 4}:
+        if not k or len(events) > 3000:
+            continue
+        cut = dict(value, device_traces=[e[k:] if i == devices[0] else e
+                   for i, e in enumerate(value["device_traces"])])
+        ring = folder / "ring.pickle"
+        ring.write_bytes(pickle.dumps(cut))
+        r = tables(ring, "--full")
+        slack = health(r, devices[0]).get("uncertain_bytes", 0)
+        for row in r["memory_timeline"]:
+            whole = levels[row["moment"] + k]
+            where = f"{name}: without {k} events, moment {row['moment']}"
+            c.equal(where, (row["requested"], row["reserved"]),
+                    (whole["requested"], whole["reserved"]))
+            c.true(f"{where}: active", whole["active"] - slack <=
+                   row["active"] <= whole["active"])
+        # Ages are events of the file, and categories go by lifetimes.
+        state = [[{key: v for key, v in r.items() if key in (
+            "address", "total_bytes", "active_bytes", "requested_bytes",
+            "blocks", "free_bytes", "free_ranges", "largest_free_bytes",
+            "stuck_bytes", "rounding_bytes")}
+                  for r in tables(p, "--at", "end")["memory_segments"]]
+                 for p in (ring, path)]
+        c.equal(f"{name}: final state without {k} events", *state)
+
+
 TIMELINE = ("parameter", "optimizer_state", "input", "temporary",
             "activation", "gradient", "temporary", "unknown")
 
@@ -666,6 +775,8 @@ def main():
         check_drivers(c, folder)
         check_timeline(c, folder)
         check_made_kineto(c, folder)
+        for n in ("train", "oom", "random"):
+            check_invariants(c, SAMPLES / f"memory/{n}.pickle", folder)
         check_diff(c, folder, [SAMPLES / f"memory/{n}.pickle"
                                for n in ("train", "oom", "random")])
     folder = shared_folder()
@@ -674,6 +785,8 @@ def main():
     else:
         for path in sorted((folder / "memory").glob("*.pickle")):
             check_truth(c, path)
+            with temporary() as space:
+                check_invariants(c, path, pathlib.Path(space))
         offsets = json.loads((folder / "memory/bad/offsets.json").read_text())
         for path in sorted((folder / "memory/bad").glob("*.pickle")):
             at, _ = refused(path)
