@@ -11,7 +11,9 @@
 #include "cli/perfetto_output.h"
 #include "emit/chrome/copy.h"
 #include "emit/chrome/trace_writer.h"
+#include "emit/memory/snapshot_writer.h"
 #include "emit/perfetto/trace_writer.h"
+#include "engine/memory.h"
 #include "trace/module_frames.h"
 
 namespace lamina::cli {
@@ -36,6 +38,40 @@ Schema ConvertSchema() {
             "Added to every time, so that none is negative."}}};
 }
 
+// Slices of a device; the rest of its allocations is in the counters.
+constexpr size_t kMostSlices = 100'000;
+
+Result<int> ConvertSnapshot(const Options& options, Common& common) {
+  engine::MemoryOptions memory;
+  memory.rules_dir = common.rules_dir;
+  LAMINA_ASSIGN(const memory::Recording recording,
+                engine::OpenRecording(options.trace, memory));
+  emit::WrittenSnapshot written;
+  {
+    const ScopedStage stage(&common.times, "write");
+    LAMINA_ASSIGN(const auto sink, CreateFileSink(common.output));
+    written = emit::WriteSnapshot(recording, kMostSlices, *sink);
+    LAMINA_TRY(sink->Close());
+  }
+  Document document;
+  document.command = "convert";
+  document.inputs = {options.trace};
+  Table table(ConvertSchema());
+  table.Add(common.output, "memsnap", written.slices, 0, written.counters,
+            written.overlaps, 0);
+  document.result.tables.push_back(std::move(table));
+  if (written.left_out > 0) {
+    document.result.notes.push_back(MakeNote(
+        Severity::kInfo, "slices_left_out",
+        fmt::format("{} smaller allocations are no slices; the counters have "
+                    "them.",
+                    written.left_out)));
+  }
+  common.output = "-";
+  LAMINA_TRY(Write(document, common));
+  return kFine;
+}
+
 Result<int> RunConvert(const Options& options, Common& common) {
   const std::string output = common.output;
   const bool perfetto = emit::perfetto::IsPerfettoName(output);
@@ -45,6 +81,13 @@ Result<int> RunConvert(const Options& options, Common& common) {
         "-o: expected a name that ends in .pftrace, .pftrace.gz, .json or "
         ".json.gz",
         "the ending says what is written"));
+  }
+  if (engine::IsMemorySnapshot(options.trace)) {
+    if (!perfetto) {
+      return Fail(UsageError("-o: a memory snapshot becomes a Perfetto trace",
+                             "give a name that ends in .pftrace"));
+    }
+    return ConvertSnapshot(options, common);
   }
   LAMINA_ASSIGN(auto session,
                 engine::Session::Open(options.trace, common.Open()));

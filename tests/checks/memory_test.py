@@ -320,6 +320,38 @@ def check_drivers(c, folder):
         {"cuda:0": (1500, 2, 800), "cuda:0 scratch": (77, 1, 77)})
 
 
+def check_convert(c, folder):
+    """A snapshot as a Perfetto trace: its counters have the peaks and ends of
+    the tables, its slices every allocation."""
+    for name in ("train", "oom", "random"):
+        path = SAMPLES / f"memory/{name}.pickle"
+        out, back = folder / "snapshot.pftrace", folder / "snapshot.json"
+        lamina("convert", path, "-o", out)
+        lamina("convert", out, "-o", back)
+        events = json.loads(back.read_text())["traceEvents"]
+        series, slices = {}, []
+        for e in sorted((e for e in events if e.get("ph") == "C"),
+                        key=lambda e: e["ts"]):
+            series.setdefault(e["name"], []).append(e["args"]["value"])
+        t = tables(path, "--all")
+        for r in t["memory_summary"]:
+            if r["measure"] == "viewer":
+                continue
+            have = series[r["measure"]]
+            c.equal(f"{name}: {r['measure']}", (max(have), have[0], have[-1]),
+                    (r["peak_bytes"], r["at_start_bytes"], r["at_end_bytes"]))
+        ends = rows(tables(path, "--at", "end"), "category", 0)
+        for category, (size, _, _) in ends.items():
+            c.equal(f"{name}: {category} at the end", series[category][-1],
+                    size)
+        slices = [e for e in events if e.get("ph") == "X"]
+        # "1.00 MiB model.py:30 forward"
+        c.equal(f"{name}: slices", sorted(e["name"].split(" ", 2)[2]
+                                          for e in slices),
+                sorted(r["line"] for r in t["memory_allocations"]))
+        lamina("convert", path, "-o", back, status=2)
+
+
 class Data(pickle.Unpickler):
     """Reads values alone: whatever a pickle names is refused."""
 
@@ -775,6 +807,7 @@ def main():
         check_drivers(c, folder)
         check_timeline(c, folder)
         check_made_kineto(c, folder)
+        check_convert(c, folder)
         for n in ("train", "oom", "random"):
             check_invariants(c, SAMPLES / f"memory/{n}.pickle", folder)
         check_diff(c, folder, [SAMPLES / f"memory/{n}.pickle"
