@@ -283,12 +283,14 @@ void Store::Begin(const EntryPointer& entry) {
       End(now, State::kFailed,
           says ? facts["error"].get<std::string>()
                : "its process said something that is not understood");
+      OpenNext();
     });
   };
   events.ended = [this, with, page](const std::string& why) {
     with([&](Entry& now) {
       if (now.worker != nullptr || now.state == State::kOpening)
         End(now, State::kFailed, why);
+      OpenNext();
     });
     // Also what it had begun to write when it was killed.
     std::error_code error;
@@ -327,7 +329,6 @@ void Store::End(Entry& entry, State state, std::string error) {
   entry.session = ++clock_;
   if (entry.worker != nullptr) entry.worker->Kill();
   entry.worker = nullptr;
-  OpenNext();
 }
 
 HttpResponse Store::Close(const std::string& id) {
@@ -335,6 +336,7 @@ HttpResponse Store::Close(const std::string& id) {
   const auto entry = Find(id);
   if (entry == nullptr) return NoSuchTrace();
   End(*entry, State::kClosed, {});
+  OpenNext();
   if (entry->comparison) {
     std::erase(order_, id);
     entries_.erase(id);
@@ -465,6 +467,7 @@ void Store::Watch() {
       End(*largest, State::kFailed,
           "it needs more memory than --memory-gb allows");
     }
+    OpenNext();
   }
 }
 

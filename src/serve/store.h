@@ -88,7 +88,7 @@ class Store {
   void OpenNext();
   void Begin(const EntryPointer& entry);
   std::string PageOf(const Entry& entry) const;
-  // Back to closed; who opens next may.
+  // Ends its process. OpenNext() may then have room.
   void End(Entry& entry, State state, std::string error);
   // The open trace that nobody uses and was not asked for longest; null: none.
   EntryPointer Oldest();

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from common import LAMINA, ROOT, SAMPLES, Checks, lamina, skip, temporary
+from common import LAMINA, ROOT, SAMPLES, Checks, lamina, shared, skip, temporary
 from serve_client import Serve
 
 checks = Checks()
@@ -370,6 +370,21 @@ def thinned():
                 f"{folder}/a.html").read_bytes(), same)
 
 
+def reference(folder):
+    """Every format, through fewer places than there are traces."""
+    with start(folder / "traces", "--sessions", 3) as s:
+        for trace in s.traces():
+            opened = s.opened(trace["id"])
+            facts = opened.get("facts", {})
+            checks.equal(f"{trace['name']} opens", (
+                opened["state"], bool(facts.get("verdict")),
+                0 <= facts.get("busy_ns", -1) <= facts.get("wall_ns", -1),
+                s.query(trace["id"], "SELECT count(*) FROM slice")[0]),
+                ("open", True, True, 200))
+        checks.equal("ends", s.stop(), 0)
+        checks.equal("said nothing else", s.errors, [])
+
+
 def agents(s):
     """The Model Context Protocol; the official clients ask in mcp_sdk."""
     def ask(message, headers=None, method="POST"):
@@ -614,6 +629,26 @@ def falling_children():
             checks.equal("only one is open",
                          (states["a.json.gz"], states["b.json.gz"]),
                          ("closed", "open"))
+        # One after the other through fewer places than there are traces.
+        for name in "defgh":
+            shutil.copy(SAMPLES / "serve.json.gz", f"{folder}/{name}.json.gz")
+        with start(folder, "--sessions", 2) as s:
+            ids = [s.id_of(f"/{name}.json.gz") for name in "abdefgh"]
+            checks.equal("each opens", [s.opened(id)["state"] for id in ids],
+                         ["open"] * len(ids))
+            checks.equal("two are open", sum(t["state"] == "open"
+                                             for t in s.traces()), 2)
+            for _ in range(50):
+                if len(s.workers()) == 2:
+                    break
+                time.sleep(0.05)
+            checks.equal("by two processes", len(s.workers()), 2)
+            for id in ids:
+                s.post(f"traces/{id}/open")
+            states = [s.settled(id)["state"] for id in ids]
+            checks.true(f"all at once: {states}",
+                        set(states) <= {"open", "closed"})
+            checks.true("no more than two", states.count("open") <= 2)
         with start(folder, "--memory-gb", 0.01) as s:
             trace = s.opened(s.id_of("/a.json.gz"))
             checks.equal("too large for the limit", trace["state"], "failed")
@@ -895,6 +930,7 @@ def main():
     hostile_texts()
     if reason := in_browser():
         skip(reason)
+    reference(shared())
     checks.finish()
 
 
