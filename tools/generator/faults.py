@@ -130,6 +130,8 @@ FAULTS = {
     "unaligned_gemm": Fault("train", ("kernel.unaligned_gemm",), 1.4,
                             fixed=True),
     "low_grid": Fault("train", ("kernel.low_grid",), 1.2),
+    "slow_library": Fault("train", ("kernel.below_roofline",), 2.2,
+                          least=0.1),
     "layout_copies": Fault("train", ("kernel.layout_copies",), 1, least=0.04, whole=True,
                            measured=True),
     "cast_storm": Fault("train", ("kernel.cast_storm",), 1, least=0.04, whole=True,

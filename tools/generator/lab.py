@@ -29,6 +29,7 @@ class Lab(Rank):
         self.kernel_noise, self.host_noise = kernel_noise, host_noise
         self.seen = {}
         self.op_factor = 1.0
+        self.slow_library = 1
         self.kernel_factor = lambda kernel, begin: 1.0
         self.lost = lambda kernel: False
         self.launches = 0
@@ -177,6 +178,7 @@ def product(lab, m, n, k, op="aten::mm", fault=None, size=0):
     if fault == "low_grid":
         grid = 32
         ns *= size
+    ns *= lab.slow_library
     kernel(lab, op, [(m, k), (k, n)], name, ns, grid, dtype,
            "cudaLaunchKernelExC")
 
@@ -522,6 +524,7 @@ def train(plan, **options):
     lab = Lab(plan.seed, **options)
     if plan.size("op_overhead"):
         lab.op_factor = plan.size("op_overhead")
+    lab.slow_library = plan.size("slow_library") or 1
     if drop := plan.size("clock_drop"):
         length = [None]
 
