@@ -246,6 +246,7 @@ class Run {
     has_["shapes"] = recorded["record_shapes"] > 0;
     has_["stacks"] = recorded["with_stack"] > 0;
     has_["device_spec"] = device.has_value();
+    has_["memory_series"] = recorded["profile_memory"] > 0;
     LAMINA_ASSIGN(
         const auto grid,
         database_->Run("SELECT count(*) FROM (SELECT 1 FROM device_events "

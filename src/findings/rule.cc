@@ -16,7 +16,7 @@ using rules::DataFile;
 using rules::Members;
 using rules::Node;
 
-constexpr std::array<Need, 10> kNeeds = {{
+constexpr std::array<Need, 11> kNeeds = {{
     {"device_events", "empty device_events",
      "record device activities (CUDA, ROCm)"},
     {"host_events", "empty host_events", "record CPU activities"},
@@ -30,6 +30,7 @@ constexpr std::array<Need, 10> kNeeds = {{
     {"grid", "no_column device_events.grid_blocks",
      "a profiler that records launch configurations"},
     {"ranks", "one_rank", "the folder with the traces of all ranks"},
+    {"memory_series", "empty allocation", "profile_memory=True"},
 }};
 
 constexpr std::string_view kLayers[] = {"model",  "framework", "launcher",

@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import struct
 
-from machine import Kernel, Rank
+from machine import HOST_PID, Kernel, Micros, Rank
 from transformer import ADD, ELEMENTWISE, MUL, NAMES, SILU, Model, roofline_ns
 
 BACKWARD = 2
@@ -73,6 +73,20 @@ class Lab(Rank):
         self.busy(ns)
         self.span("cuda_runtime", name, start, self.now[self.thread],
                   {"cbid": 1, "correlation": self.next("correlation")})
+
+    def memory(self, size, allocated, reserved):
+        """What profile_memory=True records; parts of the device's memory."""
+        whole = 85520809984
+        at = self.now[self.thread]
+        self.events.append(
+            {"ph": "i", "s": "t", "cat": "cpu_instant_event",
+             "name": "[memory]", "pid": HOST_PID + self.rank,
+             "tid": self.thread, "ts": Micros(self.local(at)),
+             "args": {"Device Type": 1, "Device Id": self.rank % 8,
+                      "Addr": 0x7f0000000000, "Bytes": int(size * whole),
+                      "Total Allocated": int(allocated * whole),
+                      "Total Reserved": int(reserved * whole),
+                      "Ev Idx": len(self.events)}})
 
     def run(self, kernel, correlation, launched, start=None, end=None,
             extra=None):
@@ -437,6 +451,17 @@ def step_start(lab, plan, number):
         for _ in range(int(plan.size("alloc_churn"))):
             lab.call("cudaMalloc", 120_000)
             lab.free()
+    for fault in ("near_capacity", "memory_roomy"):
+        if part := plan.size(fault):
+            lab.memory(0.01, part - 0.1, part)
+            lab.memory(-0.01, part - 0.11, part)
+    if plan.size("reserve_limit"):
+        # An allocation fails, all cached segments go back, it is tried again.
+        lab.memory(-0.01, 0.7, 0.97)
+        for _ in range(int(plan.size("reserve_limit"))):
+            lab.free()
+            lab.call("cudaMalloc", 120_000)
+        lab.memory(0.02, 0.72, 0.8)
     if number >= 2 and plan.size("module_load"):
         lab.call("cuModuleLoadData", plan.size("module_load"))
     if number >= 2 and plan.size("recompile"):
