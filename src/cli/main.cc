@@ -61,8 +61,12 @@ int Main(int argc, char** argv) {
                    VersionText());
   Common common;
   Run run;
-  for (const CommandInfo& command : Commands())
-    AddCommand(line, command, common, run);
+  // The options of all commands take longer to make than most answers.
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  for (const CommandInfo& command : Commands()) {
+    if (!IsCommand(first) || first == command.name)
+      AddCommand(line, command, common, run);
+  }
   // For those who install: `lamina --manual FOLDER` writes what man and the
   // completion of shells read.
   if (argc == 3 && std::string_view(argv[1]) == "--manual") {
