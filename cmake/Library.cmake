@@ -66,7 +66,8 @@ target_include_directories(lamina_shared INTERFACE
 target_compile_features(lamina_shared INTERFACE cxx_std_20)
 set(exports ${CMAKE_SOURCE_DIR}/src/api/exports.map)
 target_link_options(lamina_shared PRIVATE -Wl,--version-script=${exports}
-  -Wl,--gc-sections -Wl,-z,defs -Wl,--strip-debug)
+  -Wl,--gc-sections -Wl,-z,defs
+  $<$<CONFIG:Release>:-Wl,--strip-debug>)
 set_target_properties(lamina_shared PROPERTIES
   OUTPUT_NAME lamina EXPORT_NAME lamina
   VERSION ${PROJECT_VERSION} SOVERSION ${LAMINA_ABI}
