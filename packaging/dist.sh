@@ -25,8 +25,11 @@ tree=$stage/$name
 mkdir -p "$tree/bin" "$tree/lib/lamina" "$tree/share/doc/lamina" "$stage/debug"
 
 put() { # built installed
-  objcopy --only-keep-debug "$1" "$stage/debug/$(basename "$2").debug"
-  strip -o "$2" "$1"
+  # The build may have put line tables beside the program already.
+  local debug=$1
+  [ ! -e "$1.debug" ] || debug=$1.debug
+  objcopy --only-keep-debug "$debug" "$stage/debug/$(basename "$2").debug"
+  strip -R .gnu_debuglink -o "$2" "$1"
   (cd "$stage/debug" &&
     objcopy --add-gnu-debuglink="$(basename "$2").debug" "$2")
 }
@@ -53,6 +56,12 @@ if [ "$(printf '%s\nGLIBC_%s\n' "$needed" $newest_libc | sort -V | tail -1)" \
   exit 1
 fi
 size=$(stat -c %s "$tree/bin/lamina")
+for page in trace graph; do
+  [ -s "$build/generated/${page}_page.html" ] || {
+    echo "the report page is not in this build: no node, or no packages" >&2
+    exit 1
+  }
+done
 
 epoch=$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 0)
 pack() { # folder name

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes NOTICE and sbom.cdx.json of a portable build.
 
-usage: notices.py BUILD_FOLDER OUT_FOLDER
+usage: notices.py BUILD_FOLDER OUT_FOLDER [lamina_static|lamina_python]
 
-What is linked is read from the link line of `lamina_static` itself: every
-archive of another maker must belong to a Debian package (or to one that
-static_libraries.sh built from Debian's sources), header-only libraries to one of
-HEADERS, and what the report page bundles to web/package-lock.json. NOTICE holds
-their copyright files, sbom.cdx.json (CycloneDX 1.5) names, versions and
-licences. Exit status 1 when the owner of something is not known."""
+What is linked is read from the link line of the target itself: every archive of
+another maker must belong to a Debian package (or to one that
+static_libraries.sh built from Debian's sources). Libraries that are used as
+headers alone are found by the headers that its objects were compiled with, and
+what the report page bundles stands in web/package-lock.json. NOTICE holds their
+copyright files, sbom.cdx.json (CycloneDX 1.5) names, versions and licences. Exit
+status 1 when the owner of something is not known."""
 import json
 import pathlib
 import re
@@ -17,14 +18,22 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Used as headers alone, so no link line names them.
-HEADERS = ["libcli11-dev", "libexpected-dev", "libxxhash-dev",
-           "nlohmann-json3-dev"]
-# The compiler's own, which -static links.
-COMPILER = ["libstdc++-12-dev", "libgcc-12-dev", "libc6-dev"]
+# The compiler's own; what of it is linked too, by target.
+TOOLCHAIN = {"libstdc++-12-dev", "libgcc-12-dev", "libc6-dev",
+             "linux-libc-dev"}
+COMPILER = {"lamina_static": {"libstdc++-12-dev", "libgcc-12-dev",
+                              "libc6-dev"},
+            "lamina_python": {"libstdc++-12-dev", "libgcc-12-dev"}}
+# Objects of plug-ins and of other targets.
+ELSEWHERE = {"lamina_static": r"_test\.|src/dist/mpi/|src/serve/http/|^python/|"
+                              r"^tests/|^bench/",
+             "lamina_python": r"_test\.|src/dist/mpi/|src/serve/http/|src/cli/|"
+                              r"^tests/|^bench/"}
 # Packages of headers whose archive static_libraries.sh built.
 BUILT = {"libfmt.a": "libfmt-dev", "libsimdjson.a": "libsimdjson-dev",
-         "libisal.a": "libisal-dev", "libxlsxwriter.a": "libxlsxwriter-dev"}
+         "libisal.a": "libisal-dev", "libxlsxwriter.a": "libxlsxwriter-dev",
+         "libzip.a": "libzip-dev", "libre2.a": "libre2-dev",
+         "libyaml-cpp.a": "libyaml-cpp-dev", "libbz2.a": "libbz2-dev"}
 
 
 def run(*words, **more):
@@ -32,10 +41,11 @@ def run(*words, **more):
                           **more).stdout
 
 
-def linked_archives(build):
+def linked_archives(build, target):
     line = run("ninja", "-C", build, "-t", "commands",
-               "lamina_static").strip().splitlines()[-1]
-    words = [w for w in line.split() if re.search(r"\.(a|so)(\.[0-9.]+)?$", w)]
+               target).strip().splitlines()[-1]
+    given = re.sub(r" -o \S+", "", line).split()
+    words = [w for w in given if re.search(r"\.(a|so)(\.[0-9.]+)?$", w)]
     shared = [w for w in words if ".so" in w]
     if shared:
         sys.exit(f"the link line holds shared libraries: {shared}")
@@ -49,6 +59,8 @@ def linked_archives(build):
 def owner_of(path):
     if path.name in BUILT:
         return BUILT[path.name]
+    if path.name.startswith("libabsl_"):
+        return "libabsl-dev"
     for candidate in (path, path.resolve(),
                       pathlib.Path("/usr") / path.relative_to("/")):
         found = subprocess.run(["dpkg", "-S", str(candidate)],
@@ -56,6 +68,24 @@ def owner_of(path):
         if found.returncode == 0:
             return found.stdout.split(":")[0]
     sys.exit(f"{path}: no Debian package owns it")
+
+
+def header_packages(build, target):
+    """Packages whose headers the objects of a target were compiled with."""
+    files, skip = {}, False
+    for line in run("ninja", "-C", build, "-t", "deps").splitlines():
+        if line and not line.startswith(" "):
+            skip = re.search(ELSEWHERE[target], line) is not None
+        elif not skip and line.strip().startswith("/usr/"):
+            path = pathlib.Path(line.strip())
+            # One file stands for all of a folder of one library.
+            place = path if path.parent.name in ("include", "x86_64-linux-gnu") \
+                else path.parent
+            files.setdefault(place, path)
+    if not files:
+        sys.exit(f"{build} holds no objects")
+    owners = run("dpkg", "-S", *map(str, sorted(set(files.values()))))
+    return {line.split(":")[0] for line in owners.splitlines()} - TOOLCHAIN
 
 
 def licences(text):
@@ -75,36 +105,38 @@ def debian(package):
             "purl": f"pkg:deb/debian/{source}@{version}?distro=debian-12"}
 
 
-def npm():
+def npm(build):
     lock = json.loads((ROOT / "web/package-lock.json").read_text())
     for path, entry in sorted(lock["packages"].items()):
         if not path or entry.get("dev"):
             continue
         name = path.split("node_modules/")[-1]
-        folder = ROOT / "web" / path
-        texts = [p.read_text(errors="replace")
-                 for p in sorted(folder.glob("LICENSE*"))]
+        texts = [p.read_text(errors="replace") for p in
+                 sorted((pathlib.Path(build) / "web" / path).glob("LICENSE*"))]
+        if not texts:
+            sys.exit(f"no licence of {name}: the page is not in this build")
         yield {"name": name, "version": entry["version"],
                "licences": [entry.get("license", "")],
-               "text": "\n".join(texts) or entry.get("license", ""),
+               "text": "\n".join(texts),
                "purl": f"pkg:npm/{name.replace('@', '%40')}@"
                        f"{entry['version']}"}
 
 
 def main():
-    if len(sys.argv) != 3:
+    target = sys.argv[3] if len(sys.argv) == 4 else "lamina_static"
+    if len(sys.argv) < 3 or target not in COMPILER:
         sys.exit(__doc__)
     build, out = sys.argv[1], pathlib.Path(sys.argv[2])
-    own, foreign, short = linked_archives(build)
+    own, foreign, short = linked_archives(build, target)
     if not own or not foreign:
-        sys.exit("no archives in the link line of lamina_static")
+        sys.exit(f"no archives in the link line of {target}")
     packages = {owner_of(path) for path in foreign}
     for name in short:
         packages.add(owner_of(pathlib.Path(run(
             "c++", f"-print-file-name=lib{name}.a").strip())))
-    packages |= set(HEADERS) | set(COMPILER)
+    packages |= COMPILER[target] | header_packages(build, target)
     parts = {}
-    for part in [debian(p) for p in sorted(packages)] + list(npm()):
+    for part in [debian(p) for p in sorted(packages)] + list(npm(build)):
         parts.setdefault(part["name"], part)
     version = re.search(r"project\(lamina VERSION (\S+)",
                         (ROOT / "CMakeLists.txt").read_text()).group(1)

@@ -3,8 +3,10 @@
 #
 # usage: static_libraries.sh FOLDER
 #
-# Debian has no static form of four libraries that lamina links: fmt, simdjson,
-# ISA-L and libxlsxwriter. This builds them into FOLDER/lib from Debian's own
+# Debian has no static form of five libraries that lamina links: fmt, simdjson,
+# ISA-L, libxlsxwriter and libzip, and of four one that programs can link but the
+# module of Python cannot (it is not position independent): abseil, re2, yaml-cpp
+# and bzip2. This builds them into FOLDER/lib from Debian's own
 # source packages, fetched and verified by apt, in the versions whose headers
 # are installed. FOLDER/sources.txt says which they were.
 set -euo pipefail
@@ -19,6 +21,11 @@ libraries=(
   "simdjson libsimdjson-dev libsimdjson.a"
   "libisal libisal-dev libisal.a"
   "libxlsxwriter libxlsxwriter-dev libxlsxwriter.a"
+  "libzip libzip-dev libzip.a"
+  "abseil libabsl-dev libabsl_raw_hash_set.a"
+  "re2 libre2-dev libre2.a"
+  "yaml-cpp libyaml-cpp-dev libyaml-cpp.a"
+  "bzip2 libbz2-dev libbz2.a"
 )
 
 # apt with lists of its own, which hold sources too; the machine's stay as
@@ -81,6 +88,44 @@ build() { # name
     rm -f "$folder/lib/libxlsxwriter.a"
     ar rcs "$folder/lib/libxlsxwriter.a" src/*.o third_party/*/*.o
     ;;
+  libzip)
+    # Deflate and bzip2, as Debian's; no encryption, which needs a password that
+    # lamina does not ask for.
+    local off=(-DENABLE_LZMA=OFF)
+    for part in COMMONCRYPTO GNUTLS MBEDTLS OPENSSL WINDOWS_CRYPTO; do
+      off+=("-DENABLE_$part=OFF")
+    done
+    for part in TOOLS REGRESS EXAMPLES DOC; do off+=("-DBUILD_$part=OFF"); done
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release "${off[@]}" \
+      -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    grep -q "define HAVE_LIBBZ2" out/config.h
+    cmake --build out -j "$jobs" --target zip
+    cp out/lib/libzip.a "$folder/lib/"
+    ;;
+  abseil)
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      -DCMAKE_CXX_STANDARD=17 -DBUILD_SHARED_LIBS=OFF \
+      -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    cmake --build out -j "$jobs" --target raw_hash_set
+    find out -name 'libabsl_*.a' -exec cp {} "$folder/lib/" \;
+    ;;
+  re2)
+    # Its tables are made from the package unicode-data.
+    make -j "$jobs" CXXFLAGS="$CXXFLAGS -std=c++11 -fPIC -pthread" \
+      REBUILD_TABLES=1 obj/libre2.a
+    cp obj/libre2.a "$folder/lib/"
+    ;;
+  yaml-cpp)
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      -DYAML_CPP_BUILD_TOOLS=OFF -DYAML_CPP_BUILD_TESTS=OFF \
+      -DYAML_BUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    cmake --build out -j "$jobs" --target yaml-cpp
+    cp out/libyaml-cpp.a "$folder/lib/"
+    ;;
+  bzip2)
+    make CFLAGS="$CFLAGS -fPIC -D_FILE_OFFSET_BITS=64" libbz2.a
+    cp libbz2.a "$folder/lib/"
+    ;;
   esac
 }
 
@@ -93,12 +138,14 @@ for entry in "${libraries[@]}"; do
   rm -rf "$folder/src/$source"
   mkdir -p "$folder/src/$source"
   echo "building $library from $source $version" >&2
+  # In the background, because "||" would switch -e off inside.
   (
     cd "$folder/src/$source"
     private_apt source "$source=$version" >/dev/null
     cd "$(find . -mindepth 1 -maxdepth 1 -type d)"
     build "$source"
-  ) > "$folder/src/$source.log" 2>&1 || {
+  ) > "$folder/src/$source.log" 2>&1 &
+  wait $! || {
     tail -20 "$folder/src/$source.log" >&2
     exit 1
   }
