@@ -192,6 +192,9 @@ def product(lab, m, n, k, op="aten::mm", fault=None, size=0):
     if fault == "low_grid":
         grid = 32
         ns *= size
+    if fault == "wave_tail":  # two waves, the second nearly empty
+        grid = 140
+        ns *= size
     ns *= lab.slow_library
     kernel(lab, op, [(m, k), (k, n)], name, ns, grid, dtype,
            "cudaLaunchKernelExC")
@@ -325,7 +328,8 @@ def layer(lab, plan, number):
     fp32 = ("fp32_matmul" if plan.size("fp32_matmul") else
             "fp32_twin" if "fp32_matmul" in getattr(plan, "base", {}) else None)
     fault = ("unaligned_gemm" if plan.size("unaligned_gemm") else
-             "low_grid" if plan.size("low_grid") else fp32)
+             "low_grid" if plan.size("low_grid") else
+             "wave_tail" if plan.size("wave_tail") else fp32)
     size = plan.size(fault) if fault else 0
 
     def linear(n, k, key):
@@ -550,6 +554,10 @@ def train(plan, **options):
     if plan.size("op_overhead"):
         lab.op_factor = plan.size("op_overhead")
     lab.slow_library = plan.size("slow_library") or 1
+    if slower := plan.size("sm_contention"):
+        lab.kernel_factor = lambda work, begin: \
+            1 + slower * (work.kind == "kernel" and "nccl" not in work.name and
+                        begin < lab.stream_free.get(COMM, 0))
     if drop := plan.size("clock_drop"):
         length = [None]
 
