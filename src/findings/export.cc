@@ -64,6 +64,8 @@ Json FindingJson(const Finding& f, const Diagnosis& d,
   for (const Claim& claim : f.top) {
     if (claim.uid >= 0) {
       events.push_back({{"uid", claim.uid}, {"owned_ns", claim.owned_ns}});
+      if (f.rule->over_ranks && claim.device < d.device_names.size())
+        events.back()["device"] = d.device_names[claim.device];
     } else {
       ranges.push_back({claim.device < d.device_names.size()
                             ? d.device_names[claim.device]

@@ -155,7 +155,8 @@ class Run {
     Ledger::EventTimes own_ns;
     for (size_t i = 0; i < own[0].rows(); ++i)
       own_ns[own[0].At(i, 0).integer()] = own[0].At(i, 1).integer();
-    for (const auto& [uid, ns] : options_.taken) {
+    taken_ = options_.taken;
+    for (const auto& [uid, ns] : taken_) {
       const auto it = own_ns.find(uid);
       if (it != own_ns.end())
         it->second = std::max<int64_t>(0, it->second - ns);
@@ -336,6 +337,9 @@ class Run {
       granted_keys.push_back(key);
     }
     ledger_->Grant(number, granted);
+    if (world_ != nullptr) {
+      for (const Claim& claim : granted) taken_[claim.uid] += claim.owned_ns;
+    }
     run.state = State::kFound;
     for (const Claim& claim : granted) run.owned_ns += claim.owned_ns;
     run.reason = HumanTime(run.owned_ns) + " owned";
@@ -369,9 +373,9 @@ class Run {
       claim.start_ns = rows.At(i, start).integer();
       if (rule.kind == ClaimKind::kBusy && !rows.At(i, *uid).null()) {
         claim.uid = rows.At(i, *uid).integer();
-        // What is claimed of it is the same time.
-        const auto taken = options_.taken.find(claim.uid);
-        if (taken != options_.taken.end())
+        // What rules over ranks claim of it is the same time.
+        const auto taken = taken_.find(claim.uid);
+        if (taken != taken_.end())
           claim.dur_ns = std::max<int64_t>(0, claim.dur_ns - taken->second);
         continue;
       }
@@ -734,6 +738,7 @@ class Run {
   const engine::IdleView* view_ = nullptr;
   std::unique_ptr<sql::Database> database_;
   std::optional<Ledger> ledger_;
+  Ledger::EventTimes taken_;  // by rules over ranks
   std::map<std::string, std::string> facts_;
   std::map<std::string, bool> has_;
   absl::flat_hash_map<int64_t, Claim> gap_before_;  // by event

@@ -187,6 +187,23 @@ class JobTables {
     return world;
   }
 
+  // Numbers of rows become events and ranks.
+  void NameEvents(Diagnosis& diagnosis) const {
+    std::map<int64_t, uint32_t> place;
+    for (const auto& [rank, facts] : facts_)
+      place.emplace(rank, static_cast<uint32_t>(place.size()));
+    for (Finding& f : diagnosis.findings) {
+      for (auto* claims : {&f.spans, &f.top}) {
+        for (Claim& claim : *claims) {
+          if (!Known(claim)) continue;
+          const auto& [rank, uid] = events_[static_cast<size_t>(claim.uid)];
+          claim.device = place.at(rank);
+          claim.uid = uid;
+        }
+      }
+    }
+  }
+
   // What findings own, by file.
   std::vector<Ledger::EventTimes> Taken(const Diagnosis& diagnosis,
                                         size_t files) const {
@@ -194,7 +211,7 @@ class JobTables {
     for (const Finding& f : diagnosis.findings) {
       if (f.small || f.suppressed) continue;
       for (const Claim& claim : f.spans) {
-        if (claim.uid < 0) continue;
+        if (!Known(claim)) continue;
         const auto& [rank, uid] = events_[static_cast<size_t>(claim.uid)];
         out[file_.at(rank)][uid] += claim.owned_ns;
       }
@@ -247,6 +264,11 @@ class JobTables {
     return it == facts_.end() || m.call >= it->second->calls.size()
                ? nullptr
                : &it->second->calls[m.call];
+  }
+
+  // Rules of users may claim any number.
+  bool Known(const Claim& claim) const {
+    return claim.uid >= 0 && static_cast<size_t>(claim.uid) < events_.size();
   }
 
   // The first call of each group, where profilers began at different times.
@@ -432,6 +454,7 @@ JobDiagnosis DiagnoseJob(const std::vector<std::string>& files,
   out.ranks = world.device_names.size();
   out.diagnosis = DiagnoseWorld(world, std::move(rules), options);
   out.taken = tables.Taken(out.diagnosis, files.size());
+  tables.NameEvents(out.diagnosis);
   return out;
 }
 

@@ -37,8 +37,10 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
     int64_t ranks = 0;
   };
   std::map<std::string, Seen> seen;
+  std::map<std::string, uint32_t> device_of;  // the first, by rank
   for (auto& [rank, d] : ranks) {
     const auto first_device = static_cast<uint32_t>(out.device_names.size());
+    device_of.emplace(fmt::format("rank {}", rank), first_device);
     for (const std::string& name : d.device_names)
       out.device_names.push_back(fmt::format("rank {} {}", rank, name));
     out.window_ns += d.window_ns / count;
@@ -112,7 +114,15 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
     f.what += fmt::format(" On {} of {} ranks.", shown, count);
     f.small = f.share < min_share && f.rule->severity.empty();
   }
-  for (Finding& f : job.findings) out.findings.push_back(std::move(f));
+  for (Finding& f : job.findings) {
+    for (auto* claims : {&f.spans, &f.top}) {
+      for (Claim& claim : *claims) {
+        const auto it = device_of.find(job.device_names[claim.device]);
+        if (it != device_of.end()) claim.device = it->second;
+      }
+    }
+    out.findings.push_back(std::move(f));
+  }
   for (const Finding& f : out.findings) {
     if (f.suppressed) {
       ++out.suppressed;

@@ -175,7 +175,8 @@ ResultSet Tables(const Diagnosis& d) {
       ranges(RangesSchema()), overlaps(OverlapsSchema()), runs(RunsSchema());
   int64_t rank = 0;
   const auto device = [&](const Finding& f, const Claim& claim) -> Value {
-    if (f.rule->kind == ClaimKind::kBusy) return {};
+    // Numbers of events of several traces need their rank.
+    if (f.rule->kind == ClaimKind::kBusy && !f.rule->over_ranks) return {};
     return claim.device < d.device_names.size()
                ? Value(d.device_names[claim.device])
                : Value();
