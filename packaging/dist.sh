@@ -7,8 +7,8 @@
 # lamina-VERSION-linux-ARCHITECTURE.tar.xz: one program that needs nothing but a
 # kernel, manual pages, completions, licences, the list of what is linked; beside
 # it, for `ranks --engine mpi` alone, the same program with the machine's libc,
-# and its plug-in. Debug data is an archive of its own. The same commit gives the
-# same bytes.
+# and its plug-in. Debug data is an archive of its own. The same commit in the same
+# folder gives the same bytes.
 set -euo pipefail
 build=$1
 out=$(mkdir -p "$2" && cd "$2" && pwd)
