@@ -2,11 +2,10 @@
 #include "page/device.h"
 
 #include <absl/container/flat_hash_map.h>
-#include <optional>
-#include <string>
-#include <tuple>
+#include <string_view>
 
-#include "analysis/common/timeline.h"
+#include "analysis/common/kernel_groups.h"
+#include "analysis/common/step_rows.h"
 
 namespace lamina::page {
 namespace {
@@ -14,7 +13,6 @@ namespace {
 using analysis::Context;
 using trace::SliceId;
 using trace::Trace;
-using tree::NodeId;
 
 // Rows of a table by the event number in its column first_uid.
 class RowsByUid {
@@ -39,7 +37,7 @@ class RowsByUid {
 // What each device slice belongs to, by its row of device arguments; row + 1
 // of a table, 0 for none.
 struct Membership {
-  std::vector<uint32_t> kernel, op, module, layer, pass, call;
+  std::vector<uint32_t> kernel, op, module, layer, pass, step, call;
 };
 
 class DeviceMembers {
@@ -49,26 +47,22 @@ class DeviceMembers {
                 const Document& document)
       : context_(context), trace_(context.trace) {
     const size_t count = trace_.device.size();
-    for (auto* column :
-         {&of_.kernel, &of_.op, &of_.module, &of_.layer, &of_.pass, &of_.call})
+    for (auto* column : {&of_.kernel, &of_.op, &of_.module, &of_.layer,
+                         &of_.pass, &of_.step, &of_.call})
       column->assign(count, 0);
     Kernels(document);
     Ops(document);
     Modules(document);
     Layers(layers);
-    steps_table_ = document.result.Find("steps");
+    Steps(document);
   }
 
   std::vector<DeviceRow> Make() {
     std::vector<DeviceRow> rows;
     rows.reserve(trace_.device.size());
-    const auto steps = static_cast<uint32_t>(context_.steps.steps().size());
-    const std::vector<uint32_t> step_rows = StepRows();
     for (uint32_t lane = 0; lane < trace_.streams.size(); ++lane) {
       for (const SliceId s : trace_.streams[lane].slices) {
         const uint32_t at = Row(s);
-        const uint32_t step =
-            steps > 0 ? context_.steps.StepOf(s) : tree::Steps::kOutside;
         rows.push_back(
             {.start_ns = trace_.Start(s) - trace_.first_ns,
              .dur_ns = trace_.Duration(s),
@@ -79,12 +73,7 @@ class DeviceMembers {
              .module = of_.module[at],
              .layer = of_.layer[at],
              .pass = of_.pass[at],
-             .step = steps == 0
-                         ? 0
-                         : step_rows[(step == tree::Steps::kOutside ? steps
-                                                                    : step) *
-                                         devices_ +
-                                     device_of_[at]],
+             .step = of_.step[at],
              .call = of_.call[at],
              .slice = s});
       }
@@ -93,72 +82,25 @@ class DeviceMembers {
   }
 
  private:
-  // Row + 1 of the table steps by step (those outside of all behind the last)
-  // and device. The table has the devices of a step that worked in it, in their
-  // order, and one row of none where none did.
-  std::vector<uint32_t> StepRows() {
-    const std::vector<analysis::DeviceWork> devices =
-        analysis::WorkByDevice(trace_);
-    devices_ = devices.size();
-    device_of_.assign(trace_.device.size(), 0);
-    absl::flat_hash_map<std::string, size_t> numbers;
-    for (size_t d = 0; d < devices.size(); ++d) {
-      numbers.emplace(devices[d].name, d);
-      for (const SliceId s : devices[d].slices)
-        device_of_[Row(s)] = static_cast<uint32_t>(d);
-    }
-    const size_t steps = context_.steps.steps().size();
-    std::vector<uint32_t> rows((steps + 1) * devices_, 0);
-    if (steps_table_ == nullptr) return rows;
-    const Table& table = *steps_table_;
-    const size_t device = table.schema().IndexOf("device");
-    const size_t number = table.schema().IndexOf("step");
-    const size_t start = table.schema().IndexOf("start_us");
-    size_t step = 0;
-    std::optional<size_t> last;  // device of the last row of the step
-    bool any = false;
-    for (size_t row = 0; row < table.rows(); ++row) {
-      const bool none = table.IsNull(row, device);
-      const auto own = none ? std::nullopt
-                            : std::optional(numbers.at(
-                                  std::string(table.At(row, device).text())));
-      if (table.IsNull(row, number)) {
-        step = steps;
-      } else if (any && (!last || !own || *own <= *last ||
-                         table.Int(row, number) != table.Int(row - 1, number) ||
-                         table.Int(row, start) != table.Int(row - 1, start))) {
-        ++step;
-      }
-      any = true;
-      last = own;
-      if (own && step <= steps)
-        rows[step * devices_ + *own] = static_cast<uint32_t>(row + 1);
-    }
-    return rows;
-  }
-
   uint32_t Row(SliceId s) const { return trace_.slices.detail[s.value]; }
 
-  // The grouping of the table kernels: name, op above the launch, lane.
+  // `row_of` by row of device arguments; `rows` are those of the table.
+  static void FromTable(const std::vector<uint32_t>& row_of, size_t rows,
+                        std::vector<uint32_t>& out) {
+    for (size_t at = 0; at < out.size(); ++at)
+      out[at] = row_of[at] < rows ? row_of[at] + 1 : 0;
+  }
+
   void Kernels(const Document& document) {
-    const RowsByUid rows(document, "kernels");
-    using Key = std::tuple<StringId, StringId, uint32_t>;
-    absl::flat_hash_map<Key, int64_t> found;
-    for (const SliceId s : trace_.device_slices()) {
-      NodeId parent = context_.tree.launch(s);
-      if (parent.valid()) {
-        const NodeId op = context_.tree.EnclosingOp(parent);
-        if (op.valid()) parent = op;
-      }
-      const StringId name =
-          parent.valid() ? trace_.slices.name[context_.tree.slice(parent).value]
-                         : StringId();
-      const Key key(trace_.slices.name[s.value], name,
-                    trace_.Device(s)->lane.value);
-      const auto [it, is_new] = found.try_emplace(key, 0);
-      if (is_new) it->second = rows.Find(trace_.Uid(s));
-      of_.kernel[Row(s)] = static_cast<uint32_t>(it->second);
-    }
+    if (document.result.Find("kernels") == nullptr) return;
+    const auto groups = analysis::KernelGroups::Build(context_);
+    FromTable(groups.row_of, groups.rows.size(), of_.kernel);
+  }
+
+  void Steps(const Document& document) {
+    if (document.result.Find("steps") == nullptr) return;
+    const auto steps = analysis::StepRows::Build(context_);
+    FromTable(steps.RowOf(context_), steps.rows.size(), of_.step);
   }
 
   void Ops(const Document& document) {
@@ -208,9 +150,6 @@ class DeviceMembers {
   const Context& context_;
   const Trace& trace_;
   Membership of_;
-  const Table* steps_table_ = nullptr;
-  size_t devices_ = 0;
-  std::vector<uint32_t> device_of_;  // by row of device arguments
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "analysis/common/kernel_groups.h"
 #include "analysis/common/stats.h"
 
 namespace lamina::analysis::kernels {
@@ -75,11 +76,9 @@ Schema HistogramSchema() {
            {"count", ColumnType::kInt, "Kernels in the bin."}}};
 }
 
-struct Group {
-  SliceId first;
-  NodeId parent;
+// What the events of a row add up to.
+struct Sums {
   std::vector<int64_t> times;
-  int64_t sum = 0;
   int64_t latency = 0;
   int64_t queue = 0;
   size_t linked = 0;
@@ -99,82 +98,60 @@ class KernelTables {
   }
 
  private:
-  NodeId Parent(SliceId s) const {
-    const NodeId launch = context_.tree.launch(s);
-    if (!launch.valid()) return launch;
-    const NodeId op = context_.tree.EnclosingOp(launch);
-    return op.valid() ? op : launch;
-  }
-  StringId ParentName(NodeId parent) const {
-    return parent.valid()
-               ? trace_.slices.name[context_.tree.slice(parent).value]
-               : StringId();
-  }
-
-  Table Kernels() const {
-    using Key = std::tuple<StringId, StringId, uint32_t>;
-    absl::flat_hash_map<Key, size_t> ids;
-    std::vector<Group> groups;
-    int64_t total = 0;
+  // By row of the table.
+  std::vector<Sums> SumsOf(const KernelGroups& groups) const {
+    std::vector<Sums> sums(groups.rows.size());
+    for (size_t row = 0; row < sums.size(); ++row)
+      sums[row].times.reserve(groups.rows[row].count);
     // The end of earlier work on each stream, to tell queueing from latency.
     std::vector<int64_t> stream_free(trace_.streams.size(), trace_.first_ns);
     for (const SliceId s : trace_.device_slices()) {
-      const NodeId parent = Parent(s);
-      const trace::StreamId lane = trace_.Device(s)->lane;
-      const Key key(trace_.slices.name[s.value], ParentName(parent),
-                    lane.value);
-      const auto [it, is_new] = ids.try_emplace(key, groups.size());
-      if (is_new) {
-        groups.emplace_back();
-        groups.back().first = s;
-        groups.back().parent = parent;
-      }
-      Group& group = groups[it->second];
-      const int64_t dur = trace_.Duration(s);
-      group.times.push_back(dur);
-      group.sum += dur;
-      total += dur;
-      int64_t& free = stream_free[lane.value];
+      Sums& sum = sums[groups.row_of[trace_.slices.detail[s.value]]];
+      sum.times.push_back(trace_.Duration(s));
+      int64_t& free = stream_free[trace_.Device(s)->lane.value];
       const NodeId launch = context_.tree.launch(s);
       if (launch.valid()) {
         const int64_t call = trace_.Start(context_.tree.slice(launch));
-        group.latency += trace_.Start(s) - call;
-        group.queue +=
+        sum.latency += trace_.Start(s) - call;
+        sum.queue +=
             std::max<int64_t>(0, std::min(free, trace_.Start(s)) - call);
-        ++group.linked;
+        ++sum.linked;
       }
       free = std::max(free, trace_.End(s));
     }
-    std::vector<Group*> order;
-    for (Group& group : groups) order.push_back(&group);
-    std::sort(order.begin(), order.end(), [&](const Group* a, const Group* b) {
-      if (a->sum != b->sum) return a->sum > b->sum;
-      return trace_.Uid(a->first) < trace_.Uid(b->first);
-    });
+    return sums;
+  }
+
+  Table Kernels() const {
+    const KernelGroups groups = KernelGroups::Build(context_);
+    std::vector<Sums> sums = SumsOf(groups);
+    int64_t total = 0;
+    for (const KernelGroup& group : groups.rows) total += group.sum_ns;
     Table table(KernelsSchema());
-    for (Group* group : order) {
-      const Stats stats = Summarize(group->times);
-      const trace::DeviceArgs& args = *trace_.Device(group->first);
-      const auto mean_of = [&](int64_t sum) {
-        return group->linked > 0
-                   ? Value(RoundNs(static_cast<double>(sum) /
-                                   static_cast<double>(group->linked)))
-                   : Value();
+    for (size_t row = 0; row < sums.size(); ++row) {
+      const KernelGroup& group = groups.rows[row];
+      Sums& sum = sums[row];
+      const Stats stats = Summarize(sum.times);
+      const trace::DeviceArgs& args = *trace_.Device(group.first);
+      const auto mean_of = [&](int64_t ns) {
+        return sum.linked > 0 ? Value(RoundNs(static_cast<double>(ns) /
+                                              static_cast<double>(sum.linked)))
+                              : Value();
       };
       const auto number = [](int64_t value) {
         return value == trace::kNoInt ? Value() : Value(value);
       };
       table.Add(
-          trace_.Name(group->first), trace_.Text(ParentName(group->parent)),
-          context_.catalog.family(context_.device.family(group->first)).name,
-          trace::KindName(trace_.KindOf(group->first)), number(args.device),
+          trace_.Name(group.first), trace_.Text(NameOf(context_, group.parent)),
+          context_.catalog.family(context_.device.family(group.first)).name,
+          trace::KindName(trace_.KindOf(group.first)), number(args.device),
           number(args.stream), stats.count, stats.sum,
           total > 0 ? Value(100.0 * static_cast<double>(stats.sum) /
                             static_cast<double>(total))
                     : Value(),
           RoundNs(stats.mean), RoundNs(stats.median), stats.p99, stats.min,
-          stats.max, mean_of(group->latency), mean_of(group->queue),
-          trace_.Uid(group->first));
+          stats.max, mean_of(sum.latency), mean_of(sum.queue),
+          trace_.Uid(group.first));
     }
     return table;
   }
@@ -202,10 +179,10 @@ class KernelTables {
       last = any ? std::max(last, trace_.End(s)) : trace_.End(s);
       any = true;
       if (!IsShort(s)) continue;
-      const NodeId parent = Parent(s);
+      const NodeId parent = KernelParent(context_, s);
       const trace::OpArgs* args =
           parent.valid() ? trace_.Op(context_.tree.slice(parent)) : nullptr;
-      const Key key(trace_.slices.name[s.value], ParentName(parent),
+      const Key key(trace_.slices.name[s.value], NameOf(context_, parent),
                     args ? args->dims : StringId());
       const auto [it, is_new] = ids.try_emplace(key, rows.size());
       if (is_new) rows.push_back({s, parent, 0, 0});
@@ -221,16 +198,16 @@ class KernelTables {
       const trace::OpArgs* args =
           row.parent.valid() ? trace_.Op(context_.tree.slice(row.parent))
                              : nullptr;
-      table.Add(trace_.Text(ParentName(row.parent)), trace_.Name(row.first),
-                args != nullptr && args->dims.valid()
-                    ? Value(trace_.Text(args->dims))
-                    : Value(),
-                row.count, row.sum,
-                RoundNs(static_cast<double>(row.sum) /
-                        static_cast<double>(row.count)),
-                last > first ? Value(100.0 * static_cast<double>(row.sum) /
-                                     static_cast<double>(last - first))
-                             : Value());
+      table.Add(
+          trace_.Text(NameOf(context_, row.parent)), trace_.Name(row.first),
+          args != nullptr && args->dims.valid() ? Value(trace_.Text(args->dims))
+                                                : Value(),
+          row.count, row.sum,
+          RoundNs(static_cast<double>(row.sum) /
+                  static_cast<double>(row.count)),
+          last > first ? Value(100.0 * static_cast<double>(row.sum) /
+                               static_cast<double>(last - first))
+                       : Value());
     }
     return table;
   }

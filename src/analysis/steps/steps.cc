@@ -9,7 +9,7 @@
 
 #include "analysis/common/context.h"
 #include "analysis/common/stats.h"
-#include "analysis/common/timeline.h"
+#include "analysis/common/step_rows.h"
 
 namespace lamina::analysis::steps {
 namespace {
@@ -69,63 +69,6 @@ Schema SummarySchema() {
            {"max_us", ColumnType::kTime, "Largest."}}};
 }
 
-// Work of one step, or of none, on one device.
-struct Part {
-  size_t step = 0;  // steps.size(): outside
-  std::vector<SliceId> work;
-  Timeline timeline;
-  int64_t idle_ns = 0;
-  int64_t overlap_ns = 0;
-};
-
-// The parts of one device, by step; every idle nanosecond of the device is in
-// exactly one of them.
-std::vector<Part> DivideDevice(const Context& context,
-                               const DeviceWork& device) {
-  const Trace& trace = context.trace;
-  const size_t steps = context.steps.steps().size();
-  std::vector<Part> parts(steps + 1);
-  for (const SliceId s : device.slices) {
-    const uint32_t step = context.steps.StepOf(s);
-    parts[step == tree::Steps::kOutside ? steps : step].work.push_back(s);
-  }
-  const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
-  std::vector<size_t> order;  // steps with work, by its start
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i].step = i;
-    parts[i].timeline = MakeTimeline(trace, parts[i].work, bucket);
-    if (i < steps && !parts[i].work.empty()) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return parts[a].timeline.window.start_ns <
-           parts[b].timeline.window.start_ns;
-  });
-  const Timeline whole = MakeTimeline(trace, device.slices, bucket);
-  const std::vector<Interval> gaps = whole.Gaps();
-  const auto idle_within = [&](int64_t from, int64_t to) {
-    int64_t idle = 0;
-    auto gap = std::partition_point(
-        gaps.begin(), gaps.end(),
-        [&](const Interval& g) { return g.end_ns <= from; });
-    for (; gap != gaps.end() && gap->start_ns < to; ++gap)
-      idle += std::min(gap->end_ns, to) - std::max(gap->start_ns, from);
-    return idle;
-  };
-  int64_t given = 0;
-  for (size_t k = 0; k < order.size(); ++k) {
-    Part& part = parts[order[k]];
-    const Interval& window = part.timeline.window;
-    const int64_t next = k + 1 < order.size()
-                             ? parts[order[k + 1]].timeline.window.start_ns
-                             : window.end_ns;
-    part.idle_ns = idle_within(window.start_ns, next);
-    part.overlap_ns = std::max<int64_t>(0, window.end_ns - next);
-    given += part.idle_ns;
-  }
-  parts[steps].idle_ns = whole.idle_ns - given;
-  return parts;
-}
-
 // Whether the next step of the same thread says how long this one took.
 bool HasNext(const Context& context, size_t i) {
   const auto& steps = context.steps.steps();
@@ -157,58 +100,43 @@ Result<ResultSet> Run(const Context& context) {
       {"host_us", {}}, {"device_us", {}},  {"busy_us", {}},
       {"idle_us", {}}, {"comm_us", {}},    {"exposed_comm_us", {}},
       {kPeriod, {}},   {"overlap_us", {}}, {"kernel_time_us", {}}};
-  const std::vector<DeviceWork> devices = WorkByDevice(trace);
-  std::vector<std::vector<Part>> parts;
-  if (!steps.empty()) {
-    for (const DeviceWork& device : devices)
-      parts.push_back(DivideDevice(context, device));
-  }
-  for (size_t i = 0; i <= steps.size() && !steps.empty(); ++i) {
-    bool worked = false;
-    for (size_t d = 0; d < parts.size(); ++d) {
-      const Part& part = parts[d][i];
-      const Timeline& t = part.timeline;
-      if (i == steps.size()) {
-        if (part.work.empty() && part.idle_ns == 0) continue;
-        table.Add(std::nullopt, "(outside)", std::nullopt, std::nullopt,
-                  t.total_ns, t.busy_ns, part.idle_ns, t.kernel_time_ns,
-                  t.communication.length_ns(), t.exposed_communication_ns,
-                  t.exposed_copies_ns, t.slices, std::nullopt, std::nullopt,
-                  devices[d].name, std::nullopt, std::nullopt);
-        continue;
-      }
-      if (part.work.empty()) continue;
-      worked = true;
-      const tree::Step& step = steps[i];
-      const int64_t period = PeriodOf(context, i);
-      table.Add(step.number, trace.Name(step.slice),
-                step.host.start_ns - trace.first_ns, step.host.length_ns(),
-                t.total_ns, t.busy_ns, part.idle_ns, t.kernel_time_ns,
+  const StepRows step_rows = StepRows::Build(context);
+  for (const StepRow& row : step_rows.rows) {
+    const Timeline& t = row.timeline;
+    const Value device =
+        row.device ? Value(step_rows.devices[*row.device].name) : Value();
+    if (row.step == steps.size()) {
+      table.Add(std::nullopt, "(outside)", std::nullopt, std::nullopt,
+                t.total_ns, t.busy_ns, row.idle_ns, t.kernel_time_ns,
                 t.communication.length_ns(), t.exposed_communication_ns,
-                t.exposed_copies_ns, t.slices, period, part.overlap_ns,
-                devices[d].name, std::nullopt, std::nullopt);
-      const int64_t values[] = {step.host.length_ns(),
-                                t.total_ns,
-                                t.busy_ns,
-                                part.idle_ns,
-                                t.communication.length_ns(),
-                                t.exposed_communication_ns,
-                                period,
-                                part.overlap_ns,
-                                t.kernel_time_ns};
-      // The length of a step that no other follows is no period: the host may
-      // have run ahead of the device.
-      for (size_t m = 0; m < metrics.size(); ++m) {
-        if (metrics[m].name != kPeriod || HasNext(context, i))
-          metrics[m].values.push_back(values[m]);
-      }
+                t.exposed_copies_ns, t.slices, std::nullopt, std::nullopt,
+                device, std::nullopt, std::nullopt);
+      continue;
     }
-    if (worked || i == steps.size()) continue;
-    const tree::Step& step = steps[i];
+    const tree::Step& step = steps[row.step];
+    const int64_t period = PeriodOf(context, row.step);
     table.Add(step.number, trace.Name(step.slice),
-              step.host.start_ns - trace.first_ns, step.host.length_ns(), 0, 0,
-              0, 0, 0, 0, 0, 0, PeriodOf(context, i), 0, std::nullopt,
+              step.host.start_ns - trace.first_ns, step.host.length_ns(),
+              t.total_ns, t.busy_ns, row.idle_ns, t.kernel_time_ns,
+              t.communication.length_ns(), t.exposed_communication_ns,
+              t.exposed_copies_ns, t.slices, period, row.overlap_ns, device,
               std::nullopt, std::nullopt);
+    if (!row.device) continue;
+    const int64_t values[] = {step.host.length_ns(),
+                              t.total_ns,
+                              t.busy_ns,
+                              row.idle_ns,
+                              t.communication.length_ns(),
+                              t.exposed_communication_ns,
+                              period,
+                              row.overlap_ns,
+                              t.kernel_time_ns};
+    // The length of a step that no other follows is no period: the host may
+    // have run ahead of the device.
+    for (size_t m = 0; m < metrics.size(); ++m) {
+      if (metrics[m].name != kPeriod || HasNext(context, row.step))
+        metrics[m].values.push_back(values[m]);
+    }
   }
   for (Metric& metric : metrics) {
     if (metric.values.empty()) continue;
