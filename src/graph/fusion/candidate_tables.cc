@@ -92,11 +92,16 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
         {"occurrences", ColumnType::kInt, "Places of the graph."},
         {"layers", ColumnType::kText, "Layers that hold them.", Shown::kHidden},
         {"saving_us", ColumnType::kTime, "Time that a step can save at most."},
+        {"claim", ColumnType::kText,
+         "What the saving is. estimate: launches and bytes only; bound: "
+         "measured time less what the fused kernel needs at least; unsure: a "
+         "bound by a trace that does not fit well; none, with the rule that "
+         "it makes possible; unknown, and why."},
         {"percent_of_step", ColumnType::kReal, "Of the time of a step.",
          Shown::kPercent},
         {"kernel", ColumnType::kText,
-         "Existing op: the last that transforms put in place, or the nearest "
-         "by its name."},
+         "Existing op: the last that transforms put in place, or the one "
+         "that computes this."},
         {"net_us", ColumnType::kTime,
          "Saving beyond the candidates in front, of places that share no node "
          "with theirs.",
@@ -117,11 +122,6 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
          Shown::kHidden},
         {"saving_per_layer_us", ColumnType::kTime,
          "Saving of a step by its layers.", Shown::kHidden},
-        {"claim", ColumnType::kText,
-         "estimate: launches and bytes only; bound: measured time less what "
-         "the fused kernel needs at least; unsure: a bound by a trace that "
-         "does not fit well.",
-         Shown::kHidden},
         {"lookup", ColumnType::kText, "found or not_found.", Shown::kHidden},
         {"match", ColumnType::kText,
          "sure, or possible: a condition that a dump cannot show.",
@@ -141,7 +141,13 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
                  "Existing ops of each candidate, with evidence.",
                  {{"candidate", ColumnType::kText, "Candidate."},
                   {"op", ColumnType::kText, "Op."},
-                  {"score", ColumnType::kReal, "1: every word fits."},
+                  {"score", ColumnType::kReal,
+                   "1: it computes this, 0: it does not or nobody knows."},
+                  {"fit", ColumnType::kText,
+                   "equal; layout: the same on operands in another form; "
+                   "part: some of the steps; conflict: something else; "
+                   "unknown: what it computes is not known."},
+                  {"why_not", ColumnType::kText, "What speaks against it."},
                   {"evidence", ColumnType::kText, "Where it is defined."},
                   {"test", ColumnType::kText, "A test of it."}}});
   Table places(
@@ -166,19 +172,22 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
       per_layer =
           *c.saving_ns / static_cast<int64_t>(std::max<size_t>(c.layers, 1));
     table.Add(rank, c.name, c.kind, c.occurrences, c.layer_names, c.saving_ns,
-              c.percent_of_step, MainKernel(c), c.net_ns, c.recommendation,
-              c.in_log, KernelNames(c), c.launches, c.bytes,
+              c.claim, c.percent_of_step, MainKernel(c), c.net_ns,
+              c.recommendation, c.in_log, KernelNames(c), c.launches, c.bytes,
               static_cast<double>(c.launches) / layers,
               static_cast<double>(c.bytes) / layers, c.measured_ns, per_layer,
-              c.claim, IsFound(c) ? "found" : "not_found",
+              IsFound(c) ? "found" : "not_found",
               c.possible ? "possible" : "sure", c.rule, c.contains,
               Joined(c.anchors, " ", kShownAnchors), c.first_line,
               Joined(c.strengths, "; ", 99), Joined(c.weaknesses, "; ", 99),
               Joined(c.risks, "; ", 99), c.pattern);
-    for (const FoundKernel& kernel : c.kernels) {
-      kernels.Add(c.name, kernel.op, kernel.score,
-                  kernel.evidence.empty() ? "not found" : kernel.evidence,
-                  kernel.tests);
+    for (const auto* const some : {&c.kernels, &c.not_fitting}) {
+      for (const FoundKernel& kernel : *some) {
+        kernels.Add(c.name, kernel.op, kernel.score, Name(kernel.fit),
+                    kernel.why_not,
+                    kernel.evidence.empty() ? "not found" : kernel.evidence,
+                    kernel.tests);
+      }
     }
   }
   (void)file;
@@ -263,6 +272,8 @@ std::string CandidateMarkdown(const Candidates& found, const std::string& file,
                       kernel.evidence.empty() ? "not found" : kernel.evidence,
                       kernel.tests.empty() ? "" : ", test " + kernel.tests);
     }
+    for (const FoundKernel& kernel : c.not_fitting)
+      out += fmt::format("- not {}: {}\n", kernel.op, kernel.why_not);
     out += fmt::format("- {}:{}: %{}\n", EscapeTerminal(file), c.first_line,
                        Joined(c.anchors, ", %", kShownAnchors));
     if (!c.in_log.empty()) out += fmt::format("- log: {}\n", c.in_log);
@@ -275,6 +286,8 @@ std::string CandidateMarkdown(const Candidates& found, const std::string& file,
       if (c.percent_of_step)
         out += fmt::format(" ({:.1f} % of it)", *c.percent_of_step);
       out += fmt::format(", {}\n", c.claim);
+    } else {
+      out += fmt::format("- saving {}\n", c.claim);
     }
     const auto list = [&](std::string_view title,
                           const std::vector<std::string>& lines) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "base/text.h"
 #include "graph/fusion/canonical.h"
@@ -87,7 +88,9 @@ class Finder {
       candidate.rule = rule.name;
       candidate.kind = "known: " + rule.name;
       std::vector<std::vector<NodeId>> places;
+      std::set<size_t> alternatives;
       for (const graph::RuleMatch& match : found.matches) {
+        alternatives.insert(match.alternative);
         std::vector<NodeId> nodes = rule.counting == graph::Counting::kGroup
                                         ? Members(rule, match)
                                         : match.match.Nodes();
@@ -101,7 +104,8 @@ class Finder {
       Describe(candidate, places);
       const bool gemms = rule.counting == graph::Counting::kGroup;
       Value(candidate, places, gemms);
-      candidate.kernels = KernelsOf(rule);
+      candidate.kernels = KernelsOf(rule, alternatives);
+      SayWhatFollows(rule, places[0], candidate);
       JudgeKnown(rule, options_.log, candidate);
       out_.list.push_back(std::move(candidate));
     }
@@ -112,8 +116,8 @@ class Finder {
   }
 
   static bool Better(const Candidate& a, const Candidate& b) {
-    const int64_t x = a.saving_ns.value_or(0);
-    const int64_t y = b.saving_ns.value_or(0);
+    const int64_t x = a.saving_ns.value_or(-1);  // unknown: behind nothing
+    const int64_t y = b.saving_ns.value_or(-1);
     if (x != y) return x > y;
     if (a.occurrences != b.occurrences) return a.occurrences > b.occurrences;
     return a.risks.size() < b.risks.size();
@@ -132,15 +136,60 @@ class Finder {
     return out.empty() ? match.match.Nodes() : out;
   }
 
+  // Whether one of the alternatives leaves the op behind; yes when none of
+  // them says what it leaves.
+  static bool LeftBy(const Rule& rule, const std::set<size_t>& alternatives,
+                     const std::string& op) {
+    bool told = false;
+    for (const size_t i : alternatives) {
+      for (const graph::Statement& line : rule.alternatives[i].after) {
+        for (const std::string& target : line.targets) {
+          told |=
+              !target.starts_with("aten.") && !target.starts_with("builtin.");
+          if (target.find('{') != std::string::npos ||
+              graph::MatchesTarget(target, op))
+            return true;
+        }
+      }
+    }
+    return !told;
+  }
+
+  // A rule that only renames saves nothing; what follows it may. Of one op in
+  // place of another a dump knows neither's time.
+  void SayWhatFollows(const Rule& rule, const std::vector<NodeId>& place,
+                      Candidate& c) const {
+    if (!c.saving_ns || *c.saving_ns > 0 || options_.measured != nullptr)
+      return;
+    const auto ops = std::count_if(place.begin(), place.end(), [&](NodeId id) {
+      return options_.ops->ClassOf(graph_.op(id)) != OpClass::kView;
+    });
+    c.claim = "none by itself";
+    if (ops == 1) {
+      c.saving_ns.reset();
+      c.percent_of_step.reset();
+      c.claim = "unknown: one op in place of another";
+    }
+    for (const std::string& op : rule.produces) {
+      const Rule* const next = RuleFor(op, rule);
+      if (next == nullptr) continue;
+      c.claim += "; enables " + next->name;
+      return;
+    }
+    if (ops != 1) c.claim = "none";
+  }
+
   // The op that a rule leaves behind and those that later rules put in its
   // place, each once.
-  std::vector<FoundKernel> KernelsOf(const Rule& rule) const {
+  std::vector<FoundKernel> KernelsOf(
+      const Rule& rule, const std::set<size_t>& alternatives) const {
     std::vector<FoundKernel> out;
     std::set<std::string> seen;
     const Rule* at = &rule;
     for (size_t step = 0; at != nullptr && step < kMostSteps; ++step) {
       const Rule* next = nullptr;
       for (const std::string& op : at->produces) {
+        if (at == &rule && !LeftBy(rule, alternatives, op)) continue;
         if (!seen.insert(op).second) continue;
         FoundKernel kernel = options_.lookup->ByName(op);
         if (at != &rule)
@@ -212,7 +261,11 @@ class Finder {
       const std::vector<std::string> words =
           options_.lookup->WordsOf(graph_, form.occurrences[0]);
       candidate.name = NameOf(words, form);
-      candidate.kernels = options_.lookup->ByWords(words);
+      for (FoundKernel& kernel :
+           options_.lookup->ByMeaning(graph_, form.occurrences[0], words)) {
+        (kernel.score > 0 ? candidate.kernels : candidate.not_fitting)
+            .push_back(std::move(kernel));
+      }
       JudgeMined(graph_, form, min_layers_, candidate);
       rows.emplace_back(std::move(candidate), &form);
     }
@@ -329,15 +382,23 @@ class Finder {
     if (unknown > 0)
       c.weaknesses.push_back(
           fmt::format("{} values have no known size", unknown));
-    if (options_.measured == nullptr) {
+    if (options_.measured == nullptr && gemms) {
+      c.claim = "unknown: what a larger GEMM takes is not in a dump";
+    } else if (options_.measured == nullptr && unknown > 0) {
+      c.claim = fmt::format("unknown: {} without a known size",
+                            Counted(unknown, "value"));
+    } else if (options_.measured == nullptr) {
       c.claim = "estimate";
       c.saving_ns = EstimateNs(c.launches, c.bytes, options_.memory);
+      if (*c.saving_ns <= 0) c.claim = "none";
     } else {
       c.measured_ns = measured;
       c.claim = options_.measured->unsure ? "unsure" : "bound";
       if (measured == 0) {
+        c.claim = "unknown: the trace has no kernel on its nodes";
         c.weaknesses.emplace_back("the trace has no kernel on its nodes");
       } else if (gemms) {
+        c.claim = "unknown: what a larger GEMM takes is not in a dump";
         c.weaknesses.emplace_back("no saving is claimed without a measurement");
       } else {
         // The fused kernels move what remains at least, and none is shorter

@@ -70,7 +70,7 @@ struct Candidate {
   int64_t bytes = 0;                   // fewer per step
   std::optional<int64_t> measured_ns;  // of its nodes per step
   std::optional<int64_t> saving_ns;    // at most per step
-  std::string claim;                   // measured or estimate
+  std::string claim;  // what the saving is, or why there is none
   std::optional<double> percent_of_step;
   // What it saves beyond the candidates in front of it: places that share a
   // node with one of theirs count nothing.
@@ -79,6 +79,7 @@ struct Candidate {
   bool more_than_measured = false;
 
   std::vector<FoundKernel> kernels;
+  std::vector<FoundKernel> not_fitting;  // with why not
   std::string recommendation;
   std::vector<std::string> strengths;
   std::vector<std::string> weaknesses;

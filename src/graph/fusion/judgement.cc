@@ -135,10 +135,17 @@ void JudgeMined(const Graph& graph, const Form& form, size_t min_layers,
     c.strengths.push_back("extends what " + c.contains + " matches");
   if (sibling)
     c.weaknesses.emplace_back("what a larger GEMM saves needs a measurement");
+  if (sure && c.kernels[0].fit == Fit::kLayout)
+    c.risks.push_back(c.kernels[0].op + ": " + c.kernels[0].why_not);
   if (c.kernels.empty()) {
-    c.weaknesses.emplace_back("no op computes this by its name");
-  } else if (!sure) {
-    c.weaknesses.push_back("the nearest op fits in part: " + c.kernels[0].op);
+    c.weaknesses.emplace_back("no known op computes this");
+    for (const FoundKernel& other : c.not_fitting) {
+      if (other.fit == Fit::kPart)
+        c.weaknesses.push_back(other.op + ": " + other.why_not);
+      if (other.fit == Fit::kUnknown) {
+        c.risks.push_back("what " + other.op + " computes is not known");
+      }
+    }
   }
   const bool worth = c.percent_of_step.value_or(0) > kWorthPercent;
   if (sure && c.risks.empty()) {

@@ -22,6 +22,14 @@ bool IsReference(std::string_view op) {
   return Contains(op, ".torch_") && !Contains(op, "quant");
 }
 
+// Steps that every chain may hold.
+bool IsPlain(const std::string& step) {
+  return step == "mul" || step == "add" || step == "shift" || step == "div" ||
+         step == "sum" || step.starts_with("scale") ||
+         step.starts_with("shift") || step.starts_with("get") ||
+         step.starts_with("to[") || step.starts_with("part");
+}
+
 }  // namespace
 
 KernelLookup::KernelLookup(const OpTable& ops, const SourceIndex* tree)
@@ -110,11 +118,18 @@ std::vector<std::string> KernelLookup::WordsOf(
   return {words.begin(), words.end()};
 }
 
-std::vector<FoundKernel> KernelLookup::ByWords(
+std::vector<FoundKernel> KernelLookup::ByMeaning(
+    const graph::Graph& graph, const std::vector<graph::NodeId>& nodes,
     const std::vector<std::string>& words) const {
   std::vector<FoundKernel> out;
   // What a matrix product computes its name does not tell.
   if (words.empty() || words == std::vector<std::string>{"linear"}) return out;
+  const Meaning chain(graph, nodes, ops_);
+  if (chain.results().empty()) return out;
+  std::set<std::string> telling;
+  for (const std::string& step : chain.Steps(chain.results())) {
+    if (!IsPlain(step)) telling.insert(step);
+  }
   std::set<std::string> names;
   for (const KnownOp& op : ops_.ops()) names.insert(op.op);
   if (tree_ != nullptr) {
@@ -125,23 +140,45 @@ std::vector<FoundKernel> KernelLookup::ByWords(
   }
   for (const std::string& name : names) {
     if (IsReference(name)) continue;
-    const std::vector<std::string> has = WordsOfName(name);
-    std::vector<std::string> both;
-    std::set_intersection(has.begin(), has.end(), words.begin(), words.end(),
-                          std::back_inserter(both));
-    // An op that drops a step of the chain, or does more, computes something
-    // else.
-    if (has.empty() || both.size() != has.size() || both.size() != words.size())
+    const KnownOp* const known = ops_.Find(name);
+    if (known == nullptr || known->means.empty()) {
+      std::vector<std::string> has = WordsOfName(name);
+      if (has.empty() || has != words) continue;
+      FoundKernel found = ByName(name);
+      if (found.score == 0) continue;
+      found.score = 0;
+      found.fit = Fit::kUnknown;
+      found.why_not = "unknown meaning";
+      out.push_back(std::move(found));
       continue;
+    }
+    const Judged judged = Compare(chain, *known);
+    // Of ops that do something else only those that share a step which tells
+    // what they are for.
+    if (judged.fit == Fit::kConflict) {
+      Meaning own;
+      own.Parse(known->means[0]);
+      const auto steps = own.Steps(own.results());
+      const bool near = std::any_of(
+          steps.begin(), steps.end(),
+          [&](const std::string& step) { return telling.contains(step); });
+      if (!near) continue;
+    }
     FoundKernel found = ByName(name);
     if (found.score == 0) continue;
+    if (judged.fit > Fit::kLayout) found.score = 0;
+    found.fit = judged.fit;
+    found.why_not = judged.why_not;
     out.push_back(std::move(found));
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const FoundKernel& a, const FoundKernel& b) {
-                     return a.score > b.score;
-                   });
-  if (out.size() > kMostByWords) out.resize(kMostByWords);
+  std::stable_sort(
+      out.begin(), out.end(),
+      [](const FoundKernel& a, const FoundKernel& b) { return a.fit < b.fit; });
+  // The best ones, and some of what nearly fits.
+  size_t others = 0;
+  std::erase_if(out, [&](const FoundKernel& one) {
+    return one.score == 0 && ++others > kMostByWords;
+  });
   return out;
 }
 

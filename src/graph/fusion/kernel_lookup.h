@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/fusion/meaning.h"
 #include "graph/fusion/traffic.h"
 #include "lamina/table.h"
 
@@ -53,9 +54,11 @@ void ScanText(std::string_view file, std::string_view text,
 
 struct FoundKernel {
   std::string op;
-  double score = 0;      // 1: named by a rule or every word fits
-  std::string evidence;  // file:line, or file and how it is known
-  std::string tests;     // file:line of one, or empty
+  double score = 0;       // 1: named by a rule or every word fits
+  std::string evidence;   // file:line, or file and how it is known
+  std::string tests;      // file:line of one, or empty
+  Fit fit = Fit::kEqual;  // with what it is held against
+  std::string why_not;    // what speaks against it; empty: nothing
 };
 
 class KernelLookup {
@@ -66,8 +69,13 @@ class KernelLookup {
   // An op by its name: the definition in the tree, else the table. The score
   // is 0 when neither knows it.
   FoundKernel ByName(std::string_view op) const;
-  // The ops whose names say what the words say, best first, at most 5.
-  std::vector<FoundKernel> ByWords(const std::vector<std::string>& words) const;
+  // The ops that compute what the nodes compute, and those that nearly do:
+  // by fit, the best first. Only `kEqual` and `kLayout` have a score. Ops that
+  // say nothing of what they compute are `kUnknown` when their names say what
+  // the words say.
+  std::vector<FoundKernel> ByMeaning(
+      const graph::Graph& graph, const std::vector<graph::NodeId>& nodes,
+      const std::vector<std::string>& words) const;
   // What the ops of a form compute, as words of the op table.
   std::vector<std::string> WordsOf(
       const graph::Graph& graph, const std::vector<graph::NodeId>& nodes) const;

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "graph/fusion/meaning.h"
 #include "graph/target.h"
 
 namespace lamina::fusion {
@@ -31,13 +32,23 @@ Result<OpClass> ReadClass(const DataFile& file, const Members& members) {
 }
 
 Result<KnownOp> ReadOp(const DataFile& file, const Node& node) {
-  constexpr std::string_view kKeys[] = {"op", "kind", "source", "evidence"};
+  constexpr std::string_view kKeys[] = {"op",    "kind",  "source", "evidence",
+                                        "means", "takes", "needs"};
   LAMINA_ASSIGN(const Members members, Members::Of(file, node, kKeys));
   KnownOp op;
   LAMINA_ASSIGN(op.op, members.Text("op"));
   op.kind = members.TextOr("kind", "");
   op.source = members.TextOr("source", "");
   op.evidence = members.TextOr("evidence", "inferred");
+  LAMINA_ASSIGN(op.means, members.Texts("means"));
+  LAMINA_ASSIGN(op.takes, members.Texts("takes"));
+  op.needs = members.TextOr("needs", "");
+  for (const std::string& text : op.means) {
+    if (!Meaning().Parse(text)) {
+      return Fail(file.ErrorAt(*members.Find("means"),
+                               "expected terms like 'mul(silu(a), b)'"));
+    }
+  }
   return op;
 }
 

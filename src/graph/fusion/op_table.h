@@ -31,6 +31,13 @@ struct KnownOp {
   std::string kind;
   std::string source;    // file; may be empty
   std::string evidence;  // seen or inferred
+  // What it computes, as meaning.h writes it: results with semicolons between,
+  // one text per variant. Empty: unknown.
+  std::vector<std::string> means;
+  // Its tensors in order, by the letters of `means`; "a|b": halves of one.
+  std::vector<std::string> takes;
+  // What must be prepared for it that a chain of ops has otherwise.
+  std::string needs;
 };
 
 // An op that reads of a table only the rows it is asked for: an embedding, the
