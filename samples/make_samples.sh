@@ -16,7 +16,8 @@ make_trace train -o "$out/ranks" --ranks 4 --layers 2 --no-stacks \
 python3 "$here/../tools/generator/make_xplane.py" -o "$out/jax.xplane.pb"
 python3 "$here/../tools/generator/make_dump.py" -o "$out/dumps" --miss 3
 python3 "$here/../tools/generator/make_fusion_dump.py" -o "$out/fusions" --layers 4
-python3 "$here/../tools/generator/make_dialects.py" -o "$out/dialects"
+python3 "$here/../tools/generator/make_dialects.py" -o "$out/dialects" \
+  --run "$out/compiled.json"
 for kind in train oom random; do
   python3 "$here/../tools/generator/make_snapshot.py" "$kind" -o "$out/memory"
 done

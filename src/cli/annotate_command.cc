@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/compiled_input.h"
 #include "cli/perfetto_output.h"
 #include "compare/cudagraph/names.h"
 #include "compare/cudagraph/node_tags.h"
@@ -23,6 +24,7 @@ using cudagraph::TagKind;
 struct Options {
   std::string replay;
   std::vector<std::string> from;
+  std::vector<std::string> compiled;
   std::string trace_out;
   std::string method = "align";
   std::string tags;  // empty: not given
@@ -190,6 +192,46 @@ void Append(ResultSet& all, ResultSet one, int64_t number) {
   }
 }
 
+// What compiled kernels compute, in their arguments; the share of the device
+// time of kernels that is surely joined.
+Result<double> AnnotateCompiled(const Job& job,
+                                const std::vector<std::string>& code,
+                                int64_t number, Common& common,
+                                ResultSet& result) {
+  analysis::Settings settings;
+  settings.threads = common.ThreadCount();
+  LAMINA_ASSIGN(auto session, engine::Session::Open(job.input, common.Open()));
+  LAMINA_ASSIGN(const analysis::Context* const context,
+                session->ContextFor(tree::LinkMode::kAuto, false, settings));
+  const trace::Trace& trace = session->trace();
+  LAMINA_ASSIGN(const analysis::CompiledWork work,
+                JoinCompiledFiles(code, *context));
+  if (!job.output.empty()) {
+    if (emit::perfetto::IsPerfettoName(job.output)) {
+      return Fail(UsageError("--compiled writes Chrome JSON only",
+                             "give a name that ends in .json or .json.gz"));
+    }
+    LAMINA_TRY(CheckCopyable(trace, "--trace"));
+    const ScopedStage stage(&common.times, "copy");
+    LAMINA_ASSIGN(const emit::CopyLoss loss,
+                  engine::WriteCompiled(job.input, job.output, trace, work));
+    WarnOfLoss(job.input, loss);
+  }
+  ResultSet tables;
+  AddCompiledTables(trace, work, tables);
+  Append(result, std::move(tables), number);
+  int64_t all = 0;
+  int64_t sure = 0;
+  for (const trace::SliceId s : trace.device_slices()) {
+    if (trace.KindOf(s) != trace::Kind::kKernel) continue;
+    all += trace.Duration(s);
+    const auto use = work.uses.find(s);
+    if (use != work.uses.end() && use->second.join != analysis::Join::kLikely)
+      sure += trace.Duration(s);
+  }
+  return all > 0 ? static_cast<double>(sure) / static_cast<double>(all) : 0.0;
+}
+
 // Annotates one replay; returns the share of its kernels that are facts.
 Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
                            const Request& request, const std::string& tags,
@@ -262,6 +304,10 @@ Result<int> RunAnnotate(Options options, Common& common) {
     common.output = "-";
   }
   LAMINA_ASSIGN(Request request, Parse(options));
+  if (!options.compiled.empty() && !options.from.empty()) {
+    return Fail(UsageError("--compiled and --from are two annotations",
+                           "make one of them from the output of the other"));
+  }
   std::optional<cudagraph::NodeTags> node_tags;
   if (!options.kernel_annotations.empty()) {
     LAMINA_ASSIGN(node_tags,
@@ -287,8 +333,11 @@ Result<int> RunAnnotate(Options options, Common& common) {
     document.inputs.push_back(jobs[i].input);
     const int64_t number = jobs.size() > 1 ? static_cast<int64_t>(i) : kOnly;
     LAMINA_ASSIGN(const double share,
-                  AnnotateOne(jobs[i], captures, request, tags, number, common,
-                              document.result));
+                  options.compiled.empty()
+                      ? AnnotateOne(jobs[i], captures, request, tags, number,
+                                    common, document.result)
+                      : AnnotateCompiled(jobs[i], options.compiled, number,
+                                         common, document.result));
     least = std::min(least, share);
   }
   document.inputs.insert(document.inputs.end(), captures.files.begin(),
@@ -312,6 +361,7 @@ Run Add(Arguments& args, Common& common) {
            "Traces of the capture or of an eager run, or a folder of "
            "them; not needed where the trace itself says which node "
            "each kernel goes back to (Nsight Systems)");
+  AddCompiledTo(args, options->compiled);
   args.Add("--trace", options->trace_out,
            "Write the replay with the tags in the arguments of its "
            "kernels to this file (for a folder: to this folder); "

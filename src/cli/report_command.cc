@@ -6,6 +6,7 @@
 #include "base/byte_sink.h"
 #include "base/escape.h"
 #include "cli/commands.h"
+#include "cli/compiled_input.h"
 #include "cli/memory_page.h"
 #include "cli/page_size.h"
 #include "compat/hta/frames.h"
@@ -28,6 +29,7 @@ struct Options {
   PageSize page_size;
   size_t html_max_events = 2'000'000;
   int64_t rank = -1;  // --layout hta: the first
+  std::vector<std::string> compiled;
 };
 
 // The commands that give rows of the page. A slice is chosen over the tree that
@@ -136,6 +138,12 @@ Result<int> RunReport(const Options& options, Common& common) {
   const bool native = report.layout == "native";
   const size_t asked =
       native ? std::erase_if(report.only, findings::IsReportTable) : 0;
+  const size_t joins =
+      options.compiled.empty()
+          ? 0
+          : std::erase_if(report.only, [](const std::string& name) {
+              return IsCompiledTable(name);
+            });
   const bool finds = common.only.empty()
                          ? native && !session->trace().device_slices().empty()
                          : asked > 0;
@@ -144,6 +152,18 @@ Result<int> RunReport(const Options& options, Common& common) {
   if (common.only.empty() || !report.only.empty()) {
     LAMINA_ASSIGN(document,
                   engine::MakeReport(*session, report, &common.times));
+  }
+  if (native && !options.compiled.empty()) {
+    const ScopedStage stage(&common.times, "compiled");
+    analysis::Settings settings;
+    settings.threads = report.threads;
+    LAMINA_ASSIGN(const analysis::Context* const context,
+                  session->ContextFor(tree::LinkMode::kAuto, false, settings));
+    LAMINA_ASSIGN(const analysis::CompiledWork work,
+                  JoinCompiledFiles(options.compiled, *context));
+    AddCompiledTables(session->trace(), work, document.result);
+    if (joins > 0 && !finds)
+      LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   }
   if (finds) {
     const ScopedStage stage(&common.times, "findings");
@@ -195,6 +215,7 @@ Run Add(Arguments& args, Common& common) {
            "(--layout hta)")
       .Whole(0, 1000000000);
   common.AddCapturesTo(args);
+  AddCompiledTo(args, options->compiled);
   args.Flag("--overlaps", options->report.overlaps,
             "Layouts of TraceLens: also the sheets by what ran beside an op");
   args.Flag("--recompute", options->report.recompute,

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina tree: the call tree or the module tree with device time.
+#include <optional>
+
 #include "analysis/calltree/calltree.h"
 #include "cli/commands.h"
+#include "cli/compiled_input.h"
 
 namespace lamina::cli {
 namespace {
@@ -14,6 +17,7 @@ struct Options {
   double min_share = 0.1;
   bool expand = false;
   bool python_stacks = false;
+  std::vector<std::string> compiled;
 };
 
 // The same table with the names drawn as a tree.
@@ -65,8 +69,15 @@ Result<int> RunTree(const Options& options, Common& common) {
   tree_options.max_depth = options.depth;
   tree_options.min_percent = options.min_share;
   tree_options.merge = !options.expand;
-  const bool by_module = options.by == "module" ||
-                         (options.by.empty() && !context.modules.empty());
+  std::optional<analysis::CompiledWork> compiled;
+  if (!options.compiled.empty()) {
+    LAMINA_ASSIGN(compiled, JoinCompiledFiles(options.compiled, context));
+    tree_options.compiled = &*compiled;
+  }
+  // Compiled kernels stand below ops.
+  const bool by_module =
+      options.by == "module" ||
+      (options.by.empty() && !context.modules.empty() && !compiled);
   Document document;
   document.command = "tree";
   document.inputs = {options.trace};
@@ -86,6 +97,11 @@ Result<int> RunTree(const Options& options, Common& common) {
     if (common.top == 0) common.top = 500;
   }
   document.result.tables.push_back(std::move(table));
+  if (compiled) {
+    document.result.notes.insert(document.result.notes.end(),
+                                 compiled->notes.begin(),
+                                 compiled->notes.end());
+  }
   LAMINA_TRY(Write(document, common));
   return kFine;
 }
@@ -106,6 +122,7 @@ Run Add(Arguments& args, Common& common) {
   args.Flag("--python-stacks", options->python_stacks,
             "Python frames too (with --by op)");
   common.AddCapturesTo(args);
+  AddCompiledTo(args, options->compiled);
   common.AddTo(args);
   return [options, &common] { return RunTree(*options, common); };
 }

@@ -319,4 +319,28 @@ Result<emit::CopyLoss> WriteSourceLines(
                         });
 }
 
+Result<emit::CopyLoss> WriteCompiled(const std::string& input,
+                                     const std::string& output,
+                                     const trace::Trace& trace,
+                                     const analysis::CompiledWork& compiled) {
+  std::vector<std::pair<uint64_t, SliceId>> places;
+  for (const SliceId s : trace.device_slices()) {
+    if (compiled.uses.contains(s))
+      places.emplace_back(trace.slices.offset[s.value], s);
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<uint64_t> offsets;
+  for (const auto& [offset, s] : places) offsets.push_back(offset);
+  return emit::CopyFile(
+      input, output, offsets, [&](size_t i, emit::Addition& addition) {
+        const auto use = compiled.uses.find(places[i].second);
+        const auto& kernel = compiled.kernels[use->second.kernel];
+        AppendMember(addition.args, "lamina_ops", kernel.ops, true);
+        AppendMember(addition.args, "lamina_lines", kernel.lines, true);
+        AppendMember(addition.args, "lamina_nodes", kernel.nodes, true);
+        AppendMember(addition.args, "lamina_join",
+                     analysis::Name(use->second.join), true);
+      });
+}
+
 }  // namespace lamina::engine

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "analysis/common/compiled_work.h"
 #include "base/status.h"
 #include "compare/cudagraph/annotate.h"
 #include "emit/chrome/filter.h"
@@ -40,5 +41,12 @@ Result<emit::CopyLoss> WriteSourceLines(
     const std::string& input, const std::string& output,
     const trace::Trace& trace, const cudagraph::Annotation& annotation,
     const std::function<std::string(trace::SliceId)>& tags_of);
+
+// Puts what compiled kernels compute into their arguments: lamina_ops,
+// lamina_lines, lamina_nodes and lamina_join.
+Result<emit::CopyLoss> WriteCompiled(const std::string& input,
+                                     const std::string& output,
+                                     const trace::Trace& trace,
+                                     const analysis::CompiledWork& compiled);
 
 }  // namespace lamina::engine

@@ -60,8 +60,102 @@ bool ParseDumpName(std::string_view path, DumpFile& file) {
   return true;
 }
 
+namespace {
+
+namespace fs = std::filesystem;
+
+// Graphs of a compilation by PyTorch, as tlparse and TORCH_COMPILE_DEBUG call
+// their files, and the stage that each belongs to.
+constexpr std::pair<std::string_view, std::string_view> kCompileStages[] = {
+    {"dynamo_output_graph", "dynamo"},
+    {"optimize_ddp_split_graph", "dynamo"},
+    {"compiled_autograd_graph", "dynamo"},
+    {"exported_program", "export"},
+    {"before_pre_grad_graph", "pre_grad"},
+    {"after_pre_grad_graph", "pre_grad"},
+    {"inductor_pre_grad_graph", "pre_grad"},
+    {"aot_joint_graph", "aot"},
+    {"aot_forward_graph", "aot"},
+    {"aot_backward_graph", "aot"},
+    {"aot_inference_graph", "aot"},
+    {"before_post_grad_graph", "post_grad"},
+    {"fx_graph_readable", "post_grad"},
+    {"after_post_grad_graph", "post_grad"},
+    {"inductor_post_grad_graph", "post_grad"},
+    {"fx_graph_transformed", "post_grad"},
+};
+constexpr size_t kMostFolders = 10000;
+
+// Reads "after_post_grad_graph_12.txt": the run numbers its files; those of a
+// debug folder have none and stand in the order of the stages.
+bool ParseCompileName(const fs::path& path, DumpFile& file) {
+  const std::string extension = path.extension().string();
+  if (extension != ".txt" && extension != ".py") return false;
+  file.path = path.string();
+  file.name = path.filename().string();
+  file.stem = path.stem().string();
+  std::string_view name = file.stem;
+  file.number = -1;
+  const size_t bar = name.rfind('_');
+  if (bar != std::string_view::npos) {
+    if (const auto number = ParseInt(name.substr(bar + 1))) {
+      file.number = *number;
+      name = name.substr(0, bar);
+    }
+  }
+  for (size_t i = 0; i < std::size(kCompileStages); ++i) {
+    if (kCompileStages[i].first != name) continue;
+    if (file.number < 0) file.number = static_cast<int64_t>(i);
+    file.stage = kCompileStages[i].second;
+    file.transform = name;
+    return true;
+  }
+  return false;
+}
+
+// The graphs of the largest compilation below a folder of tlparse or
+// TORCH_COMPILE_DEBUG.
+std::vector<DumpFile> ListCompilation(const std::string& folder) {
+  std::error_code error;
+  std::vector<DumpFile> best;
+  uintmax_t most = 0;
+  std::vector<fs::path> folders{folder};
+  for (fs::recursive_directory_iterator
+           it(folder, fs::directory_options::skip_permission_denied, error),
+       end;
+       !error && it != end && folders.size() < kMostFolders;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored)) folders.push_back(it->path());
+  }
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& one : folders) {
+    std::vector<DumpFile> files;
+    uintmax_t bytes = 0;
+    std::error_code own;
+    for (fs::directory_iterator it(one, own), end; !own && it != end;
+         it.increment(own)) {
+      DumpFile file;
+      std::error_code ignored;
+      if (!it->is_regular_file(ignored) || !ParseCompileName(it->path(), file))
+        continue;
+      const uintmax_t size = it->file_size(ignored);
+      if (!ignored) bytes += size;
+      files.push_back(std::move(file));
+    }
+    if (files.empty() || bytes <= most) continue;
+    most = bytes;
+    best = std::move(files);
+  }
+  std::sort(best.begin(), best.end(), [](const DumpFile& a, const DumpFile& b) {
+    return std::tie(a.number, a.name) < std::tie(b.number, b.name);
+  });
+  return best;
+}
+
+}  // namespace
+
 Result<std::vector<DumpFile>> ListDumps(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::error_code error;
   std::vector<DumpFile> out;
   for (fs::directory_iterator it(folder, error), end; !error && it != end;
@@ -76,9 +170,16 @@ Result<std::vector<DumpFile>> ListDumps(const std::string& folder) {
   }
   if (error) return Fail(InputError(folder, error.message()));
   if (out.empty()) {
-    return Fail(InputError(folder, "no graph dump in this folder",
-                           "dumps are named like "
-                           "016_pattern_matcher_match_rmsnorm_pattern.txt"));
+    out = ListCompilation(folder);
+    for (const DumpFile& file : out) NoteInput(file.path);
+    if (!out.empty()) return out;
+  }
+  if (out.empty()) {
+    return Fail(
+        InputError(folder, "no graph dump in this folder",
+                   "dumps are named like "
+                   "016_pattern_matcher_match_rmsnorm_pattern.txt, and "
+                   "those of tlparse like after_post_grad_graph_12.txt"));
   }
   std::sort(out.begin(), out.end(), [](const DumpFile& a, const DumpFile& b) {
     return std::tie(a.number, a.name) < std::tie(b.number, b.name);

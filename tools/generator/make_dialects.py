@@ -4,7 +4,9 @@
 TORCH_LOGS, TORCH_TRACE, Inductor, StableHLO and HLO would print of it. Layer
 --odd has a clamp that the others lack. Same arguments, same bytes."""
 import argparse
+import json
 import pathlib
+import re
 
 HIDDEN = 64
 
@@ -182,8 +184,10 @@ def inductor(model):
             continue
         if part:
             kernel = f"triton_poi_fused_{part[0][1].split('.')[0]}_{number}"
-            source = (f"# Topologically Sorted Source Nodes: [h], Original "
-                      f"ATen: [aten.{part[0][1].split('.')[0]}]\n")
+            source = ("# Topologically Sorted Source Nodes: ["
+                      f"{', '.join(n for n, *_ in part)}], Original ATen: ["
+                      + ", ".join(sorted({"aten." + t.split(".")[0]
+                                          for _, t, _, _ in part})) + "]\n")
             out += (source + "# Graph fragment:\n" + "".join(
                 f"#   %{n} : [num_users={users(model, n)}] = call_function["
                 f"target=torch.ops.aten.{t}](args = ({percent(a, names)}), "
@@ -192,8 +196,45 @@ def inductor(model):
                     "@triton.jit\n''', device_str='cuda')\n\n")
             calls += f"    {source}    {kernel}.run(buf{number}, 512)\n"
             number, part = number + 1, []
-        calls += f"    extern_kernels.mm(buf{number}, out=buf{number})\n"
+        calls += (f"    # Topologically Sorted Source Nodes: [{node[0]}], "
+                  "Original ATen: [aten.linear]\n"
+                  f"    extern_kernels.mm(buf{number}, out=buf{number})\n")
     return out + "def call(args):\n" + calls + "    return (buf0,)\n"
+
+
+def run(model, steps=3):
+    """A Kineto trace of the compiled program: its calls in order, `steps`
+    times."""
+    events, now, number = [], 1000.0, 1
+    calls = re.findall(r"^    (triton_\w+|extern_kernels)\.", inductor(model),
+                       re.M)
+    for step in range(steps):
+        begin = now
+        for position, call in enumerate(calls):
+            product = call == "extern_kernels"
+            launch = dict(pid=1, tid=1, ph="X")
+            events.append({**launch, "cat": "cpu_op",
+                           "name": "aten::mm" if product else call,
+                           "ts": now, "dur": 9.0,
+                           "args": {"External id": number}})
+            events.append({**launch, "cat": "cuda_runtime",
+                           "name": "cudaLaunchKernel", "ts": now + 3,
+                           "dur": 4.0, "args": {"correlation": number}})
+            events.append({
+                "ph": "X", "cat": "kernel", "pid": 0, "tid": 7,
+                "name": "sm90_xmma_gemm_bf16bf16_bf16f32" if product else call,
+                "ts": now + 8, "dur": (12.0 if product else 4.0) + position % 3,
+                "args": {"correlation": number, "device": 0, "stream": 7}})
+            now, number = now + 20, number + 1
+        for cat, name, early in (
+                ("cpu_op", "Torch-Compiled Region: 0/0", 8.0),
+                ("user_annotation", "## Call CompiledFxGraph fab12 ##", 4.0)):
+            events.append({"ph": "X", "cat": cat, "name": name, "pid": 1,
+                           "tid": 1, "ts": begin - early,
+                           "dur": now - begin + early, "args": {}})
+        now += 50
+    return json.dumps({"schemaVersion": 1, "traceEvents": events},
+                      separators=(",", ":")).replace("},{", "},\n{") + "\n"
 
 
 HLO = {"add": "add", "mul": "multiply", "silu": "logistic", "rsqrt": "rsqrt",
@@ -245,6 +286,8 @@ def main():
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--odd", type=int, default=2)
+    parser.add_argument("--run", type=pathlib.Path,
+                        help="also a trace of the compiled program")
     args = parser.parse_args()
     model = Model(args.layers, args.odd)
     args.output.mkdir(parents=True, exist_ok=True)
@@ -259,6 +302,8 @@ def main():
                        ("stablehlo.mlir", stablehlo(model)),
                        ("module.hlo", hlo(model))):
         (args.output / name).write_text(text)
+    if args.run:
+        args.run.write_text(run(model))
 
 
 if __name__ == "__main__":

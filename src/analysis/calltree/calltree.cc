@@ -9,6 +9,10 @@
 namespace lamina::analysis::calltree {
 namespace {
 
+constexpr int64_t kSeveral = -2;
+// Where columns of compiled kernels stand: in front of the calls.
+constexpr ptrdiff_t kCompiledColumn = 4;
+
 // One line of a tree before pruning.
 struct Line {
   std::string name;
@@ -19,7 +23,9 @@ struct Line {
   int64_t total_ns = 0;
   int64_t self_ns = 0;
   int64_t host_ns = 0;
-  int64_t weight_ns = 0;           // what lines are sorted and folded by
+  int64_t weight_ns = 0;  // what lines are sorted and folded by
+  // What its own compiled kernels compute; -2: several, -1: none.
+  int64_t compiled = -1;
   std::vector<uint32_t> children;  // positions of lines
 };
 
@@ -52,8 +58,13 @@ Schema TreeSchema(std::string name, std::string doc) {
 class Printer {
  public:
   Printer(const std::vector<Line>& lines, int64_t all,
-          const TreeOptions& options, Table& table)
-      : lines_(lines), all_(all), options_(options), table_(table) {}
+          const TreeOptions& options, const CompiledWork* compiled,
+          Table& table)
+      : lines_(lines),
+        all_(all),
+        options_(options),
+        compiled_(compiled),
+        table_(table) {}
 
   void Print(const std::vector<uint32_t>& roots, bool by_time) {
     struct Open {
@@ -120,15 +131,28 @@ class Printer {
   }
 
   void Row(const Line& line, size_t depth) {
-    table_.Add(line.name, depth, line.kind, line.instances, line.calls,
-               line.kernels, line.total_ns, Share(line.weight_ns), line.self_ns,
-               line.host_ns);
+    values_ = {line.name,    depth,        line.kind,     line.instances,
+               line.calls,   line.kernels, line.total_ns, Share(line.weight_ns),
+               line.self_ns, line.host_ns};
+    if (compiled_ != nullptr) {
+      const CompiledWork::Kernel* const one =
+          line.compiled >= 0
+              ? &compiled_->kernels[static_cast<size_t>(line.compiled)]
+              : nullptr;
+      const auto at = values_.begin() + kCompiledColumn;
+      values_.insert(at, {one != nullptr ? Value(one->ops) : Value(),
+                          one != nullptr ? Value(one->where) : Value()});
+      values_.push_back(one != nullptr ? Value(one->lines) : Value());
+    }
+    table_.AddRow(values_);
   }
 
   const std::vector<Line>& lines_;
   int64_t all_;
   const TreeOptions& options_;
+  const CompiledWork* compiled_;
   Table& table_;
+  std::vector<Value> values_;
   std::vector<std::unique_ptr<Line>> folds_;
 };
 
@@ -195,6 +219,18 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
     line.total_ns += tree.DeviceTime(node);
     for (const SliceId s : tree.OwnDeviceWork(node))
       line.self_ns += trace.Duration(s);
+    if (options.compiled != nullptr) {
+      // An op that runs one compiled kernel, and all calls above its launch.
+      for (const SliceId s : tree.DeviceWork(node)) {
+        const auto use = options.compiled->uses.find(s);
+        const int64_t row = use == options.compiled->uses.end()
+                                ? kSeveral
+                                : static_cast<int64_t>(use->second.kernel);
+        line.compiled =
+            line.compiled == -1 || line.compiled == row ? row : kSeveral;
+        if (line.compiled == kSeveral) break;
+      }
+    }
     line.host_ns += trace.HostTime(tree.slice(node));
   }
   AddUnlinked(context, lines, roots);
@@ -204,8 +240,20 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
   if (host_only) {
     for (const uint32_t root : roots) all += lines[root].weight_ns;
   }
-  Table table(TreeSchema("op_tree", "Ops by calling context."));
-  Printer(lines, all, options, table).Print(roots, true);
+  Schema schema = TreeSchema("op_tree", "Ops by calling context.");
+  if (options.compiled != nullptr) {
+    schema.columns.insert(
+        schema.columns.begin() + kCompiledColumn,
+        {{"computes", ColumnType::kText,
+          "Ops that its compiled kernel computes."},
+         {"where", ColumnType::kText,
+          "Lines of the model that they come from, in short."}});
+    schema.columns.push_back({"lines", ColumnType::kText,
+                              "Lines of the model, with the code.",
+                              Shown::kHidden});
+  }
+  Table table(std::move(schema));
+  Printer(lines, all, options, options.compiled, table).Print(roots, true);
   return table;
 }
 
@@ -313,7 +361,8 @@ Table MakeModuleTree(const Context& context, const TreeOptions& options) {
   AddUnlinked(context, lines, roots);
   for (Line& line : lines) line.weight_ns = line.total_ns;
   Table table(TreeSchema("module_tree", "Modules by hierarchy."));
-  Printer(lines, DeviceTime(context), options, table).Print(roots, false);
+  Printer(lines, DeviceTime(context), options, nullptr, table)
+      .Print(roots, false);
   return table;
 }
 

@@ -4,6 +4,7 @@
 // Equal calls are added up: a loop over 24 equal layers is one line.
 #pragma once
 
+#include "analysis/common/compiled_work.h"
 #include "analysis/common/context.h"
 
 namespace lamina::analysis::calltree {
@@ -14,6 +15,8 @@ struct TreeOptions {
   double min_percent = 0;
   // Adds up equal siblings ("24 x DecoderLayer").
   bool merge = true;
+  // What compiled kernels compute: columns of the op tree. May be null.
+  const CompiledWork* compiled = nullptr;
 };
 
 // Table op_tree: one row per calling context in preorder.

@@ -164,19 +164,17 @@ class Finder {
     const auto ops = std::count_if(place.begin(), place.end(), [&](NodeId id) {
       return options_.ops->ClassOf(graph_.op(id)) != OpClass::kView;
     });
-    c.claim = "none by itself";
-    if (ops == 1) {
-      c.saving_ns.reset();
-      c.percent_of_step.reset();
-      c.claim = "unknown: one op in place of another";
-    }
     for (const std::string& op : rule.produces) {
       const Rule* const next = RuleFor(op, rule);
       if (next == nullptr) continue;
-      c.claim += "; enables " + next->name;
+      c.claim = "none by itself; enables " + next->name;
       return;
     }
-    if (ops != 1) c.claim = "none";
+    c.claim = "none";
+    if (ops != 1) return;
+    c.saving_ns.reset();
+    c.percent_of_step.reset();
+    c.claim = "unknown: one op in place of another";
   }
 
   // The op that a rule leaves behind and those that later rules put in its

@@ -105,6 +105,7 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
     opKey && cost!.str(costRow, "input_types")
       ? ["types", shapes(cost!.str(costRow, "input_types")).slice(0, 200)]
       : null,
+    ...compiledEntries(app, device.kernel[row]! - 1),
     path ? ["module", ...modulePath(app, path)] : null,
     layerEntry(app, row), stepEntry(app, row),
     ...launchEntries(app, row), ...attribution(app, row),
@@ -117,6 +118,18 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
     app.link("Only this kernel", { chips: app.only("name", name) }),
     app.link("Only this time", { chips: app.only("t",
       `${event.start}..${event.start + Math.max(1, event.dur)}`) }))];
+}
+
+// What a compiled kernel computes and which lines of the model it is, where the
+// page was made with the code of the compiler.
+function compiledEntries(app: App, row: number): Entry[] {
+  const kernels = app.model.table("kernels");
+  if (!kernels || row < 0 || !kernels.has("computes")) return [];
+  const entry = (key: string, column: string): Entry[] => {
+    const text = kernels.str(row, column);
+    return text ? [[key, clean(text, 1000)]] : [];
+  };
+  return [...entry("computes", "computes"), ...entry("code", "lines")];
 }
 
 // Where traces lie over each other: the time on the common axis, and that of

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compiled_input.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "graph/compiled/compiled_code.h"
+#include "graph/compiled/compiled_join.h"
+#include "graph/compiled/compiled_tables.h"
+
+namespace lamina::cli {
+
+void AddCompiledTo(Arguments& args, std::vector<std::string>& files) {
+  args.Add("--compiled", files,
+           "Output code of Inductor (output_code.py), a log or TORCH_TRACE "
+           "file that holds it, or a folder of tlparse or "
+           "TORCH_COMPILE_DEBUG: says which ops and lines of the model each "
+           "compiled kernel is");
+}
+
+Result<analysis::CompiledWork> JoinCompiledFiles(
+    const std::vector<std::string>& files, const analysis::Context& context) {
+  std::vector<graph::CompiledProgram> programs;
+  for (const std::string& file : files) {
+    LAMINA_ASSIGN(auto own, graph::ReadCompiledPrograms(file));
+    std::move(own.begin(), own.end(), std::back_inserter(programs));
+  }
+  return graph::JoinCompiled(context.tree, programs);
+}
+
+bool IsCompiledTable(std::string_view name) {
+  return name == "compiled_kernels" || name == "compiled_nodes";
+}
+
+void AddCompiledTables(const trace::Trace& trace,
+                       const analysis::CompiledWork& work, ResultSet& result) {
+  ResultSet own = graph::CompiledTables(trace, work);
+  const auto kernels =
+      std::find_if(result.tables.begin(), result.tables.end(),
+                   [](const Table& one) { return one.name() == "kernels"; });
+  auto behind = result.tables.end();
+  if (kernels != result.tables.end()) {
+    graph::AddCompiledColumns(trace, work, "first_uid", *kernels);
+    behind = kernels + 1;
+  }
+  result.tables.insert(behind, std::make_move_iterator(own.tables.begin()),
+                       std::make_move_iterator(own.tables.end()));
+  result.notes.insert(result.notes.end(), own.notes.begin(), own.notes.end());
+}
+
+}  // namespace lamina::cli

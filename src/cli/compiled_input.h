@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// --compiled: the code of a compiler beside a trace.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/common/compiled_work.h"
+#include "analysis/common/context.h"
+#include "cli/arguments.h"
+#include "lamina/result.h"
+
+namespace lamina::cli {
+
+void AddCompiledTo(Arguments& args, std::vector<std::string>& files);
+
+// What the kernels of the trace are by these files and folders.
+Result<analysis::CompiledWork> JoinCompiledFiles(
+    const std::vector<std::string>& files, const analysis::Context& context);
+
+// Whether a table is one of those that follow.
+bool IsCompiledTable(std::string_view name);
+// Puts the tables behind `kernels` and the columns into it.
+void AddCompiledTables(const trace::Trace& trace,
+                       const analysis::CompiledWork& work, ResultSet& result);
+
+}  // namespace lamina::cli

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/compiled/compiled_tables.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace lamina::graph {
+namespace {
+
+using analysis::CompiledWork;
+using analysis::Join;
+using trace::SliceId;
+
+Schema KernelsSchema() {
+  return {
+      "compiled_kernels",
+      "Kernels of compiled programs: the ops and lines of the model that each "
+      "computes.",
+      {{"program", ColumnType::kText, "Compile id, or the file."},
+       {"kernel", ColumnType::kText, "As the code names it."},
+       {"kind", ColumnType::kText,
+        "triton: a kernel of its own; extern and op: a call of a library.",
+        Shown::kHidden},
+       {"ops", ColumnType::kText, "Ops that it computes."},
+       {"where", ColumnType::kText,
+        "Lines of the model that they come from, in short; empty when only the "
+        "output code is there."},
+       {"lines", ColumnType::kText, "The same in full, with the code.",
+        Shown::kHidden},
+       {"nodes", ColumnType::kText, "Nodes of the compiled graph.",
+        Shown::kHidden},
+       {"calls", ColumnType::kInt, "In one run of the program.",
+        Shown::kHidden},
+       {"count", ColumnType::kInt, "Launches in the trace."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
+       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
+       {"join", ColumnType::kText,
+        "exact: the name, and as many launches as calls; sure: a call of a "
+        "library between two exact ones; likely: the name fits, the counts do "
+        "not; empty: not in the trace."}}};
+}
+
+Schema NodesSchema() {
+  return {"compiled_nodes",
+          "Device time by node of the compiled graph.",
+          {{"program", ColumnType::kText, "Compile id, or the file."},
+           {"node", ColumnType::kText, "Name in the compiled graph."},
+           {"kernel", ColumnType::kText, "Kernel that computes it."},
+           {"split", ColumnType::kInt,
+            "Nodes of the kernel: its time is divided equally."},
+           {"kernel_time_us", ColumnType::kTime, "Its part of the time."}}};
+}
+
+struct Sum {
+  size_t count = 0;
+  int64_t time_ns = 0;
+  Join worst = Join::kExact;
+};
+
+std::vector<std::string_view> NamesOf(std::string_view list) {
+  std::vector<std::string_view> out;
+  while (!list.empty()) {
+    const size_t comma = list.find(", ");
+    out.push_back(list.substr(0, comma));
+    list = comma == std::string_view::npos ? "" : list.substr(comma + 2);
+  }
+  return out;
+}
+
+}  // namespace
+
+ResultSet CompiledTables(const trace::Trace& trace, const CompiledWork& work) {
+  std::vector<Sum> sums(work.kernels.size());
+  int64_t all_ns = 0;
+  for (const SliceId s : trace.device_slices()) {
+    const int64_t dur = trace.Duration(s);
+    all_ns += dur;
+    const auto found = work.uses.find(s);
+    if (found == work.uses.end()) continue;
+    Sum& sum = sums[found->second.kernel];
+    ++sum.count;
+    sum.time_ns += dur;
+    sum.worst = std::max(sum.worst, found->second.join);
+  }
+  // The longest first; those that did not run last, in the order of the code.
+  std::vector<size_t> order(sums.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return sums[a].time_ns > sums[b].time_ns;
+  });
+  Table table(KernelsSchema());
+  Table nodes(NodesSchema());
+  for (const size_t i : order) {
+    const CompiledWork::Kernel& kernel = work.kernels[i];
+    const Sum& sum = sums[i];
+    table.Add(kernel.program, kernel.name, kernel.kind, kernel.ops,
+              kernel.where, kernel.lines, kernel.nodes, kernel.calls, sum.count,
+              sum.time_ns,
+              all_ns > 0 ? Value(100.0 * static_cast<double>(sum.time_ns) /
+                                 static_cast<double>(all_ns))
+                         : Value(),
+              sum.count > 0 ? Value(Name(sum.worst)) : Value());
+    if (sum.count == 0) continue;
+    const std::vector<std::string_view> own = NamesOf(kernel.nodes);
+    // What is left over of the division goes to the first ones.
+    const auto parts = static_cast<int64_t>(own.size());
+    for (int64_t n = 0; n < parts; ++n) {
+      nodes.Add(kernel.program, own[static_cast<size_t>(n)], kernel.name,
+                own.size(),
+                sum.time_ns / parts + (n < sum.time_ns % parts ? 1 : 0));
+    }
+  }
+  ResultSet result;
+  result.tables.push_back(std::move(table));
+  result.tables.push_back(std::move(nodes));
+  result.notes = work.notes;
+  return result;
+}
+
+void AddCompiledColumns(const trace::Trace& trace, const CompiledWork& work,
+                        std::string_view uid_column, Table& table) {
+  absl::flat_hash_map<int64_t, uint32_t> kernels;
+  for (const auto& [slice, use] : work.uses)
+    kernels[static_cast<int64_t>(trace.Uid(slice))] = use.kernel;
+  Schema schema = table.schema();
+  const size_t at = std::min<size_t>(2, schema.columns.size());
+  const auto place = schema.columns.begin() + static_cast<ptrdiff_t>(at);
+  schema.columns.insert(
+      place,
+      {{"computes", ColumnType::kText, "Ops that a compiled kernel computes."},
+       {"where", ColumnType::kText,
+        "Lines of the model that they come from, in short."}});
+  schema.columns.push_back({"lines", ColumnType::kText,
+                            "Lines of the model, with the code.",
+                            Shown::kHidden});
+  Table out(std::move(schema));
+  std::vector<Value> values;
+  for (size_t row = 0; row < table.rows(); ++row) {
+    const Value uid = table.At(row, uid_column);
+    const auto found = uid.kind() == Value::Kind::kInt
+                           ? kernels.find(uid.integer())
+                           : kernels.end();
+    const CompiledWork::Kernel* const one =
+        found != kernels.end() ? &work.kernels[found->second] : nullptr;
+    values.clear();
+    for (size_t c = 0; c < table.columns(); ++c) {
+      if (c == at) {
+        values.push_back(one != nullptr ? Value(one->ops) : Value());
+        values.push_back(one != nullptr ? Value(one->where) : Value());
+      }
+      values.push_back(table.At(row, c));
+    }
+    values.push_back(one != nullptr ? Value(one->lines) : Value());
+    out.AddRow(values);
+  }
+  table = std::move(out);
+}
+
+}  // namespace lamina::graph
