@@ -132,19 +132,49 @@ std::string LeftOutText(const HostChoice& host, bool thin) {
   return text.append(more);
 }
 
-Note ThinNote(size_t shown, size_t all, const ThinRows& thin) {
+Note ThinNote(size_t shown, size_t all, const ThinRows& thin, bool served) {
   std::vector<std::string_view> by{"time", "length", "frame"};
   by.insert(by.end(), thin.dropped.begin(), thin.dropped.end());
-  std::string text = fmt::format(
+  const std::string held = fmt::format(
       "This page holds {} of {} device events: the slowest of each kernel "
       "name and those around findings, with what stands above them on the "
-      "host. Sums and the columns of the timeline count all of them; filters "
-      "by {} or event see the single events alone. --html-max-events changes "
-      "that.",
+      "host. ",
       GroupDigits(static_cast<int64_t>(shown)),
-      GroupDigits(static_cast<int64_t>(all)), fmt::join(by, ", "));
+      GroupDigits(static_cast<int64_t>(all)));
+  std::string text =
+      held +
+      (served ? std::string("Sums count all of them. The timeline and filters "
+                            "ask lamina serve for the others; drawings of "
+                            "single events show those of the page alone. "
+                            "--page-events changes how many that are.")
+              : fmt::format("Sums and the columns of the timeline count all of "
+                            "them; filters by {} or event see the single "
+                            "events alone. --html-max-events changes that.",
+                            fmt::join(by, ", ")));
   return MakeNote(Severity::kWarning, "page_thinned", std::move(text),
                   {{"trace_health", "", "", {}}});
+}
+
+// Tables that conditions on events read.
+constexpr std::string_view kLiveTables[] = {
+    "kernels", "op_efficiency", "modules", "layers", "passes", "steps"};
+
+Result<LiveTrace> MakeLive(const analysis::Context& context,
+                           const std::vector<DeviceRow>& rows, int threads) {
+  LiveTrace live;
+  live.context = &context;
+  std::vector<uint8_t> group_of;
+  for (const rules::Family& family : context.catalog.families()) {
+    auto at = std::find(live.groups.begin(), live.groups.end(), family.group);
+    if (at == live.groups.end())
+      at = live.groups.insert(at, std::string(family.group));
+    group_of.push_back(static_cast<uint8_t>(at - live.groups.begin()));
+  }
+  LAMINA_ASSIGN(
+      live.events,
+      LiveEvents::Make(rows, context.trace.streams.size(), std::move(group_of),
+                       live.groups.size(), threads));
+  return live;
 }
 
 // What each command gives: layers its tables, slice what --where knows.
@@ -209,10 +239,14 @@ Status WritePage(engine::Session& session, Document document,
     row.rule = families.row_of[at];
     if (graphs != nullptr) row.graph = graphs->row_of[at];
   }
+  LiveTrace live;
+  if (options.live) {
+    LAMINA_ASSIGN(live, MakeLive(*context, rows, options.threads));
+  }
   const auto thin = ThinOut(trace, rows, document, options);
   if (thin) {
-    document.result.notes.push_back(
-        ThinNote(thin->singles.size(), rows.size(), *thin));
+    document.result.notes.push_back(ThinNote(thin->singles.size(), rows.size(),
+                                             *thin, options.live != nullptr));
   }
   uint64_t host_events = 0;
   const HostChoice host = ChooseHost(*context, rows, thin ? &*thin : nullptr,
@@ -239,7 +273,16 @@ Status WritePage(engine::Session& session, Document document,
                   JsonQuote(LeftOutText(host, thin.has_value())),
                   without_launchers, options.settings.short_kernel_ns));
   AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
-  return render::WritePageFile(page, options.output, options.threads);
+  LAMINA_TRY(render::WritePageFile(page, options.output, options.threads));
+  if (options.live) {
+    std::erase_if(document.result.tables, [](const Table& table) {
+      return std::find(std::begin(kLiveTables), std::end(kLiveTables),
+                       table.name()) == std::end(kLiveTables);
+    });
+    live.document = std::move(document);
+    options.live(std::move(live));
+  }
+  return {};
 }
 
 }  // namespace lamina::page

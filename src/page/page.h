@@ -5,10 +5,14 @@
 // the events that it was made of.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "analysis/layers/layers.h"
 #include "engine/session.h"
+#include "page/live.h"
 #include "render/html/page.h"
 
 namespace lamina::render {
@@ -16,6 +20,15 @@ struct Secrets;
 }
 
 namespace lamina::page {
+
+// What a page was made of, for questions about events that it may not hold. The
+// context is one of the session.
+struct LiveTrace {
+  const analysis::Context* context = nullptr;
+  Document document;  // the tables that events belong to
+  std::shared_ptr<LiveEvents> events;
+  std::vector<std::string> groups;  // that tiles have numbers of
+};
 
 struct PageOptions {
   std::string output = "-";
@@ -29,6 +42,8 @@ struct PageOptions {
   bool python_stacks = false;
   analysis::Settings settings;
   analysis::layers::Options layers;  // how the layers of the page are found
+  // Given what a page asks that is served; null: the page is a file.
+  std::function<void(LiveTrace&& live)> live;
   // Those that give rows of the page again: report; layers and slice where
   // they can. The tables and fields of each are filled in.
   std::vector<render::PageCommand> commands;

@@ -17,7 +17,7 @@
 namespace lamina::page {
 namespace {
 
-using Test = std::function<bool(const DeviceRow&)>;
+using Test = RowTest;
 
 constexpr WhereField kFields[] = {
     {"group", "colour group of the family: gemm, attention, norm ..."},
@@ -304,14 +304,28 @@ std::optional<Interval> ParseSpan(std::string_view text) {
   return Interval{*from, *to};
 }
 
+Result<Where> MakeWhere(const analysis::Context& context,
+                        const Document& document,
+                        std::span<const std::string> conditions) {
+  if (conditions.empty()) return Where{};
+  const Tests tests(context, document);
+  Conjunction meets;
+  std::vector<Interval> spans;
+  for (const std::string& text : conditions) {
+    LAMINA_ASSIGN(const Condition condition, ParseCondition(text));
+    LAMINA_TRY(meets.Add(tests, condition));
+    if (condition.field == "time" && !condition.negated)
+      spans.push_back(*ParseSpan(condition.value));
+  }
+  return Where{std::move(meets), IntervalSet::Of(std::move(spans))};
+}
+
 Result<std::vector<bool>> FindWhere(engine::Session& session,
                                     std::span<const std::string> conditions,
                                     int threads) {
-  std::vector<Condition> parsed;
-  for (const std::string& text : conditions) {
-    LAMINA_ASSIGN(Condition condition, ParseCondition(text));
-    parsed.push_back(std::move(condition));
-  }
+  // Wrong ones are told before anything is read.
+  for (const std::string& text : conditions)
+    LAMINA_TRY(ParseCondition(text).map([](const Condition&) {}));
   ReportOptions report;
   report.threads = threads;
   LAMINA_ASSIGN(analysis::Context* const context,
@@ -324,13 +338,10 @@ Result<std::vector<bool>> FindWhere(engine::Session& session,
   LAMINA_ASSIGN(engine::FoundLayers layers, FindLayers(session, *context));
   document.result.Append(std::move(layers.tables));
 
-  const Tests tests(*context, document);
-  Conjunction meets;
-  for (const Condition& condition : parsed)
-    LAMINA_TRY(meets.Add(tests, condition));
+  LAMINA_ASSIGN(const Where where, MakeWhere(*context, document, conditions));
   std::vector<bool> out(session.trace().slices.size());
   for (const DeviceRow& row : DeviceRows(*context, layers.model, document)) {
-    if (meets(row)) out[row.slice.value] = true;
+    if (!where.test || where.test(row)) out[row.slice.value] = true;
   }
   return out;
 }

@@ -12,6 +12,8 @@
 
 #include "base/interval_set.h"
 #include "engine/session.h"
+#include "lamina/result.h"
+#include "page/live.h"
 
 namespace lamina::page {
 
@@ -32,5 +34,16 @@ std::optional<Interval> ParseSpan(std::string_view text);
 Result<std::vector<bool>> FindWhere(engine::Session& session,
                                     std::span<const std::string> conditions,
                                     int threads);
+
+// Whether an event meets conditions, and the spans that its time counts in:
+// those of time=, empty without one. `document` has the tables that DeviceRows
+// was given. The context must outlive the test. Errors as above.
+struct Where {
+  RowTest test;  // null without conditions
+  IntervalSet clip;
+};
+Result<Where> MakeWhere(const analysis::Context& context,
+                        const Document& document,
+                        std::span<const std::string> conditions);
 
 }  // namespace lamina::page
