@@ -14,6 +14,10 @@
 #include "cli/command.h"
 #include "sql/source.h"
 
+namespace lamina::page {
+struct LiveTrace;
+}
+
 namespace lamina::cli {
 
 struct Host {
@@ -24,6 +28,8 @@ struct Host {
   // Given the document that a command would write.
   std::function<void(Document document)> take;
   std::function<void(uint64_t done, uint64_t total)> progress;
+  // Given what the page of a report was made of; may be null.
+  std::function<void(page::LiveTrace&& live)> live;
   const std::atomic<bool>* stop = nullptr;
 };
 

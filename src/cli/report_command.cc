@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/compiled_input.h"
+#include "cli/host.h"
 #include "cli/memory_page.h"
 #include "cli/page_size.h"
 #include "compat/hta/frames.h"
@@ -67,6 +68,7 @@ Status WriteReportPage(engine::Session& session, Document document,
   if (!common.given.ReadsStdin()) page.commands = PageCommands(page, common);
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
+  if (common.host != nullptr) page.live = common.host->live;
   return page::WritePage(session, std::move(document), page);
 }
 

@@ -38,6 +38,7 @@ struct Options {
   double memory_gb = 4;
   double time_limit_s = 10;
   double page_mb = 100;
+  int64_t page_events = 2'000'000;
   bool no_mcp = false;
   std::string worker_page;  // this process is a worker
 };
@@ -193,7 +194,7 @@ Result<int> RunServe(const Options& options, Common& common) {
     return RunServeWorker({options.worker_page, options.traces,
                            std::chrono::milliseconds(static_cast<int64_t>(
                                options.time_limit_s * 1000)),
-                           options.page_mb},
+                           options.page_mb, options.page_events},
                           common);
   }
   if (sodium_init() < 0)
@@ -214,11 +215,12 @@ Result<int> RunServe(const Options& options, Common& common) {
   store_options.worker_words = [&](const std::string& page,
                                    const std::vector<std::string>& traces) {
     std::vector<std::string> words = {
-        program,        "serve",
-        "--worker",     page,
-        "--threads",    std::to_string(common.ThreadCount()),
-        "--time-limit", std::to_string(options.time_limit_s),
-        "--page-mb",    std::to_string(options.page_mb)};
+        program,         "serve",
+        "--worker",      page,
+        "--threads",     std::to_string(common.ThreadCount()),
+        "--time-limit",  std::to_string(options.time_limit_s),
+        "--page-mb",     std::to_string(options.page_mb),
+        "--page-events", std::to_string(options.page_events)};
     words.insert(words.end(), traces.begin(), traces.end());
     return words;
   };
@@ -305,6 +307,12 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--page-mb", options->page_mb,
            "Size above which the page of a trace leaves out detail, in MB")
       .Within(0.001, 2000)
+      .ShowDefault()
+      .In(Group::kPage);
+  args.Add("--page-events", options->page_events,
+           "Device events above which the page of a trace holds only some; "
+           "its timeline and filters ask for the others")
+      .Whole(1, 100'000'000)
       .ShowDefault()
       .In(Group::kPage);
   args.Flag("--no-mcp", options->no_mcp,

@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "cli/host.h"
 #include "cli/mcp/open_traces.h"
+#include "cli/serve_live.h"
 #include "mcp/message.h"
 #include "serve/frames.h"
 #include "sql/database.h"
@@ -220,10 +221,13 @@ Result<Document> RunWith(std::vector<std::string> words,
 
 class Queries {
  public:
+  // `live` is null for a comparison.
   Queries(std::shared_ptr<Out> out, std::vector<sql::SchemaInput> schemas,
+          std::shared_ptr<const page::LiveTrace> live,
           std::chrono::milliseconds time_limit)
       : out_(std::move(out)),
         schemas_(std::move(schemas)),
+        live_(std::move(live)),
         time_limit_(time_limit) {}
 
   void Start(const Frame& frame) {
@@ -244,11 +248,7 @@ class Queries {
         changed_.wait(lock, [&] { return busy_ < kMostRunning || *stop; });
         ++busy_;
       }
-      sql::QueryOptions query;
-      query.time_limit = time_limit_;
-      query.max_bytes = kMostBytes;
-      query.stop = stop.get();
-      const auto text = Answer(frame.body, schemas_, query);
+      const auto text = AnswerTo(frame, *stop);
       Frame reply{'r', frame.id, 200, {}};
       reply.body = text ? *text : ErrorBody(text.error());
       if (!text) reply.status = StatusOf(text.error());
@@ -269,8 +269,29 @@ class Queries {
   }
 
  private:
+  Result<std::string> AnswerTo(const Frame& frame,
+                               const std::atomic<bool>& stop) const {
+    if (frame.kind == 'q') {
+      sql::QueryOptions query;
+      query.time_limit = time_limit_;
+      query.max_bytes = kMostBytes;
+      query.stop = &stop;
+      return Answer(frame.body, schemas_, query);
+    }
+    if (live_ == nullptr) {
+      return Fail(UsageError("a comparison holds all of its events",
+                             "ask one of its traces"));
+    }
+    return AnswerLive(frame.kind == 't'   ? LiveQuestion::kTiles
+                      : frame.kind == 's' ? LiveQuestion::kSum
+                                          : LiveQuestion::kFind,
+                      frame.body, *live_,
+                      {&stop, std::chrono::steady_clock::now() + time_limit_});
+  }
+
   const std::shared_ptr<Out> out_;
   const std::vector<sql::SchemaInput> schemas_;
+  const std::shared_ptr<const page::LiveTrace> live_;
   const std::chrono::milliseconds time_limit_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -290,8 +311,10 @@ Result<Json> OpenAll(const WorkerOptions& options, int threads,
                                     options.page,
                                     "--html-max-mb",
                                     std::to_string(options.page_mb)};
-  // By size alone: nobody has to send this page to anyone.
-  if (!compares) words.insert(words.end(), {"--html-max-events", "100000000"});
+  if (!compares) {
+    words.insert(words.end(),
+                 {"--html-max-events", std::to_string(options.page_events)});
+  }
   LAMINA_TRY(RunWith(std::move(words), options.traces, threads, host)
                  .map([](const Document&) {}));
   LAMINA_ASSIGN(const Document document,
@@ -314,6 +337,10 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   const auto traces = std::make_shared<OpenTraces>(threads, UINT64_MAX);
   Host host;
   host.open = [&](const std::string& path) { return traces->Open(path, host); };
+  std::shared_ptr<page::LiveTrace> live;
+  host.live = [&](page::LiveTrace&& of) {
+    live = std::make_shared<page::LiveTrace>(std::move(of));
+  };
   auto next = std::chrono::steady_clock::now();
   host.progress = [&](uint64_t done, uint64_t total) {
     const auto now = std::chrono::steady_clock::now();
@@ -330,6 +357,7 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     _exit(kBadInput);
   }
   host.progress = nullptr;
+  host.live = nullptr;
   std::vector<sql::SchemaInput> schemas;
   const std::array<const char*, 2> names = {"a", "b"};
   for (size_t i = 0; i < options.traces.size(); ++i) {
@@ -339,7 +367,7 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   }
   // Never taken down: queries may still run when the program ends.
   auto* const queries =
-      new Queries(out, std::move(schemas), options.time_limit);
+      new Queries(out, std::move(schemas), live, options.time_limit);
   out->Write({'o', 0, 200, mcp::DumpText(*facts)});
   serve::FrameReader reader;
   std::array<char, 65536> buffer;
@@ -349,8 +377,10 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     if (got <= 0) break;
     reader.Feed({buffer.data(), static_cast<size_t>(got)});
     while (const auto frame = reader.Next()) {
-      if (frame->kind == 'q') queries->Start(*frame);
-      if (frame->kind == 'c') queries->Cancel(frame->id);
+      if (frame->kind == 'c')
+        queries->Cancel(frame->id);
+      else
+        queries->Start(*frame);
     }
   }
   RemoveLeftovers();

@@ -14,6 +14,7 @@ struct WorkerOptions {
   std::vector<std::string> traces;  // one, or two that are compared
   std::chrono::milliseconds time_limit{10'000};  // of a query
   double page_mb = 100;                          // at most, of the page
+  int64_t page_events = 2'000'000;  // above, it holds some events alone
 };
 
 // The process that has a trace open for `lamina serve`: opens it, writes its

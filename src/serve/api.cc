@@ -68,7 +68,7 @@ class Api {
     if (path == "/") return PageAnswer(options_.library_page);
     if (path.starts_with("/t/") && IsId(path.substr(3))) {
       Json data;
-      data["page"] = std::string(kApi) + "traces/" + path.substr(3) + "/page";
+      data["trace"] = std::string(kApi) + "traces/" + path.substr(3);
       return PageAnswer(options_.trace_page(mcp::DumpText(data)));
     }
     return NotFound();
@@ -105,7 +105,10 @@ class Api {
     if (verb == "/page" && get) return store_.Page(id);
     if (verb == "/open" && !get) return store_.StartOpening(id);
     if (verb == "/close" && !get) return store_.Close(id);
-    if (verb == "/query" && !get) return store_.Query(id, request);
+    static constexpr std::pair<std::string_view, char> kQuestions[] = {
+        {"/query", 'q'}, {"/tiles", 't'}, {"/sum", 's'}, {"/find", 'f'}};
+    for (const auto& [name, kind] : kQuestions)
+      if (verb == name && !get) return store_.Ask(id, kind, request);
     return NotFound();
   }
 

@@ -12,8 +12,9 @@
 namespace lamina::serve {
 
 struct Frame {
-  // To the worker: 'q' a query, 'c' ends it. From it: 'p' progress, "DONE
-  // TOTAL"; 'o' opened, or not, by the status; 'r' the reply to a query.
+  // To the worker: a question, 'q' SQL, 't' tiles, 's' sums, 'f' events; 'c'
+  // ends it. From it: 'p' progress, "DONE TOTAL"; 'o' opened, or not, by the
+  // status; 'r' the reply to a question.
   char kind = 0;
   uint64_t id = 0;
   int status = 0;  // of HTTP

@@ -344,7 +344,8 @@ HttpResponse Store::Close(const std::string& id) {
   return Answer(Describe(*entry));
 }
 
-HttpResponse Store::Query(const std::string& id, const HttpRequest& request) {
+HttpResponse Store::Ask(const std::string& id, char kind,
+                        const HttpRequest& request) {
   std::shared_ptr<Worker> worker;
   EntryPointer entry;
   {
@@ -358,7 +359,7 @@ HttpResponse Store::Query(const std::string& id, const HttpRequest& request) {
     ++entry->in_use;
   }
   std::string why;
-  auto reply = worker->Ask(request.body, request.gone, why);
+  auto reply = worker->Ask(kind, request.body, request.gone, why);
   {
     const std::lock_guard lock(mutex_);
     --entry->in_use;

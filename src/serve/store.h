@@ -47,7 +47,9 @@ class Store {
   HttpResponse StartOpening(const std::string& id);
   // Also ends the opening.
   HttpResponse Close(const std::string& id);
-  HttpResponse Query(const std::string& id, const HttpRequest& request);
+  // A question to its process, of a kind of Frame.
+  HttpResponse Ask(const std::string& id, char kind,
+                   const HttpRequest& request);
   HttpResponse Page(const std::string& id);
   // Of two traces; opens it.
   HttpResponse Compare(const std::string& a, const std::string& b);

@@ -43,7 +43,7 @@ bool Worker::Take(std::string_view bytes, const Events& events) {
   return !reader_.damaged();
 }
 
-std::optional<Worker::Reply> Worker::Ask(const std::string& body,
+std::optional<Worker::Reply> Worker::Ask(char kind, const std::string& body,
                                          const std::function<bool()>& gone,
                                          std::string& why) {
   constexpr auto kLook = std::chrono::milliseconds(100);
@@ -51,7 +51,7 @@ std::optional<Worker::Reply> Worker::Ask(const std::string& body,
   const uint64_t id = ++last_id_;
   asked_[id];
   lock.unlock();
-  child_->Send(FrameText({'q', id, 0, body}));
+  child_->Send(FrameText({kind, id, 0, body}));
   lock.lock();
   bool cancelled = false;
   while (!asked_[id] && !ended_) {

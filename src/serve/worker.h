@@ -33,9 +33,9 @@ class Worker {
                                                uint64_t memory_bytes,
                                                Events events);
 
-  // Waits for the reply to a query. Nothing: the worker has ended, `why` says
-  // how. A peer that has gone ends the query.
-  std::optional<Reply> Ask(const std::string& body,
+  // Waits for the reply to a question of a kind of Frame. Nothing: the worker
+  // has ended, `why` says how. A peer that has gone ends the query.
+  std::optional<Reply> Ask(char kind, const std::string& body,
                            const std::function<bool()>& gone, std::string& why);
   void Kill() { child_->Kill(); }
   uint64_t OwnBytes() const { return child_->OwnBytes(); }

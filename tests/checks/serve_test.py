@@ -370,6 +370,129 @@ def thinned():
                 f"{folder}/a.html").read_bytes(), same)
 
 
+def device_events(path):
+    """Rows of all device work, by SQL; times from the first event on."""
+    sql = "SELECT uid, name, start_ns - (SELECT min(start_ns) FROM slice) " \
+          "AS start, dur_ns AS dur FROM kernel ORDER BY uid"
+    rows = lamina("query", path, sql, "--format", "json").stdout
+    return json.loads(rows)["tables"]["result"]
+
+
+def live(s):
+    """Tiles, sums and events of a trace: those of SQL, however asked."""
+    path = SAMPLES / "serve.json.gz"
+    id = s.id_of("/serve.json.gz")
+    status, error = s.post(f"traces/{id}/tiles", {})
+    checks.equal("tiles before it is open", status, 409)
+    s.opened(id)
+    rows = device_events(path)
+    checks.true("SQL has rows", len(rows) > 100)
+    last = max(r["start"] + r["dur"] for r in rows)
+
+    def ask(what, **body):
+        status, answer = s.post(f"traces/{id}/{what}", body)
+        checks.equal(f"{what} {body}", status, 200)
+        return answer
+
+    # Every event once, longest first, part by part.
+    found, after = [], {}
+    while True:
+        part = ask("find", limit=70, **after)
+        columns = part["found"]
+        found += zip(columns["uid"], columns["name"], columns["start_ns"],
+                     columns["dur_ns"])
+        checks.equal("all of them", (part["events"], part["time_ns"]),
+                     (len(rows), sum(r["dur"] for r in rows)))
+        if part["after"] is None:
+            break
+        after = {"after": part["after"]}
+    checks.equal("longest first", [f[3] for f in found],
+                 sorted((r["dur"] for r in rows), reverse=True))
+    checks.equal("each once", sorted(found),
+                 sorted((r["uid"], r["name"], r["start"], r["dur"])
+                        for r in rows))
+    # From the whole trace to a few events.
+    span, at, exact = last, 0, 0
+    while span > 50:
+        inside = [r for r in rows
+                  if r["start"] < at + span and r["start"] + r["dur"] > at]
+        answer = ask("tiles", from_ns=at, to_ns=at + span, columns=40)
+        uids, lost = [], 0
+        for lane in answer["lanes"]:
+            if "events" in lane:
+                uids += lane["events"]["uid"]
+                exact += 1
+            else:
+                width, first = lane["width_ns"], lane["first_ns"]
+                end = first + width * len(lane["busy_ns"])
+                checks.true("covers the window", first <= at and
+                            end >= at + span and width * 40 >= span)
+                lost += sum(lane["busy_ns"])
+                checks.equal("no filter", lane["pass_ns"], lane["busy_ns"])
+        if not lost:
+            checks.equal(f"events of {span} ns", sorted(uids),
+                         sorted(r["uid"] for r in inside))
+        elif span == last and not uids:
+            checks.equal("buckets hold all", lost,
+                         sum(r["dur"] for r in rows))
+        found = ask("find", from_ns=at, to_ns=at + span, limit=0)
+        checks.equal(f"sums of {span} ns", (found["events"], found["time_ns"]), (
+            len(inside), sum(min(r["start"] + r["dur"], at + span) -
+                             max(r["start"], at) for r in inside)))
+        at, span = at + span // 3, span // 2
+    checks.true("some were exact", exact > 0)
+    # Sums by what the tables count.
+    with_op = json.loads(lamina("report", path, "--format", "json",
+                                "--only", "kernels").stdout)
+    table = with_op["tables"]["kernels"]
+    sums = ask("sum", by=["kernel", "lane"])
+    own = dict(zip(sums["by"]["kernel"]["row"], sums["by"]["kernel"]["time_ns"]))
+    checks.equal("by kernel", [own.get(i + 1) for i in range(len(table))],
+                 [round(1000 * row["kernel_time_us"]) for row in table])
+    family = table[0]["family"]
+    half = last // 2
+    for where, test, clip in (
+            ([f"family={family}"], lambda r, i: i["family"] == family, None),
+            ([f"time=..{half}ns"], lambda r, i: r["start"] < half, (0, half)),
+            (["length=5us.."], lambda r, i: r["dur"] >= 5000, None),
+            (["time!=0ns..1ms", "length!=..2us"], lambda r, i:
+             r["start"] >= 10**6 and r["dur"] >= 2000, None),
+            ([f"event={rows[5]['uid']}"],
+             lambda r, i: r["uid"] == rows[5]["uid"], None)):
+        sums = ask("sum", where=where)
+        names = {row["kernel"]: row for row in table}
+        passing = [r for r in rows if test(r, names.get(r["name"], {
+            "family": None}))]
+        checks.equal(f"sum {where}", (sums["events"], sums["time_ns"]), (
+            len(passing), sum(
+                min(r["start"] + r["dur"], clip[1]) - max(r["start"], clip[0])
+                if clip else r["dur"] for r in passing)))
+    for what, body in (
+            ("tiles", {"from_ns": 5, "to_ns": 5}), ("tiles", {"columns": 0}),
+            ("tiles", {"from_ns": "0"}), ("tiles", {"columns": 10**30}),
+            ("tiles", {"lanes": [99]}), ("tiles", {"lanes": [-1]}),
+            ("tiles", {"lanes": 0}), ("tiles", {"columns": 1.5}),
+            ("sum", {"by": ["nope"]}), ("sum", {"by": "kernel"}),
+            ("sum", {"where": ["nope=1"]}), ("sum", {"where": ["time=x"]}),
+            ("sum", {"where": [1]}), ("sum", {"where": ["op"]}),
+            ("find", {"limit": 1001}), ("find", {"order": "x"}),
+            ("find", {"after": 10**9}), ("find", {"to_ns": 2**63})):
+        status, error = s.post(f"traces/{id}/{what}", body)
+        checks.equal(f"{what} {body}", (status, error["error"]["code"]),
+                     (400, "usage"))
+    for body in (b"[]", b"{", b"", b"null", b'{"where":["op=' +
+                 b"x" * 900_000 + b'"]}'):
+        status, _, _ = s.ask("POST", f"/api/v1/traces/{id}/sum", body)
+        checks.equal(f"sum {body[:20]}", status,
+                     200 if len(body) > 100 else 400)
+    a, b = s.id_of("ranks/rank0.json.gz"), s.id_of("ranks/rank2.json.gz")
+    _, made = s.post("compare", {"a": a, "b": b})
+    s.settled(made["id"])
+    status, _ = s.post(f"traces/{made['id']}/tiles")
+    checks.equal("tiles of a comparison", status, 400)
+    s.post(f"traces/{made['id']}/close")
+
+
 def reference(folder):
     """Every format, through fewer places than there are traces."""
     with start(folder / "traces", "--sessions", 3) as s:
@@ -846,6 +969,16 @@ def in_browser():
                 stdout=subprocess.PIPE)
             print(done.stdout, end="")
             checks.equal("in the browser", done.returncode, 0)
+        for name in ("train_step", "serve"):
+            trace = f"{folder}/{name}.json.gz"
+            with start(trace, "--page-events", 40) as s:
+                done = subprocess.run(
+                    ["node", ROOT / "tests/web/served_tiles.mjs", LAMINA,
+                     s.line.strip(), trace], check=False, text=True,
+                    timeout=600, stdout=subprocess.PIPE)
+                print(done.stdout, end="")
+                checks.equal(f"{name}: tiles in the browser", done.returncode,
+                             0)
     return ""
 
 
@@ -862,6 +995,11 @@ def clients(s, seconds):
                 "kernel GROUP BY 1 ORDER BY 2 DESC, 1", "SELECT * FROM step",
                 "SELECT nope"):
         asked.append(("POST", f"/api/v1/traces/{id}/query", {"sql": sql}))
+    for what, body in (
+            ("tiles", {}), ("tiles", {"columns": 20, "where": ["length=5us.."]}),
+            ("sum", {"by": ["kernel", "op"], "where": ["time=1ms..9ms"]}),
+            ("find", {"limit": 50, "where": ["length=..20us"]})):
+        asked.append(("POST", f"/api/v1/traces/{id}/{what}", body))
 
     def answer(request):
         status, _, data = s.ask(request[0], request[1], request[2])
@@ -918,6 +1056,7 @@ def main():
         opening(s)
         comparing(s)
         asking(s)
+        live(s)
         bad_http(s)
         slow_senders(s)
         agents(s)
