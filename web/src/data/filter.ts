@@ -10,6 +10,7 @@ import { kRowTables, type DeviceEvents, type Model, type RowColumn } from
 import { shortName } from "./names";
 import { framesBelow } from "./stacks";
 import { parseBound, parseRange, parseRow, type Chip } from "./state";
+import type { Served, ServedSums } from "./served";
 import { needsSingles } from "./thinned";
 
 export interface Selection {
@@ -114,8 +115,21 @@ export class Filter {
   private readonly sums = new Map<string, Sums>();
   private times: Column | null = null;  // ns of each event that count
   private ranges: [number, number][] | null = null;
+  private answer: ServedSums | null = null;  // for what the page does not hold
 
-  constructor(private readonly model: Model) {}
+  constructor(private readonly model: Model,
+              private readonly served: Served | null = null) {}
+
+  // Filters that this page cannot answer alone.
+  private beyond(chips: Chip[]): boolean {
+    return chips.some((c) => needsSingles(this.model.thinned, c.kind));
+  }
+  // Before select(), where the page is served.
+  async prepare(chips: Chip[]): Promise<void> {
+    if (this.served && this.beyond(chips)) await this.served.prepareSums(chips);
+  }
+  // True if numbers under the last select() count events that are not here.
+  get complete(): boolean { return this.answer !== null; }
 
   // What passes all chips. Needs the device events and the row tables.
   select(chips: Chip[]): Selection {
@@ -135,6 +149,11 @@ export class Filter {
       if (mask && !mask[i]) continue;
       count += eventsOf(device, i);
       time += dur[i]!;
+    }
+    this.answer = this.beyond(chips) ? this.served?.sums(chips) ?? null : null;
+    if (this.answer) {
+      count = this.answer.events;
+      time = this.answer.time_ns;
     }
     this.now = { mask, count, time };
     return this.now;
@@ -176,8 +195,14 @@ export class Filter {
     const device = this.model.device;
     if (sums) return sums;
     sums = { time: new Float64Array(size), count: new Uint32Array(size) };
+    const answer = this.answer?.by[column];
     // Merged events are in no place of their layer.
-    if (this.model.thinned?.dropped.includes(column) ||
+    if (answer) {
+      for (const [i, row] of answer.row.entries()) {
+        sums.time[row] = answer.time_ns[i]!;
+        sums.count[row] = answer.events[i]!;
+      }
+    } else if (this.model.thinned?.dropped.includes(column) ||
         (column === "place" && device?.merged)) {
       this.addTable(kRowTables[column as RowColumn], sums);
     } else if (device) {

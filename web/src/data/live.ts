@@ -56,13 +56,18 @@ export function part(id: string): Element | null {
   return source.getElementById(id);
 }
 
+// The address of the trace of a page that is served; null in a file.
+export function servedTrace(): string | null {
+  const text = document.getElementById("live")?.textContent;
+  return text ? (JSON.parse(text) as { trace?: string }).trace ?? null : null;
+}
+
 // Fetches them, where this page has none of its own.
 export async function loadParts(): Promise<void> {
-  const live = document.getElementById("live");
-  if (!live) return;
+  const trace = servedTrace();
+  if (!trace) return;
   takeToken();
-  const { page } = JSON.parse(live.textContent ?? "") as { page: string };
-  const text = await (await ask(page)).text();
+  const text = await (await ask(trace + "/page")).text();
   // Scripts of a document that is made so do not run.
   source = new DOMParser().parseFromString(text, "text/html");
   document.title = source.title;

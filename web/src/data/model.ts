@@ -4,11 +4,12 @@
 // tables that count them. Blocks are decoded when a view first needs them.
 
 import { decodeBlock, DamagedFile, type Column } from "./decode";
-import { part } from "./live";
+import { part, servedTrace } from "./live";
 import { kSchema, type Family, type HostTrack, type Lane, type Manifest,
          type TableInfo, type TraceInfo } from "./manifest";
 import { setShortNames } from "./names";
-import { bucketsByLane, joined, type LaneBuckets, type Thinned } from
+import type { EventColumns } from "./served";
+import { bucketsByLane, joined, roomy, type LaneBuckets, type Thinned } from
   "./thinned";
 
 export type Cell = number | string | null;
@@ -72,6 +73,13 @@ export interface DeviceEvents extends Record<RowColumn, Column> {
   lane: Uint16Array | Uint32Array;
   first: number;  // ns: first start and last end; infinite without events
   last: number;
+  // Behind all rows: events that were fetched. Sums and masks do not know them.
+  fetched: Fetched | null;
+}
+interface Fetched {
+  most: number;
+  rowOf: Map<number, number>;  // by event number
+  launch: Map<number, number>; // event number of the launching call, by row
 }
 
 export interface HostEvents {
@@ -82,6 +90,8 @@ export interface HostEvents {
 }
 
 const kDeviceColumns = ["start", "dur", "kernel", "family", "uid"] as const;
+const kMostFetched = 1 << 17;
+export const kNoUid = 0xFFFFFFFF;
 
 // First start and last end of some events.
 function span(events: { start: Column; dur: Column }):
@@ -262,19 +272,24 @@ export class Model {
     if (!this.manifest.blocks.some((b) => b.name === "device")) return;
     const singles = await this.block("device");
     const merged = this.thinned ? await this.block("merged") : null;
-    const columns = merged ? joined(singles, merged) : singles;
     const events = merged?.get("events") ?? null;
     const count = singles.get("start")?.length ?? 0;
     const rows = count + (events?.length ?? 0);
+    const fetches = merged !== null && servedTrace() !== null;
+    const room = rows + (fetches ? kMostFetched : 0);
+    let columns = merged ? joined(singles, merged) : singles;
+    if (fetches) columns = roomy(columns, count, rows, room);
     let total = count;
     for (const n of events ?? []) total += n;
-    const device = { count, rows, merged: events, total } as DeviceEvents;
+    const device = { count, rows, merged: events, total, fetched: fetches
+      ? { most: kMostFetched, rowOf: new Map(), launch: new Map() } : null,
+    } as DeviceEvents;
     for (const name of kDeviceColumns) {
       const column = columns.get(name);
       if (!column) throw new DamagedFile(`column ${name} is missing`);
       device[name] = column;
     }
-    const none = new Uint8Array(rows);
+    const none = new Uint8Array(room);
     for (const name of ["launch", "call", "stack"] as const)
       device[name] = columns.get(name) ?? none;
     for (const name of Object.keys(kRowTables) as RowColumn[])
@@ -287,8 +302,8 @@ export class Model {
       for (let i = 0; i < rows; ++i)
         if (column[i]! > most) throw new DamagedFile(`${name} out of range`);
     }
-    device.lane = this.lanes.length > 0xFFFF ? new Uint32Array(rows)
-      : new Uint16Array(rows);
+    device.lane = this.lanes.length > 0xFFFF ? new Uint32Array(room)
+      : new Uint16Array(room);
     let at = 0;
     for (const [index, lane] of this.lanes.entries()) {
       if (lane.begin !== at || lane.end < at || lane.end > count)
@@ -306,6 +321,47 @@ export class Model {
     this.device = Object.assign(device, this.thinned
       ? { first: this.thinned.origin_ns, last: this.thinned.last_ns }
       : span(device));
+  }
+  // Events that the page does not hold, as rows behind all others; those that
+  // came before keep their row. Null: there is no room.
+  addEvents(columns: EventColumns): number[] | null {
+    const device = this.device;
+    const into = device?.fetched;
+    const uids = columns.uid ?? [];
+    if (!device || !into) return [];
+    const fresh = uids.filter((uid) => !into.rowOf.has(uid!)).length;
+    if (into.rowOf.size + fresh > into.most) return null;
+    const at = (name: string, i: number) => columns[name]?.[i] ?? 0;
+    return uids.map((uid, i) => {
+      const known = into.rowOf.get(uid!);
+      if (known !== undefined) return known;
+      const row = device.rows + into.rowOf.size;
+      into.rowOf.set(uid!, row);
+      device.start[row] = at("start_ns", i);
+      device.dur[row] = at("dur_ns", i);
+      device.uid[row] = uid!;
+      device.lane[row] = at("lane", i);
+      device.family[row] = at("family", i);
+      for (const [name, table] of Object.entries(kRowTables)) {
+        const value = at(name, i);
+        // The page may lack the column, or the table.
+        const column = device[name as RowColumn];
+        const most = this.manifest.tables.find((t) => t.name === table)?.rows;
+        if (column instanceof Uint32Array && value <= (most ?? 0))
+          column[row] = value;
+      }
+      device.call[row] = at("call", i);
+      const launch = columns.launch_uid?.[i];
+      if (typeof launch === "number") into.launch.set(row, launch);
+      return row;
+    });
+  }
+  dropEvents(): void {
+    const device = this.device;
+    if (!device?.fetched) return;
+    device.uid.fill(kNoUid, device.rows);
+    device.fetched.rowOf.clear();
+    device.fetched.launch.clear();
   }
   private async loadMerged(device: DeviceEvents, merged: Map<string, Column>):
       Promise<void> {

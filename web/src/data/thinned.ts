@@ -36,6 +36,22 @@ export function joined(singles: Columns, merged: Columns): Columns {
   return out;
 }
 
+// Wide enough for any event, and as long as the page needs: behind the single
+// events merged rows, which have no start and no number, then room.
+export function roomy(columns: Columns, count: number, rows: number,
+                      room: number): Columns {
+  const out: Columns = new Map();
+  for (const [name, column] of columns) {
+    const wide = name === "start" || name === "dur" ? new Float64Array(room)
+      : new Uint32Array(room);
+    wide.set(column);
+    if (name === "start") wide.fill(NaN, count, rows);
+    if (name === "uid") wide.fill(0xFFFFFFFF, count);
+    out.set(name, wide);
+  }
+  return out;
+}
+
 // Filters that only single events can answer.
 const kAlways: ChipKind[] = ["t", "dur", "uid", "frame"];
 const kOfColumn: Record<string, ChipKind[]> = {

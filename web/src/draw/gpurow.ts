@@ -152,6 +152,20 @@ export function drawParts(context: CanvasRenderingContext2D, app: App,
   return true;
 }
 
+// Events that are known one by one, over each other.
+export function drawRows(context: CanvasRenderingContext2D, app: App,
+                         rows: number[], box: Box, x: (t: number) => number):
+    void {
+  const groups = groupIndex(app.model);
+  const { start, dur, family } = app.model.device!;
+  for (const row of rows) {
+    const left = x(start[row]!);
+    const right = x(start[row]! + dur[row]!);
+    context.fillStyle = groupColor(kGroups[groups[family[row]!]!]!);
+    context.fillRect(left, box.y, Math.max(0.7, right - left), box.height);
+  }
+}
+
 // The gap or the event at a time; null for neither.
 export function gpuHit(app: App, { gpu, parts }: GpuRow, t: number,
                        slack: number): { gap: number } | { row: number } | null {

@@ -10,6 +10,7 @@ import { sampleAt } from "../data/counters";
 import { groupIndex } from "../data/groups";
 import type { DeviceEvents } from "../data/model";
 import { levelFor, type Level } from "../data/pyramid";
+import type { LaneTile } from "../data/served";
 import { firstEndingAfter, firstStartingAt } from "../data/tracks";
 import type { App } from "../ui/app";
 import { groupColor, ink, kGroups, textOn } from "../ui/colors";
@@ -19,7 +20,7 @@ import type { Marked } from "../ui/area";
 import { flagsOf } from "../ui/flags";
 import { gapWords, selectedGap } from "../ui/gaps";
 import { drawArrow, fitText } from "./canvas";
-import { drawGaps, drawParts, gpuHit } from "./gpurow";
+import { drawGaps, drawParts, drawRows, gpuHit } from "./gpurow";
 import { ticks } from "./ruler";
 import { counterText, drawSteps } from "./steps";
 import { kRowHeight, kRulerHeight, type BoxRow, type CounterTrack,
@@ -188,6 +189,10 @@ export class Painter {
     context.fillStyle = this.ink.panel!;
     context.fillRect(scene.gutter, track.y, width - scene.gutter,
                      track.height);
+    const tile = this.tile(track.lane, window);
+    if (tile?.rows) return this.tileEvents(track, window, tile);
+    if (tile)
+      return this.buckets({ ...track, levels: [tile.level!] }, window);
     const [first, last] = this.range(track, window);
     const many = last - first > kEventsPerPixel * (width - scene.gutter);
     const { thinned } = this.app.model;
@@ -195,6 +200,20 @@ export class Painter {
     if (!many) this.events(track, window, first, last);
     if (thinned) this.detail += "; boxes: the slowest events of each kernel " +
       "and those around findings";
+  }
+
+  // What lamina serve has sent of a lane.
+  private tile(lane: number, window: Window): LaneTile | null {
+    const { served, state } = this.app;
+    return served?.tile(state.chips, lane, window.from, window.to) ?? null;
+  }
+  private tileEvents(track: LaneTrack & Track, window: Window,
+                     { rows, passes, lower }: LaneTile): void {
+    const half = lower ? track.height / 2 : track.height;
+    for (const [i, row] of rows!.entries()) {
+      this.event(row, passes[i] === 1, window,
+                 track.y + (lower?.[i] ? half : 0), half);
+    }
   }
 
   private gpu(track: GpuTrack & Track, window: Window): void {
@@ -205,7 +224,13 @@ export class Painter {
                   right: width };
     const x = (t: number) => this.x(window, t);
     drawGaps(context, app, track.row.gpu, box, x, window);
-    if (!drawParts(context, app, track.row, box, x, window))
+    const tiles = track.row.gpu.lanes.map((lane) => this.tile(lane, window));
+    if (tiles.every((tile) => tile?.rows)) {
+      for (const tile of tiles) {
+        const rows = tile!.rows!.filter((_, i) => tile!.passes[i] === 1);
+        drawRows(context, app, rows, box, x);
+      }
+    } else if (!drawParts(context, app, track.row, box, x, window))
       this.buckets({ ...box, levels: track.row.levels }, window);
   }
 
@@ -249,32 +274,36 @@ export class Painter {
 
   private events(track: LaneTrack & Track, window: Window, first: number,
                  last: number): void {
-    const { context } = this;
     const { app } = this;
-    const device = app.model.device!;
     const { mask } = app.selection;
     const { begin } = app.model.lanes[track.lane]!;
     const half = track.rowOf ? track.height / 2 : track.height;
     for (let i = first; i < last; ++i) {
-      const group = this.groups[device.family[i]!]!;
-      const x = this.x(window, device.start[i]!);
-      const right = this.x(window, device.start[i]! + device.dur[i]!);
-      const wide = Math.max(right - x, 0.7);
-      const y = track.y + (track.rowOf?.[i - begin] ? half : 0);
-      const hit = !mask || mask[i] === 1;
-      context.fillStyle = hit ? this.colors[group]! : this.ink.ghost!;
-      context.fillRect(x, y, wide > 3 ? wide - 0.7 : wide, half);
-      const left = Math.max(x, this.scene.gutter);
-      const room = Math.min(right, this.width) - left - 6;
-      if (room < 24 || !hit) continue;
-      context.fillStyle = this.inks[group]!;
-      const name = kernelName(this.nameOf(i), 200);
-      context.fillText(fitText(context, name, room), left + 3,
-                       y + (half >= 30 ? half / 2 - 7 : half / 2));
-      if (half >= 30) {
-        context.fillText(fitText(context, time(device.dur[i]!), room), left + 3,
-                         y + half / 2 + 7);
-      }
+      this.event(i, !mask || mask[i] === 1, window,
+                 track.y + (track.rowOf?.[i - begin] ? half : 0), half);
+    }
+  }
+
+  private event(row: number, hit: boolean, window: Window, y: number,
+                tall: number): void {
+    const { context } = this;
+    const device = this.app.model.device!;
+    const group = this.groups[device.family[row]!]!;
+    const x = this.x(window, device.start[row]!);
+    const right = this.x(window, device.start[row]! + device.dur[row]!);
+    const wide = Math.max(right - x, 0.7);
+    context.fillStyle = hit ? this.colors[group]! : this.ink.ghost!;
+    context.fillRect(x, y, wide > 3 ? wide - 0.7 : wide, tall);
+    const left = Math.max(x, this.scene.gutter);
+    const room = Math.min(right, this.width) - left - 6;
+    if (room < 24 || !hit) return;
+    context.fillStyle = this.inks[group]!;
+    const name = kernelName(this.nameOf(row), 200);
+    context.fillText(fitText(context, name, room), left + 3,
+                     y + (tall >= 30 ? tall / 2 - 7 : tall / 2));
+    if (tall >= 30) {
+      context.fillText(fitText(context, time(device.dur[row]!), room), left + 3,
+                       y + tall / 2 + 7);
     }
   }
 
@@ -357,6 +386,15 @@ export class Painter {
       const by = track.trace === 1 ? this.shift : 0;
       if (track.kind === "lane" && device) {
         const { begin, end } = lanes[track.lane]!;
+        const fetched = device.fetched?.rowOf.get(uid);
+        if (fetched !== undefined && device.lane[fetched] === track.lane) {
+          const t = device.start[fetched]!;
+          const dur = device.dur[fetched]!;
+          const tile = this.tile(track.lane, { from: t, to: t + dur });
+          const half = tile?.lower ? track.height / 2 : track.height;
+          return { t, dur, height: half, y: track.y +
+            (tile?.lower?.[tile.rows!.indexOf(fetched)] ? half : 0) };
+        }
         for (let i = begin; i < end; ++i) {
           if (device.uid[i] !== uid) continue;
           const half = track.rowOf ? track.height / 2 : track.height;
@@ -475,7 +513,7 @@ export class Painter {
     const t = window.from + (px - scene.gutter) * perPixel;
     if (track.kind === "lane") {
       const row = this.laneHit(track, t, perPixel,
-        track.rowOf !== null && py >= track.y + track.height / 2);
+        py >= track.y + track.height / 2);
       return row < 0 ? null : this.deviceHit(row, track);
     }
     if (track.kind === "gpu") {
@@ -514,12 +552,17 @@ export class Painter {
       number {
     const device = this.app.model.device!;
     const { begin } = this.app.model.lanes[track.lane]!;
-    const [first, last] = this.range(track, { from: t - 2 * slack,
-                                              to: t + 2 * slack });
+    const around = { from: t - 2 * slack, to: t + 2 * slack };
+    const [first, last] = this.range(track, around);
+    const tile = this.tile(track.lane, around);
     let best = -1;
     let near = Infinity;
-    for (let i = first; i < last; ++i) {
-      if (track.rowOf && (track.rowOf[i - begin] === 1) !== lower) continue;
+    for (let at = tile?.rows ? 0 : first; at < (tile?.rows?.length ?? last);
+         ++at) {
+      const i = tile?.rows?.[at] ?? at;
+      const below = tile?.rows ? tile.lower?.[at] === 1
+        : track.rowOf?.[at - begin] === 1;
+      if ((tile?.rows ? tile.lower : track.rowOf) && below !== lower) continue;
       const start = device.start[i]!;
       const end = start + device.dur[i]!;
       const away = t < start ? start - t : t > end ? t - end : 0;

@@ -6,6 +6,7 @@
 
 import { Filter, type Selection } from "../data/filter";
 import type { Model, Table } from "../data/model";
+import { Served } from "../data/served";
 import { kMaxValues, toggled, toHash, type Chip, type ChipKind, type State } from
   "../data/state";
 import { h } from "./dom";
@@ -32,6 +33,7 @@ export type Patch = Partial<State>;
 
 export class App {
   readonly filter: Filter;
+  readonly served: Served | null;  // who is asked for what is not here
   selection: Selection = { mask: null, count: 0, time: 0 };
   // Set by the shell.
   go: (patch: Patch, replace?: boolean) => void = () => {};
@@ -43,7 +45,8 @@ export class App {
   missing: { title: string; reason: string }[] = [];
 
   constructor(readonly model: Model, public state: State) {
-    this.filter = new Filter(model);
+    this.served = Served.of(model);
+    this.filter = new Filter(model, this.served);
   }
 
   // One line at the foot of the page, read out politely.

@@ -129,7 +129,7 @@ export function drawChips(app: App): HTMLElement {
   row.append(h("span", { class: "muted", id: "matching" },
     matchingWords(app, all)));
   const only = chips.filter((c) => needsSingles(app.model.thinned, c.kind));
-  if (only.length > 0) {
+  if (only.length > 0 && !app.filter.complete) {
     row.append(h("span", { class: "muted", id: "singles" },
       `The filter by ${only.map((c) => kNames[c.kind]).join(" and ")} sees ` +
       `the ${count(app.model.device!.count)} single events of this page`));
@@ -152,7 +152,8 @@ export function drawSingles(app: App, filters: boolean): HTMLElement | null {
   return held === all ? null : h("p", { class: "muted", id: "held" },
     `Numbers count all ${count(all)} ${filtered ? "events that pass the filter"
       : "device events"}. One by one this page holds ${count(held)} of them: ` +
-    "links to events lead to those.");
+    "links to events lead to those." + (app.served
+      ? " The timeline shows all of them." : ""));
 }
 
 function singlesThatPass(app: App): number {

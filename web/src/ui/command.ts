@@ -148,7 +148,8 @@ function ofSlice(app: App, shown: Shown, slice: PageCommand): Command {
                                         Math.round(zoom[1])) : "..");
   }
   const without = [...shown.without, ...leftOut.map(filterWords)];
-  const single = chips.some((c) => needsSingles(app.model.thinned, c.kind))
+  const single = !app.filter.complete &&
+    chips.some((c) => needsSingles(app.model.thinned, c.kind))
     ? " It counts all events, this page only the single ones that it holds."
     : "";
   const words = leftOutWords(without) + single + edgeWords(app);

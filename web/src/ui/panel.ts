@@ -219,7 +219,11 @@ function stepEntry(app: App, row: number): Entry | null {
 
 function launchEntries(app: App, row: number): (Entry | null)[] {
   const { device, host } = app.model;
-  const at = device!.launch[row]! - 1;
+  const fetched = device!.fetched?.launch.get(row);
+  const at = fetched !== undefined ? host?.uid.indexOf(fetched as never) ?? -1
+    : device!.launch[row]! - 1;
+  if (fetched !== undefined && at < 0)
+    return [["launch", `event ${fetched}, which this page does not hold`]];
   if (!host || at < 0) return [];
   const begin = host.start[at]!;
   const queued = queueTime(device!, row, begin);

@@ -3,10 +3,12 @@
 // What stays while views change: header with tabs, filter chips, the panel of
 // the selected event, and the line at the foot.
 
+import { Refused } from "../data/live";
 import { type App, type View } from "./app";
 import { drawChips, drawSingles, kChipTables } from "./chips";
 import { copyCommand } from "./command";
 import { copyText, h } from "./dom";
+import { findEvent } from "./events";
 import { clean } from "./format";
 import { helpDialog, onKey } from "./keys";
 import { drawPanel, panelNeeds } from "./panel";
@@ -99,6 +101,7 @@ export class Shell {
     if (app.state.chips.length > 0) kChipTables.forEach((t) => needs.add(t));
     if (app.state.selected) panelNeeds().forEach((t) => needs.add(t));
     await app.model.require(needs);
+    await this.fetch();
     if (turn !== this.turn) return;
     const begin = performance.now();
     this.setTheme();
@@ -147,6 +150,23 @@ export class Shell {
     }
     this.frames.push(performance.now() - begin);
     document.documentElement.dataset.ready = view.id;
+  }
+
+  // What the state asks for and the page does not hold.
+  private async fetch(): Promise<void> {
+    const { app } = this;
+    const { served } = app;
+    if (!served || !app.model.device) return;
+    const uid = Number(app.state.selected || -1);
+    try {
+      await Promise.all([app.filter.prepare(app.state.chips),
+        Number.isSafeInteger(uid) && uid >= 0 && !findEvent(app, uid)
+          ? served.fetchEvent(uid) : null]);
+    } catch (error) {
+      // The page then shows what it holds, and says so.
+      if (!(error instanceof Refused)) throw error;
+      app.say(`${error.message}. ${error.hint}`);
+    }
   }
 
   // Tabs carry the state to the other views.

@@ -6,6 +6,7 @@
 
 import { laneName } from "../data/filter";
 import { gapsOf, gpusOf, partsOf } from "../data/gpus";
+import { Refused } from "../data/live";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { drawArea } from "../draw/area";
@@ -120,6 +121,7 @@ class Timeline implements Surface {
     const area = drawArea(this.app, this.scene);
     this.docked.replaceChildren(...area ? [area] : []);
     this.draw();
+    this.fetch();
     this.drawTable();
   }
 
@@ -199,7 +201,34 @@ class Timeline implements Surface {
     if (!this.canvas.isConnected) return;
     const { from, to } = this.window;
     this.app.keep({ zoom: [Math.round(from), Math.round(to)] });
+    this.fetch();
     this.drawTable();
+  }
+
+  // What the page lacks of the window, where it is served; data-live says for
+  // tests whether it has come.
+  private fetch(): void {
+    const { app } = this;
+    const lanes = this.scene?.tracks.flatMap((track) =>
+      track.kind === "lane" ? [track.lane] : []) ?? [];
+    if (!app.served || lanes.length === 0) return;
+    const { from, to } = this.window;
+    this.canvas.dataset.live = "asked";
+    const chips = app.state.chips;
+    this.fetched(app.served.fetchTiles(chips, lanes, from, to, this.plot.width)
+      .then((more) => {
+        if (more && this.canvas.isConnected) this.draw();
+        this.canvas.dataset.live = "here";
+      }));
+  }
+  private fetched(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      // A newer question ended it.
+      if (error instanceof DOMException && error.name === "AbortError") return;
+      if (!(error instanceof Refused)) throw error;
+      this.canvas.dataset.live = "refused";
+      this.app.say(`${error.message}. ${error.hint}`);
+    });
   }
   private draw(): void {
     const begin = performance.now();
@@ -393,6 +422,19 @@ class Timeline implements Surface {
     const { app } = this;
     const { device } = app.model;
     if (!device) return;
+    const { from, to } = this.window;
+    const asked = app.served?.where(app.state.chips) ? app.served : null;
+    if (asked) {
+      this.below.dataset.live = "asked";
+      this.fetched(asked.longest(app.state.chips, from, to, kMostRows)
+        .then((found) => {
+          if (!found || !this.below.isConnected) return;
+          this.drawRows(found.rows, found.events, found.time_ns);
+          this.below.dataset.live = "here";
+        }));
+      // The one of the window before stays until then.
+      if (this.below.childElementCount > 0) return;
+    }
     const { mask } = app.selection;
     let matching = 0;
     let sum = 0;
@@ -409,8 +451,13 @@ class Timeline implements Surface {
         sum += app.filter.inside(i, from, to);
       }
     }
-    const rows = longest(device.dur, device.count, kMostRows,
-                         (row) => inView[row] === 1);
+    this.drawRows(longest(device.dur, device.count, kMostRows,
+                          (row) => inView[row] === 1), matching, sum);
+  }
+
+  private drawRows(rows: number[], matching: number, sum: number): void {
+    const { app } = this;
+    const device = app.model.device!;
     const names = nameIds(app);
     const kernels = app.model.table("kernels");
     const op = (row: number) => kernels && device.kernel[row]! > 0
