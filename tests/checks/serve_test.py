@@ -382,7 +382,7 @@ def live(s):
     """Tiles, sums and events of a trace: those of SQL, however asked."""
     path = SAMPLES / "serve.json.gz"
     id = s.id_of("/serve.json.gz")
-    status, error = s.post(f"traces/{id}/tiles", {})
+    status, _ = s.post(f"traces/{s.id_of('/moe.json.gz')}/tiles", {})
     checks.equal("tiles before it is open", status, 409)
     s.opened(id)
     rows = device_events(path)
