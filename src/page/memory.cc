@@ -124,13 +124,21 @@ class Map {
     const Part& part = *std::prev(it);
     return part.place + (address - part.from) / kUnit;
   }
+  bool Holds(int64_t address) const {
+    const auto it = std::upper_bound(
+        parts_.begin(), parts_.end(), address,
+        [](int64_t a, const Part& part) { return a < part.from; });
+    return it != parts_.begin() && address < std::prev(it)->to;
+  }
   int64_t size() const { return size_; }
 
- private:
   struct Part {
     int64_t from, to, place;
     bool operator<(const Part& other) const { return from < other.from; }
   };
+  const std::vector<Part>& parts() const { return parts_; }
+
+ private:
   std::vector<Part> parts_;
   int64_t size_ = 0;
 };
@@ -176,6 +184,7 @@ class Writer {
   size_t StackOf(const DeviceView& view, uint32_t stack,
                  const std::string& line, std::string_view op,
                  std::string_view module);
+  void AddEvents(const DeviceView& view, const Map& map);
 
   render::Page& page_;
   std::string facts_;
@@ -189,6 +198,10 @@ class Writer {
       {"place", "size", "born", "dead", "address", "stream", "pool", "kind"}};
   Columns reserved_{"memory_reserved", {"moment", "bytes"}};
   Columns times_{"memory_times", {"time"}};
+  Columns events_{"memory_events",
+                  {"event", "action", "bytes", "place", "stack"}};
+  Columns tags_{"memory_tags", {"event", "text"}};
+  Columns parts_{"memory_parts", {"place", "address"}};
   Columns stacks_{"memory_stacks", {"frames", "line", "op", "module"}};
   Columns frames_{"memory_frames", {"text"}};
   // Of the device that is being added: stack, line, op, module to number + 1.
@@ -217,6 +230,46 @@ size_t Writer::StackOf(const DeviceView& view, uint32_t stack,
   return it->second = stacks_.rows();  // 0: none
 }
 
+// The events that no allocation tells of: those of segments, failed ones, and
+// frees that change nothing. What the recorder noted beside events, where it
+// changes.
+void Writer::AddEvents(const DeviceView& view, const Map& map) {
+  const Device& device = *view.device;
+  const memory::Snapshot& snapshot = device.snapshot();
+  const memory::Events& e = device.events();
+  std::string last;
+  uint32_t last_tag = 0;
+  for (size_t i = 0; i < e.count(); ++i) {
+    if (i == 0 || e.tag[i] != last_tag) {
+      const memory::Tag& tag = snapshot.tags[last_tag = e.tag[i]];
+      std::string text(snapshot.strings[tag.user_metadata]);
+      const std::string_view compiled = snapshot.strings[tag.compile_context];
+      if (!compiled.empty() && compiled != "N/A")
+        text +=
+            fmt::format("{}compiled {}", text.empty() ? "" : ", ", compiled);
+      if (text != last) tags_.Add(i, page_.strings.Id(text));
+      last = std::move(text);
+    }
+    const auto event = static_cast<Moment>(i);
+    if (const uint32_t id = device.AllocationOf(i);
+        id != memory::kNoAllocation) {
+      const Allocation& a = device.allocations()[id];
+      if (a.start == event || a.allocated_until == event ||
+          a.active_until == event)
+        continue;
+    }
+    // What follows these actions has no address.
+    const bool placed =
+        e.action[i] <= Action::kSegmentUnmap && map.Holds(e.address[i]);
+    const memory::StackFacts& facts = view.attribution->OfStack(e.stack[i]);
+    events_.Add(i, static_cast<int>(e.action[i]), e.size[i],
+                placed ? map.Place(e.address[i]) + 1 : 0,
+                e.stack[i] == 0 ? 0
+                                : StackOf(view, e.stack[i], facts.line,
+                                          facts.op, facts.module));
+  }
+}
+
 void Writer::Add(const DeviceView& view, const std::string& name, int part) {
   const Device& device = *view.device;
   numbers_.clear();
@@ -224,6 +277,9 @@ void Writer::Add(const DeviceView& view, const std::string& name, int part) {
   const size_t first_range = ranges_.rows();
   const size_t first_reserved = reserved_.rows();
   const size_t first_time = times_.rows();
+  const size_t first_event = events_.rows();
+  const size_t first_tag = tags_.rows();
+  const size_t first_part = parts_.rows();
 
   const std::vector<LivingRange> ranges = RangesOf(device);
   Map map;
@@ -232,6 +288,8 @@ void Writer::Add(const DeviceView& view, const std::string& name, int part) {
   for (const Allocation& a : device.allocations())
     map.Add(a.address, a.address + std::max<int64_t>(a.bytes, 1));
   map.Close();
+  for (const Map::Part& one : map.parts())
+    parts_.Add(one.place, page_.strings.Id(fmt::format("0x{:x}", one.from)));
   for (const LivingRange& one : ranges) {
     const memory::Range& r = one.range;
     ranges_.Add(
@@ -285,6 +343,7 @@ void Writer::Add(const DeviceView& view, const std::string& name, int part) {
     if (m > 0 && at.reserved == last) return;
     reserved_.Add(m, last = at.reserved);
   });
+  AddEvents(view, map);
   const memory::Events& e = device.events();
   int64_t start = memory::kNoTime;
   for (size_t i = 0; i < e.count(); ++i) {
@@ -316,6 +375,9 @@ void Writer::Add(const DeviceView& view, const std::string& name, int part) {
   rows("ranges", first_range, ranges_.rows());
   rows("reserved", first_reserved, reserved_.rows());
   rows("times", first_time, times_.rows());
+  rows("events", first_event, events_.rows());
+  rows("tags", first_tag, tags_.rows());
+  rows("parts", first_part, parts_.rows());
   json_.Array("marks");
   for (size_t k = 0; k < view.steps.steps.size() && k < 1000; ++k) {
     json_.Object();
@@ -345,8 +407,8 @@ void Writer::Finish() {
         JsonQuote(memory::CategoryName(static_cast<memory::Category>(c)));
   }
   page_.facts.emplace_back("memory_categories", categories + "]");
-  for (const Columns* columns :
-       {&allocs_, &ranges_, &reserved_, &times_, &stacks_, &frames_})
+  for (const Columns* columns : {&allocs_, &ranges_, &reserved_, &times_,
+                                 &events_, &tags_, &parts_, &stacks_, &frames_})
     columns->MoveTo(page_);
 }
 

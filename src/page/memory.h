@@ -16,6 +16,10 @@
 //                    kind (1 small, 2 expandable)
 //   memory_reserved  moment, bytes: where what is reserved changes
 //   memory_times     time of every event after the first, in us
+//   memory_events    event, action (as memory::Action), bytes, place + 1 or 0,
+//                    stack: events that no allocation tells of
+//   memory_tags      event, text: where what the recorder noted changes
+//   memory_parts     place, address (text): where the map leaves a gap
 //   memory_stacks    line, op, module (texts), frames (end of its frames)
 //   memory_frames    text, innermost first
 //

@@ -135,4 +135,69 @@ export default {
                (b.at - b.from)) < 1e-6);
     check.equal("one scale", [a.low, a.high], [b.low, b.high]);
   },
+
+  async "every event of the recorder, found and looked at"(check) {
+    const has = (event) => event !== null && event >= 0;
+    for (const name of ["train", "oom", "random"]) {
+      const tab = await open(page(name));
+      const events = await tab.evaluate(() => __lamina.memoryEvents(0));
+      const all = tables(name, "--all");
+      const counted = {};
+      for (const [action] of events)
+        counted[action] = (counted[action] ?? 0) + 1;
+      const stated = Object.fromEntries(all.memory_health
+        .filter((r) => r.check.startsWith("events ") && r.value > 0)
+        .map((r) => [r.check.slice("events ".length), r.value]));
+      check.equal(`${name}: events by action`, Object.entries(counted).sort(),
+                  Object.entries(stated).sort());
+      const wrong = all.memory_allocations.filter((r) => {
+        const [action, bytes, address] = has(r.start_event)
+          ? events[r.start_event] : ["alloc", r.requested_bytes, r.address];
+        const end = has(r.free_event) ? events[r.free_event][2]
+          : r.address;
+        return action !== "alloc" || bytes !== r.requested_bytes ||
+          address !== r.address || end !== r.address;
+      });
+      check.equal(`${name}: as in memory_allocations`, wrong, []);
+    }
+    const tab = await open(page("train"));
+    const all = tables("train", "--all").memory_allocations;
+    const one = all.find((r) => r.start_event > 20 && r.free_event > 0);
+    await go(tab, `#v=events&o.mem.at=${one.start_event + 1}`, "events");
+    const current = tab.locator("tr[aria-current]");
+    check.true("the event is in view", (await current.textContent())
+      .startsWith(String(one.start_event)));
+    const box = await tab.locator(".tablebox").boundingBox();
+    const row = await current.boundingBox();
+    check.true("inside of the box", row.y > box.y &&
+               row.y + row.height <= box.y + box.height);
+    check.true("open, with its stack", await tab
+      .locator("tr.detail ol.frames li").count() > 0);
+    await picture(tab, "memory-events");
+    await press(tab, "ArrowDown", "events");
+    check.true("the next event", (await current.textContent())
+      .startsWith(String(one.start_event + 1)));
+    await click(tab, tab.locator("tr:has([data-event])").nth(3), "events");
+    check.true("a click chooses the allocation, too", /mem\.pick=0\.\d+/
+      .test(await tab.evaluate(() => location.hash)));
+    const found = async (query) => {
+      await go(tab, "#v=events&o.mem.q=" + encodeURIComponent(query), "events");
+      return parseInt((await tab.locator("main h2").first().textContent())
+        .split(": ")[1].replace(/,/g, ""), 10);
+    };
+    const bytes = await tab.evaluate(() => __lamina.memoryEvents(0));
+    const inside = (r) => BigInt(r.address) <= BigInt(one.address) &&
+      BigInt(one.address) < BigInt(r.address) + BigInt(r.bytes);
+    const told = (list) => list.reduce((sum, r) => sum + has(r.start_event) +
+      has(r.free_event) + (has(r.end_event) && r.end_event !== r.free_event),
+      0);
+    check.equal("by address", await found(one.address), told(all.filter(inside)));
+    check.equal("by size", await found(">1MiB"),
+                told(all.filter((r) => r.bytes >= 1 << 20)) +
+                bytes.filter(([action, size]) => action.startsWith("segment") &&
+                             size >= 1 << 20).length);
+    check.true("by a pattern of a frame that is not the first",
+               await found("/train\\.py:\\d+ main/") > 20);
+    check.equal("nothing", await found("no such frame"), 0);
+  },
 };

@@ -4,6 +4,8 @@
 
 import { openSeries, seriesOf, type By } from "./data/memory";
 import { run } from "./main";
+import { eventsOf } from "./data/memoryevents";
+import { eventsView } from "./views/events";
 import { memoryView, shownFrames } from "./views/memory";
 import { segmentsView } from "./views/segments";
 import { stacksView } from "./views/stacks";
@@ -11,12 +13,18 @@ import { tablesView } from "./views/tables";
 import { healthView } from "./views/health";
 
 run({
-  views: [memoryView, segmentsView, stacksView, tablesView, healthView],
+  views: [memoryView, segmentsView, stacksView, eventsView,
+          tablesView, healthView],
   elsewhere: [
     { title: "Timeline", reason: "A snapshot holds no kernels; lamina report " +
       "TRACE --format html shows those of a trace." }],
   forTests: (app) => ({
     memoryFrames: shownFrames,
+    memoryEvents: (part: number) => {
+      const list = eventsOf(openSeries(app.model, seriesOf(app.model)[part]!));
+      return Array.from(list.action, (_, e) => [list.name(e), list.bytes(e),
+                                                list.address(e)]);
+    },
     memoryAt: (part: number, moment: number, by: By) => {
       const series = openSeries(app.model, seriesOf(app.model)[part]!);
       const sums: Record<string, number> = {};

@@ -20,11 +20,15 @@ export interface SeriesInfo {
   ranges: [number, number];
   reserved: [number, number];
   times: [number, number];
+  events: [number, number];
+  tags: [number, number];
+  parts: [number, number];
   marks: { text: string; moment: number; asked?: number }[];
 }
 
 export const kBlocks = ["#memory_allocs", "#memory_ranges", "#memory_reserved",
-  "#memory_times", "#memory_stacks", "#memory_frames"];
+  "#memory_times", "#memory_events", "#memory_tags", "#memory_parts",
+  "#memory_stacks", "#memory_frames"];
 export const kUnit = 512;  // bytes of a place
 
 export type By = "category" | "module" | "op" | "line";
@@ -55,6 +59,9 @@ export class Series {
   readonly stream: Column;
   readonly range: Record<string, Column> = {};
   readonly times: Column;
+  readonly events: Record<string, Column> = {};
+  readonly tags: Record<string, Column> = {};
+  private readonly parts: Record<string, Column> = {};
   readonly active: Float64Array;  // by moment
   readonly highest: number;       // of what is reserved and active
   private readonly reservedAt: Column;
@@ -91,6 +98,12 @@ export class Series {
     this.reservedAt = column("memory_reserved", "moment", info.reserved);
     this.reservedBytes = column("memory_reserved", "bytes", info.reserved);
     this.times = column("memory_times", "time", info.times);
+    for (const name of ["event", "action", "bytes", "place", "stack"])
+      this.events[name] = column("memory_events", name, info.events);
+    for (const name of ["event", "text"])
+      this.tags[name] = column("memory_tags", name, info.tags);
+    for (const name of ["place", "address"])
+      this.parts[name] = column("memory_parts", name, info.parts);
     this.active = new Float64Array(end + 1);
     for (let i = 0; i < this.count; ++i) {
       this.active[this.born[i]!]! += this.bytes[i]!;
@@ -169,34 +182,88 @@ export class Series {
     return found;
   }
 
-  // Allocations with a text in their frames, or of one group; null: all.
-  mask(query: string, by: By, only: string): Uint8Array | null {
-    if (query === "" && only === "") return null;
+  addressOf(place: number): string {
+    const part = upper(this.parts.place!, place) - 1;
+    if (part < 0) return "";
+    return "0x" + (BigInt(this.model.text(this.parts.address![part]!)) +
+      BigInt((place - this.parts.place![part]!) * kUnit)).toString(16);
+  }
+  // -1: the map has no such place.
+  private placeOf(address: string): number {
+    let low = 0;
+    let high = this.parts.place!.length;
+    const wanted = BigInt(address);
+    const start = (part: number) =>
+      BigInt(this.model.text(this.parts.address![part]!));
+    while (low < high) {
+      const mid = (low + high) >>> 1;
+      if (start(mid) <= wanted) low = mid + 1;
+      else high = mid;
+    }
+    if (low === 0) return -1;
+    const place = this.parts.place![low - 1]! +
+      Number((wanted - start(low - 1)) / BigInt(kUnit));
+    return place < (this.parts.place![low] ?? this.info.units) ? place : -1;
+  }
+
+  // A text or a /pattern/ of frames, op, module or line; a least size
+  // (>64MiB); an address (0x7f...).
+  search(query: string): Search {
     const size = /^[>=]+\s*([\d.]+)\s*([KMG]?)(i?B)?$/i.exec(query);
-    const out = new Uint8Array(this.count);
-    const groups = only ? this.groupsBy(by) : null;
-    const group = groups ? groups.names.indexOf(only) : -1;
-    const least = size ? Number(size[1]) * 1024 **
-      " KMG".indexOf((size[2] || " ").toUpperCase()) : 0;
-    const test = size ? () => true : textTest(query);
+    const placed = /^0x[0-9a-f]{1,16}$/i.test(query);
+    const test = size || placed ? () => true : textTest(query);
+    const pattern = /^\/.+\/$/.test(query);
     const known = new Map<number, boolean>();
-    const fits = (stack: number) => {
+    const ofText = new Map<string, boolean>();
+    const once = (text: string) => {
+      let yes = ofText.get(text);
+      if (yes === undefined) ofText.set(text, yes = test(text));
+      return yes;
+    };
+    const frames = (stack: number) => {
       let yes = known.get(stack);
       if (yes === undefined) {
-        yes = query === "" || size !== null ||
-          test([...this.frames(stack), this.text("op", stack),
-                this.text("module", stack), this.text("line", stack)]
-            .join("\n"));
+        const texts = [...this.frames(stack), this.text("op", stack),
+                       this.text("module", stack), this.text("line", stack)];
+        // Words may stand in several frames, a pattern is of one.
+        yes = pattern ? texts.some(once) : test(texts.join("\n"));
         known.set(stack, yes);
       }
       return yes;
     };
+    return {
+      least: size ? Number(size[1]) * 1024 **
+        " KMG".indexOf((size[2] || " ").toUpperCase()) : 0,
+      placed, place: placed ? this.placeOf(query) : -1,
+      frames: size || placed ? () => true : frames,
+      text: size || placed ? () => false : test };
+  }
+
+  // Allocations that a search finds, or of one group; null: all.
+  mask(query: string, by: By, only: string): Uint8Array | null {
+    if (query === "" && only === "") return null;
+    const out = new Uint8Array(this.count);
+    const groups = only ? this.groupsBy(by) : null;
+    const group = groups ? groups.names.indexOf(only) : -1;
+    const found = query === "" ? null : this.search(query);
     for (let i = 0; i < this.count; ++i) {
-      out[i] = (!groups || groups.of[i] === group) &&
-        this.bytes[i]! >= least && fits(this.stack[i]!) ? 1 : 0;
+      const place = this.place[i]!;
+      out[i] = (!groups || groups.of[i] === group) && (!found ||
+        (this.bytes[i]! >= found.least && found.frames(this.stack[i]!) &&
+         (!found.placed || (place <= found.place &&
+                            found.place < place + this.bytes[i]! / kUnit))))
+        ? 1 : 0;
     }
     return out;
   }
+}
+
+export interface Search {
+  least: number;     // bytes
+  placed: boolean;   // an address is asked for
+  place: number;
+  frames(stack: number): boolean;
+  text(text: string): boolean;
 }
 
 // First index whose value is more.

@@ -64,7 +64,7 @@ export function tools(app: App, more: HTMLElement[]): HTMLElement {
       devices.map((d) => [String(d), `GPU ${d}`])),
     choice(app, "mem.by", "Colour", kBys.map((by) => [by, "by " + by])),
     ...more,
-    textFilter(app, "mem.q", "Only", "frame, op, >64MiB"));
+    textFilter(app, "mem.q", "Only", "frame, op, /regex/, >64MiB, 0x7f..."));
 }
 
 export function legend(app: App, shown: Shown): HTMLElement {
@@ -91,7 +91,7 @@ export function legend(app: App, shown: Shown): HTMLElement {
 
 const kConfidences = ["low", "medium", "high", "fact"];
 
-function framesOf(series: Series, stack: number, title: string): HTMLElement {
+export function framesOf(series: Series, stack: number, title: string): HTMLElement {
   const frames = series.frames(stack);
   const own = series.text("line", stack).split(" ")[0]!;
   const rows: HTMLElement[] = [];
@@ -126,7 +126,7 @@ export function details(app: App, shown: Shown): HTMLElement | null {
   const born = series.born[i]!;
   const [freed, dead] = [series.freed[i]!, series.dead[i]!];
   const last = series.moments;
-  const when = (m: number) => app.link(`event ${count(m)}`,
+  const when = (m: number) => app.link(`event ${count(m - 1)}`,
     app.withOption("mem.at", String(m - originOf(shownSeries(app), series))));
   const entry = (name: string, ...parts: (Node | string)[]) =>
     [h("dt", {}, name), h("dd", {}, ...parts)];

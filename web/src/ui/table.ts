@@ -29,6 +29,8 @@ export interface TableOptions<Row> {
   columns: Col<Row>[];
   sort: string;        // "share-"
   tall?: boolean;      // two lines per row
+  // The row that is looked at: marked, and seen when the table is drawn.
+  current?: number;    // its place in `rows`, which then are not sorted anew
   // What stands below an open row; null for a closed one.
   detail?(row: Row): Node | null;
   // The engine's file of these rows, where there is one.
@@ -100,8 +102,10 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     }, column.title, active ? h("span", { "aria-hidden": "true" },
                                 down ? " \u25bc" : " \u25b2") : null));
   }));
+  const looked = options.current === undefined ? undefined
+    : rows[options.current];
   const line = (row: Row): HTMLElement[] => {
-    const cells = h("tr", {}, ...columns.map((column) =>
+    const cells = h("tr", { "aria-current": row === looked && "true" }, ...columns.map((column) =>
       h("td", { class: column.numeric ? "num" : column.wide ? "wide" : "" },
         column.cell ? column.cell(row) : cellText(column, row))));
     const detail = paper.on ? null : options.detail?.(row);
@@ -125,7 +129,7 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     for (let i = 0; options.detail && i < rows.length; ++i)
       if (options.detail(rows[i]!)) open.push(i);
     scrollRows(box, body, rows, line, rowHeight(options.tall), open,
-               columns.length);
+               columns.length, options.current);
   }
   const short = rows.length <= kShortRows ? " short" : "";
   return h("section", { class: "table" + short }, toolbar(app, options, rows), cut
@@ -146,7 +150,7 @@ function rowHeight(tall = false): number {
 function scrollRows<Row>(box: HTMLElement, body: HTMLElement, rows: Row[],
                          line: (row: Row) => HTMLElement[],
                          height: number, open: number[],
-                         columns: number): void {
+                         columns: number, current?: number): void {
   box.classList.add("scroll");
   // Where a row begins, and the row at a height.
   const topOf = (row: number) => row * height + kDetailHeight *
@@ -189,6 +193,16 @@ function scrollRows<Row>(box: HTMLElement, body: HTMLElement, rows: Row[],
   };
   box.addEventListener("scroll", draw, { passive: true });
   draw();
+  if (current === undefined) return;
+  // When it has entered the page and has a height.
+  requestAnimationFrame(() => {
+    const seen = box.clientHeight;
+    // The first row is seen in full.
+    const top = topOf(Math.min(current, rows.length - 1)) -
+      Math.floor(seen / 3 / height) * height;
+    box.scrollTop = whole === room ? top
+      : top / (whole - seen) * (box.scrollHeight - seen);
+  });
 }
 
 function toolbar<Row>(app: App, options: TableOptions<Row>,

@@ -89,7 +89,7 @@ function hit(f: Frame, x: number, value: number): number {
 
 function words(f: Frame, moment: number, i: number): string {
   const { series } = f;
-  const place = `Event ${count(moment)}` + (series.times.length > 0
+  const place = `After ${count(moment)} events` + (series.times.length > 0
     ? ` (${time(series.time(moment) * 1000)})` : "");
   const state = `${bytes(series.active[moment]!)} active of ` +
     `${bytes(series.reserved(moment))} reserved`;
@@ -173,7 +173,7 @@ function aliveTable(app: App, shown: Shown, part: number): HTMLElement {
     .sort((a, b) => series.bytes[b]! - series.bytes[a]! || a - b);
   return drawTable<number>(app, {
     id: "alive" + part, sort: "bytes-", rows: rows.slice(0, kMostRows),
-    caption: `${count(rows.length)} blocks active after event ${count(at)}` +
+    caption: `${count(rows.length)} blocks active after ${count(at)} events` +
       (rows.length > kMostRows ? `, the largest ${count(kMostRows)}` : ""),
     empty: "Nothing is active.",
     columns: [
@@ -188,8 +188,9 @@ function aliveTable(app: App, shown: Shown, part: number): HTMLElement {
       { key: "bytes", title: "Bytes", numeric: true,
         value: (i) => series.bytes[i]!, text: (i) => bytes(series.bytes[i]!) },
       { key: "born", title: "Made at", numeric: true,
-        value: (i) => series.born[i]!,
-        text: (i) => series.born[i] === 0 ? "before" : count(series.born[i]!) },
+        value: (i) => series.born[i]! - 1,
+        text: (i) => series.born[i] === 0 ? "before"
+          : count(series.born[i]! - 1) },
       { key: "life", title: "Events alive", numeric: true,
         value: (i) => Math.min(series.dead[i]!, series.moments) -
           series.born[i]! },
@@ -235,7 +236,7 @@ export const memoryView: View = {
       if (about) root.append(about);
       const { series, at } = one;
       root.append(h("h2", {}, (shown.length > 1 ? series.info.name + ", " : "") +
-        `after event ${count(at)}: ${bytes(series.active[at]!)} active, ` +
+        `after ${count(at)} events: ${bytes(series.active[at]!)} active, ` +
         `${bytes(series.reserved(at) - series.active[at]!)} cached (` +
         `${percent(series.reserved(at) - series.active[at]!,
                    series.reserved(at))})`), aliveTable(app, one, k));

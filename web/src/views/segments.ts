@@ -41,7 +41,7 @@ export const segmentsView: View = {
       const whole = rows.filter((r) => r.active === 0)
         .reduce((sum, r) => sum + r.size, 0);
       root.append(h("h2", {}, `${one.series.info.name}: ${count(all)} segments ` +
-        `after event ${count(one.at)}` +
+        `after ${count(one.at)} events` +
         (rows.length < all ? `, ${count(rows.length)} shown` : "")),
         h("p", { class: "muted" }, `${bytes(rows.reduce((sum, r) =>
           sum + r.stuck, 0))} free beside blocks in use, ${bytes(whole)} in ` +
