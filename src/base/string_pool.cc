@@ -7,16 +7,24 @@
 #include "base/status.h"
 
 namespace lamina {
+namespace {
+
+constexpr size_t kFirstBlock = 2 << 10;
+
+}  // namespace
 
 std::string_view Arena::Copy(std::string_view text) {
   if (text.empty()) return {};
   if (text.size() > left_) {
+    // As much again as there is: a pool of a few texts is small.
+    const size_t block = std::clamp(bytes_, kFirstBlock, kBlock);
     // A long text gets a block of its own, so that the current one keeps its
     // room for short texts.
-    const size_t size = std::max(kBlock, text.size());
+    const bool alone = text.size() > block / 4;
+    const size_t size = alone ? text.size() : block;
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(size));
     bytes_ += size;
-    if (text.size() >= kBlock / 4) {
+    if (alone) {
       std::memcpy(blocks_.back().get(), text.data(), text.size());
       return {blocks_.back().get(), text.size()};
     }
