@@ -125,7 +125,9 @@ Result<int> RunCensus(const Options& options, Common& common) {
     LAMINA_ASSIGN(const graph::Dump dump,
                   ReadGraphDump(file.path, {}, false, &common.times));
     const ScopedStage stage(&common.times, "match");
-    counted.push_back(fusion::TakeCensus(file, dump, rules.set, census));
+    counted.push_back(
+        fusion::TakeCensus(file, dump, rules.set, census,
+                           counted.empty() ? nullptr : &counted.back()));
     for (const graph::Graph& graph : dump.graphs) {
       if (page)
         atlas.Add({file.name, dump.header.stage, dump.header.transform}, graph);

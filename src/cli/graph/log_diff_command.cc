@@ -42,7 +42,8 @@ Result<std::vector<fusion::FileCensus>> CountRun(const std::string& folder,
   std::vector<fusion::FileCensus> out;
   for (const graph::DumpFile& file : files) {
     LAMINA_ASSIGN(const graph::Dump dump, graph::ReadDump(file.path));
-    out.push_back(fusion::TakeCensus(file, dump, rules.set, census));
+    out.push_back(fusion::TakeCensus(file, dump, rules.set, census,
+                                     out.empty() ? nullptr : &out.back()));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 #include "graph/fusion/census.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/layers/names.h"
 #include "graph/passes/pattern_pass.h"
@@ -33,6 +34,13 @@ class GraphCounter {
     find_.near_misses = true;
     find_.option = options.option;
     find_.layers = OwnLayers(graph);
+    size_t known = 0;
+    size_t lacking = 0;
+    for (const NodeId id : graph.nodes()) {
+      if (graph[id].kind != graph::NodeKind::kOp) continue;
+      ++(LacksMetadata(graph[id]) ? lacking : known);
+    }
+    mostly_known_ = graph.dialect.empty() && known > lacking;
   }
 
   RuleCount Count(const graph::Rule& rule) const {
@@ -50,6 +58,7 @@ class GraphCounter {
     out.given_up = found.given_up;
     std::map<graph::Place, LayerCount> by_layer;
     for (const graph::RuleMatch& match : found.matches) {
+      if (match.possible && LostToGuard(rule, match, out)) continue;
       // A group is where its input is used first.
       const NodeId anchor = match.match.anchor();
       LayerCount& layer = by_layer[layers_.PlaceOf(anchor)];
@@ -69,25 +78,23 @@ class GraphCounter {
       if (total > 0) out.matches = total;
     }
     for (const graph::RuleMatch& miss : found.near_misses) {
-      const graph::Deviation& deviation = *miss.match.deviation;
-      NearMiss near = MissAt(deviation.node);
-      near.layer = layers_.NameOf(layers_.PlaceOf(miss.match.anchor()));
-      near.rule = rule.name;
-      near.miss = graph::Name(deviation.miss);
-      near.evidence = deviation.evidence;
-      near.anchor = graph_[miss.match.anchor()].name;
-      if (deviation.other.valid()) {
-        const std::string_view user = graph_[deviation.other].name;
-        near.other = user.empty() ? "output" : std::string(user);
-      }
-      ++out.rejected[near.miss];
-      out.near_misses.push_back(std::move(near));
+      const std::vector<graph::Deviation>& all = miss.match.deviations;
+      std::set<std::string> causes;
+      for (const graph::Deviation& one : all)
+        causes.emplace(graph::Name(one.miss));
+      for (const graph::Deviation& one : all)
+        out.near_misses.push_back(CauseOf(rule, miss.match, one));
+      std::string set;
+      for (const std::string& cause : causes)
+        set += (set.empty() ? "" : "+") + cause;
+      ++out.rejected[set];
+      ++out.near_places;
     }
     return out;
   }
 
-  // Nodes without metadata whose users or peers know it.
-  std::vector<NearMiss> Metadata() const {
+  // Nodes without metadata that others of the graph, or the dump before, have.
+  std::vector<NearMiss> Metadata(const FileCensus* before) const {
     struct Peers {
       size_t known = 0;
       std::vector<NodeId> lacking;
@@ -105,7 +112,8 @@ class GraphCounter {
     std::vector<NodeId> lost;
     for (const auto& [op, peers] : by_op) {
       for (const NodeId id : peers.lacking) {
-        if (peers.known > peers.lacking.size() || KnownToUser(id))
+        if (peers.known > peers.lacking.size() || KnownToUser(id) ||
+            mostly_known_ || HadIt(before, id))
           lost.push_back(id);
       }
     }
@@ -117,16 +125,76 @@ class GraphCounter {
       NearMiss miss = MissAt(id);
       miss.miss = kMetadataLoss;
       miss.anchor = miss.node;
-      miss.evidence =
-          "no shape and dtype, and " +
-          std::string(KnownToUser(id) ? "its users still show them"
-                                      : "other nodes of the op have them");
+      if (HadIt(before, id)) {
+        miss.evidence = "no shape and dtype since " + before->file.name;
+      } else if (KnownToUser(id)) {
+        // No program writes this: uses print what the definition has.
+        miss.evidence =
+            "no shape and dtype, and its users still show them "
+            "(stale_use: edited by hand)";
+      } else {
+        miss.evidence = "no shape and dtype, and other nodes have them";
+      }
       out.push_back(std::move(miss));
     }
     return out;
   }
 
  private:
+  NearMiss CauseOf(const graph::Rule& rule, const graph::Match& match,
+                   const graph::Deviation& deviation) const {
+    NearMiss near = MissAt(deviation.node);
+    near.layer = layers_.NameOf(layers_.PlaceOf(match.anchor()));
+    near.rule = rule.name;
+    near.miss = graph::Name(deviation.miss);
+    near.evidence = deviation.evidence;
+    near.anchor = graph_[match.anchor()].name;
+    near.causes = match.deviations.size();
+    for (const graph::Deviation& other : match.deviations) {
+      if (&other == &deviation) continue;
+      near.with += (near.with.empty() ? "" : ", ") +
+                   std::string(graph::Name(other.miss)) + ": " + other.evidence;
+    }
+    if (deviation.other.valid()) {
+      const std::string_view user = graph_[deviation.other].name;
+      near.other = user.empty() ? "output" : std::string(user);
+    }
+    return near;
+  }
+
+  // A match whose guard reads a value that lost its shape is none: a transform
+  // cannot answer it either. In graphs without shapes it stays possible.
+  bool LostToGuard(const graph::Rule& rule, const graph::RuleMatch& match,
+                   RuleCount& out) const {
+    if (!mostly_known_) return false;
+    const graph::Pattern& pattern =
+        rule.alternatives[match.alternative].pattern;
+    const graph::GuardSummary guards =
+        graph::CheckGuards(rule, graph_, pattern, match.match, options_.option);
+    const bool reads =
+        std::any_of(guards.unknown.begin(), guards.unknown.end(),
+                    [](const graph::Guard* guard) {
+                      return guard->visible == graph::Guard::Visible::kDump;
+                    });
+    if (!reads) return false;
+    for (const graph::Binding& binding : match.match.slots) {
+      if (!binding.node.valid() || !LacksMetadata(graph_[binding.node]))
+        continue;
+      graph::Match lost = match.match;
+      lost.deviations = {{graph::Miss::kMetadataLoss, binding.node, NodeId(),
+                          "a guard reads its shape or dtype, which is lost"}};
+      out.near_misses.push_back(CauseOf(rule, lost, lost.deviations[0]));
+      ++out.rejected[std::string(kMetadataLoss)];
+      ++out.near_places;
+      return true;
+    }
+    return false;
+  }
+
+  bool HadIt(const FileCensus* before, NodeId id) const {
+    return before != nullptr && before->known.contains(graph_[id].name);
+  }
+
   MatchPlace PlaceOf(const graph::RuleMatch& match) const {
     std::vector<NodeId> nodes = match.match.Nodes();
     std::sort(nodes.begin(), nodes.end(), [this](NodeId a, NodeId b) {
@@ -168,6 +236,8 @@ class GraphCounter {
   graph::OpIndex index_;
   graph::Layers layers_;
   graph::FindOptions find_;
+  // Most values have shape and dtype: those without have lost them.
+  bool mostly_known_ = false;
 };
 
 }  // namespace
@@ -203,8 +273,10 @@ size_t FileCensus::Matches(const graph::Rule& rule) const {
   return sum;
 }
 
+namespace {
+
 GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
-                       const CensusOptions& options) {
+                       const CensusOptions& options, const FileCensus* before) {
   GraphCensus out;
   out.graph = graph.name();
   const GraphCounter counter(graph, options);
@@ -218,18 +290,31 @@ GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
         count.given_up > 0)
       out.rules.push_back(std::move(count));
   }
-  if (options.rules.empty()) out.metadata = counter.Metadata();
+  if (options.rules.empty()) out.metadata = counter.Metadata(before);
   return out;
 }
 
+}  // namespace
+
+GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
+                       const CensusOptions& options) {
+  return TakeCensus(graph, rules, options, nullptr);
+}
+
 FileCensus TakeCensus(const graph::DumpFile& file, const graph::Dump& dump,
-                      const graph::RuleSet& rules,
-                      const CensusOptions& options) {
+                      const graph::RuleSet& rules, const CensusOptions& options,
+                      const FileCensus* before) {
   FileCensus out;
   out.file = file;
   out.header = dump.header;
   for (const graph::Graph& graph : dump.graphs)
-    out.graphs.push_back(TakeCensus(graph, rules, options));
+    out.graphs.push_back(TakeCensus(graph, rules, options, before));
+  for (const graph::Graph& graph : dump.graphs) {
+    for (const NodeId id : graph.nodes()) {
+      const graph::ResultText result = graph::SplitResult(graph[id].result);
+      if (graph::DTypeBytes(result.dtype)) out.known.emplace(graph[id].name);
+    }
+  }
   return out;
 }
 

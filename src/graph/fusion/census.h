@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct NearMiss {
   std::string miss;
   std::string evidence;
   uint32_t line = 0;  // of the node in the file
+  size_t causes = 1;  // of the place, each a near miss of its own
+  std::string with;   // the other causes
 };
 
 // One match.
@@ -52,8 +55,9 @@ struct RuleCount {
   size_t possible = 0;
   std::vector<LayerCount> layers;  // in order of the graph
   std::vector<MatchPlace> places;
-  std::vector<NearMiss> near_misses;
-  std::map<std::string, size_t> rejected;  // by class
+  std::vector<NearMiss> near_misses;  // a row per cause
+  size_t near_places = 0;
+  std::map<std::string, size_t> rejected;  // places by causes: "dtype+literal"
   size_t already = 0;  // ops that its replacement leaves behind
   size_t given_up = 0;
 };
@@ -68,6 +72,8 @@ struct FileCensus {
   graph::DumpFile file;
   graph::Header header;
   std::vector<GraphCensus> graphs;
+  // Values that have shape and dtype, to tell where later dumps lost them.
+  std::set<std::string, std::less<>> known;
 
   // Matches of a rule over all graphs.
   size_t Matches(const graph::Rule& rule) const;
@@ -82,9 +88,10 @@ struct CensusOptions {
 // The rules of one graph.
 GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
                        const CensusOptions& options);
+// `before` is the dump in front of it in a folder, or null.
 FileCensus TakeCensus(const graph::DumpFile& file, const graph::Dump& dump,
-                      const graph::RuleSet& rules,
-                      const CensusOptions& options);
+                      const graph::RuleSet& rules, const CensusOptions& options,
+                      const FileCensus* before = nullptr);
 
 // A number per layer for each node, by the weights that it consumes itself;
 // negative for none.

@@ -61,7 +61,7 @@ Schema RuleSchema(bool folder) {
         "Matches by layers: 32 x 2 + 1 is two in each of 32 layers and "
         "one more."},
        {"near_misses", ColumnType::kInt,
-        "Places that fail for one reason only."},
+        "Places that fail for one reason or two."},
        {"reasons", ColumnType::kText, "Those reasons."},
        {"already", ColumnType::kInt, "Ops that its replacement leaves behind."},
        {"hidden_guards", ColumnType::kText,
@@ -71,7 +71,8 @@ Schema RuleSchema(bool folder) {
 Schema MissSchema(bool folder) {
   return {
       "near_misses",
-      "Places that would match but for one reason, the rarest first.",
+      "Places that would match but for one reason or two, a row per reason: "
+      "one reason first, the rarest first.",
       {{"file", ColumnType::kText, "Dump.", FileShown(folder)},
        {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
        {"rule", ColumnType::kText,
@@ -84,7 +85,9 @@ Schema MissSchema(bool folder) {
         Shown::kHidden},
        {"anchor", ColumnType::kText, "Last node of the pattern.",
         Shown::kHidden},
-       {"line", ColumnType::kInt, "Line of the node in the dump."}}};
+       {"line", ColumnType::kInt, "Line of the node in the dump."},
+       {"causes", ColumnType::kInt, "Reasons of the place.", Shown::kHidden},
+       {"with", ColumnType::kText, "The other reason.", Shown::kHidden}}};
 }
 
 // "32 x 2 + 1": how many layers have how many matches.
@@ -134,15 +137,19 @@ class MissRows {
   }
 
   void AddTo(Table& table) {
-    std::stable_sort(
-        rows_.begin(), rows_.end(),
-        [this](const Row& a, const Row& b) { return CountOf(a) < CountOf(b); });
+    std::stable_sort(rows_.begin(), rows_.end(),
+                     [this](const Row& a, const Row& b) {
+                       if (a.miss->causes != b.miss->causes)
+                         return a.miss->causes < b.miss->causes;
+                       return CountOf(a) < CountOf(b);
+                     });
     for (const Row& row : rows_) {
       const NearMiss& miss = *row.miss;
       table.Add(
           *row.file, *row.graph, miss.rule, miss.layer, miss.node, miss.miss,
           miss.evidence, miss.other, miss.anchor,
-          miss.line > 0 ? std::optional<int64_t>(miss.line) : std::nullopt);
+          miss.line > 0 ? std::optional<int64_t>(miss.line) : std::nullopt,
+          miss.causes, miss.with);
     }
   }
 
@@ -288,7 +295,7 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
         const graph::Rule& rule = *count.rule;
         summary.Add(name, graph.graph, rule.name, rule.stage,
                     graph::Name(rule.default_state), count.matches,
-                    count.possible, Histogram(count), count.near_misses.size(),
+                    count.possible, Histogram(count), count.near_places,
                     Reasons(count), count.already, Hidden(rule));
         for (const MatchPlace& place : count.places) {
           matches.Add(name, graph.graph, rule.name, place.layer, place.possible,

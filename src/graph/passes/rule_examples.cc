@@ -52,12 +52,13 @@ std::vector<std::string> CheckRuleExamples(const Rule& rule) {
     const bool named =
         std::any_of(found->near_misses.begin(), found->near_misses.end(),
                     [&](const RuleMatch& miss) {
-                      return Name(miss.match.deviation->miss) == example.why;
+                      return miss.match.deviations.size() == 1 &&
+                             Name(miss.match.deviations[0].miss) == example.why;
                     });
     if (named) continue;
     std::string reasons;
     for (const RuleMatch& miss : found->near_misses)
-      reasons += " " + std::string(Name(miss.match.deviation->miss));
+      reasons += " " + std::string(Name(miss.match.deviations[0].miss));
     out.push_back(fmt::format(
         "{}: counter-example {} is no near miss for '{}' (found:{})", rule.name,
         i + 1, example.why, reasons));

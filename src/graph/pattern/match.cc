@@ -13,6 +13,8 @@ namespace {
 
 // Patterns with fewer lines say too little for one of their ops to be another.
 constexpr size_t kMinLinesForOtherOp = 4;
+// And with fewer than this for two deviations.
+constexpr size_t kMinLinesForTwo = 4;
 
 std::string Quoted(std::string_view text) {
   constexpr size_t kMost = 40;
@@ -53,6 +55,11 @@ bool IsWeight(const Graph& graph, NodeId id) {
   return graph[id].kind == NodeKind::kWeight;
 }
 
+// Deviations in the ops themselves, not in what they are given.
+bool ChangesOps(Miss miss) {
+  return miss >= Miss::kExtraCast && miss <= Miss::kOtherOp;
+}
+
 }  // namespace
 
 std::string_view Name(Miss miss) {
@@ -83,6 +90,8 @@ std::string_view Name(Miss miss) {
       return "crosses_layer";
     case Miss::kOtherOp:
       return "other_op";
+    case Miss::kMetadataLoss:
+      return "metadata_loss";
   }
   return {};
 }
@@ -133,16 +142,39 @@ bool Finder::Bind(uint32_t slot, const Binding& binding) {
   return true;
 }
 
+bool IsCheaper(const Match& a, const Match& b) {
+  if (a.deviations.size() != b.deviations.size())
+    return a.deviations.size() < b.deviations.size();
+  const auto worst = [](const Match& match) {
+    Miss out = Miss::kExtraUser;
+    for (const Deviation& one : match.deviations) out = std::max(out, one.miss);
+    return out;
+  };
+  return worst(a) < worst(b);
+}
+
+bool Finder::MayDeviate(Miss miss) const {
+  if (match_.deviations.size() >= budget_) return false;
+  return !ChangesOps(miss) ||
+         std::none_of(
+             match_.deviations.begin(), match_.deviations.end(),
+             [](const Deviation& one) { return ChangesOps(one.miss); });
+}
+
 bool Finder::Deviate(Deviation deviation) {
-  if (!relaxed_ || match_.deviation) return false;
-  match_.deviation = std::move(deviation);
+  if (!MayDeviate(deviation.miss)) return false;
+  match_.deviations.push_back(std::move(deviation));
   return true;
 }
 
-void Finder::Rewind(size_t size, bool deviated) {
+void Finder::Truncate(size_t deviations) {
+  while (match_.deviations.size() > deviations) match_.deviations.pop_back();
+}
+
+void Finder::Rewind(size_t size, size_t deviations) {
   for (; trail_.size() > size; trail_.pop_back())
     match_.slots[trail_.back()] = Binding();
-  if (!deviated) match_.deviation.reset();
+  Truncate(deviations);
 }
 
 bool Finder::MatchTerm(const PatternTerm& term, OperandId id, NodeId node) {
@@ -180,7 +212,7 @@ bool Finder::MatchTerm(const PatternTerm& term, OperandId id, NodeId node) {
       } else if (SameLiteral(found, wanted)) {
         return true;
       }
-      if (!relaxed_ || match_.deviation) return false;
+      if (!MayDeviate(Miss::kLiteral)) return false;
       return Deviate({Miss::kLiteral, node, NodeId(),
                       fmt::format("an operand is {}, expected {}",
                                   Quoted(found), Quoted(wanted))});
@@ -233,7 +265,7 @@ bool Finder::TryNode(uint32_t number, NodeId node, size_t step) {
   const PatternLine& line = pattern_.lines[number];
   if (Taken(node)) return false;
   const size_t size = trail_.size();
-  const bool deviated = match_.deviation.has_value();
+  const size_t deviated = match_.deviations.size();
   match_.nodes[number] = node;
   Binding result;
   result.node = node;
@@ -245,15 +277,15 @@ bool Finder::TryNode(uint32_t number, NodeId node, size_t step) {
   };
   if (attempt(false)) return true;
   if (line.commutes && attempt(true)) return true;
-  const bool may_swap = relaxed_ && !deviated && !line.commutes &&
+  const bool may_swap = MayDeviate(Miss::kOperandOrder) && !line.commutes &&
                         line.operands.size() >= 2 &&
                         line.operands[0].kind != Term::Kind::kAny &&
                         line.operands[1].kind != Term::Kind::kAny;
   if (may_swap) {
-    match_.deviation = Deviation{Miss::kOperandOrder, node, NodeId(),
-                                 "operands 0 and 1 are swapped"};
+    Deviate(
+        {Miss::kOperandOrder, node, NodeId(), "operands 0 and 1 are swapped"});
     if (attempt(true)) return true;
-    match_.deviation.reset();
+    Truncate(deviated);
   }
   match_.nodes[number] = NodeId();
   return false;
@@ -281,7 +313,7 @@ bool Finder::Search(size_t step) {
   if (node.kind == NodeKind::kOp && IsTarget(next.line, node.op) &&
       TryNode(next.line, value, step + 1))
     return true;
-  if (!relaxed_ || match_.deviation) return false;
+  if (match_.deviations.size() >= budget_) return false;
   return PastOp(next.line, value, step) ||
          WithoutCast(next.line, value, step) ||
          WithOtherOp(next.line, value, step);
@@ -308,10 +340,12 @@ bool Finder::PastOp(uint32_t number, NodeId value, size_t step) {
                                                : Miss::kExtraOp;
   const std::string what =
       cast ? std::string("a cast") : EscapeTerminal(graph_.op(value));
-  match_.deviation = Deviation{miss, value, NodeId(),
-                               what + " stands between %" +
-                                   EscapeTerminal(graph_[input].name) +
-                                   " and where it is used"};
+  const size_t deviated = match_.deviations.size();
+  if (match_.extra.valid() || !Deviate({miss, value, NodeId(),
+                                        what + " stands between %" +
+                                            EscapeTerminal(graph_[input].name) +
+                                            " and where it is used"}))
+    return false;
   match_.extra = value;
   // The consumer reads the cast; the line is what the cast reads.
   const Binding consumer = match_.slots[line.slot];
@@ -319,8 +353,7 @@ bool Finder::PastOp(uint32_t number, NodeId value, size_t step) {
   if (TryNode(number, input, step + 1)) return true;
   match_.slots[line.slot] = consumer;
   match_.extra = NodeId();
-  match_.deviation.reset();
-  Rewind(size, false);
+  Rewind(size, deviated);
   return false;
 }
 
@@ -335,11 +368,12 @@ bool Finder::WithoutCast(uint32_t number, NodeId value, size_t step) {
   const size_t size = trail_.size();
   Binding same;
   same.node = value;
-  match_.deviation = Deviation{Miss::kMissingCast, value, NodeId(),
-                               "no conversion of the element type behind it"};
+  const size_t deviated = match_.deviations.size();
+  if (!Deviate({Miss::kMissingCast, value, NodeId(),
+                "no conversion of the element type behind it"}))
+    return false;
   if (Bind(line.operands[0].slot, same) && Search(step + 1)) return true;
-  match_.deviation.reset();
-  Rewind(size, false);
+  Rewind(size, deviated);
   return false;
 }
 
@@ -350,19 +384,20 @@ bool Finder::WithOtherOp(uint32_t number, NodeId value, size_t step) {
       IsTarget(number, graph_[value].op) || IsCast(graph_.op(value)))
     return false;
   const size_t size = trail_.size();
-  match_.deviation = Deviation{
-      Miss::kOtherOp, value, NodeId(),
-      fmt::format("the op is {}, expected {}", EscapeTerminal(graph_.op(value)),
-                  line.targets.front())};
+  const size_t deviated = match_.deviations.size();
+  if (!Deviate({Miss::kOtherOp, value, NodeId(),
+                fmt::format("the op is {}, expected {}",
+                            EscapeTerminal(graph_.op(value)),
+                            line.targets.front())}))
+    return false;
   if (TryNode(number, value, step + 1)) return true;
-  match_.deviation.reset();
-  Rewind(size, false);
+  Rewind(size, deviated);
   return false;
 }
 
 // All lines have a node: looks at users outside and asks the caller.
 bool Finder::Finish() {
-  const bool deviated = match_.deviation.has_value();
+  const size_t deviated = match_.deviations.size();
   for (size_t i = 0; i < match_.nodes.size(); ++i) {
     const NodeId id = match_.nodes[i];
     if (!id.valid() || pattern_.slots[pattern_.lines[i].slot].output) continue;
@@ -375,28 +410,29 @@ bool Finder::Finish() {
                     "also used by " + (name.empty()
                                            ? "the output"
                                            : "%" + EscapeTerminal(name))})) {
-        if (!deviated) match_.deviation.reset();
+        Truncate(deviated);
         return false;
       }
       foreign = true;
     }
   }
   Match proposal = match_;
-  if (!deviated) match_.deviation.reset();
+  Truncate(deviated);
   if (!(*accept_)(proposal)) return false;
-  if (!relaxed_) {
+  if (budget_ == 0) {
     best_ = std::move(proposal);
     return true;
   }
   // Go on: a cheaper reason may be found.
-  if (proposal.deviation &&
-      (!best_ || proposal.deviation->miss < best_->deviation->miss))
+  if (!proposal.deviations.empty() && (!best_ || IsCheaper(proposal, *best_)))
     best_ = std::move(proposal);
-  return best_ && best_->deviation->miss == Miss::kExtraUser;
+  return best_ && best_->deviations.size() == 1 &&
+         best_->deviations[0].miss == Miss::kExtraUser;
 }
 
 bool Finder::SpentAll() const {
-  return all_steps_ > kMaxAllSteps + kStepsPerAnchor * anchors_.size();
+  return (budget_ > 1 ? second_steps_ : all_steps_) >
+         kMaxAllSteps + kStepsPerAnchor * anchors_.size();
 }
 
 std::optional<Match> Finder::Find(NodeId anchor, const Accept& accept) {
@@ -409,20 +445,26 @@ std::optional<Match> Finder::Find(NodeId anchor, const Accept& accept) {
   steps_ = 0;
   accept_ = &accept;
   best_.reset();
+  // What a second reason would have told is no match that was missed.
+  const bool second = budget_ > 1;
   if (SpentAll()) {
-    ++given_up_;
+    given_up_ += !second;
     return std::nullopt;
   }
   TryNode(last, anchor, 0);
-  all_steps_ += steps_;
-  if (steps_ > kMaxSteps) ++given_up_;
+  (second ? second_steps_ : all_steps_) += steps_;
+  if (steps_ > kMaxSteps) given_up_ += !second;
   return std::move(best_);
 }
 
-std::optional<Match> Finder::FindNear(NodeId anchor, const Accept& accept) {
-  relaxed_ = true;
+std::optional<Match> Finder::FindNear(NodeId anchor, const Accept& accept,
+                                      size_t budget) {
+  // Of a short pattern two deviations leave nothing.
+  if (budget > 1 && pattern_.lines.size() < kMinLinesForTwo)
+    return std::nullopt;
+  budget_ = budget;
   std::optional<Match> found = Find(anchor, accept);
-  relaxed_ = false;
+  budget_ = 0;
   return found;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding a pattern in a graph, exactly or with one deviation.
+// Finding a pattern in a graph, exactly or with one or two deviations.
 #pragma once
 
 #include <functional>
@@ -32,6 +32,7 @@ enum class Miss : uint8_t {
   kArity,
   kCrossesLayer,
   kOtherOp,
+  kMetadataLoss,  // a guard reads a value whose shape was lost
 };
 std::string_view Name(Miss miss);
 
@@ -54,13 +55,16 @@ struct Match {
   std::vector<Binding> slots;  // by slot of the pattern
   std::vector<NodeId> nodes;   // by line; invalid for a cast that is missing
   NodeId extra;                // an op in between; else invalid
-  std::optional<Deviation> deviation;
+  std::vector<Deviation> deviations;  // none: an exact match
 
   NodeId anchor() const { return nodes.back(); }
   // All nodes, sorted: equal for matches of the same place.
   std::vector<NodeId> Nodes() const;
   bool Holds(NodeId id) const;
 };
+
+// Whether `a` tells more than `b`: fewer deviations, then the cheaper ones.
+bool IsCheaper(const Match& a, const Match& b);
 
 // Searches one pattern from its anchors.
 class Finder {
@@ -74,14 +78,18 @@ class Finder {
 
   Finder(const OpIndex& index, const Pattern& pattern);
 
-  // Says whether to take a match that the search proposes. With `relaxed`
-  // the match may hold a deviation, or the callee may set one.
+  // Says whether to take a match that the search proposes. With a budget the
+  // match may hold deviations, or the callee may add some.
   using Accept = std::function<bool(Match&)>;
 
   // The first match with this anchor that `accept` takes.
   std::optional<Match> Find(NodeId anchor, const Accept& accept);
-  // Of the matches with one deviation that `accept` takes the cheapest.
-  std::optional<Match> FindNear(NodeId anchor, const Accept& accept);
+  // Of the matches with up to `budget` deviations that `accept` takes the
+  // cheapest. Of several only one may change the ops of the pattern: a place
+  // that differs in two is another one.
+  static constexpr size_t kMostDeviations = 2;
+  std::optional<Match> FindNear(NodeId anchor, const Accept& accept,
+                                size_t budget = 1);
 
   const std::vector<NodeId>& anchors() const { return anchors_; }
   size_t given_up() const { return given_up_; }
@@ -99,8 +107,11 @@ class Finder {
   bool MatchTerm(const PatternTerm& term, OperandId operand, NodeId node);
   bool Finish();
   bool Bind(uint32_t slot, const Binding& binding);
+  // Whether a deviation of this kind may be added.
+  bool MayDeviate(Miss miss) const;
   bool Deviate(Deviation deviation);
-  void Rewind(size_t size, bool deviated);
+  void Truncate(size_t deviations);
+  void Rewind(size_t size, size_t deviations);
   bool IsTarget(uint32_t line, StringId op) const;
   bool Taken(NodeId node) const;
 
@@ -111,9 +122,10 @@ class Finder {
 
   Match match_;
   std::vector<uint32_t> trail_;
-  bool relaxed_ = false;
+  size_t budget_ = 0;  // deviations that a match may have
   size_t steps_ = 0;
   size_t all_steps_ = 0;
+  size_t second_steps_ = 0;  // of searches with a budget above one
   size_t given_up_ = 0;
   const Accept* accept_ = nullptr;
   std::optional<Match> best_;

@@ -86,12 +86,12 @@ TEST(PatternMatch, NamesTheCheapestReason) {
   const Pattern pattern =
       Compile("%a = aten.neg(%x)\n%b = aten.pow(%a, 2)", {"b"});
   Finder finder(index, pattern);
-  const auto accept = [](Match& match) { return match.deviation.has_value(); };
+  const auto accept = [](Match& match) { return !match.deviations.empty(); };
   const auto match = finder.FindNear(graph.Find("b"), accept);
   ASSERT_TRUE(match);
-  EXPECT_EQ(match->deviation->miss, Miss::kExtraUser);
-  EXPECT_EQ(match->deviation->node, graph.Find("a"));
-  EXPECT_EQ(match->deviation->other, graph.Find("c"));
+  EXPECT_EQ(match->deviations[0].miss, Miss::kExtraUser);
+  EXPECT_EQ(match->deviations[0].node, graph.Find("a"));
+  EXPECT_EQ(match->deviations[0].other, graph.Find("c"));
 }
 
 // --- a slow twin: every assignment of nodes to lines ---

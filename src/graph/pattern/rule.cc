@@ -69,20 +69,10 @@ class RuleFinder {
         return;
     }
     std::optional<RuleMatch> best;
-    for (size_t i = 0; i < finders_.size(); ++i) {
-      bool possible = false;
-      const Pattern& pattern = rule_.alternatives[i].pattern;
-      const auto accept = [&](Match& match) {
-        return CheckGuards(pattern, match, near, possible);
-      };
-      std::optional<Match> match = near ? finders_[i].FindNear(anchor, accept)
-                                        : finders_[i].Find(anchor, accept);
-      if (!match) continue;
-      if (best && best->match.deviation->miss <= match->deviation->miss)
-        continue;
-      best = RuleMatch{i, std::move(*match), possible, NodeId()};
-      if (!near) break;
-    }
+    if (!near) best = BestAt(anchor, 0);
+    for (size_t causes = 1; near && !best && causes <= Finder::kMostDeviations;
+         ++causes)
+      best = BestAt(anchor, causes);
     if (!best) return;
     const Pattern& pattern = rule_.alternatives[best->alternative].pattern;
     if (group) best->shared = SharedOf(pattern, best->match);
@@ -91,6 +81,26 @@ class RuleFinder {
     } else {
       AddMatch(std::move(*best));
     }
+  }
+
+  // The first match, or the cheapest one with up to `budget` deviations.
+  std::optional<RuleMatch> BestAt(NodeId anchor, size_t budget) {
+    const bool near = budget > 0;
+    std::optional<RuleMatch> best;
+    for (size_t i = 0; i < finders_.size(); ++i) {
+      bool possible = false;
+      const Pattern& pattern = rule_.alternatives[i].pattern;
+      const auto accept = [&](Match& match) {
+        return CheckGuards(pattern, match, budget, possible);
+      };
+      std::optional<Match> match =
+          near ? finders_[i].FindNear(anchor, accept, budget)
+               : finders_[i].Find(anchor, accept);
+      if (!match || (best && !IsCheaper(*match, best->match))) continue;
+      best = RuleMatch{i, std::move(*match), possible, NodeId()};
+      if (!near) break;
+    }
+    return best;
   }
 
   void AddMatch(RuleMatch&& match) {
@@ -122,19 +132,19 @@ class RuleFinder {
     out_.near_misses.push_back(std::move(miss));
   }
 
-  // False when the match is none. Failing guards become the deviation of a
-  // relaxed match when there is one only.
-  bool CheckGuards(const Pattern& pattern, Match& match, bool near,
+  // False when the match is none. Failing guards are deviations of a match that
+  // may have as many.
+  bool CheckGuards(const Pattern& pattern, Match& match, size_t budget,
                    bool& possible) const {
     GuardSummary guards =
         graph::CheckGuards(rule_, graph_, pattern, match, options_.option);
     possible = !guards.unknown.empty();
     if (std::optional<Deviation> crossing = CrossesLayer(match))
       guards.failed.push_back(std::move(*crossing));
-    if (guards.failed.empty()) return !near || match.deviation.has_value();
-    if (!near || match.deviation || guards.failed.size() > 1) return false;
-    match.deviation = std::move(guards.failed.front());
-    return true;
+    if (match.deviations.size() + guards.failed.size() > budget) return false;
+    for (Deviation& one : guards.failed)
+      match.deviations.push_back(std::move(one));
+    return budget == 0 || !match.deviations.empty();
   }
 
   std::optional<Deviation> CrossesLayer(const Match& match) const {

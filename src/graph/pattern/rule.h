@@ -83,7 +83,7 @@ struct RuleMatch {
 
 struct RuleMatches {
   std::vector<RuleMatch> matches;
-  std::vector<RuleMatch> near_misses;  // each with a deviation
+  std::vector<RuleMatch> near_misses;  // each with one or two deviations
   // Anchors whose search was given up.
   size_t given_up = 0;
 };
