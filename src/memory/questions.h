@@ -111,6 +111,7 @@ std::vector<OutOfMemory> FindOutOfMemory(const Device& device,
 struct Saving {
   std::string change;
   std::string where;
+  Measure of = Measure::kActive;  // whose peak it lowers
   int64_t saves = 0;
   int64_t new_peak = 0;
   std::optional<int64_t> recompute_bytes;

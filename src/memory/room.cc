@@ -439,13 +439,19 @@ std::vector<Saving> FindSavings(const Device& device,
       add("offload", name, ids, "at most", Confidence::kLow);
   }
 
-  if (!device.allocator().expandable()) {
+  const bool expandable =
+      device.allocator().expandable() ||
+      device.health().actions[static_cast<size_t>(Action::kSegmentMap)] > 0 ||
+      std::any_of(device.segments().begin(), device.segments().end(),
+                  [](const Segment* segment) { return segment->expandable; });
+  if (!expandable) {
     const int64_t multiple = device.allocator().rules().segment_multiple;
     const int64_t packed = (peak.bytes + multiple - 1) / multiple * multiple;
     const int64_t reserved = device.peak(Measure::kReserved).bytes;
     if (reserved > packed) {
       Saving saving;
       saving.change = "expandable_segments";
+      saving.of = Measure::kReserved;
       saving.saves = reserved - packed;
       saving.new_peak = packed;
       saving.bound = "at most, of reserved";

@@ -590,11 +590,18 @@ void AddHealth(const Recording& recording, const DeviceView& view,
                     kRecord));
   const int64_t before = device.active(0);
   if (before > 0 && device.moments() > 0) {
+    int64_t unknown = 0;
+    for (const Allocation& a : device.allocations())
+      if (a.ActiveAt(0) && a.stack == 0) unknown += a.bytes;
     add("before_bytes", before, "info",
-        fmt::format("Active before the first event ({:.1f} % of the peak): "
-                    "nobody recorded who allocated it. Call {}.",
-                    PercentOf(before, device.peak(Measure::kActive).bytes),
-                    kRecord));
+        fmt::format(
+            "Active before the first event ({:.1f} % of the peak): {}",
+            PercentOf(before, device.peak(Measure::kActive).bytes),
+            unknown == 0
+                ? std::string("its stacks are those of the final state.")
+                : fmt::format(
+                      "of {} nobody recorded who allocated it. Call {}.",
+                      unknown == before ? "all" : Size(unknown), kRecord)));
   }
   if_any("uncertain_bytes", static_cast<uint64_t>(h.uncertain_bytes), "info",
          "Blocks from before the recording may be larger by this together.");
@@ -764,18 +771,17 @@ void AddNotes(const Recording& recording, const DeviceView& view,
        "memory_peak");
   size_t told = 0;
   for (const Saving& saving : savings) {
-    if (saving.information || told == 5 ||
-        PercentOf(saving.saves, device.peak(Measure::kActive).bytes) < 1.0)
-      continue;
+    const double percent =
+        PercentOf(saving.saves, device.peak(saving.of).bytes);
+    if (saving.information || told == 5 || percent < 1.0) continue;
     ++told;
     std::string what = saving.change;
     if (!saving.where.empty()) what += " " + saving.where;
     note(Severity::kOpportunity, "memory_saving",
-         fmt::format(
-             "{}: {} {} ({:.1f} % of the peak). Savings do not add "
-             "up.",
-             what, saving.bound, Size(saving.saves),
-             PercentOf(saving.saves, device.peak(Measure::kActive).bytes)),
+         fmt::format("{}: at most {} ({:.1f} % of the peak{}). Savings do not "
+                     "add up.",
+                     what, Size(saving.saves), percent,
+                     saving.of == Measure::kReserved ? " of reserved" : ""),
          "memory_savings");
   }
   for (const Leak& leak : view.leaks) {
@@ -1043,7 +1049,10 @@ Result<ResultSet> MakeTables(const Recording& recording,
        {{"change", kText, "What to change."},
         {"where", kText, "Where."},
         {"saves_bytes", kInt, "How much lower the peak is.", kBytes},
-        {"percent", kReal, "Share of the peak.", Shown::kPercent},
+        {"percent", kReal,
+         "Share of the peak: of active, or of reserved where the bound says "
+         "so.",
+         Shown::kPercent},
         {"new_peak_bytes", kInt, "The peak then.", kBytes},
         {"recompute_bytes", kInt,
          "What is back while one run of the module is recomputed.", kBytes},
@@ -1211,10 +1220,10 @@ Result<ResultSet> MakeTables(const Recording& recording,
       AddPeak(view, kKinds[k], options.depth, active, kinds[k]);
     const std::vector<Saving> found =
         FindSavings(device, *view.attribution, view.leaks);
-    const int64_t highest = device.peak(Measure::kActive).bytes;
     for (const Saving& s : found) {
-      savings.Add(view, s.change, s.where, s.saves, PercentOf(s.saves, highest),
-                  s.new_peak, s.recompute_bytes, s.blocks, s.bound,
+      savings.Add(view, s.change, s.where, s.saves,
+                  PercentOf(s.saves, device.peak(s.of).bytes), s.new_peak,
+                  s.recompute_bytes, s.blocks, s.bound,
                   ConfidenceName(s.confidence));
     }
     AddLeaks(view, options, leaks);

@@ -77,7 +77,8 @@ def invariants(c, name, t):
         for r in of(t["memory_savings"], d):
             c.true(f"{name}: saving {r['change']}",
                    0 <= r["saves_bytes"] <= max(peak["active"][0],
-                                                peak["reserved"][0]))
+                                                peak["reserved"][0]) and
+                   0 <= r["percent"] <= 100)
         if not h.get("lost_free") and t["memory_timeline"] and \
                 not h.get("events oom"):
             pass
@@ -141,6 +142,14 @@ def check_encodings(c, folder):
         got = lamina("memory", out, "--format", "json", cwd=folder).stdout
         c.equal(f"{what}: the same tables", json.loads(got)["tables"],
                 json.loads(want)["tables"])
+    # Segments that can grow say so without settings, too.
+    for segment in value["segments"]:
+        segment["is_expandable"] = True
+    value.pop("allocator_settings", None)
+    out.write_bytes(pickle.dumps(value))
+    c.equal("no advice of what is on", [
+        r["change"] for r in tables(out)["memory_savings"]
+        if r["change"] == "expandable_segments"], [])
     for threads in (1, 4):
         c.equal(f"{threads} threads", lamina(
             "memory", path, "--format", "json", "--threads", threads).stdout,
