@@ -5,8 +5,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { folder, go, ns, open, pageOf, parseCsv, root, run, shared, tablesOf,
-  traces } from "./harness.mjs";
+import { click, folder, go, ns, open, pageOf, parseCsv, root, run, shared,
+  tablesOf, traces, until } from "./harness.mjs";
 
 const entries = (page) => page.locator("aside dl").evaluate((list) =>
   Object.fromEntries([...list.querySelectorAll("dt")].map((head) =>
@@ -83,6 +83,104 @@ export default {
           [found.rule, found.match, found.file, found.value]);
       }
     }
+  },
+
+  "calls of a name": async (check) => {
+    const page = await open(pageOf(traces.train), { hash: "#v=timeline" });
+    // The kernel with most calls, the third of them, by start.
+    const known = await page.evaluate(() => {
+      const { device, host } = __lamina.model;
+      const names = __lamina.model.table("kernels").raw("kernel");
+      const of = new Map();
+      for (let i = 0; i < device.count; ++i) {
+        const name = names[device.kernel[i] - 1];
+        of.set(name, [...(of.get(name) ?? []), i]);
+      }
+      const rows = [...of.values()].sort((a, b) => b.length - a.length)[0];
+      const byStart = [...rows].sort((a, b) => device.start[a] - device.start[b]);
+      const sizes = rows.map((i) => device.dur[i]).sort((a, b) => b - a);
+      const row = byStart[2];
+      const launch = device.launch[row] - 1;
+      return { uid: device.uid[row], calls: rows.length,
+        starts: byStart.map((i) => device.start[i]),
+        lengths: [device.dur[row], sizes[sizes.length >> 1], sizes[0]],
+        from: host.start[launch], to: device.start[row] + device.dur[row] };
+    });
+    await go(page, `#v=timeline&sel=${known.uid}`, "timeline");
+    const rows = await page.locator("aside .calls tbody tr").evaluateAll((list) =>
+      list.map((row) => [...row.children].map((cell) => cell.textContent)));
+    check.equal("this, median, slowest", rows.map(([words]) => words),
+                ["this", "median", "slowest"]);
+    check.true(`lengths ${rows}`, rows.every(([, length], i) =>
+      Math.abs(shownTime(length) - known.lengths[i]) <= known.lengths[i] / 1000));
+    // Launch and kernel.
+    await click(page, page.locator("[data-k='panel.both']"), "timeline");
+    const [from, to] = (await page.evaluate(() => __lamina.state())).zoom;
+    check.true("launch and kernel are in one window", from <= known.from &&
+      to >= known.to && to - from < 1.3 * (known.to - known.from) + 2000);
+    // Every call, in order, with this one in sight.
+    await click(page, page.locator("[data-k='panel.all']"), "timeline");
+    check.equal("every call is a row", await page.locator(
+      "[data-k='events.box'] table").getAttribute("aria-rowcount"),
+      String(known.calls + 1));
+    await until(page, () => {
+      const row = document.querySelector("tr[aria-current]");
+      const box = row?.closest(".tablebox");
+      if (!box) return false;
+      const [inner, outer] = [row, box].map((one) => one.getBoundingClientRect());
+      return inner.top >= outer.top && inner.bottom <= outer.bottom;
+    });
+    const starts = (await page.locator("[data-k='events.box'] tbody tr:not(.room)")
+      .evaluateAll((list) => list.map((row) => row.cells[0].textContent)))
+      .map(shownTime);
+    check.true("by start", starts.length > 2 && starts.every((start, i) =>
+      i === 0 || start >= starts[i - 1] * 0.999));
+  },
+
+  "the host: what is around, shapes, and the next of its name": async (check) => {
+    const page = await open(pageOf(traces.train), { hash: "#v=timeline" });
+    const known = await page.evaluate(() => {
+      const { device, host, hostTracks } = __lamina.model;
+      const ops = __lamina.model.table("op_efficiency");
+      // The op of a kernel whose launch is inside of it.
+      for (let i = 0; i < device.count; ++i) {
+        const [launch, op] = [device.launch[i] - 1, device.op[i] - 1];
+        if (launch < 0 || op < 0 || !ops.str(op, "input_dims")) continue;
+        const own = hostTracks.find((t) => launch >= t.begin && launch < t.end);
+        const around = [];
+        for (const t of hostTracks) {
+          if (t.thread !== own.thread || t.process !== own.process) continue;
+          for (let k = t.begin; k < t.end; ++k)
+            if (k !== launch && host.start[k] <= host.start[launch] &&
+                host.start[k] + host.dur[k] >= host.start[launch] +
+                host.dur[launch]) around.push(k);
+        }
+        around.sort((a, b) => host.dur[a] - host.dur[b]);
+        const name = (k) => __lamina.model.text(host.name[k]);
+        const at = around.find((k) => name(k) === ops.str(op, "op"));
+        if (at === undefined) continue;
+        const same = [...host.name.keys()].filter((k) =>
+          host.name[k] === host.name[launch])
+          .sort((a, b) => host.start[a] - host.start[b] || a - b);
+        const later = same[same.indexOf(launch) + 1];
+        if (later === undefined) continue;
+        return { launch: host.uid[launch], op: host.uid[at],
+                 names: around.slice(0, 3).map(name), next: host.uid[later] };
+      }
+    });
+    await go(page, `#v=timeline&sel=${known.launch}`, "timeline");
+    const links = await page.locator("aside .chain a").allTextContents();
+    check.equal("what is around it, the innermost first",
+                links.slice(0, known.names.length), known.names);
+    check.true("its end, and its place among its name",
+      "end" in await entries(page) &&
+      /this one is number/.test((await entries(page))["same name"]));
+    await page.keyboard.press("]");
+    await until(page, (uid) => __lamina.state().selected === uid,
+                String(known.next));
+    check.true("the next of its name", true);
+    await go(page, `#v=timeline&sel=${known.op}`, "timeline");
+    check.true("shapes of an op", /\d/.test((await entries(page)).shapes ?? ""));
   },
 
   "latency and queue": async (check) => {

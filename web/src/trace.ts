@@ -20,7 +20,7 @@ import { ranksView } from "./views/ranks";
 import { rooflineView } from "./views/roofline";
 import { stepsView } from "./views/steps";
 import { tablesView } from "./views/tables";
-import { counterPlace, frames, stripShares, timelineView, trackLeft, trackTop }
+import { counterPlace, drawnTracks, frames, stripShares, timelineView, trackLeft, trackTop }
   from "./views/timeline";
 
 run({
@@ -41,6 +41,7 @@ run({
       return { start: gaps.start[at], dur: gaps.dur[at],
                next: app.model.device!.uid[gaps.next[at]!] };
     }),
+    tracks: () => drawnTracks(),
     counterPlace: (key: string, t: number) => counterPlace(key, t),
     moduleTree: (merge: boolean) => makeTree(app, merge),
     timelineFrames: frames,

@@ -55,6 +55,18 @@ export function gpusOf(model: Model): Gpu[] {
   return gpus;
 }
 
+const knownParts = new WeakMap<Gpu, Map<string, Gpu>>();
+
+// Some streams of a GPU, as if they were one.
+export function someLanes(model: Model, gpu: Gpu, lanes: number[]): Gpu {
+  let parts = knownParts.get(gpu);
+  if (!parts) knownParts.set(gpu, parts = new Map<string, Gpu>());
+  const key = lanes.join();
+  let part = parts.get(key);
+  if (!part) parts.set(key, part = { ...gpu, lanes, rows: byStart(model, lanes) });
+  return part;
+}
+
 // Lanes are sorted; they are merged two by two.
 function byStart(model: Model, lanes: number[]): Uint32Array {
   const { start } = model.device!;

@@ -15,6 +15,7 @@ import { copyCommand } from "../ui/command";
 import { h } from "../ui/dom";
 import { nameIds, showEvent } from "../ui/events";
 import { clean, count, kernelName, percent, time } from "../ui/format";
+import { nameCells } from "../ui/names";
 import { choice } from "../ui/inputs";
 import { drawTable } from "../ui/table";
 
@@ -109,6 +110,8 @@ export function drawArea(app: App, scene: Scene): HTMLElement | null {
   const part = (words: string, ns: number) => ns === 0 ? []
     : [`${words} ${time(ns)} (${percent(ns, all)})`];
   const chips = filterOf(app, marked, area);
+  const groups = groupsOf(app, sums);
+  const shown = nameCells(groups.map(({ name }) => kernelName(name, 200)));
   const { device } = model;
   return h("section", { class: "area", "aria-label": "Marked area" },
     h("h2", {}, `Marked: ${time(marked.to - marked.from)} `,
@@ -135,14 +138,14 @@ export function drawArea(app: App, scene: Scene): HTMLElement | null {
       app.button("Clear", () => app.go(areaPatch(app, null)),
                  { "data-k": "area.clear" })),
     drawTable<Group>(app, { id: "area", caption: "What lies in the area",
-      rows: groupsOf(app, sums), sort: "time-", empty: "No device event.",
+      rows: groups, sort: "time-", empty: "No device event.",
       columns: [
         { key: "what", title: "what", wide: true, value: (one) => one.name,
           text: (one) => clean(one.name, 2000),
           cell: (one) => h("span", { title: clean(one.name, 2000) },
             swatch(one.group), one.patch
-              ? app.link(kernelName(one.name, 200), one.patch)
-              : kernelName(one.name, 200)) },
+              ? app.link(shown(kernelName(one.name, 200)), one.patch)
+              : shown(kernelName(one.name, 200))) },
         { key: "time", title: "inside", numeric: true, value: (one) => one.ns,
           text: (one) => time(one.ns) },
         { key: "share", title: "%", numeric: true, value: (one) => one.ns,

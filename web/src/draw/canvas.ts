@@ -22,6 +22,25 @@ export function prepare(canvas: HTMLCanvasElement, width: number,
   return context;
 }
 
+const kEnd = 8;   // letters that are left behind the ellipsis, at least
+
+// A text, or its beginning and its end as far as they fit: names differ at
+// both.
+export function fitName(context: CanvasRenderingContext2D, text: string,
+                        width: number): string {
+  if (width < 8) return "";
+  const whole = context.measureText(text).width;
+  if (whole <= width) return text;
+  let letters = Math.floor(text.length * width / whole);
+  for (; letters > 0; --letters) {
+    const end = letters < 3 * kEnd ? 0 : Math.max(kEnd, letters >> 1);
+    const shown = text.slice(0, letters - end - 1) + "\u2026" +
+      text.slice(text.length - end);
+    if (context.measureText(shown).width <= width) return shown;
+  }
+  return "";
+}
+
 // As much of a text as fits.
 export function fitText(context: CanvasRenderingContext2D, text: string,
                         width: number): string {

@@ -58,11 +58,12 @@ function added(lanes: Level[]): Level[] {
 
 type LaneLevels = (lane: number) => Level[];
 
-export async function prepareGpus(app: App, [from, to]: [number, number]):
+export async function prepareGpus(app: App, gpus: Gpu[],
+                                  [from, to]: [number, number]):
     Promise<void> {
   const rows = rowsOf(app);
   const wanted = () => cache?.rows === rows;
-  for (const gpu of app.model.thinned ? [] : gpusOf(app.model)) {
+  for (const gpu of app.model.thinned ? [] : gpus) {
     if (rows.has(gpu)) continue;
     const parts = partsOf(app.model, gpu, app.selection.mask);
     const levels = await inSlices(pyramidSteps(...stepsOf(app, parts, from,
@@ -168,10 +169,11 @@ export function drawRows(context: CanvasRenderingContext2D, app: App,
 
 // The gap or the event at a time; null for neither.
 export function gpuHit(app: App, { gpu, parts }: GpuRow, t: number,
-                       slack: number): { gap: number } | { row: number } | null {
+                       slack: number, gapsToo = true):
+    { gap: number } | { row: number } | null {
   const gaps = gapsOf(app.model, gpu);
   const at = firstStartingAt(gaps.start, t, 0, gaps.start.length) - 1;
-  if (at >= 0 && gaps.start[at]! + gaps.dur[at]! > t && gaps.dur[at]! >= slack)
+  if (gapsToo && at >= 0 && gaps.start[at]! + gaps.dur[at]! > t && gaps.dur[at]! >= slack)
     return { gap: at };
   if (!parts) return null;
   const near = Math.max(0, firstStartingAt(parts.start, t + slack, 0,

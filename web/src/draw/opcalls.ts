@@ -10,6 +10,7 @@ import { groupColor } from "../ui/colors";
 import { h } from "../ui/dom";
 import { eventsPatch, nameIds, showEvent } from "../ui/events";
 import { count, kernelName, time } from "../ui/format";
+import { nameCells } from "../ui/names";
 
 export function drawOpCalls(app: App, row: number, key: string,
                             group: string): HTMLElement {
@@ -17,10 +18,12 @@ export function drawOpCalls(app: App, row: number, key: string,
   const calls = callsOf(device, row, app.selection.mask);
   const names = nameIds(app);
   const places = byPosition(device, calls, names);
+  const shown = nameCells(places.map((at) =>
+    kernelName(app.model.text(at.name), 160)));
   const body = h("tbody", {}, ...places.map((at) => h("tr", {},
     h("td", { class: "num" }, at.position + 1),
     h("td", { class: "wide" }, app.link(
-      kernelName(app.model.text(at.name), 160), { view: "kernels",
+      shown(kernelName(app.model.text(at.name), 160)), { view: "kernels",
         chips: app.only("name", app.model.text(at.name)) })),
     h("td", { class: "num" }, app.link(count(at.events.length),
       eventsPatch(app, at.events, [key]))),

@@ -8,6 +8,7 @@ import { swatch } from "../ui/chips";
 import { deltaCell, deltaText } from "../ui/compare";
 import { h } from "../ui/dom";
 import { clean, kernelName, time } from "../ui/format";
+import { nameCells } from "../ui/names";
 import { drawTable } from "../ui/table";
 
 function delta(line: PairLine): number {
@@ -28,6 +29,8 @@ export function pairTable(app: App, id: string, caption: string,
     cell: (line: PairLine) => line[side]
       ? app.link(time(line[side].ns), line[side].patch) : "",
   });
+  const shown = nameCells(lines.flatMap(({ a, b }) =>
+    [a, b].flatMap((part) => part ? [kernelName(part.kernel)] : [])));
   return drawTable<PairLine>(app, {
     id, caption, rows: lines, sort: "",
     note: `${first} ${time(sumOf(lines, "a"))}, ${second} ` +
@@ -42,12 +45,13 @@ export function pairTable(app: App, id: string, caption: string,
         value: (l) => partOf(l).kernel,
         text: (l) => clean(partOf(l).kernel, 2000),
         cell: (l) => h("span", { title: clean(partOf(l).kernel, 2000) },
-                       kernelName(partOf(l).kernel)) },
+                       shown(kernelName(partOf(l).kernel))) },
       { key: "other", title: `in ${second}`, value: other,
         text: (l) => clean(other(l), 2000),
         cell: (l) => h("span", { title: clean(other(l), 2000),
           class: l.a && l.b && other(l) !== "same" ? "" : "muted" },
-          kernelName(other(l), 60)) },
+          l.a && l.b && other(l) !== "same" ? shown(kernelName(other(l)))
+            : kernelName(other(l), 60)) },
       { key: "a", title: first, ...times("a") },
       { key: "b", title: second, ...times("b") },
       { key: "delta", title: "difference", numeric: true, value: delta,

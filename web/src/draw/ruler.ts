@@ -24,11 +24,12 @@ export function niceTop(most: number, steps: number):
   return { top: Math.ceil(most / step) * step, step };
 }
 
-export function ticks(from: number, to: number, most: number):
+// `always`: absolute at any zoom.
+export function ticks(from: number, to: number, most: number, always = false):
     { base: string; ticks: Tick[] } {
   const step = Math.max(1, niceStep((to - from) / Math.max(1, most)));
   const first = Math.ceil(from / step) * step;
-  const absolute = from === 0 || step * 1000 > Math.abs(to);
+  const absolute = always || from === 0 || step * 1000 > Math.abs(to);
   const base = absolute ? 0 : Math.floor(from / (step * 10)) * step * 10;
   const list: Tick[] = [];
   for (let at = first; at <= to && list.length < 100; at += step) {

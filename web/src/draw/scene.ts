@@ -6,7 +6,7 @@
 
 import type { Column } from "../data/decode";
 import { counterLines, type StepLine } from "../data/counters";
-import { gpusOf } from "../data/gpus";
+import { gpusOf, someLanes, type Gpu } from "../data/gpus";
 import { groupIndex, kGroups } from "../data/groups";
 import { familyPasses, laneKey, laneName, withTrace, type Selection } from
   "../data/filter";
@@ -52,6 +52,7 @@ export interface GpuTrack {
   kind: "gpu";
   trace: number;
   row: GpuRow;
+  rest: boolean;             // streams that have no row of their own
 }
 export interface CounterTrack {
   kind: "counter";
@@ -63,6 +64,8 @@ export type Track = (LaneTrack | GpuTrack | BoxTrack | CounterTrack) & {
   label: string;
   y: number;
   height: number;
+  // What a click on the name does: rows below it come or go.
+  toggle?: { open: boolean; patch: Patch; words: string };
 };
 
 export interface Scene {
@@ -77,9 +80,11 @@ export interface Scene {
   gutter: number;            // width of the names at the left
 }
 
-const kMostLanes = 96;
+const kMostLanes = 96;       // with a row of their own, unless asked for
+const kNearlyEmpty = 0.01;   // of the busiest stream of the GPU
+const kRestHeight = 14;
 const kMostThreads = 6;
-const kLabelHeight = 15;
+export const kLabelHeight = 15;
 const kMostTableRows = 3;
 const kCounterHeight = 30;
 const kGpuHeight = 24;
@@ -117,14 +122,17 @@ function pyramids(app: App): Map<number, Level[]> {
 export async function preparePyramids(app: App): Promise<void> {
   const levels = pyramids(app);
   const wanted = () => cache?.levels === levels;
-  for (const lane of drawnLanes(app)) {
+  const gpus = layoutOf(app);
+  for (const lane of gpus.flatMap(({ gpu, own }) => app.model.thinned
+    ? gpu.lanes : own)) {
     if (levels.has(lane)) continue;
     const built = bucketPyramid(app, lane) ??
       await inSlices(pyramidSteps(...pyramidInput(app, lane)), wanted);
     if (!built) return;
     levels.set(lane, built);
   }
-  await prepareGpus(app, extent(app.model));
+  await prepareGpus(app, gpus.flatMap(({ gpu, rest }) => rest ? [gpu, rest]
+    : [gpu]), extent(app.model));
 }
 
 function lanePyramid(app: App, lane: number): Level[] {
@@ -180,45 +188,103 @@ function overlapOf(model: Model, lane: number): Overlap {
   return result;
 }
 
-// Rows of its events, or of its buckets.
-function laneSize(model: Model, lane: number): number {
-  const { begin, end } = model.buckets[lane] ?? model.lanes[lane]!;
-  return end - begin;
+// Time of the events of each lane.
+const lengths = new WeakMap<Model, Float64Array>();
+function laneTimes(model: Model): Float64Array {
+  let times = lengths.get(model);
+  if (!times) {
+    times = new Float64Array(model.lanes.length);
+    const { lane, dur, rows } = model.device!;
+    for (let i = 0; i < rows; ++i) times[lane[i]!]! += dur[i]!;
+    lengths.set(model, times);
+  }
+  return times;
 }
 
-// Lanes with events; of very many those that the filter leaves some of.
-function drawnLanes(app: App): number[] {
+// A GPU, its streams with a row of their own, and the others together.
+interface Layout {
+  gpu: Gpu;
+  key: string;
+  own: number[];
+  rest: Gpu | null;
+  closed: boolean;
+  all: boolean;      // nothing is folded
+  few: boolean;      // of all streams some would be folded
+}
+
+function selectedLane(app: App): number {
+  const { device } = app.model;
+  const row = app.state.selected && device
+    ? device.uid.indexOf(Number(app.state.selected) as never) : -1;
+  return row < 0 ? -1 : device!.lane[row]!;
+}
+
+// GPUs in order, each with the streams that are not nearly empty. The selected
+// event has its row always.
+function layoutOf(app: App): Layout[] {
   const { model } = app;
   if (!model.device) return [];
-  const lanes = model.lanes.map((_, i) => i)
-    .filter((i) => laneSize(model, i) > 0);
-  if (lanes.length <= kMostLanes) return lanes;
-  const count = app.filter.by("lane", model.lanes.length).count;
-  return lanes.filter((i) => count[i]! > 0).slice(0, kMostLanes);
+  const gpus = [...gpusOf(model)].sort((a, b) => a.trace - b.trace ||
+    (a.device ?? -1) - (b.device ?? -1));
+  const keys = trackKeys(gpus.map((gpu) => ["gpu", ...model.traces.length > 1
+    ? [String(gpu.trace)] : [], gpu.process, gpu.device ?? "-"].join(".")));
+  const times = laneTimes(model);
+  const most = Math.max(4, Math.floor(kMostLanes / Math.max(1, gpus.length)));
+  const [shut, open] = [listed(app, "timeline.closed"),
+                        listed(app, "timeline.all")];
+  const chosen = selectedLane(app);
+  return gpus.map((gpu, i) => {
+    const bySize = [...gpu.lanes].sort((a, b) => times[b]! - times[a]!);
+    const least = kNearlyEmpty * times[bySize[0]!]!;
+    const large = new Set(bySize.filter((lane, at) => lane === chosen ||
+      (at < most && times[lane]! >= least)));
+    const [closed, all] = [shut.includes(keys[i]!), open.includes(keys[i]!)];
+    const own = closed ? [] : gpu.lanes.filter((lane) => all || large.has(lane));
+    const others = closed ? [] : gpu.lanes.filter((lane) => !own.includes(lane));
+    return { gpu, key: keys[i]!, own, closed, all,
+             few: large.size < gpu.lanes.length,
+             rest: others.length > 0 ? someLanes(model, gpu, others) : null };
+  });
 }
 
+function switched(app: App, option: string, key: string): Patch {
+  const now = listed(app, option);
+  return app.withOption(option, (now.includes(key)
+    ? now.filter((k) => k !== key) : [...now, key]).join(","));
+}
+
+// Each GPU above its streams.
 function laneTracks(app: App): Track[] {
   const { model } = app;
-  const lanes = drawnLanes(app);
-  const height = lanes.length <= 4 ? 46 : lanes.length <= 16 ? 30 : 18;
-  const keys = trackKeys(lanes.map((lane) => "lane." +
+  const gpus = layoutOf(app);
+  const shown = gpus.reduce((sum, { own }) => sum + own.length, 0);
+  const height = shown <= 4 ? 46 : shown <= 16 ? 30 : 18;
+  const lanes = gpus.flatMap(({ gpu }) => gpu.lanes);
+  const names = trackKeys(lanes.map((lane) => "lane." +
     laneKey(model, lane).replace(/[/:]/g, ".")));
-  const tracks = lanes.map((lane, i): Track => ({
-    kind: "lane", key: keys[i]!,
-    label: laneName(model, lane), trace: model.lanes[lane]!.trace ?? 0, lane,
-    y: 0, height,
-    levels: lanePyramid(app, lane), ...overlapOf(model, lane) }));
-  // Each GPU above its streams.
-  const gpus = gpusOf(model);
-  const names = trackKeys(gpus.map((gpu) => ["gpu", ...model.traces.length > 1
-    ? [String(gpu.trace)] : [], gpu.process, gpu.device ?? "-"].join(".")));
-  return gpus.flatMap((gpu, i): Track[] => {
-    const own = tracks.filter((track) => track.kind === "lane" &&
-                              gpu.lanes.includes(track.lane));
-    return own.length === 0 ? [] : [{ kind: "gpu", key: names[i]!,
-      label: gpuName(app, gpu), trace: gpu.trace, y: 0, height: kGpuHeight,
-      row: gpuRow(app, gpu, extent(model), (lane) => lanePyramid(app, lane)) },
-      ...own];
+  const keyOf = new Map(lanes.map((lane, i) => [lane, names[i]!]));
+  const row = (gpu: Gpu) => gpuRow(app, gpu, extent(model), (lane) =>
+    lanePyramid(app, lane));
+  return gpus.flatMap(({ gpu, key, own, rest, closed, all, few }): Track[] => {
+    const streams = `${gpu.lanes.length} ` +
+      (gpu.lanes.length === 1 ? "stream" : "streams");
+    return [{ kind: "gpu", key, label: gpuName(app, gpu), trace: gpu.trace,
+        y: 0, height: kGpuHeight, rest: false, row: row(gpu),
+        toggle: { open: !closed, patch: switched(app, "timeline.closed", key),
+                  words: (closed ? "show its " : "fold its ") + streams } },
+      ...own.map((lane): Track => ({ kind: "lane", key: keyOf.get(lane)!,
+        label: laneName(model, lane), trace: gpu.trace, lane, y: 0, height,
+        levels: lanePyramid(app, lane), ...overlapOf(model, lane) })),
+      ...rest || (all && few && !closed) ? [{ key: key + ".rest",
+        trace: gpu.trace, y: 0, height: kRestHeight,
+        label: !rest ? "fewer streams" : rest.lanes.length === 1
+          ? laneName(model, rest.lanes[0]!) : `${rest.lanes.length} more streams`,
+        toggle: { open: all, patch: switched(app, "timeline.all", key),
+                  words: all ? "fold nearly empty streams"
+                    : "nearly empty: a row for each" },
+        ...rest ? { kind: "gpu" as const, rest: true, row: row(rest) }
+          : { kind: "boxes" as const, color: "host" as const, rows: [] },
+      }] : []];
   });
 }
 
@@ -238,7 +304,20 @@ function hostTrack(app: App, track: HostTrack, key: string): Track | null {
     stacked.set(track, rows);
   }
   if (rows.length === 0) return null;
-  const who = clean(track.name || track.thread, 40);
+  const named = (one: HostTrack) => clean(one.name || one.thread, 80);
+  // Threads of one name have their numbers, and those of their processes.
+  const twins = model.hostTracks.filter((other) => other.kind === track.kind &&
+    (other.trace ?? 0) === (track.trace ?? 0) && named(other) === named(track));
+  const differ = (of: (one: HostTrack) => string) =>
+    twins.some((other) => of(other) !== of(track));
+  const own = [differ(({ process }) => process) ? clean(track.process, 40) : "",
+               differ(({ thread }) => thread) ? clean(track.thread, 40) : ""]
+    .filter((text, i, all) => text !== "" && all.indexOf(text) === i);
+  // "(python3)" behind every name says nothing.
+  const [end = ""] = / \([^()]*\)$/.exec(named(track)) ?? [];
+  const shared = end !== "" && model.hostTracks.every((other) =>
+    named(other).endsWith(end));
+  const who = (shared ? named(track).slice(0, -end.length) : named(track)) + (own.length > 0 ? ` (${own.join(", ")})` : "");
   const words = { ranges: "Ranges", modules: "Modules", calls: "Host",
                   python: "Python" };
   return { kind: "boxes", key, 
@@ -277,7 +356,7 @@ function tableTrack(app: App, name: "passes" | "layers"): Track | null {
     start, dur, ids: Uint32Array.from(list), uid: () => null,
     name: name === "passes"
       ? (id) => `pass ${table.str(id, "pass")} ${table.str(id, "stage")}`
-          .replace(/ none$/, "")
+          .replace(/ (none|unknown)$/, "")
       : (id) => `${clean(table.str(id, "stack"), 40)} ${table.str(id, "layer")}`,
     click: name === "passes"
       ? (id) => ({ chips: app.toggle("pass", table.str(id, "pass")) })
@@ -300,7 +379,7 @@ function traceByTrace(model: Model, ...lists: Track[][]): Track[] {
 
 function counterTracks(app: App): Track[] {
   return counterLines(app.model).map((line): Track => ({ kind: "counter",
-    key: line.key, label: clean(line.name, 40), trace: 0, line, y: 0,
+    key: line.key, label: clean(line.name, 80), trace: 0, line, y: 0,
     height: kCounterHeight }));
 }
 
@@ -364,7 +443,9 @@ export function makeScene(app: App, width: number): Scene {
   const known = new Set(usual.map((track) => track.key));
   const [switched, first] = [listed(app, "timeline.tracks"),
                              listed(app, "timeline.order")];
-  const unknown = new Set([...switched, ...first].filter((key) =>
+  const unknown = new Set([...switched, ...first,
+    ...listed(app, "timeline.closed"), ...listed(app, "timeline.all"),
+  ].filter((key) =>
     !known.has(key))).size;
   for (const key of switched) {
     if (off.has(key)) off.delete(key);
@@ -374,7 +455,7 @@ export function makeScene(app: App, width: number): Scene {
   const compact = width < 700;
   const scene: Scene = { tracks: all.filter((t) => !off.has(t.key)), hidden:
     all.filter((t) => off.has(t.key)), all, usual: [...known], unknown,
-    height: 0, from, to, gutter: compact ? 0 : 132 };
+    height: 0, from, to, gutter: compact ? 0 : width < 1300 ? 150 : 180 };
   let y = kRulerHeight + 6;
   for (const track of scene.tracks) {
     if (compact) y += kLabelHeight;

@@ -20,15 +20,15 @@ export interface StepPlace {
 }
 
 export function drawSteps(context: CanvasRenderingContext2D, line: StepLine,
-                          place: StepPlace, ink: { line: string; fill: string;
-                          text: string }): void {
+                          place: StepPlace, ink: { line: string; fill: string }):
+    void {
   const { left, right, y, height, from, to } = place;
   const top = Math.max(line.top, Number.MIN_VALUE);
   const at = (value: number) =>
     y + height - 1 - Math.max(0, value) / top * (height - 3);
   const perPixel = (to - from) / (right - left);
   let sample = sampleAt(line, from);
-  for (let x = left; x < right; ++x) {
+  for (let x = Math.floor(left); x < right; ++x) {
     const last = sampleAt(line, from + (x + 1 - left) * perPixel);
     if (last < 0) continue;
     const [least, most] = rangeOf(line, Math.max(0, sample), last);
@@ -38,6 +38,4 @@ export function drawSteps(context: CanvasRenderingContext2D, line: StepLine,
     context.fillStyle = ink.line;
     context.fillRect(x, at(most), 1, Math.max(1.5, at(least) - at(most)));
   }
-  context.fillStyle = ink.text;
-  context.fillText(counterText(line, line.top), left + 4, y + 8);
 }

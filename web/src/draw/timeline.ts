@@ -7,6 +7,7 @@
 
 import { twinOf } from "../data/autograd";
 import { sampleAt } from "../data/counters";
+import type { Axis, Piece } from "../data/fold";
 import { groupIndex } from "../data/groups";
 import type { DeviceEvents } from "../data/model";
 import { levelFor, type Level } from "../data/pyramid";
@@ -19,7 +20,7 @@ import { gapsOf, type GapAt } from "../data/gpus";
 import type { Marked } from "../ui/area";
 import { flagsOf } from "../ui/flags";
 import { gapWords, selectedGap } from "../ui/gaps";
-import { drawArrow, fitText } from "./canvas";
+import { drawArrow, fitName, fitText } from "./canvas";
 import { drawGaps, drawParts, drawRows, gpuHit } from "./gpurow";
 import { ticks } from "./ruler";
 import { counterText, drawSteps } from "./steps";
@@ -28,6 +29,25 @@ import { kRowHeight, kRulerHeight, type BoxRow, type CounterTrack,
 
 export interface Window { from: number; to: number }
 interface Place { t: number; dur: number; y: number; height: number }
+
+const kNameRoom = 90;   // px: below, the beginning of a name alone
+function fitBox(context: CanvasRenderingContext2D, text: string, room: number):
+    string {
+  return room < kNameRoom ? fitText(context, text, room)
+    : fitName(context, text, room);
+}
+// The end of the name of a track is its number.
+function fitLabel(context: CanvasRenderingContext2D, text: string,
+                  room: number): string {
+  let shown = text;
+  for (let cut = 2; context.measureText(shown).width > room &&
+       cut < text.length; ++cut) {
+    const left = text.length - cut;
+    shown = text.slice(0, left >> 1) + "\u2026" +
+      text.slice(text.length - (left - (left >> 1)));
+  }
+  return shown;
+}
 
 const kEventsPerPixel = 1.5;
 const kFont = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -38,11 +58,16 @@ export class Painter {
   private readonly colors = kGroups.map(groupColor);
   private readonly inks = kGroups.map(textOn);
   detail = "";  // how the busiest lane was drawn
+  // The part of the drawing that a piece of the window has.
+  private left = 0;
+  private right = 0;
+  private folded = false;
+  private now: Window = { from: 0, to: 1 };  // what is drawn
 
   constructor(private readonly app: App, readonly scene: Scene,
               private readonly context: CanvasRenderingContext2D,
               private readonly width: number,
-              private readonly shift = 0) {
+              private readonly axis: Axis, private readonly shift = 0) {
     this.groups = groupIndex(app.model);
     for (const name of ["text", "muted", "line", "page", "panel", "host",
                         "hostink", "ghost", "module", "link"])
@@ -50,9 +75,26 @@ export class Painter {
   }
 
   private x(window: Window, t: number): number {
-    const { gutter } = this.scene;
-    return gutter + (t - window.from) / (window.to - window.from) *
-      (this.width - gutter);
+    return this.left + (t - window.from) / (window.to - window.from) *
+      (this.right - this.left);
+  }
+  // On the whole drawing, over all folds.
+  private at(t: number): number {
+    const { axis, now, width, scene: { gutter } } = this;
+    const from = axis.toAxis(now.from);
+    return gutter + (axis.toAxis(t) - from) / (axis.toAxis(now.to) - from) *
+      (width - gutter);
+  }
+  private pieces(window: Window): (Piece & { left: number; right: number })[] {
+    this.now = window;
+    return this.axis.pieces(window).map((piece) => ({ ...piece,
+      left: this.at(piece.from), right: this.at(piece.to) }));
+  }
+  private enter({ left, right, folded }: Piece & { left: number;
+                                                   right: number }): void {
+    this.left = left;
+    this.right = right;
+    this.folded = folded;
   }
 
   // The window in times of the track: B may be moved against A.
@@ -67,35 +109,72 @@ export class Painter {
     context.fillRect(0, 0, width, scene.height);
     context.font = kFont;
     context.textBaseline = "middle";
-    this.ruler(window);
+    const pieces = this.pieces(window);
+    for (const piece of pieces) {
+      this.enter(piece);
+      if (!piece.folded) this.ruler(piece, pieces.length > 1);
+    }
     this.detail = "every event drawn";
     for (const track of scene.tracks) {
-      context.save();
-      context.beginPath();
-      context.rect(scene.gutter, track.y, width - scene.gutter, track.height);
-      context.clip();
-      const own = this.own(track, window);
-      if (track.kind === "lane") this.lane(track, own);
-      else if (track.kind === "gpu") this.gpu(track, own);
-      else if (track.kind === "counter") this.counter(track, own);
-      else track.rows.forEach((row, depth) => this.boxes(row,
-        track.y + depth * kRowHeight, track.color, own));
-      context.restore();
+      for (const piece of pieces) {
+        this.enter(piece);
+        context.save();
+        context.beginPath();
+        context.rect(piece.left, track.y, piece.right - piece.left,
+                     track.height);
+        context.clip();
+        const own = this.own(track, piece);
+        if (track.kind === "lane") this.lane(track, own);
+        else if (track.kind === "gpu") this.gpu(track, own);
+        else if (track.kind === "counter") this.counter(track, own);
+        else track.rows.forEach((row, depth) => this.boxes(row,
+          track.y + depth * kRowHeight, track.color, own));
+        context.restore();
+      }
+    }
+    for (const piece of pieces) if (piece.folded) this.fold(piece);
+    for (const track of scene.tracks) {
+      if (track.kind === "counter") this.counterTop(track);
       this.label(track);
     }
-    this.area(window);
-    this.flags(window);
-    this.selected(window);
+    this.area();
+    this.flags();
+    this.selected();
+  }
+
+  // Idle time that takes less room than it lasts, and says so.
+  private fold({ from, to, left, right }: Piece & { left: number;
+                                                   right: number }): void {
+    const { context, scene } = this;
+    context.fillStyle = this.ink.ghost!;
+    context.globalAlpha = 0.6;
+    context.fillRect(left, 0, right - left, scene.height);
+    context.globalAlpha = 1;
+    context.strokeStyle = this.ink.muted!;
+    context.lineWidth = 1;
+    context.setLineDash([2, 3]);
+    for (const x of [left, right]) {
+      context.beginPath();
+      context.moveTo(Math.round(x) + 0.5, 0);
+      context.lineTo(Math.round(x) + 0.5, scene.height);
+      context.stroke();
+    }
+    context.setLineDash([]);
+    const words = time(to - from);
+    const wide = context.measureText(words).width;
+    if (wide > right - left) return;
+    context.fillStyle = this.ink.text!;
+    context.fillText(words, (left + right - wide) / 2, 9);
   }
 
   // The marked area: its tracks shaded, its edges to be dragged.
   marked: Marked | null = null;
 
-  private area(window: Window): void {
+  private area(): void {
     const { context, scene, width, marked } = this;
     if (!marked) return;
-    const left = Math.max(scene.gutter, this.x(window, marked.from));
-    const right = Math.min(width, this.x(window, marked.to));
+    const left = Math.max(scene.gutter, this.at(marked.from));
+    const right = Math.min(width, this.at(marked.to));
     if (right < scene.gutter || left > width) return;
     context.fillStyle = this.ink.link!;
     context.globalAlpha = 0.18;
@@ -117,10 +196,10 @@ export class Painter {
     context.fillText(words, at, 8);
   }
 
-  private flags(window: Window): void {
+  private flags(): void {
     const { context, scene } = this;
     for (const { at, text } of flagsOf(this.app)) {
-      const x = this.x(window, at);
+      const x = this.at(at);
       if (x < scene.gutter || x > this.width) continue;
       const words = "\u2691 " + fitText(context, clean(text, 60), 120);
       context.fillStyle = this.ink.page!;
@@ -136,25 +215,25 @@ export class Painter {
     const { context, scene } = this;
     context.fillStyle = this.ink.text!;
     context.font = "600 " + kFont;
-    if (scene.gutter === 0)
-      context.fillText(fitText(context, track.label, this.width - 8), 4,
-                       track.y - 8);
-    else
-      context.fillText(fitText(context, track.label, scene.gutter - 12), 6,
-                       track.y + 8);
+    const compact = scene.gutter === 0;
+    const sign = track.toggle ? (track.toggle.open ? "\u25be " : "\u25b8 ") : "";
+    context.fillText(fitLabel(context, sign + track.label, compact
+      ? this.width - 8 : scene.gutter - 12), compact ? 4 : 6,
+      compact ? track.y - 8 : track.y + Math.min(8, track.height / 2));
     context.font = kFont;
   }
 
-  private ruler(window: Window): void {
-    const { context, scene, width } = this;
+  private ruler(window: Window, folded: boolean): void {
+    const { context, scene, right: width } = this;
     const { base, ticks: list } = ticks(window.from, window.to,
-      Math.max(2, Math.floor((width - scene.gutter) / 92)));
+      Math.max(folded ? 1 : 2, Math.floor((width - this.left) / 92)), folded);
     for (const { at, label } of list) {
       const x = Math.round(this.x(window, at)) + 0.5;
       context.fillStyle = this.ink.line!;
       context.fillRect(x, kRulerHeight - 3, 1, scene.height);
       context.fillStyle = this.ink.muted!;
-      if (x + 20 < width) context.fillText(label, x + 3, 9);
+      if (x + (folded ? context.measureText(label).width : 20) < width)
+        context.fillText(label, x + 3, 9);
     }
     if (base && scene.gutter > 0) context.fillText(base, 6, 9);
   }
@@ -185,16 +264,15 @@ export class Painter {
   }
 
   private lane(track: LaneTrack & Track, window: Window): void {
-    const { context, scene, width } = this;
+    const { context, left, right } = this;
     context.fillStyle = this.ink.panel!;
-    context.fillRect(scene.gutter, track.y, width - scene.gutter,
-                     track.height);
+    context.fillRect(left, track.y, right - left, track.height);
     const tile = this.tile(track.lane, window);
     if (tile?.rows) return this.tileEvents(track, window, tile);
     if (tile)
       return this.buckets({ ...track, levels: [tile.level!] }, window);
     const [first, last] = this.range(track, window);
-    const many = last - first > kEventsPerPixel * (width - scene.gutter);
+    const many = last - first > kEventsPerPixel * (right - left);
     const { thinned } = this.app.model;
     if (many || thinned) this.buckets(track, window);
     if (!many) this.events(track, window, first, last);
@@ -217,13 +295,12 @@ export class Painter {
   }
 
   private gpu(track: GpuTrack & Track, window: Window): void {
-    const { context, scene, width, app } = this;
-    context.fillStyle = this.ink.page!;
-    context.fillRect(scene.gutter, track.y, width - scene.gutter, track.height);
-    const box = { y: track.y, height: track.height, left: scene.gutter,
-                  right: width };
+    const { context, left, right, app } = this;
+    context.fillStyle = this.ink[track.rest ? "panel" : "page"]!;
+    context.fillRect(left, track.y, right - left, track.height);
+    const box = { y: track.y, height: track.height, left, right };
     const x = (t: number) => this.x(window, t);
-    drawGaps(context, app, track.row.gpu, box, x, window);
+    if (!track.rest) drawGaps(context, app, track.row.gpu, box, x, window);
     const tiles = track.row.gpu.lanes.map((lane) => this.tile(lane, window));
     if (tiles.every((tile) => tile?.rows)) {
       for (const tile of tiles) {
@@ -236,14 +313,14 @@ export class Painter {
 
   private buckets(track: { levels: Level[]; y: number; height: number },
                   window: Window): void {
-    const { context, scene, width } = this;
-    const perPixel = (window.to - window.from) / (width - scene.gutter);
+    const { context, left, right: width } = this;
+    const perPixel = (window.to - window.from) / (width - left);
     const level = levelFor(track.levels, perPixel);
     this.detail = `columns of ${time(level.width)} and more`;
     const { busy, match, group } = level;
     const bottom = track.y + track.height;
-    for (let x = scene.gutter; x < width; ++x) {
-      const at = window.from + (x - scene.gutter) * perPixel - level.from;
+    for (let x = Math.floor(left); x < width; ++x) {
+      const at = window.from + (x - left) * perPixel - level.from;
       const from = Math.max(0, Math.floor(at / level.width));
       const to = Math.max(from + 1, Math.floor((at + perPixel) / level.width));
       let all = 0;
@@ -294,12 +371,12 @@ export class Painter {
     const wide = Math.max(right - x, 0.7);
     context.fillStyle = hit ? this.colors[group]! : this.ink.ghost!;
     context.fillRect(x, y, wide > 3 ? wide - 0.7 : wide, tall);
-    const left = Math.max(x, this.scene.gutter);
-    const room = Math.min(right, this.width) - left - 6;
+    const left = Math.max(x, this.left);
+    const room = Math.min(right, this.right) - left - 6;
     if (room < 24 || !hit) return;
     context.fillStyle = this.inks[group]!;
     const name = kernelName(this.nameOf(row), 200);
-    context.fillText(fitText(context, name, room), left + 3,
+    context.fillText(fitBox(context, name, room), left + 3,
                      y + (tall >= 30 ? tall / 2 - 7 : tall / 2));
     if (tall >= 30) {
       context.fillText(fitText(context, time(device.dur[row]!), room), left + 3,
@@ -317,10 +394,9 @@ export class Painter {
 
   private boxes(row: BoxRow, y: number, color: "host" | "module",
                 window: Window): void {
-    const { context, width } = this;
+    const { context, right: width } = this;
     const { ids, start, dur } = row;
-    const perPixel = (window.to - window.from) /
-      (width - this.scene.gutter);
+    const perPixel = (window.to - window.from) / (width - this.left);
     for (let at = firstEndingAfter(ids, row, window.from);
          at < ids.length;) {
       const id = ids[at]!;
@@ -339,11 +415,11 @@ export class Painter {
         continue;
       }
       context.fillRect(x, y, wide > 2 ? wide - 0.7 : wide, kRowHeight - 1);
-      const left = Math.max(x, this.scene.gutter);
+      const left = Math.max(x, this.left);
       const room = Math.min(right, width) - left - 5;
-      if (room > 20) {
+      if (room > 20 && !this.folded) {
         context.fillStyle = this.ink.hostink!;
-        context.fillText(fitText(context, clean(row.name(id), 120), room),
+        context.fillText(fitBox(context, clean(row.name(id), 120), room),
                          left + 3, y + kRowHeight / 2);
       }
       ++at;
@@ -372,9 +448,18 @@ export class Painter {
 
   private counter({ line, y, height }: CounterTrack & Track,
                   window: Window): void {
-    drawSteps(this.context, line, { left: this.scene.gutter,
-      right: this.width, y, height, ...window }, { line: this.ink.muted!,
-      fill: this.ink.ghost!, text: this.ink.text! });
+    drawSteps(this.context, line, { left: this.left, right: this.right, y,
+      height, ...window }, { line: this.ink.muted!, fill: this.ink.ghost! });
+  }
+  // The top of its scale, on a ground of its own: no line goes through it.
+  private counterTop({ line, y }: CounterTrack & Track): void {
+    const { context, scene } = this;
+    const words = counterText(line, line.top);
+    context.fillStyle = this.ink.page!;
+    context.fillRect(scene.gutter, y + 1, context.measureText(words).width + 8,
+                     14);
+    context.fillStyle = this.ink.text!;
+    context.fillText(words, scene.gutter + 4, y + 8);
   }
 
   // --- selection ---
@@ -436,11 +521,11 @@ export class Painter {
     return twin.isForward ? [own, other] : [other, own];
   }
 
-  private selected(window: Window): void {
+  private selected(): void {
     const { app, context } = this;
     if (!app.state.selected) return;
     const gap = selectedGap(app);
-    if (gap) return this.selectedGap(gap, window);
+    if (gap) return this.selectedGap(gap);
     const uid = Number(app.state.selected);
     if (this.placed?.uid !== uid) {
       const { device, host } = app.model;
@@ -453,8 +538,8 @@ export class Painter {
     }
     const { at, launch, autograd } = this.placed;
     if (!at) return;
-    const x = this.x(window, at.t);
-    const wide = Math.max(3, this.x(window, at.t + at.dur) - x);
+    const x = this.at(at.t);
+    const wide = Math.max(3, this.at(at.t + at.dur) - x);
     context.save();
     context.beginPath();
     context.rect(this.scene.gutter, 0, this.width, this.scene.height);
@@ -467,13 +552,13 @@ export class Painter {
     context.strokeRect(x + 0.5, at.y + 0.5, Math.max(1, wide - 1),
                        at.height - 1);
     if (launch) {
-      drawArrow(context, this.ink.link!, this.x(window, launch.t), launch.y, x,
+      drawArrow(context, this.ink.link!, this.at(launch.t), launch.y, x,
                 at.y + at.height);
     }
     if (autograd) {
       const [from, to] = autograd;
-      drawArrow(context, this.ink.link!, this.x(window, from.t + from.dur),
-                from.y + from.height / 2, this.x(window, to.t),
+      drawArrow(context, this.ink.link!, this.at(from.t + from.dur),
+                from.y + from.height / 2, this.at(to.t),
                 to.y + to.height);
     }
     // For those who cannot see it, and for tests.
@@ -482,15 +567,15 @@ export class Painter {
     context.restore();
   }
 
-  private selectedGap({ gpu, at }: GapAt, window: Window): void {
+  private selectedGap({ gpu, at }: GapAt): void {
     const { context, scene, app } = this;
     const track = scene.tracks.find((t) => t.kind === "gpu" &&
                                     t.row.gpu === gpu);
     if (!track) return;
-    window = this.own(track, window);
+    const by = track.trace === 1 ? this.shift : 0;
     const gaps = gapsOf(app.model, gpu);
-    const left = Math.max(scene.gutter, this.x(window, gaps.start[at]!));
-    const right = this.x(window, gaps.start[at]! + gaps.dur[at]!);
+    const left = Math.max(scene.gutter, this.at(gaps.start[at]! - by));
+    const right = this.at(gaps.start[at]! + gaps.dur[at]! - by);
     context.strokeStyle = this.ink.text!;
     context.lineWidth = 2;
     context.strokeRect(left, track.y - 1, Math.max(2, right - left),
@@ -508,16 +593,20 @@ export class Painter {
     const track = scene.tracks.find((one) => py >= one.y &&
                                     py < one.y + one.height);
     if (!track) return null;
-    window = this.own(track, window);
-    const perPixel = (window.to - window.from) / (this.width - scene.gutter);
-    const t = window.from + (px - scene.gutter) * perPixel;
+    const pieces = this.pieces(window);
+    const piece = pieces.find(({ right }) => px < right) ??
+      pieces[pieces.length - 1]!;
+    this.enter(piece);
+    window = this.own(track, piece);
+    const perPixel = (window.to - window.from) / (this.right - this.left);
+    const t = window.from + (px - this.left) * perPixel;
     if (track.kind === "lane") {
       const row = this.laneHit(track, t, perPixel,
         py >= track.y + track.height / 2);
       return row < 0 ? null : this.deviceHit(row, track);
     }
     if (track.kind === "gpu") {
-      const hit = gpuHit(app, track.row, t, perPixel);
+      const hit = gpuHit(app, track.row, t, perPixel, !track.rest);
       if (!hit) return null;
       const gap = { gpu: track.row.gpu, at: "gap" in hit ? hit.gap : 0 };
       return "gap" in hit

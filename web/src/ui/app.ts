@@ -72,7 +72,7 @@ export class App {
 
   href(patch: Patch): string { return toHash({ ...this.state, ...patch }); }
 
-  link(text: string, patch: Patch, props: Record<string, string> = {}):
+  link(text: string | Node, patch: Patch, props: Record<string, string> = {}):
       HTMLAnchorElement {
     return h("a", { href: this.href(patch), ...props }, text);
   }

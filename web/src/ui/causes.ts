@@ -2,12 +2,13 @@
 //
 // Why B takes another time than A: a waterfall from one to the other, and one
 // list of causes, the largest first, whichever side they are on. What explains
-// less than 1 % is folded.
+// less than 1 % is folded, and what comes after the first twelve.
 
 import type { App } from "./app";
 import { deltaCell, deltaText } from "./compare";
 import { h } from "./dom";
 import { clean, count, kernelName, percent, time } from "./format";
+import { nameCells } from "./names";
 import { paper } from "./paper";
 import { drawTable, type Col } from "./table";
 
@@ -19,7 +20,7 @@ export interface Cause {
   b: number;
   counts: [number, number] | null;
   // The text as a link to what the row counts in A, in B, or in both.
-  link(text: string, side: "A" | "B" | ""): Node | string;
+  link(text: string | Node, side: "A" | "B" | ""): Node | string;
 }
 
 export interface Compared {
@@ -32,6 +33,8 @@ export interface Compared {
 
 const kFold = 0.01;
 const kMostFalls = 10;
+const kLeastRows = 3;    // shown, however little each explains
+const kMostRows = 12;
 
 const delta = (cause: Cause) => cause.b - cause.a;
 const sumOf = (causes: Cause[]) =>
@@ -46,12 +49,12 @@ function largestFirst(causes: Cause[]): Cause[] {
     .sort((a, b) => Math.abs(delta(b)) - Math.abs(delta(a)));
 }
 
-// Causes above 1 % of all that changed, and the others.
+// The largest causes, those above 1 % of all that changed, and the others.
 function folded(causes: Cause[]): { shown: Cause[]; rest: Cause[] } {
   const all = causes.reduce((sum, c) => sum + Math.abs(delta(c)), 0);
-  const shown = causes.filter((c) => Math.abs(delta(c)) >= all * kFold &&
-                              delta(c) !== 0);
-  return { shown, rest: causes.filter((c) => !shown.includes(c)) };
+  const large = causes.filter((c, i) => delta(c) !== 0 && i < kMostRows &&
+    (i < kLeastRows || Math.abs(delta(c)) >= all * kFold)).length;
+  return { shown: causes.slice(0, large), rest: causes.slice(large) };
 }
 
 // --- the waterfall ---
@@ -106,11 +109,12 @@ export function causeColumns(names: [string, string], causes: Cause[]):
     Col<Cause>[] {
   const most = Math.max(1, ...causes.map((c) => Math.max(c.a, c.b)));
   const changed = causes.reduce((sum, c) => sum + Math.abs(delta(c)), 0);
+  const shown = nameCells(causes.map((c) => kernelName(c.name, 200)));
   return [
     { key: "what", title: "what", wide: true, value: (c) => c.name,
       text: (c) => clean(`${c.name} ${c.detail}`, 500),
       cell: (c) => h("span", { title: clean(`${c.name} ${c.detail}`, 1500) },
-        c.link(kernelName(c.name, 200), ""),
+        c.link(shown(kernelName(c.name, 200)), ""),
         badgeOf(c),
         c.detail ? h("small", {}, clean(c.detail, 200)) : null) },
     { key: "kind", title: "change", value: (c) => c.badge, hidden: true },
@@ -138,7 +142,7 @@ export function causeColumns(names: [string, string], causes: Cause[]):
   ];
 }
 
-// The list, with a row for each cause above 1 %, or for all.
+// The list, with a row for each of the largest causes, or for all.
 export function causeList(app: App, id: string, caption: string,
                           names: [string, string], found: Cause[],
                           csv?: (causes: Cause[]) => string): HTMLElement[] {
@@ -149,11 +153,12 @@ export function causeList(app: App, id: string, caption: string,
   return [drawTable(app, { id, caption, rows: all ? causes : shown,
     columns: causeColumns(names, causes), sort: "",
     tall: causes.some((c) => c.detail !== ""), csv,
-    empty: "Nothing differs." }),
+    empty: causes.length > 0 ? "Both take the same time." : "Nothing differs." }),
   ...rest.length > 0 && !paper.on ? [h("p", {}, app.button(all
-    ? "Fold what explains less than 1 %"
-    : `${count(rest.length)} more, each below 1 % of what changed, together ` +
-      deltaText(sumOf(rest)), () => app.go(app.withOption(option, all ? "" : "1")),
+    ? "Fold what explains little"
+    : `${count(rest.length)} more, each ` + (shown.length < kMostRows
+      ? "below 1 % of what changed" : "smaller than those above") +
+      `, together ${deltaText(sumOf(rest))}`, () => app.go(app.withOption(option, all ? "" : "1")),
     { "data-k": option }))] : []];
 }
 

@@ -98,6 +98,14 @@ function launchEntry(app: App, next: number): Entry | null {
     "begins"];
 }
 
+// What is open at once, the innermost first: a line for each.
+export function chain(links: HTMLElement[], more: boolean): HTMLElement {
+  return h("ol", { class: "chain" }, ...links.map((link) => {
+    link.title = link.textContent ?? "";
+    return h("li", {}, link);
+  }), more ? h("li", { class: "muted" }, "\u2026") : null);
+}
+
 // What is open on the thread of the launch in the middle of the gap.
 function hostEntry(app: App, next: number, middle: number): Entry | null {
   const { device, host, hostTracks } = app.model;
@@ -113,12 +121,10 @@ function hostEntry(app: App, next: number, middle: number): Entry | null {
   }
   open.sort((a, b) => host.dur[b]! - host.dur[a]!);
   const inner = open.slice(-kMostOpen);
-  return open.length === 0 ? null : ["host then",
-    open.length > inner.length ? "\u2026 \u203a " : "",
-    ...inner.flatMap((i, at) => [
-    ...(at > 0 ? [document.createTextNode(" \u203a ")] : []),
-    app.link(clean(app.model.text(host.name[i]!), 60),
-             showEvent(app, host.uid[i]!))])];
+  // The innermost first.
+  return open.length === 0 ? null : ["host then", chain(inner.reverse().map((i) =>
+    app.link(clean(app.model.text(host.name[i]!), 200),
+             showEvent(app, host.uid[i]!))), open.length > inner.length)];
 }
 
 // Gaps between kernels of the same two names.

@@ -14,9 +14,9 @@ import { swatch } from "./chips";
 import { causeWords, clockWords, rowEvents } from "./compare";
 import { h } from "./dom";
 import { attribution, ruleEntry, type Entry } from "./evidence";
-import { gapBody, selectedGap, showGap } from "./gaps";
+import { chain, gapBody, selectedGap, showGap } from "./gaps";
 import { findEvent, nameIds, showEvent, type Event } from "./events";
-import { big, bytes, clean, count, kernelName, shapes, time } from
+import { big, bytes, clean, count, kernelName, real, shapes, time } from
   "./format";
 
 export function panelNeeds(): string[] {
@@ -114,7 +114,7 @@ function deviceBody(app: App, event: Event, uid: number): Node[] {
     sameName(app, row, name),
     ...comparedEntries(app, row),
     eventNumber(app, uid),
-  ]), ...callStack(app, row), tools(app, uid,
+  ]), ...callsOfName(app, row, name), ...callStack(app, row), tools(app, uid,
     app.link("Only this kernel", { chips: app.only("name", name) }),
     app.link("Only this time", { chips: app.only("t",
       `${event.start}..${event.start + Math.max(1, event.dur)}`) }))];
@@ -230,10 +230,24 @@ function launchEntries(app: App, row: number): (Entry | null)[] {
   return [
     ["launch", app.link(clean(app.model.text(host.name[at]!), 80),
       showEvent(app, host.uid[at]!))],
-    ["latency", `${time(device!.start[row]! - begin)} after the launch began`],
+    ["latency", `${time(device!.start[row]! - begin)} after the launch began; `,
+      bothLink(app, row, at)],
     queued === null ? null : ["queue", queued === 0
       ? "the stream was free" : `${time(queued)} of that behind earlier work ` +
         "of the stream"]];
+}
+
+// The timeline from the launch to the end of its work.
+function bothLink(app: App, row: number, launch: number): Node {
+  const { device, host } = app.model;
+  const from = Math.min(host!.start[launch]!, device!.start[row]!);
+  const to = Math.max(host!.start[launch]! + host!.dur[launch]!,
+                      device!.start[row]! + device!.dur[row]!);
+  const room = Math.max(1000, (to - from) * 0.1);
+  return app.link("both in one window", { view: "timeline",
+    selected: String(device!.uid[row]),
+    zoom: [Math.round(from - room), Math.round(to + room)] },
+    { "data-k": "panel.both" });
 }
 
 // The other end of the pair of forward and backward op.
@@ -286,22 +300,124 @@ function sameName(app: App, row: number, name: string): Entry {
     sum += device.dur[i]!;
     if (device.dur[i]! > device.dur[row]!) ++longer;
   }
-  return ["same name", app.link(`${count(all)} events, ${time(sum)}`,
+  return ["same name", app.link(`${count(all)} ` +
+    `${all === 1 ? "event" : "events"}, ${time(sum)}`,
     { view: "kernels", chips: app.only("name", name) }),
     // Not all that are longer need be in the page.
     ...device.merged ? [] : [`; this one is number ${count(longer + 1)} by ` +
-      "length; ", ...extremes(app, singles)]];
+      "length"]];
 }
 
-// The slowest call of a name and the one in the middle.
-function extremes(app: App, rows: number[]): (Node | string)[] {
-  const { dur, uid } = app.model.device!;
+interface Call { words: string; uid: number; start: number; dur: number;
+                 launch: number | null }
+
+// This call beside the slowest and the one in the middle of its name.
+function callTable(app: App, calls: Call[], all: Node | null): Node {
+  const median = calls.find(({ words }) => words === "median")!.dur;
+  const launched = calls.some(({ launch }) => launch !== null);
+  const num = (text: string) => h("td", { class: "num" }, text);
+  return h("table", { class: "causes calls" },
+    h("caption", {}, "Calls of this name ", all),
+    h("thead", {}, h("tr", {}, ...["", "length", "of median", "start",
+      ...launched ? ["after launch"] : []].map((head) =>
+        h("th", { scope: "col", class: head ? "num" : "" }, head)))),
+    h("tbody", {}, ...calls.map((call) => h("tr", {}, h("th", { scope: "row" },
+      call.words === "this" ? "this" : app.link(call.words,
+        showEvent(app, call.uid), { "data-k": `panel.${call.words}` })),
+      num(time(call.dur)),
+      num(median > 0 ? `${real(call.dur / median)} \u00d7` : ""),
+      num(time(call.start)), launched ? num(call.launch === null ? ""
+        : time(call.launch)) : null))));
+}
+
+// The slowest and the middle one of some rows.
+function extremes(dur: ArrayLike<number>, rows: number[]): [number, number] {
   rows.sort((a, b) => dur[b]! - dur[a]! || a - b);
-  const link = (row: number, words: string) => app.link(
-    `${words} ${time(dur[row]!)}`, showEvent(app, uid[row]!),
-    { "data-k": `panel.${words}` });
-  return [link(rows[0]!, "slowest"), ", ",
-          link(rows[rows.length >> 1]!, "median")];
+  return [rows[0]!, rows[rows.length >> 1]!];
+}
+
+function callsOfName(app: App, row: number, name: string): Node[] {
+  const { device, host } = app.model;
+  if (!device || device.merged) return [];
+  const nameOf = nameIds(app);
+  const id = nameOf(row);
+  const rows: number[] = [];
+  for (let i = 0; i < device.count; ++i) if (nameOf(i) === id) rows.push(i);
+  const [slowest, median] = extremes(device.dur, rows);
+  const call = (words: string, at: number): Call => ({ words,
+    uid: device.uid[at]!, start: device.start[at]!, dur: device.dur[at]!,
+    launch: host && device.launch[at]! > 0
+      ? device.start[at]! - host.start[device.launch[at]! - 1]! : null });
+  const all = app.link("all in order", { view: "timeline",
+    chips: app.only("name", name), zoom: [device.first, device.last],
+    ...app.withOption("events.sort", "start+") }, { "data-k": "panel.all" });
+  return [callTable(app, [call("this", row), call("median", median),
+                          call("slowest", slowest)], all)];
+}
+
+// The same of a host event.
+function hostCalls(app: App, row: number): { words: string; table: Node } {
+  const host = app.model.host!;
+  const rows: number[] = [];
+  let sum = 0;
+  for (let i = 0; i < host.count; ++i) {
+    if (host.name[i] !== host.name[row]) continue;
+    rows.push(i);
+    sum += host.dur[i]!;
+  }
+  const [slowest, median] = extremes(host.dur, rows);
+  const call = (words: string, at: number): Call => ({ words, launch: null,
+    uid: host.uid[at]!, start: host.start[at]!, dur: host.dur[at]! });
+  const longer = rows.filter((at) => host.dur[at]! > host.dur[row]!).length;
+  return { words: `${count(rows.length)} ` + (rows.length === 1 ? "event" : "events") +
+      `, ${time(sum)}; this one is ` +
+      `number ${count(longer + 1)} by length`,
+    table: callTable(app, [call("this", row), call("median", median),
+                           call("slowest", slowest)], null) };
+}
+
+const kMostParents = 6;
+
+// What is open around a host event on its thread, the innermost first.
+function parents(app: App, row: number): Entry | null {
+  const { host, hostTracks } = app.model;
+  const { start, dur, uid, name } = host!;
+  const own = hostTracks.find((t) => row >= t.begin && row < t.end);
+  const end = start[row]! + dur[row]!;
+  const open: number[] = [];
+  for (const track of hostTracks) {
+    if (!own || track.thread !== own.thread || track.process !== own.process ||
+        (track.trace ?? 0) !== (own.trace ?? 0)) continue;
+    for (let i = track.begin; i < track.end && start[i]! <= start[row]!; ++i) {
+      const around = start[i]! + dur[i]! >= end;
+      // Of two with the same times the outer one comes first in the trace.
+      if (around && i !== row && (dur[i]! > dur[row]! || uid[i]! < uid[row]!))
+        open.push(i);
+    }
+  }
+  open.sort((a, b) => dur[a]! - dur[b]! || uid[b]! - uid[a]!);
+  return open.length === 0 ? null : ["inside of", chain(
+    open.slice(0, kMostParents).map((at, i) =>
+      app.link(clean(app.model.text(name[at]!), 200), showEvent(app, uid[at]!),
+               { "data-k": `panel.parent.${i}` })),
+    open.length > kMostParents)];
+}
+
+// Shapes of an op, by work that it launched.
+function hostShapes(app: App, row: number, launched: number[]): (Entry | null)[] {
+  const { device, host } = app.model;
+  const cost = app.model.table("op_efficiency");
+  const name = app.model.text(host!.name[row]!);
+  for (const at of cost ? launched : []) {
+    const op = device!.op[at]! - 1;
+    if (op < 0 || cost!.str(op, "op") !== name) continue;
+    const types = shapes(cost!.str(op, "input_types")).slice(0, 200);
+    return [["shapes", app.link(shapes(cost!.str(op, "input_dims")) ||
+      "of this call", { view: "ops",
+        chips: app.only("row", cost!.str(op, "first_uid")) })],
+      types ? ["types", types] : null, costEntry(app, op)];
+  }
+  return [];
 }
 
 function hostBody(app: App, event: Event, uid: number): Node[] {
@@ -321,22 +437,29 @@ function hostBody(app: App, event: Event, uid: number): Node[] {
     const at = device.launch[i]! - 1;
     if (at < 0 || host.start[at]! < event.start ||
         host.start[at]! + host.dur[at]! > end || !sameThread(at)) continue;
-    launched.push(device.uid[i]!);
+    launched.push(i);
     sum += device.dur[i]!;
   }
+  const same = hostCalls(app, event.row);
   return [list([
     startEntry(app, event.start, uid),
+    ["end", `${count(end)} ns`],
     ["length", `${time(event.dur)} (${count(event.dur)} ns)`],
+    parents(app, event.row), ...hostShapes(app, event.row, launched),
     autogradEntry(app, event.row),
     track ? ["thread", clean(track.name || track.thread, 80)] : null,
     launched.length > 0 ? ["launched",
-      app.link(`${count(launched.length)} device events` +
+      app.link(`${count(launched.length)} device ` +
+        (launched.length === 1 ? "event" : "events") +
         (device!.merged ? " of those in the page" : "") + `, ${time(sum)}`,
-        launched.length > 200 ? showEvent(app, launched[0]!)
-          : { view: "timeline",
-              chips: app.only("uid", ...launched.map(String)) })]
+        launched.length > 200 ? showEvent(app, device!.uid[launched[0]!]!)
+          : { view: "timeline", chips: app.only("uid", ...launched.map((at) =>
+              String(device!.uid[at]))) }),
+        ...launched.length === 1 ? ["; ", bothLink(app, launched[0]!,
+          device!.launch[launched[0]!]! - 1)] : []]
       : null,
+    ["same name", same.words],
     eventNumber(app, uid),
-  ]), tools(app, uid, app.link("Only this time", { chips: app.only("t",
+  ]), same.table, tools(app, uid, app.link("Only this time", { chips: app.only("t",
     `${event.start}..${end}`) }))];
 }

@@ -8,9 +8,12 @@ import type { App } from "./app";
 import { showEvent } from "./events";
 import { h } from "./dom";
 import { cell, clean, heading, kernelName, shapes, tableCsv } from "./format";
+import { nameCells } from "./names";
 import { paper } from "./paper";
 import { drawTable, type Col } from "./table";
 
+// Columns of names that can be long and alike.
+const kNames = /(^|_)(kernel|name|module|path|what)(_[ab])?$/;
 const kShapes = /^(input_dims|input_types|types)$/;
 
 export interface RowOptions {
@@ -46,6 +49,9 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
       !column.text;
     // uid_a is an event of trace A.
     const side = /^uid_([a-z])$/.exec(column.name)?.[1];
+    const names = column.type === "text" && kNames.test(column.name) && !own
+      ? nameCells((options.rows ?? Array.from({ length: table.rows },
+          (_, row) => row)).map((row) => kernelName(table.str(row, c)))) : null;
     const isEvent = /(^|_)uid$/.test(column.name) || side !== undefined;
     const first = app.model.traces.find((t) =>
       t.name.toLowerCase() === side)?.first_uid ?? 0;
@@ -59,17 +65,18 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
       text: (row) => cell(table.at(row, c), column),
       cell: own ?? (isEvent ? (row) => eventLink(app, table, row, c, first)
         : column.shown === "bar" ? (row) => meter(table, row, c)
-        : column.type === "text" ? (row) => textCell(table, row, c)
+        : column.type === "text" ? (row) => textCell(table, row, c, names)
         : undefined),
     });
   }
   return columns;
 }
 
-function textCell(table: Table, row: number, column: number): Node {
+function textCell(table: Table, row: number, column: number,
+                  names: ((name: string) => Node) | null): Node {
   const text = table.str(row, column);
   const shown = kShapes.test(table.info.columns[column]!.name)
-    ? shapes(text) : kernelName(text);
+    ? shapes(text) : names ? names(kernelName(text)) : kernelName(text);
   return h("span", { title: clean(text, 2000) }, shown);
 }
 

@@ -7,6 +7,7 @@ import type { App } from "./app";
 import { copyText, download, h } from "./dom";
 import { markdown, textCsv } from "./format";
 import { hint, paper } from "./paper";
+import { resizable } from "./widths";
 
 export interface Col<Row> {
   key: string;       // in the address: letters
@@ -35,6 +36,8 @@ export interface TableOptions<Row> {
   detail?(row: Row): Node | null;
   // The engine's file of these rows, where there is one.
   csv?: (rows: Row[]) => string;
+  // The row of what is selected: marked, and scrolled to.
+  chosen?(row: Row): boolean;
   note?: string;
   hint?: string;       // what a click does
   empty?: string;
@@ -102,10 +105,13 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     }, column.title, active ? h("span", { "aria-hidden": "true" },
                                 down ? " \u25bc" : " \u25b2") : null));
   }));
-  const looked = options.current === undefined ? undefined
-    : rows[options.current];
+  const found = options.current ?? (options.chosen
+    ? rows.findIndex((row) => options.chosen!(row)) : -1);
+  const current = found < 0 ? undefined : found;
+  const looked = current === undefined ? undefined : rows[current];
   const line = (row: Row): HTMLElement[] => {
-    const cells = h("tr", { "aria-current": row === looked && "true" }, ...columns.map((column) =>
+    const cells = h("tr", { "aria-current": row === looked && "true",
+      class: row === looked ? "on" : "" }, ...columns.map((column) =>
       h("td", { class: column.numeric ? "num" : column.wide ? "wide" : "" },
         column.cell ? column.cell(row) : cellText(column, row))));
     const detail = paper.on ? null : options.detail?.(row);
@@ -118,6 +124,7 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
                              "aria-rowcount": rows.length + 1 },
     h("caption", { class: "offscreen" }, options.caption),
     h("thead", {}, head), body);
+  if (!paper.on) resizable(table, id, columns.map((column) => column.key));
   const box = h("div", { class: "tablebox", role: "region", tabindex: "0",
                          "aria-label": options.caption,
                          "data-k": id + ".box" }, table);
@@ -129,7 +136,7 @@ export function drawTable<Row>(app: App, options: TableOptions<Row>):
     for (let i = 0; options.detail && i < rows.length; ++i)
       if (options.detail(rows[i]!)) open.push(i);
     scrollRows(box, body, rows, line, rowHeight(options.tall), open,
-               columns.length, options.current);
+               columns.length, current);
   }
   const short = rows.length <= kShortRows ? " short" : "";
   return h("section", { class: "table" + short }, toolbar(app, options, rows), cut

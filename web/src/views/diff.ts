@@ -97,7 +97,7 @@ function linesOf(app: App, table: Table, section: Section): Line[] {
 
 // A text as a link to the events of its row in A, in B, or, on their first
 // pair, in both; plain where a row sums up no events.
-function eventsLink(app: App, table: Table, line: Line, text: string,
+function eventsLink(app: App, table: Table, line: Line, text: string | Node,
                     side: "A" | "B" | ""): Node | string {
   const shown = side === "" ? line.a + line.b : side === "A" ? line.a : line.b;
   if (shown === 0 || !countsEvents(app, table.name) ||

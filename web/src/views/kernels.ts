@@ -12,6 +12,7 @@ import type { App, View } from "../ui/app";
 import { drawLegend, swatch } from "../ui/chips";
 import { h, svg } from "../ui/dom";
 import { clean, count, kernelName, percent, tableCsv, time } from "../ui/format";
+import { nameCells } from "../ui/names";
 import { drawTable, type Col } from "../ui/table";
 
 function spark(counts: Uint32Array, row: number): Node {
@@ -43,6 +44,8 @@ function spark(counts: Uint32Array, row: number): Node {
 function columns(app: App, table: Table, counts: Uint32Array | null,
                  ns: ArrayLike<number>, events: ArrayLike<number>):
     Col<number>[] {
+  const shown = nameCells(Array.from({ length: table.rows }, (_, row) =>
+    kernelName(table.str(row, "kernel"))));
   const total = app.selection.time || table.sum("kernel_time_us");
   const asTime = (name: string) => ({
     numeric: true, value: (row: number) => table.at(row, name),
@@ -56,7 +59,7 @@ function columns(app: App, table: Table, counts: Uint32Array | null,
     { key: "kernel", title: "kernel", wide: true,
       value: (row) => shortName(table.str(row, "kernel")),
       text: (row) => clean(table.str(row, "kernel"), 2000),
-      cell: (row) => app.link(kernelName(table.str(row, "kernel")), {
+      cell: (row) => app.link(shown(kernelName(table.str(row, "kernel"))), {
         chips: app.only("name", table.str(row, "kernel")) },
         { title: clean(table.str(row, "kernel"), 2000) }) },
     { key: "op", title: "op", value: (row) => table.str(row, "op"),

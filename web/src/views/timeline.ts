@@ -4,15 +4,17 @@
 // longest matching events of the window as a table, which is also the form of
 // the drawing for those who cannot see it.
 
+import { Axis, foldedAxis } from "../data/fold";
 import { laneName } from "../data/filter";
 import { gapsOf, gpusOf, partsOf } from "../data/gpus";
+import { groupIndex } from "../data/groups";
 import { Refused } from "../data/live";
 import { levelFor } from "../data/pyramid";
 import { firstStartingAt } from "../data/tracks";
 import { drawArea } from "../draw/area";
 import { prepare, toPng } from "../draw/canvas";
-import { extent, makeScene, orderOption, preparePyramids, type Scene } from
-  "../draw/scene";
+import { extent, kLabelHeight, makeScene, orderOption, preparePyramids,
+  type GpuTrack, type Scene, type Track } from "../draw/scene";
 import { Painter, type Window } from "../draw/timeline";
 import type { App, View } from "../ui/app";
 import { areaPatch, markedArea } from "../ui/area";
@@ -26,10 +28,14 @@ import { addFlag, drawFlags } from "../ui/flags";
 import { selectedGap, showGap } from "../ui/gaps";
 import { attachPointer, type Edge, type Point, type Surface } from
   "../ui/pointer";
+import { nameCells } from "../ui/names";
 import { drawTable } from "../ui/table";
 
 const kLeast = 200;      // ns: the narrowest window
-const kMostRows = 60;
+const kMostRows = 100_000;  // of the table: all that are in view
+const kAskedRows = 60;      // of a page that is served
+const kFewRows = 1000;      // the longest of those, where there are more
+const kMostParts = 50_000;   // drawn one by one in the strip
 const kStripHeight = 34;
 const kEdge = 4;         // px beside the edge of the marked area
 
@@ -52,6 +58,8 @@ class Timeline implements Surface {
   private window: Window;
   private readonly whole: Window;
   private readonly pair: FirstPair | null;
+  private readonly folded: Axis;   // with long idle time folded
+  private readonly axis: Axis;     // the one that is drawn
   private width = 0;
   private frame = 0;
   private wait = 0;
@@ -59,9 +67,12 @@ class Timeline implements Surface {
   constructor(private readonly app: App, root: HTMLElement) {
     const [from, to] = extent(app.model);
     this.whole = { from, to };
+    this.folded = foldedAxis(app.model, this.whole);
+    this.axis = app.option("timeline.fold") === "on" ? this.folded : new Axis();
     this.pair = firstPair(app);
     const zoom = app.state.zoom ?? aroundSelected(app) ??
-      aroundPair(app, this.pair) ?? deviceWork(app) ?? [from, to];
+      aroundPair(app, this.pair) ??
+      deviceWork(app, this.axis.folds.length > 0) ?? [from, to];
     this.window = this.clamp({ from: zoom[0], to: zoom[1] });
     const aligned = app.model.manifest.notes
       .filter((note) => note.id === "page_alignment" && !this.pair)
@@ -97,6 +108,13 @@ class Timeline implements Surface {
         `${app.model.title}: ${time(this.window.from)} to ` +
         time(this.window.to), this.caption(), (picture) =>
           download("timeline.png", picture)), { "data-k": "tl.png" }));
+    if (this.folded.folds.length > 0) {
+      const on = this.axis === this.folded;
+      bar.append(app.button("Fold idle", () => app.go({ zoom: null,
+        ...app.withOption("timeline.fold", on ? "" : "on") }),
+        { "data-k": "tl.fold", "aria-pressed": String(on), title:
+          "Long stretches without work on any GPU take little room" }));
+    }
     bar.append(h("span", { id: "tracks" }), this.words);
     return bar;
   }
@@ -114,7 +132,7 @@ class Timeline implements Surface {
     this.scene = makeScene(this.app, this.width);
     const context = prepare(this.canvas, this.width, this.scene.height);
     this.painter = new Painter(this.app, this.scene, context, this.width,
-                               this.pair?.shift);
+                               this.axis, this.pair?.shift);
     this.painter.marked = markedArea(this.app);
     this.trackMenu();
     this.drawStrip();
@@ -145,6 +163,7 @@ class Timeline implements Surface {
       h("div", {}, ...scene.all.map(({ key, label }, at) =>
         h("div", { class: "track", "data-track": key },
           this.trackCheck(key, label, !hidden.has(key)),
+          this.trackFold(key),
           this.trackMove(keys, at, -1, label),
           this.trackMove(keys, at, 1, label))),
         changed ? app.button("As usual", () => app.go({ options: {
@@ -164,6 +183,16 @@ class Timeline implements Surface {
       } });
     check.checked = shown;
     return h("label", {}, check, " ", label);
+  }
+
+  // The same as a click on the name of the track.
+  private trackFold(key: string): HTMLElement | null {
+    const track = this.scene!.all.find((one) => one.key === key);
+    if (!track?.toggle) return null;
+    const { open, patch, words } = track.toggle;
+    return this.app.button(open ? "\u25be" : "\u25b8", () => this.app.go(patch),
+      { "aria-label": `${track.label}: ${words}`, title: words,
+        "aria-expanded": String(open), "data-k": `tl.fold.${key}` });
   }
 
   private trackMove(keys: string[], at: number, step: 1 | -1,
@@ -187,6 +216,19 @@ class Timeline implements Surface {
     const span = Math.min(Math.max(to - from, kLeast), last - first);
     const start = Math.min(Math.max(from, first), last - span);
     return { from: start, to: start + span };
+  }
+  // A window of the axis, in time.
+  private ofAxis(from: number, to: number): Window {
+    const { axis } = this;
+    const [first, last] = [axis.toAxis(this.whole.from),
+                           axis.toAxis(this.whole.to)];
+    const span = Math.min(to - from, last - first);
+    const start = Math.min(Math.max(from, first), last - span);
+    return { from: axis.toTime(start), to: axis.toTime(start + span) };
+  }
+  private get onAxis(): Window {
+    return { from: this.axis.toAxis(this.window.from),
+             to: this.axis.toAxis(this.window.to) };
   }
   private set(window: Window): void {
     this.window = this.clamp(window);
@@ -235,20 +277,24 @@ class Timeline implements Surface {
     this.painter?.draw(this.window);
     this.drawWindowMark();
     const { from, to } = this.window;
+    const away = this.axis.pieces(this.window).reduce((sum, piece) =>
+      sum + (piece.folded ? piece.to - piece.from : 0), 0);
     this.words.textContent =
-      `${time(to - from)} shown, ${this.painter?.detail ?? ""}`;
+      `${time(to - from)} shown, ${this.painter?.detail ?? ""}` +
+      (away > 0 ? `; ${time(away)} of it idle and folded` : "");
     frames.push(performance.now() - begin);
     this.canvas.dataset.window = `${Math.round(from)}..${Math.round(to)}`;
   }
 
+  get drawn(): Track[] { return this.scene?.tracks ?? []; }
   topOf(uid: number): number { return this.painter?.place(uid)?.y ?? 0; }
   leftOf(uid: number): number {
     return this.placeOf("", this.painter?.place(uid)?.t ?? 0).x;
   }
   private xOf(t: number): number {
     const { left, width } = this.plot;
-    const { from, to } = this.window;
-    return left + (t - from) / (to - from) * width;
+    const { from, to } = this.onAxis;
+    return left + (this.axis.toAxis(t) - from) / (to - from) * width;
   }
   placeOf(key: string, t: number): { x: number; y: number } {
     const y = this.scene?.tracks.find((track) => track.key === key)?.y ?? 0;
@@ -256,13 +302,14 @@ class Timeline implements Surface {
   }
   fit(): void { this.set(this.whole); }
   zoomBy(factor: number, share = 0.5): void {
-    const { from, to } = this.window;
+    const { from, to } = this.onAxis;
     const at = from + (to - from) * share;
-    this.set({ from: at - (at - from) * factor, to: at + (to - at) * factor });
+    this.set(this.ofAxis(at - (at - from) * factor, at + (to - at) * factor));
   }
   panBy(share: number): void {
-    const step = (this.window.to - this.window.from) * share;
-    this.set({ from: this.window.from + step, to: this.window.to + step });
+    const { from, to } = this.onAxis;
+    const step = (to - from) * share;
+    this.set(this.ofAxis(from + step, to + step));
   }
   get plot(): { left: number; width: number } {
     const left = this.scene?.gutter ?? 0;
@@ -270,13 +317,15 @@ class Timeline implements Surface {
   }
   private timeAt(x: number): number {
     const { left, width } = this.plot;
-    return this.window.from + (x - left) / width *
-      (this.window.to - this.window.from);
+    const { from, to } = this.onAxis;
+    return this.axis.toTime(from + (x - left) / width * (to - from));
   }
 
   // --- pointer ---
 
   click(x: number, y: number): void {
+    const named = this.named(x, y);
+    if (named?.toggle) return this.keepZoom(named.toggle.patch);
     const hit = this.painter?.hit(this.window, x, y);
     if (!hit) return;
     if (hit.uid !== null) {
@@ -286,6 +335,14 @@ class Timeline implements Surface {
     } else if (hit.track.kind === "boxes") {
       this.keepZoom(hit.track.rows[0]!.click(hit.id));
     }
+  }
+  // The track whose name is at a point: beside the drawing, or above a row.
+  private named(x: number, y: number): Track | undefined {
+    const above = this.plot.left === 0 ? kLabelHeight : 0;
+    return x >= (above > 0 ? this.width : this.plot.left) ? undefined
+      : this.scene?.tracks.find((track) => above > 0
+        ? y >= track.y - above && y < track.y
+        : y >= track.y && y < track.y + Math.max(12, track.height));
   }
   private keepZoom(patch: Parameters<App["go"]>[0]): void {
     const { from, to } = this.window;
@@ -338,12 +395,12 @@ class Timeline implements Surface {
   }
   hover(x: number, y: number): void {
     const hit = this.painter?.hit(this.window, x, y);
-    this.canvas.style.cursor = this.edge(x) ? "ew-resize"
-      : hit ? "pointer" : "";
     // Names of tracks are cut beside the drawing.
-    const words = hit?.words ?? (x < this.plot.left
-      ? this.scene?.tracks.find((track) => y >= track.y &&
-                                y < track.y + track.height)?.label : undefined);
+    const named = this.named(x, y);
+    this.canvas.style.cursor = this.edge(x) ? "ew-resize"
+      : hit || named?.toggle ? "pointer" : "";
+    const words = hit?.words ?? (named ? named.label + (named.toggle
+      ? ` \u2013 click: ${named.toggle.words}` : "") : undefined);
     this.tip.hidden = words === undefined;
     if (words === undefined) return;
     this.tip.textContent = words;
@@ -362,18 +419,34 @@ class Timeline implements Surface {
     const context = prepare(this.strip, width, kStripHeight);
     context.fillStyle = ink("panel");
     context.fillRect(0, 0, width, kStripHeight);
-    const { from, to } = this.whole;
-    const perPixel = (to - from) / width;
+    const { axis } = this;
+    const first_at = axis.toAxis(this.whole.from);
+    const step = (axis.toAxis(this.whole.to) - first_at) / width;
     // Streams that work at once count once; of several GPUs the mean.
-    const gpus = this.scene!.all.filter((t) => t.kind === "gpu");
+    const gpus = this.scene!.all.filter((t) => t.kind === "gpu" && !t.rest) as
+      GpuTrack[];
     const weight = new Float64Array(kGroups.length);
+    const exact = gpus.map((gpu) => this.sharesOf(gpu));
     const shares: number[] = [];
     for (let x = 0; x < width; ++x) {
       weight.fill(0);
       let most = 0;
-      for (const { row: { levels } } of gpus) {
+      const from = axis.toTime(first_at + x * step);
+      const perPixel = axis.toTime(first_at + (x + 1) * step) - from;
+      for (const [i, known] of exact.entries()) {
+        if (known) {
+          let hit = 0;
+          for (let group = 0; group < weight.length; ++group) {
+            const ns = known[x * weight.length + group]!;
+            weight[group]! += ns;
+            hit += ns;
+          }
+          most += hit / perPixel / gpus.length;
+          continue;
+        }
+        const { row: { levels } } = gpus[i]!;
         const level = levelFor(levels, perPixel);
-        const at = from + x * perPixel - level.from;
+        const at = from - level.from;
         const first = Math.floor(at / level.width);
         const last = Math.max(first + 1,
                               Math.floor((at + perPixel) / level.width));
@@ -396,12 +469,37 @@ class Timeline implements Surface {
                                         this.strip.height);
   }
 
+  // Time by column of the strip and family; null where there are too many
+  // parts to look at each.
+  private sharesOf({ row: { parts } }: GpuTrack): Float64Array | null {
+    if (!parts || parts.count > kMostParts) return null;
+    const { axis, width } = this;
+    const sums = new Float64Array(width * kGroups.length);
+    const groups = groupIndex(this.app.model);
+    const first = axis.toAxis(this.whole.from);
+    const step = (axis.toAxis(this.whole.to) - first) / width;
+    for (let i = 0; i < parts.count; ++i) {
+      const group = groups[parts.family[i]!]!;
+      const end = parts.start[i]! + parts.dur[i]!;
+      for (let at = parts.start[i]!; at < end;) {
+        const x = Math.min(width - 1, Math.max(0,
+          Math.floor((axis.toAxis(at) - first) / step)));
+        const next = x === width - 1 ? end
+          : Math.max(axis.toTime(first + (x + 1) * step), at + 1);
+        sums[x * kGroups.length + group]! += Math.min(end, next) - at;
+        at = next;
+      }
+    }
+    return sums;
+  }
+
   private drawWindowMark(): void {
     if (!this.picture) return;
     const context = this.strip.getContext("2d")!;
     context.putImageData(this.picture, 0, 0);
-    const { from, to } = this.whole;
-    const x = (t: number) => (t - from) / (to - from) * this.width;
+    const { axis } = this;
+    const [from, to] = [axis.toAxis(this.whole.from), axis.toAxis(this.whole.to)];
+    const x = (t: number) => (axis.toAxis(t) - from) / (to - from) * this.width;
     context.strokeStyle = ink("text");
     context.lineWidth = 2;
     const left = x(this.window.from);
@@ -410,10 +508,12 @@ class Timeline implements Surface {
   }
 
   private onStrip(event: PointerEvent): void {
-    const { from, to } = this.whole;
-    const at = from + event.offsetX / this.strip.clientWidth * (to - from);
-    const span = this.window.to - this.window.from;
-    this.set({ from: at - span / 2, to: at + span / 2 });
+    const { axis } = this;
+    const [first, last] = [axis.toAxis(this.whole.from),
+                           axis.toAxis(this.whole.to)];
+    const at = first + event.offsetX / this.strip.clientWidth * (last - first);
+    const { from, to } = this.onAxis;
+    this.set(this.ofAxis(at - (to - from) / 2, at + (to - from) / 2));
   }
 
   // --- the table ---
@@ -426,7 +526,7 @@ class Timeline implements Surface {
     const asked = app.served?.where(app.state.chips) ? app.served : null;
     if (asked) {
       this.below.dataset.live = "asked";
-      this.fetched(asked.longest(app.state.chips, from, to, kMostRows)
+      this.fetched(asked.longest(app.state.chips, from, to, kAskedRows)
         .then((found) => {
           if (!found || !this.below.isConnected) return;
           this.drawRows(found.rows, found.events, found.time_ns);
@@ -451,26 +551,30 @@ class Timeline implements Surface {
         sum += app.filter.inside(i, from, to);
       }
     }
-    this.drawRows(longest(device.dur, device.count, kMostRows,
-                          (row) => inView[row] === 1), matching, sum);
+    this.drawRows(longest(device.dur, device.count, matching > kMostRows
+      ? kFewRows : kMostRows, (row) => inView[row] === 1), matching, sum);
   }
 
   private drawRows(rows: number[], matching: number, sum: number): void {
     const { app } = this;
     const device = app.model.device!;
-    const names = nameIds(app);
     const kernels = app.model.table("kernels");
+    const shown = nameCells(Array.from({ length: kernels?.rows ?? 0 }, (_, row) =>
+      kernelName(kernels!.str(row, "kernel"), 200)));
+    const names = nameIds(app);
     const op = (row: number) => kernels && device.kernel[row]! > 0
       ? kernels.str(device.kernel[row]! - 1, "op") : "";
     const group = (row: number) => app.model.families[device.family[row]!]!;
+    const chosen = Number(app.state.selected || -1);
     const note = matching > rows.length
       ? `The longest of ${count(matching)} in view, together ${time(sum)} ` +
         "inside the window."
       : `Together ${time(sum)} inside the window.`;
-    this.below.replaceChildren(h("h2", {}, "Longest matching events in view"),
+    this.below.replaceChildren(h("h2", {}, "Matching events in view"),
       drawTable(app, {
-        id: "events", caption: "Longest matching events in view", rows,
+        id: "events", caption: "Matching events in view", rows,
         sort: "length-", note,
+        chosen: (row) => device.uid[row] === chosen,
         empty: "No device event in view passes the filter.",
         columns: [
           { key: "start", title: "start", numeric: true,
@@ -484,8 +588,8 @@ class Timeline implements Surface {
                              group(row).name) },
           { key: "kernel", title: "kernel", wide: true,
             value: (row) => app.model.text(names(row)),
-            cell: (row) => app.link(kernelName(app.model.text(names(row)), 200),
-              { ...showEvent(app, device.uid[row]!), zoom: [
+            cell: (row) => app.link(
+              shown(kernelName(app.model.text(names(row)), 200)), { ...showEvent(app, device.uid[row]!), zoom: [
                 Math.round(this.window.from), Math.round(this.window.to)] }) },
           { key: "op", title: "op", value: op,
             cell: (row) => clean(op(row), 80) },
@@ -604,31 +708,48 @@ function hitsOf(app: App): Uint32Array {
 
 const kBusyEnough = 0.2;  // share of the time that a GPU works
 
-// Where the timeline opens: from the first to the last work of the devices. If
-// they idle for most of that, the stretch between two long gaps with most work.
-function deviceWork(app: App): [number, number] | null {
+const kLittleWork = 0.01;  // of all work
+
+// Work between two long gaps.
+interface Run { from: number; to: number; busy: number }
+
+// Where the timeline opens: from the first to the last work of the devices,
+// without a little before or behind a long gap. If they idle for most of that,
+// the stretch between two long gaps with most work.
+function deviceWork(app: App, folded: boolean): [number, number] | null {
   const { model } = app;
   const { device } = model;
   if (!device || model.traces.length > 0 || device.first >= device.last)
     return null;
   let best: [number, number] = [device.first, device.last];
-  const [gpu] = model.thinned ? [] : gpusOf(model)
+  const [gpu] = model.thinned || folded ? [] : [...gpusOf(model)]
     .sort((a, b) => b.rows.length - a.rows.length);
   const parts = gpu ? partsOf(model, gpu, null) : null;
+  const long = (best[1] - best[0]) / 20;
+  const runs: Run[] = [];
   let busy = 0;
-  for (let i = 0; parts && i < parts.count; ++i) busy += parts.dur[i]!;
-  if (parts && busy < kBusyEnough * (best[1] - best[0])) {
-    const long = (best[1] - best[0]) / 20;
-    let [from, sum, most] = [0, 0, 0];
-    for (let i = 0; i < parts.count; ++i) {
-      sum += parts.dur[i]!;
-      const end = parts.start[i]! + parts.dur[i]!;
-      if (i + 1 < parts.count && parts.start[i + 1]! - end < long) continue;
-      if (sum > most) {
-        most = sum;
-        best = [parts.start[from]!, end];
-      }
-      [from, sum] = [i + 1, 0];
+  for (let i = 0; parts && i < parts.count; ++i) {
+    const [from, to] = [parts.start[i]!, parts.start[i]! + parts.dur[i]!];
+    const last = runs[runs.length - 1];
+    busy += to - from;
+    if (last && from - last.to < long) {
+      last.to = to;
+      last.busy += to - from;
+    } else {
+      runs.push({ from, to, busy: to - from });
+    }
+  }
+  if (runs.length > 0 && busy < kBusyEnough * (best[1] - best[0])) {
+    const most = runs.reduce((a, b) => b.busy > a.busy ? b : a);
+    best = [most.from, most.to];
+  } else if (gpu && gpusOf(model).length === 1) {
+    while (runs.length > 1 && runs[0]!.busy < kLittleWork * busy) {
+      runs.shift();
+      best[0] = runs[0]!.from;
+    }
+    while (runs.length > 1 && runs[runs.length - 1]!.busy < kLittleWork * busy) {
+      runs.pop();
+      best[1] = runs[runs.length - 1]!.to;
     }
   }
   const room = (best[1] - best[0]) * 0.02;
@@ -661,6 +782,11 @@ export function trackTop(uid: number): number {
 }
 export function trackLeft(uid: number): number {
   return current?.leftOf(uid) ?? 0;
+}
+export function drawnTracks(): { key: string; label: string; y: number;
+                                 height: number }[] {
+  return (current?.drawn ?? []).map(({ key, label, y, height }) =>
+    ({ key, label, y, height }));
 }
 export function counterPlace(key: string, t: number): { x: number; y: number } {
   return current?.placeOf(key, t) ?? { x: 0, y: 0 };
