@@ -7,6 +7,7 @@
 #include "base/decimal.h"
 #include "cli/commands.h"
 #include "cli/compiled_input.h"
+#include "cli/page_size.h"
 #include "cli/perfetto_output.h"
 #include "compare/cudagraph/names.h"
 #include "compare/cudagraph/node_tags.h"
@@ -14,6 +15,8 @@
 #include "engine/augment.h"
 #include "engine/captures.h"
 #include "engine/find_traces.h"
+#include "engine/report.h"
+#include "page/page.h"
 
 namespace lamina::cli {
 namespace {
@@ -33,6 +36,7 @@ struct Options {
   std::string kernel_annotations;
   std::string min_evidence;
   std::string require;
+  PageSize page_size;
 };
 
 // What the options say, checked.
@@ -294,6 +298,35 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
   return annotation.FactShare();
 }
 
+// The page of one replay holds its events beside the tables, with the ops and
+// modules of its captures, so that it has the same views as that of a report.
+Status WriteAnnotatePage(const std::string& replay, const Options& options,
+                         Document document, Common& common) {
+  ReportOptions report;
+  report.threads = common.ThreadCount();
+  report.captures = options.from;
+  report.only = {"kernels"};
+  engine::OpenOptions open = common.Open();
+  engine::SetUp(open, report);
+  LAMINA_ASSIGN(auto session, engine::Session::Open(replay, open));
+  LAMINA_ASSIGN(Document kernels,
+                engine::MakeReport(*session, report, &common.times));
+  kernels.result.notes.clear();
+  document.result.Append(std::move(kernels.result));
+  page::PageOptions page;
+  page.output = common.output;
+  page.threads = report.threads;
+  page.max_bytes = options.page_size.max_bytes();
+  page.settings = engine::SettingsOf(report);
+  const auto secrets = common.SecretsOf(document.inputs);
+  page.redact = secrets.get();
+  page.commands = {{"annotate",
+                    common.given.Words(),
+                    render::TableNames(document.result),
+                    {}}};
+  return page::WritePage(*session, std::move(document), page);
+}
+
 Result<int> RunAnnotate(Options options, Common& common) {
   // -o OUT.json.gz is the annotated trace; the tables go to the terminal.
   if (options.trace_out.empty() && common.format == "table" &&
@@ -347,7 +380,12 @@ Result<int> RunAnnotate(Options options, Common& common) {
       return table.name() == "annotate_kernels";
     });
   }
-  LAMINA_TRY(Write(document, common));
+  const bool has_page = common.format == "html" && jobs.size() == 1 &&
+                        !request.by_name && jobs[0].input != "-" &&
+                        common.Complete();
+  LAMINA_TRY(has_page ? WriteAnnotatePage(jobs[0].input, options,
+                                          std::move(document), common)
+                      : Write(document, common));
   return request.required && 100.0 * least < *request.required ? kCheckFailed
                                                                : kFine;
 }
@@ -388,6 +426,7 @@ Run Add(Arguments& args, Common& common) {
            "No tag for kernels below this level, for example sure");
   args.Add("--require", options->require,
            "Exit with 1 when fewer kernels are matched for sure: 90%");
+  options->page_size.AddTo(args);
   common.AddTo(args, Output::kDocumentOrOwn);
   return [options, &common] { return RunAnnotate(*options, common); };
 }

@@ -5,8 +5,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { act, click, folder, go, ns, open, pageOf, parseCsv, run, shared, traces,
-         written } from "./harness.mjs";
+import { act, click, folder, go, ns, open, pageOf, parseCsv, root, run, shared,
+         traces, written } from "./harness.mjs";
 
 const selection = (page) => page.evaluate(() => __lamina.selection());
 
@@ -64,6 +64,32 @@ export default {
                                       "--format", "html"));
     check.equal("rows of one stage are tables", await decode.evaluate(() =>
       __lamina.state().view), "tables");
+  },
+
+  "the page of lamina annotate has the view": async (check) => {
+    const graphs = join(root, "samples/graphs");
+    const replay = join(graphs, "replay.json.gz");
+    const page = await open(written("annotate", replay, "--from",
+      join(graphs, "capture.json.gz"), "--format", "html"));
+    check.equal("it opens with its sentence", await page.evaluate(() =>
+      __lamina.state().view), "tables");
+    check.true("which counts kernels", /replayed kernels/.test(
+      await page.locator(".verdict").first().textContent()));
+    const tables = await page.evaluate(() =>
+      __lamina.model.manifest.tables.map((t) => t.name));
+    check.equal("each table once", new Set(tables).size, tables.length);
+    check.true("its own tables", ["annotate_levels", "annotate_kernels"]
+      .every((name) => tables.includes(name)));
+    await go(page, "#v=layers", "layers");
+    check.true("bars of layers", await page.locator(".stacks [data-layer]")
+      .count() > 0);
+    await go(page, "#v=timeline", "timeline");
+    check.true("events", await page.evaluate(() =>
+      __lamina.model.device.count) > 0);
+    const names = await open(written("annotate", replay, "--from",
+      join(graphs, "capture.json.gz"), "--method", "name", "--format", "html"));
+    check.equal("tags by name are tables", await names.evaluate(() =>
+      __lamina.model.hasEvents), false);
   },
 
   "two stacks of one class": async (check) => {

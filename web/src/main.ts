@@ -49,9 +49,11 @@ async function start(program: Program): Promise<void> {
   const app = new App(model, { ...kStart });
   const views = program.views.filter((view) => view.missing(model) === null);
   const ids = new Set(views.map((view) => view.id));
-  // A page opens with the answer of its command.
-  const first = ids.has(model.manifest.command) ? model.manifest.command
-    : views[0]?.id ?? "tables";
+  // A page opens with the answer of its command: where no view has its name and
+  // none is an overview of the trace, with its sentences above the tables.
+  const { command } = model.manifest;
+  const first = ids.has(command) ? command
+    : command === "annotate" ? "tables" : views[0]?.id ?? "tables";
   app.missing = [...program.views.filter((view) => !views.includes(view))
     .map((view) => ({ title: view.title, reason: view.missing(model)! })),
     ...program.elsewhere];
