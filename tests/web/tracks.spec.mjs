@@ -79,13 +79,16 @@ export default {
   "the line of the short kernels": async (check) => {
     const page = await open(pageOf(trace), { hash: "#v=kernels" });
     const bins = tablesOf(trace)("short_kernel_histogram");
-    const line = page.locator(".limit line");
+    const line = page.locator(".limit .threshold");
     const slider = byKey(page, "short.limit");
     check.equal("at the right end", await slider.inputValue(),
                 String(bins.length));
     await page.locator(".limit").scrollIntoViewIfNeeded();
     const box = await page.locator(".limit svg").boundingBox();
-    const x = (bin) => box.x + box.width * bin / bins.length;
+    // Left of the bars stand the numbers of the axis.
+    const left = await page.locator(".limit .grid").first().getAttribute("x1");
+    const wide = box.width - Number(left);
+    const x = (bin) => box.x + Number(left) + wide * bin / bins.length;
     await page.mouse.move(x(bins.length) - 2, box.y + 40);
     await page.mouse.down();
     const wanted = Math.floor(bins.length / 2);
@@ -93,7 +96,7 @@ export default {
     await page.mouse.up();
     check.equal("dragged", await slider.inputValue(), String(wanted));
     check.equal("the line follows", await line.getAttribute("x1"),
-                String(900 / bins.length * wanted));
+                String(Number(left) + wide / bins.length * wanted));
     const below = bins.slice(0, wanted).reduce((sum, row) =>
       sum + Number(row.count), 0);
     check.equal("what is left of it", await page.locator(

@@ -189,6 +189,16 @@ export class Filter {
     return mask;
   }
 
+  // Time by family under some chips, clipped as by the last select().
+  byFamily(chips: Chip[]): Float64Array {
+    const { device, families } = this.model;
+    const sums = new Float64Array(families.length);
+    const mask = this.mask(chips);
+    for (let i = 0; device && i < device.rows; ++i)
+      if (!mask || mask[i]) sums[device.family[i]!]! += this.dur![i]!;
+    return sums;
+  }
+
   // Kernel time and events by the value of a column, under the last select().
   by(column: RowColumn | "family" | "lane", size: number): Sums {
     let sums = this.sums.get(column);

@@ -4,13 +4,17 @@
 // pointer or by the slider, marks what is left of it, with its sum.
 
 import type { Table } from "../data/model";
+import { niceTop } from "./ruler";
 import type { App } from "../ui/app";
 import { h, svg } from "../ui/dom";
 import { count, time } from "../ui/format";
 
-const kWidth = 900;
-const kHeight = 120;
-const kBottom = 18;
+const kMostWidth = 900;   // px; texts are not scaled
+const kLeastWidth = 280;
+const kHeight = 140;
+const kBottom = 20;
+const kLeft = 44;         // of the numbers beside the axis
+const kTop = 8;
 
 export function drawHistogram(app: App, table: Table): HTMLElement {
   const rows = table.rows;
@@ -24,25 +28,39 @@ export function drawHistogram(app: App, table: Table): HTMLElement {
   const last = table.num(rows - 1, "bin_end_us");
   const unit = table.info.columns[table.find("bin_start_us")]!.type === "time"
     ? 1 : 1000;
+  const room = (document.querySelector("main")?.clientWidth ?? kMostWidth) - 40;
+  const whole = Math.max(kLeastWidth, Math.min(kMostWidth, room));
   const picture = svg("svg", { class: "chart", role: "img",
-    viewBox: `0 0 ${kWidth} ${kHeight}`,
+    viewBox: `0 0 ${whole} ${kHeight}`, width: whole, height: kHeight,
     "aria-label": `${sum} events in ${rows} bins` });
-  const width = kWidth / rows;
+  picture.style.width = `${whole}px`;
+  const width = (whole - kLeft) / rows;
+  const tall = kHeight - kBottom - kTop;
+  const { top, step } = niceTop(most, 3);
+  for (let value = 0; value <= top; value += Math.max(1, step)) {
+    const y = kHeight - kBottom - tall * value / top;
+    picture.append(svg("line", { class: "grid", x1: kLeft, x2: whole, y1: y,
+                                 y2: y }),
+      svg("text", { class: "axis", x: kLeft - 6, y: y + 4,
+                    "text-anchor": "end" }, count(value)));
+  }
   for (let row = 0; row < rows; ++row) {
     const value = table.num(row, "count");
     if (value === 0) continue;
-    const height = Math.max(2, (kHeight - kBottom - 4) * value / most);
-    picture.append(svg("rect", { x: row * width, width: Math.max(1, width - 1),
+    const height = Math.max(2, tall * value / top);
+    picture.append(svg("rect", { x: kLeft + row * width, width: Math.max(1, width - 1),
       y: kHeight - kBottom - height, height, fill: "var(--muted)" },
       svg("title", {}, `${time(table.num(row, "bin_start_us") * unit)}: ` +
         count(value))));
   }
-  for (let i = 0; i <= 5; ++i) {
-    picture.append(svg("text", { x: kWidth * i / 5, y: kHeight - 4,
-      class: "axis", "text-anchor": i === 0 ? "start" : i === 5 ? "end"
-        : "middle" }, time((first + (last - first) * i / 5) * unit)));
+  const marks = whole < 500 ? 2 : 5;
+  for (let i = 0; i <= marks; ++i) {
+    picture.append(svg("text", { x: kLeft + (whole - kLeft) * i / marks,
+      y: kHeight - 4, class: "axis", "text-anchor": i === 0 ? "start"
+        : i === marks ? "end" : "middle" },
+      time((first + (last - first) * i / marks) * unit)));
   }
-  const line = svg("line", { y1: 0, y2: kHeight - kBottom, stroke:
+  const line = svg("line", { class: "threshold", y1: 0, y2: kHeight - kBottom, stroke:
     "var(--warn)", "stroke-width": 2 });
   picture.append(line);
   const words = h("output", { class: "muted" });
@@ -54,19 +72,20 @@ export function drawHistogram(app: App, table: Table): HTMLElement {
     const bins = Number(slider.value);
     let below = 0;
     for (let row = 0; row < bins; ++row) below += table.num(row, "count");
-    const x = bins * width;
+    const x = kLeft + bins * width;
     line.setAttribute("x1", String(x));
     line.setAttribute("x2", String(x));
     const limit = table.num(bins - 1, "bin_end_us") * unit;
     words.replaceChildren(`below ${time(limit)}: `, app.link(
-      `${count(below)} events`, { view: "timeline",
+      `${count(below)} ${below === 1 ? "event" : "events"}`, { view: "timeline",
         chips: app.only("dur", `<${Math.floor(limit)}`) }),
       sum > 0 ? `, ${(100 * below / sum).toFixed(1)} % of the short ones` : "");
   };
   update();
   const moveTo = (event: PointerEvent) => {
     const box = picture.getBoundingClientRect();
-    const share = (event.clientX - box.left) / box.width;
+    const share = ((event.clientX - box.left) / box.width * whole - kLeft) /
+      (whole - kLeft);
     slider.value = String(Math.max(1, Math.min(rows, Math.round(share * rows))));
     update();
   };

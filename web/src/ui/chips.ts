@@ -201,8 +201,23 @@ export function swatch(group: string): HTMLElement {
 }
 
 // Groups by their share of all kernel time; a click filters every view.
+// Families in the order of the whole trace; their times under all chips but
+// those of families, which the legend itself sets.
+function shownTimes(app: App): { group: string; time: number }[] {
+  const { model } = app;
+  const groups = groupTimes(model);
+  const others = app.state.chips.filter(({ kind }) => kind !== "fam");
+  if (others.length === 0 || !model.device) return groups;
+  const sums = new Map<string, number>();
+  for (const [i, ns] of app.filter.byFamily(others).entries()) {
+    const { group } = model.families[i]!;
+    sums.set(group, (sums.get(group) ?? 0) + ns);
+  }
+  return groups.map(({ group }) => ({ group, time: sums.get(group) ?? 0 }));
+}
+
 export function drawLegend(app: App): HTMLElement {
-  const groups = groupTimes(app.model);
+  const groups = shownTimes(app);
   const total = groups.reduce((sum, g) => sum + g.time, 0);
   const any = app.state.chips.some((c) => c.kind === "fam" && !c.not);
   return h("div", { class: "legend", role: "group",

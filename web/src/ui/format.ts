@@ -21,7 +21,7 @@ export function time(ns: number): string {
   if (size >= 1e9) return digits(ns / 1e9) + " s";
   if (size >= 1e6) return digits(ns / 1e6) + " ms";
   if (size >= 1e3) return digits(ns / 1e3) + " \u00b5s";
-  return ns === 0 ? "0" : Math.round(ns) + " ns";
+  return ns === 0 ? "0" : signed(Math.round(ns) + " ns");
 }
 
 export function count(value: number): string {
@@ -63,7 +63,7 @@ export function cell(value: Cell, column: TableColumn): string {
   if (column.type === "time") return time(value);
   if (column.type === "bool") return value ? "yes" : "no";
   if (column.shown === "percent" || column.shown === "bar")
-    return value.toFixed(1) + " %";
+    return signed(value.toFixed(1)) + " %";
   if (column.shown === "bytes") return bytes(value);
   if (column.shown === "count") return big(value);
   if (column.type === "real") return real(value);
@@ -83,7 +83,7 @@ export function clean(text: string, most = 300): string {
 // The telling part of a kernel's name. The full name stands in the tooltip and
 // the panel.
 export function kernelName(name: string, most = 300): string {
-  return clean(shortName(name), most);
+  return clean(shortName(name) || "(no name)", most);
 }
 
 // "[16 x 5185 x 64]" of "[[16, 5185, 64], []]".
@@ -110,7 +110,7 @@ export function heading(name: string): string {
   return name.replace(/_(us|ns)$/, "").replace(/_per_s$/, "/s")
     .replace(/^percent_of_roofline$/, "% of roof")
     .replace(/^percent_of_/, "% of ").replace(/^percent$/, "%")
-    .replace(/_percent$/, " %").replace(/_/g, " ");
+    .replace(/_(percent|pct)$/, " %").replace(/_gb_s$/, " GB/s").replace(/_/g, " ");
 }
 
 // --- files ---

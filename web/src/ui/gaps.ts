@@ -11,6 +11,7 @@ import { h } from "./dom";
 import { nameIds, showEvent } from "./events";
 import { clean, count, kernelName, percent, time } from "./format";
 import type { Entry } from "./evidence";
+import { styled } from "./prose";
 
 const kCauses: Record<string, string> = {
   unlinked: "launch unknown", graph: "spacing inside a graph launch",
@@ -164,7 +165,7 @@ export function gapBody(app: App, gap: GapAt):
       laneName(model, device.lane[next]!)],
     launchEntry(app, next), hostEntry(app, next, start + dur / 2),
     found?.thread ? ["thread", clean(found.thread, 80)] : null,
-    found?.evidence ? ["evidence", clean(found.evidence, 200)] : null,
+    found?.evidence ? ["evidence", clean(styled(found.evidence), 200)] : null,
     equalEntry(app, gap)],
     more: parts.length === 0 ? [h("p", { class: "muted" }, "What caused it is " +
         "told of the longest gaps alone.")]

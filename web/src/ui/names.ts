@@ -6,9 +6,12 @@
 
 import { tellApart } from "../data/apart";
 import { h } from "./dom";
+import { paper } from "./paper";
 
 export function nameCells(names: Iterable<string>): (name: string) =>
     HTMLElement {
+  // Paper breaks names into lines.
+  if (paper.on) return (name) => h("span", {}, name);
   const parts = tellApart(names);
   return (name) => {
     const { head, middle, tail } = parts(name);

@@ -8,6 +8,7 @@ import { h } from "./dom";
 import { showEvent } from "./events";
 import { clean, heading, time } from "./format";
 import { hint } from "./paper";
+import { prose } from "./prose";
 
 const kClaims: Record<string, string> = {
   measured: "measured", bound: "above the bound", estimate: "estimate",
@@ -82,7 +83,7 @@ export function evidenceLinks(app: App, note: Note): Node[] {
 export function drawVerdicts(app: App): HTMLElement[] {
   return app.model.manifest.notes.filter((note) => note.severity === "verdict")
     .map((note, i) => {
-      const [first, ...rest] = note.text.split(/(?<=\.) /);
+      const [first, ...rest] = prose(app, note).split(/(?<=\.) /);
       const links = evidenceLinks(app, note);
       return h("p", { class: i === 0 ? "verdict" : "second" },
         h("b", {}, clean(first ?? "", 600)), " ", clean(rest.join(" "), 1200),
@@ -118,6 +119,6 @@ export function drawNotes(app: App, notes: Note[]): HTMLElement {
         : [h("b", {}, time(note.worth_ns)),
            h("span", {}, kClaims[note.claim] ?? note.claim)])),
       h("div", {}, h("h3", {}, title(app, note)),
-        h("p", {}, sentence(note.text), hint(" ", ...links))));
+        h("p", {}, sentence(prose(app, note)), hint(" ", ...links))));
   }));
 }

@@ -75,6 +75,7 @@ export function rowColumns(app: App, table: Table, options: RowOptions):
 function textCell(table: Table, row: number, column: number,
                   names: ((name: string) => Node) | null): Node {
   const text = table.str(row, column);
+  if (text === "") return h("span");
   const shown = kShapes.test(table.info.columns[column]!.name)
     ? shapes(text) : names ? names(kernelName(text)) : kernelName(text);
   return h("span", { title: clean(text, 2000) }, shown);

@@ -44,7 +44,8 @@ export class Shell {
     this.root = h("div", {},
       h("a", { class: "skip", href: "#view", click: (event: Event) => {
         event.preventDefault();
-        this.main.focus();
+        (this.main.querySelector<HTMLElement>("canvas[tabindex]") ?? this.main)
+          .focus();
       } }, "Skip to the view"),
       h("header", {},
         document.getElementById("live")

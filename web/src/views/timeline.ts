@@ -29,6 +29,7 @@ import { selectedGap, showGap } from "../ui/gaps";
 import { attachPointer, type Edge, type Point, type Surface } from
   "../ui/pointer";
 import { nameCells } from "../ui/names";
+import { styled } from "../ui/prose";
 import { drawTable } from "../ui/table";
 
 const kLeast = 200;      // ns: the narrowest window
@@ -76,7 +77,7 @@ class Timeline implements Surface {
     this.window = this.clamp({ from: zoom[0], to: zoom[1] });
     const aligned = app.model.manifest.notes
       .filter((note) => note.id === "page_alignment" && !this.pair)
-      .map((note) => h("p", { class: "muted" }, clean(note.text, 600)));
+      .map((note) => h("p", { class: "muted" }, clean(styled(note.text), 600)));
     if (this.pair) {
       aligned.push(h("p", { class: "muted", "data-pair": "aligned" },
         "The first event of the row in B lies over the first one in A" +
