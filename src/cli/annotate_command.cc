@@ -381,8 +381,8 @@ Result<int> RunAnnotate(Options options, Common& common) {
     });
   }
   const bool has_page = common.format == "html" && jobs.size() == 1 &&
-                        !request.by_name && jobs[0].input != "-" &&
-                        common.Complete();
+                        !request.by_name && options.compiled.empty() &&
+                        jobs[0].input != "-" && common.Complete();
   LAMINA_TRY(has_page ? WriteAnnotatePage(jobs[0].input, options,
                                           std::move(document), common)
                       : Write(document, common));

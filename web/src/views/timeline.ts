@@ -34,7 +34,8 @@ import { drawTable } from "../ui/table";
 
 const kLeast = 200;      // ns: the narrowest window
 const kMostRows = 100_000;  // of the table: all that are in view
-const kAskedRows = 60;      // of a page that is served
+const kMostAsked = 96;      // streams of one question to the server
+const kAskedRows = 1000;    // of a page that is served
 const kFewRows = 1000;      // the longest of those, where there are more
 const kMostParts = 50_000;   // drawn one by one in the strip
 const kStripHeight = 34;
@@ -252,8 +253,13 @@ class Timeline implements Surface {
   // tests whether it has come.
   private fetch(): void {
     const { app } = this;
-    const lanes = this.scene?.tracks.flatMap((track) =>
-      track.kind === "lane" ? [track.lane] : []) ?? [];
+    const tracks = this.scene?.tracks ?? [];
+    // Those with a row of their own first, then those that the row of a GPU is
+    // the union of.
+    const lanes = [...new Set([...tracks.flatMap((track) =>
+      track.kind === "lane" ? [track.lane] : []), ...tracks.flatMap((track) =>
+      track.kind === "gpu" ? track.row.gpu.lanes : [])])]
+      .slice(0, kMostAsked);
     if (!app.served || lanes.length === 0) return;
     const { from, to } = this.window;
     this.canvas.dataset.live = "asked";
