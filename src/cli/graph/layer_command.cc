@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "base/byte_sink.h"
@@ -29,6 +30,8 @@ struct Options {
   std::string layer;
   bool extended = false;
   bool hide_views = false;
+  bool show_views = false;
+  bool force = false;
   std::string trace;
   graph_kernels::Options kernels;
   std::vector<std::string> render;
@@ -197,7 +200,8 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
 Status Draw(graph::LayerGraph layer, const Options& options,
             const std::string& stem, const graph::GroupRules& rules,
             const graph::LaunchTable& launches) {
-  if (options.hide_views) {
+  // Among kernels views are in the way; nodes with time stay.
+  if (options.hide_views || (layer.trace && !options.show_views)) {
     graph::HideNodes(
         layer, [&](std::string_view op) { return launches.NeverLaunches(op); });
   }
@@ -240,6 +244,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
                            "leave out -o: each layer gets a name"));
   }
   std::optional<graph_kernels::KernelMap> kernels;
+  std::string misfit;  // why kernels are not claimed
   std::shared_ptr<engine::Session> session;
   if (!options.trace.empty()) {
     LAMINA_ASSIGN(session, common.OpenTrace(options.trace));
@@ -248,10 +253,31 @@ Result<int> RunLayer(const Options& options, Common& common) {
     LAMINA_ASSIGN(kernels, graph_kernels::MapKernels(
                                session->trace(), {graph, layers, kinds},
                                *launches, options.kernels));
+    const double share = graph_kernels::SureShare(*kernels);
+    if (share < graph_kernels::kSureEnough) {
+      misfit = fmt::format(
+          "{:.0f} % of the kernel time of the trace is surely on nodes of this "
+          "dump, 80 % are needed: another model, phase, parallelism or stage",
+          100 * share);
+      kernels->notes.push_back(MakeNote(
+          Severity::kWarning, "trace_fits_badly",
+          misfit + (options.force ? "."
+                                  : "; no kernel is said to be of a node "
+                                    "(--force says them all the same).")));
+    }
     for (const Note& note : kernels->notes) Say(EscapeTerminal(note.text));
   }
   const graph::Atlas::Decorate decorate = [&](graph::LayerGraph& layer) {
-    if (kernels) graph_kernels::AddKernels(*kernels, graph, layer);
+    if (!kernels) return;
+    graph_kernels::AddKernels(*kernels, graph, layer);
+    if (misfit.empty()) return;
+    layer.trace->warning = misfit;
+    layer.trace->claimed = options.force;
+  };
+  const bool claimed = misfit.empty() || options.force;
+  // Pages and tables have no hollow form.
+  const graph::Atlas::Decorate claim = [&](graph::LayerGraph& layer) {
+    if (claimed) decorate(layer);
   };
   // A host takes no files but what is in them.
   if (common.host != nullptr) {
@@ -260,7 +286,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
       cut.push_back(graph::CutLayer(graph, layers, place, groups, *rules,
                                     options.extended));
       cut.back().source_file = input.FileName();
-      decorate(cut.back());
+      claim(cut.back());
     }
     Document document;
     document.command = "graph layer";
@@ -289,7 +315,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
                                                       : NamedFile(options);
     decorate(layer);
     LAMINA_TRY(WriteFile(file, graph::LayerJson(layer, options.extended)));
-    if (kernels && file != "-") {
+    if (kernels && claimed && file != "-") {
       const std::string path = WithoutJson(file) + "_kernels.json";
       LAMINA_TRY(WriteFile(path, graph_kernels::KernelJson(
                                      *kernels, &graph, options.trace,
@@ -312,7 +338,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
       const std::string all = beside ? stem + "_layers" : "layers";
       LAMINA_TRY(WriteLayerPage(options, input, layers.NameOf(place),
                                 places.size() > 1 ? all : picture, *rules,
-                                *launches, decorate, common));
+                                *launches, claim, common));
     }
     if (static_cast<size_t>(pages) == render.size()) continue;
     LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));
@@ -341,7 +367,12 @@ Run Add(Arguments& args, Common& common) {
       .SplitAtCommas()
       .OneOf({"html", "dot", "svg", "png"});
   args.Flag("--hide-views", options->hide_views,
-            "Draw without ops that launch nothing (views, getitem)");
+            "Draw without ops that launch nothing (views, getitem); with "
+            "--trace this is so unless --show-views is given");
+  args.Flag("--show-views", options->show_views, "Draw them with --trace, too");
+  args.Flag("--force", options->force,
+            "Put kernels on nodes though less than 80 % of the kernel time "
+            "fits the dump surely");
   args.Add("--render-limit", options->render_limit_s,
            "Seconds that Graphviz may take for one file")
       .Within(0.1, 86400.0)

@@ -19,7 +19,8 @@ namespace lamina::graph {
 namespace {
 
 constexpr const char* kSoft = "#5b616e";
-constexpr const char* kBlue = "#0b5fd8";
+constexpr const char* kKernel = "#083a8c";
+constexpr const char* kWeight = "#6b3f00";
 constexpr std::string_view kTimes = "\u00d7";
 constexpr size_t kMaxWeightLines = 4;
 
@@ -73,48 +74,182 @@ class Drawer {
     second_ = OnSecondStream(layer_, rules_);
     out_.title = "Layer " + (layer_.stack.empty() ? "" : layer_.stack + ":") +
                  std::to_string(layer_.index) + " of " + layer_.source_file;
-    if (layer_.trace) {
-      out_.title +=
-          fmt::format("\n{} in {} on {}",
-                      HumanTime(static_cast<int64_t>(layer_.trace->total_ns)),
-                      Counted(layer_.trace->kernels, "kernel"),
-                      Counted(layer_.trace->streams, "stream"));
-    }
+    if (layer_.trace) AddTraceTitle();
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
     AddExternals();
     AddEdges();
     AddClusters();
+    if (Heated()) AddLegend();
     return std::move(out_);
   }
 
  private:
+  // Kernels are on their nodes: boxes are shaded by time.
+  bool Heated() const { return layer_.trace && layer_.trace->claimed; }
+
+  // They are not said to be of their nodes.
+  bool Hollow() const { return layer_.trace && !layer_.trace->claimed; }
+
+  static std::string Time(double ns) {
+    return HumanTime(static_cast<int64_t>(ns));
+  }
+
+  void AddTraceTitle() {
+    const TraceSummary& trace = *layer_.trace;
+    out_.title += "\n";
+    if (trace.wall_ns > 0)
+      out_.title += fmt::format("wall {}, ", Time(trace.wall_ns));
+    out_.title += fmt::format("busy {}, {} on {}", Time(trace.total_ns),
+                              Counted(trace.kernels, "kernel"),
+                              Counted(trace.streams, "stream"));
+    if (trace.replays > 0)
+      out_.title +=
+          fmt::format(", median of {}", Counted(trace.replays, "replay"));
+    if (!trace.warning.empty()) out_.title += "\n" + trace.warning;
+  }
+
+  // Shade and border by the share of the kernel time of the layer.
+  static constexpr std::pair<double, const char*> kHeat[] = {
+      {20, "#fc9a5f"}, {10, "#fdc28c"}, {5, "#fee0b6"}, {2, "#fff1dc"}};
+
+  void Heat(const LayerNode& node, render::DotNode& box) const {
+    double sum = 0;
+    for (const LayerKernel& kernel : node.kernels) sum += kernel.duration_ns;
+    const double share = layer_.trace->total_ns > 0 && !node.boundary
+                             ? 100 * sum / layer_.trace->total_ns
+                             : 0;
+    box.band = box.fill;
+    box.fill = "#ffffff";
+    for (const auto& [least, colour] : kHeat) {
+      if (share < least) continue;
+      box.fill = colour;
+      break;
+    }
+    if (share >= 10) box.pen = 2;
+    if (node.kernels.empty()) return;
+    box.badge = Time(sum);
+    if (share >= 0.5) box.badge += fmt::format("  {:.1f} %", share);
+  }
+
+  // The end of a kernel's name tells its tile, hash or number.
+  static std::string Middle(const std::string& name) {
+    constexpr size_t kMost = 34;
+    constexpr size_t kTail = 12;
+    if (name.size() <= kMost) return name;
+    size_t tail = name.size() - kTail;
+    while (tail < name.size() &&
+           (static_cast<unsigned char>(name[tail]) & 0xC0) == 0x80)
+      ++tail;
+    return Shorten(name, kMost - kTail - 3) + name.substr(tail);
+  }
+
+  void AddKernelLines(const LayerNode& node, render::DotNode& box) const {
+    constexpr size_t kShown = 3;
+    double more = 0;
+    for (size_t k = 0; k < node.kernels.size(); ++k) {
+      const LayerKernel& kernel = node.kernels[k];
+      if (k >= kShown) {
+        more += kernel.duration_ns;
+        continue;
+      }
+      const bool hollow = Hollow() || kernel.confidence == "ambiguous";
+      const char* const mark = hollow                          ? "? "
+                               : kernel.confidence == "likely" ? "~ "
+                                                               : "";
+      box.lines.push_back({fmt::format("{}{}  {}", mark, Middle(kernel.name),
+                                       Time(kernel.duration_ns)),
+                           hollow ? kSoft : kKernel, 10, false});
+    }
+    if (node.kernels.size() > kShown) {
+      box.lines.push_back(
+          {fmt::format("+{} more, {}", node.kernels.size() - kShown,
+                       Time(more)),
+           Hollow() ? kSoft : kKernel, 10, false});
+    }
+  }
+
+  // Whether another box has the same label and weights: then ids are drawn.
+  bool HasTwin(const LayerNode& node) const {
+    size_t twins = 0;
+    for (const LayerNode& other : layer_.nodes) {
+      twins += rules_.LabelOf(other.op) == rules_.LabelOf(node.op) &&
+               WeightLabels(other) == WeightLabels(node);
+    }
+    return twins > 1;
+  }
+
   void AddNode(size_t i) {
     const LayerNode& node = layer_.nodes[i];
     render::DotNode box;
     box.id = node.id;
     box.lines.push_back({rules_.LabelOf(node.op), "#1c202a", 12, true});
-    box.lines.push_back({node.id, kSoft, 9, false});
+    const bool traced = layer_.trace.has_value();
+    if (!traced || HasTwin(node))
+      box.lines.push_back({node.id, kSoft, 9, false});
     const std::string shape = ShapeLabel(node);
-    if (!shape.empty()) box.lines.push_back({shape, "#1c202a", 10, false});
+    const auto add_shape = [&] {
+      if (!shape.empty()) box.lines.push_back({shape, "#1c202a", 10, false});
+    };
+    if (!traced) add_shape();
     const std::vector<std::string> weights = WeightLabels(node);
     for (size_t w = 0; w < std::min(weights.size(), kMaxWeightLines); ++w)
-      box.lines.push_back({weights[w], "#7a4a00", 9, false});
+      box.lines.push_back({weights[w], kWeight, 9, false});
     if (weights.size() > kMaxWeightLines) {
       box.lines.push_back(
           {fmt::format("and {} more", weights.size() - kMaxWeightLines),
-           "#7a4a00", 9, false});
+           kWeight, 9, false});
     }
-    for (const LayerKernel& kernel : node.kernels) {
-      box.lines.push_back(
-          {fmt::format("\u26a1 {} {:.1f}\u00b5s", Shorten(kernel.name, 48),
-                       kernel.duration_ns / 1000),
-           kBlue, 10, true});
-    }
+    if (traced) add_shape();
+    AddKernelLines(node, box);
     box.fill = node.boundary ? std::string(rules_.ColourOf("boundary"))
                              : std::string(rules_.ColourOf(node.group));
     box.dashed = node.boundary || second_[i];
     if (second_[i]) box.border = "#1c202a";
     box.tooltip = node.target;
+    if (Heated()) Heat(node, box);
+    out_.nodes.push_back(std::move(box));
+  }
+
+  static render::DotLine Swatch(std::string text, std::string colour) {
+    render::DotLine line;
+    line.text = std::move(text);
+    line.size = 10;
+    line.swatch = std::move(colour);
+    return line;
+  }
+
+  // What the shades are, and the groups that bands stand for.
+  void AddLegend() {
+    render::DotNode box;
+    box.id = "(legend)";
+    box.fill = "#f4f5f8";
+    box.border = "#c9ccd4";
+    box.rounded = true;
+    box.lines.push_back({"share of the busy time", "#1c202a", 10, true, {}});
+    const char* const words[] = {"20 % and more", "10 to 20 %", "5 to 10 %",
+                                 "2 to 5 %"};
+    for (size_t i = 0; i < std::size(kHeat); ++i)
+      box.lines.push_back(Swatch(words[i], kHeat[i].second));
+    box.lines.push_back({"band: group", "#1c202a", 10, true, {}});
+    std::vector<std::string> groups;
+    for (const LayerNode& node : layer_.nodes) {
+      if (node.boundary ||
+          std::find(groups.begin(), groups.end(), node.group) != groups.end())
+        continue;
+      groups.push_back(node.group);
+      box.lines.push_back(
+          Swatch(node.group, std::string(rules_.ColourOf(node.group))));
+    }
+    if (std::any_of(layer_.nodes.begin(), layer_.nodes.end(),
+                    [](const LayerNode& node) {
+                      return std::any_of(
+                          node.kernels.begin(), node.kernels.end(),
+                          [](const LayerKernel& kernel) {
+                            return kernel.confidence == "likely" ||
+                                   kernel.confidence == "ambiguous";
+                          });
+                    }))
+      box.lines.push_back({"~ likely, ? ambiguous", "#1c202a", 9, false});
     out_.nodes.push_back(std::move(box));
   }
 

@@ -211,6 +211,10 @@ void AddKernels(const KernelMap& map, const graph::Graph& graph,
                               kernel->time.median_ns, kernel->time.p95_ns,
                               kernel->confidence});
       if (node.boundary) continue;
+      for (const LayerTime& one : map.layers) {
+        if (one.name == kernel->layer_name)
+          summary.wall_ns = one.wall.median_ns;
+      }
       summary.total_ns += kernel->time.median_ns;
       ++summary.kernels;
       streams.push_back(kernel->slot.stream);
@@ -219,6 +223,7 @@ void AddKernels(const KernelMap& map, const graph::Graph& graph,
   std::sort(streams.begin(), streams.end());
   summary.streams = static_cast<size_t>(
       std::unique(streams.begin(), streams.end()) - streams.begin());
+  summary.replays = map.runs.full_replays();
   layer.trace = summary;
 }
 

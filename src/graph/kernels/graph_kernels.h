@@ -51,6 +51,7 @@ struct LayerTime {
   std::vector<size_t> kernels;
   Timing time;
   size_t streams = 0;
+  Timing wall{};  // first start to last end
 };
 
 struct KernelMap {

@@ -45,12 +45,13 @@ class Timer {
       }
       const auto [found, fresh] =
           layers.try_emplace(kernel.layer_name, map_.layers.size());
-      if (fresh) map_.layers.push_back({kernel.layer_name, {}, {}, 0});
+      if (fresh) map_.layers.push_back({kernel.layer_name, {}, {}, 0, {}});
       map_.layers[found->second].kernels.push_back(k);
     }
     for (NodeTime& node : map_.nodes) node.time = Sum(node.kernels);
     for (LayerTime& layer : map_.layers) {
       layer.time = Sum(layer.kernels);
+      layer.wall = Wall(layer.kernels);
       std::vector<int64_t> streams;
       for (const size_t k : layer.kernels)
         streams.push_back(map_.kernels[k].slot.stream);
@@ -71,6 +72,21 @@ class Timer {
       sums.push_back(sum);
     }
     return TimingOf(std::move(sums));
+  }
+
+  Timing Wall(const std::vector<size_t>& kernels) const {
+    std::vector<int64_t> walls;
+    for (const Replay& replay : map_.runs.replays) {
+      if (!replay.full || kernels.empty()) continue;
+      int64_t first = trace_.Start(replay.slices[kernels[0]]);
+      int64_t last = first;
+      for (const size_t k : kernels) {
+        first = std::min(first, trace_.Start(replay.slices[k]));
+        last = std::max(last, trace_.End(replay.slices[k]));
+      }
+      walls.push_back(last - first);
+    }
+    return TimingOf(std::move(walls));
   }
 
   void WarmUp() {

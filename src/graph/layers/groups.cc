@@ -63,6 +63,7 @@ class Grouper {
     for (size_t i = 0; i < nodes_.size(); ++i) groups_[i] = ByName(nodes_[i]);
     InsideOfNorms();
     Neighbours();
+    ResidualsHaveNoPart();
     NameAttention();
     return std::move(groups_);
   }
@@ -192,6 +193,28 @@ class Grouper {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (groups_[i].name.empty()) take(i, LastOperand(nodes_[i], true));
       if (groups_[i].name.empty()) groups_[i] = {"other", {}};
+    }
+  }
+
+  // The addition to the stream of the layers stands behind the experts and is
+  // none of them, nor a branch of attention. The stream comes from another
+  // layer, or from an addition like this, in the shape of the result.
+  void ResidualsHaveNoPart() {
+    std::vector<bool> stream(nodes_.size(), false);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!IsAddition(graph_.op(nodes_[i]))) continue;
+      const std::string_view result = graph_[nodes_[i]].result;
+      graph_.Inputs(nodes_[i], inputs_);
+      if (inputs_.size() < 2) continue;
+      stream[i] =
+          std::any_of(inputs_.begin(), inputs_.end(), [&](NodeId input) {
+            if (graph_[input].kind == NodeKind::kWeight ||
+                graph_[input].result != result)
+              return false;
+            const auto found = at_.find(input);
+            return found == at_.end() || stream[found->second];
+          });
+      if (stream[i]) groups_[i].sub = {};
     }
   }
 

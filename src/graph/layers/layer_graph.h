@@ -50,7 +50,15 @@ struct ExternalInput {
 };
 
 struct TraceSummary {
-  double total_ns = 0;
+  double total_ns = 0;  // sum of the kernels
+  double wall_ns = 0;   // first start to last end, median; 0: unknown
+  size_t replays = 0;   // of which times are medians
+  // The trace fits the dump badly: kernels may stand on wrong nodes. Told in
+  // the file and in the drawing; empty: it fits.
+  std::string warning;
+  // Whether kernels are said to be of their nodes: else the file has none, and
+  // they are drawn hollow.
+  bool claimed = true;
   size_t kernels = 0;
   size_t streams = 0;
 };

@@ -11,7 +11,12 @@ namespace {
 using json::Writer;
 constexpr auto kEach = Writer::Lines::kEach;
 
-void WriteNode(Writer& w, const LayerNode& node) {
+// Whether kernels are said to be of their nodes.
+bool Claims(const LayerGraph& layer) {
+  return !layer.trace || layer.trace->claimed;
+}
+
+void WriteNode(Writer& w, const LayerNode& node, bool claimed) {
   w.Object(kEach);
   w.Text("id", node.id);
   w.Text("op", node.target);
@@ -31,7 +36,7 @@ void WriteNode(Writer& w, const LayerNode& node) {
     w.Close();
   }
   w.Close();
-  if (!node.kernels.empty()) {
+  if (claimed && !node.kernels.empty()) {
     w.Array("trace_kernels", kEach);
     for (const LayerKernel& kernel : node.kernels) {
       w.Object(kEach);
@@ -67,11 +72,12 @@ void WriteExtension(Writer& w, const LayerGraph& layer) {
   w.Close();
   w.Array("boundary_nodes", kEach);
   for (const LayerNode& node : layer.nodes) {
-    if (node.boundary) WriteNode(w, node);
+    if (node.boundary) WriteNode(w, node, Claims(layer));
   }
   w.Close();
   w.Array("kernels", kEach);
   for (const LayerNode& node : layer.nodes) {
+    if (!Claims(layer)) break;
     for (const LayerKernel& kernel : node.kernels) {
       w.Object(kEach);
       w.Text("node", node.id);
@@ -97,7 +103,7 @@ std::string LayerJson(const LayerGraph& layer, bool extended) {
   w.Text("source_file", layer.source_file);
   w.Array("nodes", kEach);
   for (const LayerNode& node : layer.nodes) {
-    if (!node.boundary) WriteNode(w, node);
+    if (!node.boundary) WriteNode(w, node, Claims(layer));
   }
   w.Close();
   WriteEdges(w, layer);
@@ -115,6 +121,7 @@ std::string LayerJson(const LayerGraph& layer, bool extended) {
     w.Real("total_duration_us", layer.trace->total_ns / 1000);
     w.Int("kernel_count", layer.trace->kernels);
     w.Int("num_streams", layer.trace->streams);
+    if (!layer.trace->warning.empty()) w.Text("warning", layer.trace->warning);
     w.Close();
   }
   if (extended) WriteExtension(w, layer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "render/dot/dot.h"
 
+#include <algorithm>
 #include <fmt/core.h>
 
 #include "base/child_process.h"
@@ -40,6 +41,46 @@ std::string Label(const std::vector<DotLine>& lines) {
   return out + ">";
 }
 
+std::string Font(const DotLine& line) {
+  return fmt::format("<FONT COLOR=\"{}\" POINT-SIZE=\"{}\">{}{}{}</FONT>",
+                     EscapeXml(line.colour), line.size, line.bold ? "<B>" : "",
+                     EscapeXml(RepairUtf8(line.text.empty() ? " " : line.text)),
+                     line.bold ? "</B>" : "");
+}
+
+// The same as a table: with a band at the left and a badge behind the first
+// line, or with a square in front of lines.
+std::string TableLabel(const DotNode& node) {
+  std::string out =
+      "<<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"2\" "
+      "CELLPADDING=\"1\">";
+  for (size_t i = 0; i < node.lines.size(); ++i) {
+    const DotLine& line = node.lines[i];
+    out += "<TR>";
+    if (i == 0 && !node.band.empty()) {
+      out += fmt::format("<TD ROWSPAN=\"{}\" WIDTH=\"9\" BGCOLOR=\"{}\"></TD>",
+                         node.lines.size(), EscapeXml(node.band));
+    }
+    if (!line.swatch.empty()) {
+      out += fmt::format(
+          "<TD BORDER=\"1\" COLOR=\"#8a90a0\" WIDTH=\"16\" "
+          "BGCOLOR=\"{}\"></TD>",
+          EscapeXml(line.swatch));
+    }
+    const bool alone = line.swatch.empty() && (i > 0 || node.badge.empty());
+    out += fmt::format("<TD ALIGN=\"LEFT\"{}>{}</TD>",
+                       alone ? " COLSPAN=\"2\"" : "", Font(line));
+    if (i == 0 && !node.badge.empty()) {
+      DotLine badge;
+      badge.text = " " + node.badge;
+      badge.bold = true;
+      out += "<TD ALIGN=\"RIGHT\">" + Font(badge) + "</TD>";
+    }
+    out += "</TR>";
+  }
+  return out + "</TABLE>>";
+}
+
 class Writer {
  public:
   explicit Writer(const DotGraph& graph) : graph_(graph) {}
@@ -75,10 +116,20 @@ class Writer {
     if (node.dashed) style += ",dashed";
     if (node.rounded) style += ",rounded";
     out_.append(static_cast<size_t>(depth) * 2, ' ');
+    const bool table =
+        !node.band.empty() || !node.badge.empty() ||
+        std::any_of(node.lines.begin(), node.lines.end(),
+                    [](const DotLine& line) { return !line.swatch.empty(); });
+    const std::string pen = node.pen > 0
+                                ? fmt::format(", penwidth={:g}", node.pen)
+                            : node.dashed ? ", penwidth=1.6"
+                                          : "";
     out_ += fmt::format(
-        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}, tooltip={}];\n",
-        Quoted(node.id), Label(node.lines), Quoted(node.fill),
-        Quoted(node.border), style, node.dashed ? ", penwidth=1.6" : "",
+        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}{}, "
+        "tooltip={}];\n",
+        Quoted(node.id), table ? TableLabel(node) : Label(node.lines),
+        Quoted(node.fill), Quoted(node.border), style, pen,
+        table ? ", margin=\"0.03,0.03\"" : "",
         Quoted(node.tooltip.empty() ? node.id : node.tooltip));
   }
 

@@ -19,6 +19,7 @@ struct DotLine {
   std::string colour = "#1c202a";
   int size = 11;  // points
   bool bold = false;
+  std::string swatch = {};  // colour of a square in front; empty: none
 };
 
 struct DotNode {
@@ -29,6 +30,9 @@ struct DotNode {
   std::string tooltip;
   bool dashed = false;
   bool rounded = false;
+  std::string band;   // colour of a band at the left; empty: none
+  std::string badge;  // at the right of the first line
+  double pen = 0;     // width of the border; 0: as usual
 };
 
 struct DotEdge {

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Drawings of a layer with kernels: shade, time and share of a box, the title;
+a trace that fits the dump badly puts no kernel on a node."""
+import json
+import pathlib
+import re
+import sqlite3
+
+import common
+from common import lamina, temporary
+
+
+def draw(dump, trace, out, *args):
+    done = lamina("graph", "layer", dump, "-n", "5", "--trace", trace, "-o",
+                  out, "--render", "dot", *args)
+    dot = out.with_suffix(".dot").read_text()
+    return json.loads(out.read_text()), dot, done.stderr
+
+
+def seconds(text):
+    number, unit = text.split(" ")
+    return float(number) * {"ns": 1e-3, "us": 1, "ms": 1e3}[unit]
+
+
+def check_heat(checks, shared, work):
+    dump = shared / "dumps/llama_32l_gqa_symbolic/086_compile_compile_model.txt"
+    trace = shared / "traces/nsys/llama_32l_decode_graph.sqlite"
+    layer, dot, _ = draw(dump, trace, work / "layer.json")
+    busy = layer["trace_summary"]["total_duration_us"]
+    checks.true("no warning", "warning" not in layer["trace_summary"])
+    title = re.search(r'label="(Layer 5 [^"]*)"', dot)[1]
+    checks.true(f"title: {title}", re.search(
+        r"\\nwall \S+ us, busy \S+ us, \d+ kernels on \d+ streams?, "
+        r"median of 20 replays", title))
+    colours = [(20, "#fc9a5f"), (10, "#fdc28c"), (5, "#fee0b6"), (2, "#fff1dc"),
+               (0, "#ffffff")]
+    boxes = 0
+    for node in layer["nodes"]:
+        kernels = node.get("trace_kernels", [])
+        if not kernels:
+            continue
+        line = [x for x in dot.splitlines()
+                if x.strip().startswith(f'"{node["id"]}" [')]
+        checks.equal(f"{node['id']}: one box", len(line), 1)
+        share = 100 * sum(k["duration_us"] for k in kernels) / busy
+        want = next(c for least, c in colours if share >= least)
+        checks.true(f"{node['id']}: shade of {share:.1f} %",
+                    f'fillcolor="{want}"' in line[0])
+        if share >= 0.5:
+            checks.true(f"{node['id']}: badge", f"{share:.1f} %" in line[0])
+        checks.equal(f"{node['id']}: border", "penwidth=2" in line[0],
+                     share >= 10)
+        boxes += 1
+    checks.true("boxes", boxes >= 5)
+    # Views stand in the way of kernels and are shown when asked for.
+    _, shown, _ = draw(dump, trace, work / "views.json", "--show-views")
+    checks.true("views", shown.count("aten.view") > dot.count("aten.view"))
+
+
+def check_misfit(checks, shared, work):
+    dump = shared / "dumps/llama_32l_gqa_symbolic/086_compile_compile_model.txt"
+    other = work / "other.sqlite"
+    other.write_bytes((shared / "traces/nsys/llama_32l_decode_graph.sqlite"
+                       ).read_bytes())
+    other.chmod(0o644)
+    db = sqlite3.connect(other)
+    names = [r[0] for r in db.execute(
+        "select distinct shortName from CUPTI_ACTIVITY_KIND_KERNEL")]
+    for i, name in enumerate(names):
+        db.execute("update StringIds set value = ? where id = ?",
+                   (f"kernel_of_another_model_{i}", name))
+        db.execute("update StringIds set value = ? where id in (select "
+                   "demangledName from CUPTI_ACTIVITY_KIND_KERNEL where "
+                   "shortName = ?)", (f"kernel_of_another_model_{i}()", name))
+    db.commit()
+    db.close()
+    layer, dot, said = draw(dump, other, work / "other.json")
+    checks.true("another model: said", "80 % are needed" in said)
+    checks.true("another model: in the file",
+                "80 % are needed" in layer["trace_summary"]["warning"])
+    checks.true("another model: in the title", "80 % are needed" in dot)
+    checks.true("another model: no kernel is claimed", all(
+        "trace_kernels" not in n for n in layer["nodes"]))
+    checks.true("another model: hollow", "? kernel_of_another" in dot)
+    checks.true("another model: no shade", "#fc9a5f" not in dot)
+    checks.true("another model: no file of kernels",
+                not (work / "other_kernels.json").exists())
+    layer, dot, _ = draw(dump, other, work / "forced.json", "--force")
+    checks.true("forced: kernels", any("trace_kernels" in n
+                                       for n in layer["nodes"]))
+    checks.true("forced: the warning stays", "80 % are needed" in dot and
+                "80 % are needed" in layer["trace_summary"]["warning"])
+
+
+def check_residuals(checks, folder, work):
+    """The addition to the stream of the layers is none of the experts."""
+    for dump in sorted(folder.glob("0*.txt")):
+        out = work / "residual.json"
+        lamina("graph", "layer", dump, "-n", "2", "-o", out)
+        layer = json.loads(out.read_text())
+        outside = {e["id"] for e in layer["external_inputs"]}
+        stream, experts = set(outside), 0
+        for node in layer["nodes"]:
+            part = node.get("sub_group")
+            if "add" in node["op"] and "norm" not in node["op"] and \
+                    len(node["inputs"]) > 1 and stream & set(node["inputs"]):
+                stream.add(node["id"])
+                checks.true(f"{dump.name}: {node['id']} has no part",
+                            not part)
+            experts += part == "moe_experts"
+        checks.true(f"{dump.name}: experts", experts >= 1)
+
+
+def main():
+    checks = common.Checks()
+    with temporary() as folder:
+        work = pathlib.Path(folder)
+        check_residuals(checks, common.SAMPLES / "dumps", work)
+        shared = common.shared()
+        check_heat(checks, shared, work)
+        check_misfit(checks, shared, work)
+        check_residuals(checks, shared / "dumps/mixtral_4l_moe_symbolic", work)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()
