@@ -7,7 +7,7 @@ namespace lamina::cli {
 
 Status WriteMemory(Document& document, const engine::Recordings& recordings,
                    const Common& common) {
-  if (common.format != "html" || common.host != nullptr || recordings.empty())
+  if (common.format != "html" || recordings.empty())
     return Write(document, common);
   LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   page::MemoryPageOptions options;

@@ -234,6 +234,9 @@ Result<int> RunServe(const Options& options, Common& common) {
   api.trace_page = [](const std::string& data) {
     return render::LivePage(render::LiveProgram::kTrace, data);
   };
+  api.memory_page = [](const std::string& data) {
+    return render::LivePage(render::LiveProgram::kMemory, data);
+  };
   const auto relay = std::make_shared<serve::McpRelay>(
       McpWords(program, store.Folders(), options, common.ThreadCount()),
       static_cast<uint64_t>(options.memory_gb * kGigabyte));

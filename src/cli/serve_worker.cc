@@ -4,6 +4,7 @@
 // in a process that may fall over.
 #include "cli/serve_worker.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
@@ -17,6 +18,7 @@
 #include "cli/host.h"
 #include "cli/mcp/open_traces.h"
 #include "cli/serve_live.h"
+#include "engine/memory.h"
 #include "mcp/message.h"
 #include "serve/frames.h"
 #include "sql/database.h"
@@ -210,6 +212,17 @@ Json FactsOf(const Document& document, const trace::Trace& trace) {
   return out;
 }
 
+Json FactsOfSnapshot(const Document& document) {
+  Json out;
+  out["format"] = "memory snapshot";
+  for (const Note& note : document.result.notes) {
+    if (note.severity != Severity::kVerdict) continue;
+    out["verdict"] = note.text.substr(0, 2000);
+    break;
+  }
+  return out;
+}
+
 // Runs a command with the traces that are open.
 Result<Document> RunWith(std::vector<std::string> words,
                          const std::vector<std::string>& traces, int threads,
@@ -271,6 +284,10 @@ class Queries {
  private:
   Result<std::string> AnswerTo(const Frame& frame,
                                const std::atomic<bool>& stop) const {
+    if (schemas_.empty()) {
+      return Fail(UsageError("a memory snapshot holds no time to ask for",
+                             "its page and lamina memory have its tables"));
+    }
     if (frame.kind == 'q') {
       sql::QueryOptions query;
       query.time_limit = time_limit_;
@@ -299,6 +316,12 @@ class Queries {
   size_t busy_ = 0;
 };
 
+// They hold no time: what is known of them is in the page.
+bool AreSnapshots(const WorkerOptions& options) {
+  return std::all_of(options.traces.begin(), options.traces.end(),
+                     engine::IsMemorySnapshot);
+}
+
 // Opens, writes the page and says what it is.
 Result<Json> OpenAll(const WorkerOptions& options, int threads,
                      const Host& host) {
@@ -311,7 +334,8 @@ Result<Json> OpenAll(const WorkerOptions& options, int threads,
                                     options.page,
                                     "--html-max-mb",
                                     std::to_string(options.page_mb)};
-  if (!compares) {
+  const bool snapshots = AreSnapshots(options);
+  if (!compares && !snapshots) {
     words.insert(words.end(),
                  {"--html-max-events", std::to_string(options.page_events)});
   }
@@ -319,6 +343,7 @@ Result<Json> OpenAll(const WorkerOptions& options, int threads,
                  .map([](const Document&) {}));
   LAMINA_ASSIGN(const Document document,
                 RunWith({command}, options.traces, threads, host));
+  if (snapshots) return FactsOfSnapshot(document);
   LAMINA_ASSIGN(const auto source, host.open(options.traces[0]));
   LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
   return FactsOf(document, *trace);
@@ -360,7 +385,8 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   host.live = nullptr;
   std::vector<sql::SchemaInput> schemas;
   const std::array<const char*, 2> names = {"a", "b"};
-  for (size_t i = 0; i < options.traces.size(); ++i) {
+  const size_t asked = AreSnapshots(options) ? 0 : options.traces.size();
+  for (size_t i = 0; i < asked; ++i) {
     LAMINA_ASSIGN(auto source, host.open(options.traces[i]));
     schemas.push_back(
         {options.traces.size() == 1 ? "main" : names[i], {source}, {}});

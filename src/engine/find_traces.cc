@@ -28,10 +28,12 @@ bool IsTraceName(const std::string& name) {
                      [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::vector<std::string> TracesBelow(const std::string& folder) {
+std::vector<std::string> TracesBelow(const std::string& folder,
+                                     bool snapshots) {
   std::vector<std::string> files = FilesBelow(folder);
-  std::erase_if(files, [](const std::string& file) {
-    return !IsTraceName(fs::path(file).filename().string());
+  std::erase_if(files, [&](const std::string& file) {
+    return !IsTraceName(fs::path(file).filename().string()) &&
+           !(snapshots && HasSnapshotName(file));
   });
   return files;
 }
@@ -50,7 +52,16 @@ std::vector<std::string> Matching(const std::string& pattern) {
   return files;
 }
 
+Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
+                                      bool snapshots);
+
 }  // namespace
+
+bool HasSnapshotName(std::string_view path) {
+  const std::string_view name = path.substr(path.find_last_of('/') + 1);
+  return !name.starts_with('.') &&
+         (name.ends_with(".pickle") || name.ends_with(".pickle.gz"));
+}
 
 bool NaturalLess(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -82,13 +93,24 @@ bool NaturalLess(std::string_view a, std::string_view b) {
 
 Result<std::vector<std::string>> FindTraces(
     const std::vector<std::string>& arguments) {
+  return Find(arguments, false);
+}
+Result<std::vector<std::string>> FindTracesAndSnapshots(
+    const std::vector<std::string>& arguments) {
+  return Find(arguments, true);
+}
+
+namespace {
+
+Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
+                                      bool snapshots) {
   std::vector<std::string> out;
   std::set<std::string> seen;
   for (const std::string& argument : arguments) {
     std::vector<std::string> files;
     std::error_code error;
     if (fs::is_directory(argument, error)) {
-      files = TracesBelow(argument);
+      files = TracesBelow(argument, snapshots);
       if (files.empty()) {
         const fs::directory_iterator readable(argument, error);
         if (error) {
@@ -120,4 +142,5 @@ Result<std::vector<std::string>> FindTraces(
   return out;
 }
 
+}  // namespace
 }  // namespace lamina::engine

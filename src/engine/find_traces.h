@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -17,6 +18,10 @@ namespace lamina::engine {
 // argument that names nothing.
 Result<std::vector<std::string>> FindTraces(
     const std::vector<std::string>& arguments);
+// The same with memory snapshots, which end in .pickle.
+Result<std::vector<std::string>> FindTracesAndSnapshots(
+    const std::vector<std::string>& arguments);
+bool HasSnapshotName(std::string_view path);
 
 // "rank2" before "rank10": runs of digits compare as numbers.
 bool NaturalLess(std::string_view a, std::string_view b);

@@ -66,10 +66,14 @@ class Api {
       return RouteApi(request, path.substr(kApi.size()), get);
     if (!get) return NotFound();
     if (path == "/") return PageAnswer(options_.library_page);
-    if (path.starts_with("/t/") && IsId(path.substr(3))) {
+    // The program is named by who opened the file: that one is there, and what
+    // it is, is told to nobody without the token.
+    const bool trace = path.starts_with("/t/");
+    if ((trace || path.starts_with("/m/")) && IsId(path.substr(3))) {
       Json data;
       data["trace"] = std::string(kApi) + "traces/" + path.substr(3);
-      return PageAnswer(options_.trace_page(mcp::DumpText(data)));
+      return PageAnswer((trace ? options_.trace_page
+                               : options_.memory_page)(mcp::DumpText(data)));
     }
     return NotFound();
   }

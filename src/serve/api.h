@@ -18,6 +18,7 @@ struct ApiOptions {
   // JSON that says where its data are.
   std::string library_page;
   std::function<std::string(const std::string& data)> trace_page;
+  std::function<std::string(const std::string& data)> memory_page;
   // The Model Context Protocol; null: it is not served.
   HttpHandler mcp;
 };

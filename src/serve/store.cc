@@ -92,7 +92,7 @@ std::string Store::IdOf(std::string_view text) const {
 Status Store::Look() {
   std::vector<std::pair<std::string, std::string>> found;  // path, name
   for (const std::string& argument : options_.arguments) {
-    LAMINA_ASSIGN(const auto files, engine::FindTraces({argument}));
+    LAMINA_ASSIGN(const auto files, engine::FindTracesAndSnapshots({argument}));
     for (const std::string& file : files)
       found.emplace_back(file, NameOf(file, argument));
   }

@@ -370,6 +370,59 @@ def thinned():
                 f"{folder}/a.html").read_bytes(), same)
 
 
+def snapshots():
+    """Memory snapshots stand beside traces and have the page of lamina
+    memory."""
+    with temporary() as folder:
+        folder = os.path.realpath(folder)
+        for name in ("oom", "train"):
+            shutil.copy(SAMPLES / f"memory/{name}.pickle", folder)
+        shutil.copy(SAMPLES / "serve.json.gz", folder)
+        pathlib.Path(folder, "bad.pickle").write_bytes(
+            b"\x80\x04cos\nsystem\n(S'touch " + folder.encode() +
+            b"/made'\ntR.")
+        with start(folder) as s:
+            checks.equal("listed", sorted(
+                t["name"].rpartition("/")[2] for t in s.traces()),
+                ["bad.pickle", "oom.pickle", "serve.json.gz", "train.pickle"])
+            id = s.id_of("train.pickle")
+            trace = s.opened(id)
+            document = json.loads(lamina(
+                "memory", f"{folder}/train.pickle", "--format", "json").stdout)
+            verdict = [n["text"] for n in document["notes"]
+                       if n["severity"] == "verdict"]
+            checks.equal("a snapshot opens", (
+                trace["state"], trace["facts"]["format"],
+                trace["facts"]["verdict"]),
+                ("open", "memory snapshot", verdict[0]))
+            _, _, page = s.ask("GET", f"/api/v1/traces/{id}/page")
+            checks.true("with its allocations", len(page) > 10_000)
+            status, _, program = s.ask("GET", f"/m/{id}", token=False)
+            checks.true("and a program without data", status == 200 and
+                        b'id="live"' in program and b"train.pickle" not in program)
+            for what, body in (("query", {"sql": "SELECT 1"}), ("tiles", {}),
+                               ("sum", {}), ("find", {})):
+                status, error = s.post(f"traces/{id}/{what}", body)
+                checks.equal(f"{what} of a snapshot", status, 400)
+                checks.true("names the command",
+                            "lamina memory" in error["error"]["hint"])
+            bad = s.opened(s.id_of("bad.pickle"))
+            checks.equal("one that would run a command", bad["state"],
+                         "failed")
+            checks.true("runs nothing", not os.path.exists(f"{folder}/made"))
+            _, made = s.post("compare", {"a": s.id_of("oom.pickle"), "b": id})
+            both = s.settled(made["id"])
+            checks.equal("two snapshots", both["state"], "open")
+            _, _, page = s.ask("GET", f"/api/v1/traces/{made['id']}/page")
+            checks.true("with the page of both", len(page) > 10_000)
+            _, made = s.post("compare", {"a": s.id_of("serve.json.gz"),
+                                         "b": id})
+            both = s.settled(made["id"])
+            checks.equal("a trace and a snapshot", both["state"], "failed")
+            checks.equal("ends", s.stop(), 0)
+            checks.equal("said nothing else", s.errors, [])
+
+
 def device_events(path):
     """Rows of all device work, by SQL; times from the first event on."""
     sql = "SELECT uid, name, start_ns - (SELECT min(start_ns) FROM slice) " \
@@ -485,6 +538,21 @@ def live(s):
         status, _, _ = s.ask("POST", f"/api/v1/traces/{id}/sum", body)
         checks.equal(f"sum {body[:20]}", status,
                      200 if len(body) > 100 else 400)
+    noise = random.Random(3)
+    odd = [None, True, -1, 0, 1, 7, 1e300, -0.5, 2**63 - 1, 2**64, -2**63, "",
+           "x", "longest", "start", [], {}, [[]], [0], [0, 0], ["kernel"],
+           ["op", "op"], ["time=1us..9us"], ["event=5", "event!=5"],
+           ["text=\u202e\0"], ["module=" + "a/" * 9000], [None], {"a": 1}]
+    answers = {}
+    for _ in range(300):
+        what = noise.choice(("tiles", "sum", "find"))
+        body = {name: noise.choice(odd) for name in (
+            "from_ns", "to_ns", "columns", "lanes", "where", "by", "order",
+            "limit", "after", "nope") if noise.random() < 0.25}
+        status, error = s.post(f"traces/{id}/{what}", body)
+        answers[status] = answers.get(status, 0) + 1
+        checks.true(f"{what} {str(body)[:200]}: {status}", status in (200, 400))
+    checks.true(f"some are answered: {answers}", len(answers) == 2)
     a, b = s.id_of("ranks/rank0.json.gz"), s.id_of("ranks/rank2.json.gz")
     _, made = s.post("compare", {"a": a, "b": b})
     s.settled(made["id"])
@@ -962,6 +1030,7 @@ def in_browser():
             shutil.copy(SAMPLES / f"{name}.json.gz",
                         f"{folder}/{name}.json.gz")
         hostile_traces(pathlib.Path(folder, "hostile"))
+        shutil.copy(SAMPLES / "memory/train.pickle", folder)
         with start(folder) as s:
             done = subprocess.run(
                 ["node", ROOT / "tests/web/served.mjs", LAMINA,
@@ -1064,6 +1133,7 @@ def main():
         checks.equal("ends", s.stop(), 0)
         checks.equal("said nothing else", s.errors, [])
     thinned()
+    snapshots()
     cancelling()
     falling_children()
     hostile_texts()

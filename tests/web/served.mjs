@@ -129,7 +129,7 @@ async function sameTexts(page, name, file) {
   await page.goto(origin + "/");
   await ready(page, "library");
   await row(page, name).getByRole("link", { name }).click();
-  await page.waitForURL("**/t/*");
+  await page.waitForURL(/\/[tm]\/[0-9a-f]{24}/);
   await ready(page);
   const problems = [];
   const other = await newPage(problems);
@@ -306,6 +306,11 @@ try {
     "samples/ranks/rank0.json.gz \u2192 samples/ranks/rank2.json.gz",
     written("diff", join(folder, "ranks/rank0.json.gz"),
             join(folder, "ranks/rank2.json.gz"), "--format", "html"));
+  await opened.page.goto(origin + "/");
+  await ready(opened.page, "library");
+  await openTrace(opened.page, "samples/train.pickle");
+  await sameTexts(opened.page, "samples/train.pickle", written("report",
+    join(folder, "train.pickle"), "--format", "html"));
   await sql(opened);
   await hostile(opened);
   // Each is refused with a line on the console, which is not that of a fault.

@@ -406,6 +406,8 @@ std::string LivePage(LiveProgram program, std::string_view data) {
   std::string_view rest =
       program == LiveProgram::kLibrary
           ? Between(lamina_library_page_begin, lamina_library_page_end)
+      : program == LiveProgram::kMemory
+          ? Between(lamina_memory_page_begin, lamina_memory_page_end)
           : Between(lamina_trace_page_begin, lamina_trace_page_end);
   std::string out;
   if (rest.empty()) return out;

@@ -64,7 +64,7 @@ bool HasPage();
 // The program of a page without a document, for a server: it fetches what it
 // shows. `data`: JSON that says where from; empty: it knows. Empty in a build
 // without a page.
-enum class LiveProgram { kLibrary, kTrace };
+enum class LiveProgram { kLibrary, kTrace, kMemory };
 std::string LivePage(LiveProgram program, std::string_view data);
 
 // Errors: kUsage when the build has no page.

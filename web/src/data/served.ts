@@ -164,7 +164,7 @@ export class Served {
     const answer = await this.ask<TileAnswer>("tiles", { where, lanes,
       from_ns: begin, to_ns: end,
       // Buckets are at most a pixel wide, and half a pixel at least.
-      columns: Math.min(4 * Math.ceil(pixels), Math.floor(8000),
+      columns: Math.min(4 * Math.ceil(pixels), 8000,
                         Math.floor(200_000 / lanes.length)) }, abort.signal);
     const tile: Tile = { key: JSON.stringify(chips), from: begin, to: end,
                          lanes: new Map() };

@@ -23,6 +23,9 @@ export interface Listed {
             verdict?: string };
 }
 
+// Its page has a program of its own, and no SQL.
+const isSnapshot = (row: Listed) => row.facts?.format === "memory snapshot";
+
 interface Column {
   key: string;
   title: string;
@@ -194,7 +197,8 @@ export class Library {
         { class: (column.numeric ? "num " : "") + "c-" + column.key +
           (column.key === "verdict" && row.error ? " warn" : "") },
         column.key === "name" && row.state === "open"
-          ? h("a", { href: "/t/" + row.id, "data-k": "report-" + row.id }, name)
+          ? h("a", { href: (isSnapshot(row) ? "/m/" : "/t/") + row.id,
+                     "data-k": "report-" + row.id }, name)
           : clean(column.text?.(row) ?? String(column.value(row) ?? ""), 600))),
       h("td", { class: "state" }, ...this.drawState(row)));
   }
@@ -214,8 +218,8 @@ export class Library {
     if (row.state === "waiting")
       return ["waiting ", button("Cancel", "close")];
     if (row.state === "open") {
-      return [h("a", { href: "#sql/" + row.id, "data-k": "sql-" + row.id },
-                "SQL"), " ",
+      return [...isSnapshot(row) ? [] : [h("a", { href: "#sql/" + row.id,
+                "data-k": "sql-" + row.id }, "SQL"), " "],
               ...row.stale ? [button("Open again", "open")] : [],
               button("Close", "close")];
     }
