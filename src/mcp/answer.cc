@@ -150,9 +150,19 @@ Json NoteJson(const Note& note, size_t most) {
 std::string NoteText(const Note& note, size_t most) {
   std::string out = fmt::format("{}: {}", SeverityName(note.severity),
                                 EscapeTerminal(CutText(note.text, most)));
-  if (note.worth_ns)
-    out += fmt::format(" ({} {})", note.claim, HumanTime(*note.worth_ns));
+  if (note.worth_ns) {
+    // "bound 144 us, 27 us of it in short kernels, too".
+    const size_t comma = std::min(note.claim.find(','), note.claim.size());
+    out += fmt::format(" ({} {}{})", note.claim.substr(0, comma),
+                       HumanTime(*note.worth_ns), note.claim.substr(comma));
+  }
   return out + "\n";
+}
+
+// For hosts that show a model the text alone.
+std::string NextText(const Next& next) {
+  return fmt::format("next: {} {} ({})\n", next.tool,
+                     EscapeTerminal(DumpText(next.arguments)), next.why);
 }
 
 // The one sentence that a reader in a hurry takes.
@@ -320,7 +330,11 @@ tl::expected<Answer, Problem> Builder::Run(
   Position end{result_.notes.size(), {}};
   for (const Table& table : result_.tables) end.rows.push_back(table.rows());
   constexpr size_t kFrame = 320;
-  used_ = DumpText(out).size() + DumpText(next).size() +
+  size_t next_text = 0;
+  if (first_page) {
+    for (const Next& one : made_.next) next_text += NextText(one).size();
+  }
+  used_ = DumpText(out).size() + DumpText(next).size() + next_text +
           2 * MakeCursor(end, key).size() + kFrame;
   // Tables of which this page shows nothing are named.
   size_t named = 0;
@@ -396,8 +410,12 @@ tl::expected<Answer, Problem> Builder::Run(
     out["next_cursor"] = cursor;
     answer.text += "\nnext: cursor \"" + cursor + "\"\n";
   }
-  if (!next.empty()) out["next"] = std::move(next);
   if (answer.text.empty()) answer.text = "no rows\n";
+  if (!next.empty()) {
+    if (!truncated) answer.text += "\n";
+    for (const Next& one : made_.next) answer.text += NextText(one);
+    out["next"] = std::move(next);
+  }
   return answer;
 }
 

@@ -189,6 +189,17 @@ Problem UnknownArgument(const Tool& tool, const std::string& name) {
                  fmt::format("it takes {}", fmt::join(names, ", "))));
   for (const Param& param : CommonParams()) names.emplace_back(param.name);
   problem.did_you_mean = NearestOf(name, names);
+  // "path" of a tool with one place to look at.
+  if (problem.did_you_mean.empty()) {
+    const auto is_path = [](const Param& param) {
+      return param.role == Role::kPath;
+    };
+    const auto only =
+        std::find_if(tool.params.begin(), tool.params.end(), is_path);
+    if (std::count_if(tool.params.begin(), tool.params.end(), is_path) == 1 &&
+        (name == "path" || name == "file" || name == "folder"))
+      problem.did_you_mean.push_back(only->name);
+  }
   return problem;
 }
 

@@ -307,6 +307,27 @@ def columns_of(c, name):
         cursor = {"cursor": answer["next_cursor"]}
 
 
+def check_texts(checks, c):
+    """What a model sees whose host shows it the text alone."""
+    for name, arguments in CALLS:
+        result = c.call(name, **arguments)
+        if result["isError"]:
+            continue
+        answer, text = result["structuredContent"], result["content"][0]["text"]
+        for one in answer.get("next", []):
+            checks.true(f"{name}: names {one['tool']} as next", (
+                f"next: {one['tool']} " + json.dumps(
+                    one["arguments"], separators=(",", ":"))) in text)
+        for note in answer["notes"]:
+            if "worth_ns" in note:
+                checks.true(f"{name}: the worth behind its claim", re.search(
+                    rf"\({note['claim'].split(',')[0]} [0-9.]+ [num]?s[,)]",
+                    text) is not None)
+    text = c.call("list_traces")["content"][0]["text"]
+    checks.true("memory snapshots are listed",
+                "oom.pickle | memory snapshot |" in text)
+
+
 def check_sizes(checks, c):
     """An answer keeps to its size; pages lose and repeat nothing."""
     for name, arguments in CALLS:
@@ -360,12 +381,16 @@ def check_errors(checks, c):
             ("report", {"trace": "serve.json.gz", "only": ["opz"]}, "usage",
              ["opz", "ops"]),
             ("report", {"trace": 5.5}, "usage", ["string"]),
+            ("list_traces", {"path": "ranks"}, "usage",
+             ["it takes dir", "did you mean: dir"]),
             ("report", {"trace": ["a"]}, "usage", ["string", "array"]),
             ("event", {"trace": "serve.json.gz", "uid": "x"}, "usage",
              ["integer"]),
             ("event", {"trace": "serve.json.gz", "uid": 1.5}, "usage",
              ["integer"]),
             ("event", {"trace": "serve.json.gz", "uid": -1}, "usage", ["-1"]),
+            ("event", {"trace": "serve.json.gz", "uid": 10 ** 7}, "usage",
+             ["error: uid: event 10000000"]),
             ("event", {"trace": "serve.json.gz", "uid": 10 ** 30}, "usage",
              ["integer"]),
             ("layers", {"trace": "serve.json.gz", "stage": "decod"}, "usage",
@@ -859,6 +884,7 @@ def check_all():
     with client() as c:
         tools = check_list(checks, c)
         check_tools(checks, c, tools)
+        check_texts(checks, c)
         check_sizes(checks, c)
         check_errors(checks, c)
         check_protocol(checks, c)

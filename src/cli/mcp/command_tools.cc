@@ -84,7 +84,8 @@ const std::vector<ToolRow>& Rows() {
         {"--variants"},
         {"--only"},
         {"--capture", "capture", Role::kPath,
-         "Traces in which the replayed graphs were captured"}}},
+         "Traces in which the replayed graphs were captured"}},
+       {{"diagnose", "what to change next"}}},
       {"event",
        {"event"},
        "One event",
@@ -96,7 +97,8 @@ const std::vector<ToolRow>& Rows() {
        {"tree"},
        "Call tree or module tree",
        "Ops or modules as a tree with device time, small branches folded.",
-       {Trace("trace"), {"--by"}, {"--depth"}, {"--min-share"}, {"--expand"}}},
+       {Trace("trace"), {"--by"}, {"--depth"}, {"--min-share"}, {"--expand"}},
+       {{"layers", "time by forward pass and layer"}}},
       {"diff",
        {"diff"},
        "What changed between two traces",
@@ -317,6 +319,29 @@ void SayWhatWasRead(const std::vector<std::string>& words, Document& document) {
                fmt::format("Read {}.", fmt::join(read, ", "))));
 }
 
+// An agent knows arguments, no options of a command line.
+Error InWordsOfTool(Error error, const ToolRow& row,
+                    const std::vector<mcp::Param>& params) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    const std::string_view option = row.params[i].option;
+    if (!option.starts_with("--")) continue;
+    for (std::string* const text : {&error.what, &error.hint}) {
+      for (size_t at = 0; (at = text->find(option, at)) != std::string::npos;) {
+        const size_t end = at + option.size();
+        const char next = end < text->size() ? (*text)[end] : ' ';
+        const bool whole = next != '-' && (next < 'a' || next > 'z');
+        if (!whole) {
+          at = end;
+          continue;
+        }
+        text->replace(at, option.size(), params[i].name);
+        at += params[i].name.size();
+      }
+    }
+  }
+  return error;
+}
+
 // The calls that make sense behind one on a trace.
 std::vector<mcp::Next> NextOf(const ToolRow& row, const mcp::Call& call,
                               const Workshop& workshop) {
@@ -360,8 +385,9 @@ void AddCommandTools(const Workshop& workshop, bool writing,
     tool.run = [&row, workshop,
                 params = tool.params](const mcp::Call& call) -> mcp::Outcome {
       const auto words = WordsOf(row, params, call, *workshop.inputs);
-      LAMINA_ASSIGN(Document document,
-                    RunInHost(words, workshop.HostFor(call)));
+      auto run = RunInHost(words, workshop.HostFor(call));
+      if (!run) return Fail(InWordsOfTool(std::move(run).error(), row, params));
+      Document document = *std::move(run);
       SayWhatWasRead(words, document);
       document.command = row.name;
       return mcp::Made{std::move(document), NextOf(row, call, workshop)};

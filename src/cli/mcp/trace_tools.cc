@@ -133,12 +133,13 @@ Outcome ListTraces(const Workshop& workshop, const Call& call) {
   const std::string folder =
       call.Has("dir") ? call.Text("dir") : workshop.inputs->folders().front();
   const std::string wanted = call.Text("query");
-  Table table({"files",
-               "Files that lamina reads, by their names.",
-               {{"path", ColumnType::kText, "Path below the allowed folder."},
-                {"kind", ColumnType::kText, "trace or graph dump."},
-                {"bytes", ColumnType::kInt, "Size.", Shown::kBytes},
-                {"open", ColumnType::kBool, "Whether it is open."}}});
+  Table table(
+      {"files",
+       "Files that lamina reads, by their names.",
+       {{"path", ColumnType::kText, "Path below the allowed folder."},
+        {"kind", ColumnType::kText, "trace, memory snapshot or graph dump."},
+        {"bytes", ColumnType::kInt, "Size.", Shown::kBytes},
+        {"open", ColumnType::kBool, "Whether it is open."}}});
   const auto add = [&](const std::string& path, const char* kind) {
     const std::string name = workshop.inputs->NameOf(path);
     if (!wanted.empty() && !Contains(name, wanted)) return;
@@ -146,8 +147,9 @@ Outcome ListTraces(const Workshop& workshop, const Call& call) {
     const auto bytes = fs::file_size(path, error);
     table.Add(name, kind, error ? 0 : bytes, workshop.traces->IsOpen(path));
   };
-  if (const auto files = engine::FindTraces({folder})) {
-    for (const std::string& file : *files) add(file, "trace");
+  if (const auto files = engine::FindTracesAndSnapshots({folder})) {
+    for (const std::string& file : *files)
+      add(file, engine::HasSnapshotName(file) ? "memory snapshot" : "trace");
   }
   std::vector<std::string> folders = {folder};
   std::error_code error;
