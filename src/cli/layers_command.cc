@@ -16,6 +16,7 @@
 #include "cli/perfetto_output.h"
 #include "emit/chrome/copy.h"
 #include "emit/perfetto/trace_writer.h"
+#include "engine/idle_report.h"
 #include "engine/report.h"
 #include "page/page.h"
 #include "rules/catalog.h"
@@ -324,6 +325,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
     } else {
       document.result =
           analysis::layers::LayerTables(*context, *rules, model, layers);
+      LAMINA_TRY(engine::AddLayerVerdicts(*session, *context, document.result));
     }
     status = CheckCount(options, model, document.result);
     if (!options.perfetto.empty()) {

@@ -157,6 +157,42 @@ Status AddStepVerdicts(Session& session, const analysis::Context& context,
   return {};
 }
 
+Status AddLayerVerdicts(Session& session, const analysis::Context& context,
+                        ResultSet& result) {
+  namespace path = analysis::path;
+  Table* const layers = FindTable(result, "layers");
+  if (layers == nullptr || layers->rows() == 0) return {};
+  LAMINA_ASSIGN(const path::Graph* const graph, session.PathOf(context));
+  LAMINA_ASSIGN(const path::Window whole, path::FindWindow(*graph, ""));
+  const auto chain = path::RecordedPath(*graph, whole.sink, whole.start_ns);
+  const size_t pass = layers->schema().IndexOf("pass");
+  const size_t start = layers->schema().IndexOf("start_us");
+  const size_t wall = layers->schema().IndexOf("wall_us");
+  const size_t verdict = layers->schema().IndexOf("verdict");
+  const size_t strength = layers->schema().IndexOf("strength_percent");
+  // Times of the table count from the first work of a device.
+  const int64_t zero_ns =
+      context.trace.Start(context.trace.device_slices().front());
+  std::vector<int64_t> ends(layers->rows());
+  for (size_t r = 0; r < ends.size(); ++r) {
+    const int64_t begin = layers->Int(r, start);
+    ends[r] = begin + layers->Int(r, wall);
+    if (r + 1 < ends.size() &&
+        layers->Int(r + 1, pass) == layers->Int(r, pass) &&
+        layers->Int(r + 1, start) > begin)
+      ends[r] = layers->Int(r + 1, start);
+  }
+  size_t at = 0;
+  FillRows(*layers, [&](std::vector<Value>& row) {
+    const auto found = VerdictOf(
+        SumWithin(chain, zero_ns + row[start].integer(), zero_ns + ends[at++]));
+    if (found.text.empty()) return;
+    row[verdict] = found.text;
+    row[strength] = found.percent;
+  });
+  return {};
+}
+
 Status AddGapParts(Session& session, const analysis::Context& context,
                    ResultSet& result) {
   LAMINA_ASSIGN(const Table idle, LongestIdleGaps(session, context, kMostGaps));

@@ -30,7 +30,11 @@ Status AddIdleCauses(Session& session, const analysis::Context& context,
 Status AddStepVerdicts(Session& session, const analysis::Context& context,
                        ResultSet& result);
 
-// The last of these alone. Errors as above.
+// The same for the table layers.
+Status AddLayerVerdicts(Session& session, const analysis::Context& context,
+                        ResultSet& result);
+
+// The parts of gaps alone. Errors as above.
 Status AddGapParts(Session& session, const analysis::Context& context,
                    ResultSet& result);
 

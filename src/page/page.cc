@@ -204,6 +204,7 @@ Status WritePage(engine::Session& session, Document document,
                                    options.settings));
   LAMINA_ASSIGN(engine::FoundLayers layers,
                 FindLayers(session, *context, options.layers));
+  LAMINA_TRY(engine::AddLayerVerdicts(session, *context, layers.tables));
   analysis::layers::VariantKernels variants =
       analysis::layers::FindVariantKernels(
           {*context, *layers.rules, layers.model, options.layers});

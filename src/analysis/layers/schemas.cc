@@ -113,7 +113,14 @@ Schema LayerSchema() {
                "certain (modules), high, medium or low; of the stack.",
                Shown::kHidden},
         Column{"partial", ColumnType::kBool, "Cut by the recording.",
-               Shown::kHidden}})
+               Shown::kHidden},
+        Column{"verdict", ColumnType::kText,
+               "What bounds the time from its begin to that of the next layer "
+               "of the pass, by the chain of last arrivals to the end of the "
+               "recording: host_bound, device_bound, comm_bound, copy_bound, "
+               "unexplained_wait, or mixed; as in verdicts of lamina path."},
+        Column{"strength_percent", ColumnType::kReal,
+               "Share of the largest class of that chain.", Shown::kHidden}})
     schema.columns.push_back(std::move(column));
   return schema;
 }

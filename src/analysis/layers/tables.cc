@@ -146,6 +146,7 @@ class Tables {
           {sum.wall_ns - sum.busy_ns, layer.work.size(), FirstKernel(layer),
            trace_.Uid(layer.work[0]), layer.module, stack.boundary, layer.exact,
            stacks_[layer.stack].confidence, layer.partial});
+      cells.resize(table.columns());  // verdicts are the engine's
       table.AddRow(cells);
     }
     return table;
