@@ -132,9 +132,20 @@ export default {
       return device.dur.slice(0, device.count).every((dur, i) =>
         device.kernel[i] !== device.kernel[row] || dur <= device.dur[row]);
     }));
+    await who.click(page.locator("[data-k='panel.all']"), "timeline");
+    few(check, who);
     const panel = await page.locator("aside").innerText();
     check.true("its launch and all of its name", /launch/.test(panel) &&
                /events, /.test(panel));
+    check.equal("every call is a row, in order", await page.locator(
+      "[data-k='events.box'] table").getAttribute("aria-rowcount"),
+      String(1 + await page.evaluate(() => {
+        const { device } = __lamina.model;
+        const names = __lamina.model.table("kernels").raw("kernel");
+        const row = device.uid.indexOf(Number(__lamina.state().selected));
+        return device.kernel.slice(0, device.count).filter((kernel) =>
+          names[kernel - 1] === names[device.kernel[row] - 1]).length;
+      })));
     await picture(page, "task-e");
   },
 
@@ -202,17 +213,48 @@ export default {
     await picture(page, "task-j-collective");
   },
 
-  "g and h: copy what is seen, and its link": async (check) => {
-    const page = await open(pageOf(trace), { hash: "#v=kernels", width: 1440 });
-    const rows = parseCsv(await copied(page, () => page.keyboard.press("c")));
-    check.true("a key copies the table", rows.length > 3);
-    await page.keyboard.press("g");
-    await until(page, () => __lamina.state().selected !== "");
-    const link = await copied(page, () =>
-      page.locator("[data-k=link]").click());
+  "g: copy what is seen": async (check) => {
+    const page = await open(pageOf(trace), { width: 1440 });
+    const who = person(page);
+    await who.click(page.locator("[data-k='tab.kernels']"), "kernels");
+    await who.click(page.locator(".legend [data-k='fam.gemm']"), "kernels");
+    const shown = await page.locator("[data-k='kernels.box'] table")
+      .getAttribute("aria-rowcount");
+    let keys = 0;
+    const rows = parseCsv(await copied(page, () => {
+      ++keys;
+      return page.keyboard.press("c");
+    }));
+    check.true("three clicks and keys", who.done + keys <= kMost);
+    check.equal("the rows that are shown", rows.length + 1, Number(shown));
+    const families = await page.evaluate(() => __lamina.model.families
+      .filter(({ group }) => group === "gemm").map(({ name }) => name));
+    check.equal("all of that family", rows.filter(({ family }) =>
+      !families.includes(family)), []);
+    await picture(page, "task-g");
+    // And as a command.
+    const command = await copied(page, () =>
+      page.locator("[data-k=command]").click());
+    check.true(`a command: ${command}`, /^lamina slice .*--where group=gemm/
+      .test(command));
+  },
+
+  "h: the same state by link": async (check) => {
+    const page = await open(pageOf(trace), { width: 1440 });
+    const who = person(page);
+    await who.press("g", "timeline");
+    await who.press("m", "timeline");
+    const link = await copied(page, () => page.locator("[data-k=link]").click());
+    check.true("three clicks and keys", who.done + 1 <= kMost);
+    await picture(page, "task-h");
     const again = await open(pageOf(trace), { hash: link.slice(
       link.indexOf("#")), width: 1440 });
-    check.equal("the link opens the same", await selected(again),
-                await selected(page));
+    check.equal("the same selection", await selected(again), await selected(page));
+    const seen = (one) => one.evaluate(() => [
+      document.querySelector("canvas[tabindex]").dataset.window,
+      document.querySelector("aside").innerText,
+      document.querySelector("#areasums").textContent]);
+    check.equal("window, panel and sums of the area", await seen(again),
+                await seen(page));
   },
 };

@@ -58,6 +58,10 @@ export function drawCalls(calls: Call[], color: string,
   const text = (x: number, anchor: string, ns: number) => svg("text",
     { class: "axis", x, y: kHeight - 4, "text-anchor": anchor }, time(ns));
   if (bins.length > 0) {
+    // The one number of the axis of counts: how many the highest bar stands for.
+    picture.append(svg("line", { class: "grid", x1: 0, x2: kWidth, y1: 4, y2: 4 }),
+      svg("text", { class: "axis", x: kWidth, y: 16, "text-anchor": "end" },
+          `${count(most)} ${most === 1 ? "call" : "calls"}`));
     picture.append(text(0, "start", bins[0]!.from));
     if (bins.length > 1)
       picture.append(text(kWidth, "end", bins[bins.length - 1]!.to));

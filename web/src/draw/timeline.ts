@@ -110,6 +110,7 @@ export class Painter {
     context.font = kFont;
     context.textBaseline = "middle";
     const pieces = this.pieces(window);
+    this.taken = this.areaWords();
     for (const piece of pieces) {
       this.enter(piece);
       if (!piece.folded) this.ruler(piece, pieces.length > 1);
@@ -170,12 +171,29 @@ export class Painter {
   // The marked area: its tracks shaded, its edges to be dragged.
   marked: Marked | null = null;
 
-  private area(): void {
-    const { context, scene, width, marked } = this;
-    if (!marked) return;
+  private get markedPixels(): { left: number; right: number } | null {
+    const { scene, width, marked } = this;
+    if (!marked) return null;
     const left = Math.max(scene.gutter, this.at(marked.from));
     const right = Math.min(width, this.at(marked.to));
-    if (right < scene.gutter || left > width) return;
+    return right < scene.gutter || left > width ? null : { left, right };
+  }
+  // Its length, in the ruler, and where that stands: no tick has its label there.
+  private taken: { words: string; left: number; right: number } | null = null;
+  private areaWords(): Painter["taken"] {
+    const { context, scene, width, marked, markedPixels: pixels } = this;
+    if (!marked || !pixels) return null;
+    const words = `\u0394 ${time(marked.to - marked.from)}`;
+    const wide = context.measureText(words).width;
+    const left = Math.max(scene.gutter, Math.min(width - wide - 6,
+      (pixels.left + pixels.right - wide) / 2));
+    return { words, left, right: left + wide };
+  }
+
+  private area(): void {
+    const { context, scene, marked, markedPixels: pixels, taken } = this;
+    if (!marked || !pixels || !taken) return;
+    const { left, right } = pixels;
     context.fillStyle = this.ink.link!;
     context.globalAlpha = 0.18;
     for (const track of scene.tracks) {
@@ -186,14 +204,8 @@ export class Painter {
     context.fillRect(left - 1, 0, 2, scene.height);
     context.fillRect(right - 1, 0, 2, scene.height);
     context.fillRect(left, kRulerHeight - 4, right - left, 4);
-    const words = `\u0394 ${time(marked.to - marked.from)}`;
-    const wide = context.measureText(words).width;
-    const at = Math.max(scene.gutter, Math.min(width - wide - 6,
-                                               (left + right - wide) / 2));
-    context.fillStyle = this.ink.page!;
-    context.fillRect(at - 3, 0, wide + 6, kRulerHeight - 5);
     context.fillStyle = this.ink.text!;
-    context.fillText(words, at, 8);
+    context.fillText(taken.words, taken.left, 8);
   }
 
   private flags(): void {
@@ -232,8 +244,10 @@ export class Painter {
       context.fillStyle = this.ink.line!;
       context.fillRect(x, kRulerHeight - 3, 1, scene.height);
       context.fillStyle = this.ink.muted!;
-      if (x + (folded ? context.measureText(label).width : 20) < width)
-        context.fillText(label, x + 3, 9);
+      const wide = context.measureText(label).width;
+      const { taken } = this;
+      if (taken && x < taken.right + 4 && x + wide + 8 > taken.left) continue;
+      if (x + (folded ? wide : 20) < width) context.fillText(label, x + 3, 9);
     }
     if (base && scene.gutter > 0) context.fillText(base, 6, 9);
   }
