@@ -59,9 +59,15 @@ function idleOf(model: Model, gpu: Gpu, whole: Stretch, least: number):
   const gaps = gapsOf(model, gpu);
   let last = whole.from;
   for (const row of gpu.rows) last = Math.max(last, start[row]! + dur[row]!);
-  return [{ from: whole.from, to: start[gpu.rows[0]!]! },
-    ...Array.from(gaps.start, (from, i) => ({ from, to: from + gaps.dur[i]! })),
-    { from: last, to: whole.to }].filter(({ from, to }) => to - from > least);
+  const long: Stretch[] = [];
+  const add = (from: number, to: number) => {
+    if (to - from > least) long.push({ from, to });
+  };
+  add(whole.from, start[gpu.rows[0]!]!);
+  for (let i = 0; i < gaps.dur.length; ++i)
+    add(gaps.start[i]!, gaps.start[i]! + gaps.dur[i]!);
+  add(last, whole.to);
+  return long;
 }
 
 function shared(a: Stretch[], b: Stretch[], least: number): Stretch[] {
