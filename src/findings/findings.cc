@@ -233,6 +233,12 @@ class Run {
                : device         ? device->multiprocessors
                                 : 0);
     set("bytes_per_ns", device ? device->bytes_per_s / 1e9 : 0);
+    cost::Links links;
+    if (device) {
+      LAMINA_ASSIGN(links, out_.rules->LinksOf(device->name));
+    }
+    set("fabric_bytes_per_ns", links.fabric_bytes_per_s / 1e9);
+    set("pcie_bytes_per_ns", links.pcie_bytes_per_s / 1e9);
     const auto peak = [&](std::string_view spec) {
       return device ? device->Peak(spec).value_or(0) / 1e9 : 0.0;
     };
@@ -296,6 +302,16 @@ class Run {
   Status OneRule(uint32_t number, RuleRun& run) {
     const Rule& rule = *run.rule;
     const sql::QueryOptions query = QueryFor(rule);
+    for (const Abstention& one : rule.abstains) {
+      LAMINA_ASSIGN(const auto answer,
+                    database_->Run("SELECT (" + one.condition + ")", query));
+      const Value value = answer[0].At(0, 0);
+      if (value.null() || value.real() == 0) continue;
+      run.state = State::kAbstained;
+      run.reason = one.reason;
+      run.hint = one.hint;
+      return {};
+    }
     LAMINA_ASSIGN(auto results, database_->Run(rule.claims, query));
     if (results.size() != 1)
       return Fail(UsageError("claims are not one SELECT"));

@@ -64,10 +64,11 @@ class Reader {
 
   Result<Rule> Read(const Node& node, bool own) {
     static constexpr std::string_view kKeys[] = {
-        "rule",     "title",  "version",  "owner_rank", "needs",     "params",
-        "kind",     "claims", "group",    "anchor",     "totals",    "when",
-        "gain",     "texts",  "fix",      "confidence", "severity",  "verify",
-        "excludes", "why",    "examples", "replaces",   "with_gaps", "over"};
+        "rule",       "title",    "version",   "owner_rank", "needs",
+        "params",     "kind",     "claims",    "group",      "anchor",
+        "totals",     "when",     "gain",      "texts",      "fix",
+        "confidence", "severity", "verify",    "excludes",   "why",
+        "examples",   "replaces", "with_gaps", "over",       "abstain"};
     LAMINA_ASSIGN(const Members m, Members::Of(file_, node, kKeys));
     Rule rule;
     rule.file = file_.name;
@@ -97,6 +98,7 @@ class Reader {
       LAMINA_TRY(OneOf(file_, *node_of, kOver, "thing to look over"));
     rule.over_ranks = over == "ranks";
     if (rule.over_ranks) rule.needs.push_back("ranks");
+    LAMINA_TRY(ReadAbstentions(m, rule));
     LAMINA_TRY(ReadParams(m, rule));
     const std::string kind = m.TextOr("kind", "idle");
     if (kind != "idle" && kind != "busy" && kind != "none") {
@@ -161,6 +163,22 @@ class Reader {
     };
     if (list.IsScalar()) return check(list);
     for (const Node& item : list.items) LAMINA_TRY(check(item));
+    return {};
+  }
+
+  Status ReadAbstentions(const Members& m, Rule& rule) {
+    const Node* list = m.Find("abstain");
+    if (list == nullptr) return {};
+    if (!list->IsList()) return Fail(file_.ErrorAt(*list, "expected a list"));
+    static constexpr std::string_view kKeys[] = {"if", "reason", "hint"};
+    for (const Node& item : list->items) {
+      LAMINA_ASSIGN(const Members a, Members::Of(file_, item, kKeys));
+      Abstention one;
+      LAMINA_ASSIGN(one.condition, a.Text("if"));
+      LAMINA_ASSIGN(one.reason, a.Text("reason"));
+      one.hint = a.TextOr("hint", "");
+      rule.abstains.push_back(std::move(one));
+    }
     return {};
   }
 
@@ -257,10 +275,11 @@ class Reader {
 std::span<const Need> KnownNeeds() { return kNeeds; }
 
 Status RuleSet::AddFile(const DataFile& file, bool own) {
+  static const std::vector<Node> none;
   const Node* list = file.root.Find("rules");
-  if (list == nullptr) return {};
-  if (!list->IsList()) return Fail(file.ErrorAt(*list, "expected a list"));
-  for (const Node& node : list->items) {
+  if (list != nullptr && !list->IsList())
+    return Fail(file.ErrorAt(*list, "expected a list"));
+  for (const Node& node : list != nullptr ? list->items : none) {
     LAMINA_ASSIGN(Rule rule, Reader(file).Read(node, own));
     const auto same =
         std::find_if(rules_.begin(), rules_.end(),
@@ -292,6 +311,7 @@ Status RuleSet::AddFile(const DataFile& file, bool own) {
 Result<std::shared_ptr<const RuleSet>> RuleSet::Load(
     const rules::DataSet& data) {
   auto set = std::make_shared<RuleSet>();
+  set->data_ = data;
   LAMINA_ASSIGN(auto files, data.Load("findings"));
   // Ours first: a rule of --rules may take the place of one of them.
   std::stable_partition(files.begin(), files.end(),

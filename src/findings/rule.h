@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cost/links.h"
 #include "rules/document.h"
 
 namespace lamina::findings {
@@ -34,6 +35,13 @@ struct ConfidenceCase {
   std::string condition;  // empty: always
   std::string is;         // fact, likely, hint
   std::string reason;
+};
+
+// What a trace may lack although it has the tables: an SQL condition over them.
+struct Abstention {
+  std::string condition;
+  std::string reason;
+  std::string hint;  // how to record it; may be empty
 };
 
 enum class ClaimKind : uint8_t {
@@ -51,6 +59,7 @@ struct Rule {
   int owner_rank = 90;
   bool over_ranks = false;         // over the tables of job.h, not of one trace
   std::vector<std::string> needs;  // of KnownNeeds()
+  std::vector<Abstention> abstains;  // asked in turn, before the claims
   std::map<std::string, double> params;
   ClaimKind kind = ClaimKind::kIdle;
   std::string claims;
@@ -90,6 +99,10 @@ class RuleSet {
   // In the order in which time is granted: owner rank, id.
   const std::vector<Rule>& rules() const { return rules_; }
   const Rule* Find(std::string_view id) const;
+  // What connects devices of this name; see cost/links.h.
+  Result<cost::Links> LinksOf(std::string_view device) const {
+    return cost::LinksOf(data_, device);
+  }
   // Ids that one of the texts (globs) names, in order. Errors: a text that
   // names none.
   Result<std::set<std::string>> Match(const std::vector<std::string>& globs,
@@ -99,6 +112,7 @@ class RuleSet {
   Status AddFile(const rules::DataFile& file, bool own);
 
   std::vector<Rule> rules_;
+  rules::DataSet data_;
 };
 
 // * and ? as in file names.
