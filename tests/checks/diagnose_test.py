@@ -69,7 +69,13 @@ def check_faults(checks, folder):
                  "h2d_main_stream", "fp32_matmul", "cast_storm", "cpu_item",
                  "graph_gaps", "detokenize", "host_work", "rank_slow_compute",
                  "rank_late_host", "rank_more_data", "moe_imbalance",
-                 "pipeline_uneven"):
+                 "pipeline_uneven", "idle_device", "uneven_devices",
+                 "clock_counter", "clock_steady", "default_stream",
+                 "full_streams", "padded_batch", "little_padding",
+                 "lock_held", "second_thread", "graph_breaks",
+                 "regions_in_a_row", "full_recompute", "recompute_when_full",
+                 "dense_table_grad", "small_table_grad", "graph_padding",
+                 "sampler_sync", "pcie_path"):
         run, truth = make(name, 11, 0.08, NOISE[0])
         path = folder / (name if hasattr(run, "ranks") else f"{name}.json")
         run.write(path)
@@ -274,6 +280,20 @@ def check_rules(checks, folder):
         f["title"] for f in diagnose(trace, "--rules",
                                      folder / "rules")["findings"]
         if f["rule"] == "host.other"], ["Long gaps"])
+    file.write_text("disable: [host.other, trace.too_short]\n")
+    document = diagnose(trace, "--rules", folder / "rules")
+    checks.equal("rules that are switched off do not run", (
+        [r["rule"] for r in document["rules_run"]
+         if r["rule"] in ("host.other", "trace.too_short")],
+        document["findings"]), ([], []))
+    file.write_text(good.replace("    title", "    abstain: [{if: \"NOT EXISTS"
+                                 " (SELECT 1 FROM counter)\", reason: no "
+                                 "clock, hint: record it}]\n    title", 1))
+    checks.equal("a rule abstains by a condition of its own", [
+        (r["state"], r["reason"], r["could_tell_with"]) for r in
+        diagnose(trace, "--rules", folder / "rules")["rules_run"]
+        if r["rule"] == "mine.long_gaps"],
+        [("abstained", "no clock", "record it")])
     file.write_text(good.replace("idle_parts", "idle_partz"))
     document = diagnose(trace, "--rules", folder / "rules")
     checks.equal("SQL that is wrong fails its rule alone",

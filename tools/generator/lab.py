@@ -34,6 +34,10 @@ class Lab(Rank):
         self.lost = lambda kernel: False
         self.launches = 0
         self.after_launch = None
+        self.before_launch = None
+        self.queue_limit = 0  # launches that a stream takes; 0: any number
+        self.starts = {}  # of the work of each stream
+        self.shared_streams = ()  # that take turns, as a default stream does
 
     def draw(self, *key):
         """A number in [-1, 1) that depends on the key and nothing else."""
@@ -74,6 +78,25 @@ class Lab(Rank):
         self.span("cuda_runtime", name, start, self.now[self.thread],
                   {"cbid": 1, "correlation": self.next("correlation")})
 
+    def api(self, name, correlation, flow=False, host_ns=3500):
+        if self.before_launch is not None and self.op_stack:
+            hook, self.before_launch = self.before_launch, None
+            hook()
+            self.before_launch = hook
+        return super().api(name, correlation, flow, host_ns)
+
+    def wait_for_room(self, stream):
+        """A launch call of a full queue lasts until something starts."""
+        starts = self.starts.get(stream, [])
+        if self.queue_limit and len(starts) >= self.queue_limit:
+            self.now[self.thread] = max(self.now[self.thread],
+                                        starts[-self.queue_limit])
+
+    def counter(self, name, series, value, at):
+        self.events.append({"ph": "C", "name": name, "pid": self.rank % 8,
+                            "tid": 0, "ts": Micros(self.local(at)),
+                            "args": {series: value}})
+
     def memory(self, size, allocated, reserved):
         """What profile_memory=True records; parts of the device's memory."""
         whole = 85520809984
@@ -91,6 +114,9 @@ class Lab(Rank):
     def run(self, kernel, correlation, launched, start=None, end=None,
             extra=None):
         begin = self.ready(kernel.stream, launched) if start is None else start
+        if kernel.stream in self.shared_streams:
+            begin = max([begin] + [self.stream_free.get(other, 0) + 1000
+                                   for other in self.shared_streams])
         if end is None:
             noise = 1 + self.kernel_noise * self.draw("kernel", kernel.name)
             took = max(500, int(kernel.dur_ns * noise *
@@ -99,6 +125,8 @@ class Lab(Rank):
                 took = kernel.dur_ns
             end = begin + took
         self.launches += 1
+        if self.queue_limit:
+            self.starts.setdefault(kernel.stream, []).append(begin)
         if self.lost(kernel):
             self.stream_free[kernel.stream] = end
             return end
@@ -108,6 +136,18 @@ class Lab(Rank):
             hook()
             self.after_launch = hook
         return ended
+
+    def launch(self, kernel, api="cudaLaunchKernel"):
+        if not self.queue_limit or self.capture is not None:
+            return super().launch(kernel, api)
+        kernel.tags = self.tags()
+        correlation = self.next("correlation")
+        start = self.now[self.thread]
+        called = super().api(api, correlation, flow=True)
+        self.wait_for_room(kernel.stream)
+        self.events[-2]["dur"] = Micros(self.now[self.thread] - start)
+        return self.run(kernel, correlation,
+                        max(called, self.now[self.thread] - 2000))
 
     # -- what waits ---------------------------------------------------------
 
@@ -259,6 +299,12 @@ class Plan:
         self.heads = self.hidden // 128
         self.ffn = self.hidden * 11 // 4
         self.world = 2 if options.get("ranks") else 1
+        # Of a padded batch; the same share of the tokens in any twin.
+        self.valid = self.tokens
+        if self.faults.get("padded_batch") or self.faults.get("little_padding"):
+            ratio = self.faults.get("padded_batch") or 1.06
+            self.valid = self.tokens
+            self.tokens = int(self.tokens * ratio) // 64 * 64
         if kind == "job":
             self.world = pick("world", [3, 4, 6])
             pipeline = options.get("job") == "pipeline"
@@ -278,6 +324,8 @@ class Plan:
         for key in ("layers", "hidden", "tokens", "steps", "heads", "ffn",
                     "world"):
             setattr(twin, key, getattr(self, key))
+        if "padded_batch" in names:
+            twin.tokens = self.valid
         if "few_micro_batches" in names:
             twin.micro *= 2
         twin.base = dict(self.faults)
@@ -323,7 +371,45 @@ def attention(lab, plan, backward=False):
            roofline_ns(flops, 8 * t * h, 0.45), 2 * plan.heads * t // 128)
 
 
+def side_work(lab, plan, number):
+    """Work on other streams and devices beside a layer."""
+    if share := plan.size("idle_device") or plan.size("uneven_devices"):
+        lab.launch(Kernel(NAMES["gemm"].format("tn", "128x128x64"),
+                          int(share * getattr(plan, "step_hint", 3e6) /
+                              plan.layers), 27, (1056, 1, 1),
+                          (256, 1, 1), args={"device": 1}))
+    grid = 1056 if plan.size("full_streams") else 48
+    for key in ("default_stream", "full_streams"):
+        count = plan.size(key) or getattr(plan, "base", {}).get(key, 0)
+        for index in range(2 * int(count)):
+            kernel(lab, "aten::mm", [(512, 512)] * 2,
+                   NAMES["gemm"].format("tn", "64x64x64"), 24000, grid,
+                   stream=(7, 28)[index % 2])
+    for _ in range(int(plan.size("queue_full"))):
+        kernel(lab, "aten::mm", [(4096, 1024), (1024, 4096)],
+               NAMES["gemm"].format("tn", "128x128x64"), 60000, 1056)
+
+
+def island(lab, plan, name):
+    """Eager code between two compiled regions."""
+    if size := plan.size("graph_breaks"):
+        lab.range("user_annotation", "TorchDynamo Cache Lookup", 9000)
+        with lab.frame(f"model.py(77): {name}"):
+            lab.busy(size)
+
+
 def layer(lab, plan, number):
+    if plan.size("graph_breaks") or plan.size("regions_in_a_row"):
+        with lab.annotation("Torch-Compiled Region: 0/0"):
+            layer_body(lab, plan, number)
+        if number + 1 < plan.layers:
+            island(lab, plan, "log_norms")
+        return
+    layer_body(lab, plan, number)
+
+
+def layer_body(lab, plan, number):
+    side_work(lab, plan, number)
     t, h, f = plan.tokens, plan.hidden, plan.ffn
     fp32 = ("fp32_matmul" if plan.size("fp32_matmul") else
             "fp32_twin" if "fp32_matmul" in getattr(plan, "base", {}) else None)
@@ -380,6 +466,9 @@ def layer(lab, plan, number):
 def backward(lab, plan):
     t, h, f = plan.tokens, plan.hidden, plan.ffn
     for number in reversed(range(plan.layers)):
+        if plan.size("full_recompute") or plan.size("recompute_when_full"):
+            with lab.frame("torch/utils/checkpoint.py(1507): recompute_fn"):
+                layer_body(lab, plan, number)
         lab.labels["layer"] = number
         for n, k in ((h, f), (2 * f, h)):
             with lab.op("autograd::engine::evaluate_function: MmBackward0",
@@ -455,8 +544,13 @@ def step_start(lab, plan, number):
         for _ in range(int(plan.size("alloc_churn"))):
             lab.call("cudaMalloc", 120_000)
             lab.free()
-    for fault in ("near_capacity", "memory_roomy"):
-        if part := plan.size(fault):
+    for fault, full in (("near_capacity", 0), ("memory_roomy", 0),
+                        ("full_recompute", 0.5),
+                        ("recompute_when_full", 0.9)):
+        if part := full or plan.size(fault):
+            if not plan.size(fault) and \
+                    fault not in getattr(plan, "base", {}):
+                continue
             lab.memory(0.01, part - 0.1, part)
             lab.memory(-0.01, part - 0.11, part)
     if plan.size("reserve_limit"):
@@ -491,6 +585,20 @@ def step_end(lab, plan, number):
             collective(lab, plan, "AllGather",
                        plan.size("gather_no_prefetch"))
         lab.wait_stream(7, COMM)
+    for fault in ("dense_table_grad", "small_table_grad"):
+        if rows := plan.size(fault):
+            if fault == "small_table_grad":
+                rows = plan.tokens * 5
+            with lab.op("aten::embedding_dense_backward",
+                        [(plan.tokens, h), (1, plan.tokens)],
+                        concrete=[str(int(rows)), "-1", "False"]):
+                kernel(lab, "aten::zero_", [(int(rows), h)],
+                       ELEMENTWISE.format("at::native::FillFunctor<float>", 1,
+                                          "at::native::FillFunctor<float>", 1),
+                       roofline_ns(0, 2 * rows * h))
+                kernel(lab, "aten::embedding_dense_backward", [],
+                       NAMES["embedding"], roofline_ns(0, 6 * plan.tokens * h),
+                       plan.tokens)
     with lab.annotation("Optimizer.step#AdamW.step"):
         if plan.size("optimizer_per_tensor"):
             for index in range(int(plan.size("optimizer_per_tensor"))):
@@ -527,6 +635,12 @@ def train_step(lab, plan, number):
     with lab.annotation(f"ProfilerStep#{number}"):
         with lab.frame("train.py(88): train_step"):
             step_start(lab, plan_, number)
+            for fault in ("padded_batch", "little_padding"):
+                if part := plan.size(fault) or \
+                        getattr(plan, "base", {}).get(fault):
+                    with lab.annotation(f"batch tokens={plan.tokens} "
+                                        f"valid={int(plan.valid)}"):
+                        pass
             warm = plan.size("warmup_steps") if number < 2 else 0
             if warm:
                 lab.busy(warm)
@@ -567,6 +681,30 @@ def train(plan, **options):
             return 1 + drop * min(1, (begin - length[0]) /
                                   (plan.steps * plan.step_hint))
         lab.kernel_factor = slower
+    for fault in ("clock_counter", "clock_steady"):
+        if less := plan.size(fault):
+            clock_falls(lab, plan, less if fault == "clock_counter" else 0)
+    if stop_ns := plan.size("thread_stopped") or plan.size("lock_held"):
+        held = plan.size("lock_held")
+
+        def stop():
+            if lab.labels.get("step", 0) < 1 or held and lab.thread != 1 or \
+                    lab.draw("stopped") < (0.4 if held else 0.8):
+                return
+            start = lab.now[lab.thread]
+            lab.busy(stop_ns * (1 + 0.5 * lab.draw("stop length")))
+            if held:
+                lab.span("python_function", "metrics.py(40): aggregate",
+                         start, lab.now[lab.thread],
+                         {"Python parent id": None,
+                          "Python id": lab.next("python")}, tid=61)
+        lab.before_launch = stop
+    if plan.size("queue_full"):
+        lab.queue_limit = 1024
+    if plan.size("default_stream"):
+        lab.shared_streams = (7, 28)
+    if plan.size("full_streams"):  # they fill the device and take turns
+        lab.shared_streams = (7, 28)
     if flush_ns := plan.size("profiler_overhead"):
         every = [0]
 
@@ -598,7 +736,38 @@ def train(plan, **options):
     for number in range(plan.steps):
         train_step(lab, plan, number)
     lab.device_sync()
+    if plan.size("second_thread"):
+        spans = [e for e in lab.events if e["ph"] == "X"]
+        at, last = (f(e["ts"].ns for e in spans) for f in (min, max))
+        while at < last:
+            lab.span("python_function", "metrics.py(40): aggregate", at,
+                     at + 3_000_000, {"Python parent id": None,
+                                      "Python id": lab.next("python")}, tid=61)
+            at += 5_000_000
     return lab
+
+
+def clock_falls(lab, plan, drop):
+    """The clock of the multiprocessors, which products follow, and samples
+    of it every 2 ms of the run."""
+    whole = plan.steps * plan.step_hint * (1 + 0.6 * drop)
+    begun = [None]
+
+    def part(at):
+        late = begun[0] is not None and at - begun[0] > 0.4 * whole
+        return 1 / (1 + drop) if late else 1.0
+
+    def slower(work, begin):
+        if begun[0] is None:
+            begun[0] = begin
+            for at in range(0, int(2 * whole), 2_000_000):
+                lab.counter("GPU 0 SM clock", "MHz",
+                            int(1980 * part(begin + at)), begin + at)
+                lab.counter("GPU 0 throttle reasons", "bits",
+                            4 if part(begin + at) < 1 else 0, begin + at)
+        bound = "gemm" in work.name or "flash" in work.name
+        return 1 / part(begin) if bound else 1.0
+    lab.kernel_factor = slower
 
 
 # -- serving ----------------------------------------------------------------
@@ -606,6 +775,10 @@ def train(plan, **options):
 def decode_body(lab, plan):
     b = int(plan.size("low_batch")) or 64
     h, f = plan.hidden, plan.ffn
+    live = b
+    for fault in ("graph_padding", "small_graph_padding"):
+        if ratio := plan.size(fault) or getattr(plan, "base", {}).get(fault):
+            live, b = 512, int(512 * (ratio if plan.size(fault) else 1))
     weights = lambda n, k: roofline_ns(2 * b * n * k, 2 * n * k, 0.65)
     context = 32 if plan.options.get("small") else 1024
     for number in range(plan.layers * 4):
@@ -618,7 +791,8 @@ def decode_body(lab, plan):
                    weights(n, k), 264, api="cudaLaunchKernelExC")
             if (n, k) == (3 * h, h):
                 kernel(lab, "vllm::unified_attention", [(b, plan.heads, 128)],
-                       NAMES["paged"], roofline_ns(0, 4 * b * context * h), 512)
+                       NAMES["paged"], roofline_ns(0, 4 * live * context * h),
+                       512)
                 for _ in range(int(plan.size("kv_copies"))):
                     kernel(lab, "vllm::copy_blocks", [(b, 16, 128)],
                            "void vllm::copy_blocks_kernel<c10::BFloat16>"
@@ -638,11 +812,17 @@ def serve(plan, **options):
     for number in range(steps):
         lab.labels = {"step": number}
         b, h = int(plan.size("low_batch")) or 64, plan.hidden
+        padded = ""
+        for fault in ("graph_padding", "small_graph_padding"):
+            if ratio := plan.size(fault) or \
+                    getattr(plan, "base", {}).get(fault):
+                b = 512
+                padded = f"_captured_{int(512 * (plan.size(fault) or 1))}"
         prompt = int(plan.size("prefill_in_decode")) if number % 3 == 2 else 0
         with lab.annotation(
                 f"execute_{b + prompt}_context_{int(prompt > 0)}(sq{prompt}"
                 f"sk{prompt}sqsq{prompt}sqsk{prompt})_"
-                f"generation_{b}(sq{b}sk65536sqsq{b}sqsk65536)"):
+                f"generation_{b}(sq{b}sk65536sqsq{b}sqsk65536){padded}"):
             with lab.frame("engine.py(310): execute_model"):
                 lab.spend(30_000)
                 if size := plan.size("detokenize"):
@@ -657,10 +837,18 @@ def serve(plan, **options):
                     lab.range("python_function",
                               "logging/__init__.py(1477): info", size)
                 lab.copy("HtoD", 512, 13)
-                if plan.size("eager_decode"):
-                    decode_body(lab, plan)
-                else:
-                    replay(lab, plan, graph)
+                drafts = plan.size("poor_drafts") or plan.size("good_drafts")
+                if drafts:
+                    with lab.annotation("draft 4 tokens"):
+                        for _ in range(int(drafts)):
+                            product(lab, 256, h, h)
+                accepted = 0.05 if plan.size("poor_drafts") else 3.2
+                with lab.annotation(f"verify drafted=4 accepted={accepted}") \
+                        if drafts else contextlib.nullcontext():
+                    if plan.size("eager_decode"):
+                        decode_body(lab, plan)
+                    else:
+                        replay(lab, plan, graph)
                 if prompt:
                     for _ in range(plan.layers):
                         for n, k in ((3 * h, h), (h, h), (h, plan.ffn)):

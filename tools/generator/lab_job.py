@@ -75,9 +75,15 @@ class Member:
     def all_reduce(self, count):
         number = self.next("all")
         facts = facts_of("allreduce", self.world, count, count, number)
+        rate, ranks = 400.0, len(self.world)
+        if slower := self.plan.size("slow_link") or \
+                self.plan.size("fair_link"):
+            rate = 450 / slower * ranks / (2 * (ranks - 1))
+        if self.plan.size("pcie_path"):  # what PCIe of this device gives
+            rate = 50 * ranks / (2 * (ranks - 1))
         return together(self.lab, "0", number, "allreduce_",
                         "AllReduce_Sum_bf16", COMM,
-                        12000 + 2 * count / 400.0, facts, len(self.world))
+                        12000 + 2 * count / rate, facts, ranks)
 
     def exchange(self, taken, given, most):
         number = self.next("all")

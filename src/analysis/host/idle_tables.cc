@@ -111,7 +111,12 @@ Schema PartsSchema() {
             "of a recording without steps.",
             Shown::kHidden},
            {"edge", ColumnType::kBool,
-            "The work before the gap is of another step.", Shown::kHidden}}};
+            "The work before the gap is of another step.", Shown::kHidden},
+           {"main_activity", ColumnType::kText,
+            "Activity of the part that holds half of what the host and its "
+            "launches take of the gap.",
+            Shown::kHidden},
+           {"main_detail", ColumnType::kText, "Its detail.", Shown::kHidden}}};
 }
 
 // Sums of one row of idle_causes.
@@ -403,8 +408,30 @@ class Tables {
     }
   }
 
+  // By gap: the activity of the part that holds half of the time for which
+  // the host and its launches are to blame; kNone without such a part.
+  std::vector<uint32_t> MainActivities() const {
+    std::vector<int64_t> sum(idle_.gaps.size(), 0), longest(sum);
+    std::vector<uint32_t> main(sum.size(), kNone);
+    for (const Part& part : idle_.parts) {
+      if (part.cause != Cause::kHostBound && part.cause != Cause::kSync &&
+          part.cause != Cause::kMemcpy && part.cause != Cause::kNoWork &&
+          part.cause != Cause::kLaunchOverhead)
+        continue;
+      sum[part.gap] += part.length_ns;
+      if (part.length_ns <= longest[part.gap]) continue;
+      longest[part.gap] = part.length_ns;
+      main[part.gap] = part.activity;
+    }
+    for (size_t g = 0; g < sum.size(); ++g) {
+      if (2 * longest[g] < sum[g]) main[g] = kNone;
+    }
+    return main;
+  }
+
   Table Parts() const {
     Table table(PartsSchema());
+    const std::vector<uint32_t> main = MainActivities();
     const auto& steps = model_.context().steps;
     const auto flags = FlagSteps(model_);
     const auto syncs = SyncOfParts(model_, idle_);
@@ -418,8 +445,11 @@ class Tables {
       const uint32_t c = model_.call(gap.next);
       const SliceId call = c == kNone ? SliceId() : model_.calls()[c].slice;
       const uint32_t step = steps.StepOf(gap.next);
-      const Activity* activity =
-          part.activity == kNone ? nullptr : &idle_.activities[part.activity];
+      const auto activity_of = [&](uint32_t number) -> const Activity* {
+        return number == kNone ? nullptr : &idle_.activities[number];
+      };
+      const Activity* const activity = activity_of(part.activity);
+      const Activity* const most = activity_of(main[part.gap]);
       table.Add(
           model_.devices()[gap.device].name, part.gap, CauseName(part.cause),
           activity == nullptr ? Value() : Value(activity->what),
@@ -431,7 +461,9 @@ class Tables {
           step == tree::Steps::kOutside ? Value()
                                         : Value(steps.steps()[step].number),
           IsSteady(model_, flags, gap.next),
-          gap.before.valid() && steps.StepOf(gap.before) != step);
+          gap.before.valid() && steps.StepOf(gap.before) != step,
+          most == nullptr ? Value() : Value(most->what),
+          most == nullptr ? Value() : Value(most->detail));
     }
     return table;
   }
