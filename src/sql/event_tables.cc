@@ -8,6 +8,7 @@
 // Why it is longer than 250 lines: it is a list of columns, each one line.
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
@@ -40,6 +41,7 @@ struct Model {
   // By row of device arguments.
   std::vector<int64_t> own_ns, exposed_ns;
   std::vector<SliceId> before;  // on the same stream
+  std::vector<int64_t> same;    // of name, grid and shapes
 
   const Trace& trace() const { return context->trace; }
   const tree::Tree& tree() const { return context->tree; }
@@ -221,6 +223,10 @@ std::vector<Spec> DeviceColumns() {
         const auto* c = m.config(r);
         return c == nullptr ? Value() : Value(BlocksOf(*c));
       });
+  add("same", Type::kInt,
+      "Number that work of the same name, launch configuration and shapes "
+      "shares.",
+      [](const M& m, size_t r) -> Value { return m.same[m.device_row(r)]; });
   add("block_threads", Type::kInt, "Threads of a block.",
       [](const M& m, size_t r) -> Value {
         const auto* c = m.config(r);
@@ -297,6 +303,22 @@ void FillOwn(Model& model) {
         model.exposed_ns[row] = end - from - covered.Over(from, end);
       reached_other = std::max(reached_other, end);
     }
+  }
+}
+
+void FillSame(Model& model) {
+  const Trace& trace = model.trace();
+  model.same.assign(trace.device.size(), 0);
+  absl::flat_hash_map<std::tuple<uint32_t, uint32_t, uint32_t>, int64_t> known;
+  for (size_t r = 0; r < model.slices.size(); ++r) {
+    const auto* op = model.op_args(r);
+    const auto* args = model.args(r);
+    const std::tuple key(trace.slices.name[model.at(r).value].value,
+                         args->config,
+                         op == nullptr ? StringId().value : op->dims.value);
+    model.same[model.device_row(r)] =
+        known.try_emplace(key, static_cast<int64_t>(known.size()))
+            .first->second;
   }
 }
 
@@ -458,6 +480,7 @@ void AddEventTables(std::vector<TableDef>& tables) {
         const auto all = model.trace().device_slices();
         model.slices.assign(all.begin(), all.end());
         FillOwn(model);
+        FillSame(model);
       }));
   tables.push_back(
       Events("host_events",

@@ -585,6 +585,11 @@ def step_end(lab, plan, number):
             collective(lab, plan, "AllGather",
                        plan.size("gather_no_prefetch"))
         lab.wait_stream(7, COMM)
+    if size := plan.size("d2h_metrics"):
+        with lab.op("aten::to", [(1,)]):
+            with lab.op("aten::copy_", [(1,)]):
+                lab.slow_copy("DtoH", 4096, 10.0, "Pinned")
+        lab.busy(size)
     for fault in ("dense_table_grad", "small_table_grad"):
         if rows := plan.size(fault):
             if fault == "small_table_grad":
