@@ -4,6 +4,7 @@
 made export: as it is, with its streams joined, without graph ids, without
 launches, and with names that no rule knows."""
 
+import collections
 import json
 import pathlib
 import shutil
@@ -60,6 +61,29 @@ def check(name, tables, truth, least, certain):
     return bad
 
 
+def check_eager(name, trace, dump, truth):
+    """Kernels that no graph launched: by names and order, and the few that are
+    called sure are right."""
+    tables = kernels(trace, dump, "--phase", "decode")
+    want = collections.Counter((r["dump_node"], r["kernel"])
+                               for r in truth["graph_nodes"])
+    right = sure = wrong = 0
+    left = want.copy()
+    for row in tables["graph_kernels"]:
+        key = (row["node"], row["full_name"])
+        correct = left[key] > 0
+        left[key] -= correct
+        right += correct
+        if row["confidence"] in ("exact", "sure"):
+            sure += 1
+            wrong += not correct
+    total = sum(want.values())
+    print(f"{name}: {right} of {total} right, {sure} sure, {wrong} of them "
+          "wrong")
+    return ([f"{name}: {right} of {total} right"] if right < 0.9 * total else []
+            ) + ([f"{name}: {wrong} wrong among sure ones"] if wrong else [])
+
+
 def changed(source, folder, name, *statements):
     path = pathlib.Path(folder) / f"{name}.sqlite"
     shutil.copyfile(source, path)
@@ -96,6 +120,21 @@ def main():
                   f"{table})"])]:
             path = changed(trace, folder, "copy", *statements)
             bad += check(name, kernels(path, dump), truth, least, certain)
+        # No device graphs: every kernel has a launch of its own.
+        # The host launches in the order of the graph.
+        own = ["create temp table o(r integer primary key, n integer)",
+               "insert into o select rowid, row_number() over (order by "
+               "coalesce(correlationId, 0), graphNodeId, start) from " + table,
+               f"update {table} set graphNodeId = null, graphId = null, "
+               "correlationId = 5000000 + (select n from o where r = "
+               f"{table}.rowid)"]
+        for name, statements in [
+                ("eager", own),
+                ("eager, one stream",
+                 own + [f"update {table} set streamId = 7"]),
+                ("eager, no ranges", own + ["delete from NVTX_EVENTS"])]:
+            path = changed(trace, folder, "copy", *statements)
+            bad += check_eager(name, path, dump, truth)
         # A layer with its kernels.
         out = pathlib.Path(folder) / "layer.json"
         common.lamina("graph", "layer", dump, "-n", "5", "--trace", trace,

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "analysis/layers/structure.h"
+#include "base/counted.h"
 #include "graph/kernels/mapper.h"
 #include "graph/kernels/times.h"
 
@@ -120,7 +121,9 @@ double SureShare(const KernelMap& map) {
 Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
                              const graph::LaunchTable& launches,
                              const Options& options) {
-  const std::vector<GraphRuns> graphs = FindGraphs(trace);
+  std::vector<GraphRuns> graphs = FindGraphs(trace);
+  // Prefill runs without device graphs as a rule.
+  if (graphs.empty()) graphs = FindEager(trace);
   LAMINA_ASSIGN(const std::vector<size_t> allowed, Allowed(graphs, options));
   Mapper mapper(trace, dump, launches);
   std::vector<double> fits(graphs.size(), 0);
@@ -148,6 +151,16 @@ Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
                           CandidateTable(graphs, fits, best));
   mapper.Apply(map);
   AddTimes(trace, map);
+  if (graphs[best].eager) {
+    map.notes.push_back(MakeNote(
+        Severity::kInfo, "eager",
+        fmt::format("The trace replays no device graph: {} of {} are joined by "
+                    "names and order.",
+                    Counted(graphs[best].slots.size(), "kernel"),
+                    graphs[best].replays.size() > 1
+                        ? Counted(graphs[best].replays.size(), "equal step")
+                        : std::string("a step"))));
+  }
   if (fits[best] < kFits) {
     map.notes.push_back(MakeNote(
         Severity::kWarning, "poor_fit",

@@ -73,7 +73,152 @@ class Finder {
     return std::move(out_);
   }
 
+  std::vector<GraphRuns> RunEager() {
+    ReadSteps();
+    absl::flat_hash_map<int64_t, bool> launches = GraphLaunches();
+    // By device and step; kernels outside of all steps are of none.
+    std::map<std::pair<int64_t, size_t>, std::vector<SliceId>> rows;
+    for (const SliceId s : trace_.device_slices()) {
+      const DeviceArgs* args = trace_.Device(s);
+      if (args == nullptr || trace_.KindOf(s) != trace::Kind::kKernel ||
+          args->graph_node_id != kNoInt || launches.contains(args->correlation))
+        continue;
+      if (marks_.empty()) {
+        rows[{args->device, 0}].push_back(s);
+        continue;
+      }
+      const auto launch = launch_time_.find(args->correlation);
+      const int64_t time =
+          launch == launch_time_.end() ? trace_.Start(s) : launch->second;
+      const auto step = std::upper_bound(
+          marks_.begin(), marks_.end(), time,
+          [](int64_t t, const Step& one) { return t < one.start_ns; });
+      if (step == marks_.begin() || std::prev(step)->end_ns <= time) continue;
+      rows[{args->device, static_cast<size_t>(step - marks_.begin())}]
+          .push_back(s);
+    }
+    bool launched = true;
+    for (auto& [key, slices] : rows) {
+      launched &= SortByLaunch(slices);
+      std::vector<size_t> begins{0};
+      if (marks_.empty()) begins = StepBegins(slices);
+      begins.push_back(slices.size());
+      for (size_t i = 0; i + 1 < begins.size(); ++i) {
+        AddRun(std::vector<SliceId>(
+            slices.begin() + static_cast<ptrdiff_t>(begins[i]),
+            slices.begin() + static_cast<ptrdiff_t>(begins[i + 1])));
+      }
+    }
+    for (GraphRuns& runs : out_) {
+      runs.eager = true;
+      // The host launches in the order of the ops, whatever the stream.
+      runs.order_by_id = launched;
+      if (!launched) Order(runs);
+      FindPhase(runs);
+    }
+    return std::move(out_);
+  }
+
  private:
+  // By launch: the time of the call, else its number, else (false) by start.
+  bool SortByLaunch(std::vector<SliceId>& slices) const {
+    bool calls = true;
+    bool numbers = true;
+    for (const SliceId s : slices) {
+      const int64_t launch = trace_.Device(s)->correlation;
+      calls &= launch_time_.contains(launch);
+      numbers &= IsLaunch(launch);
+    }
+    const auto key = [&](SliceId s) {
+      const int64_t launch = trace_.Device(s)->correlation;
+      return calls     ? launch_time_.at(launch)
+             : numbers ? launch
+                       : trace_.Start(s);
+    };
+    std::stable_sort(slices.begin(), slices.end(), [&](SliceId a, SliceId b) {
+      return std::pair(key(a), trace_.Start(a)) <
+             std::pair(key(b), trace_.Start(b));
+    });
+    return calls || numbers;
+  }
+
+  absl::flat_hash_map<int64_t, bool> GraphLaunches() const {
+    absl::flat_hash_map<int64_t, bool> launches;
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      const trace::ApiArgs* api = trace_.Api(SliceId(i));
+      if (api != nullptr && IsLaunch(api->correlation) &&
+          trace::IsGraphLaunch(trace_.Name(SliceId(i))))
+        launches[api->correlation] = true;
+    }
+    return launches;
+  }
+
+  // Where steps begin when no range says it. The rarest name that comes again
+  // comes once a step; of all places in between the step begins where the
+  // device waited longest. One step when nothing comes again at equal distance.
+  std::vector<size_t> StepBegins(const std::vector<SliceId>& slices) const {
+    absl::flat_hash_map<StringId, std::vector<size_t>> places;
+    for (size_t i = 0; i < slices.size(); ++i)
+      places[trace_.slices.name[slices[i].value]].push_back(i);
+    const std::vector<size_t>* rarest = nullptr;
+    for (const auto& [name, at] : places) {
+      if (at.size() > 1 &&
+          (rarest == nullptr || std::pair(at.size(), at[0]) <
+                                    std::pair(rarest->size(), (*rarest)[0])))
+        rarest = &at;
+    }
+    if (rarest == nullptr) return {0};
+    std::map<size_t, size_t> distances;
+    for (size_t i = 1; i < rarest->size(); ++i)
+      ++distances[(*rarest)[i] - (*rarest)[i - 1]];
+    size_t period = 0;
+    size_t most = 0;
+    for (const auto& [distance, count] : distances) {
+      if (count <= most) continue;
+      most = count;
+      period = distance;
+    }
+    // Two that happen to be equal are no period.
+    if (10 * most < 6 * (rarest->size() - 1)) return {0};
+    std::vector<int64_t> waits(period, 0);
+    int64_t end = trace_.Start(slices[0]);
+    for (size_t i = 0; i < slices.size(); ++i) {
+      waits[i % period] += std::max<int64_t>(0, trace_.Start(slices[i]) - end);
+      end = std::max(end, trace_.End(slices[i]));
+    }
+    const auto longest = std::max_element(waits.begin(), waits.end());
+    std::vector<size_t> out{0};
+    for (auto at = static_cast<size_t>(longest - waits.begin());
+         at < slices.size(); at += period) {
+      if (at > 0) out.push_back(at);
+    }
+    return out;
+  }
+
+  // One run of some kernels; those with the same ones are of one graph.
+  void AddRun(std::vector<SliceId> slices) {
+    Shape shape;
+    for (const SliceId s : slices) {
+      shape.emplace_back(trace_.Device(s)->stream,
+                         trace_.slices.name[s.value].value);
+    }
+    const auto [found, fresh] = known_.try_emplace(shape, out_.size());
+    if (fresh) {
+      GraphRuns runs;
+      runs.graph_id = static_cast<int64_t>(out_.size());
+      runs.device = trace_.Device(slices[0])->device;
+      for (const SliceId s : slices) {
+        runs.slots.push_back(
+            {kNoInt, trace_.slices.name[s.value], trace_.Device(s)->stream});
+      }
+      out_.push_back(std::move(runs));
+    }
+    Replay replay;
+    replay.slices = std::move(slices);
+    Measure(replay, false);
+    out_[found->second].replays.push_back(std::move(replay));
+  }
+
   void ByNodeId(bool graphs, bool launches) {
     Sets sets;
     if (!graphs && launches) {
@@ -243,13 +388,7 @@ class Finder {
   // Kernels of one graph launch without node ids, in order of start. Launches
   // with the same kernels on the same streams are replays of one graph.
   void ByLaunch() {
-    absl::flat_hash_map<int64_t, bool> launches;
-    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
-      const trace::ApiArgs* api = trace_.Api(SliceId(i));
-      if (api != nullptr && IsLaunch(api->correlation) &&
-          trace::IsGraphLaunch(trace_.Name(SliceId(i))))
-        launches[api->correlation] = true;
-    }
+    const absl::flat_hash_map<int64_t, bool> launches = GraphLaunches();
     std::map<int64_t, std::vector<SliceId>> rows;
     for (const SliceId s : trace_.device_slices()) {
       const DeviceArgs* args = trace_.Device(s);
@@ -257,33 +396,12 @@ class Finder {
           trace_.KindOf(s) != trace::Kind::kGraph)
         rows[args->correlation].push_back(s);
     }
-    using Shape = std::vector<std::pair<int64_t, uint32_t>>;  // stream, name
-    std::map<Shape, size_t> known;
-    for (const auto& [launch, slices] : rows) {
-      std::vector<SliceId> order = slices;
-      std::stable_sort(order.begin(), order.end(), [&](SliceId a, SliceId b) {
-        return trace_.Device(a)->stream < trace_.Device(b)->stream;
-      });
-      Shape shape;
-      for (const SliceId s : order) {
-        shape.emplace_back(trace_.Device(s)->stream,
-                           trace_.slices.name[s.value].value);
-      }
-      const auto [found, fresh] = known.try_emplace(shape, out_.size());
-      if (fresh) {
-        GraphRuns runs;
-        runs.graph_id = static_cast<int64_t>(out_.size());
-        runs.device = trace_.Device(order[0])->device;
-        for (const SliceId s : order) {
-          runs.slots.push_back(
-              {kNoInt, trace_.slices.name[s.value], trace_.Device(s)->stream});
-        }
-        out_.push_back(std::move(runs));
-      }
-      Replay replay;
-      replay.slices = std::move(order);
-      Measure(replay, false);
-      out_[found->second].replays.push_back(std::move(replay));
+    for (auto& [launch, slices] : rows) {
+      std::stable_sort(
+          slices.begin(), slices.end(), [this](SliceId a, SliceId b) {
+            return trace_.Device(a)->stream < trace_.Device(b)->stream;
+          });
+      AddRun(std::move(slices));
     }
     for (GraphRuns& runs : out_) Order(runs);
   }
@@ -343,6 +461,8 @@ class Finder {
       }
       if (trace_.KindOf(s) != trace::Kind::kAnnotation) continue;
       const std::string_view name = trace_.Name(s);
+      if (name.starts_with("ProfilerStep#"))
+        profiled_.push_back({trace_.Start(s), trace_.End(s), {}});
       int context = 0;
       int generation = 0;
       if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()),
@@ -353,15 +473,22 @@ class Finder {
                         : generation > 0 ? "mixed"
                                          : "prefill"});
     }
-    std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
+    const auto by_start = [](const Step& a, const Step& b) {
       return a.start_ns < b.start_ns;
-    });
+    };
+    std::sort(steps_.begin(), steps_.end(), by_start);
+    marks_ = steps_.empty() ? std::move(profiled_) : steps_;
+    std::sort(marks_.begin(), marks_.end(), by_start);
   }
 
   const Trace& trace_;
   std::vector<GraphRuns> out_;
   bool steps_read_ = false;
   std::vector<Step> steps_;
+  std::vector<Step> profiled_;
+  std::vector<Step> marks_;  // the steps that eager kernels are told apart by
+  using Shape = std::vector<std::pair<int64_t, uint32_t>>;  // stream, name
+  std::map<Shape, size_t> known_;
   absl::flat_hash_map<int64_t, int64_t> launch_time_;
 };
 
@@ -383,6 +510,10 @@ size_t GraphRuns::streams() const {
 
 std::vector<GraphRuns> FindGraphs(const Trace& trace) {
   return Finder(trace).Run();
+}
+
+std::vector<GraphRuns> FindEager(const Trace& trace) {
+  return Finder(trace).RunEager();
 }
 
 }  // namespace lamina::graph_kernels

@@ -36,6 +36,8 @@ struct GraphRuns {
   bool order_by_id = false;
   std::vector<Replay> replays;  // by start
   std::string phase;            // prefill, decode, mixed, or empty
+  // Kernels of a step that no device graph launched; graph_id counts them.
+  bool eager = false;
 
   size_t full_replays() const;
   size_t streams() const;
@@ -46,5 +48,11 @@ struct GraphRuns {
 // repeat of an id. Kernels of graph launches without node ids (Kineto) are
 // grouped by equal sequences of names.
 std::vector<GraphRuns> FindGraphs(const trace::Trace& trace);
+
+// What no device graph launched, by device and step: a range that a profiler or
+// a server writes around one ("ProfilerStep#3", "... 1 ctx reqs, 0 gen reqs"),
+// else what repeats in the order of kernels, else all. Steps with the same
+// kernels on the same streams are replays of one.
+std::vector<GraphRuns> FindEager(const trace::Trace& trace);
 
 }  // namespace lamina::graph_kernels
