@@ -84,6 +84,53 @@ def check_eager(name, trace, dump, truth):
             ) + ([f"{name}: {wrong} wrong among sure ones"] if wrong else [])
 
 
+def check_quantised(dump, trace, truth, folder):
+    """SwiGLU in FP8: quantisers in front of its products, of which each may be
+    there or not."""
+    table = "CUPTI_ACTIVITY_KIND_KERNEL"
+    text = dump.read_text().replace("auto_deploy.fused_swiglu_mlp.default(",
+                                    "auto_deploy.fused_finegrained_fp8_swiglu_"
+                                    "mlp.default(")
+    made = pathlib.Path(folder) / dump.name
+    made.write_text(text)
+    of_node = {}
+    for row in truth["graph_nodes"]:
+        if "swiglu" in row["dump_node"]:
+            of_node.setdefault(row["dump_node"], []).append(row)
+    bad = []
+    for what, places in (("both", (0, 2)), ("the first", (0,)),
+                         ("the second", (2,)), ("none", ())):
+        path = changed(trace, folder, "quantised")
+        db = sqlite3.connect(path)
+        name = 900000001
+        db.execute("insert into StringIds values (?, ?)",
+                   (name, "void scale_1x128_kernel<__nv_bfloat16>(int)"))
+        columns = [r[1] for r in db.execute(f"pragma table_info({table})")]
+        new = {"start": "start - 900", "end": "start - 300",
+               "graphNodeId": "graphNodeId - 1"}
+        new.update({c: str(name) for c in ("demangledName", "shortName",
+                                           "mangledName")})
+        want = {r["graph_node_id"]: r["dump_node"]
+                for r in truth["graph_nodes"]}
+        for node, rows in of_node.items():
+            products = [r for r in rows if "splitKreduce" not in r["kernel"]]
+            for place in places:
+                gemm = products[place]["graph_node_id"]
+                db.execute(f"insert into {table} ({', '.join(columns)}) select "
+                           + ", ".join(new.get(c, c) for c in columns) +
+                           f" from {table} where graphNodeId = {gemm}")
+                want[gemm - 1] = node
+        db.commit()
+        db.close()
+        got = {r["graph_node_id"]: r["node"]
+               for r in kernels(path, made)["graph_kernels"]}
+        right = sum(got.get(k) == v for k, v in want.items())
+        print(f"quantisers, {what}: {right} of {len(want)} right")
+        if right < 0.98 * len(want):
+            bad.append(f"quantisers, {what}: {right} of {len(want)} right")
+    return bad
+
+
 def changed(source, folder, name, *statements):
     path = pathlib.Path(folder) / f"{name}.sqlite"
     shutil.copyfile(source, path)
@@ -135,6 +182,7 @@ def main():
                 ("eager, no ranges", own + ["delete from NVTX_EVENTS"])]:
             path = changed(trace, folder, "copy", *statements)
             bad += check_eager(name, path, dump, truth)
+        bad += check_quantised(dump, trace, truth, folder)
         # A layer with its kernels.
         out = pathlib.Path(folder) / "layer.json"
         common.lamina("graph", "layer", dump, "-n", "5", "--trace", trace,
