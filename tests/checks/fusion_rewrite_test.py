@@ -51,6 +51,29 @@ def check_sample(checks, dump):
         checks.equal(f"sample: {name} has a dump when it changed something",
                      bool(row["file"]) and (out / row["file"]).is_file(),
                      bool(row["matches"]))
+    page = (out / "before_after.md").read_text()
+    heads = [x[3:] for x in page.splitlines() if x.startswith("## ")]
+    changed = [n for n, r in found.items() if r["matches"]]
+    checks.equal("page: sections", heads,
+                 changed + ["Changed nothing", "In all", "To repeat it"])
+    for words in ("- configuration: ", "- sizes: ", "- fuse_gemms: disabled",
+                  "passes are not in the configuration", "per step by the"):
+        checks.true(f"page: {words}", words in page)
+    for name in changed:
+        part = page.split(f"## {name}\n")[1].split("\n## ")[0]
+        for row in rows(document, "rewrite_ops"):
+            if row["transform"] == name:
+                checks.true(f"page: {name}: {row['op']}",
+                            f"{row['op']} x{row['change']:+}" in part)
+        checks.true(f"page: {name}: places", "| node | lines |" in part)
+    checks.true("page: lines are cut behind an operand", all(
+        len(x) < 420 and (not x.endswith(" ...") or x.endswith(", ..."))
+        for x in page.splitlines() if x[:2] in ("- ", "+ ") and "%" in x[:4]))
+    command = page.split("```sh\n")[1].split("\n")[0].split()
+    checks.equal("page: the command runs",
+                 lamina(*command[1:], status=None).returncode, 0)
+    checks.equal("page: and gives the same page",
+                 (out / "before_after.md").read_text(), page)
     for path in sorted(out.glob("*.txt")):
         lamina("graph", "print", path, "--check")
     census = json.loads(lamina("graph", "census", out, "--format",

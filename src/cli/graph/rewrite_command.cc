@@ -36,6 +36,23 @@ std::string DumpText(const graph::Dump& dump) {
   return out;
 }
 
+// A word as a shell takes it.
+std::string Word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos)
+    return text;
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
 Result<int> RunRewrite(const Options& options, Common& common) {
   LAMINA_ASSIGN(const RuleInput rules, OpenRules(common));
   LAMINA_ASSIGN(const auto ops, fusion::OpTable::Load(rules.data));
@@ -88,6 +105,19 @@ Result<int> RunRewrite(const Options& options, Common& common) {
     LAMINA_TRY(graph::RunPasses(dump, config, registry, run));
   }
   if (write) {
+    std::vector<std::pair<std::string, std::string>> facts = {
+        {"dump", path}, {"configuration", options.config}};
+    for (const std::string& overlay : options.overlays)
+      facts.emplace_back("overlay", overlay);
+    for (const std::string& id : options.assume)
+      facts.emplace_back("taken as given", id);
+    std::string command = "lamina graph rewrite " + Word(path) + " --config " +
+                          Word(options.config);
+    for (const std::string& overlay : options.overlays)
+      command += " --overlay " + Word(overlay);
+    for (const std::string& id : options.assume)
+      command += " --assume " + Word(id);
+    report.Describe(std::move(facts), command + " -d " + Word(options.folder));
     LAMINA_TRY(WriteFile(options.folder + "/transform.log", log));
     LAMINA_TRY(
         WriteFile(options.folder + "/before_after.md", report.Markdown()));

@@ -14,8 +14,8 @@ namespace {
 
 // Lines of one place that the page shows.
 constexpr size_t kShownLines = 24;
-constexpr size_t kShownOps = 8;
-constexpr size_t kShownBytes = 200;
+constexpr size_t kShownPlaces = 200;
+constexpr size_t kShownBytes = 400;
 
 std::string Joined(const std::vector<std::string>& words) {
   std::string out;
@@ -23,9 +23,17 @@ std::string Joined(const std::vector<std::string>& words) {
   return out;
 }
 
+// Cut behind an operand.
 std::string Shortened(const std::string& line) {
   if (line.size() <= kShownBytes) return line;
-  return line.substr(0, kShownBytes) + " ...";
+  const size_t comma = line.rfind(", ", kShownBytes);
+  return line.substr(0, comma == std::string::npos ? kShownBytes : comma + 1) +
+         " ...";
+}
+
+// "%name" of a line that defines a value.
+std::string NameOf(const std::string& line) {
+  return line.starts_with('%') ? line.substr(0, line.find(' ')) : "output";
 }
 
 }  // namespace
@@ -104,6 +112,17 @@ void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
       }
       return out;
     };
+    for (size_t i = 0; i < now_.lines.size(); ++i) {
+      if (fresh.contains(now_.lines[i])) continue;
+      const std::string name = NameOf(now_.lines[i]);
+      if (!step.places.empty() &&
+          step.places.back().line + step.places.back().lines == i + 1) {
+        ++step.places.back().lines;
+        step.places.back().last = name;
+      } else {
+        step.places.push_back({i + 1, 1, name, name});
+      }
+    }
     step.removed = first_run(now_.lines, fresh);
     step.added = first_run(next.lines, old);
     now_ = std::move(next);
@@ -210,29 +229,56 @@ ResultSet RewriteReport::Finish() const {
   return out;
 }
 
+void RewriteReport::Describe(
+    std::vector<std::pair<std::string, std::string>> facts,
+    std::string command) {
+  facts_ = std::move(facts);
+  command_ = std::move(command);
+}
+
 std::string RewriteReport::Markdown() const {
   std::string out =
       fmt::format("# {}: before and after\n\n", EscapeTerminal(file_.name));
-  out += "| # | stage | transform | status | matches | ops | kernels |\n";
-  out += "|--:|---|---|---|--:|--:|--:|\n";
+  for (const auto& [name, value] : facts_)
+    out += fmt::format("- {}: {}\n", name, EscapeTerminal(value));
+  if (!assumed_.empty()) out += fmt::format("- sizes: {}\n", Joined(assumed_));
+  out += fmt::format("- savings: estimates with {} us per launch and {}\n\n",
+                     FormatDouble(static_cast<double>(kLaunchNs) / 1000),
+                     memory_.Text());
+  out +=
+      "| # | stage | transform | status | matches | left | ops | kernels | "
+      "bytes |\n|--:|---|---|---|--:|--:|--:|--:|--:|\n";
+  const auto bytes = [](const Traffic& traffic) {
+    return HumanBytes(static_cast<double>(traffic.bytes()));
+  };
   for (const Step& step : steps_) {
     const graph::PassReport& pass = step.pass;
+    size_t left = 0;
+    for (const auto& [reason, count] : pass.left) left += count;
     out += fmt::format(
-        "| {:03} | {} | {} | {} | {} | {} -> {} | {} -> {} |\n", step.number,
-        EscapeTerminal(pass.entry.stage), EscapeTerminal(pass.entry.transform),
-        graph::Name(pass.entry.status), pass.entry.matches.value_or(0),
-        pass.nodes_before, pass.nodes_after, step.before.kernels,
-        step.after.kernels);
+        "| {:03} | {} | {} | {} | {} | {} | {} -> {} | {} -> {} | {} -> {} "
+        "|\n",
+        step.number, EscapeTerminal(pass.entry.stage),
+        EscapeTerminal(pass.entry.transform), graph::Name(pass.entry.status),
+        pass.entry.matches.value_or(0), left, pass.nodes_before,
+        pass.nodes_after, step.before.kernels, step.after.kernels,
+        bytes(step.before), bytes(step.after));
   }
   for (const Step& step : steps_) {
-    if (!step.pass.changed) continue;
-    out += fmt::format("\n## {}\n\n{} matches.", step.pass.entry.transform,
-                       step.pass.entry.matches.value_or(0));
-    for (size_t i = 0; i < step.ops.size() && i < kShownOps; ++i) {
+    const graph::PassReport& pass = step.pass;
+    if (!pass.changed && pass.left.empty()) continue;
+    out += fmt::format("\n## {}\n\n{} matches.", pass.entry.transform,
+                       pass.entry.matches.value_or(0));
+    for (size_t i = 0; i < step.ops.size(); ++i) {
       out += fmt::format("{} {} x{:+}", i == 0 ? " Ops:" : ",",
                          step.ops[i].first, step.ops[i].second);
     }
-    out += ".\n\nThe first place:\n\n```diff\n";
+    if (!step.ops.empty()) out += ".";
+    out += "\n";
+    for (const auto& [reason, count] : pass.left)
+      out += fmt::format("\n{} left: {}.\n", count, EscapeTerminal(reason));
+    if (!pass.changed) continue;
+    out += "\nThe first place:\n\n```diff\n";
     const auto lines = [&](const std::vector<std::string>& from, char sign) {
       for (size_t i = 0; i < from.size() && i < kShownLines; ++i)
         out += fmt::format("{} {}\n", sign, Shortened(from[i]));
@@ -241,8 +287,58 @@ std::string RewriteReport::Markdown() const {
     };
     lines(step.removed, '-');
     lines(step.added, '+');
-    out += "```\n";
+    out += "```\n\nLines of the dump before that are gone:\n\n";
+    out += "| node | lines | from | to |\n|--:|--:|---|---|\n";
+    for (size_t i = 0; i < step.places.size() && i < kShownPlaces; ++i) {
+      const Change& one = step.places[i];
+      out += fmt::format("| {} | {} | {} | {} |\n", one.line, one.lines,
+                         EscapeTerminal(one.first), EscapeTerminal(one.last));
+    }
+    if (step.places.size() > kShownPlaces)
+      out += fmt::format("\n{} more.\n", step.places.size() - kShownPlaces);
   }
+  std::string idle;
+  for (const Step& step : steps_) {
+    const graph::PassReport& pass = step.pass;
+    if (pass.changed) continue;
+    const bool known = registry_.Find(pass.entry.transform) != nullptr;
+    idle +=
+        fmt::format("- {}: {}{}{}\n", EscapeTerminal(pass.entry.transform),
+                    graph::Name(pass.entry.status),
+                    known ? "" : ", not known here: it did nothing",
+                    pass.note.empty() ? "" : ", " + EscapeTerminal(pass.note));
+  }
+  if (!idle.empty()) out += "\n## Changed nothing\n\n" + idle;
+  size_t missing = 0;
+  for (const graph::Pass& pass : registry_.passes())
+    missing += config_.Find(pass.name) == nullptr;
+  out += "\n## In all\n\n";
+  if (!steps_.empty()) {
+    const Traffic& first = steps_.front().before;
+    const Traffic& last = steps_.back().after;
+    const int64_t kernels = static_cast<int64_t>(first.kernels) -
+                            static_cast<int64_t>(last.kernels);
+    const int64_t moved = first.bytes() - last.bytes();
+    out += fmt::format("- ops {} -> {}, kernels {} -> {}, bytes {} -> {}\n",
+                       steps_.front().pass.nodes_before,
+                       steps_.back().pass.nodes_after, first.kernels,
+                       last.kernels, bytes(first), bytes(last));
+    out += fmt::format(
+        "- at most {} per step by the estimate\n",
+        HumanTime(std::max<int64_t>(0, EstimateNs(kernels, moved, memory_))));
+    if (last.unknown > 0)
+      out += fmt::format("- {} values without a known size count nothing\n",
+                         last.unknown);
+  }
+  out += fmt::format(
+      "- {} passes are not in the configuration and did not run\n", missing);
+  out +=
+      "- never rewritten, because a dump does not say enough: caches, "
+      "quantised linears and experts, expert loops, generated kernels, "
+      "streams\n";
+  if (!command_.empty())
+    out +=
+        "\n## To repeat it\n\n```sh\n" + EscapeTerminal(command_) + "\n```\n";
   return out;
 }
 

@@ -30,7 +30,12 @@ class RewriteReport {
 
   // Tables `rewrite` and `rewrite_ops`, with notes.
   ResultSet Finish() const;
-  // The page: per transform what it changed, and the first place in full.
+  // How the run was asked for: names and values for the head of the page, such
+  // as the configuration, and the command that repeats it.
+  void Describe(std::vector<std::pair<std::string, std::string>> facts,
+                std::string command);
+  // The page: what was run, per transform what it changed, where, and what it
+  // left and why; the first place in full; what did not run; totals.
   std::string Markdown() const;
 
  private:
@@ -38,6 +43,13 @@ class RewriteReport {
     std::map<std::string, size_t> ops;
     Traffic traffic;
     std::vector<std::string> lines;
+  };
+  // Lines that follow each other and are gone, as positions in the dump before.
+  struct Change {
+    size_t line = 0;  // of the first one, from 1
+    size_t lines = 0;
+    std::string first;  // name of the first and of the last value
+    std::string last;
   };
   struct Step {
     graph::PassReport pass;
@@ -48,6 +60,7 @@ class RewriteReport {
     std::vector<std::pair<std::string, int64_t>> ops;  // change of the count
     std::vector<std::string> removed;  // lines of the first place
     std::vector<std::string> added;
+    std::vector<Change> places;
   };
   State Look(const graph::Dump& dump);
 
@@ -59,6 +72,8 @@ class RewriteReport {
   State now_;
   std::vector<Step> steps_;
   std::vector<std::string> assumed_;
+  std::vector<std::pair<std::string, std::string>> facts_;
+  std::string command_;
 };
 
 }  // namespace lamina::fusion
