@@ -248,7 +248,6 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
     {
       const ScopedStage stage(times, "verdicts");
       LAMINA_TRY(AddStepVerdicts(session, *context, document.result));
-      LAMINA_TRY(AddLayerVerdicts(session, *context, document.result));
     }
     {
       const ScopedStage stage(times, "utilisation");

@@ -76,6 +76,8 @@ Result<std::shared_ptr<const ResultSet>> Source::Analysis(
     LAMINA_TRY(engine::AddGapParts(*opened, *context, result));
   if (name == "steps")
     LAMINA_TRY(engine::AddStepVerdicts(*opened, *context, result));
+  if (name == "layers")
+    LAMINA_TRY(engine::AddLayerVerdicts(*opened, *context, result));
   if (name == "mfu") {
     LAMINA_TRY(
         engine::AddToUtilisation(*context, opened->data(), options, result));
