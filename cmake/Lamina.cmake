@@ -49,6 +49,33 @@ target_precompile_headers(lamina_test_headers PRIVATE
   <absl/container/flat_hash_map.h> <fmt/format.h> <gtest/gtest.h>
   <gmock/gmock.h>)
 
+# Folders of src/ whose code runs per event, record or row: for speed. All else
+# runs once per command, file or rule, and is compiled for size where a portable
+# program is made: half of the bytes (docs/install.md has what it gains and costs).
+set(LAMINA_FAST_FOLDERS base table result trace ingest snapshot tree sql findings
+  memory emit analysis/common analysis/host analysis/path analysis/kernels
+  analysis/layers)
+if(LAMINA_STATIC_LIBRARIES)
+  add_library(lamina_small_headers OBJECT ${LAMINA_GENERATED}/common_headers.cc)
+  target_compile_options(lamina_small_headers PRIVATE -Os)
+  target_link_libraries(lamina_small_headers PRIVATE lamina_flags)
+  get_target_property(headers lamina_common_headers PRECOMPILE_HEADERS)
+  target_precompile_headers(lamina_small_headers PRIVATE ${headers})
+endif()
+
+# How the sources of a folder of src/ are compiled.
+function(lamina_compile target)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
+    BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src OUTPUT_VARIABLE folder)
+  list(JOIN LAMINA_FAST_FOLDERS "|" fast)
+  if(folder MATCHES "^(${fast})(/|$)" OR NOT TARGET lamina_small_headers)
+    target_precompile_headers(${target} REUSE_FROM lamina_common_headers)
+  else()
+    target_compile_options(${target} PRIVATE -Os)
+    target_precompile_headers(${target} REUSE_FROM lamina_small_headers)
+  endif()
+endfunction()
+
 # A library of Debian that ships no CMake package, as the target lib::NAME.
 function(lamina_system_library name)
   cmake_parse_arguments(ARG "" "HEADER;LIBRARY" "" ${ARGN})
@@ -88,7 +115,7 @@ function(lamina_library name)
   list(TRANSFORM ARG_DEPS PREPEND lamina_)
   if(sources)
     add_library(lamina_${name} STATIC ${sources})
-    target_precompile_headers(lamina_${name} REUSE_FROM lamina_common_headers)
+    lamina_compile(lamina_${name})
     target_link_libraries(lamina_${name}
       PUBLIC lamina_flags ${ARG_DEPS} ${ARG_LIBS})
   else()

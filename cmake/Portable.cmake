@@ -3,7 +3,8 @@
 # A program that starts where nothing is installed. With
 # -DLAMINA_STATIC_LIBRARIES=FOLDER (made by packaging/static_libraries.sh) every
 # library but libc is linked statically: what Debian ships as an archive from
-# its place, the rest from FOLDER/lib. Objects are those of any other build.
+# its place, the rest from FOLDER/lib. Objects are those of any other build, but
+# for folders that are compiled for size (Lamina.cmake).
 
 # The archive of a shared library, or an error.
 function(lamina_archive_of path out)

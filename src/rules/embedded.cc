@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "base/packed.h"
+
 // The pack that lamina_pack_data made from data/ (see CMakeLists.txt). No list
 // of headers names it: a cache of objects must not keep this one.
 asm(".section .rodata\n"
@@ -74,35 +76,43 @@ class Cursor {
   size_t pos_ = 0;
 };
 
-struct Pack {
-  std::vector<std::string> names;
-  std::map<std::string, std::string_view, std::less<>> contents;
+struct File {
+  std::string_view packed;
+  std::once_flag once;
+  std::string content;  // from the first use on
+};
 
-  Pack() {
+struct Files {
+  std::vector<std::string> names;
+  std::map<std::string, File, std::less<>> files;
+
+  Files() {
     Cursor cursor({lamina_data_begin,
                    static_cast<size_t>(lamina_data_end - lamina_data_begin)});
     const uint32_t count = cursor.U32();
     for (uint32_t i = 0; i < count; ++i) {
       std::string name(cursor.Text());
-      contents.emplace(name, cursor.Text());
+      files[name].packed = cursor.Text();
       names.push_back(std::move(name));
     }
   }
 };
 
-const Pack& ThePack() {
-  static const Pack pack;
-  return pack;
+Files& TheFiles() {
+  static Files files;
+  return files;
 }
 
 }  // namespace
 
-const std::vector<std::string>& EmbeddedNames() { return ThePack().names; }
+const std::vector<std::string>& EmbeddedNames() { return TheFiles().names; }
 
 std::string_view EmbeddedText(std::string_view name) {
-  const auto it = ThePack().contents.find(name);
-  LAMINA_CHECK(it != ThePack().contents.end());
-  return it->second;
+  const auto it = TheFiles().files.find(name);
+  LAMINA_CHECK(it != TheFiles().files.end());
+  File& file = it->second;
+  std::call_once(file.once, [&] { file.content = Unpack(file.packed); });
+  return file.content;
 }
 
 std::shared_ptr<const DataFile> LoadEmbedded(std::string_view name) {

@@ -11,6 +11,7 @@
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
+#include "base/packed.h"
 #include "rules/document.h"
 #include "rules/embedded.h"
 
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
       content = std::move(*text);
     }
     rules::AppendText(pack, name);
-    rules::AppendText(pack, content);
+    rules::AppendText(pack, Pack(content));
   }
   if (const Status written = WriteFile(argv[2], pack); !written) {
     std::fprintf(stderr, "%s\n", written.error().ToString().c_str());

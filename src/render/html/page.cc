@@ -9,27 +9,34 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/writer.h"
+#include "base/packed.h"
 #include "lamina/version.h"
 #include "render/html/page_text.h"
 
-// The templates that web/build.mjs made; empty in a build without node.
-#define LAMINA_TEMPLATE(name)                      \
-  asm(".section .rodata\n"                         \
-      ".global lamina_" #name                      \
-      "_begin\n"                                   \
-      ".global lamina_" #name                      \
-      "_end\n"                                     \
-      "lamina_" #name                              \
-      "_begin:\n"                                  \
-      ".incbin \"" LAMINA_PAGE_TEMPLATES "/" #name \
-      ".html\"\n"                                  \
-      "lamina_" #name                              \
-      "_end:\n"                                    \
-      ".byte 0\n"                                  \
-      ".previous\n");                              \
-  extern "C" {                                     \
-  extern const char lamina_##name##_begin[];       \
-  extern const char lamina_##name##_end[];         \
+// The templates that web/build.py made, packed (base/packed.h); empty in a
+// build without node.
+#define LAMINA_TEMPLATE(name)                                         \
+  asm(".section .rodata\n"                                            \
+      ".global lamina_" #name                                         \
+      "_begin\n"                                                      \
+      ".global lamina_" #name                                         \
+      "_end\n"                                                        \
+      "lamina_" #name                                                 \
+      "_begin:\n"                                                     \
+      ".incbin \"" LAMINA_PAGE_TEMPLATES "/" #name                    \
+      ".packed\"\n"                                                   \
+      "lamina_" #name                                                 \
+      "_end:\n"                                                       \
+      ".byte 0\n"                                                     \
+      ".previous\n");                                                 \
+  extern "C" {                                                        \
+  extern const char lamina_##name##_begin[];                          \
+  extern const char lamina_##name##_end[];                            \
+  }                                                                   \
+  static std::string_view name() {                                    \
+    static const std::string text =                                   \
+        lamina::Unpack({lamina_##name##_begin, lamina_##name##_end}); \
+    return text;                                                      \
   }
 
 LAMINA_TEMPLATE(trace_page)
@@ -51,22 +58,17 @@ constexpr std::string_view kGraphTables[] = {"graph_layers", "census_rules",
                                              "near_misses",  "candidates",
                                              "pipeline",     "review"};
 
-std::string_view Between(const char* begin, const char* end) {
-  return {begin, static_cast<size_t>(end - begin)};
-}
-
 std::string_view Template(const Page& page) {
   // Allocations of a snapshot have a program of their own.
   if (std::any_of(page.facts.begin(), page.facts.end(),
                   [](const auto& fact) { return fact.first == "memory"; }))
-    return Between(lamina_memory_page_begin, lamina_memory_page_end);
+    return memory_page();
   const auto& tables = page.document.result.tables;
   const bool graph = std::any_of(tables.begin(), tables.end(), [](auto& table) {
     return std::find(std::begin(kGraphTables), std::end(kGraphTables),
                      table.name()) != std::end(kGraphTables);
   });
-  return graph ? Between(lamina_graph_page_begin, lamina_graph_page_end)
-               : Between(lamina_trace_page_begin, lamina_trace_page_end);
+  return graph ? graph_page() : trace_page();
 }
 
 // JSON inside <script>: no text can close the element or open a comment.
@@ -398,17 +400,12 @@ std::vector<std::string> TableNames(const ResultSet& result) {
   return names;
 }
 
-bool HasPage() {
-  return !Between(lamina_trace_page_begin, lamina_trace_page_end).empty();
-}
+bool HasPage() { return !trace_page().empty(); }
 
 std::string LivePage(LiveProgram program, std::string_view data) {
-  std::string_view rest =
-      program == LiveProgram::kLibrary
-          ? Between(lamina_library_page_begin, lamina_library_page_end)
-      : program == LiveProgram::kMemory
-          ? Between(lamina_memory_page_begin, lamina_memory_page_end)
-          : Between(lamina_trace_page_begin, lamina_trace_page_end);
+  std::string_view rest = program == LiveProgram::kLibrary  ? library_page()
+                          : program == LiveProgram::kMemory ? memory_page()
+                                                            : trace_page();
   std::string out;
   if (rest.empty()) return out;
   out += Until(rest, "{{connect}}");
