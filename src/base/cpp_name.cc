@@ -2,6 +2,7 @@
 #include "base/cpp_name.h"
 
 #include "base/demangle.h"
+#include "base/text.h"
 
 namespace lamina {
 namespace {
@@ -9,7 +10,6 @@ namespace {
 constexpr std::string_view kNoResult = "void ";
 constexpr std::string_view kAnonymous = "(anonymous namespace)";
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWord(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          c == '_' || c == '$' || c == '~' || static_cast<signed char>(c) < 0;

@@ -8,10 +8,10 @@
 #include <fmt/core.h>
 #include <limits>
 
+#include "base/text.h"
+
 namespace lamina {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // value = digits * 10^exponent, digits without leading zeros, at most 25
 // significant digits kept; more set `dropped` when one of them is not zero.

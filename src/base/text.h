@@ -29,6 +29,9 @@ inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
+// 0 to 9, whatever the locale.
+constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 // A letter, a digit or an underscore: what names of programs are made of.
 constexpr bool IsWordCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

@@ -3,6 +3,7 @@
 // Longer than most: three shells, each of which quotes in its own way.
 #include "cli/manual.h"
 
+#include <absl/strings/str_replace.h>
 #include <algorithm>
 #include <filesystem>
 #include <fmt/core.h>
@@ -13,14 +14,6 @@
 
 namespace lamina::cli {
 namespace {
-
-std::string Replaced(std::string text, std::string_view from,
-                     std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
-       at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 void Flatten(const DescribedCommand& command,
              std::vector<const DescribedCommand*>& all) {
@@ -34,7 +27,7 @@ std::string_view LastWord(std::string_view name) {
 
 // In single quotes of a POSIX shell.
 std::string Quoted(const std::string& text) {
-  return "'" + Replaced(text, "'", "'\\''") + "'";
+  return "'" + absl::StrReplaceAll(text, {{"'", "'\\''"}}) + "'";
 }
 
 std::string Bash(const std::vector<const DescribedCommand*>& all) {
@@ -95,14 +88,14 @@ complete -o filenames -F _lamina lamina
 }
 
 // In an _arguments specification.
-std::string ZshText(std::string text) {
-  for (const std::string_view c : {"\\", ":", "[", "]"})
-    text = Replaced(std::move(text), c, "\\" + std::string(c));
-  return text;
+std::string ZshText(const std::string& text) {
+  return absl::StrReplaceAll(
+      text, {{"\\", "\\\\"}, {":", "\\:"}, {"[", "\\["}, {"]", "\\]"}});
 }
 
 void ZshFunction(const DescribedCommand& command, std::string& out) {
-  const std::string function = Replaced("_" + PageName(command), "-", "_");
+  const std::string function =
+      absl::StrReplaceAll("_" + PageName(command), {{"-", "_"}});
   out += function + "() {\n  _arguments -s";
   for (const DescribedOption& option : command.options) {
     if (option.positional) continue;
@@ -129,15 +122,15 @@ void ZshFunction(const DescribedCommand& command, std::string& out) {
       "    case $words[1] in\n";
   for (const DescribedCommand& sub : command.commands)
     out += fmt::format("    {}) {} ;;\n", LastWord(sub.name),
-                       Replaced("_" + PageName(sub), "-", "_"));
+                       absl::StrReplaceAll("_" + PageName(sub), {{"-", "_"}}));
   out += "    esac ;;\n  esac\n}\n";
   for (const DescribedCommand& sub : command.commands) ZshFunction(sub, out);
 }
 
 std::string Fish(const std::vector<const DescribedCommand*>& all) {
   // fish knows \' and \\ in single quotes.
-  const auto quoted = [](std::string text) {
-    return "'" + Replaced(Replaced(std::move(text), "\\", "\\\\"), "'", "\\'") +
+  const auto quoted = [](const std::string& text) {
+    return "'" + absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}) +
            "'";
   };
   std::string out = "# fish completion of lamina\n";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/manual_page.h"
 
+#include <absl/strings/str_replace.h>
 #include <algorithm>
 #include <cctype>
 #include <fmt/core.h>
@@ -31,14 +32,6 @@ struct Section {
   std::vector<Item> items;
   std::string example;
 };
-
-std::string Replaced(std::string text, std::string_view from,
-                     std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;
-       at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
 
 Item ItemOf(const DescribedOption& option) {
   Item item;
@@ -112,11 +105,10 @@ std::vector<Section> SectionsOf(const DescribedCommand& command) {
 // roff takes backslashes, and lines that begin with a point or an apostrophe,
 // for commands, and turns hyphens into dashes that cannot be copied.
 std::string Roff(std::string text) {
-  text = Replaced(std::move(text), "\\", "\\e");
-  text = Replaced(std::move(text), "-", "\\-");
+  text = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
   if (!text.empty() && (text[0] == '.' || text[0] == '\''))
     text.insert(0, "\\&");
-  return Replaced(std::move(text), "\n", "\n\\&");
+  return absl::StrReplaceAll(text, {{"\n", "\n\\&"}});
 }
 
 std::string Roff(const Line& line) {
@@ -141,17 +133,18 @@ std::string Text(const Line& line) {
 std::string Indented(const std::string& text, int width, int indent) {
   const std::string space(static_cast<size_t>(indent), ' ');
   const std::string lines =
-      width == 0
-          ? text
-          : report::table::Wrap(Replaced(text, "\n", " "), width - indent, 0);
-  return space + Replaced(lines, "\n", "\n" + space) + "\n";
+      width == 0 ? text
+                 : report::table::Wrap(absl::StrReplaceAll(text, {{"\n", " "}}),
+                                       width - indent, 0);
+  return space + absl::StrReplaceAll(lines, {{"\n", "\n" + space}}) + "\n";
 }
 
 }  // namespace
 
 std::string PageName(const DescribedCommand& command) {
-  return Replaced("lamina" + (command.name.empty() ? "" : " " + command.name),
-                  " ", "-");
+  return absl::StrReplaceAll(
+      "lamina" + (command.name.empty() ? "" : " " + command.name),
+      {{" ", "-"}});
 }
 
 std::string RoffPage(const DescribedCommand& command,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "cost/formula.h"
 #include "rules/document.h"
 
@@ -18,7 +19,6 @@ constexpr size_t kMaxLength = 4096;
 bool IsNameStart(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 

@@ -12,6 +12,11 @@
 
 namespace lamina::dist {
 
+// A cell; empty where the trace does not say.
+inline Value Number(int64_t value) {
+  return value == trace::kNoInt ? Value() : Value(value);
+}
+
 // Tables of single collectives: collectives, collective_waits,
 // collective_sizes, all_to_all, all_to_all_traffic, lost_calls.
 void AddCallTables(const Job& job, ResultSet& result);

@@ -15,8 +15,6 @@ namespace {
 
 using analysis::CollectiveKindName;
 
-Value Number(int64_t value) { return value == kNoInt ? Value() : Value(value); }
-
 // Gigabytes (1e9 bytes) per second are bytes per nanosecond.
 std::optional<double> Rate(int64_t bytes, int64_t ns) {
   if (bytes == kNoInt || bytes == 0 || ns <= 0) return std::nullopt;

@@ -16,8 +16,6 @@ std::optional<double> Percent(int64_t part, int64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-Value Number(int64_t value) { return value == kNoInt ? Value() : Value(value); }
-
 // Readable ranks by number.
 std::vector<const RankSummary*> ByRank(const Job& job) {
   std::vector<const RankSummary*> ranks;

@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
+
 namespace lamina::graph {
 
 // The symbols of a dimension in order, with repeats, behind those of `out`.
 void AddSymbols(std::string_view dim, std::vector<std::string_view>& out);
 
-// Bytes of names and numbers.
-inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// What names begin with.
 inline bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }

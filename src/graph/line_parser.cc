@@ -10,7 +10,6 @@
 namespace lamina::graph {
 namespace {
 
-constexpr std::string_view kColon = " : ";
 constexpr size_t kNone = std::string_view::npos;
 
 std::string Shown(std::string_view text) {

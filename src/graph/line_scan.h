@@ -12,6 +12,9 @@
 
 namespace lamina::graph {
 
+// Between a value and its type.
+inline constexpr std::string_view kColon = " : ";
+
 // What a byte means to the scanner.
 enum class Byte : uint8_t { kOther, kOpen, kClose, kQuote, kComma };
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/print.h"
 
+#include "graph/line_scan.h"
 #include "graph/types.h"
 
 namespace lamina::graph {
 namespace {
-
-constexpr std::string_view kColon = " : ";
 
 // The annotation of a use: several results show as a tuple.
 std::string_view AnnotationOf(const Node& node) {

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "graph/dimension.h"
+#include "graph/line_scan.h"
 
 namespace lamina::graph {
 namespace {
-
-constexpr std::string_view kColon = " : ";
 
 // Brackets balanced, no byte that no shape has.
 bool IsShapeText(std::string_view text) {

@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "base/escape.h"
+#include "base/text.h"
 
 namespace lamina::json {
 namespace {
 
 using Kind = ScanResult::Kind;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // One past the closing quote of the string whose opening quote is at `pos`,
 // npos when the text ends before it.

@@ -5,11 +5,11 @@
 
 #include "base/escape.h"
 #include "base/json/scan.h"
+#include "base/text.h"
 
 namespace lamina::json {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHex(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }

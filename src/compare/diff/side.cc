@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/json/scan.h"
+#include "base/text.h"
 
 namespace lamina::analysis::diff {
 namespace {
@@ -14,7 +15,6 @@ bool IsHex(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
          (c >= 'A' && c <= 'F');
 }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);

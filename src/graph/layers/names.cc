@@ -2,11 +2,11 @@
 #include "graph/layers/names.h"
 
 #include "base/decimal.h"
+#include "base/text.h"
 
 namespace lamina::graph {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsSeparator(char c) { return c == '_' || c == '.'; }
 
 }  // namespace

@@ -4,14 +4,13 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/json/scan.h"
+#include "base/text.h"
 
 namespace lamina::ingest {
 
 using trace::kNoInt;
 
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Takes "KEY = VALUE" from the front of `rest`, the value ending at the next
 // ", " outside brackets.

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/nsys/names.h"
 
+#include "base/text.h"
+
 namespace lamina::ingest::nsys {
-namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-}  // namespace
-
 std::string_view PlainApiName(std::string_view name) {
   while (true) {
     if (name.ends_with("_ptsz") || name.ends_with("_ptds")) {

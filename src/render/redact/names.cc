@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "render/redact/paths.h"
 
 namespace lamina::render {
@@ -50,7 +51,6 @@ constexpr string_view kOtherDomains =
 // Ends of keys whose values are versions, "9.8.0.38", and no addresses.
 constexpr string_view kVersionKeys[] = {"version", "ver", "v", "release"};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
