@@ -222,7 +222,7 @@ Result<double> AnnotateCompiled(const Job& job,
     WarnOfLoss(job.input, loss);
   }
   ResultSet tables;
-  AddCompiledTables(trace, work, tables);
+  AddCompiledTables(*context, work, tables);
   Append(result, std::move(tables), number);
   int64_t all = 0;
   int64_t sure = 0;

@@ -32,15 +32,15 @@ bool IsCompiledTable(std::string_view name) {
   return name == "compiled_kernels" || name == "compiled_nodes";
 }
 
-void AddCompiledTables(const trace::Trace& trace,
+void AddCompiledTables(const analysis::Context& context,
                        const analysis::CompiledWork& work, ResultSet& result) {
-  ResultSet own = graph::CompiledTables(trace, work);
+  ResultSet own = graph::CompiledTables(context.trace, work);
   const auto kernels =
       std::find_if(result.tables.begin(), result.tables.end(),
                    [](const Table& one) { return one.name() == "kernels"; });
   auto behind = result.tables.end();
   if (kernels != result.tables.end()) {
-    graph::AddCompiledColumns(trace, work, "first_uid", *kernels);
+    graph::AddCompiledColumns(context, work, *kernels);
     behind = kernels + 1;
   }
   result.tables.insert(behind, std::make_move_iterator(own.tables.begin()),

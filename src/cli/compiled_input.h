@@ -23,7 +23,7 @@ Result<analysis::CompiledWork> JoinCompiledFiles(
 // Whether a table is one of those that follow.
 bool IsCompiledTable(std::string_view name);
 // Puts the tables behind `kernels` and the columns into it.
-void AddCompiledTables(const trace::Trace& trace,
+void AddCompiledTables(const analysis::Context& context,
                        const analysis::CompiledWork& work, ResultSet& result);
 
 }  // namespace lamina::cli

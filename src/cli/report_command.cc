@@ -163,7 +163,7 @@ Result<int> RunReport(const Options& options, Common& common) {
                   session->ContextFor(tree::LinkMode::kAuto, false, settings));
     LAMINA_ASSIGN(const analysis::CompiledWork work,
                   JoinCompiledFiles(options.compiled, *context));
-    AddCompiledTables(session->trace(), work, document.result);
+    AddCompiledTables(*context, work, document.result);
     if (joins > 0 && !finds)
       LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   }

@@ -26,6 +26,7 @@ using Json = nlohmann::json;
 constexpr size_t kNone = std::string_view::npos;
 // A folder of a run holds one program per compiled graph.
 constexpr size_t kMostFiles = 100000;
+constexpr uintmax_t kMostMapping = uintmax_t{64} << 20;
 
 std::string_view Trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
@@ -34,11 +35,6 @@ std::string_view Trim(std::string_view text) {
                            text.back() == '\t' || text.back() == ','))
     text.remove_suffix(1);
   return text;
-}
-
-bool IsWord(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         (c >= '0' && c <= '9') || c == '_';
 }
 
 std::vector<std::string> Split(std::string_view text) {
@@ -151,7 +147,7 @@ class CodeReader {
     if (body.starts_with("%") && body.find("[target=") != kNone) {
       if (body.find("= PlaceHolder[") != kNone) return;
       size_t end = 1;
-      while (end < body.size() && IsWord(body[end])) ++end;
+      while (end < body.size() && IsWordCharacter(body[end])) ++end;
       comments_.fragments.emplace_back(body.substr(1, end - 1));
       return;
     }
@@ -201,11 +197,13 @@ class CodeReader {
         line.starts_with("import ") || line.starts_with("from ") ||
         line.starts_with("assert_size_stride") || line.starts_with("return"))
       return;
+    const bool defines_aten = Contains(line, " = torch.ops.aten");
     // kernel.run(...), call_kernel(...), kernel(...) of C++.
     for (size_t at = 0; at < line.size(); ++at) {
-      if (at > 0 && (IsWord(line[at - 1]) || line[at - 1] == '.')) continue;
+      if (at > 0 && (IsWordCharacter(line[at - 1]) || line[at - 1] == '.'))
+        continue;
       size_t end = at;
-      while (end < line.size() && IsWord(line[end])) ++end;
+      while (end < line.size() && IsWordCharacter(line[end])) ++end;
       if (end == at) continue;
       std::string_view word = line.substr(at, end - at);
       const std::string_view rest = line.substr(end);
@@ -226,8 +224,7 @@ class CodeReader {
         return;
       }
       if ((word == "torch" && rest.starts_with(".ops.")) ||
-          (word == "aten" && rest.starts_with(".") &&
-           line.find(" = torch.ops.aten") == kNone)) {
+          (word == "aten" && rest.starts_with(".") && !defines_aten)) {
         const std::string_view name =
             word == "torch" ? rest.substr(5) : line.substr(at);
         if (name.substr(0, name.find('(')).size() == name.size()) return;
@@ -336,9 +333,7 @@ std::string FrameOfFolder(std::string_view name) {
     name.remove_prefix(at + 1);
   }
   const auto number = [](std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-      return c >= '0' && c <= '9';
-    });
+    return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
   };
   if (parts.size() < 2 || parts.size() > 3 ||
       !std::all_of(parts.begin(), parts.end(), number))
@@ -346,7 +341,11 @@ std::string FrameOfFolder(std::string_view name) {
   return std::string(parts[0]) + "/" + std::string(parts[1]);
 }
 
-Result<std::string> ReadAll(const std::string& path) {
+struct Text {
+  std::string text;
+  bool cut = false;  // damaged: what lies behind is lost
+};
+Result<Text> ReadAll(const std::string& path) {
   LAMINA_ASSIGN(const auto source, OpenByteSource(path));
   std::string text;
   constexpr size_t kBlock = size_t{1} << 20;
@@ -355,7 +354,7 @@ Result<std::string> ReadAll(const std::string& path) {
     LAMINA_ASSIGN(const size_t got, source->Read(text.data() + size, kBlock));
     size += got;
     text.resize(size);
-    if (got == 0) return text;
+    if (got == 0) return Text{std::move(text), source->damage().has_value()};
     if (size > kMaxDumpBytes) {
       return Fail(InputError(path, "the file is larger than 1 GiB",
                              "give the output code alone"));
@@ -363,26 +362,27 @@ Result<std::string> ReadAll(const std::string& path) {
   }
 }
 
-void AddFile(const std::string& path, const std::string& frame,
-             std::string text, std::vector<Part>& out) {
+void AddFile(const std::string& path, const std::string& frame, Text read,
+             std::vector<Part>& out) {
+  auto& [text, cut] = read;
   const std::string_view kind = RecogniseDialect(text);
   if (kind == "trace" || kind == "log") {
     for (const LogPart& part :
          kind == "trace" ? TracePayloads(text) : LogMessages(text))
-      out.push_back(
-          {part.name, part.frame, std::string(part.source.text()), part.cut});
+      out.push_back({part.name, part.frame, std::string(part.source.text()),
+                     part.cut || cut});
     return;
   }
   const std::string name = fs::path(path).filename().string();
   if (name.ends_with(".html")) text = TextOfHtml(text);
-  out.push_back({name, frame, std::move(text), false});
+  out.push_back({name, frame, std::move(text), cut});
 }
 
 Result<std::vector<Part>> PartsOf(const std::string& path) {
   std::vector<Part> out;
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    LAMINA_ASSIGN(std::string text, ReadAll(path));
+    LAMINA_ASSIGN(Text text, ReadAll(path));
     AddFile(path, {}, std::move(text), out);
     return out;
   }
@@ -402,6 +402,8 @@ Result<std::vector<Part>> PartsOf(const std::string& path) {
     if (extension == ".html" && !Contains(name, "output_code")) continue;
     if (Contains(name, "runnable") || name == "compile_directory.json")
       continue;
+    // A mapping of names is small; what a profiler wrote beside it is not.
+    if (extension == ".json" && it->file_size(own) > kMostMapping) continue;
     std::string stem = it->path().stem().string();
     size_t digits = stem.size();
     while (digits > 0 && stem[digits - 1] >= '0' && stem[digits - 1] <= '9')
@@ -415,7 +417,7 @@ Result<std::vector<Part>> PartsOf(const std::string& path) {
   }
   std::sort(files.begin(), files.end());
   for (const auto& [folder, number, file] : files) {
-    LAMINA_ASSIGN(std::string text, ReadAll(file));
+    LAMINA_ASSIGN(Text text, ReadAll(file));
     AddFile(file, FrameOfFolder(fs::path(folder).filename().string()),
             std::move(text), out);
   }
@@ -533,6 +535,9 @@ class Joiner {
   static void AddMapping(const Part& part, Around& around) {
     const std::string_view body = Trim(part.text);
     if (!body.starts_with("{")) return;
+    if (!Contains(part.name, "stack_traces") &&
+        !Contains(part.text, "cppCodeToPost"))
+      return;
     const Json json = Json::parse(part.text, nullptr, false);
     if (!json.is_object()) return;
     const auto kernels = json.find("cppCodeToPost");

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Long, because regions, the choice of their program, the three ways to join
+// and what is said of them share the names that were counted.
 #include "graph/compiled/compiled_join.h"
 
 #include <algorithm>
@@ -74,12 +77,20 @@ struct Region {
   std::vector<SliceId> slices;
 };
 
+using Counts = std::map<std::string, size_t, std::less<>>;  // by name
+
 class Joiner {
  public:
   Joiner(const tree::Tree& tree, const std::vector<CompiledProgram>& programs)
       : tree_(tree), trace_(tree.trace()), programs_(programs) {
     for (const CompiledProgram& program : programs) {
       first_.push_back(static_cast<uint32_t>(out_.kernels.size()));
+      wanted_.emplace_back();
+      for (const uint32_t call : program.calls) {
+        const CompiledKernel& one = program.kernels[call];
+        if (one.kind == CompiledKernel::Kind::kTriton)
+          ++wanted_.back()[one.name];
+      }
       std::vector<size_t> calls(program.kernels.size());
       for (const uint32_t call : program.calls) ++calls[call];
       for (size_t i = 0; i < program.kernels.size(); ++i) {
@@ -170,9 +181,8 @@ class Joiner {
     return launch.valid() ? trace_.Start(tree_.slice(launch)) : trace_.Start(s);
   }
 
-  std::map<std::string, size_t, std::less<>> CountNames(
-      const Region& region) const {
-    std::map<std::string, size_t, std::less<>> out;
+  Counts CountNames(const Region& region) const {
+    Counts out;
     for (const SliceId s : region.slices) {
       const std::string_view name = KernelName(s);
       if (!name.empty()) ++out[std::string(name)];
@@ -192,11 +202,7 @@ class Joiner {
       if (!region.frame.empty() && !program.frame.empty() &&
           !SameFrame(region.frame, program.frame))
         continue;
-      std::map<std::string, size_t, std::less<>> want;
-      for (const uint32_t call : program.calls) {
-        const CompiledKernel& one = program.kernels[call];
-        if (one.kind == CompiledKernel::Kind::kTriton) ++want[one.name];
-      }
+      const Counts& want = wanted_[p];
       size_t fit = 0;
       bool all = true;
       for (const auto& [name, count] : have) {
@@ -255,14 +261,9 @@ class Joiner {
 
   void JoinRegion(const Region& region, size_t number) {
     const CompiledProgram& program = programs_[number];
-    std::map<std::string_view, size_t> calls;
-    for (const uint32_t call : program.calls) {
-      const CompiledKernel& one = program.kernels[call];
-      if (one.kind == CompiledKernel::Kind::kTriton) ++calls[one.name];
-    }
     const auto have = CountNames(region);
     bool all_exact = true;
-    for (const auto& [name, count] : calls) {
+    for (const auto& [name, count] : wanted_[number]) {
       const auto found = have.find(name);
       all_exact &= found != have.end() && found->second == count;
     }
@@ -366,13 +367,17 @@ class Joiner {
 
   // Without a call around: only names that all programs explain alike.
   void JoinByName(const Region& region) {
-    const auto have = CountNames(region);
-    for (const auto& [name, count] : have) {
+    std::map<std::string, std::vector<SliceId>, std::less<>> named;
+    for (const SliceId s : region.slices) {
+      const std::string_view name = KernelName(s);
+      if (!name.empty()) named[std::string(name)].push_back(s);
+    }
+    for (const auto& [name, slices] : named) {
       std::vector<size_t> holders;
       for (size_t p = 0; p < programs_.size(); ++p) {
         if (Find(p, name) != nullptr) holders.push_back(p);
       }
-      const std::map<std::string, size_t, std::less<>> one{{name, 1}};
+      const Counts one{{name, 1}};
       bool alike = true;
       for (const size_t other : holders)
         alike &= SameSaying(holders[0], other, one);
@@ -382,10 +387,8 @@ class Joiner {
         continue;
       }
       const CompiledWork::Kernel& kernel = *Find(holders[0], name);
-      const bool whole = kernel.calls > 0 && count % kernel.calls == 0;
-      const bool once = whole && count == kernel.calls;
-      for (const SliceId s : region.slices) {
-        if (KernelName(s) != name) continue;
+      const bool once = slices.size() == kernel.calls;
+      for (const SliceId s : slices) {
         Put(s, RowOf(kernel),
             once && holders.size() == 1 ? Join::kExact : Join::kLikely);
       }
@@ -454,6 +457,7 @@ class Joiner {
   const tree::Tree& tree_;
   const trace::Trace& trace_;
   const std::vector<CompiledProgram>& programs_;
+  std::vector<Counts> wanted_;   // calls of Triton kernels of a program
   std::vector<uint32_t> first_;  // row of the first kernel of a program
   std::set<std::string, std::less<>> known_;
   std::set<std::string, std::less<>> ambiguous_;

@@ -2,7 +2,10 @@
 #include "graph/compiled/compiled_tables.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <vector>
+
+#include "analysis/common/kernel_groups.h"
 
 namespace lamina::graph {
 namespace {
@@ -117,17 +120,49 @@ ResultSet CompiledTables(const trace::Trace& trace, const CompiledWork& work) {
   return result;
 }
 
-void AddCompiledColumns(const trace::Trace& trace, const CompiledWork& work,
-                        std::string_view uid_column, Table& table) {
-  absl::flat_hash_map<int64_t, uint32_t> kernels;
-  for (const auto& [slice, use] : work.uses)
-    kernels[static_cast<int64_t>(trace.Uid(slice))] = use.kernel;
+void AddCompiledColumns(const analysis::Context& context,
+                        const CompiledWork& work, Table& kernels) {
+  const trace::Trace& trace = context.trace;
+  const auto groups = analysis::KernelGroups::Build(context);
+  // What the events of each row are by the code: one name, and one op, may
+  // stand for kernels of several places.
+  std::vector<std::vector<uint32_t>> uses_of(groups.rows.size());
+  for (const SliceId s : trace.device_slices()) {
+    const auto use = work.uses.find(s);
+    if (use == work.uses.end()) continue;
+    auto& uses = uses_of[groups.row_of[trace.slices.detail[s.value]]];
+    if (std::find(uses.begin(), uses.end(), use->second.kernel) == uses.end())
+      uses.push_back(use->second.kernel);
+  }
+  absl::flat_hash_map<int64_t, size_t> row_of_uid;
+  for (size_t row = 0; row < groups.rows.size(); ++row)
+    row_of_uid[static_cast<int64_t>(trace.Uid(groups.rows[row].first))] = row;
+  // The texts of the kernels of a row that differ, the first few of them.
+  const auto text = [&](size_t row, std::string CompiledWork::Kernel::*field) {
+    constexpr size_t kMost = 3;
+    std::vector<std::string_view> texts;
+    for (const uint32_t kernel : uses_of[row]) {
+      const std::string& one = work.kernels[kernel].*field;
+      if (std::find(texts.begin(), texts.end(), one) == texts.end())
+        texts.push_back(one);
+    }
+    const size_t shown = std::min(texts.size(), kMost);
+    std::string out = fmt::format(
+        "{}", fmt::join(texts.begin(),
+                        texts.begin() + static_cast<ptrdiff_t>(shown), " | "));
+    if (shown < texts.size())
+      out += fmt::format(" | {} more", texts.size() - shown);
+    return out;
+  };
+  Table& table = kernels;
   Schema schema = table.schema();
   const size_t at = std::min<size_t>(2, schema.columns.size());
   const auto place = schema.columns.begin() + static_cast<ptrdiff_t>(at);
   schema.columns.insert(
       place,
-      {{"computes", ColumnType::kText, "Ops that a compiled kernel computes."},
+      {{"computes", ColumnType::kText,
+        "Ops that a compiled kernel computes; where the kernels of a row "
+        "differ, each: a | b."},
        {"where", ColumnType::kText,
         "Lines of the model that they come from, in short."}});
   schema.columns.push_back({"lines", ColumnType::kText,
@@ -136,21 +171,24 @@ void AddCompiledColumns(const trace::Trace& trace, const CompiledWork& work,
   Table out(std::move(schema));
   std::vector<Value> values;
   for (size_t row = 0; row < table.rows(); ++row) {
-    const Value uid = table.At(row, uid_column);
+    const Value uid = table.At(row, "first_uid");
     const auto found = uid.kind() == Value::Kind::kInt
-                           ? kernels.find(uid.integer())
-                           : kernels.end();
-    const CompiledWork::Kernel* const one =
-        found != kernels.end() ? &work.kernels[found->second] : nullptr;
+                           ? row_of_uid.find(uid.integer())
+                           : row_of_uid.end();
+    const auto cell = [&](std::string CompiledWork::Kernel::*field) {
+      return found == row_of_uid.end() || uses_of[found->second].empty()
+                 ? Value()
+                 : Value(text(found->second, field));
+    };
     values.clear();
     for (size_t c = 0; c < table.columns(); ++c) {
       if (c == at) {
-        values.push_back(one != nullptr ? Value(one->ops) : Value());
-        values.push_back(one != nullptr ? Value(one->where) : Value());
+        values.push_back(cell(&CompiledWork::Kernel::ops));
+        values.push_back(cell(&CompiledWork::Kernel::where));
       }
       values.push_back(table.At(row, c));
     }
-    values.push_back(one != nullptr ? Value(one->lines) : Value());
+    values.push_back(cell(&CompiledWork::Kernel::lines));
     out.AddRow(values);
   }
   table = std::move(out);

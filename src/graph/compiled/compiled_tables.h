@@ -4,6 +4,7 @@
 #pragma once
 
 #include "analysis/common/compiled_work.h"
+#include "analysis/common/context.h"
 #include "lamina/result.h"
 
 namespace lamina::graph {
@@ -12,10 +13,8 @@ namespace lamina::graph {
 ResultSet CompiledTables(const trace::Trace& trace,
                          const analysis::CompiledWork& work);
 
-// The columns `computes`, `where` and `lines` in a table whose rows name an
-// event of the device in `uid_column`.
-void AddCompiledColumns(const trace::Trace& trace,
-                        const analysis::CompiledWork& work,
-                        std::string_view uid_column, Table& table);
+// The columns `computes`, `where` and `lines` in the table kernels.
+void AddCompiledColumns(const analysis::Context& context,
+                        const analysis::CompiledWork& work, Table& kernels);
 
 }  // namespace lamina::graph
