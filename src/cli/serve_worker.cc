@@ -10,6 +10,8 @@
 #include <condition_variable>
 #include <csignal>
 #include <fcntl.h>
+#include <map>
+#include <set>
 #include <thread>
 #include <unistd.h>
 
@@ -35,12 +37,25 @@ constexpr size_t kMostQueries = 64;  // at a time, of which so many run
 constexpr size_t kMostRunning = 4;
 constexpr size_t kMostSql = size_t{256} << 10;
 
+std::string ErrorBody(const Error& error);
+
+// The server takes an answer that is too large for damage, and ends the worker.
+Frame Fitting(const Frame& frame) {
+  if (frame.body.size() <= serve::kMostFrameBytes) return frame;
+  Error error =
+      UsageError("the answer is larger than " +
+                     std::to_string(serve::kMostFrameBytes >> 20) + " MiB",
+                 "ask for fewer columns, lanes or events");
+  error.kind = ErrorKind::kLimit;
+  return {frame.kind, frame.id, 504, ErrorBody(error)};
+}
+
 // Answers of several threads, whole frames each.
 class Out {
  public:
   explicit Out(int file) : file_(file) {}
   void Write(const Frame& frame) {
-    const std::string text = serve::FrameText(frame);
+    const std::string text = serve::FrameText(Fitting(frame));
     const std::lock_guard lock(mutex_);
     for (size_t at = 0; at < text.size();) {
       const ssize_t wrote = ::write(file_, text.data() + at, text.size() - at);
@@ -155,6 +170,12 @@ Result<std::string> Answer(const std::string& body,
     for (const auto& [name, value] : params->items()) {
       if (value.is_null()) {
         query.params[name] = std::monostate();
+      } else if (value.is_number_unsigned() &&
+                 value.get<uint64_t>() > INT64_MAX) {
+        return Fail(UsageError("params: " + name +
+                               " is beyond the whole numbers of SQL, which "
+                               "end at " +
+                               std::to_string(INT64_MAX)));
       } else if (value.is_number_integer()) {
         query.params[name] = value.get<int64_t>();
       } else if (value.is_number()) {
@@ -187,8 +208,9 @@ Json FactsOf(const Document& document, const trace::Trace& trace) {
   Json out;
   out["format"] = trace.info.format;
   std::string devices;
+  std::set<std::string_view> named;
   for (const trace::DeviceInfo& device : trace.info.devices) {
-    if (devices.find(device.name) == std::string::npos)
+    if (named.insert(device.name).second)
       devices += (devices.empty() ? "" : ", ") + device.name;
   }
   out["devices"] = devices.substr(0, 500);
@@ -361,10 +383,23 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   const int threads = common.ThreadCount();
   const auto traces = std::make_shared<OpenTraces>(threads, UINT64_MAX);
   Host host;
-  host.open = [&](const std::string& path) { return traces->Open(path, host); };
+  // The page, its live questions and SQL are of one reading of each file.
+  std::mutex opening;
+  std::map<std::string, std::shared_ptr<sql::Source>> opened;
+  host.open =
+      [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
+    LAMINA_ASSIGN(auto source, traces->Open(path, host));
+    const std::lock_guard lock(opening);
+    auto& known = opened[path];
+    if (known == nullptr) known = source;
+    if (known == source) return source;
+    return Fail(InputError(path, "changed while it was opened",
+                           "open it again when it is written"));
+  };
   std::shared_ptr<page::LiveTrace> live;
   host.live = [&](page::LiveTrace&& of) {
     live = std::make_shared<page::LiveTrace>(std::move(of));
+    live->owner = opened.at(options.traces[0]);
   };
   auto next = std::chrono::steady_clock::now();
   host.progress = [&](uint64_t done, uint64_t total) {
@@ -374,22 +409,24 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     out->Write({'p', 0, 0, std::to_string(done) + ' ' + std::to_string(total)});
   };
   const auto facts = OpenAll(options, threads, host);
-  if (!facts) {
-    Json error;
-    error["error"] = facts.error().ToString();
-    out->Write({'o', 0, 422, mcp::DumpText(error)});
+  const auto refuse = [&](const Error& error) {
+    Json body;
+    body["error"] = error.ToString();
+    out->Write({'o', 0, 422, mcp::DumpText(body)});
     RemoveLeftovers();
     _exit(kBadInput);
-  }
+  };
+  if (!facts) refuse(facts.error());
   host.progress = nullptr;
   host.live = nullptr;
   std::vector<sql::SchemaInput> schemas;
   const std::array<const char*, 2> names = {"a", "b"};
   const size_t asked = AreSnapshots(options) ? 0 : options.traces.size();
   for (size_t i = 0; i < asked; ++i) {
-    LAMINA_ASSIGN(auto source, host.open(options.traces[i]));
+    const auto source = host.open(options.traces[i]);
+    if (!source) refuse(source.error());
     schemas.push_back(
-        {options.traces.size() == 1 ? "main" : names[i], {source}, {}});
+        {options.traces.size() == 1 ? "main" : names[i], {*source}, {}});
   }
   // Never taken down: queries may still run when the program ends.
   auto* const queries =

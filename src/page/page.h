@@ -22,8 +22,9 @@ struct Secrets;
 namespace lamina::page {
 
 // What a page was made of, for questions about events that it may not hold. The
-// context is one of the session.
+// context is one of the session; whoever keeps this sets an owner of it.
 struct LiveTrace {
+  std::shared_ptr<const void> owner;
   const analysis::Context* context = nullptr;
   Document document;  // the tables that events belong to
   std::shared_ptr<LiveEvents> events;

@@ -318,6 +318,12 @@ def asking(s):
                 "INSERT INTO kernel VALUES (1)", "SELECT 1; DROP TABLE kernel"):
         status, result = s.query(id, bad)
         checks.equal(f"refused: {bad}", status, 400)
+    status, result = s.query(id, "SELECT :x", params={"x": 2**63 - 1})
+    checks.equal("the greatest number", result["tables"][0]["rows"][0],
+                 [str(2**63 - 1)])
+    status, result = s.query(id, "SELECT :x", params={"x": 2**63})
+    checks.equal("a number beyond it", (status, result["error"]["code"]),
+                 (400, "usage"))
     for body in (b"", b"[]", b"1", b"{", b'{"sql": 1}', b'{"sql": "SELECT 1", '
                  b'"max_rows": -1}', b'{"sql": "SELECT 1", "max_rows": 1e9}',
                  b'{"sql":"SELECT 1","sql":"SELECT 2"}', b"[" * 100000,
