@@ -14,12 +14,14 @@ using mcp::Json;
 using page::DeviceRow;
 using page::LiveEvents;
 
-constexpr int64_t kMostTime = int64_t{1} << 60;
+// Of readers, and as much since the first event.
+constexpr int64_t kMostTime = 2 * trace::kMaxTimeNs;
 constexpr size_t kMostColumns = 8000;
 constexpr size_t kMostTileRows = 30'000;  // in all lanes of an answer
 constexpr size_t kMostTileCells = 200'000;
 constexpr size_t kMostFound = 1000;
 constexpr size_t kMostConditions = 2000;
+constexpr size_t kMostConditionBytes = size_t{64} << 10;
 
 // What was asked, and the tests of its fields.
 class Asked {
@@ -70,10 +72,16 @@ class Asked {
     LAMINA_ASSIGN(const auto where, Texts("where", kMostConditions));
     // Lengths before the texts: no two lists have one key.
     std::string key;
-    for (const std::string& text : where)
+    for (const std::string& text : where) {
+      if (text.size() > kMostConditionBytes) {
+        return Fail(UsageError("a condition of where has at most " +
+                               std::to_string(kMostConditionBytes) + " bytes"));
+      }
       key += std::to_string(text.size()) + ' ' + text;
+    }
+    if (auto kept = live.events->Kept(key)) return kept;
     LAMINA_ASSIGN(page::Where made,
-                  page::MakeWhere(*live.context, live.document, where));
+                  page::MakeWhere(*live.context, live.document, where, watch));
     return live.events->Select(key, made.test, std::move(made.clip), watch);
   }
 
@@ -204,7 +212,10 @@ Result<Json> SumUp(const Asked& asked, const page::LiveTrace& live,
         list += (list.empty() ? "" : ", ") + std::string(one);
       return Fail(UsageError("by: there is no column " + name, list));
     }
-    columns.push_back(static_cast<size_t>(at - known.begin()));
+    const auto column = static_cast<size_t>(at - known.begin());
+    if (std::find(columns.begin(), columns.end(), column) != columns.end())
+      return Fail(UsageError("by: " + name + " is there twice"));
+    columns.push_back(column);
   }
   LAMINA_ASSIGN(const auto selection, asked.Selected(live, watch));
   LAMINA_ASSIGN(const auto sums, live.events->SumUp(columns, selection, watch));

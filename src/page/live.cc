@@ -37,23 +37,12 @@ constexpr NamedColumn kColumns[] = {
     {"call", &DeviceRow::call},     {"place", &DeviceRow::place},
     {"graph", &DeviceRow::graph},   {"rule", &DeviceRow::rule}};
 constexpr size_t kLane = 0, kFamily = 2;
+constexpr uint64_t kMostSumBytes = uint64_t{256} << 20;  // of one question
 
 // Bytes of integers from 0 to `most`.
 int WidthOf(int64_t least, int64_t most) {
   if (least < 0 || most > UINT32_MAX) return 8;
   return most > UINT16_MAX ? 4 : most > UINT8_MAX ? 2 : 1;
-}
-
-Status Looked(const LiveWatch& watch) {
-  if (watch.stop != nullptr && watch.stop->load(std::memory_order_relaxed))
-    return Fail(CancelledError());
-  if (std::chrono::steady_clock::now() > watch.until) {
-    Error error = UsageError("the time limit is over",
-                             "a shorter window or fewer events need less");
-    error.kind = ErrorKind::kLimit;
-    return Fail(std::move(error));
-  }
-  return {};
 }
 
 int64_t FloorDivide(int64_t a, int64_t b) {
@@ -97,7 +86,27 @@ class Writer {
 
 static_assert(std::endian::native == std::endian::little);
 
+// Whoever waits for another one's work still ends when it is told to.
+Status WaitFor(std::unique_lock<std::timed_mutex>& lock,
+               const LiveWatch& watch) {
+  while (!lock.try_lock_for(std::chrono::milliseconds(10)))
+    LAMINA_TRY(Looked(watch));
+  return {};
+}
+
 }  // namespace
+
+Status Looked(const LiveWatch& watch) {
+  if (watch.stop != nullptr && watch.stop->load(std::memory_order_relaxed))
+    return Fail(CancelledError());
+  if (std::chrono::steady_clock::now() > watch.until) {
+    Error error = UsageError("the time limit is over",
+                             "a shorter window or fewer events need less");
+    error.kind = ErrorKind::kLimit;
+    return Fail(std::move(error));
+  }
+  return {};
+}
 
 std::span<const std::string_view> LiveColumns() {
   static constexpr auto kNames = [] {
@@ -286,32 +295,36 @@ Status LiveEvents::ForWindow(const Lane& lane, Interval window,
     const size_t begin = lane.begin + block * kBlock;
     if (begin >= last) break;
     // Nothing of it reaches the window.
-    if (lane.block_end[block] <= window.start_ns) continue;
+    if (lane.block_end[block] < window.start_ns) continue;
     const size_t end = std::min(last, begin + kBlock);
     if ((looked += kBlock) % kLook == 0) LAMINA_TRY(Looked(watch));
     for (size_t row = begin; row < end; ++row) {
-      if (End(row) > window.start_ns && !see(row)) return {};
+      const bool meets =
+          End(row) > window.start_ns || Start(row) == window.start_ns;
+      if (meets && !see(row)) return {};
     }
   }
   return {};
 }
 
+LiveEvents::SelectionPointer LiveEvents::Kept(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto at =
+      std::find_if(kept_.begin(), kept_.end(),
+                   [&](const auto& one) { return one.first == key; });
+  if (at == kept_.end()) return nullptr;
+  std::rotate(at, at + 1, kept_.end());
+  return kept_.back().second;
+}
+
 Result<LiveEvents::SelectionPointer> LiveEvents::Select(
     const std::string& key, const RowTest& test, IntervalSet clip,
     const LiveWatch& watch) {
-  const auto known = [&]() -> SelectionPointer {
-    const std::lock_guard lock(mutex_);
-    const auto at =
-        std::find_if(kept_.begin(), kept_.end(),
-                     [&](const auto& one) { return one.first == key; });
-    if (at == kept_.end()) return nullptr;
-    std::rotate(at, at + 1, kept_.end());
-    return kept_.back().second;
-  };
-  if (auto found = known()) return found;
+  if (auto found = Kept(key)) return found;
   // Whoever asks for the same meanwhile waits for it.
-  const std::lock_guard making(making_);
-  if (auto found = known()) return found;
+  std::unique_lock making(making_, std::defer_lock);
+  LAMINA_TRY(WaitFor(making, watch));
+  if (auto found = Kept(key)) return found;
   auto made = std::make_shared<Selection>();
   made->clip_ = std::move(clip);
   made->buckets_.resize(lanes_.size());
@@ -348,7 +361,9 @@ uint64_t LiveEvents::KeptBytes() const {
   const std::lock_guard lock(mutex_);
   uint64_t bytes = 0;
   for (const auto& [key, one] : kept_) {
-    bytes += key.size() + one->bits_.size() * sizeof(uint64_t);
+    bytes += key.size() + one->bits_.size() * sizeof(uint64_t) +
+             one->clip_.intervals().size_bytes() +
+             one->buckets_.size() * sizeof(one->buckets_[0]);
     for (const auto& lane : one->buckets_) {
       if (lane != nullptr)
         bytes += lane->entries.capacity() * sizeof(Buckets::Entry);
@@ -373,7 +388,8 @@ Result<std::shared_ptr<const LiveEvents::Buckets>> LiveEvents::BucketsOf(
     return selection.buckets_[number];
   };
   if (auto found = known()) return found;
-  const std::lock_guard making(making_);
+  std::unique_lock making(making_, std::defer_lock);
+  LAMINA_TRY(WaitFor(making, watch));
   if (auto found = known()) return found;
   const Lane& lane = lanes_[number];
   auto made = std::make_shared<Buckets>();
@@ -424,9 +440,9 @@ Result<LiveEvents::Tile> LiveEvents::MakeTile(uint32_t number, Interval window,
   tile.lane = number;
   const Lane& lane = lanes_.at(number);
   tile.exact = true;
-  // Those that start behind its begin all overlap the window.
+  // Those that start in the window are all of it.
   if (FirstStartingAt(lane, window.end_ns) -
-          FirstStartingAt(lane, window.start_ns + 1) >
+          FirstStartingAt(lane, window.start_ns) >
       most_rows) {
     tile.exact = false;
   } else {
@@ -442,7 +458,13 @@ Result<LiveEvents::Tile> LiveEvents::MakeTile(uint32_t number, Interval window,
   tile.rows = {};
   tile.passes = {};
   int64_t width = 1;
-  while (window.length_ns() / width > static_cast<int64_t>(columns)) width *= 2;
+  // Counted from multiples of the width on; the last one is not beyond int64
+  // even where the length of the window is.
+  const auto behind = [&] {
+    return FloorDivide(window.end_ns - 1, width) -
+           FloorDivide(window.start_ns, width);
+  };
+  while (behind() > static_cast<int64_t>(columns)) width *= 2;
   tile.width_ns = width;
   const int64_t first = FloorDivide(window.start_ns, width);
   const auto count =
@@ -521,11 +543,28 @@ Result<LiveEvents::Sums> LiveEvents::SumUp(std::span<const size_t> columns,
     }
     return sums;
   };
+  uint64_t bytes = 1;
+  for (const size_t column : columns) {
+    if (count_ > 0)
+      bytes += (static_cast<uint64_t>(most_.at(column)) + 1) * sizeof(Sum);
+  }
+  // One of the answer, and one of each thread.
+  const uint64_t fit = kMostSumBytes / bytes;
+  if (fit < 2) {
+    Error error =
+        UsageError("sums by so many rows are larger than " +
+                       std::to_string(kMostSumBytes >> 20) + " MiB",
+                   "ask for sums by fewer columns at a time, or by SQL");
+    error.kind = ErrorKind::kLimit;
+    return Fail(std::move(error));
+  }
+  const int threads = static_cast<int>(
+      std::min<uint64_t>(static_cast<uint64_t>(threads_), fit - 1));
   Sums total = empty();
   std::atomic<size_t> next = 0;
   std::atomic<bool> stopped = false;
   std::mutex joining;
-  RunWorkers(threads_, [&](int) {
+  RunWorkers(threads, [&](int) {
     Sums own = empty();
     for (size_t begin = 0;
          !stopped && (begin = kLook * next.fetch_add(1)) < count_;) {

@@ -36,6 +36,9 @@ struct LiveWatch {
       std::chrono::steady_clock::time_point::max();
 };
 
+// Errors: kCancelled, kLimit when it is time to.
+Status Looked(const LiveWatch& watch);
+
 // Columns of events that sums can be by.
 std::span<const std::string_view> LiveColumns();
 
@@ -61,10 +64,13 @@ class LiveEvents {
   Result<SelectionPointer> Select(const std::string& key, const RowTest& test,
                                   IntervalSet clip, const LiveWatch& watch);
 
+  // What Select() keeps of a key, null when it does not.
+  SelectionPointer Kept(const std::string& key);
+
   struct Tile {
     uint32_t lane = 0;
-    // The events that overlap the window, by start, if there are at most as
-    // many as allowed.
+    // The events that overlap the window or start in it, by start, if there are
+    // at most as many as allowed.
     bool exact = false;
     std::vector<uint32_t> rows;
     std::vector<uint8_t> passes;  // 1 for those that pass the filter
@@ -89,7 +95,8 @@ class LiveEvents {
     Sum all;
     std::vector<std::vector<Sum>> by;  // of each column, by its value
   };
-  // `columns` of LiveColumns().
+  // `columns` of LiveColumns(). Errors: also kLimit when the sums by them would
+  // need too much memory.
   Result<Sums> SumUp(std::span<const size_t> columns,
                      const SelectionPointer& selection, const LiveWatch& watch);
 
@@ -148,7 +155,7 @@ class LiveEvents {
   std::vector<int64_t> most_;    // the greatest value of each
 
   mutable std::mutex mutex_;  // of what follows
-  std::mutex making_;         // one filter is made at a time
+  std::timed_mutex making_;   // one filter is made at a time
   std::vector<std::pair<std::string, SelectionPointer>>
       kept_;  // last used last
 };

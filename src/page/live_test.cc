@@ -65,7 +65,8 @@ int64_t Inside(const DeviceRow& row, int64_t from, int64_t to) {
 }
 bool Overlaps(const DeviceRow& row, Interval window) {
   return row.start_ns < window.end_ns &&
-         row.start_ns + row.dur_ns > window.start_ns;
+         (row.start_ns + row.dur_ns > window.start_ns ||
+          row.start_ns >= window.start_ns);
 }
 
 const RowTest kSome = [](const DeviceRow& row) {
@@ -368,6 +369,128 @@ TEST(LiveEventsTest, StopsWhenItIsToldTo) {
   ASSERT_TRUE(sums);
   EXPECT_EQ(sums->all.events, static_cast<uint64_t>(std::count_if(
                                   rows.begin(), rows.end(), kSome)));
+}
+
+// Two windows side by side have each event without length once.
+TEST(LiveEventsTest, EventsWithoutLengthAreOfTheWindowThatTheyStartIn) {
+  std::vector<DeviceRow> rows(3000);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].start_ns = static_cast<int64_t>(i / 3) * 100;
+    rows[i].slice = trace::SliceId(static_cast<uint32_t>(i));
+  }
+  const auto events = Make(rows);
+  const auto all = Select(*events, nullptr);
+  for (const int64_t cut : {1, 100, 34'100, 50'000, 99'900}) {
+    uint64_t found = 0, tiled = 0;
+    for (const Interval window : {Interval{0, cut}, Interval{cut, 200'000}}) {
+      const auto part = events->Find(window, LiveEvents::Order::kStart, 0,
+                                     std::nullopt, all, {});
+      ASSERT_TRUE(part);
+      found += part->all.events;
+      const auto tile = events->MakeTile(0, window, 10, 9000, all, {});
+      ASSERT_TRUE(tile);
+      tiled += tile->rows.size();
+    }
+    EXPECT_EQ(found, rows.size()) << cut;
+    EXPECT_EQ(tiled, rows.size()) << cut;
+  }
+}
+
+// As far apart as readers let them be: one event at -2^61, many at 2^61.
+TEST(LiveEventsTest, WindowsOfAllTimes) {
+  constexpr int64_t kFar = int64_t{1} << 62;
+  std::vector<DeviceRow> rows(2000);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    rows[i].start_ns = kFar - 100'000 + static_cast<int64_t>(i) * 10;
+    rows[i].dur_ns = 7;
+  }
+  const auto events = Make(rows);
+  const auto all = Select(*events, nullptr);
+  for (const int64_t from : {-kFar, int64_t{0}, kFar - 100'000}) {
+    for (const size_t columns : {1, 2, 40, 1000}) {
+      const auto tile = events->MakeTile(0, {from, kFar}, columns, 10, all, {});
+      ASSERT_TRUE(tile);
+      ASSERT_FALSE(tile->exact);
+      EXPECT_LE(tile->busy_ns.size(), columns + 1);
+      int64_t busy = 0;
+      for (const int64_t ns : tile->busy_ns) busy += ns;
+      EXPECT_EQ(busy, 1999 * 7);
+    }
+  }
+  const auto found = events->Find({-kFar, kFar}, LiveEvents::Order::kLongest, 3,
+                                  std::nullopt, all, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->all.events, rows.size());
+}
+
+// A window that begins and ends inside of buckets.
+TEST(LiveEventsTest, BucketsAreAtMostOneMoreThanColumns) {
+  const auto rows = MakeRows(12, 4000);
+  const auto events = Make(rows);
+  const auto all = Select(*events, nullptr);
+  for (int64_t from = 1; from < 70'000'000; from += 1'234'567) {
+    for (const int64_t span : {655'360 * 2 - 2, 1'300'001, 9'999'999}) {
+      const auto tile =
+          events->MakeTile(0, {from, from + span}, 10, 1, all, {});
+      ASSERT_TRUE(tile);
+      EXPECT_LE(tile->busy_ns.size(), 11u);
+    }
+  }
+}
+
+// Sums by the rows of tables with very many of them.
+TEST(LiveEventsTest, SumsThatNeedTooMuchMemoryAreRefused) {
+  std::vector<DeviceRow> rows(2);
+  rows[1].call = 40'000'000;
+  rows[1].op = 4'000'000;
+  const auto events = Make(rows, 64);
+  const auto all = Select(*events, nullptr);
+  const auto column = [](std::string_view name) {
+    return static_cast<size_t>(
+        std::find(LiveColumns().begin(), LiveColumns().end(), name) -
+        LiveColumns().begin());
+  };
+  const std::vector<size_t> calls = {column("call")};
+  const auto refused = events->SumUp(calls, all, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kLimit);
+  // Fewer threads, where not all of them have room.
+  const std::vector<size_t> ops = {column("op")};
+  const auto sums = events->SumUp(ops, all, {});
+  ASSERT_TRUE(sums);
+  EXPECT_EQ(sums->by[0].back().events, 1u);
+  const std::vector<size_t> lanes = {column("lane")};
+  EXPECT_TRUE(events->SumUp(lanes, all, {}));
+}
+
+// Whoever waits for the filter of another one.
+TEST(LiveEventsTest, WaitingStopsWhenItIsToldTo) {
+  const auto rows = MakeRows(13, 10);
+  const auto events = Make(rows, 1);
+  std::atomic<bool> begun = false, go_on = false;
+  std::thread slow([&] {
+    const auto made = events->Select("slow",
+                                     [&](const DeviceRow&) {
+                                       begun = true;
+                                       while (!go_on) std::this_thread::yield();
+                                       return true;
+                                     },
+                                     {}, {});
+    EXPECT_TRUE(made);
+  });
+  while (!begun) std::this_thread::yield();
+  const std::atomic<bool> stop = true;
+  const auto stopped = events->Select("other", kSome, {}, {&stop});
+  EXPECT_FALSE(stopped);
+  LiveWatch late;
+  late.until = std::chrono::steady_clock::now();
+  const auto over = events->Select("other", kSome, {}, late);
+  EXPECT_FALSE(over);
+  go_on = true;
+  slow.join();
+  if (stopped || over) return;
+  EXPECT_EQ(stopped.error().kind, ErrorKind::kCancelled);
+  EXPECT_EQ(over.error().kind, ErrorKind::kLimit);
 }
 
 TEST(LiveEventsTest, NoEvents) {

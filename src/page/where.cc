@@ -102,6 +102,8 @@ tl::unexpected<Error> WrongValue(const Condition& condition,
       "the first event of the trace is at 0; units are ns, us, ms and s"));
 }
 
+constexpr size_t kMostWords = 100;
+
 // Words that must all occur in a text, in any case.
 class WordTest {
  public:
@@ -116,6 +118,7 @@ class WordTest {
       at = words.find_first_not_of(kSpace, end);
     }
   }
+  size_t words() const { return words_.size(); }
   bool operator()(std::string_view text) const {
     return std::all_of(words_.begin(), words_.end(), [&](const auto& word) {
       return ContainsIgnoringCase(text, word);
@@ -151,7 +154,13 @@ class Tests {
       return ByRow("passes", field, value, &DeviceRow::pass);
     if (field == "step") return ByRow("steps", "name", value, &DeviceRow::step);
     if (field == "stream") return Stream(value);
-    if (field == "text") return Text(value);
+    if (field == "text") {
+      if (WordTest(value).words() > kMostWords) {
+        return Fail(UsageError("--where text: more than " +
+                               std::to_string(kMostWords) + " words"));
+      }
+      return Text(value);
+    }
     return Number(condition);
   }
 
@@ -297,7 +306,8 @@ std::optional<Interval> ParseSpan(std::string_view text) {
   const size_t dots = text.find("..");
   if (dots == std::string_view::npos) return std::nullopt;
   std::optional<int64_t> from = -trace::kMaxTimeNs;
-  std::optional<int64_t> to = trace::kMaxTimeNs;
+  // From the first event on times are up to twice those of readers.
+  std::optional<int64_t> to = 2 * trace::kMaxTimeNs;
   if (dots > 0) from = ParseDuration(text.substr(0, dots));
   if (dots + 2 < text.size()) to = ParseDuration(text.substr(dots + 2));
   if (!from || !to || *from >= *to) return std::nullopt;
@@ -306,12 +316,14 @@ std::optional<Interval> ParseSpan(std::string_view text) {
 
 Result<Where> MakeWhere(const analysis::Context& context,
                         const Document& document,
-                        std::span<const std::string> conditions) {
+                        std::span<const std::string> conditions,
+                        const LiveWatch& watch) {
   if (conditions.empty()) return Where{};
   const Tests tests(context, document);
   Conjunction meets;
   std::vector<Interval> spans;
   for (const std::string& text : conditions) {
+    LAMINA_TRY(Looked(watch));
     LAMINA_ASSIGN(const Condition condition, ParseCondition(text));
     LAMINA_TRY(meets.Add(tests, condition));
     if (condition.field == "time" && !condition.negated)

@@ -37,13 +37,15 @@ Result<std::vector<bool>> FindWhere(engine::Session& session,
 
 // Whether an event meets conditions, and the spans that its time counts in:
 // those of time=, empty without one. `document` has the tables that DeviceRows
-// was given. The context must outlive the test. Errors as above.
+// was given. The context must outlive the test. Errors as above, and those of
+// the watch.
 struct Where {
   RowTest test;  // null without conditions
   IntervalSet clip;
 };
 Result<Where> MakeWhere(const analysis::Context& context,
                         const Document& document,
-                        std::span<const std::string> conditions);
+                        std::span<const std::string> conditions,
+                        const LiveWatch& watch = {});
 
 }  // namespace lamina::page

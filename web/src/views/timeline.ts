@@ -551,8 +551,10 @@ class Timeline implements Surface {
       const [from, to] = [this.window.from + by, this.window.to + by];
       const last = firstStartingAt(device.start, to, lane.begin, lane.end);
       for (let i = lane.begin; i < last; ++i) {
-        if (device.start[i]! + device.dur[i]! <= from || (mask && !mask[i]))
-          continue;
+        // Those without length are of the window that they start in.
+        const start = device.start[i]!;
+        if ((start < from && start + device.dur[i]! <= from) ||
+            (mask && !mask[i])) continue;
         inView[i] = 1;
         ++matching;
         sum += app.filter.inside(i, from, to);
