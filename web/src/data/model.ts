@@ -322,6 +322,14 @@ export class Model {
       ? { first: this.thinned.origin_ns, last: this.thinned.last_ns }
       : span(device));
   }
+  // Whether addEvents() has room for all of these.
+  hasRoom(answers: EventColumns[]): boolean {
+    const into = this.device?.fetched;
+    if (!into) return true;
+    const fresh = new Set(answers.flatMap((columns) =>
+      (columns.uid ?? []).filter((uid) => !into.rowOf.has(uid!))));
+    return into.rowOf.size + fresh.size <= into.most;
+  }
   // Events that the page does not hold, as rows behind all others; those that
   // came before keep their row. Null: there is no room.
   addEvents(columns: EventColumns): number[] | null {

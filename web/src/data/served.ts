@@ -53,6 +53,8 @@ export class Served {
   private readonly known = new Map<string, ServedSums>();
   private tileAbort = new AbortController();
   private findAbort = new AbortController();
+  // How often events were forgotten: rows from before are those of others now.
+  drops = 0;
 
   constructor(private readonly model: Model, private readonly address: string,
               private readonly fields: string[]) {}
@@ -118,12 +120,16 @@ export class Served {
     this.add(found);
   }
 
-  private add(columns: EventColumns): number[] {
-    const rows = this.model.addEvents(columns);
-    if (rows) return rows;
-    // No room: what came before is forgotten.
+  // Forgets what came before where there is no room for the whole answer: in
+  // the middle of one, rows that it already has would become those of others.
+  private makeRoom(answer: EventColumns[]): void {
+    if (this.model.hasRoom(answer)) return;
     this.tiles = [];
     this.model.dropEvents();
+    ++this.drops;
+  }
+  private add(columns: EventColumns): number[] {
+    this.makeRoom([columns]);
     return this.model.addEvents(columns) ?? [];
   }
 
@@ -163,14 +169,16 @@ export class Served {
     const [begin, end] = [Math.floor(from - span / 2), Math.ceil(to + span / 2)];
     const answer = await this.ask<TileAnswer>("tiles", { where, lanes,
       from_ns: begin, to_ns: end,
-      // Buckets are at most a pixel wide, and half a pixel at least.
-      columns: Math.min(4 * Math.ceil(pixels), 8000,
+      // Buckets are at most a pixel wide, and half a pixel at least; two more
+      // for those at the ends.
+      columns: Math.min(4 * Math.ceil(pixels) + 2, 8000,
                         Math.floor(200_000 / lanes.length)) }, abort.signal);
     const tile: Tile = { key: JSON.stringify(chips), from: begin, to: end,
                          lanes: new Map() };
     const groups = answer.groups.map((name) => Math.max(0,
       (kGroups as readonly string[]).indexOf(name)));
     const other = kGroups.length - 1;
+    this.makeRoom(answer.lanes.flatMap((one) => one.events ?? []));
     for (const one of answer.lanes) {
       tile.lanes.set(one.lane, one.events ? this.exact(one.events) : {
         rows: null, passes: [], lower: null,
@@ -185,7 +193,7 @@ export class Served {
     return true;
   }
   private exact(events: EventColumns): LaneTile {
-    const rows = this.add(events);
+    const rows = this.model.addEvents(events) ?? [];
     const { start, dur } = this.model.device!;
     let upper = -Infinity;
     const lower = new Uint8Array(rows.length);

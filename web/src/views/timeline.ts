@@ -264,10 +264,14 @@ class Timeline implements Surface {
     const { from, to } = this.window;
     this.canvas.dataset.live = "asked";
     const chips = app.state.chips;
-    this.fetched(app.served.fetchTiles(chips, lanes, from, to, this.plot.width)
+    const { served } = app;
+    const { drops } = served;
+    this.fetched(served.fetchTiles(chips, lanes, from, to, this.plot.width)
       .then((more) => {
         if (more && this.canvas.isConnected) this.draw();
         this.canvas.dataset.live = "here";
+        // The rows of the table are those of other events now.
+        if (served.drops !== drops && this.canvas.isConnected) this.drawTable();
       }));
   }
   private fetched(work: Promise<void>): void {
@@ -533,11 +537,17 @@ class Timeline implements Surface {
     const asked = app.served?.where(app.state.chips) ? app.served : null;
     if (asked) {
       this.below.dataset.live = "asked";
+      const { drops } = asked;
       this.fetched(asked.longest(app.state.chips, from, to, kAskedRows)
         .then((found) => {
           if (!found || !this.below.isConnected) return;
           this.drawRows(found.rows, found.events, found.time_ns);
           this.below.dataset.live = "here";
+          // The tiles went to make room: what is drawn has other rows.
+          if (asked.drops !== drops) {
+            this.fetch();
+            this.draw();
+          }
         }));
       // The one of the window before stays until then.
       if (this.below.childElementCount > 0) return;
