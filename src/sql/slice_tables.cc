@@ -365,6 +365,9 @@ std::vector<Spec> KernelColumns() {
                     Text(m, c->name));
   LAMINA_COLLECTIVE(text, "process_group", "Process group of the collective.",
                     Text(m, c->group));
+  LAMINA_COLLECTIVE(text, "process_group_ranks",
+                    "Ranks of the group, as recorded.",
+                    Text(m, c->group_ranks));
   LAMINA_COLLECTIVE(text, "dtype", "Element type of the collective.",
                     Text(m, c->dtype));
   LAMINA_COLLECTIVE(arg, "group_size", "Ranks in the group.",

@@ -21,25 +21,27 @@ TableDef View(std::string name, std::string doc, Cost cost,
 }  // namespace
 
 void AddViews(std::vector<TableDef>& tables) {
-  tables.push_back(
-      View("collective_call",
-           "Communication on the device, one row per kernel.", Cost::kTree,
-           {{"uid", Type::kInt, "Event number of the kernel."},
-            {"name", Type::kText, "Name of the kernel."},
-            {"collective", Type::kText, "Collective, where it is recorded."},
-            {"process_group", Type::kText, "Process group."},
-            {"group_size", Type::kInt, "Ranks in the group."},
-            {"dtype", Type::kText, "Element type."},
-            {"in_elements", Type::kInt, "Elements of the input."},
-            {"out_elements", Type::kInt, "Elements of the output."},
-            {"start_ns", Type::kInt, "Start, from the first event."},
-            {"dur_ns", Type::kInt, "Duration."},
-            {"device", Type::kInt, "Device number."},
-            {"stream", Type::kInt, "Stream as recorded."},
-            {"step", Type::kInt, "Number of the step that launched it."}},
-           "SELECT uid, name, collective, process_group, group_size, dtype, "
-           "in_elements, out_elements, start_ns, dur_ns, device, stream, step "
-           "FROM kernel WHERE bucket = 'communication'"));
+  tables.push_back(View(
+      "collective_call", "Communication on the device, one row per kernel.",
+      Cost::kTree,
+      {{"uid", Type::kInt, "Event number of the kernel."},
+       {"name", Type::kText, "Name of the kernel."},
+       {"collective", Type::kText, "Collective, where it is recorded."},
+       {"process_group", Type::kText, "Process group."},
+       {"process_group_ranks", Type::kText, "Ranks of the group, as recorded."},
+       {"group_size", Type::kInt, "Ranks in the group."},
+       {"dtype", Type::kText, "Element type."},
+       {"in_elements", Type::kInt, "Elements of the input."},
+       {"out_elements", Type::kInt, "Elements of the output."},
+       {"start_ns", Type::kInt, "Start, from the first event."},
+       {"dur_ns", Type::kInt, "Duration."},
+       {"device", Type::kInt, "Device number."},
+       {"stream", Type::kInt, "Stream as recorded."},
+       {"step", Type::kInt, "Number of the step that launched it."}},
+      "SELECT uid, name, collective, process_group, process_group_ranks, "
+      "group_size, dtype, in_elements, out_elements, start_ns, dur_ns, "
+      "device, stream, step "
+      "FROM kernel WHERE bucket = 'communication'"));
   tables.push_back(
       View("forward_backward",
            "Ops of the forward pass with their backward ops.", Cost::kTree,

@@ -72,7 +72,8 @@ def check_faults(checks, folder):
                  "pipeline_uneven", "idle_device", "uneven_devices",
                  "clock_counter", "clock_steady", "default_stream",
                  "full_streams", "padded_batch", "little_padding",
-                 "lock_held", "second_thread", "graph_breaks",
+                 "lock_held", "second_thread", "graph_breaks", "clock_idle",
+                 "stray_device", "compiled_blocks", "strided_groups",
                  "regions_in_a_row", "full_recompute", "recompute_when_full",
                  "dense_table_grad", "small_table_grad", "graph_padding",
                  "sampler_sync", "d2h_metrics", "pcie_path"):

@@ -378,6 +378,10 @@ def side_work(lab, plan, number):
                           int(share * getattr(plan, "step_hint", 3e6) /
                               plan.layers), 27, (1056, 1, 1),
                           (256, 1, 1), args={"device": 1}))
+    if plan.size("stray_device") and number == 0:
+        # The second device has one small kernel of each step.
+        lab.launch(Kernel(NAMES["gemm"].format("tn", "64x64x64"), 4000, 27,
+                          (8, 1, 1), (256, 1, 1), args={"device": 1}))
     grid = 1056 if plan.size("full_streams") else 48
     for key in ("default_stream", "full_streams"):
         count = plan.size(key) or getattr(plan, "base", {}).get(key, 0)
@@ -392,15 +396,18 @@ def side_work(lab, plan, number):
 
 def island(lab, plan, name):
     """Eager code between two compiled regions."""
-    if size := plan.size("graph_breaks"):
+    if size := plan.size("graph_breaks") or plan.size("compiled_blocks"):
         lab.range("user_annotation", "TorchDynamo Cache Lookup", 9000)
         with lab.frame(f"model.py(77): {name}"):
             lab.busy(size)
 
 
 def layer(lab, plan, number):
-    if plan.size("graph_breaks") or plan.size("regions_in_a_row"):
-        with lab.annotation("Torch-Compiled Region: 0/0"):
+    if plan.size("graph_breaks") or plan.size("regions_in_a_row") or \
+            plan.size("compiled_blocks"):
+        # After a break a frame of its own goes on; blocks share theirs.
+        frame = number if plan.size("graph_breaks") else 0
+        with lab.annotation(f"Torch-Compiled Region: {frame}/0"):
             layer_body(lab, plan, number)
         if number + 1 < plan.layers:
             island(lab, plan, "log_norms")
@@ -689,6 +696,8 @@ def train(plan, **options):
     for fault in ("clock_counter", "clock_steady"):
         if less := plan.size(fault):
             clock_falls(lab, plan, less if fault == "clock_counter" else 0)
+    if plan.size("clock_idle"):
+        other_clocks(lab, plan)
     if stop_ns := plan.size("thread_stopped") or plan.size("lock_held"):
         held = plan.size("lock_held")
 
@@ -773,6 +782,27 @@ def clock_falls(lab, plan, drop):
         bound = "gemm" in work.name or "flash" in work.name
         return 1 / part(begin) if bound else 1.0
     lab.kernel_factor = slower
+
+
+def other_clocks(lab, plan):
+    """Clocks that say nothing of the kernels: of the CPU, and of the device in
+    one sample while it was idle, with its load as "Throttle %"."""
+    begun = []
+
+    def sample(work, begin):
+        if begun:
+            return 1.0
+        begun.append(begin)
+        whole = int(2 * plan.steps * plan.step_hint)
+        for at in range(0, whole, 2_000_000):
+            low = at == whole // 8_000_000 * 2_000_000
+            lab.counter("GPU 0 SM clock", "MHz", 345 if low else 1980,
+                        begin + at)
+            lab.counter("CPU Core 3 Frequency", "MHz",
+                        3800 if at < whole // 4 else 1200, begin + at)
+            lab.counter("Throttle %", "%", 100, begin + at)
+        return 1.0
+    lab.kernel_factor = sample
 
 
 # -- serving ----------------------------------------------------------------
