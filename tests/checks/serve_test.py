@@ -759,6 +759,34 @@ def cancelling():
                 "GET", f"/api/v1/traces/{id}/page")[0], 200)
 
 
+def changing():
+    """A file that changes while it is opened: nothing of two readings."""
+    with temporary() as folder:
+        events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 50}", "ts": i,
+                   "dur": 0.5, "pid": 0, "tid": 7,
+                   "args": {"device": 0, "stream": 7, "correlation": i}}
+                  for i in range(30000)]
+        path = pathlib.Path(folder, "a.json")
+        path.write_text(json.dumps({"traceEvents": events}))
+        with start(folder) as s:
+            id = s.id_of("/a.json")
+            s.post(f"traces/{id}/open")
+            for i in range(20_000):
+                os.utime(path, ns=(i, i))
+                time.sleep(0.001)
+                if i % 50 == 0 and s.get(f"traces/{id}")[1]["state"] not in (
+                        "waiting", "opening"):
+                    break
+            trace = s.get(f"traces/{id}")[1]
+            checks.equal("a file that changes", trace["state"], "failed")
+            checks.true(f"says so: {trace['error']}",
+                        "changed while it was opened" in trace["error"])
+            checks.equal("opens when it does not",
+                         s.opened(id)["state"], "open")
+            status, sums = s.post(f"traces/{id}/sum", {"where": ["event=5"]})
+            checks.equal("and answers", (status, sums["events"]), (200, 1))
+
+
 def falling_children():
     with temporary() as folder:
         for name in ("a", "b", "c"):
@@ -1146,6 +1174,7 @@ def main():
     thinned()
     snapshots()
     cancelling()
+    changing()
     falling_children()
     hostile_texts()
     if reason := in_browser():
