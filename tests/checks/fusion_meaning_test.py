@@ -106,11 +106,31 @@ def plus_one(d, x, i):
                 rms(d, d.linear(x, i, "in"), d.norm_weight(i), plus_one=True))
 
 
-def add_norm(target, *more):
+def add_norm(target, *more, alpha=()):
     def chain(d, x, i):
-        s = d.op("aten.add.Tensor", x, d.linear(x, i, "in"))
+        s = d.op("aten.add.Tensor", x, d.linear(x, i, "in"), *alpha)
         n = d.op(target, s, *more[:1], d.norm_weight(i), *more[1:])
         return d.op("aten.add.Tensor", s, d.linear(n, i, "out"))
+    return chain
+
+
+def rope(swapped=False):
+    """x * cos + cat(-second half, first half) * sin."""
+    half = "s0xs1x256 : torch.bfloat16"
+
+    def chain(d, x, i):
+        y = d.linear(x, i, "in")
+        c, s = (d.linear(x, i, name) for name in ("cos", "sin"))
+        a = d.op("aten.slice.Tensor", y, "-1", "0", "256", result=half)
+        b = d.op("aten.slice.Tensor", y, "-1", "256", "9223372036854775807",
+                 result=half)
+        if swapped:
+            a, b = b, a
+        turned = d.op("aten.cat.default",
+                      f"[%{d.op('aten.neg.default', b, result=half)}, %{a}]",
+                      "-1")
+        return d.op("aten.add.Tensor", d.op("aten.mul.Tensor", y, c),
+                    d.op("aten.mul.Tensor", turned, s))
     return chain
 
 
@@ -161,6 +181,14 @@ CASES = [
     ("silu abs mul", gate([SILU, ("aten.abs.default",)]),
      "flashinfer_silu_and_mul", "conflict"),
     ("gelu mul, variant not shown", gelu(), "flashinfer_silu_and_mul", None),
+    ("gelu mul, variant not shown, is no tanh", gelu(), "gelu_tanh_and_mul",
+     "unknown"),
+    ("add with alpha", add_norm("auto_deploy.torch_rmsnorm.default",
+                                alpha=("alpha = 2",)),
+     "flashinfer_fused_add_rms_norm", None),
+    ("rope", rope(), "triton_rope_with_input_pos", "layout"),
+    ("rope of halves in the other order", rope(swapped=True),
+     "triton_rope_with_input_pos", None),
     ("gelu tanh mul", gelu("approximate = tanh"), "gelu_tanh_and_mul", "layout"),
     ("sigmoid mul", gate([("aten.sigmoid.default",)]), "fused_sigmoid_mul",
      "equal"),

@@ -47,6 +47,35 @@ uint32_t Meaning::Intern(Term term) {
   return static_cast<uint32_t>(terms_.size() - 1);
 }
 
+namespace {
+
+// Whether `second` names the second half of what `first` names the first of:
+// "half 1" and "half 0", or "[-1,64,128]" and "[-1,0,64]".
+bool AreHalves(std::string_view second, std::string_view first) {
+  if (second == "half 1") return first == "half 0";
+  const auto cut = [](std::string_view text) -> std::vector<std::string_view> {
+    if (!text.starts_with('[') || !text.ends_with(']')) return {};
+    text = text.substr(1, text.size() - 2);
+    if (text.find_first_of("[]") != std::string_view::npos) return {};
+    std::vector<std::string_view> out;
+    for (size_t at = 0; at != std::string_view::npos;) {
+      const size_t comma = text.find(',', at);
+      out.push_back(text.substr(at, comma - at));
+      at = comma == std::string_view::npos ? comma : comma + 1;
+    }
+    return out;
+  };
+  const auto a = cut(second);
+  const auto b = cut(first);
+  if (a.size() != 3 || b.size() != 3 || a[0] != b[0]) return false;
+  const auto middle = ParseInt(a[1]);
+  const auto end = ParseInt(a[2]);
+  return middle && end && ParseInt(b[1]) == 0 && ParseInt(b[2]) == middle &&
+         *middle > 0 && *end - *middle == *middle;
+}
+
+}  // namespace
+
 // The term of which `cat` is the rotation: cat(-second half, first half).
 std::optional<uint32_t> Meaning::Rotated(uint32_t cat) const {
   const Term& whole = terms_[cat];
@@ -55,18 +84,24 @@ std::optional<uint32_t> Meaning::Rotated(uint32_t cat) const {
   if (first.step != "neg") return std::nullopt;
   const Term& a = terms_[first.args[0]];
   const Term& b = terms_[whole.args[1]];
-  if (a.step.starts_with("part") && b.step.starts_with("part") &&
-      a.args == b.args)
-    return a.args[0];
+  constexpr std::string_view kPart = "part";
+  if (a.step.starts_with(kPart) && b.step.starts_with(kPart)) {
+    if (a.args == b.args &&
+        AreHalves(std::string_view(a.step).substr(kPart.size()),
+                  std::string_view(b.step).substr(kPart.size())))
+      return a.args[0];
+    return std::nullopt;
+  }
   if (!a.step.empty() || !b.step.empty() || a.value != b.value ||
-      !a.value.valid() || a.piece == b.piece)
+      !a.value.valid())
     return std::nullopt;
   // The whole value is the one whose piece both begin with.
   for (uint32_t i = 0; i < terms_.size(); ++i) {
     const Term& t = terms_[i];
-    if (t.step.empty() && t.value == a.value &&
-        a.piece.size() > t.piece.size() && a.piece.starts_with(t.piece) &&
-        b.piece.starts_with(t.piece))
+    if (t.step.empty() && t.value == a.value && a.piece.starts_with(t.piece) &&
+        b.piece.starts_with(t.piece) &&
+        AreHalves(std::string_view(a.piece).substr(t.piece.size()),
+                  std::string_view(b.piece).substr(t.piece.size())))
       return i;
   }
   return std::nullopt;
@@ -287,11 +322,63 @@ class MeaningReader {
           graph::MatchesTarget(from, "aten.chunk") ||
           graph::MatchesTarget(from, "aten.unbind") ||
           graph::MatchesTarget(from, "fn.split_output"))
-        return "part " + std::to_string(element.index);
+        return (IsHalf(id, element.value) ? "half " : "part ") +
+               std::to_string(element.index);
       return {};
     }
     if (!cut) return {};
+    if (graph::MatchesTarget(op, "aten.slice")) {
+      const std::string whole = SliceOf(id);
+      if (!whole.empty()) return whole;
+    }
     return Literals(id);
+  }
+
+  std::vector<int64_t> DimsOf(NodeId id) const {
+    std::vector<int64_t> out;
+    const auto dims =
+        graph::SplitShape(graph::SplitResult(graph_[id].result).shape);
+    if (!dims) return out;
+    for (const auto& dim : *dims) out.push_back(ParseInt(dim).value_or(-1));
+    return out;
+  }
+
+  // Whether a result of a split is half of what is split.
+  bool IsHalf(NodeId part, NodeId split) const {
+    const std::vector<NodeId> inputs = graph_.Inputs(split);
+    if (inputs.empty()) return false;
+    const std::vector<int64_t> own = DimsOf(part);
+    const std::vector<int64_t> all = DimsOf(inputs[0]);
+    if (own.size() != all.size()) return false;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i] > 0 && 2 * own[i] == all[i]) return true;
+    }
+    return false;
+  }
+
+  // "[dim,begin,end]" with the dimension counted from the end and the end of
+  // the tensor in place of "the largest integer"; empty: not known.
+  std::string SliceOf(NodeId id) const {
+    std::vector<int64_t> said;
+    for (const graph::OperandId operand : graph_.TopOperands(id)) {
+      const graph::Operand& one = graph_.operand(operand);
+      if (one.IsValue()) continue;
+      const auto number = ParseInt(one.text());
+      if (!number) return {};
+      said.push_back(*number);
+    }
+    if (said.size() != 3 || graph_.Inputs(id).empty()) return {};
+    const std::vector<int64_t> dims = DimsOf(graph_.Inputs(id)[0]);
+    const auto rank = static_cast<int64_t>(dims.size());
+    if (said[0] >= 0) said[0] -= rank;
+    if (said[0] < -rank || said[0] >= 0) return {};
+    const int64_t size = dims[static_cast<size_t>(said[0] + rank)];
+    if (size < 0) return {};
+    for (size_t i = 1; i < 3; ++i) {
+      if (said[i] < 0) said[i] += size;
+      said[i] = std::clamp<int64_t>(said[i], 0, size);
+    }
+    return fmt::format("[{},{},{}]", said[0], said[1], said[2]);
   }
 
   std::string Literals(NodeId id) const {
@@ -421,7 +508,7 @@ class MeaningReader {
       const bool one = number && *number == 1.0;
       return out_.Make(one ? "shift[1]" : "shift", std::move(args));
     }
-    if (matches("aten.add") && args.size() == 2 && literals.empty())
+    if (matches("aten.add") && args.size() == 2 && Unread(literals).empty())
       return out_.Make("add", std::move(args));
     if (matches("aten.pow") && scalar) {
       const auto number = ParseDouble(First(literals));
@@ -460,7 +547,36 @@ class MeaningReader {
     } else if (step.starts_with("clamp") || step == "hardtanh") {
       step = "clamp";
     }
+    if (step == "cat") {
+      // The list of what it joins is a literal as well; the last one is the
+      // dimension.
+      if (literals.size() > 1)
+        step += OtherDim(id, std::string(literals.back()));
+    } else if (op.starts_with("aten.") && !step.starts_with("norm_") &&
+               step != "topk") {
+      // Bounds, exponents and factors are part of what is computed. Of norms
+      // they are sizes and epsilons, of topk the number that it keeps.
+      step += Unread(literals);
+    }
     return out_.Make(std::move(step), std::move(args));
+  }
+
+  // "[-7.0,7.0]": literals that no step of its own takes up; empty: none, or
+  // only those that change nothing.
+  static std::string Unread(const std::vector<std::string_view>& literals) {
+    std::string out;
+    for (std::string_view one : literals) {
+      std::string text(one);
+      std::erase(text, ' ');
+      if (text == "alpha=1" || text == "alpha=1.0" || text == "None" ||
+          text.starts_with("dtype=") || text.starts_with("device=") ||
+          text.starts_with("layout=") || text.starts_with("memory_format=") ||
+          text.find('%') != std::string::npos)
+        continue;
+      out += out.empty() ? "[" : ",";
+      out += text;
+    }
+    return out.empty() ? out : out + "]";
   }
 
   static std::string First(const std::vector<std::string_view>& literals) {
@@ -626,7 +742,9 @@ Judged CompareOne(const Meaning& chain, const KnownOp& op,
         }
         const std::vector<std::string> more =
             Without(text.Steps(text.results()), chain.Steps(chain.results()));
-        if (all && (more.empty() || chain.hidden_keyword())) {
+        if (all && !more.empty() && chain.hidden_keyword())
+          return {Fit::kUnknown, "approximate is not in the dump"};
+        if (all && more.empty()) {
           if (!chain.result_type().empty())
             return {Fit::kConflict, "the result is " + chain.result_type()};
           std::string layout = LayoutOf(op, text, chain, values);

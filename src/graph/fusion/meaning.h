@@ -24,7 +24,7 @@ enum class Fit : uint8_t {
   kLayout,    // the same steps, operands packed or prepared otherwise
   kPart,      // the op computes the begin or the end of the chain
   kConflict,  // a step inside is missing or other, or the op does more
-  kUnknown,   // nothing is said of what the op computes
+  kUnknown,   // what the op or the chain computes is not all known
 };
 std::string_view Name(Fit fit);
 
