@@ -173,19 +173,19 @@ Status AddLayerVerdicts(Session& session, const analysis::Context& context,
   // Times of the table count from the first work of a device.
   const int64_t zero_ns =
       context.trace.Start(context.trace.device_slices().front());
-  std::vector<int64_t> ends(layers->rows());
-  for (size_t r = 0; r < ends.size(); ++r) {
+  std::vector<path::Verdict> verdicts(layers->rows());  // cells look at them
+  for (size_t r = 0; r < verdicts.size(); ++r) {
     const int64_t begin = layers->Int(r, start);
-    ends[r] = begin + layers->Int(r, wall);
-    if (r + 1 < ends.size() &&
+    int64_t end = begin + layers->Int(r, wall);
+    if (r + 1 < verdicts.size() &&
         layers->Int(r + 1, pass) == layers->Int(r, pass) &&
         layers->Int(r + 1, start) > begin)
-      ends[r] = layers->Int(r + 1, start);
+      end = layers->Int(r + 1, start);
+    verdicts[r] = VerdictOf(SumWithin(chain, zero_ns + begin, zero_ns + end));
   }
   size_t at = 0;
   FillRows(*layers, [&](std::vector<Value>& row) {
-    const auto found = VerdictOf(
-        SumWithin(chain, zero_ns + row[start].integer(), zero_ns + ends[at++]));
+    const path::Verdict& found = verdicts[at++];
     if (found.text.empty()) return;
     row[verdict] = found.text;
     row[strength] = found.percent;

@@ -2,6 +2,7 @@
 #include "graph/compiled/compiled_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <vector>
 
@@ -121,7 +122,7 @@ ResultSet CompiledTables(const trace::Trace& trace, const CompiledWork& work) {
 }
 
 void AddCompiledColumns(const analysis::Context& context,
-                        const CompiledWork& work, Table& kernels) {
+                        const CompiledWork& work, Table& table) {
   const trace::Trace& trace = context.trace;
   const auto groups = analysis::KernelGroups::Build(context);
   // What the events of each row are by the code: one name, and one op, may
@@ -154,7 +155,6 @@ void AddCompiledColumns(const analysis::Context& context,
       out += fmt::format(" | {} more", texts.size() - shown);
     return out;
   };
-  Table& table = kernels;
   Schema schema = table.schema();
   const size_t at = std::min<size_t>(2, schema.columns.size());
   const auto place = schema.columns.begin() + static_cast<ptrdiff_t>(at);
@@ -175,20 +175,27 @@ void AddCompiledColumns(const analysis::Context& context,
     const auto found = uid.kind() == Value::Kind::kInt
                            ? row_of_uid.find(uid.integer())
                            : row_of_uid.end();
-    const auto cell = [&](std::string CompiledWork::Kernel::*field) {
-      return found == row_of_uid.end() || uses_of[found->second].empty()
-                 ? Value()
-                 : Value(text(found->second, field));
+    // Cells look at texts, which must outlive them.
+    std::array<std::string, 3> texts;
+    const bool known =
+        found != row_of_uid.end() && !uses_of[found->second].empty();
+    if (known) {
+      texts = {text(found->second, &CompiledWork::Kernel::ops),
+               text(found->second, &CompiledWork::Kernel::where),
+               text(found->second, &CompiledWork::Kernel::lines)};
+    }
+    const auto cell = [&](size_t i) {
+      return known ? Value(texts[i]) : Value();
     };
     values.clear();
     for (size_t c = 0; c < table.columns(); ++c) {
       if (c == at) {
-        values.push_back(cell(&CompiledWork::Kernel::ops));
-        values.push_back(cell(&CompiledWork::Kernel::where));
+        values.push_back(cell(0));
+        values.push_back(cell(1));
       }
       values.push_back(table.At(row, c));
     }
-    values.push_back(cell(&CompiledWork::Kernel::lines));
+    values.push_back(cell(2));
     out.AddRow(values);
   }
   table = std::move(out);

@@ -15,6 +15,6 @@ ResultSet CompiledTables(const trace::Trace& trace,
 
 // The columns `computes`, `where` and `lines` in the table kernels.
 void AddCompiledColumns(const analysis::Context& context,
-                        const analysis::CompiledWork& work, Table& kernels);
+                        const analysis::CompiledWork& work, Table& table);
 
 }  // namespace lamina::graph
