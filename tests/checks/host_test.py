@@ -75,6 +75,16 @@ def check_any(checks, trace):
         checks.equal(f"{name}: {part} of the layers, before and behind them",
                      sum(row[part].ns for row in layers),
                      verdicts[0][part].ns)
+    # The table layers says the same of a layer that another one follows.
+    cut = {row["name"]: row for row in layers}
+    found = tables("layers", trace, "--only", "layers")["layers"]
+    for row, behind in zip(found, found[1:]):
+        part = cut.get(f"{row['stack']} {row['layer']} of pass {row['pass']}")
+        if row["pass"] != behind["pass"] or part is None:
+            continue
+        checks.equal(f"{name}: what bounds layer {row['layer']}",
+                     (row["verdict"], row["strength_percent"]),
+                     (part["verdict"], part["strength_percent"]))
 
 
 # --- the truth files ---
