@@ -178,7 +178,8 @@ export class Served {
     const groups = answer.groups.map((name) => Math.max(0,
       (kGroups as readonly string[]).indexOf(name)));
     const other = kGroups.length - 1;
-    this.makeRoom(answer.lanes.flatMap((one) => one.events ?? []));
+    this.makeRoom(answer.lanes.flatMap((one) =>
+      one.events ? [one.events] : []));
     for (const one of answer.lanes) {
       tile.lanes.set(one.lane, one.events ? this.exact(one.events) : {
         rows: null, passes: [], lower: null,
