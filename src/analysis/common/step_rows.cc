@@ -7,26 +7,27 @@
 namespace lamina::analysis {
 namespace {
 
-// The parts of one device, by step; every idle nanosecond of the device is in
+// The rows of one device, by step; every idle nanosecond of the device is in
 // exactly one of them.
 std::vector<StepRow> DivideDevice(const Context& context, size_t number,
                                   const DeviceWork& device) {
   const Trace& trace = context.trace;
   const size_t steps = context.steps.steps().size();
-  std::vector<StepRow> parts(steps + 1);
   std::vector<std::vector<SliceId>> work(steps + 1);
   for (const SliceId s : device.slices) {
     const uint32_t step = context.steps.StepOf(s);
     work[step == tree::Steps::kOutside ? steps : step].push_back(s);
   }
   const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
-  std::vector<size_t> order;  // steps with work, by its start
-  for (size_t i = 0; i < parts.size(); ++i) {
-    parts[i].step = i;
-    parts[i].device = number;
-    parts[i].timeline = MakeTimeline(trace, work[i], bucket);
-    if (i < steps && !work[i].empty()) order.push_back(i);
+  std::vector<StepRow> parts;
+  for (size_t i = 0; i <= steps; ++i) {
+    if (work[i].empty()) continue;
+    Timeline timeline = MakeTimeline(trace, work[i], bucket);
+    parts.push_back({i, number, std::move(work[i]), std::move(timeline)});
   }
+  std::vector<size_t> order;  // of `parts` in a step, by start
+  for (size_t i = 0; i < parts.size() && parts[i].step < steps; ++i)
+    order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return parts[a].timeline.window.start_ns <
            parts[b].timeline.window.start_ns;
@@ -53,7 +54,10 @@ std::vector<StepRow> DivideDevice(const Context& context, size_t number,
     part.overlap_ns = std::max<int64_t>(0, window.end_ns - next);
     given += part.idle_ns;
   }
-  parts[steps].idle_ns = whole.idle_ns - given;
+  const int64_t left_ns = whole.idle_ns - given;
+  const bool outside = !parts.empty() && parts.back().step == steps;
+  if (!outside && left_ns != 0) parts.push_back({steps, number, {}, {}});
+  if (outside || left_ns != 0) parts.back().idle_ns = left_ns;
   return parts;
 }
 
@@ -64,43 +68,28 @@ StepRows StepRows::Build(const Context& context) {
   out.devices = WorkByDevice(context.trace);
   const size_t steps = context.steps.steps().size();
   if (steps == 0) return out;
-  std::vector<std::vector<StepRow>> parts;
-  for (size_t d = 0; d < out.devices.size(); ++d)
-    parts.push_back(DivideDevice(context, d, out.devices[d]));
-  for (size_t i = 0; i <= steps; ++i) {
-    const size_t before = out.rows.size();
-    for (std::vector<StepRow>& device : parts) {
-      StepRow& part = device[i];
-      if (part.timeline.slices > 0 || (i == steps && part.idle_ns != 0))
-        out.rows.push_back(std::move(part));
-    }
-    if (i < steps && out.rows.size() == before) {
-      out.rows.emplace_back();
-      out.rows.back().step = i;
+  std::vector<bool> worked(steps + 1);
+  for (size_t d = 0; d < out.devices.size(); ++d) {
+    for (StepRow& row : DivideDevice(context, d, out.devices[d])) {
+      worked[row.step] = true;
+      out.rows.push_back(std::move(row));
     }
   }
+  for (size_t i = 0; i < steps; ++i) {
+    if (!worked[i]) out.rows.push_back({i, std::nullopt, {}, {}});
+  }
+  std::stable_sort(
+      out.rows.begin(), out.rows.end(),
+      [](const StepRow& a, const StepRow& b) { return a.step < b.step; });
   return out;
 }
 
 std::vector<uint32_t> StepRows::RowOf(const Context& context) const {
-  constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-  const size_t steps = context.steps.steps().size();
-  std::vector<uint32_t> row_at((steps + 1) * devices.size(), kNone);
+  std::vector<uint32_t> row_of(context.trace.device.size(),
+                               std::numeric_limits<uint32_t>::max());
   for (size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].device)
-      row_at[rows[row].step * devices.size() + *rows[row].device] =
-          static_cast<uint32_t>(row);
-  }
-  std::vector<uint32_t> row_of(context.trace.device.size(), kNone);
-  if (steps == 0) return row_of;
-  for (size_t d = 0; d < devices.size(); ++d) {
-    for (const SliceId s : devices[d].slices) {
-      const uint32_t step = context.steps.StepOf(s);
-      row_of[context.trace.slices.detail[s.value]] =
-          row_at[(step == tree::Steps::kOutside ? steps : step) *
-                     devices.size() +
-                 d];
-    }
+    for (const SliceId s : rows[row].work)
+      row_of[context.trace.slices.detail[s.value]] = static_cast<uint32_t>(row);
   }
   return row_of;
 }

@@ -17,6 +17,7 @@ namespace lamina::analysis {
 struct StepRow {
   size_t step = 0;               // steps().size(): outside of all
   std::optional<size_t> device;  // index into devices; none: no device worked
+  std::vector<SliceId> work;
   Timeline timeline;
   // Nothing of any step ran on the device, from its first work of this step to
   // that of the next; the rows of a device add up to its idle time.
