@@ -99,18 +99,9 @@ Json EventsJson(const std::vector<uint32_t>& rows, const page::LiveTrace& live,
   Json out;
   for (const char* name : {"start_ns", "dur_ns", "uid", "launch_uid"})
     out[name] = Json::array();
-  struct Column {
-    const char* name;
-    uint32_t DeviceRow::*of;
-  };
-  static constexpr Column kColumns[] = {
-      {"lane", &DeviceRow::lane},     {"kernel", &DeviceRow::kernel},
-      {"family", &DeviceRow::family}, {"op", &DeviceRow::op},
-      {"module", &DeviceRow::module}, {"layer", &DeviceRow::layer},
-      {"pass", &DeviceRow::pass},     {"step", &DeviceRow::step},
-      {"call", &DeviceRow::call},     {"place", &DeviceRow::place},
-      {"graph", &DeviceRow::graph},   {"rule", &DeviceRow::rule}};
-  for (const Column& column : kColumns) out[column.name] = Json::array();
+  const auto columns = page::LiveColumns();
+  for (const page::LiveColumn& column : columns)
+    out[std::string(column.name)] = Json::array();
   if (names) out["name"] = Json::array();
   for (const uint32_t at : rows) {
     const DeviceRow row = live.events->Row(at);
@@ -121,8 +112,8 @@ Json EventsJson(const std::vector<uint32_t>& rows, const page::LiveTrace& live,
     out["launch_uid"].push_back(
         call.valid() ? Json(context.trace.Uid(context.tree.slice(call)))
                      : Json(nullptr));
-    for (const Column& column : kColumns)
-      out[column.name].push_back(row.*column.of);
+    for (const page::LiveColumn& column : columns)
+      out[std::string(column.name)].push_back(row.*column.of);
     if (!names) continue;
     const trace::Trace& trace = context.trace;
     out["name"].push_back(
@@ -205,11 +196,11 @@ Result<Json> SumUp(const Asked& asked, const page::LiveTrace& live,
   LAMINA_ASSIGN(const auto by, asked.Texts("by", known.size()));
   std::vector<size_t> columns;
   for (const std::string& name : by) {
-    const auto at = std::find(known.begin(), known.end(), name);
+    const auto at = std::ranges::find(known, name, &page::LiveColumn::name);
     if (at == known.end()) {
       std::string list;
-      for (const std::string_view one : known)
-        list += (list.empty() ? "" : ", ") + std::string(one);
+      for (const page::LiveColumn& one : known)
+        list += (list.empty() ? "" : ", ") + std::string(one.name);
       return Fail(UsageError("by: there is no column " + name, list));
     }
     const auto column = static_cast<size_t>(at - known.begin());

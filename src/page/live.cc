@@ -25,11 +25,7 @@ constexpr size_t kMostBuckets = 65'536;    // that are kept of a lane
 constexpr size_t kEventsPerBucket = 64;
 constexpr int64_t kLeastWidth = 1024;  // ns, of buckets that are kept
 
-struct NamedColumn {
-  std::string_view name;
-  uint32_t DeviceRow::*of;
-};
-constexpr NamedColumn kColumns[] = {
+constexpr LiveColumn kColumns[] = {
     {"lane", &DeviceRow::lane},     {"kernel", &DeviceRow::kernel},
     {"family", &DeviceRow::family}, {"op", &DeviceRow::op},
     {"module", &DeviceRow::module}, {"layer", &DeviceRow::layer},
@@ -108,14 +104,7 @@ Status Looked(const LiveWatch& watch) {
   return {};
 }
 
-std::span<const std::string_view> LiveColumns() {
-  static constexpr auto kNames = [] {
-    std::array<std::string_view, std::size(kColumns)> names;
-    for (size_t i = 0; i < names.size(); ++i) names[i] = kColumns[i].name;
-    return names;
-  }();
-  return kNames;
-}
+std::span<const LiveColumn> LiveColumns() { return kColumns; }
 
 // Times of a lane in buckets of one width, by group, without empty ones.
 struct LiveEvents::Buckets {

@@ -39,8 +39,13 @@ struct LiveWatch {
 // Errors: kCancelled, kLimit when it is time to.
 Status Looked(const LiveWatch& watch);
 
-// Columns of events that sums can be by.
-std::span<const std::string_view> LiveColumns();
+// Columns of events: rows + 1 of the tables that count them. Sums can be by
+// each.
+struct LiveColumn {
+  std::string_view name;
+  uint32_t DeviceRow::*of;
+};
+std::span<const LiveColumn> LiveColumns();
 
 class LiveEvents {
  public:

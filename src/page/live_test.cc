@@ -232,7 +232,7 @@ TEST(LiveEventsTest, SumsAreThoseOfTheRows) {
       const auto expect = [&](std::string_view name,
                               std::map<uint32_t, LiveEvents::Sum>& of) {
         const auto at =
-            std::find(LiveColumns().begin(), LiveColumns().end(), name) -
+            std::ranges::find(LiveColumns(), name, &LiveColumn::name) -
             LiveColumns().begin();
         const auto& found = sums->by[static_cast<size_t>(at)];
         for (uint32_t i = 0; i < found.size(); ++i) {
@@ -447,7 +447,7 @@ TEST(LiveEventsTest, SumsThatNeedTooMuchMemoryAreRefused) {
   const auto all = Select(*events, nullptr);
   const auto column = [](std::string_view name) {
     return static_cast<size_t>(
-        std::find(LiveColumns().begin(), LiveColumns().end(), name) -
+        std::ranges::find(LiveColumns(), name, &LiveColumn::name) -
         LiveColumns().begin());
   };
   const std::vector<size_t> calls = {column("call")};
