@@ -309,11 +309,16 @@ def check_lines(checks, work):
     page = work / "page.html"
     lamina("report", path, "--compiled", work / "torch_compile_debug",
            "-o", page)
-    nodes = rows(path, debug / "output_code.py", only="compiled_nodes")
+    nodes = rows(path, debug / "output_code.py",
+                 only="compiled_nodes,compiled_kernels")
     parts = nodes["tables"]["compiled_nodes"]
+    checks.equal("nodes: they add up to the kernels",
+                 sum(r["kernel_time_us"] for r in parts),
+                 sum(r["kernel_time_us"]
+                     for r in nodes["tables"]["compiled_kernels"]))
     checks.equal("nodes: the time of a kernel is divided",
                  {r["node"]: r["kernel_time_us"] for r in parts},
-                 {"relu": 7.0, "neg": 7.0, "add": 7.0})
+                 {"relu": 7.0, "neg": 7.0, "add": 7.0, None: 7.0})
 
 
 def check_damage(checks, work):
@@ -332,6 +337,15 @@ def check_damage(checks, work):
         made.write_text(text)
         done = lamina("report", path, "--compiled", made, status=None)
         checks.equal(f"no code {text[:20]!r}", done.returncode, 3)
+    # Long lists above many calls, which would be held once for each.
+    ops = ", ".join(["aten.add"] * 100_000)
+    made.write_text(code([], []).replace(
+        "def call(args):", "def call(args):\n"
+        f"    # Topologically Sorted Source Nodes: [x], Original ATen: [{ops}]\n"
+        + "    extern_kernels.mm(a)\n" * 100_000))
+    done = lamina("report", path, "--compiled", made, "--only",
+                  "compiled_kernels", status=None)
+    checks.true("many calls below a long list", done.returncode in (0, 3))
     done = lamina("report", path, "--compiled", work / "nowhere", status=None)
     checks.equal("no file", done.returncode, 3)
 

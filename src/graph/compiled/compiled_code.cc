@@ -6,6 +6,7 @@
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <filesystem>
+#include <fmt/core.h>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ using Json = nlohmann::json;
 constexpr size_t kNone = std::string_view::npos;
 // A folder of a run holds one program per compiled graph.
 constexpr size_t kMostFiles = 100000;
+constexpr size_t kMostListed = size_t{1} << 22;
 constexpr uintmax_t kMostMapping = uintmax_t{64} << 20;
 
 std::string_view Trim(std::string_view text) {
@@ -248,7 +250,13 @@ class CodeReader {
       name = name.substr(0, overload);
     }
     one.kernel.name = name;
-    // The comment stays: several calls may stand below one.
+    // The comment stays: several calls may stand below one. A few long lists
+    // above many calls would not fit the memory.
+    listed_ += comments_.ops.size();
+    if (listed_ > kMostListed) {
+      out_.cut = true;
+      return;
+    }
     const Comments kept = comments_;
     Take(one);
     comments_ = kept;
@@ -260,6 +268,7 @@ class CodeReader {
 
   RawProgram out_;
   Comments comments_;
+  size_t listed_ = 0;  // ops of all calls below comments
   std::map<std::string, uint32_t, std::less<>> by_variable_;
 };
 
@@ -393,7 +402,12 @@ Result<std::vector<Part>> PartsOf(const std::string& path) {
   for (; !error && it != fs::recursive_directory_iterator();
        it.increment(error)) {
     std::error_code own;
-    if (!it->is_regular_file(own) || files.size() > kMostFiles) continue;
+    if (!it->is_regular_file(own)) continue;
+    if (files.size() == kMostFiles) {
+      return Fail(InputError(
+          path, fmt::format("holds more than {} files of code", kMostFiles),
+          "give the folder of one run"));
+    }
     const std::string extension = it->path().extension().string();
     const std::string name = it->path().filename().string();
     if (extension != ".py" && extension != ".txt" && extension != ".json" &&
@@ -414,6 +428,10 @@ Result<std::vector<Part>> PartsOf(const std::string& path) {
       number = std::stoll(stem.substr(digits));
     files.emplace_back(it->path().parent_path().string(), number,
                        it->path().string());
+  }
+  if (error) {
+    return Fail(InputError(path, "cannot be listed: " + error.message(),
+                           "check its permissions"));
   }
   std::sort(files.begin(), files.end());
   for (const auto& [folder, number, file] : files) {

@@ -46,9 +46,11 @@ Schema KernelsSchema() {
 
 Schema NodesSchema() {
   return {"compiled_nodes",
-          "Device time by node of the compiled graph.",
+          "Device time by node of the compiled graph; the rows add up to "
+          "compiled_kernels.",
           {{"program", ColumnType::kText, "Compile id, or the file."},
-           {"node", ColumnType::kText, "Name in the compiled graph."},
+           {"node", ColumnType::kText,
+            "Name in the compiled graph; empty: the code names none."},
            {"kernel", ColumnType::kText, "Kernel that computes it."},
            {"split", ColumnType::kInt,
             "Nodes of the kernel: its time is divided equally."},
@@ -106,6 +108,8 @@ ResultSet CompiledTables(const trace::Trace& trace, const CompiledWork& work) {
               sum.count > 0 ? Value(Name(sum.worst)) : Value());
     if (sum.count == 0) continue;
     const std::vector<std::string_view> own = NamesOf(kernel.nodes);
+    if (own.empty())
+      nodes.Add(kernel.program, std::nullopt, kernel.name, 0, sum.time_ns);
     // What is left over of the division goes to the first ones.
     const auto parts = static_cast<int64_t>(own.size());
     for (int64_t n = 0; n < parts; ++n) {
