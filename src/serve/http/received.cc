@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/text.h"
+
 namespace lamina::serve {
 namespace {
 
@@ -18,12 +20,6 @@ bool IsToken(std::string_view text) {
            std::string_view("\"(),/:;<=>?@[\\]{}").find(c) ==
                std::string_view::npos;
   });
-}
-
-bool Same(std::string_view a, std::string_view lower) {
-  return std::equal(
-      a.begin(), a.end(), lower.begin(), lower.end(),
-      [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; });
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -78,7 +74,7 @@ int CheckHead(std::string_view head, const HttpLimits& limits,
     const std::string_view value = Trimmed(line.substr(colon + 1));
     // Also what is folded: it begins with a blank.
     if (!IsToken(name)) return 400;
-    if (Same(name, "content-length")) {
+    if (EqualsIgnoringCase(name, "content-length")) {
       if (has_length || value.empty() || value.size() > 18 ||
           !std::all_of(value.begin(), value.end(),
                        [](char c) { return c >= '0' && c <= '9'; }))
@@ -86,11 +82,11 @@ int CheckHead(std::string_view head, const HttpLimits& limits,
       has_length = true;
       body_bytes = std::stoull(std::string(value));
       if (body_bytes > limits.body_bytes) return 413;
-    } else if (Same(name, "transfer-encoding")) {
+    } else if (EqualsIgnoringCase(name, "transfer-encoding")) {
       return 411;
-    } else if (Same(name, "range")) {
+    } else if (EqualsIgnoringCase(name, "range")) {
       return 416;
-    } else if (Same(name, "expect")) {
+    } else if (EqualsIgnoringCase(name, "expect")) {
       return 417;
     }
   }
