@@ -4,6 +4,7 @@
 // and what is said of them share the names that were counted.
 #include "graph/compiled/compiled_join.h"
 
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -20,16 +21,6 @@ namespace {
 using analysis::CompiledWork;
 using analysis::Join;
 using trace::SliceId;
-
-std::string Joined(const std::vector<std::string>& all,
-                   std::string_view between) {
-  std::string out;
-  for (const std::string& one : all) {
-    if (!out.empty()) out += between;
-    out += one;
-  }
-  return out;
-}
 
 // "/w/model.py:12 in forward, code: x", "/w/model.py:13 in ..." as
 // "model.py:12, 13".
@@ -97,8 +88,8 @@ class Joiner {
         const CompiledKernel& one = program.kernels[i];
         out_.kernels.push_back(
             {program.name, one.name, std::string(Name(one.kind)),
-             Joined(one.ops, ", "), Joined(one.nodes, ", "),
-             Joined(one.lines, "; "), Where(one.lines), calls[i]});
+             absl::StrJoin(one.ops, ", "), absl::StrJoin(one.nodes, ", "),
+             absl::StrJoin(one.lines, "; "), Where(one.lines), calls[i]});
         // Older code calls every kernel "triton_": no name at all.
         if (one.kind == CompiledKernel::Kind::kTriton && one.name != "triton_")
           known_.insert(one.name);

@@ -656,12 +656,6 @@ class Matcher {
   int tries_ = kMostTries;
 };
 
-std::string Joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
 std::vector<std::string> Without(std::vector<std::string> all,
                                  const std::vector<std::string>& less) {
   for (const std::string& word : less) {
@@ -770,19 +764,19 @@ Judged CompareOne(const Meaning& chain, const KnownOp& op,
   const std::vector<std::string> stays = Without(all, own);
   const std::vector<std::string> more = Without(own, all);
   if (part_root != kFree && more.empty() && !stays.empty()) {
-    return {Fit::kPart,
-            fmt::format("partial: {}; {} {}", Joined(own), Joined(stays),
-                        stays.size() == 1 ? "stays" : "stay")};
+    return {Fit::kPart, fmt::format("partial: {}; {} {}", fmt::join(own, ", "),
+                                    fmt::join(stays, ", "),
+                                    stays.size() == 1 ? "stays" : "stay")};
   }
   if (inner_leaves) {
     best.why_not = "a value inside is used outside";
   } else if (!more.empty() && !stays.empty()) {
-    best.why_not =
-        fmt::format("has {} in place of {}", Joined(more), Joined(stays));
+    best.why_not = fmt::format("has {} in place of {}", fmt::join(more, ", "),
+                               fmt::join(stays, ", "));
   } else if (!more.empty()) {
-    best.why_not = fmt::format("does more: {}", Joined(more));
+    best.why_not = fmt::format("does more: {}", fmt::join(more, ", "));
   } else if (!stays.empty()) {
-    best.why_not = fmt::format("drops {}", Joined(stays));
+    best.why_not = fmt::format("drops {}", fmt::join(stays, ", "));
   } else {
     best.why_not = "the same steps in another order";
   }

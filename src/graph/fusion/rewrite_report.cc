@@ -2,6 +2,7 @@
 #include "graph/fusion/rewrite_report.h"
 
 #include <absl/container/flat_hash_set.h>
+#include <absl/strings/str_join.h>
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -16,12 +17,6 @@ namespace {
 constexpr size_t kShownLines = 24;
 constexpr size_t kShownPlaces = 200;
 constexpr size_t kShownBytes = 400;
-
-std::string Joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
 
 // Cut behind an operand.
 std::string Shortened(const std::string& line) {
@@ -200,15 +195,15 @@ ResultSet RewriteReport::Finish() const {
     if (config_.Find(pass.name) == nullptr) missing.push_back(pass.name);
   }
   if (!unknown.empty()) {
-    out.notes.push_back(
-        MakeNote(Severity::kWarning, "unknown_transform",
-                 "Unknown transforms did nothing: " + Joined(unknown) + "."));
+    out.notes.push_back(MakeNote(Severity::kWarning, "unknown_transform",
+                                 "Unknown transforms did nothing: " +
+                                     absl::StrJoin(unknown, ", ") + "."));
   }
   if (!hidden.empty()) {
     out.notes.push_back(
         MakeNote(Severity::kWarning, "hidden_data_flow",
                  "Data flow moved into metadata that a dump does not show: " +
-                     Joined(hidden) + "."));
+                     absl::StrJoin(hidden, ", ") + "."));
   }
   if (!missing.empty()) {
     out.notes.push_back(MakeNote(
@@ -223,7 +218,7 @@ ResultSet RewriteReport::Finish() const {
                   FormatDouble(static_cast<double>(kLaunchNs) / 1000),
                   memory_.Text()) +
           (assumed_.empty() ? std::string(".")
-                            : ", for " + Joined(assumed_) + ".")));
+                            : ", for " + absl::StrJoin(assumed_, ", ") + ".")));
   out.tables.push_back(std::move(table));
   if (ops.rows() > 0) out.tables.push_back(std::move(ops));
   return out;
@@ -241,7 +236,8 @@ std::string RewriteReport::Markdown() const {
       fmt::format("# {}: before and after\n\n", EscapeTerminal(file_.name));
   for (const auto& [name, value] : facts_)
     out += fmt::format("- {}: {}\n", name, EscapeTerminal(value));
-  if (!assumed_.empty()) out += fmt::format("- sizes: {}\n", Joined(assumed_));
+  if (!assumed_.empty())
+    out += fmt::format("- sizes: {}\n", absl::StrJoin(assumed_, ", "));
   out += fmt::format("- savings: estimates with {} us per launch and {}\n\n",
                      FormatDouble(static_cast<double>(kLaunchNs) / 1000),
                      memory_.Text());
