@@ -324,7 +324,7 @@ Status WriteAnnotatePage(const std::string& replay, const Options& options,
                     common.given.Words(),
                     render::TableNames(document.result),
                     {}}};
-  return page::WritePage(*session, std::move(document), page);
+  return page::WritePage(*session, document, page);
 }
 
 Result<int> RunAnnotate(Options options, Common& common) {

@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "cli/commands.h"
+#include "cli/host.h"
 #include "cli/memory_page.h"
 #include "cli/page_size.h"
 #include "compare/diff/diff.h"
@@ -46,7 +47,7 @@ Result<std::vector<Comparison>> CompareReports(
     std::vector<std::optional<ResultSet>> reports, Common& common) {
   for (size_t i = 0; i < paths.size(); ++i) {
     if (reports[i]) continue;
-    LAMINA_ASSIGN(auto session, engine::Session::Open(paths[i], common.Open()));
+    LAMINA_ASSIGN(const auto session, common.OpenTrace(paths[i]));
     ReportOptions options;
     options.threads = common.ThreadCount();
     LAMINA_ASSIGN(Document document,
@@ -69,7 +70,7 @@ Result<std::vector<Comparison>> CompareReports(
 // Two traces that are open, for a page with their events. Of more traces only
 // the tables are kept.
 struct OpenPair {
-  std::unique_ptr<engine::Session> first, second;
+  std::shared_ptr<sql::Source> first, second;
   const analysis::Context* a = nullptr;
   const analysis::Context* b = nullptr;
   std::shared_ptr<const analysis::layers::Rules> rules;
@@ -78,31 +79,25 @@ struct OpenPair {
 Result<std::vector<Comparison>> CompareTraces(
     const std::vector<std::string>& paths, analysis::diff::Options options,
     Common& common, OpenPair& pair) {
-  analysis::Settings settings;
-  settings.threads = common.ThreadCount();
-  std::unique_ptr<engine::Session>& first = pair.first;
-  std::shared_ptr<const analysis::layers::Rules>& rules = pair.rules;
+  LAMINA_ASSIGN(pair.rules,
+                analysis::layers::LoadRules(rules::DataSet(common.rules_dir)));
+  LAMINA_ASSIGN(pair.first, common.OpenSource(paths[0]));
+  LAMINA_ASSIGN(const trace::Trace* const first, pair.first->trace());
   std::vector<Comparison> out;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    LAMINA_ASSIGN(auto session, engine::Session::Open(paths[i], common.Open()));
-    if (i == 0) {
-      first = std::move(session);
-      LAMINA_ASSIGN(rules, analysis::layers::LoadRules(first->data()));
-      continue;
-    }
-    const bool python =
-        analysis::diff::NeedsPythonStacks(first->trace(), options) &&
-        analysis::diff::NeedsPythonStacks(session->trace(), options);
-    LAMINA_ASSIGN(const analysis::Context* const a,
-                  first->ContextFor(tree::LinkMode::kAuto, python, settings));
-    LAMINA_ASSIGN(const analysis::Context* const b,
-                  session->ContextFor(tree::LinkMode::kAuto, python, settings));
+  for (size_t i = 1; i < paths.size(); ++i) {
+    LAMINA_ASSIGN(auto other, common.OpenSource(paths[i]));
+    LAMINA_ASSIGN(const trace::Trace* const second, other->trace());
+    const bool python = analysis::diff::NeedsPythonStacks(*first, options) &&
+                        analysis::diff::NeedsPythonStacks(*second, options);
+    // Neither is held while the other is asked: somebody else may compare them
+    // the other way round.
+    LAMINA_ASSIGN(pair.a, pair.first->Context(python));
+    LAMINA_ASSIGN(pair.b, other->Context(python));
     options.letter = static_cast<char>('A' + i);
     const ScopedStage stage(&common.times, "compare");
-    out.push_back(analysis::diff::Compare(*a, *b, *rules, options));
-    pair.a = a;
-    pair.b = b;
-    pair.second = std::move(session);
+    out.push_back(
+        analysis::diff::Compare(*pair.a, *pair.b, *pair.rules, options));
+    pair.second = std::move(other);
   }
   return out;
 }
@@ -119,8 +114,7 @@ Result<int> RunFindings(const Options& options, Common& common) {
   run.all = true;
   findings::Diagnosis diagnoses[2];
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    auto source =
-        std::make_shared<sql::Source>(options.traces[i], common.Open());
+    LAMINA_ASSIGN(auto source, common.OpenSource(options.traces[i]));
     LAMINA_ASSIGN(diagnoses[i],
                   findings::Diagnose(std::move(source), rules, run));
   }
@@ -170,7 +164,7 @@ void SayNoEvents(Document& document, std::string_view why) {
 
 // A page holds the events of two traces; of reports or of more traces it has
 // the tables.
-Status WriteComparison(Document document,
+Status WriteComparison(Document& document,
                        const analysis::diff::Members& members,
                        const OpenPair& pair, const Options& options,
                        const Common& common) {
@@ -190,8 +184,10 @@ Status WriteComparison(Document document,
   page.max_bytes = options.page_size.max_bytes();
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
-  return page::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
-                             std::move(document), page);
+  LAMINA_TRY(page::WriteDiffPage(*pair.a, *pair.b, *pair.rules, members,
+                                 document, page));
+  if (common.host != nullptr) common.host->take(std::move(document));
+  return {};
 }
 
 Result<int> RunDiff(const Options& options, Common& common) {
@@ -267,8 +263,7 @@ Result<int> RunDiff(const Options& options, Common& common) {
       std::erase_if(document.result.tables,
                     [](const Table& table) { return table.rows() == 0; });
   }
-  LAMINA_TRY(
-      WriteComparison(std::move(document), members, pair, options, common));
+  LAMINA_TRY(WriteComparison(document, members, pair, options, common));
   return status;
 }
 

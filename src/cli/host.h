@@ -25,7 +25,8 @@ struct Host {
   // threads.
   std::function<Result<std::shared_ptr<sql::Source>>(const std::string& path)>
       open;
-  // Given the document that a command would write.
+  // Given the document that a command would write, or that of the page that it
+  // has written.
   std::function<void(Document document)> take;
   std::function<void(uint64_t done, uint64_t total)> progress;
   // Given what the page of a report was made of; may be null.

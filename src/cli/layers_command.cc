@@ -289,7 +289,7 @@ Status WriteLayersPage(engine::Session& session, const Options& options,
   if (!common.given.ReadsStdin()) {
     page.commands = {{"layers", common.given.Words(), {}, {}}};
   }
-  return page::WritePage(session, std::move(document), page);
+  return page::WritePage(session, document, page);
 }
 
 Result<int> RunLayers(const Options& options, Common& common) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/memory_page.h"
 
+#include "cli/host.h"
 #include "page/memory.h"
 
 namespace lamina::cli {
@@ -18,7 +19,9 @@ Status WriteMemory(Document& document, const engine::Recordings& recordings,
   options.redact = secrets.get();
   std::vector<const memory::Recording*> shown;
   for (const memory::Recording& one : recordings) shown.push_back(&one);
-  return page::WriteMemoryPage(shown, document, options);
+  LAMINA_TRY(page::WriteMemoryPage(shown, document, options));
+  if (common.host != nullptr) common.host->take(std::move(document));
+  return {};
 }
 
 }  // namespace lamina::cli

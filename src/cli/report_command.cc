@@ -69,7 +69,9 @@ Status WriteReportPage(engine::Session& session, Document document,
   const auto secrets = common.SecretsOf(document.inputs);
   page.redact = secrets.get();
   if (common.host != nullptr) page.live = common.host->live;
-  return page::WritePage(session, std::move(document), page);
+  LAMINA_TRY(page::WritePage(session, document, page));
+  if (common.host != nullptr) common.host->take(std::move(document));
+  return {};
 }
 
 // The frames of HTA come from the rows of the file, not from the model of it.

@@ -203,23 +203,25 @@ Result<std::string> Answer(const std::string& body,
   return mcp::DumpText(out);
 }
 
-// What the list of traces says of one that is open.
-Json FactsOf(const Document& document, const trace::Trace& trace) {
+// What the list of traces says of one that is open; `trace` is null for a
+// memory snapshot, which holds no time: what is known of it is in its page.
+Json FactsOf(const Document& document, const trace::Trace* trace) {
   Json out;
-  out["format"] = trace.info.format;
-  std::string devices;
-  std::set<std::string_view> named;
-  for (const trace::DeviceInfo& device : trace.info.devices) {
-    if (named.insert(device.name).second)
-      devices += (devices.empty() ? "" : ", ") + device.name;
-  }
-  out["devices"] = devices.substr(0, 500);
-  out["events"] = trace.info.events;
   for (const Note& note : document.result.notes) {
     if (note.severity != Severity::kVerdict) continue;
     out["verdict"] = note.text.substr(0, 2000);
     break;
   }
+  out["format"] = trace == nullptr ? "memory snapshot" : trace->info.format;
+  if (trace == nullptr) return out;
+  std::string devices;
+  std::set<std::string_view> named;
+  for (const trace::DeviceInfo& device : trace->info.devices) {
+    if (named.insert(device.name).second)
+      devices += (devices.empty() ? "" : ", ") + device.name;
+  }
+  out["devices"] = devices.substr(0, 500);
+  out["events"] = trace->info.events;
   if (const Table* const steps = document.result.Find("steps"))
     out["steps"] = steps->rows();
   if (const Table* const parts = document.result.Find("gpu_timeline")) {
@@ -232,26 +234,6 @@ Json FactsOf(const Document& document, const trace::Trace& trace) {
     }
   }
   return out;
-}
-
-Json FactsOfSnapshot(const Document& document) {
-  Json out;
-  out["format"] = "memory snapshot";
-  for (const Note& note : document.result.notes) {
-    if (note.severity != Severity::kVerdict) continue;
-    out["verdict"] = note.text.substr(0, 2000);
-    break;
-  }
-  return out;
-}
-
-// Runs a command with the traces that are open.
-Result<Document> RunWith(std::vector<std::string> words,
-                         const std::vector<std::string>& traces, int threads,
-                         const Host& host) {
-  words.insert(words.end(), traces.begin(), traces.end());
-  words.insert(words.end(), {"--threads", std::to_string(threads)});
-  return RunInHost(words, host);
 }
 
 class Queries {
@@ -338,37 +320,25 @@ class Queries {
   size_t busy_ = 0;
 };
 
-// They hold no time: what is known of them is in the page.
-bool AreSnapshots(const WorkerOptions& options) {
-  return std::all_of(options.traces.begin(), options.traces.end(),
-                     engine::IsMemorySnapshot);
-}
-
-// Opens, writes the page and says what it is.
-Result<Json> OpenAll(const WorkerOptions& options, int threads,
-                     const Host& host) {
+// Opens and writes the page, whose document it gives.
+Result<Document> OpenAll(const WorkerOptions& options, bool snapshots,
+                         int threads, const Host& host) {
   const bool compares = options.traces.size() == 2;
-  const char* const command = compares ? "diff" : "report";
-  std::vector<std::string> words = {command,
+  std::vector<std::string> words = {compares ? "diff" : "report",
                                     "--format",
                                     "html",
                                     "-o",
                                     options.page,
                                     "--html-max-mb",
-                                    std::to_string(options.page_mb)};
-  const bool snapshots = AreSnapshots(options);
+                                    std::to_string(options.page_mb),
+                                    "--threads",
+                                    std::to_string(threads)};
   if (!compares && !snapshots) {
     words.insert(words.end(),
                  {"--html-max-events", std::to_string(options.page_events)});
   }
-  LAMINA_TRY(RunWith(std::move(words), options.traces, threads, host)
-                 .map([](const Document&) {}));
-  LAMINA_ASSIGN(const Document document,
-                RunWith({command}, options.traces, threads, host));
-  if (snapshots) return FactsOfSnapshot(document);
-  LAMINA_ASSIGN(const auto source, host.open(options.traces[0]));
-  LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
-  return FactsOf(document, *trace);
+  words.insert(words.end(), options.traces.begin(), options.traces.end());
+  return RunInHost(words, host);
 }
 
 }  // namespace
@@ -408,7 +378,9 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     next = now + std::chrono::milliseconds(100);
     out->Write({'p', 0, 0, std::to_string(done) + ' ' + std::to_string(total)});
   };
-  const auto facts = OpenAll(options, threads, host);
+  const bool snapshots = std::all_of(
+      options.traces.begin(), options.traces.end(), engine::IsMemorySnapshot);
+  auto document = OpenAll(options, snapshots, threads, host);
   const auto refuse = [&](const Error& error) {
     Json body;
     body["error"] = error.ToString();
@@ -416,22 +388,31 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     RemoveLeftovers();
     _exit(kBadInput);
   };
-  if (!facts) refuse(facts.error());
+  if (!document) refuse(document.error());
   host.progress = nullptr;
   host.live = nullptr;
   std::vector<sql::SchemaInput> schemas;
   const std::array<const char*, 2> names = {"a", "b"};
-  const size_t asked = AreSnapshots(options) ? 0 : options.traces.size();
+  const size_t asked = snapshots ? 0 : options.traces.size();
+  const trace::Trace* first = nullptr;
   for (size_t i = 0; i < asked; ++i) {
     const auto source = host.open(options.traces[i]);
     if (!source) refuse(source.error());
+    if (i == 0) {
+      const auto trace = (*source)->trace();
+      if (!trace) refuse(trace.error());
+      first = *trace;
+    }
     schemas.push_back(
         {options.traces.size() == 1 ? "main" : names[i], {*source}, {}});
   }
+  const Json facts = FactsOf(*document, first);
+  page::KeepEventTables(*document);
+  if (live != nullptr) live->document = *std::move(document);
   // Never taken down: queries may still run when the program ends.
   auto* const queries =
       new Queries(out, std::move(schemas), live, options.time_limit);
-  out->Write({'o', 0, 200, mcp::DumpText(*facts)});
+  out->Write({'o', 0, 200, mcp::DumpText(facts)});
   serve::FrameReader reader;
   std::array<char, 65536> buffer;
   while (!reader.damaged()) {

@@ -91,7 +91,7 @@ Note AlignmentNote(const Alignment& alignment, int64_t shift_ns) {
 
 Status WriteDiffPage(const Context& a, const Context& b,
                      const analysis::layers::Rules& rules,
-                     const Members& members, Document document,
+                     const Members& members, Document& document,
                      const DiffPageOptions& options) {
   const std::array<const Context*, 2> sides{&a, &b};
   const Alignment alignment = AlignTraces(a, b, rules);

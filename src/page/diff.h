@@ -26,10 +26,11 @@ struct DiffPageOptions {
   const render::Secrets* redact = nullptr;  // what the page must not show
 };
 
-// `members` are those of the comparison whose tables `document` holds.
+// `members` are those of the comparison whose tables `document` holds; what the
+// page adds to it is in it afterwards.
 Status WriteDiffPage(const analysis::Context& a, const analysis::Context& b,
                      const analysis::layers::Rules& rules,
-                     const analysis::diff::Members& members, Document document,
+                     const analysis::diff::Members& members, Document& document,
                      const DiffPageOptions& options);
 
 }  // namespace lamina::page

@@ -155,10 +155,6 @@ Note ThinNote(size_t shown, size_t all, const ThinRows& thin, bool served) {
                   {{"trace_health", "", "", {}}});
 }
 
-// Tables that conditions on events read.
-constexpr std::string_view kLiveTables[] = {
-    "kernels", "op_efficiency", "modules", "layers", "passes", "steps"};
-
 Result<LiveTrace> MakeLive(const analysis::Context& context,
                            const std::vector<DeviceRow>& rows, int threads) {
   LiveTrace live;
@@ -197,7 +193,15 @@ std::vector<render::PageCommand> Commands(
 
 }  // namespace
 
-Status WritePage(engine::Session& session, Document document,
+void KeepEventTables(Document& document) {
+  static constexpr std::string_view kRead[] = {
+      "kernels", "op_efficiency", "modules", "layers", "passes", "steps"};
+  std::erase_if(document.result.tables, [](const Table& table) {
+    return std::ranges::find(kRead, table.name()) == std::end(kRead);
+  });
+}
+
+Status WritePage(engine::Session& session, Document& document,
                  const PageOptions& options) {
   LAMINA_ASSIGN(analysis::Context* const context,
                 session.ContextFor(options.link, options.python_stacks,
@@ -275,14 +279,7 @@ Status WritePage(engine::Session& session, Document document,
                   without_launchers, options.settings.short_kernel_ns));
   AddEvents(*context, rows, thin ? &*thin : nullptr, host, page);
   LAMINA_TRY(render::WritePageFile(page, options.output, options.threads));
-  if (options.live) {
-    std::erase_if(document.result.tables, [](const Table& table) {
-      return std::find(std::begin(kLiveTables), std::end(kLiveTables),
-                       table.name()) == std::end(kLiveTables);
-    });
-    live.document = std::move(document);
-    options.live(std::move(live));
-  }
+  if (options.live) options.live(std::move(live));
   return {};
 }
 

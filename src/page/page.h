@@ -22,11 +22,12 @@ struct Secrets;
 namespace lamina::page {
 
 // What a page was made of, for questions about events that it may not hold. The
-// context is one of the session; whoever keeps this sets an owner of it.
+// context is one of the session; whoever keeps this sets an owner of it, and
+// the document that WritePage leaves.
 struct LiveTrace {
   std::shared_ptr<const void> owner;
   const analysis::Context* context = nullptr;
-  Document document;  // the tables that events belong to
+  Document document;
   std::shared_ptr<LiveEvents> events;
   std::vector<std::string> groups;  // that tiles have numbers of
 };
@@ -50,9 +51,13 @@ struct PageOptions {
   std::vector<render::PageCommand> commands;
 };
 
+// Leaves the tables that conditions on events read.
+void KeepEventTables(Document& document);
+
 // `document` is what MakeReport made of this session with the native layout; it
-// has the table kernels, and those of layers are added.
-Status WritePage(engine::Session& session, Document document,
+// has the table kernels. Afterwards it is what the page shows: with the tables
+// of layers and what the page notes, without those that it leaves out.
+Status WritePage(engine::Session& session, Document& document,
                  const PageOptions& options);
 
 }  // namespace lamina::page

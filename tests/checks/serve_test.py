@@ -759,6 +759,17 @@ def cancelling():
                 "GET", f"/api/v1/traces/{id}/page")[0], 200)
 
 
+def change_until_settled(s, id, path):
+    """Touches a file until what is opened of it has settled."""
+    for i in range(20_000):
+        os.utime(path, ns=(i, i))
+        time.sleep(0.001)
+        if i % 50 == 0 and s.get(f"traces/{id}")[1]["state"] not in (
+                "waiting", "opening"):
+            break
+    return s.get(f"traces/{id}")[1]
+
+
 def changing():
     """A file that changes while it is opened: nothing of two readings."""
     with temporary() as folder:
@@ -771,13 +782,7 @@ def changing():
         with start(folder) as s:
             id = s.id_of("/a.json")
             s.post(f"traces/{id}/open")
-            for i in range(20_000):
-                os.utime(path, ns=(i, i))
-                time.sleep(0.001)
-                if i % 50 == 0 and s.get(f"traces/{id}")[1]["state"] not in (
-                        "waiting", "opening"):
-                    break
-            trace = s.get(f"traces/{id}")[1]
+            trace = change_until_settled(s, id, path)
             checks.equal("a file that changes", trace["state"], "failed")
             checks.true(f"says so: {trace['error']}",
                         "changed while it was opened" in trace["error"])
@@ -785,6 +790,22 @@ def changing():
                          s.opened(id)["state"], "open")
             status, sums = s.post(f"traces/{id}/sum", {"where": ["event=5"]})
             checks.equal("and answers", (status, sums["events"]), (200, 1))
+            s.post(f"traces/{id}/close")
+            shutil.copy(path, pathlib.Path(folder, "b.json"))
+            time.sleep(2.2)
+            body = {"a": id, "b": s.id_of("/b.json")}
+            _, made = s.post("compare", body)
+            both = change_until_settled(s, made["id"], path)
+            checks.equal("a comparison of one", both["state"], "failed")
+            checks.true(f"says so, too: {both['error']}",
+                        "changed while it was opened" in both["error"])
+            both = s.settled(s.post("compare", body)[1]["id"])
+            checks.equal("which opens as well", both["state"], "open")
+            with open(f"/proc/{s.workers()[0]}/io", encoding="ascii") as io:
+                read = int(io.readline().split()[1])
+            size = path.stat().st_size
+            checks.true(f"each file is read once: {read} bytes of two files of "
+                        f"{size}", read < 3 * size)
 
 
 def falling_children():
