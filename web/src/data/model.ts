@@ -331,14 +331,12 @@ export class Model {
     return into.rowOf.size + fresh.size <= into.most;
   }
   // Events that the page does not hold, as rows behind all others; those that
-  // came before keep their row. Null: there is no room.
-  addEvents(columns: EventColumns): number[] | null {
+  // came before keep their row. They fit: see hasRoom().
+  addEvents(columns: EventColumns): number[] {
     const device = this.device;
     const into = device?.fetched;
     const uids = columns.uid ?? [];
     if (!device || !into) return [];
-    const fresh = uids.filter((uid) => !into.rowOf.has(uid!)).length;
-    if (into.rowOf.size + fresh > into.most) return null;
     const at = (name: string, i: number) => columns[name]?.[i] ?? 0;
     return uids.map((uid, i) => {
       const known = into.rowOf.get(uid!);

@@ -130,7 +130,7 @@ export class Served {
   }
   private add(columns: EventColumns): number[] {
     this.makeRoom([columns]);
-    return this.model.addEvents(columns) ?? [];
+    return this.model.addEvents(columns);
   }
 
   // --- tiles ---
@@ -194,7 +194,7 @@ export class Served {
     return true;
   }
   private exact(events: EventColumns): LaneTile {
-    const rows = this.model.addEvents(events) ?? [];
+    const rows = this.model.addEvents(events);
     const { start, dur } = this.model.device!;
     let upper = -Infinity;
     const lower = new Uint8Array(rows.length);

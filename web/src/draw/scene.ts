@@ -18,6 +18,7 @@ import { bucketLevels, bucketTest } from "../data/thinned";
 import { trackKeys } from "../data/trackkeys";
 import { stackTrack } from "../data/tracks";
 import type { App, Patch } from "../ui/app";
+import { eventAt } from "../ui/events";
 import { clean } from "../ui/format";
 import { gpuName, gpuRow, prepareGpus, type GpuRow } from "./gpurow";
 
@@ -213,10 +214,8 @@ interface Layout {
 }
 
 function selectedLane(app: App): number {
-  const { device } = app.model;
-  const row = app.state.selected && device
-    ? device.uid.indexOf(Number(app.state.selected) as never) : -1;
-  return row < 0 ? -1 : device!.lane[row]!;
+  const event = eventAt(app);
+  return event?.on === "device" ? app.model.device!.lane[event.row]! : -1;
 }
 
 // GPUs in order, each with the streams that are not nearly empty. The selected

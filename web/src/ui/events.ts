@@ -12,8 +12,17 @@ export interface Event {
   dur: number;
 }
 
+// The selected event is asked for again with every drawing.
+const last = new WeakMap<ArrayLike<number>, number>();
+
 function rowOf(uids: ArrayLike<number>, uid: number): number {
-  for (let i = 0; i < uids.length; ++i) if (uids[i] === uid) return i;
+  const known = last.get(uids);
+  if (known !== undefined && uids[known] === uid) return known;
+  for (let i = 0; i < uids.length; ++i) {
+    if (uids[i] !== uid) continue;
+    last.set(uids, i);
+    return i;
+  }
   return -1;
 }
 

@@ -5,7 +5,7 @@
 import { twinOf } from "../data/autograd";
 import { gapsOf, gpusOf } from "../data/gpus";
 import { eventsOf, laneKey, laneName } from "../data/filter";
-import { kRowTables } from "../data/model";
+import { kRowTables, type HostEvents } from "../data/model";
 import { shortName } from "../data/names";
 import { queueTime } from "../data/queue";
 import { frameName, framesOf } from "../data/stacks";
@@ -292,10 +292,8 @@ function sameName(app: App, row: number, name: string): Entry {
   let all = 0;
   let sum = 0;
   let longer = 0;
-  const singles: number[] = [];
   for (let i = 0; i < device.rows; ++i) {
     if (nameOf(i) !== id) continue;
-    if (i < device.count) singles.push(i);
     all += eventsOf(device, i);
     sum += device.dur[i]!;
     if (device.dur[i]! > device.dur[row]!) ++longer;
@@ -330,10 +328,17 @@ function callTable(app: App, calls: Call[], all: Node | null): Node {
         : time(call.launch)) : null))));
 }
 
-// The slowest and the middle one of some rows.
-function extremes(dur: ArrayLike<number>, rows: number[]): [number, number] {
+// The rows of its name, the slowest first, with the event that is shown.
+function besideOthers(app: App,
+                      { uid, start, dur }: Pick<HostEvents, "uid" | "start" | "dur">,
+                      row: number, rows: number[],
+                      launch: (row: number) => number | null,
+                      all: Node | null): Node {
   rows.sort((a, b) => dur[b]! - dur[a]! || a - b);
-  return [rows[0]!, rows[rows.length >> 1]!];
+  const call = (words: string, at: number): Call => ({ words, uid: uid[at]!,
+    start: start[at]!, dur: dur[at]!, launch: launch(at) });
+  return callTable(app, [call("this", row),
+    call("median", rows[rows.length >> 1]!), call("slowest", rows[0]!)], all);
 }
 
 function callsOfName(app: App, row: number, name: string): Node[] {
@@ -343,16 +348,12 @@ function callsOfName(app: App, row: number, name: string): Node[] {
   const id = nameOf(row);
   const rows: number[] = [];
   for (let i = 0; i < device.count; ++i) if (nameOf(i) === id) rows.push(i);
-  const [slowest, median] = extremes(device.dur, rows);
-  const call = (words: string, at: number): Call => ({ words,
-    uid: device.uid[at]!, start: device.start[at]!, dur: device.dur[at]!,
-    launch: host && device.launch[at]! > 0
-      ? device.start[at]! - host.start[device.launch[at]! - 1]! : null });
   const all = app.link("all in order", { view: "timeline",
     chips: app.only("name", name), zoom: [device.first, device.last],
     ...app.withOption("events.sort", "start+") }, { "data-k": "panel.all" });
-  return [callTable(app, [call("this", row), call("median", median),
-                          call("slowest", slowest)], all)];
+  return [besideOthers(app, device, row, rows, (at) =>
+    host && device.launch[at]! > 0
+      ? device.start[at]! - host.start[device.launch[at]! - 1]! : null, all)];
 }
 
 // The same of a host event.
@@ -365,15 +366,11 @@ function hostCalls(app: App, row: number): { words: string; table: Node } {
     rows.push(i);
     sum += host.dur[i]!;
   }
-  const [slowest, median] = extremes(host.dur, rows);
-  const call = (words: string, at: number): Call => ({ words, launch: null,
-    uid: host.uid[at]!, start: host.start[at]!, dur: host.dur[at]! });
   const longer = rows.filter((at) => host.dur[at]! > host.dur[row]!).length;
   return { words: `${count(rows.length)} ` + (rows.length === 1 ? "event" : "events") +
       `, ${time(sum)}; this one is ` +
       `number ${count(longer + 1)} by length`,
-    table: callTable(app, [call("this", row), call("median", median),
-                           call("slowest", slowest)], null) };
+    table: besideOthers(app, host, row, rows, () => null, null) };
 }
 
 const kMostParents = 6;

@@ -6,6 +6,7 @@
 
 import { kBlocks, type Series } from "../data/memory";
 import { eventsOf, type EventList } from "../data/memoryevents";
+import { firstStartingAt } from "../data/tracks";
 import type { App, Patch, View } from "../ui/app";
 import { h } from "../ui/dom";
 import { bytes, clean, count, time } from "../ui/format";
@@ -36,18 +37,6 @@ function rowsOf(app: App, shown: Shown): number[] {
   return known.rows;
 }
 
-// Where an event stands among rows, or the first behind it.
-function placeOf(rows: number[], event: number): number {
-  let low = 0;
-  let high = rows.length;
-  while (low < high) {
-    const mid = (low + high) >>> 1;
-    if (rows[mid]! < event) low = mid + 1;
-    else high = mid;
-  }
-  return low;
-}
-
 function goTo(app: App, shown: Shown, part: number, event: number): Patch {
   const i = eventsOf(shown.series).allocation(event);
   return { options: { ...app.state.options,
@@ -73,7 +62,7 @@ function eventTable(app: App, shown: Shown, part: number): HTMLElement {
   const { series, at } = shown;
   const list = eventsOf(series);
   const rows = rowsOf(app, shown);
-  const current = placeOf(rows, at - 1);
+  const current = firstStartingAt(rows, at - 1, 0, rows.length);
   const line = (e: number) => series.text("line", list.stack(e));
   const timed = series.times.length > 0;
   const table = drawTable<number>(app, {
@@ -138,7 +127,7 @@ export const eventsView: View = {
     if (step === undefined || !shown) return false;
     const rows = rowsOf(app, shown);
     const now = shown.at - 1;
-    const here = placeOf(rows, now);
+    const here = firstStartingAt(rows, now, 0, rows.length);
     // Between two rows the next one is that behind.
     const next = rows[step < 0 ? here - 1 : rows[here] === now ? here + 1
       : here];

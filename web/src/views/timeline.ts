@@ -22,7 +22,7 @@ import { drawLegend, swatch } from "../ui/chips";
 import { firstPair, type FirstPair } from "../ui/compare";
 import { groupColor, ink, kGroups } from "../ui/colors";
 import { download, h } from "../ui/dom";
-import { eventAt, longest, nameIds, showEvent } from "../ui/events";
+import { eventAt, longest, nameIds } from "../ui/events";
 import { clean, count, kernelName, time } from "../ui/format";
 import { addFlag, drawFlags } from "../ui/flags";
 import { selectedGap, showGap } from "../ui/gaps";
@@ -65,6 +65,7 @@ class Timeline implements Surface {
   private width = 0;
   private frame = 0;
   private wait = 0;
+  private cells: ReturnType<typeof nameCells> | null = null;  // of all kernels
 
   constructor(private readonly app: App, root: HTMLElement) {
     const [from, to] = extent(app.model);
@@ -578,8 +579,9 @@ class Timeline implements Surface {
     const { app } = this;
     const device = app.model.device!;
     const kernels = app.model.table("kernels");
-    const shown = nameCells(Array.from({ length: kernels?.rows ?? 0 }, (_, row) =>
-      kernelName(kernels!.str(row, "kernel"), 200)));
+    const shown = this.cells ??= nameCells(Array.from(
+      { length: kernels?.rows ?? 0 }, (_, row) =>
+        kernelName(kernels!.str(row, "kernel"), 200)));
     const names = nameIds(app);
     const op = (row: number) => kernels && device.kernel[row]! > 0
       ? kernels.str(device.kernel[row]! - 1, "op") : "";
@@ -608,7 +610,8 @@ class Timeline implements Surface {
           { key: "kernel", title: "kernel", wide: true,
             value: (row) => app.model.text(names(row)),
             cell: (row) => app.link(
-              shown(kernelName(app.model.text(names(row)), 200)), { ...showEvent(app, device.uid[row]!), zoom: [
+              shown(kernelName(app.model.text(names(row)), 200)),
+              { view: "timeline", selected: String(device.uid[row]!), zoom: [
                 Math.round(this.window.from), Math.round(this.window.to)] }) },
           { key: "op", title: "op", value: op,
             cell: (row) => clean(op(row), 80) },
