@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/escape.h"
 #include "mcp/message.h"
 #include "page/where.h"
 
@@ -20,6 +21,7 @@ constexpr size_t kMostColumns = 8000;
 constexpr size_t kMostTileRows = 30'000;  // in all lanes of an answer
 constexpr size_t kMostTileCells = 200'000;
 constexpr size_t kMostFound = 1000;
+constexpr size_t kMostName = 2000;  // bytes of one that is answered
 constexpr size_t kMostConditions = 2000;
 constexpr size_t kMostConditionBytes = size_t{64} << 10;
 
@@ -117,7 +119,7 @@ Json EventsJson(const std::vector<uint32_t>& rows, const page::LiveTrace& live,
     if (!names) continue;
     const trace::Trace& trace = context.trace;
     out["name"].push_back(
-        std::string(trace.Text(trace.slices.name[row.slice.value])));
+        Shorten(trace.Text(trace.slices.name[row.slice.value]), kMostName));
   }
   return out;
 }
@@ -201,7 +203,8 @@ Result<Json> SumUp(const Asked& asked, const page::LiveTrace& live,
       std::string list;
       for (const page::LiveColumn& one : known)
         list += (list.empty() ? "" : ", ") + std::string(one.name);
-      return Fail(UsageError("by: there is no column " + name, list));
+      return Fail(
+          UsageError("by: there is no column " + Shorten(name, 200), list));
     }
     const auto column = static_cast<size_t>(at - known.begin());
     if (std::find(columns.begin(), columns.end(), column) != columns.end())

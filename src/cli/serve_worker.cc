@@ -15,6 +15,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/leftovers.h"
 #include "base/parallel.h"
 #include "cli/host.h"
@@ -209,7 +210,7 @@ Json FactsOf(const Document& document, const trace::Trace* trace) {
   Json out;
   for (const Note& note : document.result.notes) {
     if (note.severity != Severity::kVerdict) continue;
-    out["verdict"] = note.text.substr(0, 2000);
+    out["verdict"] = Shorten(note.text, 2000);
     break;
   }
   out["format"] = trace == nullptr ? "memory snapshot" : trace->info.format;
@@ -220,7 +221,7 @@ Json FactsOf(const Document& document, const trace::Trace* trace) {
     if (named.insert(device.name).second)
       devices += (devices.empty() ? "" : ", ") + device.name;
   }
-  out["devices"] = devices.substr(0, 500);
+  out["devices"] = Shorten(devices, 500);
   out["events"] = trace->info.events;
   if (const Table* const steps = document.result.Find("steps"))
     out["steps"] = steps->rows();

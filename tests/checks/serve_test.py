@@ -1053,6 +1053,30 @@ def hostile_traces(folder):
     return names
 
 
+def long_names():
+    """No answer is as long as the names of a trace."""
+    with temporary() as folder:
+        events = [{"ph": "X", "cat": "kernel", "name": str(i) + "\u00e9" * 200_000,
+                   "ts": i, "dur": 0.5, "pid": 0, "tid": 7,
+                   "args": {"device": 0, "stream": 7}} for i in range(20)]
+        pathlib.Path(folder, "a.json").write_text(
+            json.dumps({"traceEvents": events}))
+        with start(folder) as s:
+            id = s.id_of("/a.json")
+            checks.equal("long names open", s.opened(id)["state"], "open")
+            for what, body in (("find", {}), ("tiles", {}),
+                               ("sum", {"by": ["kernel"]}),
+                               ("sum", {"by": ["n" * 100_000]})):
+                status, _, data = s.ask("POST", f"/api/v1/traces/{id}/{what}",
+                                        body)
+                checks.true(f"{what}: {status}, {len(data)} bytes",
+                            len(data) < 100_000)
+            status, found = s.post(f"traces/{id}/find", {"limit": 1})
+            name = found["found"]["name"][0]
+            checks.true("names are cut between letters", name.endswith(
+                "\u00e9...") and 1900 < len(name.encode()) <= 2003)
+
+
 def hostile_texts():
     with temporary() as folder:
         names = hostile_traces(pathlib.Path(folder))
@@ -1197,6 +1221,7 @@ def main():
     cancelling()
     changing()
     falling_children()
+    long_names()
     hostile_texts()
     if reason := in_browser():
         skip(reason)
