@@ -60,7 +60,8 @@ bool Become(int from, int to) {
 // vfork as posix_spawn does it, which has no room for PR_SET_PDEATHSIG: with
 // gigabytes of columns a fork would take long. The child has the memory of this
 // process until it runs the program, so it only makes system calls.
-pid_t Start(char* const* argv, int in, int out, int err, int& code) {
+pid_t Start(char* const* argv, int in, int out, int err,
+            std::span<const int> kept, int& code) {
   // Volatile: written by the child.
   volatile int failed = 0;
   const pid_t parent = getpid();
@@ -75,6 +76,7 @@ pid_t Start(char* const* argv, int in, int out, int err, int& code) {
       sigaction(number, &usual, nullptr);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const int number : kept) fcntl(number, F_SETFD, 0);
     if (getppid() == parent && setpgid(0, 0) == 0 && Become(in, STDIN_FILENO) &&
         Become(out, STDOUT_FILENO) && Become(err, STDERR_FILENO))
       execv(argv[0], argv);
@@ -121,40 +123,20 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
                              std::string_view input,
                              std::chrono::milliseconds limit,
                              size_t max_output) {
-  LAMINA_CHECK(!arguments.empty());
-  const auto fail = [&](int code) {
-    return Fail(InputError(arguments[0], std::string("cannot be started: ") +
-                                             std::strerror(code)));
-  };
-  auto in = MakePipe();
-  auto out = MakePipe();
-  auto err = MakePipe();
-  if (!in || !out || !err) return fail(errno);
-
   // Where it is ignored, a child leaves no status.
   const SignalGuard child_ends(SIGCHLD, SIG_DFL);
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments)
-    argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  int code = 0;
-  const RunningChild running([&] {
-    return Start(argv.data(), in->read.get(), out->write.get(),
-                 err->write.get(), code);
-  });
-  const pid_t child = running.process();
-  if (child < 0) return fail(code);
-  in->read.Close();
-  out->write.Close();
-  err->write.Close();
-  fcntl(in->write.get(), F_SETFL, O_NONBLOCK);
-  if (input.empty()) in->write.Close();
+  LAMINA_ASSIGN(const auto started, StartedChild::Start(arguments));
+  const pid_t child = started->process();
+  Descriptor& in = started->in;
+  Descriptor& out = started->out;
+  Descriptor& err = started->err;
+  if (input.empty()) in.Close();
 
   // A child that does not read its input must not stop us with SIGPIPE.
   const SignalGuard pipe_breaks(SIGPIPE, SIG_IGN);
   ChildResult result;
   const auto end = std::chrono::steady_clock::now() + limit;
-  while (out->read.open() || err->read.open()) {
+  while (out.open() || err.open()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         end - std::chrono::steady_clock::now());
     if (left.count() <= 0) {
@@ -162,23 +144,23 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
       break;
     }
     std::array<pollfd, 3> files = {
-        pollfd{out->read.get(), POLLIN, 0}, pollfd{err->read.get(), POLLIN, 0},
-        pollfd{in->write.get(), POLLOUT, 0}};  // a closed one is ignored
+        pollfd{out.get(), POLLIN, 0}, pollfd{err.get(), POLLIN, 0},
+        pollfd{in.get(), POLLOUT, 0}};  // a closed one is ignored
     const int ready =
         poll(files.data(), files.size(),
              static_cast<int>(std::min<int64_t>(left.count(), 60'000)));
     if (ready < 0 && errno != EINTR) break;
     if (ready <= 0) continue;
-    if (files[0].revents != 0) Drain(out->read, result.out, max_output);
-    if (files[1].revents != 0) Drain(err->read, result.err, max_output);
+    if (files[0].revents != 0) Drain(out, result.out, max_output);
+    if (files[1].revents != 0) Drain(err, result.err, max_output);
     if (files[2].revents != 0) {
-      const ssize_t sent = write(in->write.get(), input.data(), input.size());
+      const ssize_t sent = write(in.get(), input.data(), input.size());
       if (sent > 0) input.remove_prefix(static_cast<size_t>(sent));
       if (input.empty() || (sent < 0 && errno != EAGAIN && errno != EINTR))
-        in->write.Close();
+        in.Close();
     }
   }
-  in->write.Close();
+  in.Close();
   // It may have closed its output and go on: wait no longer than the limit.
   int status = 0;
   pid_t ended = 0;
@@ -198,7 +180,7 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
 }
 
 Result<std::unique_ptr<StartedChild>> StartedChild::Start(
-    const std::vector<std::string>& arguments) {
+    const std::vector<std::string>& arguments, std::span<const int> kept) {
   LAMINA_CHECK(!arguments.empty());
   auto in = MakePipe();
   auto out = MakePipe();
@@ -212,7 +194,7 @@ Result<std::unique_ptr<StartedChild>> StartedChild::Start(
     argv.push_back(nullptr);
     child.reset(new StartedChild([&] {
       return lamina::Start(argv.data(), in->read.get(), out->write.get(),
-                           err->write.get(), code);
+                           err->write.get(), kept, code);
     }));
   }
   if (child == nullptr || child->process() < 0) {

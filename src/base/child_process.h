@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,11 @@ Result<ChildResult> RunChild(const std::vector<std::string>& arguments,
 // thread that started it ends.
 class StartedChild {
  public:
-  // Errors: it cannot be started.
+  // It has the descriptors `kept`, under their numbers, beside its standard
+  // ones. Errors: it cannot be started.
   static Result<std::unique_ptr<StartedChild>> Start(
-      const std::vector<std::string>& arguments);
+      const std::vector<std::string>& arguments,
+      std::span<const int> kept = {});
 
   // Its process, which leads a group of its own; whoever started it waits for
   // it by waitpid().

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
 
@@ -64,6 +63,12 @@ void NoteInput(int fd) { Note(IdOf(fd)); }
 void NoteInput(const std::string& path) { Note(IdOf(path)); }
 bool IsInput(int fd) { return Knows(IdOf(fd)); }
 bool IsInput(const std::string& path) { return Knows(IdOf(path)); }
+
+bool IsSame(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
+         a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
 
 void ForgetInput(const std::string& path) {
   const auto file = IdOf(path);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <sys/stat.h>
 
 namespace lamina {
 
@@ -14,6 +15,9 @@ void NoteInput(int fd);
 void NoteInput(const std::string& path);
 // A file of our own that is read to be written anew.
 void ForgetInput(const std::string& path);
+
+// Whether two looks at a name saw one file, which was not written in between.
+bool IsSame(const struct stat& a, const struct stat& b);
 
 bool IsInput(int fd);
 bool IsInput(const std::string& path);

@@ -53,56 +53,6 @@ std::vector<std::string> Matching(const std::string& pattern) {
 }
 
 Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
-                                      bool snapshots);
-
-}  // namespace
-
-bool HasSnapshotName(std::string_view path) {
-  const std::string_view name = path.substr(path.find_last_of('/') + 1);
-  return !name.starts_with('.') &&
-         (name.ends_with(".pickle") || name.ends_with(".pickle.gz"));
-}
-
-bool NaturalLess(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  size_t i = 0;
-  size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (!is_digit(a[i]) || !is_digit(b[j])) {
-      if (a[i] != b[j])
-        return static_cast<unsigned char>(a[i]) <
-               static_cast<unsigned char>(b[j]);
-      ++i;
-      ++j;
-      continue;
-    }
-    const auto number = [&](std::string_view text, size_t& at) {
-      while (at < text.size() && text[at] == '0') ++at;
-      const size_t begin = at;
-      while (at < text.size() && is_digit(text[at])) ++at;
-      return text.substr(begin, at - begin);
-    };
-    const std::string_view x = number(a, i);
-    const std::string_view y = number(b, j);
-    if (x.size() != y.size()) return x.size() < y.size();
-    if (x != y) return x < y;
-  }
-  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
-  return a < b;  // "01" and "1"
-}
-
-Result<std::vector<std::string>> FindTraces(
-    const std::vector<std::string>& arguments) {
-  return Find(arguments, false);
-}
-Result<std::vector<std::string>> FindTracesAndSnapshots(
-    const std::vector<std::string>& arguments) {
-  return Find(arguments, true);
-}
-
-namespace {
-
-Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
                                       bool snapshots) {
   std::vector<std::string> out;
   std::set<std::string> seen;
@@ -143,4 +93,47 @@ Result<std::vector<std::string>> Find(const std::vector<std::string>& arguments,
 }
 
 }  // namespace
+
+bool HasSnapshotName(std::string_view path) {
+  const std::string_view name = path.substr(path.find_last_of('/') + 1);
+  return !name.starts_with('.') &&
+         (name.ends_with(".pickle") || name.ends_with(".pickle.gz"));
+}
+
+bool NaturalLess(std::string_view a, std::string_view b) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (!IsDigit(a[i]) || !IsDigit(b[j])) {
+      if (a[i] != b[j])
+        return static_cast<unsigned char>(a[i]) <
+               static_cast<unsigned char>(b[j]);
+      ++i;
+      ++j;
+      continue;
+    }
+    const auto number = [&](std::string_view text, size_t& at) {
+      while (at < text.size() && text[at] == '0') ++at;
+      const size_t begin = at;
+      while (at < text.size() && IsDigit(text[at])) ++at;
+      return text.substr(begin, at - begin);
+    };
+    const std::string_view x = number(a, i);
+    const std::string_view y = number(b, j);
+    if (x.size() != y.size()) return x.size() < y.size();
+    if (x != y) return x < y;
+  }
+  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
+  return a < b;  // "01" and "1"
+}
+
+Result<std::vector<std::string>> FindTraces(
+    const std::vector<std::string>& arguments) {
+  return Find(arguments, false);
+}
+Result<std::vector<std::string>> FindTracesAndSnapshots(
+    const std::vector<std::string>& arguments) {
+  return Find(arguments, true);
+}
+
 }  // namespace lamina::engine

@@ -191,42 +191,38 @@ Result<std::shared_ptr<LiveEvents>> LiveEvents::Make(
 }
 
 Status LiveEvents::Store(std::span<const DeviceRow> rows) {
-  struct Source {
-    std::function<int64_t(const DeviceRow&)> get;
-    Column* to = nullptr;
-    int64_t least = 0, most = 0;
-  };
   columns_.resize(std::size(kColumns) + 1);
-  std::vector<Source> sources = {
-      {[](const DeviceRow& row) { return row.start_ns; }, &start_, 0, 0},
-      {[](const DeviceRow& row) { return row.dur_ns; }, &dur_, 0, 0}};
-  for (size_t i = 0; i < std::size(kColumns); ++i) {
-    sources.push_back({[of = kColumns[i].of](const DeviceRow& row) {
-                         return int64_t{row.*of};
-                       },
-                       &columns_[i], 0, 0});
-  }
-  sources.push_back(
-      {[](const DeviceRow& row) { return int64_t{row.slice.value}; },
-       &columns_.back(), 0, 0});
-  for (Source& source : sources) {
-    for (const DeviceRow& row : rows) {
-      const int64_t value = source.get(row);
-      source.least = std::min(source.least, value);
-      source.most = std::max(source.most, value);
+  // In the order of the file.
+  const auto each = [&](const auto& visit) {
+    visit(start_, [](const DeviceRow& row) { return row.start_ns; });
+    visit(dur_, [](const DeviceRow& row) { return row.dur_ns; });
+    for (size_t i = 0; i < std::size(kColumns); ++i) {
+      visit(columns_[i], [of = kColumns[i].of](const DeviceRow& row) {
+        return int64_t{row.*of};
+      });
     }
-    source.to->width = WidthOf(source.least, source.most);
-    mapped_bytes_ += static_cast<size_t>(source.to->width) * rows.size();
-  }
-  for (size_t i = 0; i < std::size(kColumns); ++i)
-    most_.push_back(sources[i + 2].most);
+    visit(columns_.back(),
+          [](const DeviceRow& row) { return int64_t{row.slice.value}; });
+  };
+  std::vector<int64_t> most_of;
+  each([&](Column& to, const auto& get) {
+    int64_t least = 0, most = 0;
+    for (const DeviceRow& row : rows) {
+      const int64_t value = get(row);
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+    to.width = WidthOf(least, most);
+    mapped_bytes_ += static_cast<size_t>(to.width) * rows.size();
+    most_of.push_back(most);
+  });
+  most_.assign(most_of.begin() + 2, most_of.end() - 1);
   LAMINA_ASSIGN(const int number, MakeTemporaryFile());
   const Descriptor file(number);
   Writer writer(file.get());
-  for (const Source& source : sources) {
-    for (const DeviceRow& row : rows)
-      writer.Add(source.get(row), source.to->width);
-  }
+  each([&](const Column& to, const auto& get) {
+    for (const DeviceRow& row : rows) writer.Add(get(row), to.width);
+  });
   writer.Flush();
   void* at = MAP_FAILED;
   if (writer.error() == 0) {
@@ -242,10 +238,10 @@ Status LiveEvents::Store(std::span<const DeviceRow> rows) {
   }
   mapped_ = static_cast<char*>(at);
   const char* next = mapped_;
-  for (const Source& source : sources) {
-    source.to->at = next;
-    next += static_cast<size_t>(source.to->width) * rows.size();
-  }
+  each([&](Column& to, const auto&) {
+    to.at = next;
+    next += static_cast<size_t>(to.width) * rows.size();
+  });
   return {};
 }
 
@@ -426,7 +422,6 @@ Result<LiveEvents::Tile> LiveEvents::MakeTile(uint32_t number, Interval window,
                                               const SelectionPointer& selection,
                                               const LiveWatch& watch) {
   Tile tile;
-  tile.lane = number;
   const Lane& lane = lanes_.at(number);
   tile.exact = true;
   // Those that start in the window are all of it.

@@ -73,7 +73,6 @@ class LiveEvents {
   SelectionPointer Kept(const std::string& key);
 
   struct Tile {
-    uint32_t lane = 0;
     // The events that overlap the window or start in it, by start, if there are
     // at most as many as allowed.
     bool exact = false;

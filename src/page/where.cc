@@ -155,11 +155,12 @@ class Tests {
     if (field == "step") return ByRow("steps", "name", value, &DeviceRow::step);
     if (field == "stream") return Stream(value);
     if (field == "text") {
-      if (WordTest(value).words() > kMostWords) {
+      const WordTest test(value);
+      if (test.words() > kMostWords) {
         return Fail(UsageError("--where text: more than " +
                                std::to_string(kMostWords) + " words"));
       }
-      return Text(value);
+      return Text(test);
     }
     return Number(condition);
   }
@@ -227,8 +228,7 @@ class Tests {
     };
   }
 
-  Test Text(const std::string& words) const {
-    const WordTest test(words);
+  Test Text(const WordTest& test) const {
     Test kernels = OfRows(
         "kernels", &DeviceRow::kernel, [&](const Table& table, size_t row) {
           return test(table.At(row, "kernel").text()) ||

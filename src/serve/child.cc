@@ -116,7 +116,7 @@ void Child::Run(const std::shared_ptr<Child>& self,
   ended(WhyOf(status, err));
 }
 
-bool Child::Send(std::string_view bytes) {
+void Child::Send(std::string_view bytes) {
   constexpr int kPatienceMs = 10'000;
   std::unique_lock lock(mutex_);
   while (alive_ && in_.open() && !bytes.empty()) {
@@ -129,10 +129,8 @@ bool Child::Send(std::string_view bytes) {
     pollfd file{in_.get(), POLLOUT, 0};
     if (errno != EAGAIN || ::poll(&file, 1, kPatienceMs) <= 0) break;
   }
-  if (bytes.empty()) return true;
   lock.unlock();
-  Kill();
-  return false;
+  if (!bytes.empty()) Kill();
 }
 
 void Child::Kill() {

@@ -28,10 +28,9 @@ class Child {
       std::function<void(const std::string& why)> ended);
   ~Child();
 
-  // All of it, or false: it takes no more, and is ended.
-  bool Send(std::string_view bytes);
+  // All of it; one that takes no more is ended.
+  void Send(std::string_view bytes);
   void Kill();
-  pid_t process() const { return process_; }
   // Memory of its own that lies in RAM: without mapped files.
   uint64_t OwnBytes() const;
 

@@ -147,12 +147,12 @@ HttpResponse McpRelay::Answer(const HttpRequest& request) {
   const bool streams =
       !call->token.is_null() &&
       request.Header("Accept").find("text/event-stream") != std::string::npos;
-  uint64_t number = 0;
-  const auto begun = Begin(call, std::move(message), number);
+  const auto begun = Begin(call, std::move(message));
   if (!begun) {
     return JsonRpc(
         500, mcp::ErrorText(id, {mcp::kInternalError, begun.error().what, {}}));
   }
+  const uint64_t number = *begun;
   HttpResponse response;
   if (streams) {
     response.type = "text/event-stream";
@@ -212,10 +212,9 @@ Result<std::shared_ptr<Child>> McpRelay::Process() {
   return child_;
 }
 
-Result<std::shared_ptr<Child>> McpRelay::Begin(const CallPointer& call,
-                                               Input message,
-                                               uint64_t& number) {
+Result<uint64_t> McpRelay::Begin(const CallPointer& call, Input message) {
   std::shared_ptr<Child> child;
+  uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     LAMINA_ASSIGN(child, Process());
@@ -227,7 +226,7 @@ Result<std::shared_ptr<Child>> McpRelay::Begin(const CallPointer& call,
     message["params"]["_meta"]["progressToken"] = number;
   child->Send(message.dump(-1, ' ', false, Input::error_handler_t::replace) +
               "\n");
-  return child;
+  return number;
 }
 
 std::optional<Json> McpRelay::Next(const CallPointer& call, uint64_t number,

@@ -41,10 +41,9 @@ class McpRelay : public std::enable_shared_from_this<McpRelay> {
   };
   using CallPointer = std::shared_ptr<Call>;
 
-  // The process, and the number of the call in it. Errors: it cannot be
-  // started.
-  Result<std::shared_ptr<Child>> Begin(const CallPointer& call,
-                                       mcp::Input message, uint64_t& number);
+  // Hands it to the process, in which it gets this number. Errors: the process
+  // cannot be started.
+  Result<uint64_t> Begin(const CallPointer& call, mcp::Input message);
   Result<std::shared_ptr<Child>> Process();  // with mutex_ held
   // Waits for the next message; nothing: there are no more, or the peer has
   // gone.

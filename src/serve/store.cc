@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <sodium.h>
 
-#include "base/text.h"
+#include "base/opened.h"
 #include "engine/find_traces.h"
 #include "mcp/message.h"
 #include "serve/guard.h"
@@ -42,12 +42,6 @@ std::string Real(const std::string& path) {
   std::error_code error;
   const auto real = fs::canonical(path, error);
   return error ? std::string() : real.string();
-}
-
-bool SameFile(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
-         a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 // What stands before the names of an argument: the name of its folder.
@@ -137,11 +131,6 @@ Store::EntryPointer Store::Find(const std::string& id) {
   return found == entries_.end() ? nullptr : found->second;
 }
 
-bool Store::Has(const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  return Find(id) != nullptr;
-}
-
 Json Store::Describe(const Entry& entry) const {
   static constexpr const char* kStates[] = {"closed", "waiting", "opening",
                                             "open", "failed"};
@@ -156,7 +145,7 @@ Json Store::Describe(const Entry& entry) const {
     out["bytes"] = entry.file.st_size;
     out["changed_ms"] = entry.file.st_mtim.tv_sec * 1000;
     if (entry.state == State::kOpen)
-      out["stale"] = !SameFile(entry.file, entry.opened);
+      out["stale"] = !IsSame(entry.file, entry.opened);
   }
   out["state"] = kStates[static_cast<int>(entry.state)];
   if (entry.state == State::kOpening) {
@@ -202,7 +191,7 @@ HttpResponse Store::StartOpening(const std::string& id) {
   if (entry->state == State::kOpen) {
     struct stat now {};
     if (entry->comparison || (::stat(entry->paths[0].c_str(), &now) == 0 &&
-                              SameFile(now, entry->opened))) {
+                              IsSame(now, entry->opened))) {
       entry->used = ++clock_;
       return Answer(Describe(*entry));
     }
@@ -447,9 +436,11 @@ void Store::Watch() {
     if (options_.memory_bytes == 0) continue;
     uint64_t sum = 0;
     uint64_t most = 0;
+    size_t workers = 0;
     EntryPointer largest;
     for (const auto& [id, entry] : entries_) {
       if (entry->worker == nullptr) continue;
+      ++workers;
       const uint64_t bytes = entry->worker->OwnBytes();
       sum += bytes;
       if (bytes > most) {
@@ -458,9 +449,6 @@ void Store::Watch() {
       }
     }
     if (sum <= options_.memory_bytes) continue;
-    size_t workers = 0;
-    for (const auto& [id, entry] : entries_)
-      workers += entry->worker != nullptr ? 1 : 0;
     const EntryPointer oldest = Oldest();
     if (oldest != nullptr && workers > 1) {
       End(*oldest, State::kClosed, {});

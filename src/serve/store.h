@@ -54,7 +54,6 @@ class Store {
   // Of two traces; opens it.
   HttpResponse Compare(const std::string& a, const std::string& b);
 
-  bool Has(const std::string& id);
   // Real folders of what is served, for who opens files by itself.
   std::vector<std::string> Folders() const;
   // Ends all processes.

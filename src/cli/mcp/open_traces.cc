@@ -6,6 +6,8 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "base/opened.h"
+
 namespace lamina::cli {
 namespace {
 
@@ -18,12 +20,6 @@ uint64_t MemoryNow() {
   std::fclose(file);
   return got == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))
                   : 0;
-}
-
-bool IsSame(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
-         a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 // One name for one file.
