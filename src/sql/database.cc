@@ -7,7 +7,6 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/string_pool.h"
 #include "lamina/version.h"
 #include "rules/document.h"
 #include "sql/impl.h"
@@ -152,41 +151,35 @@ Error LimitError(std::string what, std::string hint) {
   return error;
 }
 
-// The cells of one result, and the table that they make.
+// Fills a result from the rows of a statement.
 class Collector {
  public:
-  explicit Collector(sqlite3_stmt* statement) : statement_(statement) {
-    columns_.resize(static_cast<size_t>(sqlite3_column_count(statement)));
-  }
-  size_t rows() const { return rows_; }
+  explicit Collector(sqlite3_stmt* statement)
+      : statement_(statement), out_(std::make_shared<Collected>(Names())) {}
   uint64_t bytes() const { return bytes_; }
 
   void Add() {
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      const int i = static_cast<int>(c);
-      Cell cell;
-      cell.type = static_cast<uint8_t>(sqlite3_column_type(statement_, i));
-      switch (cell.type) {
+    for (size_t c = 0; c < out_->names().size(); ++c) {
+      sqlite3_value* const value =
+          sqlite3_column_value(statement_, static_cast<int>(c));
+      switch (sqlite3_value_type(value)) {
         case SQLITE_INTEGER:
-          cell.number = sqlite3_column_int64(statement_, i);
+          out_->AddInt(c, sqlite3_value_int64(value));
           break;
         case SQLITE_FLOAT:
-          cell.real = sqlite3_column_double(statement_, i);
+          out_->AddReal(c, sqlite3_value_double(value));
           break;
         case SQLITE_TEXT: {
-          const auto* text =
-              reinterpret_cast<const char*>(sqlite3_column_text(statement_, i));
-          const auto size =
-              static_cast<size_t>(sqlite3_column_bytes(statement_, i));
-          cell.number = pool_.Intern({text, size}).value;
-          bytes_ += size;
+          const std::string_view text = ValueOf(value).text();
+          out_->AddText(c, text);
+          bytes_ += text.size();
           break;
         }
         case SQLITE_BLOB: {
           // As SQL writes it: X'00ff'.
-          const auto* data = static_cast<const unsigned char*>(
-              sqlite3_column_blob(statement_, i));
-          const int size = sqlite3_column_bytes(statement_, i);
+          const auto* data =
+              static_cast<const unsigned char*>(sqlite3_value_blob(value));
+          const int size = sqlite3_value_bytes(value);
           constexpr char kDigits[] = "0123456789ABCDEF";
           std::string text = "X'";
           for (int k = 0; k < size; ++k) {
@@ -194,101 +187,32 @@ class Collector {
             text += kDigits[data[k] & 15];
           }
           text += "'";
-          cell.type = SQLITE_TEXT;
-          cell.number = pool_.Intern(text).value;
+          out_->AddText(c, text);
           bytes_ += text.size();
           break;
         }
         default:
-          break;
+          out_->AddNull(c);
       }
       bytes_ += 8;
-      columns_[c].push_back(cell);
     }
-    ++rows_;
   }
 
-  Table Finish(std::string name) const {
-    Schema schema;
-    schema.name = std::move(name);
-    std::vector<ColumnType> types;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      bool text = false, real = false, any = false;
-      for (const Cell& cell : columns_[c]) {
-        text |= cell.type == SQLITE_TEXT;
-        real |= cell.type == SQLITE_FLOAT;
-        any |= cell.type != SQLITE_NULL;
-      }
-      const std::string column =
-          sqlite3_column_name(statement_, static_cast<int>(c));
-      const ColumnType type = text || !any ? ColumnType::kText
-                              : real       ? ColumnType::kReal
-                                           : ColumnType::kInt;
-      types.push_back(type);
-      schema.columns.push_back({column, type, DocOf(column), ShownOf(column)});
-    }
-    Table table(std::move(schema));
-    std::vector<Value> row(columns_.size());
-    std::vector<std::string> texts(columns_.size());
-    for (size_t r = 0; r < rows_; ++r) {
-      for (size_t c = 0; c < columns_.size(); ++c) {
-        const Cell& cell = columns_[c][r];
-        switch (cell.type) {
-          case SQLITE_INTEGER:
-            row[c] = Value(cell.number);
-            break;
-          case SQLITE_FLOAT:
-            row[c] = Value(cell.real);
-            break;
-          case SQLITE_TEXT:
-            row[c] = pool_[StringId(static_cast<uint32_t>(cell.number))];
-            break;
-          default:
-            row[c] = Value();
-        }
-        // A column of numbers and texts is one of texts.
-        if (types[c] == ColumnType::kText && !row[c].null() &&
-            row[c].kind() != Value::Kind::kText) {
-          texts[c].clear();
-          if (cell.type == SQLITE_INTEGER) {
-            AppendInt(texts[c], cell.number);
-          } else {
-            AppendNumber(texts[c], cell.real);
-          }
-          row[c] = Value(texts[c]);
-        }
-      }
-      table.AddRow(row);
-    }
-    return table;
+  std::shared_ptr<const Collected> Finish() {
+    out_->Settle();
+    return std::move(out_);
   }
 
  private:
-  struct Cell {
-    uint8_t type = SQLITE_NULL;
-    union {
-      int64_t number = 0;
-      double real;
-    };
-  };
-  // What a column of a result means, when it is named as a column of a table.
-  static std::string DocOf(const std::string& name) {
-    for (const TableDef& table : Tables()) {
-      for (const ColumnDef& column : table.columns) {
-        if (column.name == name) return column.doc;
-      }
-    }
-    return "";
-  }
-  static Shown ShownOf(const std::string& name) {
-    return name.ends_with("_percent") || name == "percent" ? Shown::kPercent
-                                                           : Shown::kPlain;
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (int c = 0; c < sqlite3_column_count(statement_); ++c)
+      names.emplace_back(sqlite3_column_name(statement_, c));
+    return names;
   }
 
   sqlite3_stmt* statement_;
-  std::vector<std::vector<Cell>> columns_;
-  StringPool pool_;
-  size_t rows_ = 0;
+  std::shared_ptr<Collected> out_;
   uint64_t bytes_ = 0;
 };
 
@@ -521,6 +445,18 @@ Result<std::unique_ptr<Database>> Database::Open(
 
 Result<std::vector<Table>> Database::Run(std::string_view sql,
                                          const QueryOptions& options) {
+  LAMINA_ASSIGN(const auto collected, Collect(sql, options));
+  std::vector<Table> results;
+  for (const auto& result : collected) {
+    results.push_back(result->ToTable(
+        results.empty() ? "result"
+                        : "result_" + std::to_string(results.size() + 1)));
+  }
+  return results;
+}
+
+Result<std::vector<std::shared_ptr<const Collected>>> Database::Collect(
+    std::string_view sql, const QueryOptions& options) {
   Impl& impl = *impl_;
   impl.failed.reset();
   impl.stop = options.stop;
@@ -534,7 +470,7 @@ Result<std::vector<Table>> Database::Run(std::string_view sql,
     return Fail(UsageError("the SQL is longer than 1 MiB", "ask for less"));
   if (text.find('\0') != std::string::npos)
     return Fail(UsageError("the SQL holds a zero byte", ""));
-  std::vector<Table> results;
+  std::vector<std::shared_ptr<const Collected>> results;
   const char* rest = text.c_str();
   while (*rest != 0) {
     const auto base = static_cast<size_t>(rest - text.c_str());
@@ -572,10 +508,7 @@ Result<std::vector<Table>> Database::Run(std::string_view sql,
     }
     if (code != SQLITE_DONE) return Fail(SqlError(impl, text, base, code));
     if (sqlite3_column_count(raw) == 0) continue;
-    const std::string name =
-        results.empty() ? "result"
-                        : "result_" + std::to_string(results.size() + 1);
-    results.push_back(collector.Finish(name));
+    results.push_back(collector.Finish());
     impl.row_counts.push_back(rows);
   }
   return results;
@@ -589,6 +522,20 @@ Status Database::Put(const Table& table) {
   const Status status = FillPlain(impl, "temp", table);
   impl.locked = true;
   return status;
+}
+
+void Database::Show(const std::string& name, std::vector<std::string> columns,
+                    std::shared_ptr<const Rows> rows) {
+  auto table = std::make_unique<TableFunction>();
+  table->name = name;
+  table->shown = true;
+  for (std::string& column : columns)
+    table->columns.push_back({std::move(column), Type::kInt, "", false});
+  table->call = [rows = std::move(rows)](Impl&, std::span<const Value>)
+      -> Result<std::shared_ptr<const Rows>> { return rows; };
+  // The connection lets go of what had the name before.
+  RegisterFunction(*impl_, *table);
+  impl_->shown[name] = std::move(table);
 }
 
 Result<Table> Database::ReadView(const TableDef& view,

@@ -23,6 +23,7 @@
 
 #include "base/status.h"
 #include "lamina/table.h"
+#include "sql/collected.h"
 #include "sql/source.h"
 
 namespace lamina::sql {
@@ -70,6 +71,14 @@ class Database {
   // allowed, kInput for a trace that cannot be read, kLimit, kCancelled.
   Result<std::vector<Table>> Run(std::string_view sql,
                                  const QueryOptions& options = {});
+  // The same as the cells that there are, of which no table is made.
+  Result<std::vector<std::shared_ptr<const Collected>>> Collect(
+      std::string_view sql, const QueryOptions& options = {});
+  // Shows rows as the table `name`, in place of what was shown by it, for as
+  // long as the database lives. Its columns have no type, as their cells may
+  // be of any.
+  void Show(const std::string& name, std::vector<std::string> columns,
+            std::shared_ptr<const Rows> rows);
   // Puts a copy of a table among the temporary ones, in place of one of its
   // name. Errors: kUsage without DatabaseOptions::allow_temp.
   Status Put(const Table& table);

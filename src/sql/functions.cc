@@ -6,6 +6,7 @@
 // Why it is longer than 250 lines: a list of small functions with their docs.
 #include <absl/container/flat_hash_map.h>
 #include <absl/strings/string_view.h>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "base/cpp_name.h"
 #include "base/decimal.h"
 #include "base/demangle.h"
+#include "base/string_pool.h"
 #include "cost/arguments.h"
 #include "cost/dtype.h"
 #include "sql/impl.h"
@@ -55,6 +57,8 @@ struct Pattern {
 struct State {
   Database::Impl* impl;
   std::map<std::string, std::shared_ptr<Pattern>, std::less<>> patterns;
+  // Of calls with these texts: kernels of one op come again and again.
+  TextMap<std::optional<cost::Cost>> costs;
 
   std::shared_ptr<Pattern> Find(std::string_view text) {
     const auto it = patterns.find(text);
@@ -164,22 +168,34 @@ std::optional<double> Elements(std::string_view dims) {
 
 // The cost of a call, by the models of the session; nothing without a model.
 std::optional<cost::Cost> CostOf(const Args& args) {
+  constexpr size_t kMost = 4096;
   auto models = args.state().impl->first().CostModels();
   if (!models) {
     args.Fail(models.error().what);
     return std::nullopt;
   }
-  const std::string_view op = args.text(0);
+  const std::string_view op = args.bytes(0);
   const cost::OpModel* model = (*models)->Find(op);
   if (model == nullptr) return std::nullopt;
-  const auto text = [&](int i) {
-    return args.null(i) ? std::string_view() : args.text(i);
-  };
-  auto call = cost::ParseCall(op, text(1), text(2), text(3));
-  if (!call) return std::nullopt;
-  auto found = (*models)->Evaluate(*model, *call);
-  if (!found) return std::nullopt;
-  return *std::move(found);
+  std::array<std::string_view, 4> texts = {op};
+  std::string key(op);
+  for (int i = 1; i < 4; ++i) {
+    if (!args.null(i)) texts[static_cast<size_t>(i)] = args.bytes(i);
+    key += '\0';
+    key += texts[static_cast<size_t>(i)];
+  }
+  auto& known = args.state().costs;
+  if (const auto it = known.find(key); it != known.end()) return it->second;
+  std::optional<cost::Cost> cost;
+  if (const auto call = cost::ParseCall(op, texts[1], texts[2], texts[3])) {
+    if (auto found = (*models)->Evaluate(*model, *call)) {
+      cost = *std::move(found);
+      cost->parameters.clear();  // they may point into the call
+    }
+  }
+  if (known.size() >= kMost) known.clear();
+  known.emplace(std::move(key), cost);
+  return cost;
 }
 
 const Scalar kScalars[] = {

@@ -23,8 +23,12 @@ struct TableFunction {
   std::vector<ColumnDef> columns;
   std::vector<std::string> args;
   size_t required = 0;  // of args
-  Result<std::shared_ptr<const Rows>> (*call)(Database::Impl&,
-                                              std::span<const Value> args);
+  std::function<Result<std::shared_ptr<const Rows>>(
+      Database::Impl&, std::span<const Value> args)>
+      call;
+  // By Database::Show: its rows outlive every query, and its columns have no
+  // type.
+  bool shown = false;
 };
 std::span<const TableFunction> TreeFunctions();
 std::span<const TableFunction> IntervalFunctions();
@@ -41,6 +45,7 @@ struct Database::Impl {
     const TableFunction* function;
   };
   std::vector<std::unique_ptr<ModuleAux>> aux;
+  std::map<std::string, std::unique_ptr<TableFunction>> shown;
 
   bool locked = false;     // after set-up: the authorizer decides
   bool declaring = false;  // inside sqlite3_declare_vtab
@@ -63,7 +68,10 @@ struct Database::Impl {
 };
 
 // Registers what the names say on the connection.
-void RegisterTables(Database::Impl& impl);      // module.cc
+void RegisterTables(Database::Impl& impl);  // module.cc
+// In place of one of its name. `function` must live as long as the connection,
+// or until another one takes its place.
+void RegisterFunction(Database::Impl& impl, const TableFunction& function);
 void RegisterScalars(Database::Impl& impl);     // functions.cc
 void RegisterAggregates(Database::Impl& impl);  // aggregates.cc
 std::vector<FunctionInfo> ScalarInfos();

@@ -77,6 +77,8 @@ class Filter {
         op_ == SQLITE_INDEX_CONSTRAINT_GLOB ||
         op_ == SQLITE_INDEX_CONSTRAINT_REGEXP)
       return HoldsPattern(cell);
+    if (op_ == SQLITE_INDEX_CONSTRAINT_EQ && is_text_)
+      return cell.kind() == Value::Kind::kText && cell.text() == text_;
     const int order = Compare(cell, value_);
     switch (op_) {
       case SQLITE_INDEX_CONSTRAINT_EQ:
@@ -144,7 +146,8 @@ struct Cursor : sqlite3_vtab_cursor {
   size_t source = 0;
   std::shared_ptr<const Rows> rows;
   bool by_choice = false;
-  std::vector<uint32_t> chosen;
+  std::span<const uint32_t> chosen;  // in an index of `rows`, or in `room`
+  std::vector<uint32_t> room;
   size_t at = 0;
   size_t end = 0;
   bool done = true;
@@ -166,6 +169,7 @@ std::string Quoted(std::string_view name) {
 
 std::string Declaration(const Vtab& vtab) {
   std::string text = "CREATE TABLE x(";
+  const bool typed = vtab.function == nullptr || !vtab.function->shown;
   bool first = true;
   const auto add = [&](std::string_view name, std::string_view type,
                        bool hidden) {
@@ -176,7 +180,7 @@ std::string Declaration(const Vtab& vtab) {
   };
   if (vtab.shift != 0) add("rank", "INTEGER", false);
   for (const ColumnDef& column : vtab.columns())
-    add(column.name, TypeName(column.type), column.hidden);
+    add(column.name, typed ? TypeName(column.type) : "", column.hidden);
   if (vtab.function != nullptr) {
     for (const std::string& arg : vtab.function->args) add(arg, "", true);
   }
@@ -347,9 +351,9 @@ int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
       if (text && std::strcmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
         continue;
       take(i, op, column);
-      // A value that is known now is looked up once: a scan is cheaper than an
-      // index, but for what is sorted anyway. One that comes from another
-      // table is looked up again and again.
+      // A value that is known now is looked up once in this query: Choose()
+      // says whether an index pays, but for what is sorted anyway. One that
+      // comes from another table is looked up again and again.
       sqlite3_value* known = nullptr;
       const bool literal = sqlite3_vtab_rhs_value(info, i, &known) == SQLITE_OK;
       const bool unique =
@@ -408,11 +412,24 @@ void Choose(Cursor& c) {
   c.end = c.rows->size();
   if (c.key >= 0 && c.key < static_cast<int>(c.filters.size())) {
     const Filter& filter = c.filters[static_cast<size_t>(c.key)];
-    c.chosen = c.rows->Equal(filter.column(), filter.value());
+    c.chosen = c.rows->Equal(filter.column(), filter.value(), c.room);
     c.by_choice = true;
     c.end = c.chosen.size();
     return;
   }
+  // Texts of a column that many queries ask for: the rarest.
+  for (const Filter& filter : c.filters) {
+    if (filter.op() != SQLITE_INDEX_CONSTRAINT_EQ ||
+        filter.value().kind() != Value::Kind::kText ||
+        !c.rows->WorthIndex(filter.column()))
+      continue;
+    const auto found = c.rows->Equal(filter.column(), filter.value(), c.room);
+    if (found.size() >= c.end) continue;
+    c.chosen = found;
+    c.by_choice = true;
+    c.end = found.size();
+  }
+  if (c.by_choice) return;
   for (const Filter& filter : c.filters) {
     if (!IsRange(filter.op()) || !c.rows->Ascending(filter.column())) continue;
     // The rows that meet it stand together: at the front for < and <=, at the
@@ -548,8 +565,10 @@ int ColumnOf(sqlite3_vtab_cursor* base, sqlite3_context* context, int column) {
   const Vtab& vtab = c.vtab();
   if (vtab.function != nullptr) {
     // Arguments are known to SQLite; it does not ask for them.
-    if (column < static_cast<int>(vtab.function->columns.size()))
-      SetResult(context, c.rows->Cell(c.row(), column), SQLITE_TRANSIENT);
+    if (column < static_cast<int>(vtab.function->columns.size())) {
+      SetResult(context, c.rows->Cell(c.row(), column),
+                vtab.function->shown ? SQLITE_STATIC : SQLITE_TRANSIENT);
+    }
     return SQLITE_OK;
   }
   if (column < vtab.shift) {
@@ -594,8 +613,9 @@ Value ValueOf(sqlite3_value* value) {
     case SQLITE_FLOAT:
       return sqlite3_value_double(value);
     case SQLITE_TEXT: {
-      const auto* text =
-          reinterpret_cast<const char*>(sqlite3_value_text(value));
+      // As bytes: of a text without a zero behind it, as ours are, SQLite
+      // would make a copy that has one.
+      const auto* text = static_cast<const char*>(sqlite3_value_blob(value));
       return std::string_view(text,
                               static_cast<size_t>(sqlite3_value_bytes(value)));
     }
@@ -629,19 +649,29 @@ void SetResult(sqlite3_context* context, const Value& value,
   }
 }
 
-void RegisterTables(Database::Impl& impl) {
+namespace {
+
+void AddModule(Database::Impl& impl, const char* name,
+               const TableFunction* function) {
   static const sqlite3_module kTable = ModuleOf(true);
   static const sqlite3_module kFunction = ModuleOf(false);
-  const auto add = [&](const char* name, const TableFunction* function) {
-    impl.aux.push_back(std::make_unique<Database::Impl::ModuleAux>(
-        Database::Impl::ModuleAux{&impl, function}));
-    sqlite3_create_module(impl.db, name,
-                          function == nullptr ? &kTable : &kFunction,
-                          impl.aux.back().get());
-  };
-  add("lamina", nullptr);
-  for (const TableFunction& f : TreeFunctions()) add(f.name.c_str(), &f);
-  for (const TableFunction& f : IntervalFunctions()) add(f.name.c_str(), &f);
+  impl.aux.push_back(std::make_unique<Database::Impl::ModuleAux>(
+      Database::Impl::ModuleAux{&impl, function}));
+  sqlite3_create_module(impl.db, name,
+                        function == nullptr ? &kTable : &kFunction,
+                        impl.aux.back().get());
+}
+
+}  // namespace
+
+void RegisterFunction(Database::Impl& impl, const TableFunction& function) {
+  AddModule(impl, function.name.c_str(), &function);
+}
+
+void RegisterTables(Database::Impl& impl) {
+  AddModule(impl, "lamina", nullptr);
+  for (const TableFunction& f : TreeFunctions()) RegisterFunction(impl, f);
+  for (const TableFunction& f : IntervalFunctions()) RegisterFunction(impl, f);
 }
 
 }  // namespace lamina::sql

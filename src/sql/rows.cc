@@ -2,7 +2,7 @@
 #include "sql/rows.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace lamina::sql {
 namespace {
@@ -19,9 +19,15 @@ long double Number(const Value& value) {
              : static_cast<long double>(value.integer());
 }
 
+absl::string_view TextKey(const Value& cell) {
+  return {cell.text().data(), cell.text().size()};
+}
+
 }  // namespace
 
 int Compare(const Value& a, const Value& b) {
+  if (a.kind() == Value::Kind::kInt && b.kind() == Value::Kind::kInt)
+    return a.integer() < b.integer() ? -1 : a.integer() > b.integer();
   const int rank_a = Rank(a), rank_b = Rank(b);
   if (rank_a != rank_b) return rank_a < rank_b ? -1 : 1;
   if (rank_a == 0) return 0;
@@ -53,65 +59,80 @@ bool Rows::Ascending(int column) const {
   return index.ascending == 1;
 }
 
-std::vector<uint32_t> Rows::Equal(int column, const Value& value) const {
-  std::vector<uint32_t> out;
-  if (value.null()) return out;
-  const bool ascending =
-      value.kind() != Value::Kind::kText && Ascending(column);
-  const auto below = [&](size_t row) {
-    return Compare(Cell(row, column), value) < 0;
-  };
-  if (ascending) {
+bool Rows::WorthIndex(int column) const {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(IndexOf(column).asked, true);
+}
+
+void Rows::HashTexts(Index& index, int column) const {
+  for (size_t row = 0; row < size(); ++row) {
+    const Value cell = Cell(row, column);
+    if (cell.kind() == Value::Kind::kText)
+      index.texts[TextKey(cell)].push_back(static_cast<uint32_t>(row));
+  }
+  index.hashed = true;
+}
+
+void Rows::SortRows(Index& index, int column) const {
+  std::vector<std::pair<int64_t, uint32_t>> numbers;
+  bool integers = true;
+  for (uint32_t row = 0; row < size(); ++row) {
+    const Value cell = Cell(row, column);
+    if (cell.null()) continue;
+    integers &= cell.kind() == Value::Kind::kInt;
+    numbers.emplace_back(cell.integer(), row);
+  }
+  if (integers) std::sort(numbers.begin(), numbers.end());
+  for (const auto& [value, row] : numbers) index.order.push_back(row);
+  if (!integers) {
+    std::stable_sort(index.order.begin(), index.order.end(),
+                     [&](uint32_t a, uint32_t b) {
+                       return Compare(Cell(a, column), Cell(b, column)) < 0;
+                     });
+  }
+  index.sorted = true;
+}
+
+std::span<const uint32_t> Rows::Equal(int column, const Value& value,
+                                      std::vector<uint32_t>& room) const {
+  room.clear();
+  if (value.null()) return room;
+  const bool text = value.kind() == Value::Kind::kText;
+  if (!text && Ascending(column)) {
     size_t low = 0, high = size();
     while (low < high) {
       const size_t middle = low + (high - low) / 2;
-      if (below(middle)) {
+      if (Compare(Cell(middle, column), value) < 0) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
     for (; low < size() && Compare(Cell(low, column), value) == 0; ++low)
-      out.push_back(static_cast<uint32_t>(low));
-    return out;
+      room.push_back(static_cast<uint32_t>(low));
+    return room;
   }
-  const bool text = value.kind() == Value::Kind::kText;
-  const std::vector<uint32_t>* order = nullptr;
+  std::span<const uint32_t> order;
   {
+    // What is made here never changes again, and maps keep their nodes.
     const std::lock_guard lock(mutex_);
     Index& index = IndexOf(column);
-    const auto view = [](const Value& cell) {
-      return absl::string_view(cell.text().data(), cell.text().size());
-    };
     if (text) {
-      if (!index.hashed) {
-        for (size_t row = 0; row < size(); ++row) {
-          const Value cell = Cell(row, column);
-          if (cell.kind() == Value::Kind::kText)
-            index.texts[view(cell)].push_back(static_cast<uint32_t>(row));
-        }
-        index.hashed = true;
-      }
-      const auto found = index.texts.find(view(value));
-      return found == index.texts.end() ? out : found->second;
+      if (!index.hashed) HashTexts(index, column);
+      const auto found = index.texts.find(TextKey(value));
+      return found == index.texts.end() ? std::span<const uint32_t>()
+                                        : found->second;
     }
-    if (!index.sorted) {
-      for (size_t row = 0; row < size(); ++row) {
-        if (!Cell(row, column).null())
-          index.order.push_back(static_cast<uint32_t>(row));
-      }
-      std::stable_sort(index.order.begin(), index.order.end(),
-                       [&](uint32_t a, uint32_t b) {
-                         return Compare(Cell(a, column), Cell(b, column)) < 0;
-                       });
-      index.sorted = true;
-    }
-    order = &index.order;  // never changes again, and maps keep their nodes
+    if (!index.sorted) SortRows(index, column);
+    order = index.order;
   }
-  auto it = std::partition_point(order->begin(), order->end(), below);
-  for (; it != order->end() && Compare(Cell(*it, column), value) == 0; ++it)
-    out.push_back(*it);
-  return out;
+  const auto low = std::partition_point(
+      order.begin(), order.end(),
+      [&](uint32_t row) { return Compare(Cell(row, column), value) < 0; });
+  auto high = low;
+  while (high != order.end() && Compare(Cell(*high, column), value) == 0)
+    ++high;
+  return {low, high};
 }
 
 Value TableRows::Cell(size_t row, int column) const {

@@ -32,8 +32,13 @@ class Rows {
   }
 
   // Rows in which a column has this value, rising. An index over the column is
-  // made on first use and kept.
-  std::vector<uint32_t> Equal(int column, const Value& value) const;
+  // made on first use and kept. They stand in the index, which lives as long
+  // as the rows, or in `room`.
+  std::span<const uint32_t> Equal(int column, const Value& value,
+                                  std::vector<uint32_t>& room) const;
+  // Whether an index of the texts of a column pays for one look-up: from the
+  // second time on that it is asked.
+  bool WorthIndex(int column) const;
   // Whether an integer column never falls and has no nulls.
   bool Ascending(int column) const;
 
@@ -45,8 +50,11 @@ class Rows {
     int ascending = -1;  // -1: not known yet
     bool sorted = false;
     bool hashed = false;
+    bool asked = false;  // by WorthIndex
   };
   Index& IndexOf(int column) const;
+  void HashTexts(Index& index, int column) const;
+  void SortRows(Index& index, int column) const;
 
   mutable std::mutex mutex_;
   mutable std::map<int, Index> indexes_;

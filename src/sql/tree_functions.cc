@@ -94,7 +94,8 @@ Result<std::shared_ptr<const Rows>> Run(Database::Impl& impl,
                        [](const ColumnDef& c) { return c.name == "uid"; }) -
           columns.begin());
     }();
-    const auto rows = slices->Equal(kUid, args[0]);
+    std::vector<uint32_t> room;
+    const auto rows = slices->Equal(kUid, args[0], room);
     if (!rows.empty()) {
       Start start;
       start.slice = SliceId(rows.front());
