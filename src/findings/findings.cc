@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <numeric>
 #include <tuple>
 
 #include "base/counted.h"
@@ -22,9 +23,12 @@
 namespace lamina::findings {
 namespace {
 
+using Claimed = sql::Collected;  // rows of the claims of a rule
+
 constexpr double kLinkedShare = 0.9;
 constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
+constexpr uint32_t kNone = 0xFFFFFFFF;  // no group
 
 // 31 bits that tell anchors apart and never change (FNV-1a, folded). In hex it
 // begins with a digit: "x@word" is a user at a host for those that redact.
@@ -312,22 +316,22 @@ class Run {
       run.hint = one.hint;
       return {};
     }
-    LAMINA_ASSIGN(auto results, database_->Run(rule.claims, query));
+    LAMINA_ASSIGN(const auto results, database_->Collect(rule.claims, query));
     if (results.size() != 1)
       return Fail(UsageError("claims are not one SELECT"));
-    const Table& rows = results[0];
-    if (rows.rows() == 0) {
+    const std::shared_ptr<const Claimed>& rows = results[0];
+    if (rows->size() == 0) {
       run.reason = "nothing of the kind";
       return {};
     }
-    LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, rows));
+    LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, *rows));
     const std::vector<size_t> row_of = AddGaps(rule, claims);
     ledger_->Offer(claims);
-    LAMINA_TRY(database_->Put(WithTimes(rule, rows, claims, row_of)));
+    ShowTimes(rule, rows, claims, row_of);
     LAMINA_ASSIGN(const auto groups,
-                  database_->Run(GroupSql(rule, rows), query));
-    const std::vector<std::string> keys = KeysOf(rule, rows);
-    std::set<std::string> spoken;
+                  database_->Run(GroupSql(rule, *rows), query));
+    const Groups group_of = GroupsOf(rule, *rows);
+    std::vector<bool> spoken(group_of.keys.size(), false);
     const size_t first = out_.findings.size();
     const Table& table = groups[0];
     int64_t largest = 0;
@@ -336,21 +340,24 @@ class Run {
       largest = std::max(largest, table.At(i, "owned_ns").integer());
       if (when.null() || when.real() == 0) continue;
       AddFinding(rule, table, i);
-      spoken.insert(GroupKey(rule, table, i));
+      const auto group = group_of.keys.find(GroupKey(rule, table, i));
+      const bool known = group != group_of.keys.end();
+      if (known) spoken[group->second] = true;
+      group_of_.push_back(known ? group->second : kNone);
     }
-    if (spoken.empty()) {
+    if (out_.findings.size() == first) {
       run.reason = fmt::format("largest {} of {}", HumanTime(largest),
                                HumanTime(out_.window_ns));
       return {};
     }
     // Only what speaks owns its time.
     std::vector<Claim> granted;
-    std::vector<std::string> granted_keys;
+    std::vector<uint32_t> granted_of;
     for (size_t i = 0; i < claims.size(); ++i) {
-      const std::string& key = keys[row_of[i]];
-      if (!spoken.contains(key)) continue;
+      const uint32_t group = group_of.of_row[row_of[i]];
+      if (!spoken[group]) continue;
       granted.push_back(claims[i]);
-      granted_keys.push_back(key);
+      granted_of.push_back(group);
     }
     ledger_->Grant(number, granted);
     if (world_ != nullptr) {
@@ -360,29 +367,28 @@ class Run {
     for (const Claim& claim : granted) run.owned_ns += claim.owned_ns;
     run.reason = HumanTime(run.owned_ns) + " owned";
     for (size_t f = first; f < out_.findings.size(); ++f)
-      GiveClaims(out_.findings[f], granted, granted_keys, key_of_[f]);
+      GiveClaims(out_.findings[f], granted, granted_of, group_of_[f]);
     return {};
   }
 
-  Result<std::vector<Claim>> ClaimsOf(const Rule& rule, const Table& rows) {
-    const Schema& schema = rows.schema();
+  Result<std::vector<Claim>> ClaimsOf(const Rule& rule, const Claimed& rows) {
     const auto need = [&](std::string_view column) -> Result<size_t> {
-      const auto at = schema.Find(column);
+      const auto at = rows.Find(column);
       if (at) return *at;
       return Fail(UsageError(fmt::format("claims have no column {}", column)));
     };
-    std::vector<Claim> claims(rows.rows());
+    std::vector<Claim> claims(rows.size());
     if (rule.kind == ClaimKind::kNone) return claims;
     LAMINA_ASSIGN(const size_t dur, need("dur_ns"));
     LAMINA_ASSIGN(const size_t start, need("start_ns"));
-    const auto device = schema.Find("device");
-    const auto uid = schema.Find("uid");
+    const auto device = rows.Find("device");
+    const auto uid = rows.Find("uid");
     if (rule.kind == ClaimKind::kIdle) {
       LAMINA_TRY(need("device").map([](size_t) {}));
     } else {
       LAMINA_TRY(need("uid").map([](size_t) {}));
     }
-    for (size_t i = 0; i < rows.rows(); ++i) {
+    for (size_t i = 0; i < rows.size(); ++i) {
       Claim& claim = claims[i];
       // A rate may be a fraction; time is whole nanoseconds.
       claim.dur_ns = static_cast<int64_t>(rows.At(i, dur).real());
@@ -464,40 +470,51 @@ class Run {
                        [&](const auto& one) { return says(one.condition); });
   }
 
-  // What the rule asks of the rows, with what they claim and would own, as the
-  // table `claim`.
-  static Table WithTimes(const Rule& rule, const Table& rows,
-                         const std::vector<Claim>& claims,
-                         const std::vector<size_t>& row_of) {
-    Schema schema;
-    schema.name = "claim";
-    std::vector<size_t> kept;
-    for (size_t c = 0; c < rows.columns(); ++c) {
-      const Column& column = rows.schema().columns[c];
-      if (IsTime(column.name) || !Names(rule, column.name)) continue;
-      schema.columns.push_back(column);
-      kept.push_back(c);
+  // What the rule asks of the rows, with what they claim and would own.
+  class TimedRows : public sql::Rows {
+   public:
+    TimedRows(std::shared_ptr<const Claimed> rows, std::vector<int> kept)
+        : claimed(rows->size(), 0),
+          owned(rows->size(), 0),
+          rows_(std::move(rows)),
+          kept_(std::move(kept)) {}
+    size_t size() const override { return rows_->size(); }
+    Value Cell(size_t row, int column) const override {
+      const auto c = static_cast<size_t>(column);
+      if (c < kept_.size()) return rows_->Cell(row, kept_[c]);
+      return c == kept_.size() ? claimed[row] : owned[row];
     }
-    schema.columns.push_back({"claimed_ns", ColumnType::kInt, ""});
-    schema.columns.push_back({"owned_ns", ColumnType::kInt, ""});
-    Table out(std::move(schema));
-    std::vector<int64_t> claimed(rows.rows(), 0), owned(rows.rows(), 0);
+    std::vector<int64_t> claimed, owned;
+
+   private:
+    std::shared_ptr<const Claimed> rows_;
+    std::vector<int> kept_;
+  };
+
+  // Them as the table `claim`.
+  void ShowTimes(const Rule& rule, const std::shared_ptr<const Claimed>& rows,
+                 const std::vector<Claim>& claims,
+                 const std::vector<size_t>& row_of) {
+    std::vector<std::string> names;
+    std::vector<int> kept;
+    for (size_t c = 0; c < rows->names().size(); ++c) {
+      const std::string& name = rows->names()[c];
+      if (IsTime(name) || !Names(rule, name)) continue;
+      names.push_back(name);
+      kept.push_back(static_cast<int>(c));
+    }
+    names.emplace_back("claimed_ns");
+    names.emplace_back("owned_ns");
+    const auto timed = std::make_shared<TimedRows>(rows, std::move(kept));
     for (size_t i = 0; i < claims.size(); ++i) {
-      claimed[row_of[i]] += claims[i].dur_ns;
-      owned[row_of[i]] += claims[i].owned_ns;
+      timed->claimed[row_of[i]] += claims[i].dur_ns;
+      timed->owned[row_of[i]] += claims[i].owned_ns;
     }
-    std::vector<Value> row(kept.size() + 2);
-    for (size_t i = 0; i < rows.rows(); ++i) {
-      for (size_t k = 0; k < kept.size(); ++k) row[k] = rows.At(i, kept[k]);
-      row[kept.size()] = claimed[i];
-      row[kept.size() + 1] = owned[i];
-      out.AddRow(row);
-    }
-    return out;
+    database_->Show("claim", std::move(names), timed);
   }
 
   // Sums of each group, then all conditions over them.
-  static std::string GroupSql(const Rule& rule, const Table& rows) {
+  static std::string GroupSql(const Rule& rule, const Claimed& rows) {
     std::string list;
     for (const std::string& column : rule.group)
       list += (list.empty() ? "" : ", ") + column;
@@ -511,11 +528,10 @@ class Run {
       sql += ", (" + expression + ") AS " + name;
       named.insert(name);
     }
-    for (const Column& column : rows.schema().columns) {
-      if (IsTime(column.name) || !Names(rule, column.name) ||
-          !named.insert(column.name).second)
+    for (const std::string& name : rows.names()) {
+      if (IsTime(name) || !Names(rule, name) || !named.insert(name).second)
         continue;
-      sql += fmt::format(", max_by(\"{0}\", owned_ns) AS \"{0}\"", column.name);
+      sql += fmt::format(", max_by(\"{0}\", owned_ns) AS \"{0}\"", name);
     }
     sql += " FROM claim";
     if (!list.empty()) sql += " GROUP BY " + list;
@@ -533,15 +549,30 @@ class Run {
            (list.empty() ? "1" : list);
   }
 
-  static std::vector<std::string> KeysOf(const Rule& rule, const Table& rows) {
-    std::vector<std::string> keys(rows.rows());
+  // The groups of a rule by what they have in common.
+  struct Groups {
+    std::map<std::string, uint32_t> keys;
+    std::vector<uint32_t> of_row;
+  };
+  static Groups GroupsOf(const Rule& rule, const Claimed& rows) {
+    std::vector<size_t> columns;
     for (const std::string& column : rule.group) {
-      const auto at = rows.schema().Find(column);
-      if (!at) continue;
-      for (size_t i = 0; i < rows.rows(); ++i)
-        keys[i] += KeyText(rows.At(i, *at)) + '\x1f';
+      if (const auto at = rows.Find(column)) columns.push_back(*at);
     }
-    return keys;
+    Groups groups;
+    groups.of_row.assign(rows.size(), 0);
+    if (columns.empty()) groups.keys.emplace("", 0);
+    for (size_t i = 0; i < rows.size() && !columns.empty(); ++i) {
+      std::string key;
+      for (const size_t column : columns)
+        key += KeyText(rows.At(i, column)) + '\x1f';
+      groups.of_row[i] =
+          groups.keys
+              .try_emplace(std::move(key),
+                           static_cast<uint32_t>(groups.keys.size()))
+              .first->second;
+    }
+    return groups;
   }
 
   static std::string GroupKey(const Rule& rule, const Table& table, size_t i) {
@@ -600,7 +631,6 @@ class Run {
       if (column.name.ends_with("_") || column.name == "start_ns") continue;
       f.values.emplace_back(column.name, KeyText(table.At(i, column.name)));
     }
-    key_of_.push_back(GroupKey(rule, table, i));
     out_.findings.push_back(std::move(f));
   }
 
@@ -633,10 +663,9 @@ class Run {
   }
 
   void GiveClaims(Finding& f, const std::vector<Claim>& claims,
-                  const std::vector<std::string>& keys,
-                  const std::string& key) const {
+                  const std::vector<uint32_t>& groups, uint32_t group) const {
     for (size_t i = 0; i < claims.size(); ++i) {
-      if (keys[i] == key && claims[i].owned_ns > 0)
+      if (groups[i] == group && claims[i].owned_ns > 0)
         f.spans.push_back(claims[i]);
     }
     std::sort(f.spans.begin(), f.spans.end(),
@@ -644,11 +673,18 @@ class Run {
                 return std::tie(a.device, a.start_ns, a.uid) <
                        std::tie(b.device, b.start_ns, b.uid);
               });
-    f.top = f.spans;
-    std::stable_sort(
-        f.top.begin(), f.top.end(),
-        [](const Claim& a, const Claim& b) { return a.owned_ns > b.owned_ns; });
-    f.top.resize(std::min(f.top.size(), kTop));
+    // The largest; of equal ones the first.
+    std::vector<size_t> order(f.spans.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const size_t most = std::min(order.size(), kTop);
+    std::partial_sort(order.begin(),
+                      order.begin() + static_cast<ptrdiff_t>(most), order.end(),
+                      [&](size_t a, size_t b) {
+                        const int64_t x = f.spans[a].owned_ns;
+                        const int64_t y = f.spans[b].owned_ns;
+                        return x != y ? x > y : a < b;
+                      });
+    for (size_t i = 0; i < most; ++i) f.top.push_back(f.spans[order[i]]);
     for (const Claim& claim : f.top) {
       if (world_ != nullptr) break;  // numbers of rows, not of events
       const auto event = claim.uid >= 0
@@ -758,7 +794,7 @@ class Run {
   std::map<std::string, std::string> facts_;
   std::map<std::string, bool> has_;
   absl::flat_hash_map<int64_t, Claim> gap_before_;  // by event
-  std::vector<std::string> key_of_;  // of findings, while rules run
+  std::vector<uint32_t> group_of_;  // of findings, while rules run
   Diagnosis out_;
 };
 
