@@ -246,7 +246,7 @@ Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
     if (member != nullptr) return member;
     return Unpack(std::make_unique<FileSource>("-", STDIN_FILENO, 0));
   }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(NameToRead(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Fail(SystemError(path, "cannot open", errno));
   struct stat info {};
   if (::fstat(fd, &info) != 0) {

@@ -2,6 +2,7 @@
 #include "base/opened.h"
 
 #include <fcntl.h>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -36,6 +37,7 @@ std::optional<FileId> IdOf(const std::string& path) {
 struct Known {
   std::mutex mutex;
   std::set<FileId> files;
+  std::map<std::string, int> instead;
 };
 
 Known& TheKnown() {
@@ -63,6 +65,21 @@ void NoteInput(int fd) { Note(IdOf(fd)); }
 void NoteInput(const std::string& path) { Note(IdOf(path)); }
 bool IsInput(int fd) { return Knows(IdOf(fd)); }
 bool IsInput(const std::string& path) { return Knows(IdOf(path)); }
+
+void ReadInstead(const std::string& path, int fd) {
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  known.instead[path] = fd;
+}
+
+std::string NameToRead(const std::string& path) {
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.instead.find(path);
+  return found == known.instead.end()
+             ? path
+             : "/proc/self/fd/" + std::to_string(found->second);
+}
 
 bool IsSame(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino &&

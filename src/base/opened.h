@@ -13,6 +13,12 @@ namespace lamina {
 // is not kept.
 void NoteInput(int fd);
 void NoteInput(const std::string& path);
+// What is read under the name `path` is the open file `fd`, whatever the name
+// leads to by now; `fd` stays open.
+void ReadInstead(const std::string& path, int fd);
+// The name to open for reading `path`: that of the open file, else `path`.
+std::string NameToRead(const std::string& path);
+
 // A file of our own that is read to be written anew.
 void ForgetInput(const std::string& path);
 

@@ -16,6 +16,7 @@
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
+#include "base/decimal.h"
 #include "base/leftovers.h"
 #include "base/plugin.h"
 #include "cli/commands.h"
@@ -40,7 +41,9 @@ struct Options {
   double page_mb = 100;
   int64_t page_events = 2'000'000;
   bool no_mcp = false;
+  bool follow_links = false;
   std::string worker_page;  // this process is a worker
+  std::vector<std::string> worker_files;
 };
 
 Error CannotListen(const std::string& where) {
@@ -191,11 +194,17 @@ std::vector<std::string> McpWords(const std::string& program,
 Result<int> RunServe(const Options& options, Common& common) {
   constexpr double kGigabyte = 1024.0 * 1024 * 1024;
   if (!options.worker_page.empty()) {
-    return RunServeWorker({options.worker_page, options.traces,
-                           std::chrono::milliseconds(static_cast<int64_t>(
-                               options.time_limit_s * 1000)),
-                           options.page_mb, options.page_events},
-                          common);
+    std::vector<int> files;
+    for (const std::string& number : options.worker_files)
+      files.push_back(static_cast<int>(ParseInt(number).value_or(-1)));
+    if (!files.empty() && files.size() != options.traces.size())
+      return Fail(UsageError("--worker-files: one for each trace"));
+    return RunServeWorker(
+        {options.worker_page, options.traces, std::move(files),
+         std::chrono::milliseconds(
+             static_cast<int64_t>(options.time_limit_s * 1000)),
+         options.page_mb, options.page_events},
+        common);
   }
   if (sodium_init() < 0)
     return Fail(InputError("libsodium", "cannot be initialised"));
@@ -212,8 +221,10 @@ Result<int> RunServe(const Options& options, Common& common) {
   store_options.sessions = static_cast<size_t>(options.sessions);
   store_options.memory_bytes =
       static_cast<uint64_t>(options.memory_gb * kGigabyte);
+  store_options.follow_links = options.follow_links;
   store_options.worker_words = [&](const std::string& page,
-                                   const std::vector<std::string>& traces) {
+                                   const std::vector<std::string>& traces,
+                                   const std::vector<int>& files) {
     std::vector<std::string> words = {
         program,         "serve",
         "--worker",      page,
@@ -221,12 +232,20 @@ Result<int> RunServe(const Options& options, Common& common) {
         "--time-limit",  std::to_string(options.time_limit_s),
         "--page-mb",     std::to_string(options.page_mb),
         "--page-events", std::to_string(options.page_events)};
+    for (const int file : files)
+      words.insert(words.end(), {"--worker-files", std::to_string(file)});
     words.insert(words.end(), traces.begin(), traces.end());
     return words;
   };
   LAMINA_ASSIGN(auto opened, serve::Store::Open(std::move(store_options)));
   // Never taken down: threads that wait for processes may outlive this.
   serve::Store& store = *opened.release();
+  if (const size_t left_out = store.LeftOut(); left_out > 0) {
+    std::fprintf(stderr,
+                 "lamina: %zu traces are outside of the folders, where links "
+                 "lead; --follow-symlinks lists them\n",
+                 left_out);
+  }
   serve::Guard guard(token, options.hosts);
   serve::ApiOptions api;
   api.version = std::string(Version());
@@ -324,8 +343,15 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--threads", common.threads,
            "Threads that read a trace (default: all cores)")
       .Whole(1, 256);
+  args.Flag("--follow-symlinks", options->follow_links,
+            "Also traces outside of the folders, to which links in them lead")
+      .In(Group::kGeneral);
   args.Add("--worker", options->worker_page,
            "The process that has a trace open, and the page that it writes")
+      .In(Group::kHidden);
+  args.Add("--worker-files", options->worker_files,
+           "The open files that such a process reads")
+      .OneWord()
       .In(Group::kHidden);
   return [options, &common] { return RunServe(*options, common); };
 }

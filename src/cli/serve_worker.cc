@@ -17,6 +17,7 @@
 
 #include "base/escape.h"
 #include "base/leftovers.h"
+#include "base/opened.h"
 #include "base/parallel.h"
 #include "cli/host.h"
 #include "cli/mcp/open_traces.h"
@@ -350,6 +351,8 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   if (file < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     return Fail(InputError("standard output", "cannot be taken"));
   std::signal(SIGPIPE, SIG_IGN);
+  for (size_t i = 0; i < options.files.size(); ++i)
+    ReadInstead(options.traces.at(i), options.files[i]);
   const auto out = std::make_shared<Out>(file);
   const int threads = common.ThreadCount();
   const auto traces = std::make_shared<OpenTraces>(threads, UINT64_MAX);

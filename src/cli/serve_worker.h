@@ -12,6 +12,9 @@ namespace lamina::cli {
 struct WorkerOptions {
   std::string page;                 // the file to write
   std::vector<std::string> traces;  // one, or two that are compared
+  // The numbers of open files, one for each trace: what is read, whatever
+  // stands under the names by now. Empty: the names are opened.
+  std::vector<int> files;
   std::chrono::milliseconds time_limit{10'000};  // of a query
   double page_mb = 100;                          // at most, of the page
   int64_t page_events = 2'000'000;  // above, it holds some events alone

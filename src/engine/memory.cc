@@ -7,6 +7,7 @@
 #include "analysis/memory/join.h"
 #include "analysis/memory/memory.h"
 #include "base/decimal.h"
+#include "base/opened.h"
 #include "engine/session.h"
 #include "memory/diff.h"
 #include "memory/timeline_file.h"
@@ -98,7 +99,8 @@ bool IsForSnapshots(const std::string& path) {
 bool IsMemorySnapshot(const std::string& path) {
   // A look into a pipe would take its first bytes from the reader.
   std::error_code none_there;
-  if (!std::filesystem::is_regular_file(path, none_there)) return false;
+  if (!std::filesystem::is_regular_file(NameToRead(path), none_there))
+    return false;
   const auto head = ReadHead(path, 2);
   return head && head->size() == 2 && (*head)[0] == '\x80';
 }

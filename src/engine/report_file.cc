@@ -7,6 +7,7 @@
 
 #include "analysis/analyses.h"
 #include "base/byte_source.h"
+#include "base/opened.h"
 
 namespace lamina::engine {
 namespace {
@@ -72,7 +73,7 @@ Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
   if (std::filesystem::is_regular_file(
           std::filesystem::path(path) / "gpu_timeline.csv", error))
     return other_form("the folder of tables");
-  if (!std::filesystem::is_regular_file(path, error))
+  if (!std::filesystem::is_regular_file(NameToRead(path), error))
     return std::optional<ResultSet>();
   LAMINA_ASSIGN(const std::string head, ReadHead(path, kHead));
   if (path.ends_with(".xlsx") && head.starts_with("PK"))

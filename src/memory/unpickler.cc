@@ -13,6 +13,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/opened.h"
 #include "memory/pickle_value.h"
 #include "memory/record_maker.h"
 
@@ -681,7 +682,7 @@ Result<Snapshot> ReadSnapshotFile(const std::string& path,
   Error error = source.error();
   char head[2] = {};
   if (std::FILE* const file =
-          path == "-" ? nullptr : std::fopen(path.c_str(), "rb")) {
+          path == "-" ? nullptr : std::fopen(NameToRead(path).c_str(), "rb")) {
     const size_t got = std::fread(head, 1, sizeof(head), file);
     std::fclose(file);
     if (got == 2 && head[0] == 'P' && head[1] == 'K') {

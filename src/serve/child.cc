@@ -36,16 +36,17 @@ std::string WhyOf(int status, const std::string& err) {
 }  // namespace
 
 Result<std::shared_ptr<Child>> Child::Start(
-    std::vector<std::string> words, uint64_t memory_bytes,
-    std::function<bool(std::string_view)> take,
+    std::vector<std::string> words, std::vector<int> kept,
+    uint64_t memory_bytes, std::function<bool(std::string_view)> take,
     std::function<void(const std::string&)> ended) {
   const std::shared_ptr<Child> child(new Child);
   std::promise<Status> started;
   // The child dies with the thread that starts it, so that is the one that
   // reads from it.
   std::thread([&started, child, memory_bytes, words = std::move(words),
-               take = std::move(take), ended = std::move(ended)] {
-    auto process = StartedChild::Start(words);
+               kept = std::move(kept), take = std::move(take),
+               ended = std::move(ended)] {
+    auto process = StartedChild::Start(words, kept);
     if (!process) {
       started.set_value(Fail(process.error()));
       return;

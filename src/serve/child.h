@@ -20,11 +20,11 @@ class Child {
  public:
   // `take` is given what it prints, and at last `ended` why it ended, in words
   // for people: both on one thread of its own. Where `take` gives false the
-  // child is ended. `memory_bytes`: of its own
-  // memory, above which it gets none; 0: any.
+  // child is ended. It has the open files `kept` under their numbers.
+  // `memory_bytes`: of its own memory, above which it gets none; 0: any.
   static Result<std::shared_ptr<Child>> Start(
-      std::vector<std::string> words, uint64_t memory_bytes,
-      std::function<bool(std::string_view)> take,
+      std::vector<std::string> words, std::vector<int> kept,
+      uint64_t memory_bytes, std::function<bool(std::string_view)> take,
       std::function<void(const std::string& why)> ended);
   ~Child();
 

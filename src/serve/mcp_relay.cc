@@ -188,7 +188,7 @@ Result<std::shared_ptr<Child>> McpRelay::Process() {
   LAMINA_ASSIGN(
       child_,
       Child::Start(
-          words_, memory_bytes_,
+          words_, {}, memory_bytes_,
           [self = shared_from_this(), waiting](std::string_view bytes) {
             constexpr size_t kMostLine = size_t{64} << 20;
             *waiting += bytes;

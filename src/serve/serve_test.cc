@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <random>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/leftovers.h"
+#include "serve/beneath.h"
 #include "serve/frames.h"
 #include "serve/guard.h"
 
@@ -81,6 +87,65 @@ TEST(Guard, NamesOfTunnels) {
   EXPECT_EQ(status("laptop.lan.evil", nullptr), 421);
   EXPECT_EQ(status("xlaptop.lan", nullptr), 421);
 }
+
+std::string TextOf(const Descriptor& file) {
+  std::string text(100, '\0');
+  const ssize_t got = ::read(file.get(), text.data(), text.size());
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+using Opens = Descriptor (*)(const Descriptor&, const std::string&);
+class Beneath : public testing::TestWithParam<Opens> {};
+
+TEST_P(Beneath, NothingLeadsOut) {
+  namespace fs = std::filesystem;
+  const auto made = MakeTemporaryFolder();
+  ASSERT_TRUE(made);
+  const fs::path top = made->path();
+  const auto write = [](const fs::path& path, const char* text) {
+    std::ofstream(path) << text;
+  };
+  fs::create_directories(top / "served/a/b");
+  fs::create_directories(top / "other/b");
+  write(top / "served/a/b/c", "inside");
+  write(top / "served/d", "inside");
+  write(top / "other/b/c", "outside");
+  write(top / "other/d", "outside");
+  const Descriptor root = HoldFolder(top / "served");
+  ASSERT_TRUE(root.open());
+  const auto text = [&](const char* name) {
+    const Descriptor file = GetParam()(root, name);
+    return file.open() ? TextOf(file) : "error " + std::to_string(errno);
+  };
+  const auto error = [](int number) {
+    return "error " + std::to_string(number);
+  };
+  EXPECT_EQ(text("a/b/c"), "inside");
+  EXPECT_EQ(text("d"), "inside");
+  EXPECT_EQ(text("none"), error(ENOENT));
+  EXPECT_EQ(text("../other/d"), error(EXDEV));
+  EXPECT_EQ(text("/etc/passwd"), error(EXDEV));
+  EXPECT_EQ(text("a"), error(EINVAL));
+  ASSERT_EQ(::mkfifo((top / "served/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(text("pipe"), error(EINVAL));
+  // What was a file or a folder when it was listed is a link now.
+  fs::remove(top / "served/d");
+  fs::create_symlink("../other/d", top / "served/d");
+  EXPECT_EQ(text("d"), error(ELOOP));
+  fs::rename(top / "served/a", top / "served/was");
+  fs::create_directory_symlink(top / "other", top / "served/a");
+  EXPECT_NE(text("a/b/c"), "outside");
+  EXPECT_EQ(text("was/b/c"), "inside");
+  // So is the folder itself; what is held is meant.
+  fs::rename(top / "served", top / "moved");
+  fs::create_directory_symlink("other", top / "served");
+  EXPECT_EQ(text("b/c"), error(ENOENT));
+  EXPECT_EQ(text("was/b/c"), "inside");
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, Beneath,
+                         testing::Values(&OpenBeneath, &OpenByParts));
 
 }  // namespace
 }  // namespace lamina::serve

@@ -13,6 +13,7 @@
 #include "base/opened.h"
 #include "engine/find_traces.h"
 #include "mcp/message.h"
+#include "serve/beneath.h"
 #include "serve/guard.h"
 
 namespace lamina::serve {
@@ -84,32 +85,48 @@ std::string Store::IdOf(std::string_view text) const {
 }
 
 Status Store::Look() {
-  std::vector<std::pair<std::string, std::string>> found;  // path, name
+  struct Found {
+    std::string path;
+    const std::string* argument = nullptr;
+    bool named = false;  // and not only the folder that it is in
+  };
+  std::vector<Found> found;
+  std::vector<std::string> folders;
   for (const std::string& argument : options_.arguments) {
     LAMINA_ASSIGN(const auto files, engine::FindTracesAndSnapshots({argument}));
+    std::error_code error;
+    const bool folder = fs::is_directory(argument, error);
+    if (folder) folders.push_back(Real(argument));
     for (const std::string& file : files)
-      found.emplace_back(file, NameOf(file, argument));
+      found.push_back({file, &argument, !folder});
   }
   const std::lock_guard lock(mutex_);
   std::vector<std::string> order;
   for (auto& [id, entry] : entries_) entry->listed = entry->comparison;
-  for (const auto& [path, name] : found) {
+  for (const std::string& folder : folders) AddRoot(folder, true);
+  left_out_ = 0;
+  for (const auto& [path, argument, named] : found) {
     struct stat now {};
     const std::string real = Real(path);
     if (real.empty() || ::stat(real.c_str(), &now) != 0 ||
         !S_ISREG(now.st_mode) || order.size() >= kMostTraces)
       continue;
+    const auto place = PlaceOf(real, named);
+    if (!place) {
+      ++left_out_;
+      continue;
+    }
     const std::string id = IdOf(real);
     EntryPointer& entry = entries_[id];
     if (entry == nullptr) {
       entry = std::make_shared<Entry>();
       entry->id = id;
-      entry->name = name;
-      entry->paths = {real};
+      entry->name = NameOf(path, *argument);
     } else if (entry->listed) {
       continue;  // named twice
     }
     entry->listed = true;
+    entry->places = {*place};
     entry->file = now;
     order.push_back(id);
   }
@@ -126,6 +143,49 @@ Status Store::Look() {
   return {};
 }
 
+std::string Store::Place::path() const {
+  return (root->path == "/" ? "" : root->path) + "/" + name;
+}
+
+std::shared_ptr<const Store::Root> Store::AddRoot(const std::string& path,
+                                                  bool named) {
+  const auto root =
+      std::find_if(roots_.begin(), roots_.end(),
+                   [&](const auto& known) { return known->path == path; });
+  struct stat now {
+  }, then{};
+  // A folder may be made anew.
+  if (root != roots_.end() && ::stat(path.c_str(), &now) == 0 &&
+      ::fstat((*root)->folder.get(), &then) == 0 && now.st_dev == then.st_dev &&
+      now.st_ino == then.st_ino)
+    return *root;
+  Descriptor folder = HoldFolder(path);
+  if (!folder.open()) return nullptr;
+  auto made =
+      std::make_shared<const Root>(Root{path, std::move(folder), named});
+  if (root != roots_.end())
+    *root = made;
+  else
+    roots_.push_back(made);
+  return made;
+}
+
+std::optional<Store::Place> Store::PlaceOf(const std::string& real,
+                                           bool named) {
+  const auto below = [&](const std::shared_ptr<const Root>& root) {
+    const std::string folder = root->path == "/" ? "/" : root->path + "/";
+    return real.starts_with(folder)
+               ? std::optional(Place{root, real.substr(folder.size())})
+               : std::nullopt;
+  };
+  for (const auto& root : roots_) {
+    if (auto place = below(root)) return place;
+  }
+  if (!named && !options_.follow_links) return std::nullopt;
+  const auto root = AddRoot(fs::path(real).parent_path().string(), named);
+  return root == nullptr ? std::nullopt : below(root);
+}
+
 Store::EntryPointer Store::Find(const std::string& id) {
   const auto found = entries_.find(id);
   return found == entries_.end() ? nullptr : found->second;
@@ -139,7 +199,7 @@ Json Store::Describe(const Entry& entry) const {
   out["kind"] = entry.comparison ? "comparison" : "trace";
   out["name"] = entry.name;
   if (!entry.comparison) {
-    const std::string file = fs::path(entry.paths[0]).filename().string();
+    const std::string file = fs::path(entry.places[0].name).filename().string();
     const size_t dot = file.find('.', 1);
     out["ending"] = dot == std::string::npos ? "" : file.substr(dot + 1);
     out["bytes"] = entry.file.st_size;
@@ -190,8 +250,9 @@ HttpResponse Store::StartOpening(const std::string& id) {
   if (entry == nullptr) return NoSuchTrace();
   if (entry->state == State::kOpen) {
     struct stat now {};
-    if (entry->comparison || (::stat(entry->paths[0].c_str(), &now) == 0 &&
-                              IsSame(now, entry->opened))) {
+    if (entry->comparison ||
+        (::stat(entry->places[0].path().c_str(), &now) == 0 &&
+         IsSame(now, entry->opened))) {
       entry->used = ++clock_;
       return Answer(Describe(*entry));
     }
@@ -227,13 +288,24 @@ void Store::Begin(const EntryPointer& entry) {
     if (oldest == nullptr) break;
     End(*oldest, State::kClosed, {});
   }
-  // Where a link has been bent since the last look, it is not followed.
-  for (const std::string& path : entry->paths) {
-    if (Real(path) != path || ::stat(path.c_str(), &entry->opened) != 0) {
+  // What a link that has come since the last look leads to is not opened, nor
+  // what takes this place while the process starts.
+  std::vector<Descriptor> files;
+  std::vector<int> numbers;
+  std::vector<std::string> paths;
+  for (const Place& place : entry->places) {
+    Descriptor file = OpenBeneath(place.root->folder, place.name);
+    if (!file.open() || ::fstat(file.get(), &entry->opened) != 0) {
       entry->state = State::kFailed;
-      entry->error = "the file is not there any more";
+      entry->error = errno == ELOOP || errno == EXDEV
+                         ? "a link has taken its place, which is not followed"
+                     : errno == EACCES ? "it may not be read"
+                                       : "the file is not there any more";
       return;
     }
+    numbers.push_back(file.get());
+    paths.push_back(place.path());
+    files.push_back(std::move(file));
   }
   const uint64_t session = entry->session = ++clock_;
   const std::string page = PageOf(*entry);
@@ -292,8 +364,9 @@ void Store::Begin(const EntryPointer& entry) {
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
   };
-  auto worker = Worker::Start(options_.worker_words(page, entry->paths),
-                              options_.memory_bytes, std::move(events));
+  auto worker =
+      Worker::Start(options_.worker_words(page, paths, numbers), numbers,
+                    options_.memory_bytes, std::move(events));
   if (!worker) {
     entry->state = State::kFailed;
     entry->error = worker.error().what;
@@ -396,7 +469,7 @@ HttpResponse Store::Compare(const std::string& a, const std::string& b) {
       return NoSuchTrace();
     if (a == b)
       return Problem(400, "usage", "both are the same trace", "choose two");
-    id = IdOf(first->paths[0] + '\n' + second->paths[0]);
+    id = IdOf(first->places[0].path() + '\n' + second->places[0].path());
     if (Find(id) == nullptr) {
       const auto comparisons =
           std::count_if(entries_.begin(), entries_.end(),
@@ -408,7 +481,7 @@ HttpResponse Store::Compare(const std::string& a, const std::string& b) {
       entry->id = id;
       entry->comparison = true;
       entry->name = first->name + " \u2192 " + second->name;
-      entry->paths = {first->paths[0], second->paths[0]};
+      entry->places = {first->places[0], second->places[0]};
       entries_[id] = entry;
       order_.push_back(id);
     }
@@ -460,19 +533,18 @@ void Store::Watch() {
   }
 }
 
-std::vector<std::string> Store::Folders() const {
+std::vector<std::string> Store::Folders() {
+  const std::lock_guard lock(mutex_);
   std::vector<std::string> folders;
-  for (const std::string& argument : options_.arguments) {
-    std::error_code error;
-    const fs::path real = Real(argument);
-    const std::string folder = fs::is_directory(real, error)
-                                   ? real.string()
-                                   : real.parent_path().string();
-    if (!folder.empty() &&
-        std::find(folders.begin(), folders.end(), folder) == folders.end())
-      folders.push_back(folder);
+  for (const auto& root : roots_) {
+    if (root->named) folders.push_back(root->path);
   }
   return folders;
+}
+
+size_t Store::LeftOut() {
+  const std::lock_guard lock(mutex_);
+  return left_out_;
 }
 
 void Store::Stop() {

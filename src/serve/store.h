@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <sys/stat.h>
 #include <thread>
@@ -23,11 +24,14 @@ namespace lamina::serve {
 struct StoreOptions {
   // Folders, files and patterns.
   std::vector<std::string> arguments;
-  // Those that open traces: given the page to write and the traces, they
-  // speak as frames.h has it.
-  std::function<std::vector<std::string>(
-      const std::string& page, const std::vector<std::string>& traces)>
+  // Those that open traces: given the page to write, the traces and the number
+  // of the open file of each, they speak as frames.h has it.
+  std::function<std::vector<std::string>(const std::string& page,
+                                         const std::vector<std::string>& traces,
+                                         const std::vector<int>& files)>
       worker_words;
+  // Also what links in the folders lead to outside of them.
+  bool follow_links = false;
   // A folder of this process alone.
   std::string folder;
   size_t sessions = 16;       // that are open at a time
@@ -55,20 +59,34 @@ class Store {
   HttpResponse Compare(const std::string& a, const std::string& b);
 
   // Real folders of what is served, for who opens files by itself.
-  std::vector<std::string> Folders() const;
+  std::vector<std::string> Folders();
+  // Traces that were found and are not served: links lead out to them.
+  size_t LeftOut();
   // Ends all processes.
   void Stop();
 
  private:
   enum class State { kClosed, kWaiting, kOpening, kOpen, kFailed };
+  // A folder whose files are served, and is held from its first look on.
+  struct Root {
+    std::string path;  // without links
+    Descriptor folder;
+    bool named = false;  // and not only what a link leads to
+  };
+  // A file below one.
+  struct Place {
+    std::shared_ptr<const Root> root;
+    std::string name;
+    std::string path() const;
+  };
   struct Entry {
     std::string id;
     bool comparison = false;
-    std::string name;                // for people
-    std::vector<std::string> paths;  // one, or the two that are compared
-    struct stat file {};             // when it was seen
-    struct stat opened {};           // when it was opened
-    bool listed = true;              // by the last look at the folders
+    std::string name;           // for people
+    std::vector<Place> places;  // one, or the two that are compared
+    struct stat file {};        // when it was seen
+    struct stat opened {};      // when it was opened
+    bool listed = true;         // by the last look at the folders
     State state = State::kClosed;
     uint64_t turn = 0;  // of those that wait, the least is first
     uint64_t done = 0, total = 0;
@@ -84,6 +102,10 @@ class Store {
   explicit Store(StoreOptions options);
   Status Look();
   // All below: with mutex_ held.
+  // Where a real path stands; none: outside of all folders, and neither named
+  // nor to be followed to.
+  std::optional<Place> PlaceOf(const std::string& real, bool named);
+  std::shared_ptr<const Root> AddRoot(const std::string& path, bool named);
   EntryPointer Find(const std::string& id);
   mcp::Json Describe(const Entry& entry) const;
   void OpenNext();
@@ -101,6 +123,8 @@ class Store {
   std::string key_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<std::shared_ptr<const Root>> roots_;
+  size_t left_out_ = 0;
   std::map<std::string, EntryPointer> entries_;
   std::vector<std::string> order_;  // of traces, then comparisons
   std::chrono::steady_clock::time_point looked_{};

@@ -4,13 +4,14 @@
 namespace lamina::serve {
 
 Result<std::shared_ptr<Worker>> Worker::Start(std::vector<std::string> words,
+                                              std::vector<int> kept,
                                               uint64_t memory_bytes,
                                               Events events) {
   auto worker = std::make_shared<Worker>();
   // The thread of the child holds the worker until it has ended.
   LAMINA_ASSIGN(worker->child_,
                 Child::Start(
-                    std::move(words), memory_bytes,
+                    std::move(words), std::move(kept), memory_bytes,
                     [worker, events](std::string_view bytes) {
                       return worker->Take(bytes, events);
                     },

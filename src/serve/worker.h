@@ -29,7 +29,9 @@ class Worker {
     std::string body;
   };
 
+  // It has the open files `kept` under their numbers.
   static Result<std::shared_ptr<Worker>> Start(std::vector<std::string> words,
+                                               std::vector<int> kept,
                                                uint64_t memory_bytes,
                                                Events events);
 

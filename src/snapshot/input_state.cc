@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/descriptor.h"
+#include "base/opened.h"
 #include "snapshot/cache.h"
 #include "snapshot/digest.h"
 
@@ -97,10 +98,11 @@ void Put(std::string& to, const T& value) {
 std::optional<InputState> LookAt(const std::string& path) {
   struct stat info {};
   // A pipe is not even opened: its writer would see that.
-  if (path == "-" || ::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
+  const std::string name = NameToRead(path);
+  if (path == "-" || ::stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
   const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+      ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open()) return std::nullopt;
   std::string samples;
   if (::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&

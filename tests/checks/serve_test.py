@@ -17,6 +17,7 @@ import threading
 import time
 
 from common import LAMINA, ROOT, SAMPLES, Checks, lamina, shared, skip, temporary
+from profilers import Work, write_nsys
 from serve_client import Serve
 
 checks = Checks()
@@ -871,7 +872,8 @@ def falling_children():
             os.remove(f"{folder}/c.json.gz")
             os.symlink("/etc/passwd", f"{folder}/c.json.gz")
             trace = s.opened(c)
-            checks.equal("bent link", trace["state"], "failed")
+            checks.equal("bent link", (trace["state"], trace["error"]), (
+                "failed", "a link has taken its place, which is not followed"))
         with start(folder, "--sessions", 1) as s:
             s.opened(s.id_of("/a.json.gz"))
             s.opened(s.id_of("/b.json.gz"))
@@ -1053,6 +1055,76 @@ def hostile_traces(folder):
     return names
 
 
+def swapped():
+    """A process reads the file that it was given, not what its name leads to
+    when it looks."""
+    with temporary() as folder:
+        shutil.copy(SAMPLES / "serve.json.gz", f"{folder}/trace.json.gz")
+        shutil.copy(SAMPLES / "memory/train.pickle", f"{folder}/memory.pickle")
+        shutil.copy(SAMPLES / "jax.xplane.pb", folder)
+        write_nsys(Work(SAMPLES / "serve.json.gz"),
+                   pathlib.Path(folder, "trace.sqlite"))
+        data = pathlib.Path(folder, "trace.sqlite").read_bytes()
+        pathlib.Path(folder, "packed.sqlite.gz").write_bytes(
+            gzip.compress(data))
+        for name in ("trace.json.gz", "memory.pickle", "jax.xplane.pb",
+                     "trace.sqlite", "packed.sqlite.gz"):
+            path = pathlib.Path(folder, name)
+            wanted = facts_of_worker(folder, path, [])
+            with open(path, "rb") as file:
+                path.unlink()
+                path.symlink_to(SAMPLES / "moe.json.gz")
+                facts = facts_of_worker(folder, path, [file.fileno()])
+                checks.equal(f"{name}: what was given is read", facts, wanted)
+                checks.true(f"{name}: its name leads elsewhere",
+                            facts_of_worker(folder, path, []) != wanted)
+
+
+def facts_of_worker(folder, path, files):
+    """What the process of a trace says of it."""
+    words = [w for f in files for w in ("--worker-files", str(f))]
+    done = subprocess.run(
+        [LAMINA, "serve", "--worker", f"{folder}/page.html", *words, path],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False,
+        pass_fds=files, timeout=120)
+    said = [line for line in done.stdout.split(b"\n") if line.startswith(b"{")]
+    return json.loads(said[-1]) if said else done.stdout
+
+
+def outside():
+    """Links in a folder lead out of it where that is asked for."""
+    with temporary() as folder:
+        for name in ("in", "out"):
+            os.mkdir(f"{folder}/{name}")
+        shutil.copy(SAMPLES / "serve.json.gz", f"{folder}/in/a.json.gz")
+        shutil.copy(SAMPLES / "moe.json.gz", f"{folder}/out/b.json.gz")
+        os.symlink("a.json.gz", f"{folder}/in/c.json.gz")
+        os.symlink("../out/b.json.gz", f"{folder}/in/b.json.gz")
+        os.symlink(f"{folder}/out", f"{folder}/in/more")
+        with start(f"{folder}/in") as s:
+            checks.equal("links out", [t["name"] for t in s.traces()],
+                         ["in/a.json.gz"])
+            s.stop()
+            checks.true(f"are said: {s.errors}",
+                        "--follow-symlinks" in "".join(s.errors))
+        with start(f"{folder}/in", "--follow-symlinks") as s:
+            checks.equal("are followed", [t["name"] for t in s.traces()],
+                         ["in/a.json.gz", "in/b.json.gz"])
+            checks.equal("and open", s.opened(s.id_of("/b.json.gz"))["state"],
+                         "open")
+            # A folder that is made anew is served as it is then.
+            os.rename(f"{folder}/in", f"{folder}/was")
+            os.mkdir(f"{folder}/in")
+            shutil.copy(SAMPLES / "moe.json.gz", f"{folder}/in/a.json.gz")
+            time.sleep(2.2)
+            checks.equal("anew", s.opened(s.id_of("/a.json.gz"))["state"],
+                         "open")
+        # What is named is served, wherever it is.
+        with start(f"{folder}/was/b.json.gz") as s:
+            checks.equal("a link by its name",
+                         s.opened(s.traces()[0]["id"])["state"], "open")
+
+
 def long_names():
     """No answer is as long as the names of a trace."""
     with temporary() as folder:
@@ -1221,6 +1293,8 @@ def main():
     cancelling()
     changing()
     falling_children()
+    swapped()
+    outside()
     long_names()
     hostile_texts()
     if reason := in_browser():

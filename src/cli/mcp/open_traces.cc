@@ -43,7 +43,7 @@ Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
   }
   const std::lock_guard opening(entry->opening);
   struct stat now {};
-  if (::stat(path.c_str(), &now) != 0)
+  if (::stat(NameToRead(path).c_str(), &now) != 0)
     return Fail(InputError(path, "is not there any more"));
   std::shared_ptr<sql::Source> source;
   {

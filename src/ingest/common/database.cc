@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/opened.h"
 #include "base/text.h"
 #include "ingest/common/sql_text.h"
 #include "ingest/common/unpacked_copy.h"
@@ -34,6 +36,41 @@ std::string Lower(std::string_view name) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
   }
   return out;
+}
+
+// An open file below /proc by the name that it has there: SQLite follows links
+// by itself, which gives the name that the file once had.
+constexpr std::string_view kOpenFiles = "/proc/self/fd/";
+
+int OpenAsNamed(const char* path, int flags, int mode) {
+  if (std::string_view(path).starts_with(kOpenFiles)) flags &= ~O_NOFOLLOW;
+  return ::open(path, flags, mode);
+}
+
+int KeepName(sqlite3_vfs*, const char* name, int size, char* out) {
+  const size_t length = std::strlen(name);
+  if (length >= static_cast<size_t>(size)) return SQLITE_CANTOPEN;
+  std::memcpy(out, name, length + 1);
+  return SQLITE_OK;
+}
+
+// The name of the file system of SQLite that has these; null: the usual one.
+const char* AsNamed() {
+  static constexpr const char* kName = "lamina-as-named";
+  static const bool made = [] {
+    sqlite3_vfs* const usual = sqlite3_vfs_find(nullptr);
+    if (usual == nullptr || usual->iVersion < 3 ||
+        usual->xSetSystemCall(
+            usual, "open",
+            reinterpret_cast<sqlite3_syscall_ptr>(&OpenAsNamed)) != SQLITE_OK)
+      return false;
+    static sqlite3_vfs as_named = *usual;
+    as_named.zName = kName;
+    as_named.pNext = nullptr;
+    as_named.xFullPathname = &KeepName;
+    return sqlite3_vfs_register(&as_named, 0) == SQLITE_OK;
+  }();
+  return made ? kName : nullptr;
 }
 
 // A path as the file part of a URI.
@@ -182,13 +219,14 @@ Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Of(
     const std::string& path) {
   LastCopy& last = Last();
   std::string head(16, '\0');
-  std::ifstream file(path, std::ios::binary);
+  const std::string name = NameToRead(path);
+  std::ifstream file(name, std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
   if (DetectPacking(head) == Packing::kPlain)
     return std::shared_ptr<const UnpackedCopy>();
   std::error_code error;
-  const auto written = std::filesystem::last_write_time(path, error);
+  const auto written = std::filesystem::last_write_time(name, error);
   const std::lock_guard lock(last.mutex);
   if (last.copy == nullptr || last.path != path || last.written != written) {
     last.copy = nullptr;
@@ -214,14 +252,15 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   database->name_ = path;
   LAMINA_ASSIGN(database->unpacked_, UnpackedCopy::Of(path));
   std::string head(100, '\0');
-  std::ifstream file(database->unpacked_ ? database->unpacked_->path() : path,
-                     std::ios::binary);
+  const std::string name =
+      database->unpacked_ ? database->unpacked_->path() : NameToRead(path);
+  std::ifstream file(name, std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
   std::error_code error;
   const uint64_t size = database->unpacked_
                             ? database->unpacked_->bytes()
-                            : std::filesystem::file_size(path, error);
+                            : std::filesystem::file_size(name, error);
   if (error) return Fail(InputError(path, "cannot open", "check the path"));
   LAMINA_TRY(database->Connect());
   LAMINA_TRY(database->Begin(head, size));
@@ -258,15 +297,15 @@ Database::~Database() { sqlite3_close_v2(connection_); }
 Status Database::Connect() {
   // Each connection is used by one thread at a time.
   constexpr int kFlags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+  const std::string file = unpacked_ ? unpacked_->path() : NameToRead(name_);
   const int code =
       bytes_ != nullptr
           ? sqlite3_open_v2(":memory:", &connection_,
                             kFlags | SQLITE_OPEN_READWRITE, nullptr)
           : sqlite3_open_v2(
-                ("file:" + UriPath(unpacked_ ? unpacked_->path() : name_) +
-                 "?mode=ro&immutable=1")
-                    .c_str(),
-                &connection_, kFlags | SQLITE_OPEN_READONLY, nullptr);
+                ("file:" + UriPath(file) + "?mode=ro&immutable=1").c_str(),
+                &connection_, kFlags | SQLITE_OPEN_READONLY,
+                file.starts_with(kOpenFiles) ? AsNamed() : nullptr);
   if (code != SQLITE_OK) {
     return Fail(InputError(
         name_, std::string("cannot open: ") + sqlite3_errmsg(connection_)));

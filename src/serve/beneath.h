@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of a folder that is held open: what stands under a name now, and never
+// what a link there leads to, whoever changes names meanwhile.
+#pragma once
+
+#include <string>
+
+#include "base/descriptor.h"
+
+namespace lamina::serve {
+
+// A folder, which is meant from now on wherever its name leads; not open, and
+// errno, when there is none.
+Descriptor HoldFolder(const std::string& path);
+
+// The regular file `name` ("a/b.json") below a folder, for reading; not open,
+// and errno, when there is none: ELOOP where a link stands, EXDEV for a name
+// that leads out.
+Descriptor OpenBeneath(const Descriptor& folder, const std::string& name);
+
+// The same for kernels that cannot do it at once, one folder after the other.
+Descriptor OpenByParts(const Descriptor& folder, const std::string& name);
+
+}  // namespace lamina::serve
