@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina report: where did the GPU time go?
+//
+// Longer than most: it has the options of every layout, and what they share.
 #include <fmt/core.h>
 
 #include "base/byte_sink.h"

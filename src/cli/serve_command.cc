@@ -2,6 +2,9 @@
 //
 // lamina serve: a folder of traces in the browser, to the user of this machine
 // alone.
+//
+// Longer than most: addresses, the token and the options are set up here, each
+// once, and handed to src/serve.
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: three questions share how a body is read and how events
+// are written.
 #include "cli/serve_live.h"
 
 #include <algorithm>

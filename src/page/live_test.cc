@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Against sums over all rows, made anew for each question.
+//
+// Longer than most: tiles, sums and finding share the events and their twin.
 #include "page/live.h"
 
 #include <algorithm>

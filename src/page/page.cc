@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: what a page holds is decided here, in one order, each part
+// by what those before it have left.
 #include "page/page.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: the fields of conditions, and the test of each.
 #include "page/where.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: both eras of the protocol differ in single headers and
+// statuses, all of which stand here.
 #include "serve/mcp_relay.h"
 
 #include <sodium.h>

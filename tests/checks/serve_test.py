@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """lamina serve: what it answers, to whom, and what attacks do to it. With
-`--long` its clients go on for 60 seconds."""
+`--long` its clients go on for 60 seconds.
+
+Longer than most: most parts ask one server, so that they also show that what
+one of them does leaves the others alone."""
 import gzip
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -508,6 +512,17 @@ def live(s):
                                 "--only", "kernels").stdout)
     table = with_op["tables"]["kernels"]
     sums = ask("sum", by=["kernel", "lane"])
+    known = s.post(f"traces/{id}/sum", {"by": ["?"]})[1]["error"]["hint"]
+    known = known.split(", ")
+    docs = (ROOT / "docs/serve.md").read_text()
+    section = docs[docs.index("| column | number of |"):]
+    section = section[:section.index("\n\n")]
+    checks.equal("columns of the docs", sorted(re.findall(
+        r"`(\w+)`", "".join(line.split("|")[1] for line in
+                            section.splitlines()))), sorted(known))
+    checks.equal("sums by all of them", s.post(
+        f"traces/{id}/sum", {"by": known})[1]["by"].keys(),
+                 dict.fromkeys(known).keys())
     own = dict(zip(sums["by"]["kernel"]["row"], sums["by"]["kernel"]["time_ns"]))
     checks.equal("by kernel", [own.get(i + 1) for i in range(len(table))],
                  [round(1000 * row["kernel_time_us"]) for row in table])

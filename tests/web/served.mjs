@@ -3,6 +3,8 @@
 // lamina serve in a browser: the list, opening, the page of a trace beside the
 // file of lamina report, comparing, SQL, what pages of others may not do.
 //   node served.mjs LAMINA ADDRESS FOLDER      FOLDER: traces, as served
+//
+// Longer than most: one walk through one server, as a person takes it.
 import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";

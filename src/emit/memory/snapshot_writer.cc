@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Longer than most: counters and slices are points that are sorted together and
+// written by time.
 #include "emit/memory/snapshot_writer.h"
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina_http.so: connections by lamina, messages by cpp-httplib.
+//
+// Longer than most: nothing else may include cpp-httplib.
 #include <algorithm>
 #include <array>
 #include <cerrno>

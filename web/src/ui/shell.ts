@@ -2,6 +2,8 @@
 //
 // What stays while views change: header with tabs, filter chips, the panel of
 // the selected event, and the line at the foot.
+//
+// Longer than most: what each change of state draws anew is decided here.
 
 import { Refused } from "../data/live";
 import { type App, type View } from "./app";
