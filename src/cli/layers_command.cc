@@ -93,8 +93,9 @@ std::vector<emit::perfetto::ExtraSpan> Spans(
       }
     }
     const size_t number = static_cast<size_t>(&pass - model.passes.data());
-    span("pass " + std::to_string(number) + " " + pass.stage, pass.device,
-         "pass", first, last);
+    span("pass " + std::to_string(number) + " " +
+             std::string(analysis::layers::StageName(pass.stage)),
+         pass.device, "pass", first, last);
   }
   return out;
 }
@@ -207,7 +208,8 @@ Result<analysis::layers::Options> Settings(const Options& options,
                    "other detectors make no halves; add --detector classic"));
   }
   layers.split_half_layers = options.split_half_layers;
-  if (options.stage != "all") layers.stage = options.stage;
+  if (options.stage != "all")
+    layers.stage = analysis::layers::StageOfName(options.stage);
   if (common.top > 0) layers.debug_kernels = common.top;
   layers.names = options.verbose;
   layers.variants = options.variants;

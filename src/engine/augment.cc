@@ -255,7 +255,8 @@ class Augmenter {
         add("lamina_layer", std::to_string(tags.layer), false);
     }
     add("lamina_evidence", cudagraph::LevelName(match.level), true);
-    add("lamina_confidence", cudagraph::ConfidenceOf(match.level), true);
+    add("lamina_confidence",
+        cudagraph::ConfidenceName(cudagraph::ConfidenceOf(match.level)), true);
     if (match.level == cudagraph::Level::kAmbiguous) {
       add("lamina_alternatives",
           ListOf(annotation_.OpsByName(trace_, replay.work[position])), false);

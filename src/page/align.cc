@@ -48,7 +48,7 @@ std::vector<Mark> PassMarks(const Context& context,
   const auto model = analysis::layers::FindLayers(context, rules, {});
   std::vector<Mark> marks;
   for (const auto& pass : model.passes) {
-    Mark mark{pass.stage};
+    Mark mark{std::string(StageName(pass.stage))};
     const auto see = [&](const std::vector<SliceId>& work) {
       for (const SliceId s : work) {
         mark.start_ns =

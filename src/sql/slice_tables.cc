@@ -309,10 +309,12 @@ std::vector<Spec> KernelColumns() {
                   "prefill, decode, mixed, none or unknown: of its pass."},
                  [](const M& m, size_t r) -> Value {
                    if (const auto* layer = m.layer(r))
-                     return m.layers->StageOf(*layer);
+                     return analysis::layers::StageName(
+                         m.layers->StageOf(*layer));
                    const uint32_t pass = m.pass(r);
                    return pass == kNone ? Value()
-                                        : Value(m.layers->passes[pass].stage);
+                                        : Value(analysis::layers::StageName(
+                                              m.layers->passes[pass].stage));
                  },
                  true});
   arg("bytes", "Bytes of a copy or fill.", [](const M& m, size_t r) -> Value {

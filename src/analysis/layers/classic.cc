@@ -123,8 +123,16 @@ std::string_view ClassicTypeName(ClassicType type) {
 }
 
 std::string_view StageName(Stage stage) {
-  constexpr std::string_view kNames[] = {"unknown", "prefill", "decode"};
+  constexpr std::string_view kNames[kStages] = {"decode", "mixed", "none",
+                                                "prefill", "unknown"};
   return kNames[static_cast<size_t>(stage)];
+}
+
+Stage StageOfName(std::string_view name) {
+  for (size_t i = 0; i < kStages; ++i) {
+    if (name == StageName(static_cast<Stage>(i))) return static_cast<Stage>(i);
+  }
+  return Stage::kUnknown;
 }
 
 std::string_view ClassicLayer::type() const {

@@ -24,8 +24,13 @@ enum class ClassicType : uint8_t {
 };
 std::string_view ClassicTypeName(ClassicType type);
 
-enum class Stage : uint8_t { kUnknown, kPrefill, kDecode };
+// What a forward pass does; none: not of a language model. In the order of
+// their names, in which tables have them.
+enum class Stage : uint8_t { kDecode, kMixed, kNone, kPrefill, kUnknown };
+inline constexpr size_t kStages = 5;
 std::string_view StageName(Stage stage);
+// The stage of a name, kUnknown for any other text.
+Stage StageOfName(std::string_view name);
 
 // What the machine knows of one kernel.
 struct ClassicKernel {

@@ -127,7 +127,8 @@ class Detail {
             layer->pass, in_.model.stacks[layer->stack].name, layer->index,
             position++, trace_.Name(s), label.short_name,
             PartName(PartOf(context, s)), family, names_.TypeRule(label),
-            StageName(names_.Kernel(s).vote), in_.model.StageOf(*layer),
+            StageName(names_.Kernel(s).vote),
+            StageName(in_.model.StageOf(*layer)),
             launcher.valid() ? context.tree.name(launcher) : std::string_view(),
             module, trace_.Start(s) - zero_ns_, trace_.Duration(s),
             PercentOf(trace_.Duration(s), sum),
@@ -142,8 +143,8 @@ class Detail {
   Table Votes() {
     Table table(VoteSchema());
     for (const Layer* layer : FirstPass(in_.options.debug)) {
-      size_t kernels[3] = {};
-      int64_t ns[3] = {};
+      size_t kernels[kStages] = {};
+      int64_t ns[kStages] = {};
       for (const SliceId s : layer->work) {
         const auto vote = static_cast<size_t>(names_.Kernel(s).vote);
         ++kernels[vote];
@@ -152,8 +153,9 @@ class Detail {
       for (const Stage stage :
            {Stage::kPrefill, Stage::kDecode, Stage::kUnknown}) {
         const auto i = static_cast<size_t>(stage);
-        table.Add(layer->index, layer->type, in_.model.StageOf(*layer),
-                  StageName(stage), kernels[i], ns[i]);
+        table.Add(layer->index, layer->type,
+                  StageName(in_.model.StageOf(*layer)), StageName(stage),
+                  kernels[i], ns[i]);
       }
     }
     return table;
@@ -170,9 +172,9 @@ class Detail {
       for (const SliceId s : work) {
         const Label& label = names_.Of(s);
         table.Add(layer->index, trace_.Name(s), label.short_name,
-                  StageName(names_.Kernel(s).vote), in_.model.StageOf(*layer),
-                  names_.TypeRule(label), names_.StageRule(label),
-                  trace_.Duration(s));
+                  StageName(names_.Kernel(s).vote),
+                  StageName(in_.model.StageOf(*layer)), names_.TypeRule(label),
+                  names_.StageRule(label), trace_.Duration(s));
       }
     }
     return table;
@@ -278,8 +280,9 @@ class Detail {
   // A layer that knows its stage decides for its kernels.
   std::string_view FinalStage(SliceId s, const Layer* layer) {
     if (layer != nullptr) {
-      const std::string& stage = in_.model.StageOf(*layer);
-      if (stage == "prefill" || stage == "decode") return stage;
+      const Stage stage = in_.model.StageOf(*layer);
+      if (stage == Stage::kPrefill || stage == Stage::kDecode)
+        return StageName(stage);
     }
     return StageName(names_.Kernel(s).vote);
   }
@@ -309,7 +312,7 @@ class Detail {
       const auto time = [&](ClassicType type) {
         return types[static_cast<size_t>(type)];
       };
-      table.Add(index++, layer.type, in_.model.StageOf(layer), total,
+      table.Add(index++, layer.type, StageName(in_.model.StageOf(layer)), total,
                 time(ClassicType::kAttention), time(ClassicType::kMoe),
                 time(ClassicType::kLinear), time(ClassicType::kCommunication),
                 time(ClassicType::kQuantization), layer.work.size());

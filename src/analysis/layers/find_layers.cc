@@ -448,7 +448,7 @@ class Finder {
       if (layer.begins_pass) ++runs_;
       layer.run = runs_;
       layer.type = found.type();
-      if (asked) layer.stage = StageName(found.stage);
+      if (asked) layer.stage = found.stage;
       model_.layers.push_back(std::move(layer));
       for (uint32_t k = found.begin; k < found.end; ++k)
         Give(lane.kernels[k], own);

@@ -27,10 +27,11 @@ struct Cell {
 Table StageTable(const Details& in, Labels& labels, int64_t total_ns) {
   const Trace& trace = in.context.trace;
   Table table(StageSchema());
-  using Key = std::tuple<std::string_view, size_t, ClassicType>;
+  // Work in no pass has no stage; it comes first.
+  using Key = std::tuple<std::optional<Stage>, size_t, ClassicType>;
   std::map<Key, Cell> cells;
-  std::map<std::string_view, int64_t> stages;
-  const auto add = [&](std::string_view stage, SliceId s) {
+  std::map<std::optional<Stage>, int64_t> stages;
+  const auto add = [&](std::optional<Stage> stage, SliceId s) {
     Cell& cell =
         cells[{stage, in.context.device.family(s), labels.Of(s).kernel.type}];
     cell.Add(trace.Duration(s));
@@ -43,7 +44,7 @@ Table StageTable(const Details& in, Labels& labels, int64_t total_ns) {
       for (const SliceId s : layer.work) add(in.model.StageOf(layer), s);
     }
   }
-  for (const SliceId s : in.model.no_pass) add("-", s);
+  for (const SliceId s : in.model.no_pass) add(std::nullopt, s);
   std::vector<std::pair<Key, Cell>> rows(cells.begin(), cells.end());
   std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
     const auto stage = std::get<0>(a.first);
@@ -52,10 +53,11 @@ Table StageTable(const Details& in, Labels& labels, int64_t total_ns) {
   });
   for (const auto& [key, cell] : rows) {
     const auto& [stage, family, type] = key;
-    if (!in.options.Wants(stage)) continue;
-    table.Add(stage, in.context.catalog.family(family).name,
-              ClassicTypeName(type), cell.kernels, cell.ns,
-              PercentOf(cell.ns, stages[stage]), PercentOf(cell.ns, total_ns));
+    if (in.options.stage && stage != in.options.stage) continue;
+    table.Add(stage ? StageName(*stage) : "-",
+              in.context.catalog.family(family).name, ClassicTypeName(type),
+              cell.kernels, cell.ns, PercentOf(cell.ns, stages[stage]),
+              PercentOf(cell.ns, total_ns));
   }
   return table;
 }

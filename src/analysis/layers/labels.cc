@@ -18,12 +18,6 @@ constexpr uint32_t kSmallGrid = 200;
 // Characters of a name that no rule shortens.
 constexpr size_t kShortName = 25;
 
-Stage StageOf(std::string_view value) {
-  return value == "prefill"  ? Stage::kPrefill
-         : value == "decode" ? Stage::kDecode
-                             : Stage::kUnknown;
-}
-
 ClassicType TypeOf(std::string_view value) {
   for (int i = 0; i <= static_cast<int>(ClassicType::kOther); ++i) {
     const auto type = static_cast<ClassicType>(i);
@@ -101,7 +95,7 @@ Label Labels::Find(SliceId s) const {
   if (label.silent) return label;
   label.stage_rule = own.stage.Find(name);
   if (label.stage_rule != PatternTable::kNone && Votes(kernel.type))
-    kernel.vote = StageOf(own.stage.rule(label.stage_rule).value);
+    kernel.vote = StageOfName(own.stage.rule(label.stage_rule).value);
   return label;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/common/context.h"
+#include "analysis/layers/classic.h"
 #include "rules/pattern_table.h"
 
 namespace lamina::analysis::layers {
@@ -55,8 +56,8 @@ struct Options {
   bool split_half_layers = false;
   // The classic rule that large grids are decode; null: not used.
   std::optional<int64_t> grid_threshold;
-  // Rows of this stage only; empty: all.
-  std::string stage;
+  // Rows of this stage only; null: all.
+  std::optional<Stage> stage;
   // Layers whose kernels are listed; empty: none.
   std::vector<uint32_t> list;
   // Layers whose votes and longest kernels are listed; empty: none.
@@ -65,9 +66,7 @@ struct Options {
   bool names = false;         // the rules that decide about frequent names
   bool variants = false;      // kinds of layers kernel by kernel
 
-  bool Wants(std::string_view of_row) const {
-    return stage.empty() || of_row == stage;
-  }
+  bool Wants(Stage of_row) const { return !stage || of_row == *stage; }
 };
 
 // What a kernel does for its layer.
@@ -90,9 +89,9 @@ struct Layer {
   uint32_t run = 0;  // layers found next to each other share it
   bool exact = false;
   bool partial = false;
-  std::string module;  // path, empty unless known
-  std::string type;    // empty: as its kernels say
-  std::string stage;   // empty: that of its pass
+  std::string module;          // path, empty unless known
+  std::string type;            // empty: as its kernels say
+  std::optional<Stage> stage;  // null: that of its pass
   // A pass begins before it on its stream, and what says so: "graph, idle".
   bool begins_pass = false;
   std::string evidence;
@@ -110,7 +109,7 @@ struct StackInfo {
 
 struct Pass {
   int64_t device = 0;
-  std::string stage;     // prefill, decode, mixed, none, unknown
+  Stage stage = Stage::kNone;
   std::string evidence;  // annotation, frames, graph, attention, votes, -
   std::string begins;    // what says that it begins here, "-" for nothing
   std::string annotation;
@@ -138,8 +137,8 @@ struct LayerModel {
   };
   std::vector<Check> checks;
 
-  const std::string& StageOf(const Layer& layer) const {
-    return layer.stage.empty() ? passes[layer.pass].stage : layer.stage;
+  Stage StageOf(const Layer& layer) const {
+    return layer.stage.value_or(passes[layer.pass].stage);
   }
 };
 

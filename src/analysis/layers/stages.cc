@@ -20,7 +20,7 @@ class StageFinder {
         model_(model) {}
 
   void SetStage(Pass& pass) {
-    pass.stage = "none";
+    pass.stage = Stage::kNone;
     pass.evidence = "-";
     if (FromAnnotation(pass) || FromFrames(pass)) return;
     // Attention kernels that are used in one stage only; else the names that
@@ -29,7 +29,7 @@ class StageFinder {
     bool prefill = false;
     bool decode = false;
     bool cache = false;
-    size_t votes[3] = {};
+    size_t votes[kStages] = {};
     const auto& table = labels_.tables().stage;
     const auto& types = context_.catalog.kernel_table();
     for (const uint32_t l : pass.layers) {
@@ -42,20 +42,23 @@ class StageFinder {
         ++votes[static_cast<size_t>(label.kernel.vote)];
         const rules::PatternRule& found = table.rule(label.stage_rule);
         if (found.strength != "strong") continue;
-        prefill = prefill || found.value == "prefill";
-        decode = decode || found.value == "decode";
+        const Stage stage = StageOfName(found.value);
+        prefill = prefill || stage == Stage::kPrefill;
+        decode = decode || stage == Stage::kDecode;
       }
     }
     const size_t for_prefill = votes[static_cast<size_t>(Stage::kPrefill)];
     const size_t for_decode = votes[static_cast<size_t>(Stage::kDecode)];
     if (prefill || decode) {
-      pass.stage = prefill && decode ? "mixed" : prefill ? "prefill" : "decode";
+      pass.stage = prefill && decode ? Stage::kMixed
+                   : prefill         ? Stage::kPrefill
+                                     : Stage::kDecode;
       pass.evidence = "attention";
     } else if (cache && for_prefill != for_decode) {
-      pass.stage = for_prefill > for_decode ? "prefill" : "decode";
+      pass.stage = for_prefill > for_decode ? Stage::kPrefill : Stage::kDecode;
       pass.evidence = "votes";
     } else if (attention) {
-      pass.stage = "unknown";
+      pass.stage = Stage::kUnknown;
     }
   }
 
@@ -83,7 +86,7 @@ class StageFinder {
         const bool extend =
             trace_.Name(*std::prev(after)).find("forward_extend") !=
             std::string_view::npos;
-        pass.stage = extend ? "prefill" : "decode";
+        pass.stage = extend ? Stage::kPrefill : Stage::kDecode;
         pass.evidence = "frames";
         return true;
       }
@@ -143,14 +146,14 @@ class StageFinder {
       static const RE2 kTokens(R"(\btoks=(\d+))");
       if (RE2::PartialMatch(rest, kBatch, &tokens)) pass.batch = tokens;
       if (RE2::PartialMatch(rest, kTokens, &tokens)) pass.tokens = tokens;
-      pass.stage = mode == "EXTEND"   ? "prefill"
-                   : mode == "DECODE" ? "decode"
-                   : mode == "MIXED"  ? "mixed"
-                                      : "unknown";
+      pass.stage = mode == "EXTEND"   ? Stage::kPrefill
+                   : mode == "DECODE" ? Stage::kDecode
+                   : mode == "MIXED"  ? Stage::kMixed
+                                      : Stage::kUnknown;
       pass.evidence = "annotation";
       return true;
     } else if (RE2::PartialMatch(text, kAtom, &mode)) {
-      pass.stage = mode;
+      pass.stage = StageOfName(mode);
       pass.evidence = "annotation";
       return true;
     } else {
@@ -158,9 +161,9 @@ class StageFinder {
     }
     if (context == 0 && generation == 0) return false;
     pass.batch = context + generation;
-    pass.stage = context == 0      ? "decode"
-                 : generation == 0 ? "prefill"
-                                   : "mixed";
+    pass.stage = context == 0      ? Stage::kDecode
+                 : generation == 0 ? Stage::kPrefill
+                                   : Stage::kMixed;
     pass.evidence = "annotation";
     return true;
   }

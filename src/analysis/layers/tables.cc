@@ -104,7 +104,7 @@ class Tables {
                     : std::nullopt,
                 trace_.Start(work[0]) - zero_ns_, WallOf(trace_, work),
                 SumOf(trace_, work), UnionOf(trace_, work), work.size(),
-                pass.stage, pass.evidence, pass.batch, pass.tokens,
+                StageName(pass.stage), pass.evidence, pass.batch, pass.tokens,
                 pass.layers.size(), pass.begins, pass.cut, GraphLaunches(work),
                 pass.annotation);
     }
@@ -136,7 +136,7 @@ class Tables {
                                   letter,
                                   sum.type,
                                   sum.type_by,
-                                  model_.StageOf(layer),
+                                  StageName(model_.StageOf(layer)),
                                   trace_.Start(layer.work[0]) - zero_ns_,
                                   sum.wall_ns,
                                   sum.kernel_ns};
@@ -155,7 +155,7 @@ class Tables {
   Table Types() {
     Table table(TypeSchema());
     const std::vector<std::string> above = ModulesAbove(model_);
-    using Key = std::tuple<uint32_t, uint32_t, std::string, std::string>;
+    using Key = std::tuple<uint32_t, uint32_t, std::string, Stage>;
     std::map<Key, std::vector<uint32_t>> groups;
     for (uint32_t i = 0; i < model_.layers.size(); ++i) {
       const Layer& layer = model_.layers[i];
@@ -191,7 +191,7 @@ class Tables {
       }
       const std::string letter = VariantLetter(std::get<1>(key));
       table.Add(model_.stacks[std::get<0>(key)].name, letter, std::get<2>(key),
-                std::get<3>(key), members.size(), k.sum,
+                StageName(std::get<3>(key)), members.size(), k.sum,
                 PercentOf(k.sum, total_ns_), RoundNs(k.mean), RoundNs(k.median),
                 k.p99, k.min, k.max, RoundNs(w.mean),
                 model_.layers[members[0]].work.size(), outliers,
@@ -270,10 +270,10 @@ class Tables {
   void NoteUnknownStage() {
     int64_t unknown = 0;
     for (const Pass& pass : model_.passes) {
-      if (pass.stage == "unknown") unknown += SumOf(trace_, pass.outside);
+      if (pass.stage == Stage::kUnknown) unknown += SumOf(trace_, pass.outside);
     }
     for (size_t i = 0; i < model_.layers.size(); ++i) {
-      if (model_.StageOf(model_.layers[i]) == "unknown")
+      if (model_.StageOf(model_.layers[i]) == Stage::kUnknown)
         unknown += sums_[i].kernel_ns;
     }
     unknown += SumOf(trace_, model_.no_pass);

@@ -172,8 +172,7 @@ VariantKernels FindVariantKernels(const Details& in) {
   const LayerModel& model = in.model;
   Labels labels(in.context, in.rules, Profile::kDefault, std::nullopt);
   // Stack, variant, type and stage as in layer_types, and place.
-  using Key =
-      std::tuple<uint32_t, uint32_t, std::string, std::string, uint32_t>;
+  using Key = std::tuple<uint32_t, uint32_t, std::string, Stage, uint32_t>;
   std::map<Key, std::vector<SliceId>> rows;
   for (uint32_t stack = 0; stack < model.stacks.size(); ++stack) {
     const std::vector<Sequence> sequences =
@@ -207,8 +206,8 @@ VariantKernels FindVariantKernels(const Details& in) {
     }
     const auto count = static_cast<int64_t>(work.size());
     result.table.Add(
-        model.stacks[stack].name, VariantLetter(variant), type, stage, place,
-        trace.Name(work[0]),
+        model.stacks[stack].name, VariantLetter(variant), type,
+        StageName(stage), place, trace.Name(work[0]),
         in.context.catalog.family(in.context.device.family(work[0])).name,
         count, sum, (sum + count / 2) / count, above[stack]);
   }

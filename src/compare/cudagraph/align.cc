@@ -237,25 +237,31 @@ std::optional<Level> FindLevel(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view ConfidenceOf(Level level) {
+Confidence ConfidenceOf(Level level) {
   switch (level) {
     case Level::kExactId:
     case Level::kExact:
     case Level::kFifo:
     case Level::kSure:
-      return "fact";
+      return Confidence::kFact;
     case Level::kGapFifo:
     case Level::kFamily:
     case Level::kLcs:
-      return "likely";
+      return Confidence::kLikely;
     case Level::kScope:
-      return "partial";
+      return Confidence::kPartial;
     case Level::kAmbiguous:
-      return "list";
+      return Confidence::kList;
     case Level::kNone:
-      return "none";
+      return Confidence::kNone;
   }
-  return "none";
+  return Confidence::kNone;
+}
+
+std::string_view ConfidenceName(Confidence confidence) {
+  constexpr std::string_view kNames[] = {"fact", "likely", "partial", "list",
+                                         "none"};
+  return kNames[static_cast<size_t>(confidence)];
 }
 
 std::vector<Match> Align(const Sequence& capture, const Sequence& replay) {

@@ -29,7 +29,9 @@ inline constexpr int kLevels = 10;
 std::string_view LevelName(Level level);
 std::optional<Level> FindLevel(std::string_view name);
 // fact, likely, partial, list or none.
-std::string_view ConfidenceOf(Level level);
+enum class Confidence : uint8_t { kFact, kLikely, kPartial, kList, kNone };
+Confidence ConfidenceOf(Level level);
+std::string_view ConfidenceName(Confidence confidence);
 
 struct Match {
   static constexpr uint32_t kNoPartner = UINT32_MAX;

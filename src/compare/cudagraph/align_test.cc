@@ -137,7 +137,7 @@ TEST(Align, StreamsAreDealtOutOfTheCapture) {
     const auto matches = Matches(capture, tokens, lanes);
     for (size_t j = 0; j < matches.size(); ++j) {
       ++kernels;
-      if (ConfidenceOf(matches[j].level) != "fact") continue;
+      if (ConfidenceOf(matches[j].level) != Confidence::kFact) continue;
       ++facts;
       EXPECT_EQ(matches[j].partner, replay[j].place)
           << "seed " << seed << " kernel " << j;
@@ -182,7 +182,7 @@ TEST(Align, FactsAreRightUnderNoise) {
       if (truth[j] == Match::kNoPartner) continue;
       ++kernels;
       right += matches[j].partner == truth[j];
-      if (ConfidenceOf(matches[j].level) != "fact") continue;
+      if (ConfidenceOf(matches[j].level) != Confidence::kFact) continue;
       ++facts;
       right_facts += matches[j].partner == truth[j];
     }

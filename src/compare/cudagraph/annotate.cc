@@ -226,7 +226,7 @@ class Annotator {
   size_t Facts(const std::vector<Match>& matches) const {
     return static_cast<size_t>(
         std::count_if(matches.begin(), matches.end(), [](const Match& match) {
-          return ConfidenceOf(match.level) == "fact";
+          return ConfidenceOf(match.level) == Confidence::kFact;
         }));
   }
 
@@ -320,7 +320,8 @@ class Annotator {
             if (*place != Match::kNoPartner) *place += piece.capture_begin;
           if (match.partner != Match::kNoPartner)
             ++segments[launch][eager.segment[match.partner]];
-          if (!alike && !in_turn && ConfidenceOf(match.level) == "fact") {
+          if (!alike && !in_turn &&
+              ConfidenceOf(match.level) == Confidence::kFact) {
             match.level = Level::kLcs;
             match.alternatives = static_cast<uint32_t>(at.size());
           }
@@ -415,7 +416,7 @@ class Annotator {
     for (const Match& match : matches) {
       anchors +=
           match.partner != Match::kNoPartner && match.level != Level::kFamily;
-      facts += ConfidenceOf(match.level) == "fact";
+      facts += ConfidenceOf(match.level) == Confidence::kFact;
     }
     if (anchors * 2 < matches.size() && facts * 2 < anchors) return false;
     return anchors * kLeastExplained >= matches.size();

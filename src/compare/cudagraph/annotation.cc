@@ -61,7 +61,7 @@ double Annotation::FactShare() const {
   for (const Replay& replay : replays) {
     for (const Match& match : MatchesOf(replay)) {
       ++all;
-      facts += ConfidenceOf(match.level) == "fact";
+      facts += ConfidenceOf(match.level) == Confidence::kFact;
     }
   }
   return all > 0 ? static_cast<double>(facts) / static_cast<double>(all) : 0;

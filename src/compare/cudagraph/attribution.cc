@@ -95,7 +95,7 @@ Attribution AttributionOf(const trace::Trace& trace,
         segment != nullptr && segment->file != Segment::kOwnTrace;
     result.table.Add(
         replay->number, position, LevelName(match.level),
-        ConfidenceOf(match.level), match.alternatives,
+        ConfidenceName(ConfidenceOf(match.level)), match.alternatives,
         fmt::format(
             "{}",
             fmt::join(OtherOps(trace, annotation, *replay, position), ", ")),

@@ -49,9 +49,10 @@ class Merger {
   }
 
   static bool Joined(const Match& match) {
-    const std::string_view confidence = ConfidenceOf(match.level);
+    const Confidence confidence = ConfidenceOf(match.level);
     return match.partner != Match::kNoPartner &&
-           (confidence == "fact" || confidence == "likely");
+           (confidence == Confidence::kFact ||
+            confidence == Confidence::kLikely);
   }
 
   bool Kept(NodeId node) const {
@@ -111,7 +112,7 @@ class Merger {
       if (at == nodes.end() || *at != call) continue;
       grafter_.Link(replay.work[i],
                     copies[static_cast<size_t>(at - nodes.begin())],
-                    ConfidenceOf(match.level) == "fact");
+                    ConfidenceOf(match.level) == Confidence::kFact);
     }
   }
 

@@ -245,9 +245,9 @@ Table MethodTable(const analysis::Context& replay,
         if (match.partner == Match::kNoPartner || of.segment < 0 ||
             !tagged[static_cast<size_t>(of.segment)][match.partner])
           continue;
-        const std::string_view confidence = ConfidenceOf(match.level);
-        facts += confidence == "fact";
-        likely += confidence == "likely";
+        const Confidence confidence = ConfidenceOf(match.level);
+        facts += confidence == Confidence::kFact;
+        likely += confidence == Confidence::kLikely;
       }
     }
     table.Add(TagKindName(kind), kernels, one, several, kernels - one - several,

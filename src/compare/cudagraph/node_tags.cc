@@ -160,7 +160,7 @@ void NodeTags::Apply(const trace::Trace& trace, Annotation& annotation) const {
       for (size_t i = 0; i < matches.size(); ++i) {
         if (hits[i] == nullptr) continue;
         Tags tags;
-        if (ConfidenceOf(matches[i].level) == "fact")
+        if (ConfidenceOf(matches[i].level) == Confidence::kFact)
           tags = segment.launches[matches[i].partner];
         if (!hits[i]->ranges.empty()) tags.ranges = hits[i]->ranges;
         if (!hits[i]->line.empty()) tags.line = hits[i]->line;

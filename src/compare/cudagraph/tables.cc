@@ -115,7 +115,7 @@ ResultSet AnnotationTables(const analysis::Context& context,
       ++kernels;
       time_ns += dur;
       if (match.partner != Match::kNoPartner) used[match.partner] = true;
-      const std::string_view confidence = ConfidenceOf(match.level);
+      const Confidence confidence = ConfidenceOf(match.level);
       for (auto& [key, map] :
            {std::pair<const std::string&, std::map<std::string, Sum>&>(tags.op,
                                                                        ops),
@@ -124,8 +124,9 @@ ResultSet AnnotationTables(const analysis::Context& context,
         Sum& sum = map[key];
         ++sum.kernels;
         sum.ns += dur;
-        if (!key.empty() && confidence == "fact") sum.fact_ns += dur;
-        if (!key.empty() && confidence == "likely") sum.likely_ns += dur;
+        if (!key.empty() && confidence == Confidence::kFact) sum.fact_ns += dur;
+        if (!key.empty() && confidence == Confidence::kLikely)
+          sum.likely_ns += dur;
       }
       rows.Add(replay.number, i, trace.Name(replay.work[i]),
                LevelName(match.level), match.alternatives, tags.op, tags.module,
@@ -152,8 +153,9 @@ ResultSet AnnotationTables(const analysis::Context& context,
   Table by_level(LevelSchema());
   for (int l = 0; l < kLevels; ++l) {
     const auto level = static_cast<Level>(l);
-    if (ConfidenceOf(level) == "fact") facts += levels[l].kernels;
-    by_level.Add(LevelName(level), ConfidenceOf(level), levels[l].kernels,
+    if (ConfidenceOf(level) == Confidence::kFact) facts += levels[l].kernels;
+    by_level.Add(LevelName(level), ConfidenceName(ConfidenceOf(level)),
+                 levels[l].kernels,
                  Percent(static_cast<double>(levels[l].kernels),
                          static_cast<double>(kernels)),
                  levels[l].ns,

@@ -210,7 +210,7 @@ size_t Atlas::CutOf(size_t kind, const LayerGraph& layer) {
     name_table_.Add(cut, node.id, "", WeightText(node));
     for (const LayerKernel& kernel : node.kernels) {
       kernel_table_.Add(cut, node.id, kernel.name, kernel.full_name,
-                        kernel.duration_ns, kernel.p95_ns, kernel.confidence);
+                        kernel.duration_ns, kernel.p95_ns, FitName(kernel.fit));
     }
   }
   for (const ExternalInput& input : layer.externals)

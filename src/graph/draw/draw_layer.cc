@@ -152,10 +152,10 @@ class Drawer {
         more += kernel.duration_ns;
         continue;
       }
-      const bool hollow = Hollow() || kernel.confidence == "ambiguous";
-      const char* const mark = hollow                          ? "? "
-                               : kernel.confidence == "likely" ? "~ "
-                                                               : "";
+      const bool hollow = Hollow() || kernel.fit == KernelFit::kAmbiguous;
+      const char* const mark = hollow                             ? "? "
+                               : kernel.fit == KernelFit::kLikely ? "~ "
+                                                                  : "";
       box.lines.push_back({fmt::format("{}{}  {}", mark, Middle(kernel.name),
                                        Time(kernel.duration_ns)),
                            hollow ? kSoft : kKernel, 10, false});
@@ -245,8 +245,8 @@ class Drawer {
                       return std::any_of(
                           node.kernels.begin(), node.kernels.end(),
                           [](const LayerKernel& kernel) {
-                            return kernel.confidence == "likely" ||
-                                   kernel.confidence == "ambiguous";
+                            return kernel.fit == KernelFit::kLikely ||
+                                   kernel.fit == KernelFit::kAmbiguous;
                           });
                     }))
       box.lines.push_back({"~ likely, ? ambiguous", "#1c202a", 9, false});

@@ -13,6 +13,12 @@
 namespace lamina::graph_kernels {
 namespace {
 
+using analysis::layers::Stage;
+
+std::string_view PhaseName(const GraphRuns& runs) {
+  return runs.phase ? StageName(*runs.phase) : "";
+}
+
 // A graph below this share of understood kernels is not that of the dump.
 constexpr double kFits = 0.5;
 
@@ -36,7 +42,7 @@ Table CandidateTable(const std::vector<GraphRuns>& graphs,
     const GraphRuns& runs = graphs[i];
     table.Add(runs.graph_id, i == chosen, runs.slots.size(),
               runs.replays.size(), runs.full_replays(), runs.streams(),
-              runs.phase, fits.empty() ? Value() : Value(fits[i]));
+              PhaseName(runs), fits.empty() ? Value() : Value(fits[i]));
   }
   return table;
 }
@@ -49,8 +55,8 @@ Result<std::vector<size_t>> Allowed(const std::vector<GraphRuns>& graphs,
     const GraphRuns& runs = graphs[i];
     if (runs.full_replays() == 0) continue;
     if (options.graph_id && runs.graph_id != *options.graph_id) continue;
-    if (!options.phase.empty() && runs.phase != options.phase &&
-        !(runs.phase == "mixed" && options.phase == "prefill"))
+    if (!options.phase.empty() && PhaseName(runs) != options.phase &&
+        !(runs.phase == Stage::kMixed && options.phase == "prefill"))
       continue;
     out.push_back(i);
   }
@@ -65,7 +71,7 @@ Result<std::vector<size_t>> Allowed(const std::vector<GraphRuns>& graphs,
     list += fmt::format("{}{} ({} kernels, {} full replays{}{})",
                         list.empty() ? "" : ", ", runs.graph_id,
                         runs.slots.size(), runs.full_replays(),
-                        runs.phase.empty() ? "" : ", ", runs.phase);
+                        runs.phase ? ", " : "", PhaseName(runs));
   }
   return Fail(UsageError("no fully replayed graph is as asked for",
                          "the trace has " + list));
@@ -79,7 +85,6 @@ KernelMap MakeMap(const trace::Trace& trace, const GraphRuns& runs,
     kernel.slot = slot;
     kernel.full_name = trace.Text(slot.name);
     kernel.name = launches.ShortName(kernel.full_name);
-    kernel.confidence = "none";
     kernel.layer_name = "shared";
     map.kernels.push_back(std::move(kernel));
   }
@@ -111,8 +116,7 @@ double SureShare(const KernelMap& map) {
   double sure = 0;
   for (const MappedKernel& kernel : map.kernels) {
     all += kernel.time.median_ns;
-    if (kernel.node.valid() &&
-        (kernel.confidence == "exact" || kernel.confidence == "sure"))
+    if (kernel.node.valid() && kernel.fit >= graph::KernelFit::kSure)
       sure += kernel.time.median_ns;
   }
   return all > 0 ? sure / all : 0;
@@ -136,13 +140,13 @@ Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
   // The same model as prefill and as decode: only the user knows.
   if (options.phase.empty() && !options.graph_id) {
     for (const size_t i : allowed) {
-      if (graphs[i].phase == graphs[best].phase || graphs[i].phase.empty() ||
-          graphs[best].phase.empty() || fits[i] < kFits || fits[best] < kFits)
+      if (graphs[i].phase == graphs[best].phase || !graphs[i].phase ||
+          !graphs[best].phase || fits[i] < kFits || fits[best] < kFits)
         continue;
       return Fail(UsageError(
           fmt::format("graph {} ({}) and graph {} ({}) both fit the dump",
-                      graphs[best].graph_id, graphs[best].phase,
-                      graphs[i].graph_id, graphs[i].phase),
+                      graphs[best].graph_id, PhaseName(graphs[best]),
+                      graphs[i].graph_id, PhaseName(graphs[i])),
           "choose with --phase or --graph"));
     }
   }
@@ -222,7 +226,7 @@ void AddKernels(const KernelMap& map, const graph::Graph& graph,
     for (const MappedKernel* kernel : found->second) {
       node.kernels.push_back({kernel->name, std::string(kernel->full_name),
                               kernel->time.median_ns, kernel->time.p95_ns,
-                              kernel->confidence});
+                              kernel->fit});
       if (node.boundary) continue;
       for (const LayerTime& one : map.layers) {
         if (one.name == kernel->layer_name)

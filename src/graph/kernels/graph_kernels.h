@@ -35,7 +35,7 @@ struct MappedKernel {
   graph::NodeId node;      // invalid: no node was found
   int layer = -1;          // position of a layer; -1: outside
   std::string layer_name;  // "5", "shared", "epilogue"
-  std::string confidence;  // exact, sure, likely, ambiguous or none
+  graph::KernelFit fit = graph::KernelFit::kNone;  // none: no node
   Timing time;
 };
 

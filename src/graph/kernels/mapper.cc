@@ -7,6 +7,7 @@
 namespace lamina::graph_kernels {
 namespace {
 
+using graph::KernelFit;
 using graph::NodeId;
 
 // Two choices whose scores differ by less are equally good.
@@ -73,7 +74,8 @@ void Mapper::Apply(KernelMap& map) const {
     const Assignment& one = assigned_[k];
     if (one.node == Assignment::kNone) continue;
     kernel.node = nodes_[one.node];
-    kernel.confidence = one.margin < kAmbiguous ? "ambiguous" : "likely";
+    kernel.fit =
+        one.margin < kAmbiguous ? KernelFit::kAmbiguous : KernelFit::kLikely;
   }
   Judge(map);
   // A kernel without a node is of the layer around it.
@@ -118,24 +120,24 @@ void Mapper::Judge(KernelMap& map) const {
   }
   for (size_t k = 0; k < map.kernels.size(); ++k) {
     MappedKernel& kernel = map.kernels[k];
-    if (!kernel.node.valid() || kernel.confidence != "likely") continue;
+    if (!kernel.node.valid() || kernel.fit != KernelFit::kLikely) continue;
     const std::string_view op = dump_.graph.op(kernel.node);
     const std::string_view hash = HashBehind(op, "mlir_fused_");
     if (hash.size() >= 4 &&
         hash == HashBehind(kernel.full_name, "fused_kernel_")) {
-      kernel.confidence = "exact";
+      kernel.fit = KernelFit::kExact;
       continue;
     }
     if (!assigned_[k].by_rule) continue;
     if (ops[op] == 1 && names[kernel.full_name] == 1) {
-      kernel.confidence = "exact";
+      kernel.fit = KernelFit::kExact;
       continue;
     }
     const auto found = where.find(kernel.node);
     const bool same = found == where.end() || agree[found->second].second;
     // Kernels of several streams by start are in no certain order.
     if (same && (map.runs.order_by_id || map.runs.streams() == 1))
-      kernel.confidence = "sure";
+      kernel.fit = KernelFit::kSure;
   }
 }
 

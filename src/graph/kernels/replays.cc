@@ -14,6 +14,7 @@
 namespace lamina::graph_kernels {
 namespace {
 
+using analysis::layers::Stage;
 using trace::DeviceArgs;
 using trace::kNoInt;
 using trace::SliceId;
@@ -410,7 +411,7 @@ class Finder {
   // attention.
   void FindPhase(GraphRuns& runs) {
     if (!steps_read_) ReadSteps();
-    std::map<std::string, size_t> votes;
+    std::map<Stage, size_t> votes;
     for (const Replay& replay : runs.replays) {
       const auto launch = launch_time_.find([&] {
         for (const SliceId s : replay.slices) {
@@ -432,7 +433,7 @@ class Finder {
       most = count;
       runs.phase = phase;
     }
-    if (!runs.phase.empty()) return;
+    if (runs.phase) return;
     bool decode = false;
     bool prefill = false;
     for (const Slot& slot : runs.slots) {
@@ -441,13 +442,14 @@ class Finder {
       prefill = prefill || ContainsIgnoringCase(name, "prefill") ||
                 ContainsIgnoringCase(name, "context_");
     }
-    if (decode != prefill) runs.phase = decode ? "decode" : "prefill";
+    if (decode != prefill)
+      runs.phase = decode ? Stage::kDecode : Stage::kPrefill;
   }
 
   struct Step {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
-    std::string phase;
+    Stage phase = Stage::kUnknown;
   };
 
   void ReadSteps() {
@@ -462,16 +464,16 @@ class Finder {
       if (trace_.KindOf(s) != trace::Kind::kAnnotation) continue;
       const std::string_view name = trace_.Name(s);
       if (name.starts_with("ProfilerStep#"))
-        profiled_.push_back({trace_.Start(s), trace_.End(s), {}});
+        profiled_.push_back({trace_.Start(s), trace_.End(s)});
       int context = 0;
       int generation = 0;
       if (!RE2::PartialMatch(re2::StringPiece(name.data(), name.size()),
                              pattern, &context, &generation))
         continue;
       steps_.push_back({trace_.Start(s), trace_.End(s),
-                        context == 0     ? "decode"
-                        : generation > 0 ? "mixed"
-                                         : "prefill"});
+                        context == 0     ? Stage::kDecode
+                        : generation > 0 ? Stage::kMixed
+                                         : Stage::kPrefill});
     }
     const auto by_start = [](const Step& a, const Step& b) {
       return a.start_ns < b.start_ns;

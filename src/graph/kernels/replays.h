@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "analysis/layers/classic.h"
 #include "trace/trace.h"
 
 namespace lamina::graph_kernels {
@@ -34,8 +36,8 @@ struct GraphRuns {
   // Node ids grow along every stream, so they are the order; else it is the
   // start in one replay.
   bool order_by_id = false;
-  std::vector<Replay> replays;  // by start
-  std::string phase;            // prefill, decode, mixed, or empty
+  std::vector<Replay> replays;                   // by start
+  std::optional<analysis::layers::Stage> phase;  // null: not known
   // Kernels of a step that no device graph launched; graph_id counts them.
   bool eager = false;
 

@@ -73,8 +73,9 @@ Table KernelTable(const KernelMap& map, const graph::Graph* graph) {
       return number == trace::kNoInt ? Value() : Value(number);
     };
     table.Add(known(kernel.slot.node_id), kernel.layer_name,
-              NameOf(graph, kernel.node), kernel.confidence, kernel.name,
-              known(kernel.slot.stream), kernel.time.median_ns / 1000,
+              NameOf(graph, kernel.node), graph::FitName(kernel.fit),
+              kernel.name, known(kernel.slot.stream),
+              kernel.time.median_ns / 1000,
               static_cast<double>(kernel.time.p95_ns) / 1000, kernel.full_name);
   }
   return table;
@@ -158,7 +159,7 @@ std::string KernelJson(const KernelMap& map, const graph::Graph* graph,
           w.Int(kernel.slot.node_id);
         }
         w.Text("dump_node", NameOf(graph, kernel.node));
-        w.Text("confidence", kernel.confidence);
+        w.Text("confidence", graph::FitName(kernel.fit));
       }
       w.Close();
     }

@@ -127,6 +127,12 @@ class Cutter {
 
 }  // namespace
 
+std::string_view FitName(KernelFit fit) {
+  constexpr std::string_view kNames[] = {"none", "ambiguous", "likely", "sure",
+                                         "exact"};
+  return kNames[static_cast<size_t>(fit)];
+}
+
 LayerGraph CutLayer(const Graph& graph, const Layers& layers, Place place,
                     const std::vector<Group>& groups, const GroupRules& rules,
                     bool extended) {

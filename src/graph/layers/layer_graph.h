@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/layers/groups.h"
@@ -15,12 +16,18 @@
 
 namespace lamina::graph {
 
+// How sure it is that a node launched a kernel. ambiguous: another node fits
+// nearly as well; likely: the best place in the order; sure: a rule names the
+// kernel and all layers of the kind agree; exact: both names say so.
+enum class KernelFit : uint8_t { kNone, kAmbiguous, kLikely, kSure, kExact };
+std::string_view FitName(KernelFit fit);
+
 struct LayerKernel {
   std::string name;  // short
   std::string full_name;
   double duration_ns = 0;  // median over replays, may end in a half
   std::optional<int64_t> p95_ns;
-  std::string confidence;  // exact, sure, likely, ambiguous
+  KernelFit fit = KernelFit::kNone;
 };
 
 struct LayerWeight {

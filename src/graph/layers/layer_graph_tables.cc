@@ -82,7 +82,7 @@ ResultSet LayerGraphTables(const std::vector<LayerGraph>& layers) {
                 node.sub_group, fmt::format("{}", fmt::join(node.inputs, ", ")),
                 node.weights.size(),
                 fmt::format("{}", fmt::join(kernels, ", ")),
-                node.kernels.empty() ? "" : node.kernels[0].confidence, time);
+                node.kernels.empty() ? "" : FitName(node.kernels[0].fit), time);
       for (const LayerWeight& weight : node.weights)
         weights.Add(name, node.id, weight.name, weight.shape, weight.dtype);
     }

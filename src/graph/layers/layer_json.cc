@@ -85,7 +85,7 @@ void WriteExtension(Writer& w, const LayerGraph& layer) {
       w.Real("p95_us", (kernel.p95_ns ? static_cast<double>(*kernel.p95_ns)
                                       : kernel.duration_ns) /
                            1000);
-      w.Text("confidence", kernel.confidence);
+      w.Text("confidence", FitName(kernel.fit));
       w.Close();
     }
   }
