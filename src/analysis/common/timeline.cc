@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/run_sort.h"
+
 namespace lamina::analysis {
 
 Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
@@ -59,11 +61,11 @@ std::vector<DeviceWork> WorkByDevice(const Trace& trace) {
     slices.insert(slices.end(), stream.slices.begin(), stream.slices.end());
   }
   for (DeviceWork& device : devices) {
-    std::sort(device.slices.begin(), device.slices.end(),
-              [&](SliceId a, SliceId b) {
-                return std::pair(trace.Start(a), trace.Uid(a)) <
-                       std::pair(trace.Start(b), trace.Uid(b));
-              });
+    // Streams are sorted: they are merged.
+    RunSort(device.slices, 1, [&](SliceId a, SliceId b) {
+      return std::pair(trace.Start(a), trace.Uid(a)) <
+             std::pair(trace.Start(b), trace.Uid(b));
+    });
   }
   return devices;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "base/run_sort.h"
 #include "base/text.h"
 #include "trace/categories.h"
 
@@ -341,7 +342,7 @@ LaneView ViewOf(const Context& context, Labels& labels, const Lane& lane) {
 }
 
 void SortByStart(const Trace& trace, std::vector<SliceId>& work) {
-  std::stable_sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
+  RunSort(work, 1, [&](SliceId a, SliceId b) {
     return trace.Start(a) != trace.Start(b) ? trace.Start(a) < trace.Start(b)
                                             : a < b;
   });
