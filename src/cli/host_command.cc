@@ -2,9 +2,14 @@
 //
 // lamina host: why the device waits, and what launching costs.
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
 
 #include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
+#include "base/parallel.h"
 #include "cli/commands.h"
 
 namespace lamina::cli {
@@ -35,6 +40,65 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
                                    " to " + std::to_string(all.back().number)));
 }
 
+bool Names(const std::vector<std::string>& only,
+           std::span<const std::string_view> tables) {
+  return std::any_of(only.begin(), only.end(), [&](const std::string& name) {
+    return std::find(tables.begin(), tables.end(), name) != tables.end();
+  });
+}
+
+// The tables that are asked for, in the order of the list, and what is made
+// with them.
+ResultSet MakeTables(const host::HostModel& model, const host::Idle& idle,
+                     const host::TableOptions& options,
+                     const std::vector<std::string>& only) {
+  struct Group {
+    std::vector<Schema> schemas;
+    std::function<ResultSet()> make;
+  };
+  const Group groups[] = {
+      {host::IdleSchemas(),
+       [&] { return host::IdleTables(model, idle, options); }},
+      {host::LaunchSchemas(),
+       [&] { return host::LaunchTables(model, options); }},
+      {host::SequenceSchemas(),
+       [&] {
+         ResultSet result;
+         result.tables.push_back(
+             host::SequenceTable(model, host::FindSequences(model, idle)));
+         return result;
+       }},
+      {host::TransferSchemas(), [&] { return host::TransferTables(model); }},
+      {host::RangeSchemas(),
+       [&] {
+         ResultSet result = host::RangeTables(model);
+         result.Append(host::StepTables(model, idle));
+         return result;
+       }},
+  };
+  constexpr size_t kGroups = std::size(groups);
+  std::array<bool, kGroups> wanted{};
+  size_t known = 0;
+  for (size_t g = 0; g < kGroups; ++g) {
+    std::vector<std::string_view> names;
+    for (const Schema& schema : groups[g].schemas) names.push_back(schema.name);
+    wanted[g] = only.empty() || Names(only, names);
+    known += static_cast<size_t>(
+        std::count_if(only.begin(), only.end(), [&](const std::string& name) {
+          return std::find(names.begin(), names.end(), name) != names.end();
+        }));
+  }
+  // A name that is no table: the error lists all of them.
+  if (known < only.size()) wanted.fill(true);
+  std::array<ResultSet, kGroups> made;
+  ParallelFor(model.context().settings.threads, kGroups, [&](size_t g) {
+    if (wanted[g]) made[g] = groups[g].make();
+  });
+  ResultSet result;
+  for (ResultSet& part : made) result.Append(std::move(part));
+  return result;
+}
+
 Result<int> RunHost(const Options& options, Common& common) {
   LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   LAMINA_ASSIGN(const auto rules, host::LoadRules(session->data()));
@@ -47,28 +111,23 @@ Result<int> RunHost(const Options& options, Common& common) {
   tables.top = common.top;
   LAMINA_ASSIGN(tables.step, FindStep(context->steps, options.step));
   // A row for every part or launch is nothing to look at.
-  tables.events = common.format != "table" || !common.only.empty();
+  tables.events = common.only.empty() ? common.format != "table"
+                                      : Names(common.only, host::EventTables());
   Document document;
   document.command = "host";
   document.inputs = {options.trace};
   document.inputs.insert(document.inputs.end(), common.captures.begin(),
                          common.captures.end());
-  {
-    const ScopedStage stage(&common.times, "host");
-    host::Options model_options;
-    model_options.sync_records = !options.no_sync_records;
-    model_options.infer = options.infer == "on";
-    const host::HostModel model =
-        host::HostModel::Build(*context, model_options);
-    const host::Idle idle = host::FindIdle(model, *rules);
-    document.result = host::IdleTables(model, idle, tables);
-    document.result.Append(host::LaunchTables(model, tables));
-    document.result.tables.push_back(
-        host::SequenceTable(model, host::FindSequences(model, idle)));
-    document.result.Append(host::TransferTables(model));
-    document.result.Append(host::RangeTables(model));
-    document.result.Append(host::StepTables(model, idle));
-  }
+  host::Options model_options;
+  model_options.sync_records = !options.no_sync_records;
+  model_options.infer = options.infer == "on";
+  std::optional<ScopedStage> stage(std::in_place, &common.times, "host model");
+  const host::HostModel model = host::HostModel::Build(*context, model_options);
+  stage.emplace(&common.times, "idle causes");
+  const host::Idle idle = host::FindIdle(model, *rules);
+  stage.emplace(&common.times, "host tables");
+  document.result = MakeTables(model, idle, tables, common.only);
+  stage.reset();
   if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables,
                   [](const Table& table) { return table.rows() == 0; });

@@ -101,13 +101,22 @@ class Labels {
     ParallelRanges(
         model_.context().settings.threads, count, kGrain,
         [&](size_t begin, size_t end, size_t part) {
+          // Events of a thread follow each other: so do the answers.
+          uint32_t last = kNone;
+          size_t near = 0;
           for (size_t i = begin; i < end; ++i) {
             const uint32_t place = place_[slices.track[i].value];
-            if (place == kNone) continue;
+            if (place == kNone || slices.dur_ns[i] == 0) continue;
             const Kind kind = slices.kind[i];
             if (!trace::IsHostTree(kind) && kind != Kind::kAnnotation) continue;
             const int64_t start = slices.start_ns[i];
-            if (wanted_[place].Over(start, start + slices.dur_ns[i]) > 0)
+            const Cover& wanted = wanted_[place];
+            near = place == last ? wanted.FirstAfter(start, near)
+                                 : wanted.FirstAfter(start);
+            last = place;
+            const auto all = wanted.intervals();
+            if (near < all.size() &&
+                all[near].start_ns < start + slices.dur_ns[i])
               found[part].push_back(SliceId(static_cast<uint32_t>(i)));
           }
         });

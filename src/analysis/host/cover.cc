@@ -22,6 +22,31 @@ size_t Cover::FirstAfter(int64_t time) const {
                              all.begin());
 }
 
+size_t Cover::FirstAfter(int64_t time, size_t near) const {
+  const auto all = set_.intervals();
+  const auto ended = [&](size_t i) { return all[i].end_ns <= time; };
+  // Steps of doubling length until the answer lies in [low, high].
+  size_t low = std::min(near, all.size()), high = low, step = 1;
+  while (low > 0 && !ended(low - 1)) {
+    high = low - 1;
+    low -= std::min(low, step);
+    step *= 2;
+  }
+  step = 1;
+  while (high < all.size() && ended(high)) {
+    low = high + 1;
+    high += std::min(all.size() - high, step);
+    step *= 2;
+  }
+  const auto first = all.begin();
+  return static_cast<size_t>(
+      std::partition_point(
+          first + static_cast<ptrdiff_t>(low),
+          first + static_cast<ptrdiff_t>(high),
+          [&](const Interval& i) { return i.end_ns <= time; }) -
+      first);
+}
+
 int64_t Cover::UpTo(int64_t time) const {
   const size_t i = FirstAfter(time);
   const auto all = set_.intervals();

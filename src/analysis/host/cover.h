@@ -25,6 +25,9 @@ class Cover {
   std::span<const Interval> intervals() const { return set_.intervals(); }
   // Position of the first interval that ends after `time`.
   size_t FirstAfter(int64_t time) const;
+  // The same, looked for from a position that an earlier answer gave: times
+  // that follow each other cost O(1).
+  size_t FirstAfter(int64_t time, size_t near) const;
 
  private:
   int64_t UpTo(int64_t time) const;

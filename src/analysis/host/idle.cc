@@ -2,7 +2,8 @@
 #include "analysis/host/idle.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
+#include <span>
 
 #include "analysis/host/activities.h"
 #include "base/parallel.h"
@@ -50,6 +51,11 @@ Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next) {
   }
   out.spaced = std::min(b, out.woken + model.facts(model.stream(next)).gap_ns);
   return out;
+}
+
+// Whether nothing is recorded on any thread for long enough within [a, x).
+bool IsQuiet(const HostModel& model, int64_t a, int64_t x) {
+  return x - a >= kQuietNs && x - a - model.any_host().Over(a, x) >= kQuietNs;
 }
 
 // Calls sink(cause, from, to) for the tail of a gap from its launch on.
@@ -124,33 +130,42 @@ void AddTo(IdleSum& sum, const CauseTimes& times, SliceId next) {
   }
 }
 
-// The parts of a device's gaps, in order.
-class DeviceParts {
- public:
-  DeviceParts(const HostModel& model, uint32_t device)
-      : model_(model), device_(device) {}
+// The sums of a later stretch of the same events.
+void Join(IdleSum& sum, const IdleSum& later) {
+  for (size_t c = 0; c < kCauses; ++c) {
+    sum.times[c] += later.times[c];
+    sum.counts[c] += later.counts[c];
+    if (later.largest[c] > sum.largest[c]) {
+      sum.largest[c] = later.largest[c];
+      sum.largest_next[c] = later.largest_next[c];
+    }
+  }
+}
 
-  void Run() {
-    const Trace& trace = model_.trace();
-    ForGaps(trace, model_.devices()[device_].work, sum,
-            [&](const Interval& gap, SliceId next, SliceId before) {
-              gaps.push_back({device_, gap, before, next});
-              times_ = {};
-              Gap(gap, next, before);
-              AddTo(sum, times_, next);
-            });
+// The parts of some gaps of a device that follow each other, in order.
+class GapParts {
+ public:
+  // `first`: the number of the first gap.
+  GapParts(const HostModel& model, uint32_t first)
+      : model_(model), gap_(first) {}
+
+  void Run(std::span<const host::Gap> gaps) {
+    for (const host::Gap& gap : gaps) {
+      times_ = {};
+      Gap(gap.interval, gap.next, gap.before);
+      AddTo(sum, times_, gap.next);
+      ++gap_;
+    }
   }
 
   IdleSum sum;
-  std::vector<host::Gap> gaps;
   std::vector<Part> parts;
 
  private:
   void Add(Cause cause, int64_t from, int64_t to) {
     if (to <= from) return;
     times_[static_cast<size_t>(cause)] += to - from;
-    const auto gap = static_cast<uint32_t>(gaps.size() - 1);
-    if (!parts.empty() && parts.back().gap == gap &&
+    if (!parts.empty() && parts.back().gap == gap_ &&
         parts.back().cause == cause &&
         parts.back().start_ns + parts.back().length_ns == from &&
         parts.back().after_sync == after_) {
@@ -158,7 +173,7 @@ class DeviceParts {
       return;
     }
     Part part;
-    part.gap = gap;
+    part.gap = gap_;
     part.start_ns = from;
     part.length_ns = to - from;
     part.cause = cause;
@@ -177,7 +192,7 @@ class DeviceParts {
         model_.threads()[model_.calls()[model_.call(next)].thread];
     const int64_t a = gap.start_ns;
     const int64_t x = at.launch;
-    const bool quiet = x - a - model_.any_host().Over(a, x) >= kQuietNs;
+    const bool quiet = IsQuiet(model_, a, x);
     const int64_t drained = Drained(thread, a, x);
     const auto host = [&](int64_t from, int64_t to) {
       const int64_t cut = std::clamp(drained, from, to);
@@ -227,7 +242,7 @@ class DeviceParts {
   }
 
   const HostModel& model_;
-  const uint32_t device_;
+  uint32_t gap_;
   CauseTimes times_{};
   bool after_ = false;
 };
@@ -259,8 +274,8 @@ CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
   const int64_t x = at.launch;
   const int64_t copies = thread.copies.Over(a, x);
   const int64_t blocked = thread.blocked.Over(a, x) - copies;
-  int64_t quiet = x - a - model.any_host().Over(a, x);
-  if (quiet < kQuietNs) quiet = 0;
+  const int64_t quiet =
+      IsQuiet(model, a, x) ? x - a - model.any_host().Over(a, x) : 0;
   add(Cause::kMemcpy, copies);
   add(Cause::kSync, blocked);
   add(Cause::kNoWork, quiet);
@@ -280,28 +295,45 @@ IdleSum StreamIdle(const HostModel& model, uint32_t stream) {
 }
 
 Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
-  const size_t devices = model.devices().size();
-  std::vector<std::unique_ptr<DeviceParts>> all(devices);
-  ParallelFor(model.context().settings.threads, devices, [&](size_t d) {
-    all[d] = std::make_unique<DeviceParts>(model, static_cast<uint32_t>(d));
-    all[d]->Run();
-  });
+  constexpr size_t kGrain = size_t{1} << 14;
+  const int threads = model.context().settings.threads;
+  const auto devices = static_cast<uint32_t>(model.devices().size());
   Idle idle;
-  for (auto& device : all) {
-    const auto gap_base = static_cast<uint32_t>(idle.gaps.size());
-    if (gap_base == 0) {
-      idle.gaps = std::move(device->gaps);
-      idle.parts = std::move(device->parts);
-    } else {
-      idle.gaps.insert(idle.gaps.end(), device->gaps.begin(),
-                       device->gaps.end());
-      for (Part part : device->parts) {
-        part.gap += gap_base;
-        idle.parts.push_back(part);
-      }
-    }
-    idle.devices.push_back(device->sum);
-    device.reset();
+  idle.devices.resize(devices);
+  for (uint32_t d = 0; d < devices; ++d) {
+    ForGaps(model.trace(), model.devices()[d].work, idle.devices[d],
+            [&](const Interval& gap, SliceId next, SliceId before) {
+              idle.gaps.push_back({d, gap, before, next});
+            });
+  }
+  // Pieces of one device each.
+  struct Piece {
+    size_t begin, end;
+    std::optional<GapParts> made;
+  };
+  std::vector<Piece> pieces;
+  for (size_t begin = 0; begin < idle.gaps.size();) {
+    size_t end = begin;
+    while (end < idle.gaps.size() && end - begin < kGrain &&
+           idle.gaps[end].device == idle.gaps[begin].device)
+      ++end;
+    pieces.push_back({begin, end, std::nullopt});
+    begin = end;
+  }
+  ParallelFor(threads, pieces.size(), [&](size_t i) {
+    Piece& piece = pieces[i];
+    piece.made.emplace(model, static_cast<uint32_t>(piece.begin));
+    piece.made->Run(
+        std::span(idle.gaps).subspan(piece.begin, piece.end - piece.begin));
+  });
+  size_t count = 0;
+  for (const Piece& piece : pieces) count += piece.made->parts.size();
+  idle.parts.reserve(count);
+  for (Piece& piece : pieces) {
+    const std::vector<Part>& parts = piece.made->parts;
+    idle.parts.insert(idle.parts.end(), parts.begin(), parts.end());
+    Join(idle.devices[idle.gaps[piece.begin].device], piece.made->sum);
+    piece.made.reset();
   }
   LabelHostParts(model, rules, idle);
   idle.first_part.assign(idle.gaps.size() + 1, 0);

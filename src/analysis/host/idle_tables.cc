@@ -2,6 +2,7 @@
 //
 // The tables of idle time: causes, gaps and their parts, summed by what is
 // asked for. One file, because all of them walk the same parts once.
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <fmt/core.h>
 #include <map>
@@ -136,6 +137,11 @@ struct Key {
   Cause cause = Cause::kUnlinked;
   uint32_t activity = kNone;
   auto operator<=>(const Key&) const = default;
+  template <class H>
+  friend H AbslHashValue(H h, const Key& key) {
+    return H::combine(std::move(h), key.device, key.name, key.cause,
+                      key.activity);
+  }
 };
 
 class Tables {
@@ -227,7 +233,7 @@ class Tables {
 
   template <class NameOf>
   void Fold(const std::string& scope, const NameOf& name_of) {
-    std::map<Key, Row> rows;
+    absl::flat_hash_map<Key, Row> sums_of;
     for (const Part& part : idle_.parts) {
       const Gap& gap = idle_.gaps[part.gap];
       if (!Wanted(gap)) continue;
@@ -236,7 +242,7 @@ class Tables {
       key.name = name_of(gap);
       key.cause = part.cause;
       if (part.activity != kNone) key.activity = kind_of_[part.activity];
-      Row& row = rows[key];
+      Row& row = sums_of[key];
       row.time_ns += part.length_ns;
       if (part.after_sync) row.after_ns += part.length_ns;
       if (row.last_gap != part.gap) ++row.gaps;
@@ -246,6 +252,7 @@ class Tables {
         row.largest_gap = part.gap;
       }
     }
+    const std::map<Key, Row> rows(sums_of.begin(), sums_of.end());
     std::map<std::pair<uint32_t, uint32_t>, int64_t> sums;
     for (const auto& [key, row] : rows)
       sums[{key.device, key.name}] += row.time_ns;
@@ -491,19 +498,29 @@ std::string Words(std::string_view what) {
 
 std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle) {
   (void)model;
+  // Texts once per activity, not once per part.
+  std::vector<CauseTimes> times(idle.activities.size() + 1);
+  for (const Part& part : idle.parts) {
+    const size_t activity =
+        part.activity == kNone ? idle.activities.size() : part.activity;
+    times[activity][static_cast<size_t>(part.cause)] += part.length_ns;
+  }
   std::map<std::pair<Cause, std::string>, IdleShare> sums;
   std::map<std::pair<Cause, std::string>, std::map<std::string, int64_t>> names;
-  for (const Part& part : idle.parts) {
-    std::pair<Cause, std::string> key{part.cause, ""};
-    if (part.activity != kNone) {
-      const Activity& activity = idle.activities[part.activity];
-      key.second = activity.what;
-      names[key][activity.detail] += part.length_ns;
+  for (size_t i = 0; i < times.size(); ++i) {
+    for (size_t c = 0; c < kCauses; ++c) {
+      const int64_t ns = times[i][c];
+      if (ns == 0) continue;
+      std::pair<Cause, std::string> key{static_cast<Cause>(c), ""};
+      if (i < idle.activities.size()) {
+        key.second = idle.activities[i].what;
+        names[key][idle.activities[i].detail] += ns;
+      }
+      IdleShare& share = sums[key];
+      share.cause = key.first;
+      share.activity = key.second;
+      share.time_ns += ns;
     }
-    IdleShare& share = sums[key];
-    share.cause = part.cause;
-    share.activity = key.second;
-    share.time_ns += part.length_ns;
   }
   std::vector<IdleShare> out;
   for (auto& [key, share] : sums) {
@@ -620,6 +637,12 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
 ResultSet IdleTables(const HostModel& model, const Idle& idle,
                      const TableOptions& options) {
   return Tables(model, idle, options).Make();
+}
+
+std::span<const std::string_view> EventTables() {
+  static constexpr std::string_view kNames[] = {"idle_parts", "launch_events",
+                                                "queue_depth_series"};
+  return kNames;
 }
 
 std::vector<Schema> IdleSchemas() {

@@ -10,6 +10,7 @@
 #include "analysis/common/stats.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
+#include "base/run_sort.h"
 #include "trace/categories.h"
 
 namespace lamina::analysis::host {
@@ -213,9 +214,17 @@ class Launches {
       const Api* many = nullptr;
     };
     std::map<std::pair<uint32_t, std::string_view>, Sum> sums;
+    std::pair<uint32_t, StringId> last;  // most calls are of one kind
+    Sum* of_last = nullptr;
     for (const Call& call : model_.calls()) {
       const auto work = model_.Work(call);
-      Sum& sum = sums[{model_.device(work[0]), trace_.Name(call.slice)}];
+      const std::pair here(model_.device(work[0]),
+                           trace_.slices.name[call.slice.value]);
+      if (of_last == nullptr || here != last) {
+        of_last = &sums[{here.first, trace_.Text(here.second)}];
+        last = here;
+      }
+      Sum& sum = *of_last;
       int64_t first = trace_.Start(work[0]);
       for (const SliceId s : work) {
         first = std::min(first, trace_.Start(s));
@@ -249,7 +258,9 @@ class Launches {
 
   Depth DepthOf(const trace::Stream& stream) const {
     Depth depth;
-    // A call that waited for room, with the depth left out of the queue.
+    // Launches nearly by time, then starts by time: two runs to merge.
+    auto& changes = depth.changes;
+    changes.reserve(2 * stream.slices.size());
     for (const SliceId s : stream.slices) {
       const uint32_t c = model_.call(s);
       if (c == kNone) {
@@ -257,14 +268,16 @@ class Launches {
         continue;
       }
       const int64_t call = trace_.Start(model_.calls()[c].slice);
-      depth.changes.push_back({std::min(call, trace_.Start(s)), 1});
-      depth.changes.push_back({trace_.Start(s), -1});
+      changes.push_back({std::min(call, trace_.Start(s)), 1});
     }
-    auto& changes = depth.changes;
-    std::sort(
-        changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-          return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.by > b.by;
-        });
+    for (const SliceId s : stream.slices) {
+      if (model_.call(s) != kNone) changes.push_back({trace_.Start(s), -1});
+    }
+    RunSort(changes, model_.context().settings.threads,
+            [](const Change& a, const Change& b) {
+              return a.time_ns != b.time_ns ? a.time_ns < b.time_ns
+                                            : a.by > b.by;
+            });
     if (changes.size() < 2) return depth;
     int64_t now = 0;
     std::vector<Interval> full;

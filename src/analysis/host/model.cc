@@ -75,12 +75,18 @@ class Builder {
     Calls();
     Floors();
     SubmitPoints();
-    Gaps();
-    ReadSyncs();
-    LaunchOrder();
-    Waits();
-    Dependencies();
-    Ends();
+    // Independent of each other: only the waits count anything.
+    ParallelFor(context_.settings.threads, 4, [&](size_t i) {
+      if (i == 0) {
+        ReadSyncs();
+        LaunchOrder();
+        Waits();
+        Dependencies();
+      }
+      if (i == 1) AnyHost();
+      if (i == 2) Ends();
+      if (i == 3) Gaps();
+    });
     Covers();
   }
 
@@ -578,6 +584,9 @@ class Builder {
       m_.threads_[t].blocked = Cover(std::move(blocked_[t]));
       m_.threads_[t].copies = Cover(std::move(copies_[t]));
     }
+  }
+
+  void AnyHost() {
     // Outermost intervals of every thread, then of frames and annotations:
     // what lies in the one before it adds nothing.
     std::vector<Interval> all;
@@ -601,6 +610,10 @@ class Builder {
       all.push_back(here);
       before = here;
     }
+    RunSort(all, context_.settings.threads,
+            [](const Interval& a, const Interval& b) {
+              return a.start_ns < b.start_ns;
+            });
     m_.any_ = Cover(std::move(all));
   }
 

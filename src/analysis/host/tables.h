@@ -5,7 +5,9 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/host/idle.h"
@@ -38,6 +40,9 @@ std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle);
 std::string ShareText(const IdleShare& share);
 // The verdict on idle time, and what makes its numbers doubtful.
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle);
+
+// Names of the tables that TableOptions::events asks for.
+std::span<const std::string_view> EventTables();
 
 std::vector<Schema> IdleSchemas();
 std::vector<Schema> LaunchSchemas();
