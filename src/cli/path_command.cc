@@ -151,7 +151,18 @@ analysis::host::Options ModelOptions(const Options& options) {
 
 path::TableOptions WantedTables(const Common& common) {
   path::TableOptions tables;
-  tables.segments = common.format != "table" || !common.only.empty();
+  // What is made without the rows of every segment and edge.
+  static constexpr std::string_view kShort[] = {
+      "verdicts", "path_summary", "path_owners",
+      "what_if",  "path_ranks",   "path_collectives"};
+  tables.segments =
+      common.only.empty()
+          ? common.format != "table"
+          : std::any_of(common.only.begin(), common.only.end(),
+                        [](const std::string& name) {
+                          return std::find(std::begin(kShort), std::end(kShort),
+                                           name) == std::end(kShort);
+                        });
   return tables;
 }
 

@@ -597,14 +597,21 @@ int64_t Graph::residual(uint32_t v) const {
 
 void Graph::FindEnds() {
   bool any = false;
-  for (uint32_t v = 0; v < nodes(); ++v) {
-    if (!TakesPart(v)) continue;
-    if (!any || times_[v] < start_ns_) start_ns_ = times_[v];
-    any = true;
-    if (sink_ == kNoNode || std::pair(times_[v], position_[v]) >
-                                std::pair(times_[sink_], position_[sink_]))
-      sink_ = v;
+  const auto see = [&](uint32_t begin, uint32_t end) {
+    for (uint32_t v = begin; v < end; ++v) {
+      if (!any || times_[v] < start_ns_) start_ns_ = times_[v];
+      any = true;
+      if (sink_ == kNoNode || std::pair(times_[v], position_[v]) >
+                                  std::pair(times_[sink_], position_[sink_]))
+        sink_ = v;
+    }
+  };
+  // Whole threads: those of a part stand together.
+  for (size_t t = 0; t + 1 < thread_begin_.size(); ++t) {
+    if (thread_begin_[t] < thread_begin_[t + 1] && TakesPart(thread_begin_[t]))
+      see(thread_begin_[t], thread_begin_[t + 1]);
   }
+  see(first_device_, static_cast<uint32_t>(nodes()));
 }
 
 uint32_t Graph::PartOf(uint32_t v) const {
@@ -668,10 +675,14 @@ std::vector<uint32_t> Graph::SinksAt(std::span<const int64_t> times) const {
     return than == kNoNode || std::pair(times_[v], position_[v]) >
                                   std::pair(times_[than], position_[than]);
   };
+  // Times of a thread or stream follow each other: so do the answers.
+  size_t at = 0;
   for (uint32_t v = 0; v < nodes(); ++v) {
-    const auto at = static_cast<size_t>(
-        std::lower_bound(times.begin(), times.end(), times_[v]) -
-        times.begin());
+    if ((at < times.size() && times[at] < times_[v]) ||
+        (at > 0 && times[at - 1] >= times_[v]))
+      at = static_cast<size_t>(
+          std::lower_bound(times.begin(), times.end(), times_[v]) -
+          times.begin());
     if (at < times.size() && better(v, sinks[at])) sinks[at] = v;
   }
   for (size_t i = 1; i < sinks.size(); ++i) {

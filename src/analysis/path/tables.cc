@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "analysis/common/stats.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/parallel.h"
 
 namespace lamina::analysis::path {
 namespace {
@@ -256,17 +259,24 @@ class Tables {
     return table;
   }
 
-  Table Verdicts(ResultSet& result, const TableOptions& options) const {
+  // `saved`: with half the work of host, computation and communication.
+  Table Verdicts(ResultSet& result, const TableOptions& options,
+                 const std::array<int64_t, 3>& saved,
+                 const std::vector<StepPath>& steps) const {
     Table table(VerdictsSchema());
-    const std::array<int64_t, 3> saved = {Saved("scale:class=host:0.5"),
-                                          Saved("scale:class=compute:0.5"),
-                                          Saved("scale:class=comm:0.5")};
     AddVerdict(table, "window", window_.name, window_.start_ns,
                graph_.time(window_.sink), segments_, &saved);
-    if (window_.name.empty()) AddSteps(table);
+    AddSteps(table, steps);
     AddLayers(table, options);
     Say(result, saved);
     return table;
+  }
+
+  int64_t Saved(const std::string& spec) const {
+    const auto scenario = ParseScenario(graph_, spec);
+    if (!scenario) return 0;
+    return graph_.time(window_.sink) -
+           Outcome(graph_, *scenario).time(window_.sink);
   }
 
  private:
@@ -298,16 +308,9 @@ class Tables {
         trace_.Text(track.thread_name.valid() ? track.thread_name : track.tid));
   }
 
-  int64_t Saved(const std::string& spec) const {
-    const auto scenario = ParseScenario(graph_, spec);
-    if (!scenario) return 0;
-    return graph_.time(window_.sink) -
-           Outcome(graph_, *scenario).time(window_.sink);
-  }
-
-  void AddSteps(Table& table) const {
+  void AddSteps(Table& table, const std::vector<StepPath>& paths) const {
     const auto& steps = model_.context().steps.steps();
-    for (const StepPath& path : StepPaths(graph_)) {
+    for (const StepPath& path : paths) {
       AddVerdict(table, "step", trace_.Name(steps[path.step].slice),
                  path.start_ns, path.end_ns, path.segments, nullptr);
     }
@@ -600,12 +603,32 @@ ResultSet PathTables(const Graph& graph, const Window& window,
                      const TableOptions& options) {
   const Tables tables(graph, window, segments);
   ResultSet result;
-  result.tables.push_back(tables.Verdicts(result, options));
+  // All that a table needs beside its own rows, and the large tables.
+  std::array<int64_t, 3> saved{};
+  std::vector<StepPath> steps;
+  std::optional<Table> owners, all, edges;
+  const std::function<void()> tasks[] = {
+      [&] { saved[0] = tables.Saved("scale:class=host:0.5"); },
+      [&] { saved[1] = tables.Saved("scale:class=compute:0.5"); },
+      [&] { saved[2] = tables.Saved("scale:class=comm:0.5"); },
+      [&] { owners = tables.Owners(); },
+      [&] {
+        if (window.name.empty()) steps = StepPaths(graph);
+      },
+      [&] {
+        if (options.segments) all = tables.Segments();
+      },
+      [&] {
+        if (options.segments) edges = tables.Edges();
+      }};
+  ParallelFor(graph.model().context().settings.threads, std::size(tasks),
+              [&](size_t i) { tasks[i](); });
+  result.tables.push_back(tables.Verdicts(result, options, saved, steps));
   result.tables.push_back(SummaryTable(graph, window, segments));
-  result.tables.push_back(tables.Owners());
+  result.tables.push_back(std::move(*owners));
   if (options.segments) {
-    result.tables.push_back(tables.Segments());
-    result.tables.push_back(tables.Edges());
+    result.tables.push_back(std::move(*all));
+    result.tables.push_back(std::move(*edges));
     result.tables.push_back(GraphTable(graph));
   }
   return result;

@@ -35,8 +35,6 @@ Outcome::Outcome(const Graph& graph, const Scenario& scenario, Pass pass)
     dropped_[e] = true;
     seeds_.push_back(graph.edges()[e].to);
   }
-  std::sort(seeds_.begin(), seeds_.end());
-  seeds_.erase(std::unique(seeds_.begin(), seeds_.end()), seeds_.end());
   // A heap costs more per node than a pass over all of them.
   const bool full =
       pass == Pass::kFull ||
