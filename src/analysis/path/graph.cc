@@ -73,7 +73,6 @@ class GraphBuilder {
     const size_t nodes = 2 * (host + device) + Slow();
     g_.times_.reserve(nodes);
     g_.chain_.reserve(nodes);
-    g_.chain_work_.reserve(nodes);
     g_.owner_.reserve(nodes);
     start_.assign(m_.calls().size(), kNoNode);
     end_.assign(m_.calls().size(), kNoNode);
@@ -113,10 +112,9 @@ class GraphBuilder {
                       [](const Call& c) { return c.slow; }));
   }
 
-  uint32_t Node(int64_t time, EdgeKind kind, int64_t work, SliceId owner) {
+  uint32_t Node(int64_t time, EdgeKind kind, SliceId owner) {
     g_.times_.push_back(time);
     g_.chain_.push_back(kind);
-    g_.chain_work_.push_back(work);
     g_.owner_.push_back(owner);
     return Size() - 1;
   }
@@ -202,20 +200,22 @@ class GraphBuilder {
   uint32_t Point(int64_t time) {
     if (first_of_thread_) {
       first_of_thread_ = false;
-      return Node(time, EdgeKind::kNone, 0, {});
+      return Node(time, EdgeKind::kNone, {});
     }
     const int64_t last = g_.times_.back();
     const int64_t dt = time - last;
-    if (open_.empty()) return Node(time, EdgeKind::kHostGap, dt, {});
+    if (open_.empty()) return Node(time, EdgeKind::kHostGap, {});
     const Open& own = open_.back();
     if (own.call != host::kNone && m_.calls()[own.call].staged) {
       const SliceId copy = m_.Work(m_.calls()[own.call])[0];
       const int64_t work =
           std::max<int64_t>(0, std::min(dt, trace_.Start(copy) - last));
-      return Node(time, EdgeKind::kHost, work, own.slice);
+      const uint32_t node = Node(time, EdgeKind::kHost, own.slice);
+      if (work != dt) g_.staged_work_[node] = work;
+      return node;
     }
-    if (blocking_ > 0) return Node(time, EdgeKind::kSyncWait, 0, own.slice);
-    return Node(time, EdgeKind::kHost, dt, own.slice);
+    if (blocking_ > 0) return Node(time, EdgeKind::kSyncWait, own.slice);
+    return Node(time, EdgeKind::kHost, own.slice);
   }
 
   // A thread that resumes after others went idle was woken by the last of
@@ -254,10 +254,7 @@ class GraphBuilder {
       if (!idle.empty() && (!was_idle || idle.back().time > mine)) {
         const bool gap = g_.chain_[top.node] == EdgeKind::kHostGap;
         if (!gap || g_.times_[top.node] - g_.times_[top.node - 1] > kAsleepNs) {
-          if (gap) {
-            g_.chain_work_[top.node] = 0;
-            g_.chain_[top.node] = EdgeKind::kHostAsleep;
-          }
+          if (gap) g_.chain_[top.node] = EdgeKind::kHostAsleep;
           AddEdge(idle.back().node, top.node, 0, EdgeKind::kBaton, {});
           ++g_.counts_["batons"];
         }
@@ -282,8 +279,8 @@ class GraphBuilder {
         place_[trace_.slices.detail[s.value]] =
             static_cast<uint32_t>(g_.work_.size());
         g_.work_.push_back(s);
-        Node(trace_.Start(s), EdgeKind::kNone, 0, {});
-        Node(trace_.End(s), KindOf(m_.kind(s)), trace_.Duration(s), s);
+        Node(trace_.Start(s), EdgeKind::kNone, {});
+        Node(trace_.End(s), KindOf(m_.kind(s)), s);
       }
     }
     for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
@@ -382,7 +379,7 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
       chain_work_.push_back(
           from.chain_[v] == EdgeKind::kNone
               ? 0
-              : std::min(from.chain_work_[v],
+              : std::min(from.chain_work(v),
                          times_.back() - times_[times_.size() - 2]));
     }
   };
@@ -568,7 +565,7 @@ void Graph::MakeCritical() {
     EdgeKind kind = EdgeKind::kNone;
     uint32_t critical = kNoNode;
     if (chain_[v] != EdgeKind::kNone) {
-      best = times_[v - 1] + chain_work_[v];
+      best = times_[v - 1] + chain_work(v);
       kind = chain_[v];
       critical = kChain;
     }
@@ -590,7 +587,7 @@ void Graph::MakeCritical() {
 
 int64_t Graph::residual(uint32_t v) const {
   if (critical_[v] == kNoNode) return 0;
-  if (critical_[v] == kChain) return times_[v] - times_[v - 1] - chain_work_[v];
+  if (critical_[v] == kChain) return times_[v] - times_[v - 1] - chain_work(v);
   const Edge& edge = edges_[critical_[v]];
   return times_[v] - times_[edge.from] - edge.work_ns;
 }

@@ -117,7 +117,25 @@ class Graph {
 
   // The chain edge of `v`, from v - 1; kNone if there is none.
   EdgeKind chain(uint32_t v) const { return chain_[v]; }
-  int64_t chain_work(uint32_t v) const { return chain_work_[v]; }
+  // Nearly all take their whole time or none; the others have an entry.
+  int64_t chain_work(uint32_t v) const {
+    if (!chain_work_.empty()) return chain_work_[v];
+    switch (chain_[v]) {
+      case EdgeKind::kNone:
+      case EdgeKind::kSyncWait:
+      case EdgeKind::kHostAsleep:
+        return 0;
+      case EdgeKind::kHost:
+        if (!staged_work_.empty()) {
+          const auto it = staged_work_.find(v);
+          if (it != staged_work_.end()) return it->second;
+        }
+        break;
+      default:
+        break;
+    }
+    return times_[v] - times_[v - 1];
+  }
   SliceId owner(uint32_t v) const { return owner_[v]; }  // of the chain edge
 
   const std::vector<Edge>& edges() const { return edges_; }
@@ -190,7 +208,10 @@ class Graph {
   std::vector<JoinedNode> collectives_;
   absl::flat_hash_map<uint32_t, uint32_t> collective_edges_;
   PodVector<int64_t> times_;
+  // Of a joined graph, whose clocks stretch it: the work of all chain edges.
   PodVector<int64_t> chain_work_;
+  // Of calls that feed a copy: less than their time.
+  absl::flat_hash_map<uint32_t, int64_t> staged_work_;
   PodVector<EdgeKind> chain_;
   PodVector<SliceId> owner_;
   std::vector<Edge> edges_;

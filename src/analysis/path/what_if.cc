@@ -2,6 +2,7 @@
 #include "analysis/path/what_if.h"
 
 #include <algorithm>
+#include <array>
 #include <queue>
 
 namespace lamina::analysis::path {
@@ -124,6 +125,34 @@ void Outcome::Full() {
     times[v] = t;
   }
   times_ = std::move(times);
+}
+
+int64_t TimeWithHalf(const Graph& graph, std::initializer_list<EdgeKind> kinds,
+                     uint32_t node) {
+  std::array<bool, static_cast<size_t>(EdgeKind::kNone) + 1> half{};
+  for (const EdgeKind kind : kinds) half[static_cast<size_t>(kind)] = true;
+  PodVector<int64_t> times;
+  times.resize(graph.nodes());
+  for (const uint32_t v : graph.order()) {
+    int64_t best = 0;
+    bool any = false;
+    const EdgeKind chain = graph.chain(v);
+    if (chain != EdgeKind::kNone) {
+      const int64_t work = graph.chain_work(v);
+      best =
+          times[v - 1] + (half[static_cast<size_t>(chain)] ? work / 2 : work);
+      any = true;
+    }
+    for (const uint32_t e : graph.In(v)) {
+      const Edge& edge = graph.edges()[e];
+      const int64_t arrival = times[edge.from] + edge.work_ns;
+      if (!any || arrival > best) best = arrival;
+      any = true;
+    }
+    times[v] = any ? best + graph.residual(v) : graph.time(v);
+    if (v == node) break;
+  }
+  return times[node];
 }
 
 uint32_t Outcome::critical(uint32_t v) const {

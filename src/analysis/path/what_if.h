@@ -13,6 +13,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,11 @@ class Outcome {
   std::vector<uint32_t> seeds_;
   size_t touched_ = 0;
 };
+
+// When a node comes if the work of all chain edges of these kinds takes half as
+// long: one pass over the nodes, 8 bytes for each while it lasts.
+int64_t TimeWithHalf(const Graph& graph, std::initializer_list<EdgeKind> kinds,
+                     uint32_t node);
 
 // A scenario from its text (docs/host.md):
 //   scale:kernel~RE:F  scale:op~RE:F  scale:host~RE:F  scale:class=NAME:F
