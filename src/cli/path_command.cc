@@ -224,7 +224,7 @@ Status ExplainTrace(const Options& options, const std::string& file,
   if (!options.what_if.empty()) {
     const ScopedStage what_if(&common.times, "what-if");
     LAMINA_ASSIGN(auto table,
-                  path::WhatIfTable(graph, window, options.what_if));
+                  path::WhatIfTable(graph, window, segments, options.what_if));
     result.tables.push_back(std::move(table));
   }
   if (!options.overlay.empty())
@@ -254,8 +254,8 @@ Status ExplainRanks(const Options& options,
       path::RecordedPath(view.graph, window.sink, window.start_ns);
   result = path::JoinedTables(view, window, segments, WantedTables(common));
   if (!options.what_if.empty()) {
-    LAMINA_ASSIGN(auto table,
-                  path::JoinedWhatIfTable(view, window, options.what_if));
+    LAMINA_ASSIGN(auto table, path::JoinedWhatIfTable(view, window, segments,
+                                                      options.what_if));
     result.tables.push_back(std::move(table));
   }
   return {};

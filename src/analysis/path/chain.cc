@@ -89,16 +89,28 @@ std::string_view PathClassName(PathClass c) {
 
 template <class View>
 std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
-                          int64_t from_ns) {
+                          int64_t from_ns, uint32_t until) {
   std::vector<Segment> out;
   uint32_t v = sink;
+  if constexpr (std::is_same_v<View, Recorded>) {
+    // A chain may have as many segments as there are nodes: what grows takes
+    // three times the room.
+    size_t nodes = 0;
+    for (; v != until && view.time(v) > from_ns; ++nodes) {
+      const uint32_t critical = view.critical(v);
+      if (critical == kNoNode) break;
+      v = critical == kChain ? v - 1 : graph.edges()[critical].from;
+    }
+    out.reserve(nodes + nodes / 4);
+    v = sink;
+  }
   bool inferred = false;
   const auto add = [&](int64_t start, int64_t end, SegmentKind kind,
                        SliceId owner) {
     start = std::max(start, from_ns);
     if (end > start) out.push_back({start, end, kind, owner, v, inferred});
   };
-  while (true) {
+  while (v != until) {
     const int64_t t = view.time(v);
     if (t <= from_ns) break;
     const uint32_t critical = view.critical(v);
@@ -140,9 +152,31 @@ std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
 }
 
 template std::vector<Segment> Walk<Recorded>(const Graph&, const Recorded&,
-                                             uint32_t, int64_t);
+                                             uint32_t, int64_t, uint32_t);
 template std::vector<Segment> Walk<Outcome>(const Graph&, const Outcome&,
-                                            uint32_t, int64_t);
+                                            uint32_t, int64_t, uint32_t);
+
+uint32_t MeetBefore(const Graph& graph, const Outcome& outcome, uint32_t sink,
+                    uint32_t position, int64_t from_ns) {
+  // The node before `v` on a chain; kNoNode at its begin.
+  const auto before = [&](uint32_t v, uint32_t critical) {
+    return critical == kNoNode  ? kNoNode
+           : critical == kChain ? v - 1
+                                : graph.edges()[critical].from;
+  };
+  uint32_t then = sink, now = sink;
+  while (then != kNoNode && graph.position(then) >= position)
+    then = before(then, outcome.critical(then));
+  while (now != kNoNode && graph.position(now) >= position)
+    now = before(now, graph.critical(now));
+  // From here on both are recorded chains: positions only fall.
+  while (then != now && then != kNoNode && now != kNoNode) {
+    uint32_t& later = graph.position(then) > graph.position(now) ? then : now;
+    later = before(later, graph.critical(later));
+  }
+  return then == now && then != kNoNode && graph.time(then) > from_ns ? then
+                                                                      : kNoNode;
+}
 
 std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
                                   int64_t from_ns) {

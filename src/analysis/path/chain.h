@@ -66,10 +66,17 @@ struct Recorded {
 };
 
 // Segments from `from_ns` to the time of `sink`, by time. They touch and add
-// up to the window.
+// up to the window. Not behind `until`, a node of the chain, where one is
+// given.
 template <class View>
 std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
-                          int64_t from_ns);
+                          int64_t from_ns, uint32_t until = kNoNode);
+
+class Outcome;
+// The latest node of both chains, the recorded one and that of an outcome,
+// below a position of the order below which both are the same; kNoNode: none.
+uint32_t MeetBefore(const Graph& graph, const Outcome& outcome, uint32_t sink,
+                    uint32_t position, int64_t from_ns);
 
 std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
                                   int64_t from_ns);

@@ -167,6 +167,10 @@ class Graph {
   // recording.
   bool BeforeTrace(uint32_t v) const;
   uint32_t thread(uint32_t v) const;  // of HostModel::threads() of its part
+  // The nodes of a thread of a graph that is not joined, by time.
+  std::pair<uint32_t, uint32_t> NodesOfThread(uint32_t thread) const {
+    return {thread_begin_[thread], thread_begin_[thread + 1]};
+  }
 
   // Start of the first node that takes part, and the last such node.
   int64_t start_ns() const { return start_ns_; }

@@ -506,8 +506,10 @@ ResultSet JoinedTables(const JoinedView& view, const Window& window,
 }
 
 Result<Table> JoinedWhatIfTable(const JoinedView& view, const Window& window,
+                                const std::vector<Segment>& segments,
                                 const std::vector<std::string>& specs) {
   Table table = MakeWhatIfTable();
+  const PathSums recorded = Sum(segments);
   for (const std::string& spec : specs) {
     Scenario all;
     bool any = false;
@@ -529,7 +531,7 @@ Result<Table> JoinedWhatIfTable(const JoinedView& view, const Window& window,
       append(all.dropped, lifted.dropped);
     }
     if (!any) return Fail(std::move(*error));
-    AddWhatIf(table, view.graph, window, spec, all);
+    AddWhatIf(table, view.graph, window, recorded, spec, all);
   }
   return table;
 }

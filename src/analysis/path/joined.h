@@ -46,6 +46,7 @@ ResultSet JoinedTables(const JoinedView& view, const Window& window,
 // what_if over all ranks: each text holds for every rank on which it matches.
 // Errors: those of ParseScenario, if it fails on all ranks.
 Result<Table> JoinedWhatIfTable(const JoinedView& view, const Window& window,
+                                const std::vector<Segment>& segments,
                                 const std::vector<std::string>& specs);
 
 }  // namespace lamina::analysis::path

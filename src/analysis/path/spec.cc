@@ -430,36 +430,55 @@ class Parser {
   // explains between its kernels is gone. `fused`: so is their spacing.
   void AsGraphs(const Groups& groups, bool fused) {
     const HostModel& model = graph_.model();
-    std::vector<bool> calls(model.calls().size(), false);
+    // By node: in the order of the streams, and of the times in each.
+    std::vector<std::pair<uint32_t, uint32_t>> nodes;  // node, group
+    nodes.reserve(groups.size());
+    for (const auto& [s, group] : groups) {
+      const uint32_t c = model.call(s);
+      if (c != host::kNone && !model.calls()[c].staged)
+        nodes.emplace_back(graph_.NodeOfWork(0, s), group);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    std::vector<uint32_t> calls;
     absl::flat_hash_set<std::pair<uint32_t, uint32_t>> begun;  // group, stream
     absl::flat_hash_set<uint32_t> launched;                    // groups
-    std::vector<bool> inner(graph_.nodes(), false);
-    for (uint32_t v = graph_.first_device(); v < graph_.nodes(); v += 2) {
+    for (const auto& [v, group] : nodes) {
       const SliceId s = graph_.Work(v);
-      const uint32_t c = model.call(s);
-      const auto group = groups.find(s);
-      if (group == groups.end() || c == host::kNone || model.calls()[c].staged)
-        continue;
-      if (begun.emplace(group->second, model.stream(s)).second) {
+      if (begun.emplace(group, model.stream(s)).second) {
         // The first of all keeps its launch: that of the graph.
-        if (launched.insert(group->second).second) continue;
+        if (launched.insert(group).second) continue;
       } else {
-        inner[v] = true;
         out_.residuals.emplace_back(v, 0);
+        for (const uint32_t e : graph_.In(v)) {
+          if (graph_.edges()[e].kind == EdgeKind::kLaunch)
+            out_.dropped.push_back(e);
+          if (fused && graph_.edges()[e].kind == EdgeKind::kStreamOrder)
+            out_.edges.emplace_back(e, 0);
+        }
       }
-      calls[c] = true;
+      calls.push_back(model.call(s));
     }
-    for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
-      const Edge& edge = graph_.edges()[e];
-      if (!inner[edge.to]) continue;
-      if (edge.kind == EdgeKind::kLaunch) out_.dropped.push_back(e);
-      if (fused && edge.kind == EdgeKind::kStreamOrder)
-        out_.edges.emplace_back(e, 0);
+    std::sort(calls.begin(), calls.end());
+    calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+    for (const uint32_t c : calls) NoHostWork(model.calls()[c]);
+  }
+
+  // A call costs the host nothing.
+  void NoHostWork(const host::Call& call) {
+    auto [v, end] = graph_.NodesOfThread(call.thread);
+    const int64_t start = trace_.Start(call.slice);
+    for (uint32_t count = end - v; count > 0;) {  // the first from its start on
+      const uint32_t half = count / 2;
+      if (graph_.time(v + half) < start) {
+        v += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
     }
-    for (uint32_t v = 0; v < graph_.first_device(); ++v) {
-      if (graph_.chain(v) != EdgeKind::kHost) continue;
-      const uint32_t c = model.CallOf(graph_.owner(v));
-      if (c != host::kNone && calls[c]) out_.chains.emplace_back(v, 0);
+    for (; v < end && graph_.time(v) <= trace_.End(call.slice); ++v) {
+      if (graph_.chain(v) == EdgeKind::kHost && graph_.owner(v) == call.slice)
+        out_.chains.emplace_back(v, 0);
     }
   }
 

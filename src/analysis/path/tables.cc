@@ -641,14 +641,30 @@ namespace {
 // more, the last of its work decides and not the host's last event.
 int64_t EndOf(const Graph& graph, const Window& window,
               const Scenario& scenario, const Outcome& outcome) {
-  int64_t end = outcome.time(window.sink);
+  const int64_t end = outcome.time(window.sink);
   if (scenario.dropped.empty()) return end;
-  const int64_t last = graph.time(window.sink);
-  for (uint32_t v = 0; v < graph.nodes(); ++v) {
-    if (graph.TakesPart(v) && graph.time(v) <= last)
-      end = std::max(end, outcome.time(v));
-  }
-  return end;
+  return outcome.LatestUpTo(graph.time(window.sink), end);
+}
+
+}  // namespace
+
+namespace {
+
+// The chain of a scenario, summed. Where it comes to a node of the recorded
+// chain before anything changes, the rest is what was recorded.
+PathSums SumOf(const Graph& graph, const Outcome& outcome, const Window& window,
+               const PathSums& recorded) {
+  const int64_t from = window.start_ns;
+  const uint32_t meet =
+      MeetBefore(graph, outcome, window.sink, outcome.first_change(), from);
+  if (meet == kNoNode) return Sum(Walk(graph, outcome, window.sink, from));
+  PathSums sums = recorded;
+  const PathSums then = Sum(Walk(graph, outcome, window.sink, from, meet));
+  const PathSums now =
+      Sum(Walk(graph, Recorded{graph}, window.sink, from, meet));
+  for (size_t k = 0; k < kSegmentKinds; ++k)
+    sums.kind[k] += then.kind[k] - now.kind[k];
+  return sums;
 }
 
 }  // namespace
@@ -656,12 +672,13 @@ int64_t EndOf(const Graph& graph, const Window& window,
 Table MakeWhatIfTable() { return Table(WhatIfSchema()); }
 
 void AddWhatIf(Table& table, const Graph& graph, const Window& window,
-               const std::string& spec, const Scenario& scenario) {
+               const PathSums& recorded, const std::string& spec,
+               const Scenario& scenario) {
   const int64_t length = graph.time(window.sink) - window.start_ns;
   const Outcome outcome(graph, scenario);
   const int64_t saved =
       graph.time(window.sink) - EndOf(graph, window, scenario, outcome);
-  const PathSums sums = Sum(Walk(graph, outcome, window.sink, window.start_ns));
+  const PathSums sums = SumOf(graph, outcome, window, recorded);
   const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
   table.Add(spec, length, length - saved, saved, PercentOf(saved, length),
             outcome.touched(), VerdictOf(sums).text,
@@ -670,11 +687,13 @@ void AddWhatIf(Table& table, const Graph& graph, const Window& window,
 }
 
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
+                          const std::vector<Segment>& segments,
                           const std::vector<std::string>& specs) {
   Table table = MakeWhatIfTable();
+  const PathSums recorded = Sum(segments);
   for (const std::string& spec : specs) {
     LAMINA_ASSIGN(const Scenario scenario, ParseScenario(graph, spec));
-    AddWhatIf(table, graph, window, spec, scenario);
+    AddWhatIf(table, graph, window, recorded, spec, scenario);
   }
   return table;
 }

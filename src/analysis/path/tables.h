@@ -46,8 +46,10 @@ ResultSet PathTables(const Graph& graph, const Window& window,
                      const std::vector<Segment>& segments,
                      const TableOptions& options);
 
-// what_if: one row per text. Errors: those of ParseScenario.
+// what_if: one row per text; `segments` are those of the window. Errors: those
+// of ParseScenario.
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
+                          const std::vector<Segment>& segments,
                           const std::vector<std::string>& specs);
 
 // The path of a step, a position in Steps: from its begin to the later of its
@@ -67,8 +69,10 @@ Table SummaryTable(const Graph& graph, const Window& window,
                    const std::vector<Segment>& segments);
 Table GraphTable(const Graph& graph);
 Table MakeWhatIfTable();
+// `recorded`: the sums of the window's chain as recorded.
 void AddWhatIf(Table& table, const Graph& graph, const Window& window,
-               const std::string& spec, const Scenario& scenario);
+               const PathSums& recorded, const std::string& spec,
+               const Scenario& scenario);
 
 // How much later each node may end without moving the sink; the largest int64
 // for nodes that the sink does not depend on.

@@ -36,6 +36,9 @@ Outcome::Outcome(const Graph& graph, const Scenario& scenario, Pass pass)
     dropped_[e] = true;
     seeds_.push_back(graph.edges()[e].to);
   }
+  first_change_ = static_cast<uint32_t>(graph.nodes());
+  for (const uint32_t v : seeds_)
+    first_change_ = std::min(first_change_, graph.position(v));
   // A heap costs more per node than a pass over all of them.
   const bool full =
       pass == Pass::kFull ||
@@ -125,6 +128,23 @@ void Outcome::Full() {
     times[v] = t;
   }
   times_ = std::move(times);
+}
+
+int64_t Outcome::LatestUpTo(int64_t recorded, int64_t least) const {
+  const auto see = [&](uint32_t v, int64_t t) {
+    if (t > least && graph_.time(v) <= recorded && graph_.TakesPart(v))
+      least = t;
+  };
+  for (const auto& [v, t] : new_) see(v, t);
+  // Most nodes are not later than that: no look at what changed.
+  for (uint32_t v = 0; v < graph_.nodes(); ++v) {
+    if (!times_.empty()) {
+      see(v, times_[v]);
+    } else if (graph_.time(v) > least && graph_.time(v) <= recorded) {
+      see(v, time(v));
+    }
+  }
+  return least;
 }
 
 int64_t TimeWithHalf(const Graph& graph, std::initializer_list<EdgeKind> kinds,

@@ -54,6 +54,11 @@ class Outcome {
   uint32_t critical(uint32_t v) const;
   // Nodes that had to be looked at.
   size_t touched() const { return touched_; }
+  // Below this position of the order everything is as recorded.
+  uint32_t first_change() const { return first_change_; }
+  // The latest new time of the nodes that take part and were recorded up to
+  // this time; `least` if none is later.
+  int64_t LatestUpTo(int64_t recorded, int64_t least) const;
 
  private:
   // The latest arrival at `v`; false: it has no predecessor.
@@ -69,6 +74,7 @@ class Outcome {
   std::vector<int64_t> times_, chain_work_;
   std::vector<uint32_t> seeds_;
   size_t touched_ = 0;
+  uint32_t first_change_ = 0;
 };
 
 // When a node comes if the work of all chain edges of these kinds takes half as
