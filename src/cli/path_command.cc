@@ -47,6 +47,18 @@ const trace::Track* TrackOf(const trace::Trace& trace, const path::Segment& s) {
   return s.owner.valid() ? &trace.TrackOf(s.owner) : nullptr;
 }
 
+// Calls f(before, behind) where the chain goes from one track to another.
+template <class F>
+void ForArrows(const trace::Trace& trace,
+               const std::vector<path::Segment>& segments, const F& f) {
+  for (size_t i = 1; i < segments.size(); ++i) {
+    const trace::Track* from = TrackOf(trace, segments[i - 1]);
+    const trace::Track* to = TrackOf(trace, segments[i]);
+    if (from != nullptr && to != nullptr && from != to)
+      f(segments[i - 1], segments[i]);
+  }
+}
+
 void AppendArrow(std::string& out, const trace::Trace& trace, char phase,
                  const trace::Track& track, int64_t id, int64_t time_ns) {
   const auto text = [&](StringId value) {
@@ -83,17 +95,14 @@ std::string Records(const trace::Trace& trace,
     emit::AppendSpan(out, SpanName(trace, s), "lamina_critical_path", kProcess,
                      1, s.start_ns, s.end_ns - s.start_ns, args);
   }
-  // Arrows where the chain goes from one track to another.
   int64_t id = 0;
   for (const int64_t known : trace.flows.id) id = std::max(id, known);
-  for (size_t i = 1; i < segments.size(); ++i) {
-    const trace::Track* from = TrackOf(trace, segments[i - 1]);
-    const trace::Track* to = TrackOf(trace, segments[i]);
-    if (from == nullptr || to == nullptr || from == to) continue;
-    ++id;
-    AppendArrow(out, trace, 's', *from, id, segments[i - 1].start_ns);
-    AppendArrow(out, trace, 'f', *to, id, segments[i].start_ns);
-  }
+  ForArrows(trace, segments,
+            [&](const path::Segment& a, const path::Segment& b) {
+              ++id;
+              AppendArrow(out, trace, 's', *TrackOf(trace, a), id, a.start_ns);
+              AppendArrow(out, trace, 'f', *TrackOf(trace, b), id, b.start_ns);
+            });
   return out;
 }
 
@@ -120,6 +129,15 @@ Status WriteOverlay(const Options& options, const std::string& file,
                               SpanName(trace, s), s.start_ns,
                               s.end_ns - s.start_ns});
     }
+    // What ends a call that waits began after it: there the arrow goes to the
+    // segment.
+    ForArrows(
+        trace, segments, [&](const path::Segment& a, const path::Segment& b) {
+          const bool in_order = trace.Start(a.owner) <= trace.Start(b.owner);
+          extras.arrows.push_back(
+              {a.owner, in_order ? b.owner : SliceId(),
+               static_cast<uint32_t>(&b - segments.data())});
+        });
     LAMINA_ASSIGN(const auto sink, CreateFileSink(options.overlay));
     emit::perfetto::WriteTrace(trace, extras, *sink);
     return sink->Close();

@@ -87,6 +87,42 @@ def check_any(checks, trace):
                      (part["verdict"], part["strength_percent"]))
 
 
+def check_overlay(checks, trace):
+    """The overlay as JSON and as a Perfetto trace: the same spans and arrows,
+    and whoever reads the file again finds the path of the trace."""
+    name = f"{trace.name}: overlay"
+    with temporary() as folder:
+        folder = pathlib.Path(folder)
+        plain, text, packed = (folder / "plain.pftrace", folder / "over.json",
+                               folder / "over.pftrace")
+        lamina("convert", trace, "-o", plain)
+        for out in (text, packed):
+            segments = tables("path", trace, "--overlay", out)["path_segments"]
+        own = [e for e in json.loads(text.read_text())["traceEvents"]
+               if e.get("cat") == "lamina_critical_path"]
+        arrows = sum(e["ph"] == "s" for e in own)
+        checks.equal(f"{name}: spans", sum(e["ph"] == "X" for e in own),
+                     len(segments))
+        checks.true(f"{name}: {arrows} arrows", arrows > 0)
+
+        def ask(path, sql):
+            done = lamina("query", path, sql, "--format", "json")
+            return next(iter(json.loads(done.stdout)["tables"].values()))
+
+        count = "select count(*) as n from flow"
+        checks.equal(f"{name}: ends of arrows in the Perfetto trace",
+                     ask(packed, count)[0]["n"] - ask(plain, count)[0]["n"],
+                     2 * arrows)
+        for command, table in (("path", "path_summary"),
+                               ("host", "idle_causes"),
+                               ("host", "launch_apis")):
+            checks.equal(f"{name}: {table} of what was written",
+                         [{k: v for k, v in row.items() if "uid" not in k}
+                          for row in tables(command, packed)[table]],
+                         [{k: v for k, v in row.items() if "uid" not in k}
+                          for row in tables(command, plain)[table]])
+
+
 # --- the truth files ---
 
 
@@ -313,6 +349,7 @@ def main():
     check_sequences(checks)
     for name in ("serve", "train_step", "moe"):
         check_any(checks, SAMPLES / f"{name}.json.gz")
+        check_overlay(checks, SAMPLES / f"{name}.json.gz")
     folder = pathlib.Path(
         os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
     if (folder / "goldens/host").is_dir():

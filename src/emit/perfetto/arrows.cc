@@ -19,6 +19,8 @@ using trace::SliceId;
 // kind in a range of their own.
 constexpr uint64_t kOther = uint64_t{1} << 62;
 constexpr int kKindShift = 60;
+// Below those of all kinds and above those of launches.
+constexpr uint64_t kAdded = uint64_t{1} << 40;
 constexpr uint64_t kIds = (uint64_t{1} << kKindShift) - 1;
 
 // Slices by track, then start, then longest first.
@@ -140,6 +142,14 @@ void Arrows::AddOthers() {
     for (const SliceId s : ends.slices) others_[s.value].push_back(id);
   }
 }
+
+uint64_t Arrows::Add(SliceId from) {
+  const uint64_t id = kAdded | ++added_;
+  others_[from.value].push_back(id);
+  return id;
+}
+
+void Arrows::Add(SliceId to, uint64_t id) { others_[to.value].push_back(id); }
 
 const std::vector<uint64_t>& Arrows::Of(SliceId slice) {
   found_.clear();

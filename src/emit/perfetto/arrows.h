@@ -17,6 +17,10 @@ class Arrows {
  public:
   explicit Arrows(const trace::Trace& trace);
 
+  // The begin of one that the recording does not have: its id. The end of it.
+  uint64_t Add(trace::SliceId from);
+  void Add(trace::SliceId to, uint64_t id);
+
   // Valid until the next call.
   const std::vector<uint64_t>& Of(trace::SliceId slice);
 
@@ -30,6 +34,7 @@ class Arrows {
   std::vector<bool> is_launched_;  // by slice
   // Arrows that the recording has beside those of launches.
   absl::flat_hash_map<uint32_t, std::vector<uint64_t>> others_;
+  uint64_t added_ = 0;
   std::vector<uint64_t> found_;
 };
 

@@ -6,6 +6,7 @@
 // order, and the sequences of all tracks are merged by time, stably.
 #include "emit/perfetto/trace_writer.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -65,7 +66,16 @@ class Writer {
         shift_ns_(first_ns_ < 0 ? -first_ns_ : 0),
         packets_(&sink, first_ns_ + shift_ns_),
         lanes_(trace, &packets_),
-        arrows_(trace) {}
+        arrows_(trace) {
+    for (const ExtraArrow& arrow : extras.arrows) {
+      const uint64_t id = arrows_.Add(arrow.from);
+      if (arrow.to.valid()) {
+        arrows_.Add(arrow.to, id);
+      } else {
+        span_arrows_[arrow.span].push_back(id);
+      }
+    }
+  }
 
   Written Run() {
     AddRecording();
@@ -221,7 +231,7 @@ class Writer {
         break;
       case Point::What::kSpanBegin:
         packets_.Begin(track, time_ns, extras_.spans[point.index].name,
-                       "lamina", {}, {});
+                       "lamina", {}, span_arrows_[point.index]);
         break;
       case Point::What::kInstant:
         EmitInstant(point.index, track, time_ns);
@@ -277,6 +287,7 @@ class Writer {
   PacketWriter packets_;
   Lanes lanes_;
   Arrows arrows_;
+  absl::flat_hash_map<uint32_t, std::vector<uint64_t>> span_arrows_;
   uint64_t overlaps_ = 0;
   std::string devices_, distributed_;
   std::vector<Point> points_;

@@ -33,8 +33,17 @@ struct ExtraArg {
   std::string text;
 };
 
+// An arrow more, from a slice to one that does not begin before it, or to an
+// extra span. This form draws arrows in the order in which their ends begin.
+struct ExtraArrow {
+  trace::SliceId from;
+  trace::SliceId to;  // invalid: to the span
+  uint32_t span = 0;  // position in Extras::spans
+};
+
 struct Extras {
   std::vector<ExtraSpan> spans;
+  std::vector<ExtraArrow> arrows;
   std::vector<ExtraArg> args;  // by slice
   bool args_of_slices = true;  // false: names and times only
 };
