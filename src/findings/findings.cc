@@ -19,6 +19,7 @@
 #include "findings/what_if.h"
 #include "findings/world.h"
 #include "sql/database.h"
+#include "sql/table_def.h"
 
 namespace lamina::findings {
 namespace {
@@ -154,11 +155,7 @@ class Run {
       out_.idle_ns += sum.idle_ns();
       out_.busy_ns += sum.busy_ns;
     }
-    LAMINA_ASSIGN(const auto own,
-                  database_->Run("SELECT uid, own_ns FROM device_events"));
-    Ledger::EventTimes own_ns;
-    for (size_t i = 0; i < own[0].rows(); ++i)
-      own_ns[own[0].At(i, 0).integer()] = own[0].At(i, 1).integer();
+    LAMINA_ASSIGN(Ledger::EventTimes own_ns, OwnTimes());
     taken_ = options_.taken;
     for (const auto& [uid, ns] : taken_) {
       const auto it = own_ns.find(uid);
@@ -167,6 +164,24 @@ class Run {
     }
     ledger_.emplace(std::move(idle), std::move(own_ns));
     return Facts();
+  }
+
+  // What each device event has to give, without a query over all of them.
+  Result<Ledger::EventTimes> OwnTimes() {
+    const sql::TableDef* const table = sql::FindTable("device_events");
+    const auto column = [&](std::string_view name) {
+      const auto at =
+          std::ranges::find(table->columns, name, &sql::ColumnDef::name);
+      return static_cast<int>(at - table->columns.begin());
+    };
+    const int uid = column("uid"), own = column("own_ns");
+    LAMINA_ASSIGN(const auto rows, source_->Open(*table));
+    LAMINA_TRY(rows->Prepare(uint64_t{1} << uid | uint64_t{1} << own));
+    Ledger::EventTimes out;
+    out.reserve(rows->size());
+    for (size_t row = 0; row < rows->size(); ++row)
+      out[rows->Cell(row, uid).integer()] = rows->Cell(row, own).integer();
+    return out;
   }
 
   Status OpenWorld() {
