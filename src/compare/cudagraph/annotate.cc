@@ -29,6 +29,7 @@ struct Template {
   std::vector<uint32_t> tokens;
   std::vector<uint8_t> families;
   std::vector<uint32_t> streams;
+  uint32_t replays = 0;  // that are like this
 };
 
 class Annotator {
@@ -60,6 +61,7 @@ class Annotator {
         Keep(replay, std::move(matches));
       } else {
         template_of_[replay.number] = TemplateOf(replay);
+        ++templates_[template_of_[replay.number]].replays;
         open.push_back(replay.number);
       }
     }
@@ -395,7 +397,7 @@ class Annotator {
     if (is_new) {
       const Template& own = templates_[of_template];
       it->second = static_cast<uint32_t>(out_.alignments.size());
-      auto matches = AlignTo(segment, own.tokens, own.families, own.streams);
+      auto matches = AlignTo(segment, own);
       if (!Explains(matches)) matches.assign(own.tokens.size(), {});
       ListByName(own.tokens, matches);
       out_.alignments.push_back(std::move(matches));
@@ -438,57 +440,89 @@ class Annotator {
     }
   }
 
-  std::vector<Match> AlignTo(uint32_t segment,
-                             const std::vector<uint32_t>& tokens,
-                             const std::vector<uint8_t>& families,
-                             const std::vector<uint32_t>& streams) {
+  std::vector<Match> AlignTo(uint32_t segment, const Template& own) {
     if (out_.segments[segment].names)
       return Align({tokens_[segment], families_[segment], {}},
-                   {tokens, families, streams});
-    // The capture knows no names of kernels: its order is taken when the
-    // lengths agree and the kinds of work do, too.
-    std::vector<Match> matches(tokens.size());
-    if (tokens.size() != tokens_[segment].size())
-      return AlignToOther(segment, tokens, families, streams);
+                   {own.tokens, own.families, own.streams});
+    const size_t launches = tokens_[segment].size();
+    if (own.tokens.size() != launches) {
+      // A replay that the recording cut, by way of a whole one of the same
+      // graph, whose kernels have names.
+      const Template* const whole = Nearest(own, launches, 0);
+      return whole == nullptr ? std::vector<Match>(own.tokens.size())
+                              : Through(segment, *whole, own);
+    }
+    std::vector<Match> matches = ByPlace(segment, own);
+    // As many kernels as launches, but one lost and another added: most replays
+    // have them in another order.
+    const Template* const usual = Nearest(own, launches, own.replays);
+    if (usual == nullptr || !OtherOrder(*usual, own)) return matches;
+    matches = Through(segment, *usual, own);
+    if (usual->replays > own.replays) return matches;
+    for (Match& match : matches) {
+      if (match.partner != Match::kNoPartner)
+        match.level = std::max(match.level, Level::kLcs);
+    }
+    return matches;
+  }
+
+  // The capture knows no names of kernels: its order is taken, where the kinds
+  // of work agree.
+  std::vector<Match> ByPlace(uint32_t segment, const Template& own) {
+    std::vector<Match> matches(own.tokens.size());
     size_t odd = 0;
-    for (size_t i = 0; i < tokens.size(); ++i) {
+    for (size_t i = 0; i < own.tokens.size(); ++i) {
       const uint8_t expected = families_[segment][i];
-      odd +=
-          Telling(expected) && Telling(families[i]) && expected != families[i];
+      odd += Telling(expected) && Telling(own.families[i]) &&
+             expected != own.families[i];
     }
     const bool several =
-        std::any_of(streams.begin(), streams.end(),
-                    [&](uint32_t s) { return s != streams[0]; });
-    if (odd * 20 > tokens.size() && (by_node_ || !several)) return matches;
-    if (several && !by_node_)
-      return ByStream(segment, tokens, families, streams);
+        std::any_of(own.streams.begin(), own.streams.end(),
+                    [&](uint32_t s) { return s != own.streams[0]; });
+    if (odd * 20 > own.tokens.size() && (by_node_ || !several)) return matches;
+    if (several && !by_node_) return ByStream(segment, own);
     for (uint32_t i = 0; i < matches.size(); ++i)
       matches[i] = {i, Level::kExact};
     return matches;
   }
 
-  // A replay that the recording cut, by way of a whole one of the same graph,
-  // whose kernels have names.
-  std::vector<Match> AlignToOther(uint32_t segment,
-                                  const std::vector<uint32_t>& tokens,
-                                  const std::vector<uint8_t>& families,
-                                  const std::vector<uint32_t>& streams) {
-    std::vector<Match> none(tokens.size());
-    const Template* whole = nullptr;
+  // Of another template of a length, seen in no fewer replays; null: there is
+  // none.
+  const Template* Nearest(const Template& own, size_t length,
+                          uint32_t replays) const {
+    const Template* nearest = nullptr;
     uint32_t least = UINT32_MAX;
     for (const Template& other : templates_) {
-      if (other.tokens.size() != tokens_[segment].size()) continue;
-      const uint32_t own = Distance(other.tokens, tokens);
-      if (own < least) {
-        least = own;
-        whole = &other;
+      if (&other == &own || other.tokens.size() != length ||
+          other.replays < replays)
+        continue;
+      const uint32_t distance = Distance(other.tokens, own.tokens);
+      if (distance < least) {
+        least = distance;
+        nearest = &other;
       }
     }
-    if (whole == nullptr) return none;
-    const std::vector<Match> to_segment =
-        AlignTo(segment, whole->tokens, whole->families, whole->streams);
-    std::vector<Match> matches = Align({whole->tokens, whole->families, {}},
-                                       {tokens, families, streams});
+    return nearest;
+  }
+
+  // Whether names that are sure of their partners stand at other places.
+  static bool OtherOrder(const Template& usual, const Template& own) {
+    const std::vector<Match> matches =
+        Align({usual.tokens, usual.families, {}},
+              {own.tokens, own.families, own.streams});
+    for (uint32_t i = 0; i < matches.size(); ++i) {
+      if (ConfidenceOf(matches[i].level) == Confidence::kFact &&
+          matches[i].partner != i)
+        return true;
+    }
+    return false;
+  }
+
+  std::vector<Match> Through(uint32_t segment, const Template& whole,
+                             const Template& own) {
+    const std::vector<Match> to_segment = ByPlace(segment, whole);
+    std::vector<Match> matches = Align({whole.tokens, whole.families, {}},
+                                       {own.tokens, own.families, own.streams});
     for (Match& match : matches) {
       const auto through = [&](uint32_t& place) {
         if (place == Match::kNoPartner) return true;
@@ -513,13 +547,11 @@ class Annotator {
 
   // Without names and with several streams only the kinds of work can tell
   // which launch went where.
-  std::vector<Match> ByStream(uint32_t segment, const std::vector<uint32_t>&,
-                              const std::vector<uint8_t>& families,
-                              const std::vector<uint32_t>& streams) {
+  std::vector<Match> ByStream(uint32_t segment, const Template& own) {
     std::vector<uint32_t> a(families_[segment].begin(),
                             families_[segment].end());
-    std::vector<uint32_t> b(families.begin(), families.end());
-    return Align({a, families_[segment], {}}, {b, families, streams});
+    std::vector<uint32_t> b(own.families.begin(), own.families.end());
+    return Align({a, families_[segment], {}}, {b, own.families, own.streams});
   }
 
   uint32_t TokenId(SliceId s) {
