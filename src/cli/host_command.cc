@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina host: why the device waits, and what launching costs.
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
+#include <fmt/core.h>
 #include <functional>
 #include <optional>
 #include <span>
@@ -11,6 +13,8 @@
 #include "analysis/host/tables.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
+#include "engine/found_layers.h"
+#include "engine/link_peaks.h"
 
 namespace lamina::cli {
 namespace {
@@ -40,6 +44,21 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
                                    " to " + std::to_string(all.back().number)));
 }
 
+// The layer of device work as text, empty for work of none.
+std::function<std::string(trace::SliceId)> LayerNames(
+    const analysis::layers::LayerModel& model) {
+  absl::flat_hash_map<trace::SliceId, std::string> names;
+  for (const analysis::layers::Layer& layer : model.layers) {
+    const std::string name =
+        fmt::format("{} {}", model.stacks[layer.stack].name, layer.index);
+    for (const trace::SliceId s : layer.work) names[s] = name;
+  }
+  return [names = std::move(names)](trace::SliceId s) {
+    const auto it = names.find(s);
+    return it == names.end() ? std::string() : it->second;
+  };
+}
+
 bool Names(const std::vector<std::string>& only,
            std::span<const std::string_view> tables) {
   return std::any_of(only.begin(), only.end(), [&](const std::string& name) {
@@ -51,6 +70,7 @@ bool Names(const std::vector<std::string>& only,
 // with them.
 ResultSet MakeTables(const host::HostModel& model, const host::Idle& idle,
                      const host::TableOptions& options,
+                     const host::LinkPeaks& peaks,
                      const std::vector<std::string>& only) {
   struct Group {
     std::vector<Schema> schemas;
@@ -68,7 +88,8 @@ ResultSet MakeTables(const host::HostModel& model, const host::Idle& idle,
              host::SequenceTable(model, host::FindSequences(model, idle)));
          return result;
        }},
-      {host::TransferSchemas(), [&] { return host::TransferTables(model); }},
+      {host::TransferSchemas(),
+       [&] { return host::TransferTables(model, peaks); }},
       {host::RangeSchemas(),
        [&] {
          ResultSet result = host::RangeTables(model);
@@ -118,6 +139,12 @@ Result<int> RunHost(const Options& options, Common& common) {
   document.inputs = {options.trace};
   document.inputs.insert(document.inputs.end(), common.captures.begin(),
                          common.captures.end());
+  LAMINA_ASSIGN(const host::LinkPeaks peaks, engine::FindLinkPeaks(*session));
+  if (options.by == "layer") {
+    LAMINA_ASSIGN(const engine::FoundLayers found,
+                  engine::FindLayers(*session, *context));
+    tables.layer_of = LayerNames(found.model);
+  }
   host::Options model_options;
   model_options.sync_records = !options.no_sync_records;
   model_options.infer = options.infer == "on";
@@ -126,7 +153,7 @@ Result<int> RunHost(const Options& options, Common& common) {
   stage.emplace(&common.times, "idle causes");
   const host::Idle idle = host::FindIdle(model, *rules);
   stage.emplace(&common.times, "host tables");
-  document.result = MakeTables(model, idle, tables, common.only);
+  document.result = MakeTables(model, idle, tables, peaks, common.only);
   stage.reset();
   if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables,

@@ -14,6 +14,7 @@
 #include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
+#include "engine/link_peaks.h"
 #include "sql/source.h"
 #include "sql/table_def.h"
 
@@ -554,12 +555,6 @@ Result<ResultSet> PathResult(Source& source) {
   return path::PathTables(*graph, window, segments, {});
 }
 
-template <ResultSet (*kMake)(const host::HostModel&)>
-Result<ResultSet> OfModel(Source& source) {
-  LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-  return kMake(view->model);
-}
-
 const Group kGroups[] = {
     {&host::IdleSchemas,
      [](Source& source) -> Result<ResultSet> {
@@ -571,7 +566,14 @@ const Group kGroups[] = {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        return host::LaunchTables(view->model, {});
      }},
-    {&host::TransferSchemas, &OfModel<&host::TransferTables>},
+    {&host::TransferSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
+       LAMINA_ASSIGN(engine::Session* const session, source.session());
+       LAMINA_ASSIGN(const host::LinkPeaks peaks,
+                     engine::FindLinkPeaks(*session));
+       return host::TransferTables(view->model, peaks);
+     }},
     {&host::SequenceSchemas,
      [](Source& source) -> Result<ResultSet> {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());

@@ -87,6 +87,68 @@ def check_any(checks, trace):
                      (part["verdict"], part["strength_percent"]))
 
 
+def check_layers(checks, trace):
+    """--by layer: the rows of the layers, and of work outside of them, add up
+    to the idle time of the device, and most of it is of layers."""
+    name = f"{trace.name}: by layer"
+    rows = tables("host", trace, "--by", "layer",
+                  "--only", "idle_causes")["idle_causes"]
+    sums = {}
+    for row in rows:
+        key = row["scope"], row["name"] == "(outside)"
+        sums[key] = sums.get(key, 0) + row["time_us"].ns
+    layers = {row["name"] for row in rows if row["scope"] == "layer"}
+    checks.true(f"{name}: {len(layers)} names", len(layers) > 2)
+    checks.equal(f"{name}: adds up", sums[("layer", False)] +
+                 sums.get(("layer", True), 0), sums[("device", False)])
+
+
+def check_links(checks):
+    """Copies say what their link carries, where the device is known."""
+    mib = 1 << 20
+    copies = [("HtoD (Pinned -> Device)", 64 * mib, 1 << 21),
+              ("DtoH (Device -> Pageable)", 32 * mib, 1 << 23),
+              ("DtoD (Device -> Device)", 1024 * mib, 1 << 21),
+              ("PtoP (Device -> Device)", 256 * mib, 1 << 20)]
+    events = []
+    for i, (what, size, ns) in enumerate(copies, 1):
+        at = i * 20_000
+        events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync",
+                    "pid": 1, "tid": 1, "ts": at, "dur": 5,
+                    "args": {"correlation": i}},
+                   {"ph": "X", "cat": "gpu_memcpy", "name": f"Memcpy {what}",
+                    "pid": 0, "tid": 7, "ts": at + 8, "dur": ns / 1000,
+                    "args": {"device": 0, "stream": 7, "correlation": i,
+                             "bytes": size}}]
+    # PCIe 5.0 x16, NVLink 4 and HBM3 in one direction, 1e9 bytes per second.
+    peaks = {"HtoD": 64, "DtoH": 64, "PtoP": 450, "DtoD": 3350 / 2}
+    with temporary() as folder:
+        path = pathlib.Path(folder) / "copies.json"
+        for device, known in (("NVIDIA H100 80GB HBM3", True),
+                              ("Nobody's GPU", False)):
+            path.write_text(json.dumps({
+                "deviceProperties": [{"id": 0, "name": device,
+                                      "totalGlobalMem": 85_520_809_984,
+                                      "numSms": 132}],
+                "traceEvents": events}))
+            rows = {r["direction"]: r for r in
+                    tables("host", path, "--only", "copies")["copies"]}
+            checks.equal(f"copies: {device}", len(rows), len(copies))
+            for what, size, ns in copies:
+                row = rows[what[:4]]
+                peak = peaks[what[:4]] if known else None
+                found = row["link_peak_gb_per_s"], row["peak_percent"]
+                if known:
+                    checks.true(
+                        f"copies: {what}: {found}",
+                        abs(float(str(found[0])) - peak) < 1e-9 and
+                        abs(float(str(found[1])) - 100 * size / ns / peak)
+                        < 1e-6)
+                else:
+                    checks.equal(f"copies: {device} {what}", found,
+                                 (None, None))
+
+
 def check_overlay(checks, trace):
     """The overlay as JSON and as a Perfetto trace: the same spans and arrows,
     and whoever reads the file again finds the path of the trace."""
@@ -347,9 +409,11 @@ def check_sequences(checks):
 def main():
     checks = Checks()
     check_sequences(checks)
+    check_links(checks)
     for name in ("serve", "train_step", "moe"):
         check_any(checks, SAMPLES / f"{name}.json.gz")
         check_overlay(checks, SAMPLES / f"{name}.json.gz")
+        check_layers(checks, SAMPLES / f"{name}.json.gz")
     folder = pathlib.Path(
         os.environ.get("LAMINA_SHARED", ROOT.parent / "shared"))
     if (folder / "goldens/host").is_dir():

@@ -55,8 +55,15 @@ ResultSet IdleTables(const HostModel& model, const Idle& idle,
 // launch_apis, queue_depth, launch_runs, launch_verdicts; with events
 // launch_events and queue_depth_series.
 ResultSet LaunchTables(const HostModel& model, const TableOptions& options);
+// What the links of a device carry at most in one direction, in bytes per
+// second; 0: not known.
+struct LinkPeaks {
+  double host = 0;    // PCIe
+  double device = 0;  // to one of its kind: NVLink, xGMI
+  double memory = 0;  // its own memory, reads and writes together
+};
 // comm_exposure and copies.
-ResultSet TransferTables(const HostModel& model);
+ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks);
 // annotation_time and op_launch_delay.
 ResultSet RangeTables(const HostModel& model);
 // step_drift and slow_steps.

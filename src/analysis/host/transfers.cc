@@ -41,28 +41,42 @@ Schema CommSchema() {
 }
 
 Schema CopiesSchema() {
-  return {"copies",
-          "Copies by direction, memory and size (powers of two).",
-          {{"device", ColumnType::kText, "process:device."},
-           {"direction", ColumnType::kText,
-            "HtoD, DtoH, DtoD, PtoP, HtoH; empty: not recorded."},
-           {"memory", ColumnType::kText,
-            "pageable, pinned or device, of the host's side."},
-           {"up_to_bytes", ColumnType::kInt,
-            "Largest of the size class; empty: no bytes are recorded.",
-            Shown::kBytes},
-           {"count", ColumnType::kInt, "Copies."},
-           {"bytes", ColumnType::kInt, "Sum.", Shown::kBytes},
-           {"time_us", ColumnType::kTime, "Sum of durations."},
-           {"gb_per_s", ColumnType::kReal, "Bytes over time, 1e9 per second."},
-           {"best_gb_per_s", ColumnType::kReal, "Of the fastest copy."},
-           {"bound", ColumnType::kText,
-            "latency: takes less than twice as long as the shortest copy of "
-            "its direction and memory; else bandwidth."},
-           {"exposed_us", ColumnType::kTime,
-            "While nothing else ran on the device."},
-           {"host_blocked_us", ColumnType::kTime,
-            "Time of calls that returned when the copy was done."}}};
+  return {
+      "copies",
+      "Copies by direction, memory and size (powers of two).",
+      {{"device", ColumnType::kText, "process:device."},
+       {"direction", ColumnType::kText,
+        "HtoD, DtoH, DtoD, PtoP, HtoH; empty: not recorded."},
+       {"memory", ColumnType::kText,
+        "pageable, pinned or device, of the host's side."},
+       {"up_to_bytes", ColumnType::kInt,
+        "Largest of the size class; empty: no bytes are recorded.",
+        Shown::kBytes},
+       {"count", ColumnType::kInt, "Copies."},
+       {"bytes", ColumnType::kInt, "Sum.", Shown::kBytes},
+       {"time_us", ColumnType::kTime, "Sum of durations."},
+       {"gb_per_s", ColumnType::kReal, "Bytes over time, 1e9 per second."},
+       {"best_gb_per_s", ColumnType::kReal, "Of the fastest copy."},
+       {"link_peak_gb_per_s", ColumnType::kReal,
+        "Of the link in this direction, by the data of the device: PCIe to "
+        "and from the host, NVLink or xGMI between devices, half of the "
+        "memory's rate within one. Empty: not known."},
+       {"peak_percent", ColumnType::kReal, "gb_per_s, of it.", Shown::kPercent},
+       {"bound", ColumnType::kText,
+        "latency: takes less than twice as long as the shortest copy of "
+        "its direction and memory; else bandwidth."},
+       {"exposed_us", ColumnType::kTime,
+        "While nothing else ran on the device."},
+       {"host_blocked_us", ColumnType::kTime,
+        "Time of calls that returned when the copy was done."}}};
+}
+
+// What carries a copy of this direction; 0: not known.
+double PeakOf(std::string_view direction, const LinkPeaks& peaks) {
+  if (direction == "HtoD" || direction == "DtoH") return peaks.host;
+  if (direction == "PtoP") return peaks.device;
+  // Every byte is read and written.
+  return direction == "DtoD" ? peaks.memory / 2 : 0;
 }
 
 // "Memcpy HtoD (Pageable -> Device)".
@@ -83,8 +97,8 @@ std::string_view MemoryOf(std::string_view name) {
 
 class Transfers {
  public:
-  explicit Transfers(const HostModel& model)
-      : model_(model), trace_(model.trace()) {}
+  Transfers(const HostModel& model, const LinkPeaks& peaks)
+      : model_(model), trace_(model.trace()), peaks_(peaks) {}
 
   ResultSet Make() {
     ResultSet result;
@@ -229,14 +243,19 @@ class Transfers {
     for (const auto& [key, sum] : sums) {
       const auto& [direction, memory, size] = key;
       const bool known = size >= 0;
+      const double rate =
+          known && sum.time > 0
+              ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time)
+              : 0;
+      const double peak = PeakOf(direction, peaks_) / 1e9;
       table.Add(
           model_.devices()[device].name, direction, memory,
           known ? Value(size < 62 ? int64_t{1} << size : sum.bytes) : Value(),
           sum.count, known ? Value(sum.bytes) : Value(), sum.time,
-          known && sum.time > 0 ? Value(static_cast<double>(sum.bytes) /
-                                        static_cast<double>(sum.time))
-                                : Value(),
+          known && sum.time > 0 ? Value(rate) : Value(),
           sum.best > 0 ? Value(sum.best) : Value(),
+          peak > 0 ? Value(peak) : Value(),
+          peak > 0 && rate > 0 ? Value(100 * rate / peak) : Value(),
           sum.time < 2 * sum.count * shortest[{direction, memory}]
               ? "latency"
               : "bandwidth",
@@ -246,13 +265,14 @@ class Transfers {
 
   const HostModel& model_;
   const Trace& trace_;
+  const LinkPeaks& peaks_;
   mutable std::map<SliceId, Collective> by_slice_;
 };
 
 }  // namespace
 
-ResultSet TransferTables(const HostModel& model) {
-  return Transfers(model).Make();
+ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks) {
+  return Transfers(model, peaks).Make();
 }
 
 std::vector<Schema> TransferSchemas() { return {CommSchema(), CopiesSchema()}; }
