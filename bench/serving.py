@@ -73,6 +73,13 @@ def memory(pid):
     return own, mapped
 
 
+def processor(pid):
+    """Seconds that a process has run for."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        times = file.read().rpartition(")")[2].split()[11:13]
+    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
+
 def questions(last, kernels, count):
     """What one who zooms asks, and some filters."""
     noise = random.Random(2)
@@ -121,9 +128,10 @@ def measure(s, args):
     trace = s.settled(s.post(f"traces/{id}/open")[1]["id"], timeout=3600)
     assert trace["state"] == "open", trace
     page = len(s.ask("GET", f"/api/v1/traces/{id}/page")[2])
-    print(f"opened in {time.perf_counter() - begin:.1f} s, page of "
-          f"{page / 1e6:.1f} MB", flush=True)
     pid = s.workers()[0]
+    print(f"opened in {time.perf_counter() - begin:.1f} s, "
+          f"{processor(pid):.1f} s of the processor, page of "
+          f"{page / 1e6:.1f} MB", flush=True)
     show = lambda when: print(f"{when}: own memory {memory(pid)[0] / 1e6:,.0f} "
                               f"MB, mapped {memory(pid)[1] / 1e6:,.0f} MB")
     show("opened")
