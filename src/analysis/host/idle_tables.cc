@@ -174,6 +174,8 @@ class Tables {
     return result;
   }
 
+  Table Parts() const;
+
  private:
   bool Wanted(const Gap& gap) const {
     return !options_.step ||
@@ -436,45 +438,6 @@ class Tables {
     return main;
   }
 
-  Table Parts() const {
-    Table table(PartsSchema());
-    const std::vector<uint32_t> main = MainActivities();
-    const auto& steps = model_.context().steps;
-    const auto flags = FlagSteps(model_);
-    const auto syncs = SyncOfParts(model_, idle_);
-    const auto uid = [&](SliceId s) {
-      return s.valid() ? Value(trace_.EventOf(s)) : Value();
-    };
-    for (size_t p = 0; p < idle_.parts.size(); ++p) {
-      const Part& part = idle_.parts[p];
-      const Gap& gap = idle_.gaps[part.gap];
-      if (!Wanted(gap)) continue;
-      const uint32_t c = model_.call(gap.next);
-      const SliceId call = c == kNone ? SliceId() : model_.calls()[c].slice;
-      const uint32_t step = steps.StepOf(gap.next);
-      const auto activity_of = [&](uint32_t number) -> const Activity* {
-        return number == kNone ? nullptr : &idle_.activities[number];
-      };
-      const Activity* const activity = activity_of(part.activity);
-      const Activity* const most = activity_of(main[part.gap]);
-      table.Add(
-          model_.devices()[gap.device].name, part.gap, CauseName(part.cause),
-          activity == nullptr ? Value() : Value(activity->what),
-          activity == nullptr ? Value() : Value(activity->detail),
-          part.start_ns - trace_.first_ns, part.length_ns, part.after_sync,
-          trace_.Uid(gap.next), uid(gap.before), uid(call),
-          call.valid() ? Value(trace_.slices.track[call.value].value) : Value(),
-          uid(syncs[p]),
-          step == tree::Steps::kOutside ? Value()
-                                        : Value(steps.steps()[step].number),
-          IsSteady(model_, flags, gap.next),
-          gap.before.valid() && steps.StepOf(gap.before) != step,
-          most == nullptr ? Value() : Value(most->what),
-          most == nullptr ? Value() : Value(most->detail));
-    }
-    return table;
-  }
-
   void Say(ResultSet& result) const { result.notes = IdleNotes(model_, idle_); }
 
   const HostModel& model_;
@@ -486,6 +449,45 @@ class Tables {
   std::vector<uint32_t> kinds_;    // activity with the largest detail
   std::vector<std::string> names_;
 };
+
+Table Tables::Parts() const {
+  Table table(PartsSchema());
+  const std::vector<uint32_t> main = MainActivities();
+  const auto& steps = model_.context().steps;
+  const auto flags = FlagSteps(model_);
+  const auto syncs = SyncOfParts(model_, idle_);
+  const auto uid = [&](SliceId s) {
+    return s.valid() ? Value(trace_.EventOf(s)) : Value();
+  };
+  for (size_t p = 0; p < idle_.parts.size(); ++p) {
+    const Part& part = idle_.parts[p];
+    const Gap& gap = idle_.gaps[part.gap];
+    if (!Wanted(gap)) continue;
+    const uint32_t c = model_.call(gap.next);
+    const SliceId call = c == kNone ? SliceId() : model_.calls()[c].slice;
+    const uint32_t step = steps.StepOf(gap.next);
+    const auto activity_of = [&](uint32_t number) -> const Activity* {
+      return number == kNone ? nullptr : &idle_.activities[number];
+    };
+    const Activity* const activity = activity_of(part.activity);
+    const Activity* const most = activity_of(main[part.gap]);
+    table.Add(
+        model_.devices()[gap.device].name, part.gap, CauseName(part.cause),
+        activity == nullptr ? Value() : Value(activity->what),
+        activity == nullptr ? Value() : Value(activity->detail),
+        part.start_ns - trace_.first_ns, part.length_ns, part.after_sync,
+        trace_.Uid(gap.next), uid(gap.before), uid(call),
+        call.valid() ? Value(trace_.slices.track[call.value].value) : Value(),
+        uid(syncs[p]),
+        step == tree::Steps::kOutside ? Value()
+                                      : Value(steps.steps()[step].number),
+        IsSteady(model_, flags, gap.next),
+        gap.before.valid() && steps.StepOf(gap.before) != step,
+        most == nullptr ? Value() : Value(most->what),
+        most == nullptr ? Value() : Value(most->detail));
+  }
+  return table;
+}
 
 // "the data loader" for "data_loader".
 std::string Words(std::string_view what) {
@@ -644,6 +646,12 @@ std::span<const std::string_view> EventTables() {
                                                 "queue_depth_series"};
   return kNames;
 }
+
+Table IdlePartsTable(const HostModel& model, const Idle& idle) {
+  return Tables(model, idle, {}).Parts();
+}
+
+std::vector<Schema> IdlePartsSchemas() { return {PartsSchema()}; }
 
 std::vector<Schema> IdleSchemas() {
   return {CausesSchema(), GapsSchema(), PartsSchema()};

@@ -52,6 +52,9 @@ std::vector<Schema> RangeSchemas();
 // idle_causes, idle_gaps, idle_parts and the sentences about them.
 ResultSet IdleTables(const HostModel& model, const Idle& idle,
                      const TableOptions& options);
+// idle_parts alone.
+Table IdlePartsTable(const HostModel& model, const Idle& idle);
+std::vector<Schema> IdlePartsSchemas();
 // launch_apis, queue_depth, launch_runs, launch_verdicts; with events
 // launch_events and queue_depth_series.
 ResultSet LaunchTables(const HostModel& model, const TableOptions& options);
