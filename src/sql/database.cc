@@ -525,10 +525,11 @@ Status Database::Put(const Table& table) {
 }
 
 void Database::Show(const std::string& name, std::vector<std::string> columns,
-                    std::shared_ptr<const Rows> rows) {
+                    std::shared_ptr<const Rows> rows, int sorted) {
   auto table = std::make_unique<TableFunction>();
   table->name = name;
   table->shown = true;
+  table->sorted = sorted;
   for (std::string& column : columns)
     table->columns.push_back({std::move(column), Type::kInt, "", false});
   table->call = [rows = std::move(rows)](Impl&, std::span<const Value>)

@@ -76,9 +76,9 @@ class Database {
       std::string_view sql, const QueryOptions& options = {});
   // Shows rows as the table `name`, in place of what was shown by it, for as
   // long as the database lives. Its columns have no type, as their cells may
-  // be of any.
+  // be of any. `sorted`: a column that never falls.
   void Show(const std::string& name, std::vector<std::string> columns,
-            std::shared_ptr<const Rows> rows);
+            std::shared_ptr<const Rows> rows, int sorted = -1);
   // Puts a copy of a table among the temporary ones, in place of one of its
   // name. Errors: kUsage without DatabaseOptions::allow_temp.
   Status Put(const Table& table);

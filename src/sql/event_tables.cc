@@ -556,10 +556,20 @@ Result<ResultSet> PathResult(Source& source) {
 }
 
 const Group kGroups[] = {
+    // Alone: rules of findings ask for nothing else.
+    {&host::IdlePartsSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
+       ResultSet result;
+       result.tables.push_back(host::IdlePartsTable(view->model, view->idle));
+       return result;
+     }},
     {&host::IdleSchemas,
      [](Source& source) -> Result<ResultSet> {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       return host::IdleTables(view->model, view->idle, {});
+       host::TableOptions options;
+       options.events = false;
+       return host::IdleTables(view->model, view->idle, options);
      }},
     {&host::LaunchSchemas,
      [](Source& source) -> Result<ResultSet> {

@@ -29,6 +29,7 @@ struct TableFunction {
   // By Database::Show: its rows outlive every query, and its columns have no
   // type.
   bool shown = false;
+  int sorted = -1;  // column by which its rows rise; -1: none
 };
 std::span<const TableFunction> TreeFunctions();
 std::span<const TableFunction> IntervalFunctions();

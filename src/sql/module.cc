@@ -3,10 +3,11 @@
 // SQLite's virtual tables over Rows: columns, cursors, and the conditions that
 // are tested before SQLite sees a row.
 //
-// Every condition that is taken here is tested again by SQLite (omit = 0), so
-// it may only leave out rows that SQLite would leave out too. A value of
-// another type than the column is left to SQLite, whose rules of affinity and
-// collation need no twin here.
+// A condition that is taken here is tested again by SQLite, so it may only
+// leave out rows that SQLite would leave out too. A value of another type than
+// the column is left to SQLite, whose rules of affinity and collation need no
+// twin here. Only what is sure to be tested here is not tested again: whether a
+// cell is null, and literals of the type of the column.
 //
 // Why it is longer than 250 lines: the callbacks of one module belong together.
 #include <algorithm>
@@ -262,6 +263,22 @@ bool IsPattern(int op) {
          op == SQLITE_INDEX_CONSTRAINT_REGEXP;
 }
 
+// Whether FilterRows() tests the condition for every row.
+bool Surely(const Vtab& vtab, sqlite3_index_info* info, int i, int op,
+            int column) {
+  if (column < 0 || IsPattern(op)) return false;
+  if (op == SQLITE_INDEX_CONSTRAINT_ISNULL ||
+      op == SQLITE_INDEX_CONSTRAINT_ISNOTNULL)
+    return true;
+  sqlite3_value* known = nullptr;
+  if (sqlite3_vtab_rhs_value(info, i, &known) != SQLITE_OK || known == nullptr)
+    return false;
+  const int type = sqlite3_value_type(known);
+  return vtab.columns()[static_cast<size_t>(column)].type == Type::kText
+             ? type == SQLITE_TEXT
+             : type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
 int BestIndexOfFunction(const Vtab& vtab, sqlite3_index_info* info) {
   const int first = static_cast<int>(vtab.function->columns.size());
   std::vector<int> place(vtab.function->args.size(), -1);
@@ -272,6 +289,9 @@ int BestIndexOfFunction(const Vtab& vtab, sqlite3_index_info* info) {
     if (!c.usable) return SQLITE_CONSTRAINT;
     place[static_cast<size_t>(c.iColumn - first)] = i;
   }
+  if (info->nOrderBy == 1 && info->aOrderBy[0].desc == 0 &&
+      info->aOrderBy[0].iColumn == vtab.function->sorted)
+    info->orderByConsumed = static_cast<int>(vtab.function->sorted >= 0);
   std::string plan;
   int count = 0;
   for (size_t a = 0; a < place.size(); ++a) {
@@ -307,6 +327,7 @@ int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
   bool one = false;
   const auto take = [&](int i, int op, int column) {
     info->aConstraintUsage[i].argvIndex = ++count;
+    info->aConstraintUsage[i].omit = Surely(vtab, info, i, op, column);
     plan += std::to_string(op) + ":" + std::to_string(column) + ";";
   };
   for (int i = 0; i < info->nConstraint; ++i) {

@@ -46,6 +46,7 @@ bool Rows::Ascending(int column) const {
   Index& index = IndexOf(column);
   if (index.ascending < 0) {
     index.ascending = 1;
+    index.counts = true;
     int64_t last = INT64_MIN;
     for (size_t row = 0; row < size(); ++row) {
       const Value value = Cell(row, column);
@@ -54,9 +55,15 @@ bool Rows::Ascending(int column) const {
         break;
       }
       last = value.integer();
+      index.counts &= last == static_cast<int64_t>(row);
     }
   }
   return index.ascending == 1;
+}
+
+bool Rows::Counts(int column) const {
+  const std::lock_guard lock(mutex_);
+  return IndexOf(column).counts;
 }
 
 bool Rows::WorthIndex(int column) const {
@@ -83,7 +90,10 @@ void Rows::SortRows(Index& index, int column) const {
     numbers.emplace_back(cell.integer(), row);
   }
   if (integers) std::sort(numbers.begin(), numbers.end());
-  for (const auto& [value, row] : numbers) index.order.push_back(row);
+  for (const auto& [value, row] : numbers) {
+    index.order.push_back(row);
+    if (integers) index.numbers.push_back(value);
+  }
   if (!integers) {
     std::stable_sort(index.order.begin(), index.order.end(),
                      [&](uint32_t a, uint32_t b) {
@@ -99,6 +109,11 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
   if (value.null()) return room;
   const bool text = value.kind() == Value::Kind::kText;
   if (!text && Ascending(column)) {
+    if (value.kind() == Value::Kind::kInt && Counts(column)) {
+      const auto row = static_cast<uint64_t>(value.integer());
+      if (row < size()) room.push_back(static_cast<uint32_t>(row));
+      return room;
+    }
     size_t low = 0, high = size();
     while (low < high) {
       const size_t middle = low + (high - low) / 2;
@@ -113,6 +128,7 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
     return room;
   }
   std::span<const uint32_t> order;
+  std::span<const int64_t> numbers;
   {
     // What is made here never changes again, and maps keep their nodes.
     const std::lock_guard lock(mutex_);
@@ -125,6 +141,13 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
     }
     if (!index.sorted) SortRows(index, column);
     order = index.order;
+    numbers = index.numbers;
+  }
+  if (!numbers.empty() && value.kind() == Value::Kind::kInt) {
+    const auto [from, to] =
+        std::equal_range(numbers.begin(), numbers.end(), value.integer());
+    return order.subspan(static_cast<size_t>(from - numbers.begin()),
+                         static_cast<size_t>(to - from));
   }
   const auto low = std::partition_point(
       order.begin(), order.end(),
