@@ -29,7 +29,6 @@ using Claimed = sql::Collected;  // rows of the claims of a rule
 constexpr double kLinkedShare = 0.9;
 constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
-constexpr uint32_t kNone = 0xFFFFFFFF;  // no group
 
 // 31 bits that tell anchors apart and never change (FNV-1a, folded). In hex it
 // begins with a digit: "x@word" is a user at a host for those that redact.
@@ -342,23 +341,20 @@ class Run {
     LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, *rows));
     const std::vector<size_t> row_of = AddGaps(rule, claims);
     ledger_->Offer(claims);
-    ShowTimes(rule, rows, claims, row_of);
-    LAMINA_ASSIGN(const auto groups,
-                  database_->Run(GroupSql(rule, *rows), query));
-    const Groups group_of = GroupsOf(rule, *rows);
-    std::vector<bool> spoken(group_of.keys.size(), false);
+    const auto groups =
+        std::make_shared<const Groups>(GroupsOf(rule, *rows, claims, row_of));
+    LAMINA_ASSIGN(const Table table, Ask(rule, rows, groups, query));
+    std::vector<bool> spoken(groups->all.size(), false);
     const size_t first = out_.findings.size();
-    const Table& table = groups[0];
     int64_t largest = 0;
     for (size_t i = 0; i < table.rows(); ++i) {
       const Value when = table.At(i, "when_");
       largest = std::max(largest, table.At(i, "owned_ns").integer());
       if (when.null() || when.real() == 0) continue;
       AddFinding(rule, table, i);
-      const auto group = group_of.keys.find(GroupKey(rule, table, i));
-      const bool known = group != group_of.keys.end();
-      if (known) spoken[group->second] = true;
-      group_of_.push_back(known ? group->second : kNone);
+      const auto group = static_cast<uint32_t>(table.At(i, "group_").integer());
+      spoken[group] = true;
+      group_of_.push_back(group);
     }
     if (out_.findings.size() == first) {
       run.reason = fmt::format("largest {} of {}", HumanTime(largest),
@@ -369,7 +365,7 @@ class Run {
     std::vector<Claim> granted;
     std::vector<uint32_t> granted_of;
     for (size_t i = 0; i < claims.size(); ++i) {
-      const uint32_t group = group_of.of_row[row_of[i]];
+      const uint32_t group = groups->of_row[row_of[i]];
       if (!spoken[group]) continue;
       granted.push_back(claims[i]);
       granted_of.push_back(group);
@@ -485,71 +481,158 @@ class Run {
                        [&](const auto& one) { return says(one.condition); });
   }
 
-  // What the rule asks of the rows, with what they claim and would own.
-  class TimedRows : public sql::Rows {
-   public:
-    TimedRows(std::shared_ptr<const Claimed> rows, std::vector<int> kept)
-        : claimed(rows->size(), 0),
-          owned(rows->size(), 0),
-          rows_(std::move(rows)),
-          kept_(std::move(kept)) {}
-    size_t size() const override { return rows_->size(); }
-    Value Cell(size_t row, int column) const override {
-      const auto c = static_cast<size_t>(column);
-      if (c < kept_.size()) return rows_->Cell(row, kept_[c]);
-      return c == kept_.size() ? claimed[row] : owned[row];
-    }
-    std::vector<int64_t> claimed, owned;
-
-   private:
-    std::shared_ptr<const Claimed> rows_;
-    std::vector<int> kept_;
+  // Rows with the same values of what the rule groups by.
+  struct Group {
+    size_t claims = 0, best = 0;  // rows; the one that would own most
+    int64_t claimed_ns = 0, owned_ns = 0;
+  };
+  struct Groups {
+    std::vector<Group> all;
+    std::vector<uint32_t> of_row;
+    std::vector<int64_t> claimed_ns, owned_ns;  // by row
   };
 
-  // Them as the table `claim`.
-  void ShowTimes(const Rule& rule, const std::shared_ptr<const Claimed>& rows,
-                 const std::vector<Claim>& claims,
-                 const std::vector<size_t>& row_of) {
-    std::vector<std::string> names;
-    std::vector<int> kept;
-    for (size_t c = 0; c < rows->names().size(); ++c) {
-      const std::string& name = rows->names()[c];
-      if (IsTime(name) || !Names(rule, name)) continue;
-      names.push_back(name);
-      kept.push_back(static_cast<int>(c));
-    }
-    names.emplace_back("claimed_ns");
-    names.emplace_back("owned_ns");
-    const auto timed = std::make_shared<TimedRows>(rows, std::move(kept));
+  static Groups GroupsOf(const Rule& rule, const Claimed& rows,
+                         const std::vector<Claim>& claims,
+                         const std::vector<size_t>& row_of) {
+    Groups groups;
+    groups.of_row.assign(rows.size(), 0);
+    groups.claimed_ns.assign(rows.size(), 0);
+    groups.owned_ns.assign(rows.size(), 0);
     for (size_t i = 0; i < claims.size(); ++i) {
-      timed->claimed[row_of[i]] += claims[i].dur_ns;
-      timed->owned[row_of[i]] += claims[i].owned_ns;
+      groups.claimed_ns[row_of[i]] += claims[i].dur_ns;
+      groups.owned_ns[row_of[i]] += claims[i].owned_ns;
     }
-    database_->Show("claim", std::move(names), timed);
+    std::vector<size_t> columns;
+    for (const std::string& column : rule.group) {
+      if (const auto at = rows.Find(column)) columns.push_back(*at);
+    }
+    TextMap<uint32_t> known;
+    std::string key;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      key.clear();
+      for (const size_t column : columns) {
+        const Value value = rows.At(i, column);
+        key += value.null() ? "0" : "1" + KeyText(value);
+        key += '\x1f';
+      }
+      auto group = known.find(key);
+      if (group == known.end()) {
+        group = known.emplace(key, static_cast<uint32_t>(known.size())).first;
+        groups.all.push_back({0, i, 0, 0});
+      }
+      groups.of_row[i] = group->second;
+      Group& sums = groups.all[group->second];
+      ++sums.claims;
+      sums.claimed_ns += groups.claimed_ns[i];
+      sums.owned_ns += groups.owned_ns[i];
+      if (groups.owned_ns[i] > groups.owned_ns[sums.best]) sums.best = i;
+    }
+    return groups;
   }
 
-  // Sums of each group, then all conditions over them.
-  static std::string GroupSql(const Rule& rule, const Claimed& rows) {
+  // Columns of the claims that anything of the rule names, in their order.
+  static std::vector<int> Asked(const Rule& rule, const Claimed& rows) {
+    std::vector<int> asked;
+    for (size_t c = 0; c < rows.names().size(); ++c) {
+      if (!IsTime(rows.names()[c]) && Names(rule, rows.names()[c]))
+        asked.push_back(static_cast<int>(c));
+    }
+    return asked;
+  }
+
+  // Rows of claims with what they claim and would own, by group: the group,
+  // both times, then columns of the claims.
+  struct RowsOfGroups {
+    std::shared_ptr<const Claimed> rows;
+    std::shared_ptr<const Groups> groups;
+    std::vector<int> asked;
+  };
+  class ClaimRows : public sql::Rows, RowsOfGroups {
+   public:
+    explicit ClaimRows(RowsOfGroups all) : RowsOfGroups(std::move(all)) {
+      if (groups->all.size() == 1) return;
+      std::vector<size_t> next(groups->all.size(), 0);
+      for (size_t g = 1; g < next.size(); ++g)
+        next[g] = next[g - 1] + groups->all[g - 1].claims;
+      order_.resize(rows->size());
+      for (size_t i = 0; i < order_.size(); ++i)
+        order_[next[groups->of_row[i]]++] = i;
+    }
+    size_t size() const override { return rows->size(); }
+    Value Cell(size_t row, int column) const override {
+      const size_t i = order_.empty() ? row : order_[row];
+      if (column == 0) return groups->of_row[i];
+      if (column == 1) return groups->claimed_ns[i];
+      if (column == 2) return groups->owned_ns[i];
+      return rows->Cell(i, asked[static_cast<size_t>(column) - 3]);
+    }
+
+   private:
+    std::vector<size_t> order_;  // empty: as they are
+  };
+  // One row per group: as above with sums, how many claims there are, and
+  // columns of the claim that would own most.
+  class GroupRows : public sql::Rows, RowsOfGroups {
+   public:
+    explicit GroupRows(RowsOfGroups all) : RowsOfGroups(std::move(all)) {}
+    size_t size() const override { return groups->all.size(); }
+    Value Cell(size_t row, int column) const override {
+      const Group& group = groups->all[row];
+      if (column == 0) return row;
+      if (column == 1) return group.claimed_ns;
+      if (column == 2) return group.owned_ns;
+      if (column == 3) return group.claims;
+      return rows->Cell(group.best, asked[static_cast<size_t>(column) - 4]);
+    }
+  };
+
+  // The groups with their totals and all conditions of the rule over them.
+  Result<Table> Ask(const Rule& rule,
+                    const std::shared_ptr<const Claimed>& rows,
+                    const std::shared_ptr<const Groups>& groups,
+                    const sql::QueryOptions& query) {
+    const RowsOfGroups all{rows, groups, Asked(rule, *rows)};
+    std::vector<std::string> names = {"group_", "claimed_ns", "owned_ns"};
+    std::vector<std::string> sums = {"group_", "claimed_ns", "owned_ns",
+                                     "claims"};
+    for (const int c : all.asked) {
+      names.push_back(rows->names()[static_cast<size_t>(c)]);
+      sums.push_back(names.back());
+    }
+    database_->Show("claim", names, std::make_shared<ClaimRows>(all), 0);
+    database_->Show("claim_group", sums, std::make_shared<GroupRows>(all));
+    LAMINA_ASSIGN(auto found, database_->Run(GroupSql(rule, names), query));
+    return std::move(found.front());
+  }
+
+  // `names`: columns of the table claim.
+  static std::string GroupSql(const Rule& rule,
+                              const std::vector<std::string>& names) {
+    std::string sql = "WITH t AS (SELECT group_";
+    for (const auto& [name, expression] : rule.totals)
+      sql += ", (" + expression + ") AS " + name;
+    sql += " FROM claim";
+    if (!rule.group.empty()) sql += " GROUP BY group_";
+    sql += "), g AS (SELECT p.group_";
     std::string list;
-    for (const std::string& column : rule.group)
-      list += (list.empty() ? "" : ", ") + column;
-    std::string sql = "WITH g AS (SELECT ";
-    if (!list.empty()) sql += list + ", ";
-    sql +=
-        "sum(claimed_ns) AS claimed_ns, sum(owned_ns) AS owned_ns, "
-        "count(*) AS claims";
+    for (const std::string& column : rule.group) {
+      sql += ", p." + column;
+      list += ", " + column;
+    }
+    sql += ", p.claimed_ns, p.owned_ns, p.claims";
     std::set<std::string> named(rule.group.begin(), rule.group.end());
     for (const auto& [name, expression] : rule.totals) {
-      sql += ", (" + expression + ") AS " + name;
+      sql += ", t." + name;
       named.insert(name);
     }
-    for (const std::string& name : rows.names()) {
-      if (IsTime(name) || !Names(rule, name) || !named.insert(name).second)
+    for (const std::string& name : names) {
+      if (name == "group_" || IsTime(name) || !named.insert(name).second)
         continue;
-      sql += fmt::format(", max_by(\"{0}\", owned_ns) AS \"{0}\"", name);
+      sql += fmt::format(", p.\"{}\"", name);
     }
-    sql += " FROM claim";
-    if (!list.empty()) sql += " GROUP BY " + list;
+    sql += rule.totals.empty() ? " FROM claim_group AS p"
+                               : " FROM t JOIN claim_group AS p USING (group_)";
     sql += ") SELECT *, (" + rule.when + ") AS when_, (" + rule.gain +
            ") AS gain_";
     sql += ", (" + (rule.low.empty() ? "NULL" : rule.low) + ") AS low_";
@@ -560,41 +643,7 @@ class Run {
       sql += fmt::format(" WHEN ({}) THEN {}",
                          condition.empty() ? "1" : condition, i);
     }
-    return sql + " END AS sure_ FROM g ORDER BY owned_ns DESC, " +
-           (list.empty() ? "1" : list);
-  }
-
-  // The groups of a rule by what they have in common.
-  struct Groups {
-    std::map<std::string, uint32_t> keys;
-    std::vector<uint32_t> of_row;
-  };
-  static Groups GroupsOf(const Rule& rule, const Claimed& rows) {
-    std::vector<size_t> columns;
-    for (const std::string& column : rule.group) {
-      if (const auto at = rows.Find(column)) columns.push_back(*at);
-    }
-    Groups groups;
-    groups.of_row.assign(rows.size(), 0);
-    if (columns.empty()) groups.keys.emplace("", 0);
-    for (size_t i = 0; i < rows.size() && !columns.empty(); ++i) {
-      std::string key;
-      for (const size_t column : columns)
-        key += KeyText(rows.At(i, column)) + '\x1f';
-      groups.of_row[i] =
-          groups.keys
-              .try_emplace(std::move(key),
-                           static_cast<uint32_t>(groups.keys.size()))
-              .first->second;
-    }
-    return groups;
-  }
-
-  static std::string GroupKey(const Rule& rule, const Table& table, size_t i) {
-    std::string key;
-    for (const std::string& column : rule.group)
-      key += KeyText(table.At(i, column)) + '\x1f';
-    return key;
+    return sql + " END AS sure_ FROM g ORDER BY owned_ns DESC" + list;
   }
 
   void AddFinding(const Rule& rule, const Table& table, size_t i) {
