@@ -137,6 +137,7 @@ class Run {
     LAMINA_ASSIGN(view_, source_->Host());
     sql::DatabaseOptions open;
     open.allow_temp = true;
+    open.listed = false;
     sql::SchemaInput input;
     input.sources = {source_};
     LAMINA_ASSIGN(database_, sql::Database::Open({input}, open));
@@ -186,6 +187,7 @@ class Run {
   Status OpenWorld() {
     sql::DatabaseOptions open;
     open.allow_temp = true;
+    open.listed = false;
     LAMINA_ASSIGN(database_, sql::Database::Open({}, open));
     for (const Table& table : world_->tables.tables)
       LAMINA_TRY(database_->Put(table));

@@ -395,7 +395,7 @@ Result<std::unique_ptr<Database>> Database::Open(
   // Temporary tables never reach a disk.
   if (options.allow_temp)
     LAMINA_TRY(impl->Execute("PRAGMA temp_store = MEMORY"));
-  LAMINA_TRY(AddLists(*impl));
+  if (options.listed) LAMINA_TRY(AddLists(*impl));
   for (const SchemaInput& schema : impl->schemas) {
     if (schema.name != "main") {
       if (!impl->Execute(
@@ -410,6 +410,7 @@ Result<std::unique_ptr<Database>> Database::Open(
     const std::string prefix = "\"" + schema.name + "\".";
     for (const TableDef& table : Tables()) {
       std::string create;
+      if (table.kind != TableKind::kView && !options.listed) continue;
       if (table.kind != TableKind::kView) {
         create = "CREATE VIRTUAL TABLE " + prefix + "\"" + table.name +
                  "\" USING lamina(" + table.name + ")";

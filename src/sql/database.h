@@ -55,6 +55,10 @@ struct QueryOptions {
 struct DatabaseOptions {
   bool allow_temp = false;  // TEMP tables and views
   bool push_down = true;    // for tests: false reads every row
+  // Whether the tables stand in sqlite_schema, and the lamina_* ones that
+  // describe them are there. Without, tables are known by name only, of one
+  // trace `main`, and to open costs next to nothing.
+  bool listed = true;
 };
 
 class Database {

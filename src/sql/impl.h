@@ -43,7 +43,8 @@ struct Database::Impl {
   // What modules are registered with; never moves.
   struct ModuleAux {
     Impl* impl;
-    const TableFunction* function;
+    const TableFunction* function;  // or
+    const TableDef* table;          // of those that are not listed; else null
   };
   std::vector<std::unique_ptr<ModuleAux>> aux;
   std::map<std::string, std::unique_ptr<TableFunction>> shown;

@@ -204,7 +204,10 @@ int Connect(sqlite3* db, void* aux_pointer, int argc, const char* const* argv,
   auto vtab = std::make_unique<Vtab>();
   vtab->impl = aux.impl;
   vtab->function = aux.function;
-  if (aux.function == nullptr) {
+  if (aux.table != nullptr) {
+    vtab->schema = &aux.impl->schemas.front();
+    vtab->table = aux.table;
+  } else if (aux.function == nullptr) {
     for (const SchemaInput& schema : aux.impl->schemas) {
       if (argc > 3 && schema.name == argv[1]) vtab->schema = &schema;
     }
@@ -213,8 +216,9 @@ int Connect(sqlite3* db, void* aux_pointer, int argc, const char* const* argv,
       *message = sqlite3_mprintf("no such table of lamina");
       return SQLITE_ERROR;
     }
-    vtab->shift = vtab->schema->ranks.empty() ? 0 : 1;
   }
+  if (vtab->schema != nullptr)
+    vtab->shift = vtab->schema->ranks.empty() ? 0 : 1;
   const int rc = Declare(db, *vtab);
   if (rc == SQLITE_OK) *out = vtab.release();
   return rc;
@@ -672,25 +676,33 @@ void SetResult(sqlite3_context* context, const Value& value,
 
 namespace {
 
+// Of neither a function nor a table: for CREATE VIRTUAL TABLE.
 void AddModule(Database::Impl& impl, const char* name,
-               const TableFunction* function) {
-  static const sqlite3_module kTable = ModuleOf(true);
-  static const sqlite3_module kFunction = ModuleOf(false);
+               const TableFunction* function, const TableDef* table) {
+  static const sqlite3_module kCreated = ModuleOf(true);
+  static const sqlite3_module kByName = ModuleOf(false);
   impl.aux.push_back(std::make_unique<Database::Impl::ModuleAux>(
-      Database::Impl::ModuleAux{&impl, function}));
-  sqlite3_create_module(impl.db, name,
-                        function == nullptr ? &kTable : &kFunction,
-                        impl.aux.back().get());
+      Database::Impl::ModuleAux{&impl, function, table}));
+  sqlite3_create_module(
+      impl.db, name,
+      function == nullptr && table == nullptr ? &kCreated : &kByName,
+      impl.aux.back().get());
 }
 
 }  // namespace
 
 void RegisterFunction(Database::Impl& impl, const TableFunction& function) {
-  AddModule(impl, function.name.c_str(), &function);
+  AddModule(impl, function.name.c_str(), &function, nullptr);
 }
 
 void RegisterTables(Database::Impl& impl) {
-  AddModule(impl, "lamina", nullptr);
+  AddModule(impl, "lamina", nullptr, nullptr);
+  if (!impl.options.listed && !impl.schemas.empty()) {
+    for (const TableDef& table : Tables()) {
+      if (table.kind != TableKind::kView)
+        AddModule(impl, table.name.c_str(), nullptr, &table);
+    }
+  }
   for (const TableFunction& f : TreeFunctions()) RegisterFunction(impl, f);
   for (const TableFunction& f : IntervalFunctions()) RegisterFunction(impl, f);
 }

@@ -500,6 +500,100 @@ TEST(Schemas, AreNamed) {
           .has_value());
 }
 
+TEST(Unlisted, TablesAreKnownByName) {
+  DatabaseOptions options;
+  options.allow_temp = true;
+  const auto listed = OpenSample(options);
+  options.listed = false;
+  const auto known = OpenSample(options);
+  for (const char* sql :
+       {"SELECT count(*), sum(dur_ns) FROM kernel",
+        "SELECT name, dur_ns FROM main.kernel WHERE name REGEXP 'gemm'",
+        "SELECT count(*), sum(dur_ns) FROM collective_call",
+        "SELECT op, count FROM ops ORDER BY op",
+        "CREATE TEMP VIEW v AS SELECT sum(dur_ns) AS s FROM op; SELECT s FROM "
+        "v",
+        "SELECT count(*) FROM kernel k JOIN op o ON o.uid = k.op_uid"})
+    EXPECT_EQ(Dump(*known, sql), Dump(*listed, sql)) << sql;
+  EXPECT_EQ(
+      Dump(*known, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"),
+      "0\n");
+  EXPECT_TRUE(
+      Dump(*known, "SELECT 1 FROM kernel_").starts_with("error: no such"));
+  EXPECT_TRUE(
+      Dump(*known, "CREATE TABLE x(a)").starts_with("error: not allowed"));
+}
+
+// Rows of two columns: a group that never falls, and any values.
+class Pairs : public Rows {
+ public:
+  explicit Pairs(std::vector<std::pair<int64_t, Value>> pairs)
+      : pairs_(std::move(pairs)) {}
+  size_t size() const override { return pairs_.size(); }
+  Value Cell(size_t row, int column) const override {
+    return column == 0 ? Value(pairs_[row].first) : pairs_[row].second;
+  }
+
+ private:
+  std::vector<std::pair<int64_t, Value>> pairs_;
+};
+
+TEST(Shown, RowsAreATableUntilOthersTakeItsPlace) {
+  const auto database = OpenSample();
+  database->Show("pair", {"part", "value"},
+                 std::make_shared<Pairs>(std::vector<std::pair<int64_t, Value>>{
+                     {0, 1}, {0, "x"}, {0, Value()}, {2, 2.5}}),
+                 0);
+  EXPECT_EQ(Dump(*database, "SELECT part, value, typeof(value) FROM pair"),
+            "0|1|integer\n0|x|text\n0|NULL|null\n2|2.5|real\n");
+  EXPECT_EQ(Dump(*database,
+                 "SELECT part, count(*), max(value) FROM pair GROUP BY part"),
+            "0|3|x\n2|1|2.5\n");
+  database->Show("pair", {"part", "other"},
+                 std::make_shared<Pairs>(
+                     std::vector<std::pair<int64_t, Value>>{{7, "y"}}));
+  EXPECT_EQ(Dump(*database, "SELECT part || other FROM pair"), "7y\n");
+  EXPECT_TRUE(Dump(*database, "SELECT value FROM pair").starts_with("error"));
+}
+
+// The index finds what a look at every row finds.
+TEST(Rows, EqualAsAScan) {
+  std::mt19937 random(7);  // NOLINT: the same numbers each time
+  const std::string texts[] = {"a", "b", ""};
+  for (int round = 0; round < 200; ++round) {
+    // Integers, some of them truths; with reals; texts.
+    const unsigned kinds = round % 3;
+    std::vector<std::pair<int64_t, Value>> pairs;
+    for (size_t i = 0; i < random() % 40; ++i) {
+      const auto number = static_cast<int64_t>(random() % 7) - 3;
+      Value value = number;
+      if (random() % 5 == 0) value = Value();
+      if (kinds == 0 && random() % 4 == 0) value = number > 0;
+      if (kinds == 1 && random() % 4 == 0) value = 0.5 * double(number);
+      if (kinds == 2) value = texts[random() % 3];
+      pairs.emplace_back(0, value);
+    }
+    if (round % 7 == 0) {
+      for (size_t i = 0; i < pairs.size(); ++i)
+        pairs[i].second = static_cast<int64_t>(i);
+    }
+    const Pairs rows(pairs);
+    std::vector<Value> wanted = {Value(), "a", "",     "c",
+                                 1.5,     1.0, -1e300, 1e300};
+    for (int64_t n = -4; n < 6; ++n) wanted.emplace_back(n);
+    for (const Value& value : wanted) {
+      std::vector<uint32_t> expected, room;
+      for (uint32_t i = 0; i < rows.size(); ++i) {
+        const Value cell = rows.Cell(i, 1);
+        if (!cell.null() && !value.null() && Compare(cell, value) == 0)
+          expected.push_back(i);
+      }
+      const auto found = rows.Equal(1, value, room);
+      EXPECT_EQ(std::vector<uint32_t>(found.begin(), found.end()), expected);
+    }
+  }
+}
+
 // Connections of many threads share one source and see the same.
 TEST(Threads, ShareASource) {
   engine::OpenOptions options;
