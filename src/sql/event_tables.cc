@@ -7,6 +7,8 @@
 //
 // Why it is longer than 250 lines: it is a list of columns, each one line.
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <tuple>
 
@@ -42,7 +44,12 @@ struct Model {
   // By row of device arguments.
   std::vector<int64_t> own_ns, exposed_ns;
   std::vector<SliceId> before;  // on the same stream
-  std::vector<int64_t> same;    // of name, grid and shapes
+  // Number of name, grid and shapes, made when a query first reads it.
+  struct Same {
+    std::once_flag once;
+    std::vector<int64_t> number;
+  };
+  std::shared_ptr<Same> same;
 
   const Trace& trace() const { return context->trace; }
   const tree::Tree& tree() const { return context->tree; }
@@ -118,6 +125,26 @@ int64_t BlocksOf(const trace::LaunchConfig& c) {
   int64_t blocks = 1;
   for (const auto n : c.grid) blocks *= std::max<int64_t>(1, n);
   return blocks;
+}
+
+int64_t SameOf(const Model& model, size_t row) {
+  std::call_once(model.same->once, [&] {
+    const Trace& trace = model.trace();
+    std::vector<int64_t>& number = model.same->number;
+    number.assign(trace.device.size(), 0);
+    absl::flat_hash_map<std::tuple<uint32_t, uint32_t, uint32_t>, int64_t>
+        known;
+    for (size_t r = 0; r < model.slices.size(); ++r) {
+      const auto* op = model.op_args(r);
+      const std::tuple key(trace.slices.name[model.at(r).value].value,
+                           model.args(r)->config,
+                           op == nullptr ? StringId().value : op->dims.value);
+      number[model.device_row(r)] =
+          known.try_emplace(key, static_cast<int64_t>(known.size()))
+              .first->second;
+    }
+  });
+  return model.same->number[model.device_row(row)];
 }
 
 std::vector<Spec> DeviceColumns() {
@@ -227,7 +254,7 @@ std::vector<Spec> DeviceColumns() {
   add("same", Type::kInt,
       "Number that work of the same name, launch configuration and shapes "
       "shares.",
-      [](const M& m, size_t r) -> Value { return m.same[m.device_row(r)]; });
+      [](const M& m, size_t r) -> Value { return SameOf(m, r); });
   add("block_threads", Type::kInt, "Threads of a block.",
       [](const M& m, size_t r) -> Value {
         const auto* c = m.config(r);
@@ -304,22 +331,6 @@ void FillOwn(Model& model) {
         model.exposed_ns[row] = end - from - covered.Over(from, end);
       reached_other = std::max(reached_other, end);
     }
-  }
-}
-
-void FillSame(Model& model) {
-  const Trace& trace = model.trace();
-  model.same.assign(trace.device.size(), 0);
-  absl::flat_hash_map<std::tuple<uint32_t, uint32_t, uint32_t>, int64_t> known;
-  for (size_t r = 0; r < model.slices.size(); ++r) {
-    const auto* op = model.op_args(r);
-    const auto* args = model.args(r);
-    const std::tuple key(trace.slices.name[model.at(r).value].value,
-                         args->config,
-                         op == nullptr ? StringId().value : op->dims.value);
-    model.same[model.device_row(r)] =
-        known.try_emplace(key, static_cast<int64_t>(known.size()))
-            .first->second;
   }
 }
 
@@ -481,7 +492,7 @@ void AddEventTables(std::vector<TableDef>& tables) {
         const auto all = model.trace().device_slices();
         model.slices.assign(all.begin(), all.end());
         FillOwn(model);
-        FillSame(model);
+        model.same = std::make_shared<Model::Same>();
       }));
   tables.push_back(
       Events("host_events",

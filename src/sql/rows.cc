@@ -2,6 +2,8 @@
 #include "sql/rows.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 namespace lamina::sql {
@@ -17,6 +19,20 @@ long double Number(const Value& value) {
   return value.kind() == Value::Kind::kReal
              ? static_cast<long double>(value.real())
              : static_cast<long double>(value.integer());
+}
+
+bool IsInteger(const Value& cell) {
+  return cell.kind() == Value::Kind::kInt || cell.kind() == Value::Kind::kBool;
+}
+
+// A number that an integer can be equal to.
+std::optional<int64_t> WholeOf(const Value& value) {
+  if (IsInteger(value)) return value.integer();
+  constexpr double kMost = 9.2e18;
+  const double real = value.real();
+  if (!(std::abs(real) < kMost) || std::trunc(real) != real)
+    return std::nullopt;
+  return static_cast<int64_t>(real);
 }
 
 absl::string_view TextKey(const Value& cell) {
@@ -80,27 +96,42 @@ void Rows::HashTexts(Index& index, int column) const {
   index.hashed = true;
 }
 
-void Rows::SortRows(Index& index, int column) const {
-  std::vector<std::pair<int64_t, uint32_t>> numbers;
+void Rows::OrderRows(Index& index, int column) const {
+  index.ordered = true;
+  uint32_t count = 0;
   bool integers = true;
-  for (uint32_t row = 0; row < size(); ++row) {
+  for (size_t row = 0; integers && row < size(); ++row) {
     const Value cell = Cell(row, column);
     if (cell.null()) continue;
-    integers &= cell.kind() == Value::Kind::kInt;
-    numbers.emplace_back(cell.integer(), row);
+    integers = IsInteger(cell);
+    if (!integers) break;
+    ++index.integers[cell.integer()].count;
+    ++count;
   }
-  if (integers) std::sort(numbers.begin(), numbers.end());
-  for (const auto& [value, row] : numbers) {
-    index.order.push_back(row);
-    if (integers) index.numbers.push_back(value);
+  if (integers) {
+    // Counted; now each value gets its place, and each row its own in it.
+    index.order.resize(count);
+    uint32_t begin = 0;
+    for (auto& [value, place] : index.integers) {
+      place.begin = begin;
+      begin += std::exchange(place.count, 0);
+    }
+    for (uint32_t row = 0; row < size(); ++row) {
+      const Value cell = Cell(row, column);
+      if (cell.null()) continue;
+      auto& place = index.integers[cell.integer()];
+      index.order[place.begin + place.count++] = row;
+    }
+    return;
   }
-  if (!integers) {
-    std::stable_sort(index.order.begin(), index.order.end(),
-                     [&](uint32_t a, uint32_t b) {
-                       return Compare(Cell(a, column), Cell(b, column)) < 0;
-                     });
+  index.integers.clear();
+  for (uint32_t row = 0; row < size(); ++row) {
+    if (!Cell(row, column).null()) index.order.push_back(row);
   }
-  index.sorted = true;
+  std::stable_sort(index.order.begin(), index.order.end(),
+                   [&](uint32_t a, uint32_t b) {
+                     return Compare(Cell(a, column), Cell(b, column)) < 0;
+                   });
 }
 
 std::span<const uint32_t> Rows::Equal(int column, const Value& value,
@@ -128,7 +159,6 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
     return room;
   }
   std::span<const uint32_t> order;
-  std::span<const int64_t> numbers;
   {
     // What is made here never changes again, and maps keep their nodes.
     const std::lock_guard lock(mutex_);
@@ -139,15 +169,15 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
       return found == index.texts.end() ? std::span<const uint32_t>()
                                         : found->second;
     }
-    if (!index.sorted) SortRows(index, column);
+    if (!index.ordered) OrderRows(index, column);
     order = index.order;
-    numbers = index.numbers;
-  }
-  if (!numbers.empty() && value.kind() == Value::Kind::kInt) {
-    const auto [from, to] =
-        std::equal_range(numbers.begin(), numbers.end(), value.integer());
-    return order.subspan(static_cast<size_t>(from - numbers.begin()),
-                         static_cast<size_t>(to - from));
+    if (!index.integers.empty()) {
+      const auto whole = WholeOf(value);
+      if (!whole) return {};
+      const auto found = index.integers.find(*whole);
+      if (found == index.integers.end()) return {};
+      return order.subspan(found->second.begin, found->second.count);
+    }
   }
   const auto low = std::partition_point(
       order.begin(), order.end(),

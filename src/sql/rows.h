@@ -44,21 +44,25 @@ class Rows {
 
  private:
   struct Index {
-    std::vector<uint32_t> order;  // by (value, row); without nulls
-    // The values of `order`, where all are integers.
-    std::vector<int64_t> numbers;
+    // Without nulls, and rising where values are equal: by value, or, where
+    // all are integers, by their place.
+    std::vector<uint32_t> order;
+    struct Place {
+      uint32_t begin = 0, count = 0;  // in `order`
+    };
+    absl::flat_hash_map<int64_t, Place> integers;
     // Of texts instead: their rows, rising.
     absl::flat_hash_map<absl::string_view, std::vector<uint32_t>> texts;
     int ascending = -1;   // -1: not known yet
     bool counts = false;  // ascending, and the value is the row
-    bool sorted = false;
+    bool ordered = false;
     bool hashed = false;
     bool asked = false;  // by WorthIndex
   };
   Index& IndexOf(int column) const;
   bool Counts(int column) const;  // of one that is known to ascend
   void HashTexts(Index& index, int column) const;
-  void SortRows(Index& index, int column) const;
+  void OrderRows(Index& index, int column) const;
 
   mutable std::mutex mutex_;
   mutable std::map<int, Index> indexes_;
