@@ -140,7 +140,7 @@ Status AddStepVerdicts(Session& session, const analysis::Context& context,
   for (const auto& step : analysis::path::StepPaths(*graph)) {
     verdicts.emplace(std::pair(context.steps.steps()[step.step].number,
                                step.start_ns - context.trace.first_ns),
-                     VerdictOf(Sum(step.segments)));
+                     VerdictOf(step.sums));
   }
   const size_t number = steps->schema().IndexOf("step");
   const size_t start = steps->schema().IndexOf("start_us");

@@ -199,8 +199,10 @@ int64_t PathSums::total() const {
 
 PathSums Sum(const std::vector<Segment>& segments) {
   PathSums sums;
-  for (const Segment& s : segments)
+  for (const Segment& s : segments) {
     sums.kind[static_cast<size_t>(s.kind)] += s.end_ns - s.start_ns;
+    if (s.inferred) sums.inferred_ns += s.end_ns - s.start_ns;
+  }
   return sums;
 }
 
@@ -211,8 +213,10 @@ PathSums SumWithin(const std::vector<Segment>& segments, int64_t from,
       std::partition_point(segments.begin(), segments.end(),
                            [&](const Segment& s) { return s.end_ns <= from; });
   for (; it != segments.end() && it->start_ns < to; ++it) {
-    sums.kind[static_cast<size_t>(it->kind)] +=
+    const int64_t length =
         std::min(to, it->end_ns) - std::max(from, it->start_ns);
+    sums.kind[static_cast<size_t>(it->kind)] += length;
+    if (it->inferred) sums.inferred_ns += length;
   }
   return sums;
 }

@@ -84,6 +84,7 @@ std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
 // Nanoseconds by kind and by class.
 struct PathSums {
   int64_t kind[kSegmentKinds] = {};
+  int64_t inferred_ns = 0;  // of all kinds, behind inferred edges
   int64_t of(PathClass c) const;
   int64_t total() const;
 };

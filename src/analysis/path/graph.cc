@@ -74,6 +74,8 @@ class GraphBuilder {
     g_.times_.reserve(nodes);
     g_.chain_.reserve(nodes);
     g_.owner_.reserve(nodes);
+    // Of each device event that behind it on its stream, and its launch.
+    g_.edges_.reserve(2 * device + m_.waits().size());
     start_.assign(m_.calls().size(), kNoNode);
     end_.assign(m_.calls().size(), kNoNode);
     submit_.assign(m_.calls().size(), kNoNode);

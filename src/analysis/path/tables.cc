@@ -265,7 +265,7 @@ class Tables {
                  const std::vector<StepPath>& steps) const {
     Table table(VerdictsSchema());
     AddVerdict(table, "window", window_.name, window_.start_ns,
-               graph_.time(window_.sink), segments_, &saved);
+               graph_.time(window_.sink), Sum(segments_), &saved);
     AddSteps(table, steps);
     AddLayers(table, options);
     Say(result, saved);
@@ -311,7 +311,7 @@ class Tables {
     const auto& steps = model_.context().steps.steps();
     for (const StepPath& path : paths) {
       AddVerdict(table, "step", trace_.Name(steps[path.step].slice),
-                 path.start_ns, path.end_ns, path.segments, nullptr);
+                 path.start_ns, path.end_ns, path.sums, nullptr);
     }
   }
 
@@ -333,7 +333,7 @@ class Tables {
         part.back().start_ns = std::max(part.back().start_ns, from);
         part.back().end_ns = std::min(part.back().end_ns, to);
       }
-      AddVerdict(table, "layer", name, from, to, part, nullptr);
+      AddVerdict(table, "layer", name, from, to, Sum(part), nullptr);
       from = to;
     };
     add("prologue", options.cuts[0].start_ns);
@@ -344,10 +344,8 @@ class Tables {
   }
 
   void AddVerdict(Table& table, std::string_view scope, std::string_view name,
-                  int64_t start, int64_t end,
-                  const std::vector<Segment>& segments,
+                  int64_t start, int64_t end, const PathSums& sums,
                   const std::array<int64_t, 3>* saved) const {
-    const PathSums sums = Sum(segments);
     const Verdict verdict = VerdictOf(sums);
     const auto half = [&](size_t i) {
       return saved == nullptr ? Value() : Value((*saved)[i]);
@@ -357,17 +355,12 @@ class Tables {
               sums.of(PathClass::kHost), sums.of(PathClass::kDevice),
               sums.of(PathClass::kComm), sums.of(PathClass::kCopy),
               sums.of(PathClass::kWait), sums.of(PathClass::kBeforeTrace),
-              half(0), half(1), half(2), Confidence(segments, sums));
+              half(0), half(1), half(2), Confidence(sums));
   }
 
-  const char* Confidence(const std::vector<Segment>& segments,
-                         const PathSums& sums) const {
-    int64_t inferred = 0;
-    for (const Segment& s : segments) {
-      if (s.inferred) inferred += s.end_ns - s.start_ns;
-    }
+  const char* Confidence(const PathSums& sums) const {
     if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total()) return "weak";
-    return 20 * inferred > sums.total() ? "inferred" : "recorded";
+    return 20 * sums.inferred_ns > sums.total() ? "inferred" : "recorded";
   }
 
   void Say(ResultSet& result, const std::array<int64_t, 3>& saved) const {
@@ -587,7 +580,7 @@ std::vector<StepPath> StepPaths(const Graph& graph) {
         sorted.begin())];
     if (sink == kNoNode || graph.time(sink) <= start) continue;
     out.push_back({static_cast<uint32_t>(i), start, graph.time(sink),
-                   RecordedPath(graph, sink, start)});
+                   Sum(RecordedPath(graph, sink, start))});
   }
   return out;
 }
@@ -664,6 +657,7 @@ PathSums SumOf(const Graph& graph, const Outcome& outcome, const Window& window,
       Sum(Walk(graph, Recorded{graph}, window.sink, from, meet));
   for (size_t k = 0; k < kSegmentKinds; ++k)
     sums.kind[k] += then.kind[k] - now.kind[k];
+  sums.inferred_ns += then.inferred_ns - now.inferred_ns;
   return sums;
 }
 

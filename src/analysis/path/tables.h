@@ -59,7 +59,7 @@ struct StepPath {
   uint32_t step = 0;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  std::vector<Segment> segments;
+  PathSums sums;
 };
 std::vector<StepPath> StepPaths(const Graph& graph);
 
