@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Why a place does not match: every reason of a place is told, and shapes that
-were lost are told as such, in the form in which a dump shows them."""
+were lost are told as such, in the form in which a dump shows them. Why a
+transform finds less than in another run."""
 import gzip
 import json
 import pathlib
@@ -142,12 +143,55 @@ def check_metadata(checks, work):
                  ["no shape and dtype since 001_export_export_to_gm.txt"])
 
 
+def check_lost_matches(checks, work):
+    """The verdict of log-diff is that of the dumps in front of the transform;
+    without dumps nothing is known."""
+    def run(name, text, rule, matches, more=()):
+        folder = work / name
+        folder.mkdir()
+        (folder / "001_export_export_to_gm.txt").write_text(text)
+        for file, other in more:
+            (folder / file).write_text(other)
+        (folder / "transform.log").write_text(
+            f"[stage=pattern_matcher, transform={rule}] [SUMMARY] "
+            f"matches={matches} | time: 0.001s\n")
+        return folder
+
+    def verdict(a, b, *options, status=1):
+        done = lamina("graph", "log-diff", a / "transform.log",
+                      b / "transform.log", *options, "--format", "json",
+                      status=status)
+        return json.loads(done.stdout)["tables"]["log_diff"][0]["class"]
+
+    silu = f"004_pattern_matcher_{SWIGLU}.txt"
+    no_rsqrt = re.sub(r"aten\.rsqrt\.default", "aten.reciprocal.default", DUMP)
+    cases = [
+        ("two", KV, 8, 6, lost(DUMP, "expand", "expand_1"), (),
+         "metadata loss: 2 values without shape since 001_export_export_to_gm"),
+        # Only the dump behind the transform lacks them: it is not why.
+        ("behind", SWIGLU, 4, 3, read_twice(DUMP, "silu"),
+         [(silu, lost(DUMP, "silu"))], "extra_user (1 more)"),
+        ("one", SWIGLU, 4, 3, read_twice(DUMP, "silu"), (),
+         "extra_user (1 more)"),
+        ("gone", RMS, 9, 0, no_rsqrt, (), "pattern lost: aten.rsqrt 9 -> 0"),
+        ("same", RMS, 9, 8, DUMP, (), "unknown cause"),
+    ]
+    for name, rule, matches, left, text, more, wanted in cases:
+        a = run(f"{name}_a", DUMP, rule, matches,
+                [(file, DUMP) for file, _ in more])
+        b = run(f"{name}_b", text, rule, left, more)
+        checks.equal(f"{name}: with dumps", verdict(a, b, "--dumps", a, b),
+                     wanted)
+        checks.equal(f"{name}: without", verdict(a, b), "unknown cause")
+
+
 def main():
     checks = common.Checks()
     with temporary() as folder:
         work = pathlib.Path(folder)
         check_causes(checks, work)
         check_metadata(checks, work)
+        check_lost_matches(checks, work)
     checks.finish()
 
 

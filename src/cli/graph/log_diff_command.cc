@@ -64,8 +64,12 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
       LAMINA_ASSIGN(auto run, CountRun(folder, rules));
       runs.push_back(std::move(run));
     }
-    diff.reason = [&runs](std::string_view transform) {
-      return fusion::GrownMiss(runs[0], runs[1], transform);
+    diff.reason = [&](std::string_view transform) -> std::string {
+      for (const graph::Rule& rule : rules.set.rules) {
+        if (rule.name == transform)
+          return fusion::WhyFewer(runs[0], runs[1], rule);
+      }
+      return {};
     };
   }
   fusion::LogDiff found = fusion::CompareLogs(a, b, diff);

@@ -2,8 +2,10 @@
 #include "graph/fusion/census.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
 
+#include "base/counted.h"
 #include "graph/layers/names.h"
 #include "graph/passes/pattern_pass.h"
 #include "graph/target.h"
@@ -313,49 +315,132 @@ FileCensus TakeCensus(const graph::DumpFile& file, const graph::Dump& dump,
     for (const NodeId id : graph.nodes()) {
       const graph::ResultText result = graph::SplitResult(graph[id].result);
       if (graph::DTypeBytes(result.dtype)) out.known.emplace(graph[id].name);
+      if (graph[id].kind == graph::NodeKind::kOp)
+        ++out.ops[std::string(graph.op(id))];
     }
   }
   return out;
 }
 
-std::string GrownMiss(const std::vector<FileCensus>& before,
-                      const std::vector<FileCensus>& after,
-                      std::string_view rule) {
-  const auto rejected = [rule](const std::vector<FileCensus>& run) {
-    std::map<std::string, size_t> best;
-    size_t most = 0;
-    for (const FileCensus& file : run) {
-      std::map<std::string, size_t> here;
-      size_t matches = 0;
-      for (const GraphCensus& graph : file.graphs) {
-        for (const RuleCount& count : graph.rules) {
-          if (count.rule->name != rule) continue;
-          matches += count.matches;
-          for (const auto& [miss, number] : count.rejected)
-            here[miss] += number;
-        }
-      }
-      // Without any match the dump with most near misses is the nearest.
-      size_t weight = matches * 1000000;
-      for (const auto& [miss, number] : here) weight += number;
-      if (weight <= most) continue;
-      most = weight;
-      best = std::move(here);
+namespace {
+
+// Places of near misses of a rule, by class.
+std::map<std::string, size_t> MissesOf(const FileCensus& file,
+                                       std::string_view rule) {
+  std::map<std::string, size_t> out;
+  for (const GraphCensus& graph : file.graphs) {
+    for (const RuleCount& count : graph.rules) {
+      if (count.rule->name != rule) continue;
+      for (const auto& [miss, number] : count.rejected) out[miss] += number;
     }
-    return best;
+  }
+  return out;
+}
+
+// The dump that a transform of this name begins with. Its own is written behind
+// it; without one it is the dump in which the rule matches most often, and of
+// those without any match the one with most near misses.
+const FileCensus* FrontOf(const std::vector<FileCensus>& run,
+                          const graph::Rule& rule) {
+  for (size_t i = 1; i < run.size(); ++i) {
+    if (run[i].file.transform == rule.name) return &run[i - 1];
+  }
+  const FileCensus* best = nullptr;
+  std::pair<size_t, size_t> most;
+  for (const FileCensus& file : run) {
+    std::pair<size_t, size_t> weight = {0, 0};
+    for (const GraphCensus& graph : file.graphs) {
+      for (const RuleCount& count : graph.rules)
+        if (count.rule->name == rule.name) weight.first += count.matches;
+    }
+    for (const auto& [miss, number] : MissesOf(file, rule.name))
+      weight.second += number;
+    if (weight <= most) continue;
+    most = weight;
+    best = &file;
+  }
+  return best;
+}
+
+size_t ValuesWithoutMetadata(const FileCensus& file) {
+  size_t count = 0;
+  for (const GraphCensus& graph : file.graphs) count += graph.metadata.size();
+  return count;
+}
+
+// "pattern lost: aten.rsqrt 65 -> 1": the op of the rule that lost the largest
+// share of its nodes; empty when none lost half.
+std::string LostOp(const FileCensus& before, const FileCensus& after,
+                   const graph::Rule& rule) {
+  const auto count = [](const FileCensus& file,
+                        const std::vector<std::string>& targets) {
+    size_t sum = 0;
+    for (const auto& [op, number] : file.ops) {
+      const bool one_of = std::any_of(targets.begin(), targets.end(),
+                                      [&op](const std::string& target) {
+                                        return graph::MatchesTarget(op, target);
+                                      });
+      if (one_of) sum += number;
+    }
+    return sum;
   };
-  const std::map<std::string, size_t> a = rejected(before);
-  const std::map<std::string, size_t> b = rejected(after);
+  std::string text;
+  double least = 0.5;
+  for (const graph::Alternative& one : rule.alternatives) {
+    for (const graph::PatternLine& line : one.pattern.lines) {
+      const size_t a = count(before, line.targets);
+      const size_t b = count(after, line.targets);
+      const double left = static_cast<double>(b) / static_cast<double>(a);
+      if (a == 0 || left >= least) continue;
+      least = left;
+      text = fmt::format("pattern lost: {} {} -> {}", line.targets[0], a, b);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string WhyFewer(const std::vector<FileCensus>& before,
+                     const std::vector<FileCensus>& after,
+                     const graph::Rule& rule) {
+  const FileCensus* const front_a = FrontOf(before, rule);
+  const FileCensus* const front_b = FrontOf(after, rule);
   std::string name;
   size_t grown = 0;
-  for (const auto& [miss, number] : b) {
-    const auto old = a.find(miss);
-    const size_t was = old == a.end() ? 0 : old->second;
-    if (number <= was || number - was <= grown) continue;
-    grown = number - was;
-    name = miss;
+  if (front_b != nullptr) {
+    std::map<std::string, size_t> a;
+    if (front_a != nullptr) a = MissesOf(*front_a, rule.name);
+    for (const auto& [miss, number] : MissesOf(*front_b, rule.name)) {
+      const size_t was = a[miss];
+      if (number <= was || number - was <= grown) continue;
+      grown = number - was;
+      name = miss;
+    }
   }
-  return grown == 0 ? "" : name + " (" + std::to_string(grown) + " more)";
+  if (name.find(kMetadataLoss) != std::string::npos) {
+    const auto lost = std::find_if(
+        after.begin(), after.end(),
+        [](const FileCensus& file) { return ValuesWithoutMetadata(file) > 0; });
+    if (lost != after.end() && ValuesWithoutMetadata(*front_b) > 0) {
+      return fmt::format("metadata loss: {} without shape since {}",
+                         Counted(ValuesWithoutMetadata(*front_b), "value"),
+                         lost->file.stem);
+    }
+  }
+  if (front_a != nullptr) {
+    // Where nothing is like the rule any more: the dump of the same transform.
+    const auto same =
+        std::find_if(after.begin(), after.end(), [&](const FileCensus& file) {
+          return file.file.transform == front_a->file.transform;
+        });
+    const FileCensus& there = front_b != nullptr    ? *front_b
+                              : same != after.end() ? *same
+                                                    : after.back();
+    if (const std::string text = LostOp(*front_a, there, rule); !text.empty())
+      return text;
+  }
+  return grown == 0 ? "" : fmt::format("{} ({} more)", name, grown);
 }
 
 }  // namespace lamina::fusion

@@ -74,6 +74,7 @@ struct FileCensus {
   std::vector<GraphCensus> graphs;
   // Values that have shape and dtype, to tell where later dumps lost them.
   std::set<std::string, std::less<>> known;
+  std::map<std::string, size_t, std::less<>> ops;  // nodes by op
 
   // Matches of a rule over all graphs.
   size_t Matches(const graph::Rule& rule) const;
@@ -99,12 +100,14 @@ FileCensus TakeCensus(const graph::DumpFile& file, const graph::Dump& dump,
 // match apart.
 std::vector<int32_t> OwnLayers(const graph::Graph& graph);
 
-// The class of near misses of a rule of which the second run has most more, as
-// "extra_user (2 more)"; empty when there is none. Of the dumps of a run the
-// one counts in which the rule matches most often.
-std::string GrownMiss(const std::vector<FileCensus>& before,
-                      const std::vector<FileCensus>& after,
-                      std::string_view rule);
+// Why a transform finds less in the second run, by the dump in front of it in
+// each (where no dump is of the transform: the one in which its rule matches
+// most often). "metadata loss: 32 values without shape since 041_...", "pattern
+// lost: aten.rsqrt 65 -> 1", or the class of near misses of which the second
+// has most more: "extra_user (2 more)"; empty when the dumps say nothing.
+std::string WhyFewer(const std::vector<FileCensus>& before,
+                     const std::vector<FileCensus>& after,
+                     const graph::Rule& rule);
 
 // Tables `census_rules`, `near_misses`, `census`, `matches` and, for several
 // files, `census_stages`; notes with conflicts between the log and the dumps.

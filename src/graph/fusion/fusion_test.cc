@@ -41,9 +41,9 @@ using Judged = std::pair<std::string, std::string>;
 TEST(LogDiff, JudgesEveryChange) {
   EXPECT_EQ(Judge("matches=4", "matches=4"), Judged("same", ""));
   EXPECT_EQ(Judge("matches=4", "matches=3"),
-            Judged("regression", "pattern lost"));
+            Judged("regression", "unknown cause"));
   EXPECT_EQ(Judge("matches=4", "matches=0"),
-            Judged("regression", "pattern lost"));
+            Judged("regression", "unknown cause"));
   EXPECT_EQ(Judge("matches=4", "skipped"), Judged("regression", "skipped"));
   EXPECT_EQ(Judge("matches=4", "disabled"), Judged("regression", "disabled"));
   EXPECT_EQ(Judge("matches=0", "disabled"), Judged("changed", "disabled"));
@@ -58,7 +58,7 @@ TEST(LogDiff, AllowsADropAndKnowsLayers) {
   EXPECT_EQ(Judge("matches=4", "matches=3", options), Judged("changed", ""));
   options.layers = 4;
   EXPECT_EQ(Judge("matches=4", "matches=3", options),
-            Judged("regression", "pattern lost"));
+            Judged("regression", "unknown cause"));
   EXPECT_EQ(Judge("matches=4", "matches=8", options), Judged("changed", ""));
 }
 
@@ -69,7 +69,7 @@ TEST(LogDiff, TellsLostMetadata) {
                   Log("[stage=s, transform=t] enabled=True, skipped=True, "
                       "has_valid_shapes=False\n"),
                   {});
-  EXPECT_EQ(diff.result.tables[0].At(0, "class").text(), "metadata lost");
+  EXPECT_EQ(diff.result.tables[0].At(0, "class").text(), "shapes not valid");
 }
 
 TEST(SourceScan, ReadsEveryForm) {

@@ -29,7 +29,9 @@ Schema DiffSchema() {
            {"time_b_us", ColumnType::kTime, "Time in the second run.",
             Shown::kHidden},
            {"verdict", ColumnType::kText, "regression, changed, new or same."},
-           {"class", ColumnType::kText, "What probably happened."},
+           {"class", ColumnType::kText,
+            "What probably happened; which it was only the dumps of both runs "
+            "(--dumps) can say."},
            {"reason", ColumnType::kText, "In words."}}};
 }
 
@@ -135,9 +137,9 @@ class Comparer {
     if (options_.reason) found = options_.reason(b.transform);
     if (!found.empty()) return found;
     if (b.has_valid_shapes == false && a.has_valid_shapes != false)
-      return "metadata lost";
+      return "shapes not valid";
     if (b.status == TransformStatus::kSkipped) return "skipped";
-    return "pattern lost";
+    return "unknown cause";
   }
 
   const graph::TransformLog& a_;
