@@ -33,6 +33,23 @@ def rows(document, table):
     return found["rows"] if isinstance(found, dict) else found
 
 
+def check_places(checks, name, places, before, after):
+    """The lines that are named define the anchor, and what came."""
+    old = before.read_text().splitlines()
+    new = after.read_text().splitlines()
+    for layer, anchor, line, gone, now, came in places:
+        line, gone = int(line), int(gone)
+        found = [i + 1 for i, x in enumerate(old)
+                 if x.startswith(anchor + " = ")]
+        checks.true(f"page: {name}: {anchor} in layer {layer}",
+                    len(found) == 1 and line <= found[0] and
+                    gone <= found[0] - line + 1)
+        checks.true(f"page: {name}: {anchor} is gone", not any(
+            x.startswith(anchor + " = ") for x in new))
+        checks.true(f"page: {name}: {anchor}: its place is new",
+                    not int(came) or new[int(now) - 1] not in old)
+
+
 def check_sample(checks, dump):
     """Written dumps read back, and their census agrees with their log."""
     out = dump.parent / "sample"
@@ -54,6 +71,7 @@ def check_sample(checks, dump):
     page = (out / "before_after.md").read_text()
     heads = [x[3:] for x in page.splitlines() if x.startswith("## ")]
     changed = [n for n, r in found.items() if r["matches"]]
+    before = dump
     checks.equal("page: sections", heads,
                  changed + ["Changed nothing", "In all", "To repeat it"])
     for words in ("- configuration: ", "- sizes: ", "- fuse_gemms: disabled",
@@ -65,7 +83,13 @@ def check_sample(checks, dump):
             if row["transform"] == name:
                 checks.true(f"page: {name}: {row['op']}",
                             f"{row['op']} x{row['change']:+}" in part)
-        checks.true(f"page: {name}: places", "| node | lines |" in part)
+        places = [x.strip("| ").split(" | ") for x in
+                  part.split("|---|---|--:|--:|--:|--:|\n")[1].splitlines()
+                  if x.startswith("| ")]
+        checks.equal(f"page: {name}: a row per match", len(places),
+                     found[name]["matches"])
+        check_places(checks, name, places, before, out / found[name]["file"])
+        before = out / found[name]["file"]
     checks.true("page: lines are cut behind an operand", all(
         len(x) < 420 and (not x.endswith(" ...") or x.endswith(", ..."))
         for x in page.splitlines() if x[:2] in ("- ", "+ ") and "%" in x[:4]))

@@ -28,14 +28,6 @@ struct Options {
   bool dump_all = false;
 };
 
-std::string DumpText(const graph::Dump& dump) {
-  graph::Header header = dump.header;
-  header.modules = static_cast<int64_t>(dump.graphs.size());
-  std::string out = graph::HeaderText(header);
-  for (const graph::Graph& graph : dump.graphs) graph::AppendGraph(out, graph);
-  return out;
-}
-
 // A word as a shell takes it.
 std::string Word(const std::string& text) {
   constexpr std::string_view kPlain =
@@ -76,7 +68,8 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   const bool write = !options.folder.empty();
   if (write) LAMINA_TRY(MakeDirectory(options.folder));
 
-  fusion::RewriteReport report(*ops, file, config, registry, memory);
+  fusion::RewriteReport report(*ops, file, config, registry, *rules.groups,
+                               memory);
   report.Begin(dump);
   graph::RunOptions run;
   run.assume.insert(options.assume.begin(), options.assume.end());
@@ -94,7 +87,8 @@ Result<int> RunRewrite(const Options& options, Common& common) {
              pass.entry.transform + ".txt";
       std::replace(name.begin(), name.end(), '/', '_');
       if (write)
-        LAMINA_TRY(WriteFile(options.folder + "/" + name, DumpText(now)));
+        LAMINA_TRY(
+            WriteFile(options.folder + "/" + name, fusion::DumpText(now)));
     }
     log += graph::SummaryLine(pass.entry, pass.time) + "\n";
     report.Add(pass, now, number, write ? name : std::string());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/fusion/rewrite_report.h"
 
-#include <absl/container/flat_hash_set.h>
 #include <absl/strings/str_join.h>
 #include <algorithm>
 #include <fmt/format.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "graph/layers/layers.h"
 #include "graph/print.h"
 
 namespace lamina::fusion {
@@ -26,29 +26,48 @@ std::string Shortened(const std::string& line) {
          " ...";
 }
 
-// "%name" of a line that defines a value.
-std::string NameOf(const std::string& line) {
-  return line.starts_with('%') ? line.substr(0, line.find(' ')) : "output";
-}
-
 }  // namespace
+
+std::string DumpText(const graph::Dump& dump) {
+  graph::Header header = dump.header;
+  header.modules = static_cast<int64_t>(dump.graphs.size());
+  std::string out = graph::HeaderText(header);
+  for (const graph::Graph& graph : dump.graphs) graph::AppendGraph(out, graph);
+  return out;
+}
 
 RewriteReport::RewriteReport(const OpTable& ops, const graph::DumpFile& file,
                              const graph::PipelineConfig& config,
-                             const graph::PassRegistry& registry, Memory memory)
+                             const graph::PassRegistry& registry,
+                             const graph::GroupRules& groups, Memory memory)
     : ops_(ops),
       file_(file),
       config_(config),
       registry_(registry),
+      groups_(groups),
       memory_(std::move(memory)) {}
 
-RewriteReport::State RewriteReport::Look(const graph::Dump& dump) {
+RewriteReport::State RewriteReport::Look(const graph::Dump& dump,
+                                         std::string_view text) {
   State out;
-  for (const graph::Graph& graph : dump.graphs) {
+  size_t number = 1;  // of the line at the front of `text`
+  for (size_t g = 0; g < dump.graphs.size(); ++g) {
+    const graph::Graph& graph = dump.graphs[g];
+    const graph::Layers layers = graph::FindLayers(graph, groups_);
     std::vector<graph::NodeId> nodes;
     for (const graph::NodeId id : graph.nodes()) {
-      out.lines.emplace_back();
-      graph::AppendNode(out.lines.back(), graph, id);
+      Line line;
+      graph::AppendNode(line.text, graph, id);
+      const size_t at = text.find(line.text);
+      if (at != std::string_view::npos) {
+        number += static_cast<size_t>(
+            std::count(text.begin(), text.begin() + at, '\n'));
+        text.remove_prefix(at);
+        line.number = number;
+      }
+      line.layer = layers.NameOf(layers.PlaceOf(id));
+      out.lines.try_emplace(std::pair(g, std::string(graph[id].name)),
+                            std::move(line));
       if (graph[id].kind != graph::NodeKind::kOp) continue;
       nodes.push_back(id);
       ++out.ops[std::string(graph.op(id))];
@@ -65,7 +84,49 @@ RewriteReport::State RewriteReport::Look(const graph::Dump& dump) {
   return out;
 }
 
-void RewriteReport::Begin(const graph::Dump& dump) { now_ = Look(dump); }
+void RewriteReport::Begin(const graph::Dump& dump) {
+  now_ = Look(dump, graph::Print(dump));
+}
+
+// What was replaced, by the lines of the dumps in front of the transform and
+// behind it. What came and is gone again is in neither.
+void RewriteReport::AddPlaces(const State& next, Step& step) const {
+  using Lines = decltype(State::lines);
+  const auto find = [](const Lines& lines, size_t graph,
+                       const std::vector<std::string>& names) {
+    std::vector<const Lines::value_type*> out;
+    for (const std::string& name : names) {
+      const auto found = lines.find({graph, name});
+      if (found != lines.end()) out.push_back(&*found);
+    }
+    std::sort(out.begin(), out.end(), [](const auto* a, const auto* b) {
+      return a->second.number < b->second.number;
+    });
+    return out;
+  };
+  for (const graph::Replacement& place : step.pass.places) {
+    const auto removed = find(now_.lines, place.graph, place.removed);
+    const auto added = find(next.lines, place.graph, place.added);
+    Change change;
+    change.removed = removed.size();
+    change.added = added.size();
+    if (!removed.empty()) {
+      change.line_before = removed[0]->second.number;
+      change.anchor = removed.back()->first.second;
+      change.layer = removed.back()->second.layer;
+    }
+    if (!added.empty()) change.line_after = added[0]->second.number;
+    step.places.push_back(std::move(change));
+    if (std::any_of(step.examples.begin(), step.examples.end(),
+                    [&](const Example& e) { return e.form == place.form; }))
+      continue;
+    Example& example = step.examples.emplace_back();
+    example.form = place.form;
+    for (const auto* line : removed)
+      example.removed.push_back(line->second.text);
+    for (const auto* line : added) example.added.push_back(line->second.text);
+  }
+}
 
 void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
                         int64_t number, const std::string& written) {
@@ -75,7 +136,7 @@ void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
   step.file = written;
   step.before = step.after = now_.traffic;
   if (pass.changed) {
-    State next = Look(dump);
+    State next = Look(dump, DumpText(dump));
     step.after = next.traffic;
     std::map<std::string, int64_t> change;
     for (const auto& [op, count] : now_.ops)
@@ -89,37 +150,7 @@ void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
                      [](const auto& a, const auto& b) {
                        return std::abs(a.second) > std::abs(b.second);
                      });
-    // The lines that differ, from the first one to the first that both have
-    // again.
-    const absl::flat_hash_set<std::string> old(now_.lines.begin(),
-                                               now_.lines.end());
-    const absl::flat_hash_set<std::string> fresh(next.lines.begin(),
-                                                 next.lines.end());
-    const auto first_run = [](const std::vector<std::string>& lines,
-                              const absl::flat_hash_set<std::string>& other) {
-      std::vector<std::string> out;
-      for (const std::string& line : lines) {
-        if (!other.contains(line)) {
-          out.push_back(line);
-        } else if (!out.empty()) {
-          break;
-        }
-      }
-      return out;
-    };
-    for (size_t i = 0; i < now_.lines.size(); ++i) {
-      if (fresh.contains(now_.lines[i])) continue;
-      const std::string name = NameOf(now_.lines[i]);
-      if (!step.places.empty() &&
-          step.places.back().line + step.places.back().lines == i + 1) {
-        ++step.places.back().lines;
-        step.places.back().last = name;
-      } else {
-        step.places.push_back({i + 1, 1, name, name});
-      }
-    }
-    step.removed = first_run(now_.lines, fresh);
-    step.added = first_run(next.lines, old);
+    AddPlaces(next, step);
     now_ = std::move(next);
   }
   steps_.push_back(std::move(step));
@@ -274,21 +305,31 @@ std::string RewriteReport::Markdown() const {
     for (const auto& [reason, count] : pass.left)
       out += fmt::format("\n{} left: {}.\n", count, EscapeTerminal(reason));
     if (!pass.changed) continue;
-    out += "\nThe first place:\n\n```diff\n";
     const auto lines = [&](const std::vector<std::string>& from, char sign) {
       for (size_t i = 0; i < from.size() && i < kShownLines; ++i)
         out += fmt::format("{} {}\n", sign, Shortened(from[i]));
       if (from.size() > kShownLines)
         out += fmt::format("{} ... {} more\n", sign, from.size() - kShownLines);
     };
-    lines(step.removed, '-');
-    lines(step.added, '+');
-    out += "```\n\nLines of the dump before that are gone:\n\n";
-    out += "| node | lines | from | to |\n|--:|--:|---|---|\n";
+    for (const Example& example : step.examples) {
+      out += step.examples.size() == 1
+                 ? "\nThe first place:\n"
+                 : fmt::format("\nThe first place of form {} of the rule:\n",
+                               example.form + 1);
+      out += "\n```diff\n";
+      lines(example.removed, '-');
+      lines(example.added, '+');
+      out += "```\n";
+    }
+    out +=
+        "\n| layer | anchor | line before | lines gone | line after | lines "
+        "new |\n|---|---|--:|--:|--:|--:|\n";
     for (size_t i = 0; i < step.places.size() && i < kShownPlaces; ++i) {
       const Change& one = step.places[i];
-      out += fmt::format("| {} | {} | {} | {} |\n", one.line, one.lines,
-                         EscapeTerminal(one.first), EscapeTerminal(one.last));
+      out += fmt::format(
+          "| {} | %{} | {} | {} | {} | {} |\n", EscapeTerminal(one.layer),
+          EscapeTerminal(one.anchor), one.line_before, one.removed,
+          one.added > 0 ? std::to_string(one.line_after) : "", one.added);
     }
     if (step.places.size() > kShownPlaces)
       out += fmt::format("\n{} more.\n", step.places.size() - kShownPlaces);

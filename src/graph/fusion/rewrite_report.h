@@ -3,6 +3,7 @@
 // What the transforms of a run did to a dump, as tables and as a page.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,17 +11,22 @@
 
 #include "graph/folder.h"
 #include "graph/fusion/traffic.h"
+#include "graph/layers/rules.h"
 #include "graph/passes/pass.h"
 #include "lamina/result.h"
 
 namespace lamina::fusion {
+
+// A dump as it is written after a transform.
+std::string DumpText(const graph::Dump& dump);
 
 class RewriteReport {
  public:
   // All arguments must live as long.
   RewriteReport(const OpTable& ops, const graph::DumpFile& file,
                 const graph::PipelineConfig& config,
-                const graph::PassRegistry& registry, Memory memory);
+                const graph::PassRegistry& registry,
+                const graph::GroupRules& groups, Memory memory);
 
   // The dump before the first transform.
   void Begin(const graph::Dump& dump);
@@ -39,17 +45,31 @@ class RewriteReport {
   std::string Markdown() const;
 
  private:
+  struct Line {
+    std::string text;
+    size_t number = 0;  // in the file, from 1
+    std::string layer;
+  };
   struct State {
     std::map<std::string, size_t> ops;
     Traffic traffic;
-    std::vector<std::string> lines;
+    // By graph and name of the value that a line defines.
+    absl::flat_hash_map<std::pair<size_t, std::string>, Line> lines;
   };
-  // Lines that follow each other and are gone, as positions in the dump before.
+  // A replacement; numbers are 0 where a dump shows no such line.
   struct Change {
-    size_t line = 0;  // of the first one, from 1
-    size_t lines = 0;
-    std::string first;  // name of the first and of the last value
-    std::string last;
+    std::string layer;
+    std::string anchor;  // the last value that is gone
+    size_t line_before = 0;
+    size_t removed = 0;  // lines
+    size_t line_after = 0;
+    size_t added = 0;
+  };
+  // The first place of a form in full.
+  struct Example {
+    size_t form = 0;
+    std::vector<std::string> removed;
+    std::vector<std::string> added;
   };
   struct Step {
     graph::PassReport pass;
@@ -58,16 +78,18 @@ class RewriteReport {
     Traffic before;
     Traffic after;
     std::vector<std::pair<std::string, int64_t>> ops;  // change of the count
-    std::vector<std::string> removed;  // lines of the first place
-    std::vector<std::string> added;
+    std::vector<Example> examples;
     std::vector<Change> places;
   };
-  State Look(const graph::Dump& dump);
+  // `text` is the dump as its file has it.
+  State Look(const graph::Dump& dump, std::string_view text);
+  void AddPlaces(const State& next, Step& step) const;
 
   const OpTable& ops_;
   const graph::DumpFile& file_;
   const graph::PipelineConfig& config_;
   const graph::PassRegistry& registry_;
+  const graph::GroupRules& groups_;
   Memory memory_;
   State now_;
   std::vector<Step> steps_;

@@ -30,6 +30,9 @@ class Merger {
   bool Merge(NodeId input, std::string& reason) {
     added_.clear();
     if (!Collect(input, reason)) return false;
+    std::vector<NodeId> linears;
+    for (const Member& member : members_) linears.push_back(member.node);
+    const PlaceNotes notes(graph_, std::move(linears));
     std::vector<NodeId> users;
     std::vector<NodeId> inputs = {input};
     for (const Member& member : members_) {
@@ -60,8 +63,12 @@ class Merger {
     }
     for (const Member& member : members_) EraseUnused(graph_, {member.node});
     ++made_;
+    place_ = notes.Done();
     return true;
   }
+
+  // What the last Merge() that returned true did.
+  const Replacement& place() const { return place_; }
 
  private:
   // Beyond this a shape is corrupt; sums stay far from overflow.
@@ -155,6 +162,7 @@ class Merger {
   std::vector<Member> members_;
   std::vector<NodeId> added_;  // by the replacement at hand
   std::string columns_;
+  Replacement place_;
   size_t made_ = 0;
 };
 
@@ -173,6 +181,7 @@ Applied MergeLinears(Graph& graph, const Rule& rule,
     std::string reason;
     if (merger.Merge(match.shared, reason)) {
       ++out.matches;
+      out.places.push_back(merger.place());
     } else {
       ++out.left[reason];
     }

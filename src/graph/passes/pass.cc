@@ -59,9 +59,11 @@ Applied CleanupNoopSlice(Graph& graph, const ApplyOptions&) {
         graph.operand(operands[2]).text() != "0" ||
         graph.operand(operands[3]).text() != kEndOfDim)
       continue;
+    const PlaceNotes notes(graph, {id});
     graph.ReplaceUses(id, graph.operand(operands[0]).value());
     EraseUnused(graph, {id});
     ++out.matches;
+    out.places.push_back(notes.Done());
   }
   return out;
 }
@@ -85,9 +87,11 @@ Applied CleanupNoopAdd(Graph& graph, const ApplyOptions&) {
     if (!kept.IsValue() || zero.IsValue() || zero.text() != "0" ||
         graph[kept.value()].result != graph[id].result)
       continue;
+    const PlaceNotes notes(graph, {id});
     graph.ReplaceUses(id, kept.value());
     EraseUnused(graph, {id});
     ++out.matches;
+    out.places.push_back(notes.Done());
   }
   return out;
 }
@@ -159,6 +163,10 @@ class Runner {
       ran = true;
       Applied applied = pass.run(graph, options);
       matches += applied.matches;
+      for (Replacement& place : applied.places) {
+        place.graph = static_cast<size_t>(&graph - dump_.graphs.data());
+        report.places.push_back(std::move(place));
+      }
       for (const auto& [reason, count] : applied.left)
         report.left[reason] += count;
     }

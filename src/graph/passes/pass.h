@@ -50,7 +50,8 @@ struct PassReport {
   // Matches that were left, by reason; violations that the verifier found.
   std::map<std::string, size_t> left;
   std::vector<std::string> violations;
-  std::string note;  // why it did not run
+  std::vector<Replacement> places;  // one per replacement
+  std::string note;                 // why it did not run
 };
 
 struct RunOptions {

@@ -86,6 +86,7 @@ class RuleApplier {
       ++out_.left["guard '" + open->id + "' is not visible in a dump"];
       return;
     }
+    const PlaceNotes notes(graph_, match->Nodes());
     const Replaced replaced =
         graph::Replace(graph_, alternative, *match, state_);
     if (!replaced.done) {
@@ -94,6 +95,8 @@ class RuleApplier {
     }
     ++out_.matches;
     ++round_;
+    out_.places.push_back(notes.Done(
+        static_cast<size_t>(&alternative - rule_.alternatives.data())));
   }
 
   Graph& graph_;
@@ -105,6 +108,33 @@ class RuleApplier {
 };
 
 }  // namespace
+
+PlaceNotes::PlaceNotes(const Graph& graph, std::vector<NodeId> nodes)
+    : graph_(graph), nodes_(std::move(nodes)), size_(graph.size()) {
+  std::vector<NodeId> inputs;
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    graph_.Inputs(nodes_[i], inputs);
+    for (const NodeId input : inputs) {
+      if (graph_[input].kind == NodeKind::kOp) nodes_.push_back(input);
+    }
+  }
+  std::sort(nodes_.begin(), nodes_.end());
+  nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
+}
+
+Replacement PlaceNotes::Done(size_t form) const {
+  Replacement out;
+  out.form = form;
+  for (const NodeId id : nodes_) {
+    if (graph_[id].erased) out.removed.emplace_back(graph_[id].name);
+  }
+  for (size_t i = size_; i < graph_.size(); ++i) {
+    const Node& node = graph_[NodeId(static_cast<uint32_t>(i))];
+    if (!node.erased && node.kind == NodeKind::kOp)
+      out.added.emplace_back(node.name);
+  }
+  return out;
+}
 
 bool CanRewrite(const Rule& rule) {
   if (!rule.native.empty() || !rule.rewrites.empty()) return true;

@@ -22,8 +22,29 @@ struct ApplyOptions {
   std::vector<int32_t> layers;
 };
 
+// What is gone and what came, by name.
+struct Replacement {
+  size_t graph = 0;  // of the dump
+  size_t form = 0;   // of the alternatives of the rule
+  std::vector<std::string> removed;
+  std::vector<std::string> added;
+};
+
+// Notes a replacement: made in front of it with the nodes that it may take.
+class PlaceNotes {
+ public:
+  PlaceNotes(const Graph& graph, std::vector<NodeId> nodes);
+  Replacement Done(size_t form = 0) const;
+
+ private:
+  const Graph& graph_;
+  std::vector<NodeId> nodes_;  // with what they alone may use
+  size_t size_;
+};
+
 struct Applied {
-  size_t matches = 0;  // replacements
+  size_t matches = 0;               // replacements
+  std::vector<Replacement> places;  // one each
   // Matches that were left, by reason.
   std::map<std::string, size_t> left;
 };
