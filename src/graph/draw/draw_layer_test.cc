@@ -35,7 +35,7 @@ TEST(Draw, TextIsEscapedBeforeLinesAreBroken) {
   LayerGraph layer;
   layer.source_file = "a \"quoted\" \\ name";
   layer.nodes.push_back(Node("a<b>\"&\xff", "f.x<BR/>", {}));
-  layer.nodes[0].kernels.push_back({"k<int>", "k<int>(float)", 17300, {}, ""});
+  layer.nodes[0].kernels.push_back({"k<int>", "k<int>(float)", 17300, {}, {}});
   const std::string dot = render::DotText(DrawLayer(layer, *Rules()));
   EXPECT_THAT(dot, HasSubstr("a&lt;b&gt;&quot;&amp;"));
   EXPECT_THAT(dot, HasSubstr("\"a<b>\\\"&"));
