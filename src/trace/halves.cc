@@ -60,7 +60,7 @@ void AddSlice(const HalfSlice& begin, int64_t end_ns, Trace& trace) {
   if (end_ns - begin.time_ns > kMaxDurationNs) {
     trace.diagnostics.Add(Effect::kLost, "duration_out_of_range",
                           "The duration of an event is no number, or longer "
-                          "than 13 days.",
+                          "than 7 days.",
                           begin.offset);
     return;
   }

@@ -42,9 +42,9 @@ inline constexpr uint32_t kNoRow = 0xFFFFFFFF;
 
 // Times that a reader accepts. Differences of times and sums of durations then
 // stay within int64: 2^61 ns is 73 years, more than any clock since 1970 shows;
-// 2^50 ns is 13 days, longer than any span of a recording.
+// 7 days are longer than any span of a recording.
 inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
-inline constexpr int64_t kMaxDurationNs = int64_t{1} << 50;
+inline constexpr int64_t kMaxDurationNs = int64_t{7} * 86'400 * 1'000'000'000;
 constexpr bool IsUsableTime(int64_t ns) {
   return ns >= -kMaxTimeNs && ns <= kMaxTimeNs;
 }

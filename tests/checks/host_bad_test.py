@@ -111,7 +111,7 @@ def check_missing(checks, folder):
 def check_times(checks, folder):
     events = healthy()
     events.insert(20, kernel(300_000, -5000, 900))
-    events.insert(30, kernel(400_000, 14 * 86400 * S, 901))
+    events.insert(30, kernel(400_000, 8 * 86400 * S, 901))
     run = Run(checks, folder, "wrong durations", events)
     health = run.health()
     said = [r for r in health.values() if r["status"] in ("lost", "warn") and

@@ -25,7 +25,7 @@ bool Filler::Usable(int64_t start_ns, int64_t end_ns, uint64_t offset) {
     return true;
   segment_.diagnostics.Add(
       trace::Effect::kLost, "time_out_of_range",
-      "A record ends before it begins, lasts longer than 13 days or has a "
+      "A record ends before it begins, lasts longer than 7 days or has a "
       "time that no clock shows.",
       offset);
   return false;

@@ -86,7 +86,7 @@ bool Writer::Usable(const Span& span) {
     return true;
   segment_->diagnostics.Add(
       trace::Effect::kLost, "time_out_of_range",
-      "A record ends before it begins, lasts longer than 13 days or has a "
+      "A record ends before it begins, lasts longer than 7 days or has a "
       "time that no clock shows.",
       span.offset);
   return false;

@@ -268,7 +268,7 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
     const auto dur = ParseMicroseconds(e.dur.text);
     if (!dur || dur->ns > trace::kMaxDurationNs) {
       Lost("duration_out_of_range",
-           "The duration of an event is no number, or longer than 13 days.",
+           "The duration of an event is no number, or longer than 7 days.",
            offset);
       return;
     }

@@ -77,7 +77,7 @@ void EventReader::Stage(const Field& event, int64_t time_ns,
   if (duration > static_cast<uint64_t>(trace::kMaxDurationNs) ||
       time_ns + static_cast<int64_t>(duration) > trace::kMaxTimeNs) {
     Lost("duration_out_of_range",
-         "The duration of an event is no number, or longer than 13 days.",
+         "The duration of an event is no number, or longer than 7 days.",
          offset);
     return;
   }

@@ -137,7 +137,7 @@ bool EventParser::PlaceInTime(Event& event) {
   event.end_ns = origin_ns + FloorNs(event.offset_ps, event.duration_ps);
   if (event.duration_ps < 0 || event.duration_ns() > trace::kMaxDurationNs) {
     Lost("duration_out_of_range",
-         "The duration of an event is negative or longer than 13 days.",
+         "The duration of an event is negative or longer than 7 days.",
          event.offset);
     return false;
   }
