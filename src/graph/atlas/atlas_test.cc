@@ -101,7 +101,8 @@ TEST(Atlas, TellsLayersWithTimesApart) {
   const Dump dump = Model(2);
   double ns = 1000;
   const auto decorate = [&](LayerGraph& layer) {
-    layer.nodes[0].kernels.push_back({"gemm", "gemm<1>", ns, 2000, "sure"});
+    layer.nodes[0].kernels.push_back(
+        {"gemm", "gemm<1>", ns, 2000, KernelFit::kSure});
   };
   made.atlas.Add({"a.txt", "", ""}, dump.graphs[0], decorate);
   ns = 1500.5;
