@@ -71,7 +71,7 @@ Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
                            "report TRACE --format json -o FILE"));
   };
   if (std::filesystem::is_regular_file(
-          std::filesystem::path(path) / "gpu_timeline.csv", error))
+          std::filesystem::path(NameToRead(path)) / "gpu_timeline.csv", error))
     return other_form("the folder of tables");
   if (!std::filesystem::is_regular_file(NameToRead(path), error))
     return std::optional<ResultSet>();

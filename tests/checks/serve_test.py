@@ -21,7 +21,7 @@ import threading
 import time
 
 from common import LAMINA, ROOT, SAMPLES, Checks, lamina, shared, skip, temporary
-from profilers import Work, write_nsys
+from profilers import Work, write_csv, write_nsys
 from serve_client import Serve
 
 checks = Checks()
@@ -1082,17 +1082,27 @@ def swapped():
         data = pathlib.Path(folder, "trace.sqlite").read_bytes()
         pathlib.Path(folder, "packed.sqlite.gz").write_bytes(
             gzip.compress(data))
+        tables = pathlib.Path(folder, "tables")
+        write_csv(Work(SAMPLES / "moe.json.gz"), tables)
         for name in ("trace.json.gz", "memory.pickle", "jax.xplane.pb",
                      "trace.sqlite", "packed.sqlite.gz"):
             path = pathlib.Path(folder, name)
             wanted = facts_of_worker(folder, path, [])
+            checks.true(f"{name} is read", isinstance(wanted, dict) and
+                        "error" not in wanted)
             with open(path, "rb") as file:
-                path.unlink()
-                path.symlink_to(SAMPLES / "moe.json.gz")
-                facts = facts_of_worker(folder, path, [file.fileno()])
-                checks.equal(f"{name}: what was given is read", facts, wanted)
-                checks.true(f"{name}: its name leads elsewhere",
-                            facts_of_worker(folder, path, []) != wanted)
+                for other in (SAMPLES / "moe.json.gz", tables, None):
+                    path.unlink()
+                    if other is None:
+                        os.mkfifo(path)
+                    else:
+                        path.symlink_to(other)
+                    facts = facts_of_worker(folder, path, [file.fileno()])
+                    checks.equal(f"{name}: what was given is read, not {other}",
+                                 facts, wanted)
+                    checks.true(f"{name}: its name leads elsewhere",
+                                other is None or
+                                facts_of_worker(folder, path, []) != wanted)
 
 
 def facts_of_worker(folder, path, files):
