@@ -262,7 +262,7 @@ Result<int> RunServe(const Options& options, Common& common) {
   const auto relay = std::make_shared<serve::McpRelay>(
       McpWords(program, store.Folders(), options, common.ThreadCount()),
       static_cast<uint64_t>(options.memory_gb * kGigabyte));
-  if (!options.no_mcp) {
+  if (!options.no_mcp && !store.Folders().empty()) {
     api.mcp = [relay](const serve::HttpRequest& request) {
       return relay->Answer(request);
     };

@@ -45,6 +45,17 @@ std::string Real(const std::string& path) {
   return error ? std::string() : real.string();
 }
 
+bool IsPattern(const std::string& argument) {
+  return argument.find_first_of("*?[\\") != std::string::npos;
+}
+
+// The folder below which a pattern looks: "runs" of "runs/*/rank?.json".
+std::string FolderOf(const std::string& pattern) {
+  const size_t slash = pattern.rfind('/', pattern.find_first_of("*?[\\"));
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : pattern.substr(0, slash);
+}
+
 // What stands before the names of an argument: the name of its folder.
 std::string NameOf(const std::string& file, const std::string& argument) {
   std::error_code error;
@@ -85,37 +96,49 @@ std::string Store::IdOf(std::string_view text) const {
 }
 
 Status Store::Look() {
+  enum class From { kFolder, kPattern, kName };
   struct Found {
     std::string path;
     const std::string* argument = nullptr;
-    bool named = false;  // and not only the folder that it is in
+    From from;
   };
   std::vector<Found> found;
-  std::vector<std::string> folders;
+  std::vector<std::string> wholes;
+  std::set<std::string> folders;
   for (const std::string& argument : options_.arguments) {
     LAMINA_ASSIGN(const auto files, engine::FindTracesAndSnapshots({argument}));
     std::error_code error;
-    const bool folder = fs::is_directory(argument, error);
-    if (folder) folders.push_back(Real(argument));
+    // A pattern stays one: somebody may make a link that is called so.
+    const From from = IsPattern(argument)                 ? From::kPattern
+                      : fs::is_directory(argument, error) ? From::kFolder
+                                                          : From::kName;
+    if (from == From::kPattern) wholes.push_back(Real(FolderOf(argument)));
+    if (from == From::kFolder) {
+      wholes.push_back(Real(argument));
+      folders.insert(wholes.back());
+    }
     for (const std::string& file : files)
-      found.push_back({file, &argument, !folder});
+      found.push_back({file, &argument, from});
   }
   const std::lock_guard lock(mutex_);
   std::vector<std::string> order;
   for (auto& [id, entry] : entries_) entry->listed = entry->comparison;
-  for (const std::string& folder : folders) AddRoot(folder, true);
+  for (const auto& root : roots_) root->whole = false;
+  for (const std::string& whole : wholes) AddRoot(whole, true);
   left_out_ = 0;
-  for (const auto& [path, argument, named] : found) {
+  for (const auto& [path, argument, from] : found) {
     struct stat now {};
     const std::string real = Real(path);
     if (real.empty() || ::stat(real.c_str(), &now) != 0 ||
         !S_ISREG(now.st_mode) || order.size() >= kMostTraces)
       continue;
-    const auto place = PlaceOf(real, named);
+    const auto place = PlaceOf(real, from == From::kName);
     if (!place) {
       ++left_out_;
       continue;
     }
+    if (from == From::kName || (from == From::kPattern && place->root->whole))
+      folders.insert(fs::path(real).parent_path().string());
     const std::string id = IdOf(real);
     EntryPointer& entry = entries_[id];
     if (entry == nullptr) {
@@ -139,8 +162,27 @@ Status Store::Look() {
     if (entry != nullptr && entry->comparison) order.push_back(id);
   }
   order_ = std::move(order);
+  folders.erase("");  // removed meanwhile
+  folders_ = std::move(folders);
+  // So is a folder in which nothing is served any more.
+  std::erase_if(roots_, [](const auto& root) {
+    return !root->whole && root.use_count() == 1;
+  });
   looked_ = std::chrono::steady_clock::now();
   return {};
+}
+
+void Store::LookAgain() {
+  constexpr auto kLookAgain = std::chrono::seconds(2);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ <= kLookAgain) return;
+    // Others need not look as well.
+    looked_ = now;
+  }
+  // A folder that cannot be read now is as it was.
+  (void)Look();
 }
 
 std::string Store::Place::path() const {
@@ -148,7 +190,7 @@ std::string Store::Place::path() const {
 }
 
 std::shared_ptr<const Store::Root> Store::AddRoot(const std::string& path,
-                                                  bool named) {
+                                                  bool whole) {
   const auto root =
       std::find_if(roots_.begin(), roots_.end(),
                    [&](const auto& known) { return known->path == path; });
@@ -157,17 +199,19 @@ std::shared_ptr<const Store::Root> Store::AddRoot(const std::string& path,
   // A folder may be made anew.
   if (root != roots_.end() && ::stat(path.c_str(), &now) == 0 &&
       ::fstat((*root)->folder.get(), &then) == 0 && now.st_dev == then.st_dev &&
-      now.st_ino == then.st_ino)
+      now.st_ino == then.st_ino) {
+    (*root)->whole |= whole;
     return *root;
+  }
   Descriptor folder = HoldFolder(path);
   if (!folder.open()) return nullptr;
-  auto made =
-      std::make_shared<const Root>(Root{path, std::move(folder), named});
-  if (root != roots_.end())
-    *root = made;
-  else
-    roots_.push_back(made);
-  return made;
+  if (root != roots_.end()) {
+    whole |= (*root)->whole;
+    return *root = std::make_shared<Root>(Root{path, std::move(folder), whole});
+  }
+  roots_.push_back(
+      std::make_shared<Root>(Root{path, std::move(folder), whole}));
+  return roots_.back();
 }
 
 std::optional<Store::Place> Store::PlaceOf(const std::string& real,
@@ -179,10 +223,11 @@ std::optional<Store::Place> Store::PlaceOf(const std::string& real,
                : std::nullopt;
   };
   for (const auto& root : roots_) {
+    if (!root->whole) continue;
     if (auto place = below(root)) return place;
   }
   if (!named && !options_.follow_links) return std::nullopt;
-  const auto root = AddRoot(fs::path(real).parent_path().string(), named);
+  const auto root = AddRoot(fs::path(real).parent_path().string(), false);
   return root == nullptr ? std::nullopt : below(root);
 }
 
@@ -218,17 +263,7 @@ Json Store::Describe(const Entry& entry) const {
 }
 
 HttpResponse Store::List() {
-  constexpr auto kLookAgain = std::chrono::seconds(2);
-  bool look = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    look = now - looked_ > kLookAgain;
-    // Others need not look as well.
-    if (look) looked_ = now;
-  }
-  // A folder that cannot be read now is as it was.
-  if (look) (void)Look();
+  LookAgain();
   const std::lock_guard lock(mutex_);
   Json out;
   out["traces"] = Json::array();
@@ -245,6 +280,7 @@ HttpResponse Store::Get(const std::string& id) {
 }
 
 HttpResponse Store::StartOpening(const std::string& id) {
+  LookAgain();
   const std::lock_guard lock(mutex_);
   const auto entry = Find(id);
   if (entry == nullptr) return NoSuchTrace();
@@ -287,6 +323,11 @@ void Store::Begin(const EntryPointer& entry) {
     const EntryPointer oldest = Oldest();
     if (oldest == nullptr) break;
     End(*oldest, State::kClosed, {});
+  }
+  // Its folder may have been made anew since the last time.
+  for (size_t i = 0; i < entry->compared.size(); ++i) {
+    if (const auto one = Find(entry->compared[i]))
+      entry->places[i] = one->places[0];
   }
   // What a link that has come since the last look leads to is not opened, nor
   // what takes this place while the process starts.
@@ -482,6 +523,7 @@ HttpResponse Store::Compare(const std::string& a, const std::string& b) {
       entry->comparison = true;
       entry->name = first->name + " \u2192 " + second->name;
       entry->places = {first->places[0], second->places[0]};
+      entry->compared = {a, b};
       entries_[id] = entry;
       order_.push_back(id);
     }
@@ -535,11 +577,7 @@ void Store::Watch() {
 
 std::vector<std::string> Store::Folders() {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> folders;
-  for (const auto& root : roots_) {
-    if (root->named) folders.push_back(root->path);
-  }
-  return folders;
+  return {folders_.begin(), folders_.end()};
 }
 
 size_t Store::LeftOut() {

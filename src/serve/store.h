@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <thread>
@@ -58,7 +59,8 @@ class Store {
   // Of two traces; opens it.
   HttpResponse Compare(const std::string& a, const std::string& b);
 
-  // Real folders of what is served, for who opens files by itself.
+  // Real folders of what is served, for who opens files by itself: those that
+  // were named, and those in which named files and files of patterns are.
   std::vector<std::string> Folders();
   // Traces that were found and are not served: links lead out to them.
   size_t LeftOut();
@@ -67,11 +69,13 @@ class Store {
 
  private:
   enum class State { kClosed, kWaiting, kOpening, kOpen, kFailed };
-  // A folder whose files are served, and is held from its first look on.
+  // A folder that is held from its first look on.
   struct Root {
     std::string path;  // without links
     Descriptor folder;
-    bool named = false;  // and not only what a link leads to
+    // Whatever is found below it is served; else files that were named or that
+    // links lead to.
+    bool whole = false;
   };
   // A file below one.
   struct Place {
@@ -82,11 +86,12 @@ class Store {
   struct Entry {
     std::string id;
     bool comparison = false;
-    std::string name;           // for people
-    std::vector<Place> places;  // one, or the two that are compared
-    struct stat file {};        // when it was seen
-    struct stat opened {};      // when it was opened
-    bool listed = true;         // by the last look at the folders
+    std::string name;                   // for people
+    std::vector<Place> places;          // one, or the two that are compared
+    std::vector<std::string> compared;  // their ids
+    struct stat file {};                // when it was seen
+    struct stat opened {};              // when it was opened
+    bool listed = true;                 // by the last look at the folders
     State state = State::kClosed;
     uint64_t turn = 0;  // of those that wait, the least is first
     uint64_t done = 0, total = 0;
@@ -101,11 +106,14 @@ class Store {
 
   explicit Store(StoreOptions options);
   Status Look();
+  // Unless somebody did a moment ago.
+  void LookAgain();
   // All below: with mutex_ held.
   // Where a real path stands; none: outside of all folders, and neither named
   // nor to be followed to.
   std::optional<Place> PlaceOf(const std::string& real, bool named);
-  std::shared_ptr<const Root> AddRoot(const std::string& path, bool named);
+  // Also where a folder was made anew under this path.
+  std::shared_ptr<const Root> AddRoot(const std::string& path, bool whole);
   EntryPointer Find(const std::string& id);
   mcp::Json Describe(const Entry& entry) const;
   void OpenNext();
@@ -123,7 +131,8 @@ class Store {
   std::string key_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<const Root>> roots_;
+  std::vector<std::shared_ptr<Root>> roots_;
+  std::set<std::string> folders_;
   size_t left_out_ = 0;
   std::map<std::string, EntryPointer> entries_;
   std::vector<std::string> order_;  // of traces, then comparisons

@@ -1144,10 +1144,86 @@ def outside():
             time.sleep(2.2)
             checks.equal("anew", s.opened(s.id_of("/a.json.gz"))["state"],
                          "open")
+        patterns(folder)
         # What is named is served, wherever it is.
         with start(f"{folder}/was/b.json.gz") as s:
             checks.equal("a link by its name",
                          s.opened(s.traces()[0]["id"])["state"], "open")
+    made_anew()
+
+
+def patterns(folder):
+    """A pattern looks below its own folder, and follows no link either."""
+    shutil.copy(SAMPLES / "moe.json.gz", f"{folder}/out/secret.json.gz")
+    # A link that is called as the pattern is was not named.
+    os.symlink("../out/secret.json.gz", f"{folder}/was/*.json.gz")
+    with start(f"{folder}/was/*.json.gz") as s:
+        checks.equal("a link called as the pattern", s.traces(), [])
+        checks.equal("no folder is for agents",
+                     s.ask("POST", "/mcp", {})[0], 404)
+    os.remove(f"{folder}/was/*.json.gz")
+    # The others look below the folder of both.
+    for pattern, names, places in (
+            ("was/*.json.gz", ["a.json.gz"], ["was"]),
+            ("w?s/[bc]*.gz", ["b.json.gz", "c.json.gz"], ["out", "was"]),
+            ("*/secret.*", ["secret.json.gz"], ["out"])):
+        with start(f"{folder}/{pattern}") as s:
+            checks.equal(f"{pattern}", sorted(t["name"] for t in s.traces()),
+                         names)
+            checks.equal(f"{pattern} for agents", allowed(s),
+                         [f"{os.path.realpath(folder)}/{p}" for p in places])
+            if pattern == "was/*.json.gz":
+                os.symlink("../out/secret.json.gz", f"{folder}/was/new.json.gz")
+                time.sleep(2.2)
+                checks.equal("nor one that comes later",
+                             [t["name"] for t in s.traces()], names)
+    # Only that file is one that was named.
+    with start(f"{folder}/out/b.json.gz", f"{folder}/was") as s:
+        checks.equal("beside one that is named", sorted(
+            t["name"] for t in s.traces()), ["b.json.gz", "was/a.json.gz"])
+
+
+def allowed(s):
+    """The folders that its agents may read."""
+    before = s.workers()
+    s.ask("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+          headers={"Accept": "application/json, text/event-stream"})
+    (agents,) = set(s.workers()) - set(before)
+    words = pathlib.Path(f"/proc/{agents}/cmdline").read_text().split("\0")
+    return sorted(words[i + 1] for i, word in enumerate(words)
+                  if word == "--allow")
+
+
+def made_anew():
+    """A folder that is made anew is looked at anew, whatever it was given as
+    and without a look at the list."""
+    with temporary() as top:
+        folder = f"{top}/runs"
+
+        def fill(a, b):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.mkdir(folder)
+            shutil.copy(SAMPLES / a, f"{folder}/a.json.gz")
+            shutil.copy(SAMPLES / b, f"{folder}/b.json.gz")
+
+        for what in ([folder], [f"{folder}/*.gz"],
+                     [f"{folder}/a.json.gz", f"{folder}/b.json.gz"]):
+            fill("serve.json.gz", "moe.json.gz")
+            # Each opening ends that of another.
+            with start(*what, "--sessions", "1") as s:
+                a, b = s.id_of("a.json.gz"), s.id_of("b.json.gz")
+                both = s.post("compare", {"a": a, "b": b})[1]["id"]
+                checks.equal("a comparison", s.settled(both)["state"], "open")
+                before = s.opened(a)["facts"]
+                fill("moe.json.gz", "serve.json.gz")
+                time.sleep(2.2)
+                trace = s.opened(a)
+                checks.equal("opens", trace["state"], "open")
+                checks.true("what is there now", trace["facts"] != before)
+                again = s.post("compare", {"a": a, "b": b})[1]
+                checks.equal("is kept", again["id"], both)
+                checks.equal("compares what is there now",
+                             s.settled(both)["state"], "open")
 
 
 def long_names():
