@@ -341,10 +341,11 @@ class Run {
       return {};
     }
     LAMINA_ASSIGN(std::vector<Claim> claims, ClaimsOf(rule, *rows));
+    LAMINA_ASSIGN(const std::vector<size_t> by, ColumnsOfGroup(rule, *rows));
     const std::vector<size_t> row_of = AddGaps(rule, claims);
     ledger_->Offer(claims);
     const auto groups =
-        std::make_shared<const Groups>(GroupsOf(rule, *rows, claims, row_of));
+        std::make_shared<const Groups>(GroupsOf(by, *rows, claims, row_of));
     LAMINA_ASSIGN(const Table table, Ask(rule, rows, groups, query));
     std::vector<bool> spoken(groups->all.size(), false);
     const size_t first = out_.findings.size();
@@ -384,11 +385,25 @@ class Run {
     return {};
   }
 
+  static Result<size_t> ColumnOf(const Claimed& rows, std::string_view column) {
+    const auto at = rows.Find(column);
+    if (at) return *at;
+    return Fail(UsageError(fmt::format("claims have no column {}", column)));
+  }
+
+  static Result<std::vector<size_t>> ColumnsOfGroup(const Rule& rule,
+                                                    const Claimed& rows) {
+    std::vector<size_t> columns;
+    for (const std::string& name : rule.group) {
+      LAMINA_ASSIGN(const size_t column, ColumnOf(rows, name));
+      columns.push_back(column);
+    }
+    return columns;
+  }
+
   Result<std::vector<Claim>> ClaimsOf(const Rule& rule, const Claimed& rows) {
-    const auto need = [&](std::string_view column) -> Result<size_t> {
-      const auto at = rows.Find(column);
-      if (at) return *at;
-      return Fail(UsageError(fmt::format("claims have no column {}", column)));
+    const auto need = [&](std::string_view column) {
+      return ColumnOf(rows, column);
     };
     std::vector<Claim> claims(rows.size());
     if (rule.kind == ClaimKind::kNone) return claims;
@@ -494,8 +509,8 @@ class Run {
     std::vector<int64_t> claimed_ns, owned_ns;  // by row
   };
 
-  static Groups GroupsOf(const Rule& rule, const Claimed& rows,
-                         const std::vector<Claim>& claims,
+  static Groups GroupsOf(const std::vector<size_t>& columns,
+                         const Claimed& rows, const std::vector<Claim>& claims,
                          const std::vector<size_t>& row_of) {
     Groups groups;
     groups.of_row.assign(rows.size(), 0);
@@ -505,18 +520,15 @@ class Run {
       groups.claimed_ns[row_of[i]] += claims[i].dur_ns;
       groups.owned_ns[row_of[i]] += claims[i].owned_ns;
     }
-    std::vector<size_t> columns;
-    for (const std::string& column : rule.group) {
-      if (const auto at = rows.Find(column)) columns.push_back(*at);
-    }
     TextMap<uint32_t> known;
     std::string key;
     for (size_t i = 0; i < rows.size(); ++i) {
       key.clear();
       for (const size_t column : columns) {
         const Value value = rows.At(i, column);
-        key += value.null() ? "0" : "1" + KeyText(value);
-        key += '\x1f';
+        // With its length, as a text may hold any character.
+        const std::string text = KeyText(value);
+        key += value.null() ? "-" : fmt::format("{}:{}", text.size(), text);
       }
       auto group = known.find(key);
       if (group == known.end()) {
@@ -614,9 +626,8 @@ class Run {
     std::string sql = "WITH t AS (SELECT group_";
     for (const auto& [name, expression] : rule.totals)
       sql += ", (" + expression + ") AS " + name;
-    sql += " FROM claim";
-    if (!rule.group.empty()) sql += " GROUP BY group_";
-    sql += "), g AS (SELECT p.group_";
+    // Also of one group: a total need not be an aggregate.
+    sql += " FROM claim GROUP BY group_), g AS (SELECT p.group_";
     std::string list;
     for (const std::string& column : rule.group) {
       sql += ", p." + column;

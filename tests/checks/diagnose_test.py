@@ -261,6 +261,7 @@ def check_rules(checks, folder):
              if f["rule"] == "mine.long_gaps"]
     checks.equal("a user's rule without examples is a hint",
                  [f["confidence"] for f in found], ["hint"])
+    check_groups(checks, trace, rules, good)
     for what, text in (
             ("an unknown key", good.replace("title:", "titel:")),
             ("an unknown kind", good.replace("measured", "guessed")),
@@ -300,6 +301,41 @@ def check_rules(checks, folder):
     checks.equal("SQL that is wrong fails its rule alone",
                  [r["state"] for r in document["rules_run"]
                   if r["rule"] == "mine.long_gaps"], ["failed"])
+
+
+def check_groups(checks, trace, rules, good):
+    """Claims make one finding, or one for each group of them."""
+    def run(text):
+        (rules / "mine.yaml").write_text(text)
+        document = diagnose(trace, "--rules", rules.parent)
+        rule = [r for r in document["rules_run"]
+                if r["rule"] == "mine.long_gaps"][0]
+        return (rule["state"], rule["reason"],
+                [f["claims"] for f in document["findings"]
+                 if f["rule"] == "mine.long_gaps"])
+
+    state, _, (claims,) = run(good)
+    checks.true("a rule without groups has more than a claim", claims > 2)
+    # A total that is no aggregate would say something of every claim.
+    checks.equal("a total of facts alone", run(good.replace(
+        "    when", "    totals: {part: \"1.0 * :idle_ns / :window_ns\"}\n"
+        "    when"))[::2], (state, [claims]))
+    checks.equal("a column of a group that claims lack", run(
+        good.replace("SELECT device,", "SELECT device, detail,")
+        .replace("{claims} gaps", "{claims} gaps in {detail}")
+        .replace("    when", "    group: [Detail]\n    when"))[:2],
+        ("failed", "claims have no column Detail"))
+    # Texts of two columns that would read alike behind one another.
+    both = [run(good.replace("SELECT device,", f"SELECT {column} device,")
+                .replace("    when", "    group: [one, two]\n"
+                         "    anchor: [one, two]\n    when"))[2]
+            for column in (
+                "iif(row_number() OVER () % 2, 'a', 'b') AS one, 'c' AS two,",
+                "iif(row_number() OVER () % 2, 'a', 'a' || char(31) || '1b') "
+                "AS one, iif(row_number() OVER () % 2, "
+                "'b' || char(31) || '1c', 'c') AS two,")]
+    checks.equal("groups are apart whatever their texts hold",
+                 (len(both[1]), sorted(both[1])), (2, sorted(both[0])))
 
 
 # What the shared traces are known to show: rule -> (low, high) of owned time
