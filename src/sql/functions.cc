@@ -8,6 +8,7 @@
 #include <absl/strings/string_view.h>
 #include <array>
 #include <cmath>
+#include <fmt/core.h>
 #include <map>
 #include <memory>
 #include <re2/re2.h>
@@ -178,11 +179,12 @@ std::optional<cost::Cost> CostOf(const Args& args) {
   const cost::OpModel* model = (*models)->Find(op);
   if (model == nullptr) return std::nullopt;
   std::array<std::string_view, 4> texts = {op};
-  std::string key(op);
+  // With their lengths, as a text may hold any character.
+  std::string key = fmt::format("{}:{}", op.size(), op);
   for (int i = 1; i < 4; ++i) {
     if (!args.null(i)) texts[static_cast<size_t>(i)] = args.bytes(i);
-    key += '\0';
-    key += texts[static_cast<size_t>(i)];
+    const std::string_view text = texts[static_cast<size_t>(i)];
+    key += fmt::format("{}:{}", text.size(), text);
   }
   auto& known = args.state().costs;
   if (const auto it = known.find(key); it != known.end()) return it->second;

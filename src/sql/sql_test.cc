@@ -238,6 +238,13 @@ TEST(Functions, GiveWhatTheyPromise) {
   EXPECT_EQ(one("flops('aten::mm', '[[4, 8], [8, 2]]', "
                 "'[\"float\", \"float\"]')"),
             "128\n");
+  // Costs are kept by their texts, whatever these hold.
+  EXPECT_EQ(Dump(*database,
+                 "SELECT bytes_moved('aten::mm', d, t) FROM (SELECT "
+                 "'[[4, 8], [8, 2]]' d, '[\"float\", \"float\"]' || char(0) t "
+                 "UNION ALL SELECT '[[4, 8], [8, 2]]' || char(0) || "
+                 "'[\"float\", \"float\"]', '')"),
+            "224\nNULL\n");
   EXPECT_EQ(one("class_name('Model_0/Linear_21'), module_depth('a/b/c')"),
             "Linear|2\n");
   EXPECT_EQ(Dump(*database,
