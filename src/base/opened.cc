@@ -67,6 +67,7 @@ bool IsInput(int fd) { return Knows(IdOf(fd)); }
 bool IsInput(const std::string& path) { return Knows(IdOf(path)); }
 
 void ReadInstead(const std::string& path, int fd) {
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   Known& known = TheKnown();
   const std::lock_guard lock(known.mutex);
   known.instead[path] = fd;

@@ -14,7 +14,8 @@ namespace lamina {
 void NoteInput(int fd);
 void NoteInput(const std::string& path);
 // What is read under the name `path` is the open file `fd`, whatever the name
-// leads to by now; `fd` stays open.
+// leads to by now; `fd` stays open, in
+// this process alone.
 void ReadInstead(const std::string& path, int fd);
 // The name to open for reading `path`: that of the open file, else `path`.
 std::string NameToRead(const std::string& path);

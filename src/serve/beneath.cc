@@ -2,6 +2,7 @@
 #include "serve/beneath.h"
 
 #include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string_view>
@@ -14,15 +15,20 @@
 namespace lamina::serve {
 namespace {
 
-// A pipe with no writer is opened, too, and then is no regular file.
-constexpr int kRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+// What stands there, for looking at alone.
+constexpr int kLook = O_PATH | O_CLOEXEC;
 
-Descriptor Regular(Descriptor file) {
+// Opens what is held, when it is a regular file.
+Descriptor Regular(const Descriptor& held) {
   struct stat info {};
-  if (!file.open() || ::fstat(file.get(), &info) != 0) return Descriptor();
-  if (S_ISREG(info.st_mode)) return file;
-  errno = EINVAL;
-  return Descriptor();
+  if (!held.open() || ::fstat(held.get(), &info) != 0) return Descriptor();
+  if (!S_ISREG(info.st_mode)) {
+    errno = S_ISLNK(info.st_mode) ? ELOOP : EINVAL;
+    return Descriptor();
+  }
+  // No wait for whoever holds a lease on it.
+  const std::string name = "/proc/self/fd/" + std::to_string(held.get());
+  return Descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
 }  // namespace
@@ -33,7 +39,7 @@ Descriptor HoldFolder(const std::string& path) {
 
 Descriptor OpenBeneath(const Descriptor& folder, const std::string& name) {
   open_how how{};
-  how.flags = kRead;
+  how.flags = kLook;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   // EAGAIN: something on the way was renamed meanwhile.
   constexpr int kTries = 100;
@@ -58,11 +64,41 @@ Descriptor OpenByParts(const Descriptor& folder, const std::string& name) {
       errno = EXDEV;
       return Descriptor();
     }
-    const int flags = rest.empty() ? kRead : O_PATH | O_DIRECTORY | O_CLOEXEC;
-    Descriptor next(::openat(from, part.c_str(), flags | O_NOFOLLOW));
-    if (rest.empty() || !next.open()) return Regular(std::move(next));
+    // The link itself where one stands. A folder need not be readable.
+    Descriptor next(::openat(from, part.c_str(), kLook | O_NOFOLLOW));
+    if (rest.empty() || !next.open()) return Regular(next);
+    struct stat info {};
+    if (::fstat(next.get(), &info) != 0) return Descriptor();
+    if (S_ISLNK(info.st_mode)) {
+      errno = ELOOP;
+      return Descriptor();
+    }
     at = std::move(next);
     from = at.get();
+  }
+}
+
+std::string WhyNotOpened(int number) {
+  switch (number) {
+    case ELOOP:
+    case EXDEV:
+      return "a link has taken its place, which is not followed";
+    case EACCES:
+    case EPERM:
+      return "it may not be read";
+    case EINVAL:
+      return "it is no regular file any more";
+    case ENOENT:
+      return "the file is not there any more";
+    case ENOTDIR:
+      return "its folder is none any more";
+    case EMFILE:
+    case ENFILE:
+      return "too many files are open: close some traces";
+    case EAGAIN:
+      return "something else is changing it: open it again";
+    default:
+      return std::string("it cannot be opened: ") + std::strerror(number);
   }
 }
 

@@ -16,10 +16,14 @@ Descriptor HoldFolder(const std::string& path);
 
 // The regular file `name` ("a/b.json") below a folder, for reading; not open,
 // and errno, when there is none: ELOOP where a link stands, EXDEV for a name
-// that leads out.
+// that leads out, EINVAL for what is no regular file. Nothing else is opened:
+// devices and pipes notice that.
 Descriptor OpenBeneath(const Descriptor& folder, const std::string& name);
 
 // The same for kernels that cannot do it at once, one folder after the other.
 Descriptor OpenByParts(const Descriptor& folder, const std::string& name);
+
+// What to tell of that errno, for people.
+std::string WhyNotOpened(int number);
 
 }  // namespace lamina::serve

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <random>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 #include "base/leftovers.h"
+#include "base/opened.h"
 #include "serve/beneath.h"
 #include "serve/frames.h"
 #include "serve/guard.h"
@@ -127,21 +131,49 @@ TEST_P(Beneath, NothingLeadsOut) {
   EXPECT_EQ(text("../other/d"), error(EXDEV));
   EXPECT_EQ(text("/etc/passwd"), error(EXDEV));
   EXPECT_EQ(text("a"), error(EINVAL));
+  EXPECT_EQ(text("d/e"), error(ENOTDIR));
   ASSERT_EQ(::mkfifo((top / "served/pipe").c_str(), 0600), 0);
-  EXPECT_EQ(text("pipe"), error(EINVAL));
+  // Who waits for a reader of a pipe is not let go on by a look at it.
+  std::atomic<bool> met = false;
+  const std::string pipe = top / "served/pipe";
+  std::thread writer([&] {
+    const Descriptor end(::open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
+    met = true;
+  });
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(text("pipe"), error(EINVAL));
+  EXPECT_FALSE(met);
+  ::close(::open(pipe.c_str(), O_RDONLY | O_CLOEXEC));
+  writer.join();
   // What was a file or a folder when it was listed is a link now.
   fs::remove(top / "served/d");
   fs::create_symlink("../other/d", top / "served/d");
   EXPECT_EQ(text("d"), error(ELOOP));
   fs::rename(top / "served/a", top / "served/was");
   fs::create_directory_symlink(top / "other", top / "served/a");
-  EXPECT_NE(text("a/b/c"), "outside");
+  EXPECT_EQ(text("a/b/c"), error(ELOOP));
   EXPECT_EQ(text("was/b/c"), "inside");
   // So is the folder itself; what is held is meant.
   fs::rename(top / "served", top / "moved");
   fs::create_directory_symlink("other", top / "served");
   EXPECT_EQ(text("b/c"), error(ENOENT));
   EXPECT_EQ(text("was/b/c"), "inside");
+}
+
+TEST(NotOpened, SaysWhy) {
+  std::set<std::string> said;
+  for (const int number :
+       {ELOOP, EACCES, EINVAL, ENOENT, ENOTDIR, EMFILE, EAGAIN, EIO})
+    EXPECT_TRUE(said.insert(WhyNotOpened(number)).second) << number;
+  EXPECT_EQ(WhyNotOpened(EXDEV), WhyNotOpened(ELOOP));
+}
+
+TEST(ReadInstead, IsNotForOtherPrograms) {
+  const int file = ::open("/dev/null", O_RDONLY);
+  ASSERT_GE(file, 0);
+  ReadInstead("given", file);
+  EXPECT_NE(::fcntl(file, F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ(NameToRead("given"), "/proc/self/fd/" + std::to_string(file));
+  EXPECT_EQ(NameToRead("other"), "other");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Beneath,

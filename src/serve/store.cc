@@ -338,10 +338,7 @@ void Store::Begin(const EntryPointer& entry) {
     Descriptor file = OpenBeneath(place.root->folder, place.name);
     if (!file.open() || ::fstat(file.get(), &entry->opened) != 0) {
       entry->state = State::kFailed;
-      entry->error = errno == ELOOP || errno == EXDEV
-                         ? "a link has taken its place, which is not followed"
-                     : errno == EACCES ? "it may not be read"
-                                       : "the file is not there any more";
+      entry->error = WhyNotOpened(errno);
       return;
     }
     numbers.push_back(file.get());

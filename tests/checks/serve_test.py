@@ -1132,6 +1132,28 @@ def outside():
             s.stop()
             checks.true(f"are said: {s.errors}",
                         "--follow-symlinks" in "".join(s.errors))
+        with start(f"{folder}/in") as s:
+            # What takes its place right after the list.
+            id = s.id_of("/a.json.gz")
+            place = pathlib.Path(folder, "in/a.json.gz")
+            trace = place.read_bytes()
+            for make, says in (
+                    (lambda: place.symlink_to("../out/b.json.gz"), "a link"),
+                    (place.mkdir, "no regular file"),
+                    (lambda: os.mkfifo(place), "no regular file"),
+                    (lambda: None, "not there any more")):
+                os.remove(place)
+                make()
+                status, _ = s.post(f"traces/{id}/open")
+                # A slow machine has looked again, and listed it no more.
+                why = s.settled(id)["error"] if status != 404 else says
+                checks.true(f"{says}: {why}", says in why)
+                if place.is_dir() and not place.is_symlink():
+                    place.rmdir()
+                place.unlink(missing_ok=True)
+                place.write_bytes(trace)
+                time.sleep(2.2 if status == 404 else 0)
+                checks.equal("listed", s.id_of("/a.json.gz"), id)
         with start(f"{folder}/in", "--follow-symlinks") as s:
             checks.equal("are followed", [t["name"] for t in s.traces()],
                          ["in/a.json.gz", "in/b.json.gz"])

@@ -22,8 +22,10 @@ uint64_t MemoryNow() {
                   : 0;
 }
 
-// One name for one file.
+// One name for one file: as it was given where its open file is read, whatever
+// the name leads to by now.
 std::string RealName(const std::string& path) {
+  if (NameToRead(path) != path) return path;
   std::error_code error;
   const auto real = std::filesystem::canonical(path, error);
   return error ? path : real.string();
