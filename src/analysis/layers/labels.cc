@@ -94,8 +94,11 @@ Label Labels::Find(SliceId s) const {
   label.silent = meets(own.stage_unknown);
   if (label.silent) return label;
   label.stage_rule = own.stage.Find(name);
-  if (label.stage_rule != PatternTable::kNone && Votes(kernel.type))
-    kernel.vote = StageOfName(own.stage.rule(label.stage_rule).value);
+  if (label.stage_rule != PatternTable::kNone && Votes(kernel.type)) {
+    // Kernels of both stages have no vote.
+    const Stage of = StageOfName(own.stage.rule(label.stage_rule).value);
+    if (of == Stage::kPrefill || of == Stage::kDecode) kernel.vote = of;
+  }
   return label;
 }
 

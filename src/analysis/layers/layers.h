@@ -138,7 +138,7 @@ struct LayerModel {
   std::vector<Check> checks;
 
   Stage StageOf(const Layer& layer) const {
-    return layer.stage.value_or(passes[layer.pass].stage);
+    return layer.stage ? *layer.stage : passes[layer.pass].stage;
   }
 };
 
