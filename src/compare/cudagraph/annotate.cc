@@ -29,6 +29,9 @@ struct Template {
   std::vector<uint32_t> tokens;
   std::vector<uint8_t> families;
   std::vector<uint32_t> streams;
+  std::vector<uint32_t> sorted;  // tokens
+  bool by_node = false;          // in the order of capture
+  int64_t graph_id = trace::kNoInt;
   uint32_t replays = 0;  // that are like this
 };
 
@@ -51,7 +54,7 @@ class Annotator {
       tokens_.push_back(std::move(tokens));
       families_.push_back(std::move(families));
     }
-    out_.replays = FindReplays(context_, options_.batch, by_node_);
+    out_.replays = FindReplays(context_, options_.batch);
     NodeChain chain(trace_);
     std::vector<uint32_t> open;  // replays that the chain does not explain
     template_of_.resize(out_.replays.size());
@@ -143,10 +146,14 @@ class Annotator {
       const trace::DeviceArgs* args = trace_.Device(s);
       own.streams.push_back(args != nullptr ? args->lane.value : 0);
     }
-    const auto [it, is_new] =
-        template_ids_.try_emplace(std::pair(own.tokens, own.streams),
-                                  static_cast<uint32_t>(templates_.size()));
+    own.by_node = replay.by_node;
+    own.graph_id = replay.graph_id;
+    const auto [it, is_new] = template_ids_.try_emplace(
+        std::tuple(own.tokens, own.streams, own.by_node, own.graph_id),
+        static_cast<uint32_t>(templates_.size()));
     if (is_new) {
+      own.sorted = own.tokens;
+      std::sort(own.sorted.begin(), own.sorted.end());
       for (const SliceId s : replay.work) {
         own.families.push_back(
             static_cast<uint8_t>(context_.catalog.FamilyIndex(
@@ -448,17 +455,17 @@ class Annotator {
     if (own.tokens.size() != launches) {
       // A replay that the recording cut, by way of a whole one of the same
       // graph, whose kernels have names.
-      const Template* const whole = Nearest(own, launches, 0);
+      const Template* const whole = Whole(own, launches);
       return whole == nullptr ? std::vector<Match>(own.tokens.size())
                               : Through(segment, *whole, own);
     }
     std::vector<Match> matches = ByPlace(segment, own);
-    // As many kernels as launches, but one lost and another added: most replays
-    // have them in another order.
-    const Template* const usual = Nearest(own, launches, own.replays);
+    // As many kernels as launches, but one lost and another added: more replays
+    // of the graph have them in another order. What is read by way of these is
+    // no fact.
+    const Template* const usual = own.by_node ? nullptr : Usual(own);
     if (usual == nullptr || !OtherOrder(*usual, own)) return matches;
     matches = Through(segment, *usual, own);
-    if (usual->replays > own.replays) return matches;
     for (Match& match : matches) {
       if (match.partner != Match::kNoPartner)
         match.level = std::max(match.level, Level::kLcs);
@@ -479,30 +486,44 @@ class Annotator {
     const bool several =
         std::any_of(own.streams.begin(), own.streams.end(),
                     [&](uint32_t s) { return s != own.streams[0]; });
-    if (odd * 20 > own.tokens.size() && (by_node_ || !several)) return matches;
-    if (several && !by_node_) return ByStream(segment, own);
+    if (odd * 20 > own.tokens.size() && (own.by_node || !several))
+      return matches;
+    if (several && !own.by_node) return ByStream(segment, own);
     for (uint32_t i = 0; i < matches.size(); ++i)
       matches[i] = {i, Level::kExact};
     return matches;
   }
 
-  // Of another template of a length, seen in no fewer replays; null: there is
-  // none.
-  const Template* Nearest(const Template& own, size_t length,
-                          uint32_t replays) const {
+  // The replay with as many kernels as launches that has most of a cut one's.
+  const Template* Whole(const Template& own, size_t launches) const {
     const Template* nearest = nullptr;
     uint32_t least = UINT32_MAX;
     for (const Template& other : templates_) {
-      if (&other == &own || other.tokens.size() != length ||
-          other.replays < replays)
-        continue;
-      const uint32_t distance = Distance(other.tokens, own.tokens);
+      if (other.tokens.size() != launches) continue;
+      const uint32_t distance = SortedDistance(other.sorted, own.sorted);
       if (distance < least) {
         least = distance;
         nearest = &other;
       }
     }
     return nearest;
+  }
+
+  // What most replays of the same graph look like, nearly as this one does;
+  // null where none is seen more often.
+  const Template* Usual(const Template& own) const {
+    const Template* usual = nullptr;
+    const size_t most = std::max<size_t>(2, own.tokens.size() / 10);
+    for (const Template& other : templates_) {
+      if (other.replays <= own.replays || other.graph_id != own.graph_id ||
+          other.tokens.size() != own.tokens.size() ||
+          (usual != nullptr && other.replays <= usual->replays) ||
+          other.tokens == own.tokens ||
+          SortedDistance(other.sorted, own.sorted) > most)
+        continue;
+      usual = &other;
+    }
+    return usual;
   }
 
   // Whether names that are sure of their partners stand at other places.
@@ -565,14 +586,15 @@ class Annotator {
   const trace::Trace& trace_;
   AnnotateOptions options_;
   Annotation out_;
-  bool by_node_ = false;  // work is in the order of capture
   StringPool pool_;
   std::vector<std::vector<uint32_t>> tokens_;         // by segment
   std::vector<std::vector<uint8_t>> families_;        // by segment
   absl::flat_hash_map<uint32_t, uint32_t> token_of_;  // by name
   std::vector<Template> templates_;
-  std::map<std::pair<std::vector<uint32_t>, std::vector<uint32_t>>, uint32_t>
-      template_ids_;                   // by tokens and streams
+  std::map<
+      std::tuple<std::vector<uint32_t>, std::vector<uint32_t>, bool, int64_t>,
+      uint32_t>
+      template_ids_;                   // by all that tells templates apart
   std::vector<uint32_t> template_of_;  // by replay
   // By template and segment.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> costs_;

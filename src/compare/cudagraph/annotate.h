@@ -57,7 +57,11 @@ Result<std::vector<Segment>> CollectSegments(const analysis::Context& context,
 struct Replay {
   uint32_t number = 0;
   trace::SliceId launch;  // host event, invalid when not in the trace
-  std::vector<trace::SliceId> work;  // by start
+  // By start; where all of it has numbers of nodes in the order of these, which
+  // is that of the capture.
+  std::vector<trace::SliceId> work;
+  bool by_node = false;
+  int64_t graph_id = trace::kNoInt;
   int64_t batch = -1;
   uint32_t step = 0;       // of the host, or Steps::kOutside
   int32_t segment = -1;    // that was chosen; -1: none

@@ -49,10 +49,24 @@ uint32_t Distance(std::span<const uint32_t> segment,
   std::vector<uint32_t> b(launch.begin(), launch.end());
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());
-  std::vector<uint32_t> odd;
-  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(),
-                                std::back_inserter(odd));
-  return 1 + static_cast<uint32_t>(odd.size());
+  return 1 + SortedDistance(a, b);
+}
+
+uint32_t SortedDistance(std::span<const uint32_t> a,
+                        std::span<const uint32_t> b) {
+  uint32_t odd = 0;
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (a[i] == b[j]) {
+      ++i;
+      ++j;
+    } else {
+      ++odd;
+      ++(a[i] < b[j] ? i : j);
+    }
+  }
+  return odd + static_cast<uint32_t>(a.size() - i + b.size() - j);
 }
 
 std::vector<uint32_t> Assign(

@@ -14,6 +14,9 @@ namespace lamina::cudagraph {
 
 // How badly a segment fits a launch: 0 for equal sequences, else 1 plus the
 // number of elements that one has and the other lacks.
+// The same of tokens that are sorted; 0 where these are equal.
+uint32_t SortedDistance(std::span<const uint32_t> a,
+                        std::span<const uint32_t> b);
 uint32_t Distance(std::span<const uint32_t> segment,
                   std::span<const uint32_t> launch);
 

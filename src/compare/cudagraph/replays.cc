@@ -36,7 +36,7 @@ bool SortByNode(const trace::Trace& trace, std::vector<SliceId>& work) {
 }  // namespace
 
 std::vector<Replay> FindReplays(const analysis::Context& context,
-                                std::optional<int64_t> batch, bool& by_node) {
+                                std::optional<int64_t> batch) {
   const trace::Trace& trace = context.trace;
   std::vector<Replay> replays;
   std::map<uint32_t, uint32_t> by_launch;  // node -> replay
@@ -62,7 +62,9 @@ std::vector<Replay> FindReplays(const analysis::Context& context,
                                   ? trace.Start(a) < trace.Start(b)
                                   : a < b;
                      });
-    if (SortByNode(trace, replay.work)) by_node = true;
+    replay.by_node = SortByNode(trace, replay.work);
+    const trace::DeviceArgs* const args = trace.Device(replay.work[0]);
+    if (args != nullptr) replay.graph_id = args->graph_id;
   }
   std::stable_sort(replays.begin(), replays.end(),
                    [&](const Replay& a, const Replay& b) {

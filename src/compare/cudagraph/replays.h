@@ -10,10 +10,8 @@
 namespace lamina::cudagraph {
 
 // The launches of graphs in a trace in order of their start, each with its
-// device work by start. Where the work has numbers of nodes it is in the order
-// of these, and `by_node` is set. `batch`: that of all launches; else as ranges
-// around them say.
+// device work. `batch`: that of all launches; else as ranges around them say.
 std::vector<Replay> FindReplays(const analysis::Context& context,
-                                std::optional<int64_t> batch, bool& by_node);
+                                std::optional<int64_t> batch);
 
 }  // namespace lamina::cudagraph
