@@ -176,6 +176,26 @@ def check_lost_matches(checks, work):
         ("gone", RMS, 9, 0, no_rsqrt, (), "pattern lost: aten.rsqrt 9 -> 0"),
         ("same", RMS, 9, 8, DUMP, (), "unknown cause"),
     ]
+    # A run that found nothing wrote no dump of it: the other one has its place.
+    norms = f"004_pattern_matcher_{RMS}.txt"
+    kv = f"002_pattern_matcher_{KV}.txt"
+    a = run("no_dump_a", DUMP, RMS, 9, [(kv, DUMP), (norms, DUMP)])
+    b = run("no_dump_b", DUMP, RMS, 0, [(kv, no_rsqrt)])
+    checks.equal("no dump of it", verdict(a, b, "--dumps", a, b),
+                 "pattern lost: aten.rsqrt 9 -> 0")
+    # What both runs lack is not why.
+    less = lost(DUMP, "silu")
+    a = run("both_a", less, KV, 8, [(kv, less), (norms, less)])
+    b = run("both_b", less, KV, 6, [
+        ("002_pattern_matcher_match_x.txt", lost(less, "expand", "expand_1")),
+        (f"003_pattern_matcher_{KV}.txt", lost(less, "expand", "expand_1"))])
+    checks.equal("what both lack", verdict(a, b, "--dumps", a, b),
+                 "metadata loss: 2 values without shape since "
+                 "002_pattern_matcher_match_x")
+    # What the log says of it is known.
+    log = b / "transform.log"
+    log.write_text(log.read_text().replace("matches=6", "skipped"))
+    checks.equal("skipped", verdict(a, b, "--dumps", a, b), "skipped")
     for name, rule, matches, left, text, more, wanted in cases:
         a = run(f"{name}_a", DUMP, rule, matches,
                 [(file, DUMP) for file, _ in more])

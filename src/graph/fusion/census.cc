@@ -337,15 +337,28 @@ std::map<std::string, size_t> MissesOf(const FileCensus& file,
   return out;
 }
 
-// The dump that a transform of this name begins with. Its own is written behind
-// it; without one it is the dump in which the rule matches most often, and of
+// The number of the dump that a transform wrote; none: it wrote none.
+std::optional<int64_t> NumberOf(const std::vector<FileCensus>& run,
+                                std::string_view transform) {
+  for (const FileCensus& file : run) {
+    if (file.file.transform == transform) return file.file.number;
+  }
+  return std::nullopt;
+}
+
+// The dump that a transform begins with: the last one in front of `number`.
+// Without a number it is the dump in which the rule matches most often, and of
 // those without any match the one with most near misses.
 const FileCensus* FrontOf(const std::vector<FileCensus>& run,
-                          const graph::Rule& rule) {
-  for (size_t i = 1; i < run.size(); ++i) {
-    if (run[i].file.transform == rule.name) return &run[i - 1];
-  }
+                          const graph::Rule& rule,
+                          std::optional<int64_t> number) {
   const FileCensus* best = nullptr;
+  if (number) {
+    for (const FileCensus& file : run) {
+      if (file.file.number < *number) best = &file;
+    }
+    if (best != nullptr) return best;
+  }
   std::pair<size_t, size_t> most;
   for (const FileCensus& file : run) {
     std::pair<size_t, size_t> weight = {0, 0};
@@ -353,8 +366,8 @@ const FileCensus* FrontOf(const std::vector<FileCensus>& run,
       for (const RuleCount& count : graph.rules)
         if (count.rule->name == rule.name) weight.first += count.matches;
     }
-    for (const auto& [miss, number] : MissesOf(file, rule.name))
-      weight.second += number;
+    for (const auto& [miss, number_of] : MissesOf(file, rule.name))
+      weight.second += number_of;
     if (weight <= most) continue;
     most = weight;
     best = &file;
@@ -362,10 +375,34 @@ const FileCensus* FrontOf(const std::vector<FileCensus>& run,
   return best;
 }
 
-size_t ValuesWithoutMetadata(const FileCensus& file) {
-  size_t count = 0;
-  for (const GraphCensus& graph : file.graphs) count += graph.metadata.size();
-  return count;
+// Values without shape and dtype that have lost them, with the graph.
+std::set<std::pair<size_t, std::string>> LostValues(const FileCensus& file) {
+  std::set<std::pair<size_t, std::string>> out;
+  for (size_t g = 0; g < file.graphs.size(); ++g) {
+    for (const NearMiss& miss : file.graphs[g].metadata)
+      out.emplace(g, miss.node);
+  }
+  return out;
+}
+
+// "metadata loss: 32 values without shape since 041_...": those that are lost
+// in front of the transform in the second run alone; empty when there are none.
+std::string LostMetadata(const std::vector<FileCensus>& after,
+                         const FileCensus* front_a, const FileCensus& front_b) {
+  auto lost = LostValues(front_b);
+  if (front_a != nullptr) {
+    for (const auto& value : LostValues(*front_a)) lost.erase(value);
+  }
+  if (lost.empty()) return {};
+  const auto first =
+      std::find_if(after.begin(), after.end(), [&lost](const FileCensus& file) {
+        const auto here = LostValues(file);
+        return std::any_of(
+            lost.begin(), lost.end(),
+            [&here](const auto& value) { return here.contains(value); });
+      });
+  return fmt::format("metadata loss: {} without shape since {}",
+                     Counted(lost.size(), "value"), first->file.stem);
 }
 
 // "pattern lost: aten.rsqrt 65 -> 1": the op of the rule that lost the largest
@@ -404,8 +441,14 @@ std::string LostOp(const FileCensus& before, const FileCensus& after,
 std::string WhyFewer(const std::vector<FileCensus>& before,
                      const std::vector<FileCensus>& after,
                      const graph::Rule& rule) {
-  const FileCensus* const front_a = FrontOf(before, rule);
-  const FileCensus* const front_b = FrontOf(after, rule);
+  // A run that found nothing may have written no dump of it; the other one says
+  // where it would stand.
+  const std::optional<int64_t> number_a = NumberOf(before, rule.name);
+  const std::optional<int64_t> number_b = NumberOf(after, rule.name);
+  const FileCensus* const front_a =
+      FrontOf(before, rule, number_a ? number_a : number_b);
+  const FileCensus* const front_b =
+      FrontOf(after, rule, number_b ? number_b : number_a);
   std::string name;
   size_t grown = 0;
   if (front_b != nullptr) {
@@ -419,14 +462,8 @@ std::string WhyFewer(const std::vector<FileCensus>& before,
     }
   }
   if (name.find(kMetadataLoss) != std::string::npos) {
-    const auto lost = std::find_if(
-        after.begin(), after.end(),
-        [](const FileCensus& file) { return ValuesWithoutMetadata(file) > 0; });
-    if (lost != after.end() && ValuesWithoutMetadata(*front_b) > 0) {
-      return fmt::format("metadata loss: {} without shape since {}",
-                         Counted(ValuesWithoutMetadata(*front_b), "value"),
-                         lost->file.stem);
-    }
+    const std::string text = LostMetadata(after, front_a, *front_b);
+    if (!text.empty()) return text;
   }
   if (front_a != nullptr) {
     // Where nothing is like the rule any more: the dump of the same transform.

@@ -133,13 +133,13 @@ class Comparer {
 
   // What probably took the matches.
   std::string Class(const LogEntry& a, const LogEntry& b) const {
-    std::string found;
-    if (options_.reason) found = options_.reason(b.transform);
-    if (!found.empty()) return found;
+    // What the second log itself says of it comes first.
     if (b.has_valid_shapes == false && a.has_valid_shapes != false)
       return "shapes not valid";
     if (b.status == TransformStatus::kSkipped) return "skipped";
-    return "unknown cause";
+    std::string found;
+    if (options_.reason) found = options_.reason(b.transform);
+    return found.empty() ? "unknown cause" : found;
   }
 
   const graph::TransformLog& a_;
