@@ -326,10 +326,14 @@ std::string RewriteReport::Markdown() const {
         "new |\n|---|---|--:|--:|--:|--:|\n";
     for (size_t i = 0; i < step.places.size() && i < kShownPlaces; ++i) {
       const Change& one = step.places[i];
-      out += fmt::format(
-          "| {} | %{} | {} | {} | {} | {} |\n", EscapeTerminal(one.layer),
-          EscapeTerminal(one.anchor), one.line_before, one.removed,
-          one.added > 0 ? std::to_string(one.line_after) : "", one.added);
+      const auto cell = [](size_t count, size_t line) {
+        return count > 0 ? std::to_string(line) : std::string();
+      };
+      out += fmt::format("| {} | {}{} | {} | {} | {} | {} |\n",
+                         EscapeTerminal(one.layer), one.removed > 0 ? "%" : "",
+                         EscapeTerminal(one.anchor),
+                         cell(one.removed, one.line_before), one.removed,
+                         cell(one.added, one.line_after), one.added);
     }
     if (step.places.size() > kShownPlaces)
       out += fmt::format("\n{} more.\n", step.places.size() - kShownPlaces);
