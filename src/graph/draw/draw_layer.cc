@@ -84,6 +84,8 @@ class Drawer {
   }
 
  private:
+  static constexpr const char* kSecond = "#7b4fa3";  // the second stream
+
   // Kernels are on their nodes: boxes are shaded by time.
   bool Heated() const { return layer_.trace && layer_.trace->claimed; }
 
@@ -201,13 +203,34 @@ class Drawer {
     }
     if (traced) add_shape();
     AddKernelLines(node, box);
-    box.fill = node.boundary ? std::string(rules_.ColourOf("boundary"))
-                             : std::string(rules_.ColourOf(node.group));
+    box.fill = ColourOf(node);
     box.dashed = node.boundary || second_[i];
-    if (second_[i]) box.border = "#1c202a";
     box.tooltip = node.target;
     if (Heated()) Heat(node, box);
+    if (IsCollective(node)) box.pen = std::max(box.pen, 2.0);
+    if (second_[i]) {
+      box.border = kSecond;
+      box.bar = kSecond;
+    }
+    // Where a stream begins, ends or is waited for.
+    if (Matches(rules_.aux_streams, node.op) && node.kernels.empty()) {
+      box.circle = true;
+      box.border = box.fill = kSecond;
+      box.tooltip = rules_.LabelOf(node.op) + ": " + node.target;
+    }
     out_.nodes.push_back(std::move(box));
+  }
+
+  bool IsCollective(const LayerNode& node) const {
+    const int rule = rules_.closing_ops.Find(node.op);
+    return rule != rules::PatternTable::kNone &&
+           rules_.closing_ops.rule(rule).value == "collective";
+  }
+
+  std::string ColourOf(const LayerNode& node) const {
+    return std::string(rules_.ColourOf(node.boundary        ? "boundary"
+                                       : IsCollective(node) ? "collective"
+                                                            : node.group));
   }
 
   static render::DotLine Swatch(std::string text, std::string colour) {
@@ -233,12 +256,27 @@ class Drawer {
     box.lines.push_back({"band: group", "#1c202a", 10, true, {}});
     std::vector<std::string> groups;
     for (const LayerNode& node : layer_.nodes) {
+      const std::string group =
+          IsCollective(node) ? std::string("collective") : node.group;
       if (node.boundary ||
-          std::find(groups.begin(), groups.end(), node.group) != groups.end())
+          std::find(groups.begin(), groups.end(), group) != groups.end())
         continue;
-      groups.push_back(node.group);
+      groups.push_back(group);
+      box.lines.push_back(Swatch(group, ColourOf(node)));
+    }
+    size_t kernels = 0;
+    double busy_ns = 0;
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      if (!second_[i]) continue;
+      kernels += layer_.nodes[i].kernels.size();
+      for (const LayerKernel& kernel : layer_.nodes[i].kernels)
+        busy_ns += kernel.duration_ns;
+    }
+    if (kernels > 0) {
       box.lines.push_back(
-          Swatch(node.group, std::string(rules_.ColourOf(node.group))));
+          Swatch(fmt::format("second stream: {}, {}",
+                             Counted(kernels, "kernel"), Time(busy_ns)),
+                 kSecond));
     }
     if (std::any_of(layer_.nodes.begin(), layer_.nodes.end(),
                     [](const LayerNode& node) {
@@ -285,7 +323,7 @@ class Drawer {
       }
       for (const uint32_t user : used_by) {
         out_.edges.push_back(
-            {input.id, layer_.nodes[user].id, !IsStream(input)});
+            {input.id, layer_.nodes[user].id, !IsStream(input), {}});
       }
     }
   }
@@ -315,7 +353,13 @@ class Drawer {
   void AddEdges() {
     for (const LayerNode& node : layer_.nodes) {
       for (const std::string& input : node.inputs) {
-        if (at_.contains(input)) out_.edges.push_back({input, node.id, false});
+        const auto from = at_.find(input);
+        if (from == at_.end()) continue;
+        const auto fork = [&](const LayerNode& one) {
+          return Matches(rules_.aux_streams, one.op);
+        };
+        const bool change = fork(node) || fork(layer_.nodes[from->second]);
+        out_.edges.push_back({input, node.id, false, change ? kSecond : ""});
       }
     }
   }

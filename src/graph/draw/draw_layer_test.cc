@@ -82,6 +82,35 @@ TEST(Draw, ASecondStreamEndsWhereItMeetsTheFirst) {
                                   true, false, false));
 }
 
+TEST(Draw, StreamsForkAndJoin) {
+  LayerGraph layer;
+  layer.nodes = {
+      Node("x", "f.linear", {"in"}),
+      Node("begin", "fn.begin_aux_stream_passthrough_9", {"x"}),
+      Node("shared", "f.mlp", {"begin"}),
+      Node("end", "fn.end_aux_stream_passthrough_4", {"shared"}),
+      Node("main", "f.moe", {"x"}),
+      Node("sum", "auto_deploy.trtllm_dist_all_reduce", {"main", "end"})};
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  std::vector<std::string> circles;
+  std::vector<std::string> bars;
+  for (const render::DotNode& node : graph.nodes) {
+    if (node.circle) circles.push_back(node.id);
+    if (!node.bar.empty()) bars.push_back(node.id);
+  }
+  EXPECT_THAT(circles, ElementsAre("begin", "end"));
+  EXPECT_THAT(bars, ElementsAre("begin", "shared", "end"));
+  std::vector<std::string> changes;
+  for (const render::DotEdge& edge : graph.edges) {
+    if (!edge.colour.empty()) changes.push_back(edge.from + " " + edge.to);
+  }
+  EXPECT_THAT(changes,
+              ElementsAre("x begin", "begin shared", "shared end", "end sum"));
+  EXPECT_EQ(graph.nodes[5].fill, "#f3b6c8");
+  EXPECT_EQ(graph.nodes[5].pen, 2);
+  EXPECT_EQ(graph.nodes[4].bar, "");
+}
+
 TEST(Draw, HiddenViewsAreBridged) {
   LayerGraph layer;
   layer.nodes = {Node("a", "f.linear", {"x"}),

@@ -76,6 +76,10 @@ std::string TableLabel(const DotNode& node) {
       badge.bold = true;
       out += "<TD ALIGN=\"RIGHT\">" + Font(badge) + "</TD>";
     }
+    if (i == 0 && !node.bar.empty()) {
+      out += fmt::format("<TD ROWSPAN=\"{}\" WIDTH=\"5\" BGCOLOR=\"{}\"></TD>",
+                         node.lines.size(), EscapeXml(node.bar));
+    }
     out += "</TR>";
   }
   return out + "</TABLE>>";
@@ -102,22 +106,36 @@ class Writer {
       if (!placed_[i]) Node(graph_.nodes[i], 1);
     }
     for (const DotEdge& edge : graph_.edges) {
+      std::string look;
+      if (!edge.colour.empty()) {
+        look = fmt::format(" [color={}, style=dashed, penwidth=1.4]",
+                           Quoted(edge.colour));
+      } else if (edge.faint) {
+        look = " [color=\"#b8bcc6\", penwidth=0.6, arrowsize=0.5]";
+      }
       out_ += fmt::format("  {} -> {}{};\n", Quoted(edge.from), Quoted(edge.to),
-                          edge.faint ? " [color=\"#b8bcc6\", penwidth=0.6, "
-                                       "arrowsize=0.5]"
-                                     : "");
+                          look);
     }
     return out_ + "}\n";
   }
 
  private:
   void Node(const DotNode& node, int depth) {
+    if (node.circle) {
+      out_.append(static_cast<size_t>(depth) * 2, ' ');
+      out_ += fmt::format(
+          "{} [label=\"\", shape=circle, width=0.16, fixedsize=true, "
+          "fillcolor={}, color={}, tooltip={}];\n",
+          Quoted(node.id), Quoted(node.fill), Quoted(node.border),
+          Quoted(node.tooltip.empty() ? node.id : node.tooltip));
+      return;
+    }
     std::string style = "filled";
     if (node.dashed) style += ",dashed";
     if (node.rounded) style += ",rounded";
     out_.append(static_cast<size_t>(depth) * 2, ' ');
     const bool table =
-        !node.band.empty() || !node.badge.empty() ||
+        !node.band.empty() || !node.bar.empty() || !node.badge.empty() ||
         std::any_of(node.lines.begin(), node.lines.end(),
                     [](const DotLine& line) { return !line.swatch.empty(); });
     const std::string pen = node.pen > 0

@@ -30,15 +30,18 @@ struct DotNode {
   std::string tooltip;
   bool dashed = false;
   bool rounded = false;
-  std::string band;   // colour of a band at the left; empty: none
-  std::string badge;  // at the right of the first line
-  double pen = 0;     // width of the border; 0: as usual
+  bool circle = false;  // small, without its lines
+  std::string band;     // colour of a band at the left; empty: none
+  std::string bar;      // the same at the right
+  std::string badge;    // at the right of the first line
+  double pen = 0;       // width of the border; 0: as usual
 };
 
 struct DotEdge {
   std::string from;
   std::string to;
-  bool faint = false;  // not important: thin and grey
+  bool faint = false;       // not important: thin and grey
+  std::string colour = {};  // dashed, in this colour; empty: as usual
 };
 
 struct DotCluster {
