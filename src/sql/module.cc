@@ -71,9 +71,9 @@ class Filter {
   const Value& value() const { return value_; }
 
   bool Holds(const Value& cell) const {
-    if (op_ == SQLITE_INDEX_CONSTRAINT_ISNULL) return cell.null();
-    if (op_ == SQLITE_INDEX_CONSTRAINT_ISNOTNULL) return !cell.null();
-    if (cell.null()) return false;
+    if (op_ == SQLITE_INDEX_CONSTRAINT_ISNULL) return IsNull(cell);
+    if (op_ == SQLITE_INDEX_CONSTRAINT_ISNOTNULL) return !IsNull(cell);
+    if (IsNull(cell)) return false;
     if (op_ == SQLITE_INDEX_CONSTRAINT_LIKE ||
         op_ == SQLITE_INDEX_CONSTRAINT_GLOB ||
         op_ == SQLITE_INDEX_CONSTRAINT_REGEXP)
@@ -430,41 +430,48 @@ void Seek(Cursor& c) {
   }
 }
 
-// Narrows what is read by an index or by the order of a column.
-void Choose(Cursor& c) {
+// Narrows what is read by an index, and by the order of columns. False when
+// the query must end.
+bool Choose(Cursor& c, Database::Impl& impl) {
+  bool stopped = false;
+  const auto stop = [&] { return stopped = impl.MustStop(); };
   c.by_choice = false;
   c.at = 0;
   c.end = c.rows->size();
   if (c.key >= 0 && c.key < static_cast<int>(c.filters.size())) {
     const Filter& filter = c.filters[static_cast<size_t>(c.key)];
-    c.chosen = c.rows->Equal(filter.column(), filter.value(), c.room);
+    c.chosen = c.rows->Equal(filter.column(), filter.value(), c.room, stop);
     c.by_choice = true;
     c.end = c.chosen.size();
-    return;
   }
   // Texts of a column that many queries ask for: the rarest.
   for (const Filter& filter : c.filters) {
-    if (filter.op() != SQLITE_INDEX_CONSTRAINT_EQ ||
+    if (c.key >= 0 || filter.op() != SQLITE_INDEX_CONSTRAINT_EQ ||
         filter.value().kind() != Value::Kind::kText ||
         !c.rows->WorthIndex(filter.column()))
       continue;
-    const auto found = c.rows->Equal(filter.column(), filter.value(), c.room);
+    const auto found =
+        c.rows->Equal(filter.column(), filter.value(), c.room, stop);
     if (found.size() >= c.end) continue;
     c.chosen = found;
     c.by_choice = true;
     c.end = found.size();
   }
-  if (c.by_choice) return;
+  if (stopped) return false;
+  // A few are read sooner than narrowed.
+  constexpr size_t kFew = 8;
   for (const Filter& filter : c.filters) {
+    if (c.end - c.at <= kFew) break;
     if (!IsRange(filter.op()) || !c.rows->Ascending(filter.column())) continue;
-    // The rows that meet it stand together: at the front for < and <=, at the
-    // back for > and >=.
+    // The rows that meet it stand together, also among those of an index, which
+    // rise: at the front for < and <=, at the back for > and >=.
     const bool front = filter.op() == SQLITE_INDEX_CONSTRAINT_LT ||
                        filter.op() == SQLITE_INDEX_CONSTRAINT_LE;
     size_t low = c.at, high = c.end;
     while (low < high) {
       const size_t middle = low + (high - low) / 2;
-      if (filter.Holds(c.rows->Cell(middle, filter.column())) == front) {
+      const size_t row = c.by_choice ? c.chosen[middle] : middle;
+      if (filter.Holds(c.rows->Cell(row, filter.column())) == front) {
         low = middle + 1;
       } else {
         high = middle;
@@ -472,6 +479,7 @@ void Choose(Cursor& c) {
     }
     (front ? c.end : c.at) = low;
   }
+  return true;
 }
 
 // Opens the rows of the source where the cursor stands, or of a later one.
@@ -487,7 +495,7 @@ int Enter(Cursor& c) {
     if (Status ready = c.rows->Prepare(c.used); !ready)
       return FailWith(vtab, ready.error());
     if (vtab.impl->MustStop()) return SQLITE_INTERRUPT;
-    Choose(c);
+    if (!Choose(c, *vtab.impl)) return SQLITE_INTERRUPT;
     Seek(c);
     if (c.at < c.end) return SQLITE_OK;
   }

@@ -28,12 +28,15 @@ bool IsInteger(const Value& cell) {
 // A number that an integer can be equal to.
 std::optional<int64_t> WholeOf(const Value& value) {
   if (IsInteger(value)) return value.integer();
-  constexpr double kMost = 9.2e18;
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63, the first too large
   const double real = value.real();
-  if (!(std::abs(real) < kMost) || std::trunc(real) != real)
+  if (!(real >= -kEnd && real < kEnd) || std::trunc(real) != real)
     return std::nullopt;
   return static_cast<int64_t>(real);
 }
+
+// Whether this row is one before which to ask about a stop.
+bool Asks(size_t row) { return row % 65536 == 65535; }
 
 absl::string_view TextKey(const Value& cell) {
   return {cell.text().data(), cell.text().size()};
@@ -87,55 +90,97 @@ bool Rows::WorthIndex(int column) const {
   return std::exchange(IndexOf(column).asked, true);
 }
 
-void Rows::HashTexts(Index& index, int column) const {
+bool Rows::HashTexts(Index& index, int column, Stop stop) const {
   for (size_t row = 0; row < size(); ++row) {
+    if (Asks(row) && stop()) {
+      index.texts.clear();
+      return false;
+    }
     const Value cell = Cell(row, column);
     if (cell.kind() == Value::Kind::kText)
       index.texts[TextKey(cell)].push_back(static_cast<uint32_t>(row));
   }
   index.hashed = true;
+  return true;
 }
 
-void Rows::OrderRows(Index& index, int column) const {
+bool Rows::OrderRows(Index& index, int column, Stop stop) const {
+  switch (OrderIntegers(index, column, stop)) {
+    case Integers::kStopped:
+      return false;
+    case Integers::kIndexed:
+      break;
+    case Integers::kOthers:
+      for (uint32_t row = 0; row < size(); ++row) {
+        if (!IsNull(Cell(row, column))) index.order.push_back(row);
+      }
+      std::stable_sort(index.order.begin(), index.order.end(),
+                       [&](uint32_t a, uint32_t b) {
+                         return Compare(Cell(a, column), Cell(b, column)) < 0;
+                       });
+  }
   index.ordered = true;
+  return true;
+}
+
+Rows::Integers Rows::OrderIntegers(Index& index, int column, Stop stop) const {
+  // A slot per value is large: only where few values have many rows.
+  constexpr size_t kFew = 1024, kRowsOfValue = 4;
+  absl::flat_hash_map<int64_t, Index::Place> places;
   uint32_t count = 0;
-  bool integers = true;
-  for (size_t row = 0; integers && row < size(); ++row) {
+  bool few = true;
+  for (size_t row = 0; row < size(); ++row) {
+    if (Asks(row) && stop()) return Integers::kStopped;
     const Value cell = Cell(row, column);
     if (cell.null()) continue;
-    integers = IsInteger(cell);
-    if (!integers) break;
-    ++index.integers[cell.integer()].count;
+    if (!IsInteger(cell)) return Integers::kOthers;
     ++count;
+    if (!few) continue;
+    ++places[cell.integer()].count;
+    few = places.size() < kFew || places.size() < count / kRowsOfValue;
   }
-  if (integers) {
-    // Counted; now each value gets its place, and each row its own in it.
-    index.order.resize(count);
-    uint32_t begin = 0;
-    for (auto& [value, place] : index.integers) {
-      place.begin = begin;
-      begin += std::exchange(place.count, 0);
-    }
-    for (uint32_t row = 0; row < size(); ++row) {
-      const Value cell = Cell(row, column);
-      if (cell.null()) continue;
-      auto& place = index.integers[cell.integer()];
-      index.order[place.begin + place.count++] = row;
-    }
-    return;
+  if (!few) {
+    places = {};
+    return SortIntegers(index, column, stop) ? Integers::kIndexed
+                                             : Integers::kStopped;
   }
-  index.integers.clear();
+  // Counted; now each value gets its place, and each row its own in it.
+  index.order.resize(count);
+  uint32_t begin = 0;
+  for (auto& [value, place] : places) {
+    place.begin = begin;
+    begin += std::exchange(place.count, 0);
+  }
   for (uint32_t row = 0; row < size(); ++row) {
-    if (!Cell(row, column).null()) index.order.push_back(row);
+    const Value cell = Cell(row, column);
+    if (cell.null()) continue;
+    auto& place = places[cell.integer()];
+    index.order[place.begin + place.count++] = row;
   }
-  std::stable_sort(index.order.begin(), index.order.end(),
-                   [&](uint32_t a, uint32_t b) {
-                     return Compare(Cell(a, column), Cell(b, column)) < 0;
-                   });
+  index.integers = std::move(places);
+  return Integers::kIndexed;
+}
+
+bool Rows::SortIntegers(Index& index, int column, Stop stop) const {
+  std::vector<std::pair<int64_t, uint32_t>> cells;
+  for (uint32_t row = 0; row < size(); ++row) {
+    if (Asks(row) && stop()) return false;
+    const Value cell = Cell(row, column);
+    if (!cell.null()) cells.emplace_back(cell.integer(), row);
+  }
+  std::sort(cells.begin(), cells.end());
+  index.order.reserve(cells.size());
+  index.sorted.reserve(cells.size());
+  for (const auto& [value, row] : cells) {
+    index.sorted.push_back(value);
+    index.order.push_back(row);
+  }
+  return true;
 }
 
 std::span<const uint32_t> Rows::Equal(int column, const Value& value,
-                                      std::vector<uint32_t>& room) const {
+                                      std::vector<uint32_t>& room,
+                                      Stop stop) const {
   room.clear();
   if (value.null()) return room;
   const bool text = value.kind() == Value::Kind::kText;
@@ -164,12 +209,12 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
     const std::lock_guard lock(mutex_);
     Index& index = IndexOf(column);
     if (text) {
-      if (!index.hashed) HashTexts(index, column);
+      if (!index.hashed && !HashTexts(index, column, stop)) return {};
       const auto found = index.texts.find(TextKey(value));
       return found == index.texts.end() ? std::span<const uint32_t>()
                                         : found->second;
     }
-    if (!index.ordered) OrderRows(index, column);
+    if (!index.ordered && !OrderRows(index, column, stop)) return {};
     order = index.order;
     if (!index.integers.empty()) {
       const auto whole = WholeOf(value);
@@ -177,6 +222,14 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
       const auto found = index.integers.find(*whole);
       if (found == index.integers.end()) return {};
       return order.subspan(found->second.begin, found->second.count);
+    }
+    if (!index.sorted.empty()) {
+      const auto whole = WholeOf(value);
+      if (!whole) return {};
+      const auto [low, high] =
+          std::equal_range(index.sorted.begin(), index.sorted.end(), *whole);
+      return order.subspan(static_cast<size_t>(low - index.sorted.begin()),
+                           static_cast<size_t>(high - low));
     }
   }
   const auto low = std::partition_point(

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/functional/function_ref.h>
 #include <absl/strings/string_view.h>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,11 +33,14 @@ class Rows {
     return {};
   }
 
+  // Asked now and then while an index is made; true ends that.
+  using Stop = absl::FunctionRef<bool()>;
+
   // Rows in which a column has this value, rising. An index over the column is
   // made on first use and kept. They stand in the index, which lives as long
-  // as the rows, or in `room`.
+  // as the rows, or in `room`. None when stopped, and nothing is kept then.
   std::span<const uint32_t> Equal(int column, const Value& value,
-                                  std::vector<uint32_t>& room) const;
+                                  std::vector<uint32_t>& room, Stop stop) const;
   // Whether an index of the texts of a column pays for one look-up: from the
   // second time on that it is asked.
   bool WorthIndex(int column) const;
@@ -44,13 +49,16 @@ class Rows {
 
  private:
   struct Index {
-    // Without nulls, and rising where values are equal: by value, or, where
-    // all are integers, by their place.
+    // Without nulls, and rising where values are equal: by value, or by the
+    // place of integers.
     std::vector<uint32_t> order;
+    // Where all are integers, of which many are equal.
     struct Place {
       uint32_t begin = 0, count = 0;  // in `order`
     };
     absl::flat_hash_map<int64_t, Place> integers;
+    // Where all are integers, nearly all distinct: those of `order`.
+    std::vector<int64_t> sorted;
     // Of texts instead: their rows, rising.
     absl::flat_hash_map<absl::string_view, std::vector<uint32_t>> texts;
     int ascending = -1;   // -1: not known yet
@@ -61,8 +69,12 @@ class Rows {
   };
   Index& IndexOf(int column) const;
   bool Counts(int column) const;  // of one that is known to ascend
-  void HashTexts(Index& index, int column) const;
-  void OrderRows(Index& index, int column) const;
+  // False when stopped; the index is as before then.
+  bool HashTexts(Index& index, int column, Stop stop) const;
+  bool OrderRows(Index& index, int column, Stop stop) const;
+  enum class Integers { kIndexed, kOthers, kStopped };  // kOthers: not all are
+  Integers OrderIntegers(Index& index, int column, Stop stop) const;
+  bool SortIntegers(Index& index, int column, Stop stop) const;
 
   mutable std::mutex mutex_;
   mutable std::map<int, Index> indexes_;
@@ -110,7 +122,13 @@ class TableRows : public Rows {
   std::vector<From> columns_;
 };
 
-// Order of cells of one type: nulls, numbers, texts.
+// Whether SQL sees null: of reals those that are not finite as well.
+inline bool IsNull(const Value& cell) {
+  return cell.null() ||
+         (cell.kind() == Value::Kind::kReal && !std::isfinite(cell.real()));
+}
+
+// Order of cells of one type: nulls, numbers, texts. NaN has no place in it.
 int Compare(const Value& a, const Value& b);
 
 }  // namespace lamina::sql

@@ -4,6 +4,7 @@
 // the tests of tables, push-down, functions, attacks and threads.
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -563,21 +564,49 @@ TEST(Shown, RowsAreATableUntilOthersTakeItsPlace) {
   EXPECT_TRUE(Dump(*database, "SELECT value FROM pair").starts_with("error"));
 }
 
+bool Never() { return false; }
+
 // The index finds what a look at every row finds.
 TEST(Rows, EqualAsAScan) {
-  std::mt19937 random(7);  // NOLINT: the same numbers each time
+  std::mt19937_64 random(7);  // NOLINT: the same numbers each time
   const std::string texts[] = {"a", "b", ""};
-  for (int round = 0; round < 200; ++round) {
-    // Integers, some of them truths; with reals; texts.
-    const unsigned kinds = round % 3;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double odd[] = {kInf, -kInf, std::numeric_limits<double>::quiet_NaN()};
+  // Beyond 2^53 a double does not hold every integer.
+  const int64_t large[] = {INT64_MIN,
+                           INT64_MIN + 1,
+                           -(int64_t{1} << 53),
+                           int64_t{1} << 53,
+                           (int64_t{1} << 53) + 1,
+                           9'200'000'000'000'000'512,
+                           INT64_MAX - 1023,
+                           INT64_MAX};
+  std::vector<Value> wanted = {
+      Value(), "a",   "",     "c",     1.5,    1.0,     -1e300, 1e300,
+      kInf,    -kInf, 0x1p53, -0x1p53, 0x1p63, -0x1p63, 9.2e18, 0x1p63 - 1024};
+  for (int64_t n = -4; n < 6; ++n) wanted.emplace_back(n);
+  for (const int64_t n : large) {
+    wanted.emplace_back(n);
+    wanted.emplace_back(static_cast<double>(n));
+  }
+  size_t found_large = 0;
+  for (unsigned round = 0; round < 200; ++round) {
+    // Integers, some of them truths, or large, or nearly all distinct; with
+    // reals; texts.
+    const unsigned kinds = round % 4;
+    const size_t count = round % 40 == 3 ? 5000 : random() % 40;
     std::vector<std::pair<int64_t, Value>> pairs;
-    for (size_t i = 0; i < random() % 40; ++i) {
+    for (size_t i = 0; i < count; ++i) {
       const auto number = static_cast<int64_t>(random() % 7) - 3;
       Value value = number;
-      if (random() % 5 == 0) value = Value();
       if (kinds == 0 && random() % 4 == 0) value = number > 0;
       if (kinds == 1 && random() % 4 == 0) value = 0.5 * double(number);
+      if (kinds == 1 && random() % 9 == 0) value = odd[random() % 3];
       if (kinds == 2) value = texts[random() % 3];
+      if (kinds == 3 && random() % 3 == 0) value = large[random() % 8];
+      if (kinds == 3 && count > 40 && random() % 9 != 0)
+        value = static_cast<int64_t>(random() % 4000) - 100;
+      if (random() % 5 == 0) value = Value();
       pairs.emplace_back(0, value);
     }
     if (round % 7 == 0) {
@@ -585,20 +614,60 @@ TEST(Rows, EqualAsAScan) {
         pairs[i].second = static_cast<int64_t>(i);
     }
     const Pairs rows(pairs);
-    std::vector<Value> wanted = {Value(), "a", "",     "c",
-                                 1.5,     1.0, -1e300, 1e300};
-    for (int64_t n = -4; n < 6; ++n) wanted.emplace_back(n);
     for (const Value& value : wanted) {
       std::vector<uint32_t> expected, room;
       for (uint32_t i = 0; i < rows.size(); ++i) {
         const Value cell = rows.Cell(i, 1);
-        if (!cell.null() && !value.null() && Compare(cell, value) == 0)
+        if (!IsNull(cell) && !value.null() && Compare(cell, value) == 0)
           expected.push_back(i);
       }
-      const auto found = rows.Equal(1, value, room);
+      const auto found = rows.Equal(1, value, room, &Never);
       EXPECT_EQ(std::vector<uint32_t>(found.begin(), found.end()), expected);
+      found_large += value.kind() == Value::Kind::kReal &&
+                     value.real() > 9e18 && !found.empty();
     }
   }
+  EXPECT_GT(found_large, 0U);
+}
+
+// An index whose making was stopped is made by who asks next.
+TEST(Rows, IndexStopsAndIsMadeLater) {
+  std::vector<std::pair<int64_t, Value>> pairs;
+  for (int64_t i = 0; i < 200'000; ++i)
+    pairs.emplace_back(200'000 - i, i % 3 == 0 ? "a" : "b");
+  const Pairs rows(pairs);
+  std::vector<uint32_t> room;
+  size_t asked = 0;
+  const auto at_once = [&] { return ++asked > 0; };
+  EXPECT_TRUE(rows.Equal(1, "a", room, at_once).empty());
+  EXPECT_TRUE(rows.Equal(0, 7, room, at_once).empty());
+  EXPECT_EQ(asked, 2U);
+  EXPECT_EQ(rows.Equal(1, "a", room, &Never).size(), 66'667U);
+  const auto found = rows.Equal(0, 7, room, &Never);
+  EXPECT_EQ(std::vector<uint32_t>(found.begin(), found.end()),
+            std::vector<uint32_t>{199'993});
+}
+
+// A text that an index finds, in a range of a sorted column.
+TEST(PushDown, TextsInARange) {
+  const std::string sql =
+      "SELECT a.rowid, (SELECT group_concat(b.rowid) FROM kernel b WHERE "
+      "b.name = (SELECT name FROM kernel LIMIT 1) AND b.start_ns >= a.start_ns "
+      "AND b.start_ns < a.start_ns + 3000000), (SELECT group_concat(b.rowid) "
+      "FROM kernel b WHERE b.start_ns > a.start_ns - 3000000 AND b.start_ns <= "
+      "a.start_ns AND b.name = '" +
+      [] {
+        const std::string name = Dump(*OpenSample(),
+                                      "SELECT name FROM kernel GROUP BY name "
+                                      "ORDER BY count(*) DESC LIMIT 1");
+        return name.substr(0, name.size() - 1);
+      }() +
+      "') FROM kernel a";
+  DatabaseOptions off;
+  off.push_down = false;
+  const std::string expected = Dump(*OpenSample(off), sql);
+  EXPECT_NE(expected.find(','), std::string::npos) << expected;
+  EXPECT_EQ(Dump(*OpenSample(), sql), expected);
 }
 
 // Connections of many threads share one source and see the same.

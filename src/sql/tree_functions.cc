@@ -95,7 +95,10 @@ Result<std::shared_ptr<const Rows>> Run(Database::Impl& impl,
           columns.begin());
     }();
     std::vector<uint32_t> room;
-    const auto rows = slices->Equal(kUid, args[0], room);
+    bool stopped = false;
+    const auto rows = slices->Equal(kUid, args[0], room,
+                                    [&] { return stopped = impl.MustStop(); });
+    if (stopped) return Fail(*impl.failed);
     if (!rows.empty()) {
       Start start;
       start.slice = SliceId(rows.front());
