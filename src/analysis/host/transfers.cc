@@ -98,7 +98,11 @@ std::string_view MemoryOf(std::string_view name) {
 class Transfers {
  public:
   Transfers(const HostModel& model, const LinkPeaks& peaks)
-      : model_(model), trace_(model.trace()), peaks_(peaks) {}
+      : model_(model), trace_(model.trace()), peaks_(peaks) {
+    for (const Collective& c :
+         CollectCollectives(model.context().tree, model.context().device))
+      by_slice_[c.slice] = c;
+  }
 
   ResultSet Make() {
     ResultSet result;
@@ -127,11 +131,6 @@ class Transfers {
       int64_t count = 0, time = 0, hidden = 0, alone = 0, exposed = 0;
       std::vector<int64_t> early;
     };
-    if (by_slice_.empty()) {
-      for (const Collective& c :
-           CollectCollectives(model_.context().tree, model_.context().device))
-        by_slice_[c.slice] = c;
-    }
     const Cover compute = CoverOf(device, [&](SliceId s) {
       const WorkKind kind = model_.kind(s);
       return kind == WorkKind::kCompute || kind == WorkKind::kFill;
@@ -266,7 +265,7 @@ class Transfers {
   const HostModel& model_;
   const Trace& trace_;
   const LinkPeaks& peaks_;
-  mutable std::map<SliceId, Collective> by_slice_;
+  std::map<SliceId, Collective> by_slice_;
 };
 
 }  // namespace

@@ -12,25 +12,28 @@ export interface Event {
   dur: number;
 }
 
-// The selected event is asked for again with every drawing.
-const last = new WeakMap<ArrayLike<number>, number>();
+// The selected event is asked for again with every drawing, and so is what is
+// not there: the rows of a page stay as they are.
+const last = new WeakMap<ArrayLike<number>, { uid: number; row: number }>();
 
-function rowOf(uids: ArrayLike<number>, uid: number): number {
+function rowOf(uids: ArrayLike<number>, rows: number, uid: number): number {
   const known = last.get(uids);
-  if (known !== undefined && uids[known] === uid) return known;
-  for (let i = 0; i < uids.length; ++i) {
-    if (uids[i] !== uid) continue;
-    last.set(uids, i);
-    return i;
-  }
-  return -1;
+  if (known?.uid === uid) return known.row;
+  let row = 0;
+  while (row < rows && uids[row] !== uid) ++row;
+  if (row === rows) row = -1;
+  last.set(uids, { uid, row });
+  return row;
 }
 
 export function findEvent(app: App, uid: number): Event | null {
   for (const on of ["device", "host"] as const) {
     const events = app.model[on];
-    const row = events ? rowOf(events.uid, uid) : -1;
-    if (events && row >= 0)
+    if (!events) continue;
+    let row = rowOf(events.uid, events.count, uid);
+    if (row < 0 && on === "device")
+      row = app.model.device?.fetched?.rowOf.get(uid) ?? -1;
+    if (row >= 0)
       return { on, row, start: events.start[row]!, dur: events.dur[row]! };
   }
   return null;
