@@ -89,7 +89,7 @@ def check_any(checks, trace):
 
 def check_layers(checks, trace):
     """--by layer: the rows of the layers, and of work outside of them, add up
-    to the idle time of the device, and most of it is of layers."""
+    to the idle time of the device, and a third of it at least is of layers."""
     name = f"{trace.name}: by layer"
     rows = tables("host", trace, "--by", "layer",
                   "--only", "idle_causes")["idle_causes"]
@@ -101,6 +101,8 @@ def check_layers(checks, trace):
     checks.true(f"{name}: {len(layers)} names", len(layers) > 2)
     checks.equal(f"{name}: adds up", sums[("layer", False)] +
                  sums.get(("layer", True), 0), sums[("device", False)])
+    checks.true(f"{name}: layers have a third",
+                3 * sums[("layer", False)] >= sums[("device", False)])
 
 
 def check_links(checks):
