@@ -149,6 +149,19 @@ def check_links(checks):
                 else:
                     checks.equal(f"copies: {device} {what}", found,
                                  (None, None))
+        # Beside another device DtoD may be a copy between the two.
+        path.write_text(json.dumps({
+            "deviceProperties": [{"id": i, "name": "NVIDIA H100 80GB HBM3",
+                                  "totalGlobalMem": 85_520_809_984,
+                                  "numSms": 132} for i in (0, 1)],
+            "traceEvents": events + [
+                {**events[1], "args": {**events[1]["args"], "device": 1,
+                                       "correlation": 99}}]}))
+        rows = tables("host", path, "--only", "copies")["copies"]
+        checks.equal("copies: two devices", {
+            r["direction"]: r["link_peak_gb_per_s"] is not None
+            for r in rows}, {"HtoD": True, "DtoH": True, "DtoD": False,
+                             "PtoP": True})
 
 
 def check_overlay(checks, trace):

@@ -71,12 +71,14 @@ Schema CopiesSchema() {
         "Time of calls that returned when the copy was done."}}};
 }
 
-// What carries a copy of this direction; 0: not known.
-double PeakOf(std::string_view direction, const LinkPeaks& peaks) {
+// What carries a copy of this direction; 0: not known. With several devices
+// some profilers call copies between them DtoD, too.
+double PeakOf(std::string_view direction, const LinkPeaks& peaks,
+              size_t devices) {
   if (direction == "HtoD" || direction == "DtoH") return peaks.host;
   if (direction == "PtoP") return peaks.device;
   // Every byte is read and written.
-  return direction == "DtoD" ? peaks.memory / 2 : 0;
+  return direction == "DtoD" && devices == 1 ? peaks.memory / 2 : 0;
 }
 
 // "Memcpy HtoD (Pageable -> Device)".
@@ -246,7 +248,8 @@ class Transfers {
           known && sum.time > 0
               ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time)
               : 0;
-      const double peak = PeakOf(direction, peaks_) / 1e9;
+      const double peak =
+          PeakOf(direction, peaks_, model_.devices().size()) / 1e9;
       table.Add(
           model_.devices()[device].name, direction, memory,
           known ? Value(size < 62 ? int64_t{1} << size : sum.bytes) : Value(),
