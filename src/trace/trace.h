@@ -40,9 +40,10 @@ using StreamId = Id<StreamTag>;
 inline constexpr int64_t kNoInt = std::numeric_limits<int64_t>::min();
 inline constexpr uint32_t kNoRow = 0xFFFFFFFF;
 
-// Times that a reader accepts. Differences of times and sums of durations then
-// stay within int64: 2^61 ns is 73 years, more than any clock since 1970 shows;
-// 7 days are longer than any span of a recording.
+// Times that a reader accepts. Differences of times then stay within int64:
+// 2^61 ns is 73 years, more than any clock since 1970 shows. 7 days are longer
+// than any span of a recording; sums of durations are bounded by the number of
+// events alone.
 inline constexpr int64_t kMaxTimeNs = int64_t{1} << 61;
 inline constexpr int64_t kMaxDurationNs = int64_t{7} * 86'400 * 1'000'000'000;
 constexpr bool IsUsableTime(int64_t ns) {
