@@ -344,6 +344,7 @@ void Graph::Erase(NodeId id) {
   if (output_ == id) output_ = NodeId();
   Unlink(id);
   node.erased = true;
+  erased_.push_back(id);
 }
 
 void Graph::MoveBefore(NodeId id, NodeId before) {

@@ -140,6 +140,8 @@ class Graph {
 
   // Ids are below size(), erased nodes and weights included.
   size_t size() const { return nodes_.size(); }
+  // Nodes that were erased, in the order of that.
+  const std::vector<NodeId>& erased() const { return erased_; }
   const Node& operator[](NodeId id) const { return nodes_[id.value]; }
   // The newest node of this name, weights included; invalid if none.
   NodeId Find(std::string_view name) const;
@@ -309,6 +311,7 @@ class Graph {
   std::vector<std::shared_ptr<const std::string>> kept_;
   absl::flat_hash_map<NodeId, Origin> origins_;
   std::vector<Node> nodes_;
+  std::vector<NodeId> erased_;
   std::vector<Operand> operands_;
   absl::flat_hash_map<std::string_view, NodeId, TextHash, std::equal_to<>>
       names_;

@@ -28,6 +28,14 @@ struct Options {
   bool dump_all = false;
 };
 
+std::string DumpText(const graph::Dump& dump) {
+  graph::Header header = dump.header;
+  header.modules = static_cast<int64_t>(dump.graphs.size());
+  std::string out = graph::HeaderText(header);
+  for (const graph::Graph& graph : dump.graphs) graph::AppendGraph(out, graph);
+  return out;
+}
+
 // A word as a shell takes it.
 std::string Word(const std::string& text) {
   constexpr std::string_view kPlain =
@@ -79,19 +87,19 @@ Result<int> RunRewrite(const Options& options, Common& common) {
                   const graph::Dump& now) -> Status {
     ++number;
     std::string name;
+    std::string text;
     if (pass.changed || options.dump_all) {
+      text = DumpText(now);
       char digits[24];
       std::snprintf(digits, sizeof digits, "%03lld",
                     static_cast<long long>(number));
       name = std::string(digits) + "_" + pass.entry.stage + "_" +
              pass.entry.transform + ".txt";
       std::replace(name.begin(), name.end(), '/', '_');
-      if (write)
-        LAMINA_TRY(
-            WriteFile(options.folder + "/" + name, fusion::DumpText(now)));
+      if (write) LAMINA_TRY(WriteFile(options.folder + "/" + name, text));
     }
     log += graph::SummaryLine(pass.entry, pass.time) + "\n";
-    report.Add(pass, now, number, write ? name : std::string());
+    report.Add(pass, now, text, number, write ? name : std::string());
     return {};
   };
   {

@@ -28,14 +28,6 @@ std::string Shortened(const std::string& line) {
 
 }  // namespace
 
-std::string DumpText(const graph::Dump& dump) {
-  graph::Header header = dump.header;
-  header.modules = static_cast<int64_t>(dump.graphs.size());
-  std::string out = graph::HeaderText(header);
-  for (const graph::Graph& graph : dump.graphs) graph::AppendGraph(out, graph);
-  return out;
-}
-
 RewriteReport::RewriteReport(const OpTable& ops, const graph::DumpFile& file,
                              const graph::PipelineConfig& config,
                              const graph::PassRegistry& registry,
@@ -129,14 +121,15 @@ void RewriteReport::AddPlaces(const State& next, Step& step) const {
 }
 
 void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
-                        int64_t number, const std::string& written) {
+                        std::string_view text, int64_t number,
+                        const std::string& written) {
   Step step;
   step.pass = pass;
   step.number = number;
   step.file = written;
   step.before = step.after = now_.traffic;
   if (pass.changed) {
-    State next = Look(dump, DumpText(dump));
+    State next = Look(dump, text);
     step.after = next.traffic;
     std::map<std::string, int64_t> change;
     for (const auto& [op, count] : now_.ops)

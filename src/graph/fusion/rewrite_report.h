@@ -17,9 +17,6 @@
 
 namespace lamina::fusion {
 
-// A dump as it is written after a transform.
-std::string DumpText(const graph::Dump& dump);
-
 class RewriteReport {
  public:
   // All arguments must live as long.
@@ -30,9 +27,10 @@ class RewriteReport {
 
   // The dump before the first transform.
   void Begin(const graph::Dump& dump);
-  // The dump after a transform; `written` is the name of its file, or empty.
+  // The dump after a transform, and its text where that changed it; `written`
+  // is the name of its file, or empty.
   void Add(const graph::PassReport& pass, const graph::Dump& dump,
-           int64_t number, const std::string& written);
+           std::string_view text, int64_t number, const std::string& written);
 
   // Tables `rewrite` and `rewrite_ops`, with notes.
   ResultSet Finish() const;

@@ -30,9 +30,7 @@ class Merger {
   bool Merge(NodeId input, std::string& reason) {
     added_.clear();
     if (!Collect(input, reason)) return false;
-    std::vector<NodeId> linears;
-    for (const Member& member : members_) linears.push_back(member.node);
-    const PlaceNotes notes(graph_, std::move(linears));
+    const PlaceNotes notes(graph_);
     std::vector<NodeId> users;
     std::vector<NodeId> inputs = {input};
     for (const Member& member : members_) {

@@ -59,7 +59,7 @@ Applied CleanupNoopSlice(Graph& graph, const ApplyOptions&) {
         graph.operand(operands[2]).text() != "0" ||
         graph.operand(operands[3]).text() != kEndOfDim)
       continue;
-    const PlaceNotes notes(graph, {id});
+    const PlaceNotes notes(graph);
     graph.ReplaceUses(id, graph.operand(operands[0]).value());
     EraseUnused(graph, {id});
     ++out.matches;
@@ -87,7 +87,7 @@ Applied CleanupNoopAdd(Graph& graph, const ApplyOptions&) {
     if (!kept.IsValue() || zero.IsValue() || zero.text() != "0" ||
         graph[kept.value()].result != graph[id].result)
       continue;
-    const PlaceNotes notes(graph, {id});
+    const PlaceNotes notes(graph);
     graph.ReplaceUses(id, kept.value());
     EraseUnused(graph, {id});
     ++out.matches;

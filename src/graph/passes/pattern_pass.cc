@@ -86,7 +86,7 @@ class RuleApplier {
       ++out_.left["guard '" + open->id + "' is not visible in a dump"];
       return;
     }
-    const PlaceNotes notes(graph_, match->Nodes());
+    const PlaceNotes notes(graph_);
     const Replaced replaced =
         graph::Replace(graph_, alternative, *match, state_);
     if (!replaced.done) {
@@ -109,24 +109,12 @@ class RuleApplier {
 
 }  // namespace
 
-PlaceNotes::PlaceNotes(const Graph& graph, std::vector<NodeId> nodes)
-    : graph_(graph), nodes_(std::move(nodes)), size_(graph.size()) {
-  std::vector<NodeId> inputs;
-  for (size_t i = nodes_.size(); i-- > 0;) {
-    graph_.Inputs(nodes_[i], inputs);
-    for (const NodeId input : inputs) {
-      if (graph_[input].kind == NodeKind::kOp) nodes_.push_back(input);
-    }
-  }
-  std::sort(nodes_.begin(), nodes_.end());
-  nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
-}
-
 Replacement PlaceNotes::Done(size_t form) const {
   Replacement out;
   out.form = form;
-  for (const NodeId id : nodes_) {
-    if (graph_[id].erased) out.removed.emplace_back(graph_[id].name);
+  for (size_t i = erased_; i < graph_.erased().size(); ++i) {
+    const NodeId id = graph_.erased()[i];
+    if (id.value < size_) out.removed.emplace_back(graph_[id].name);
   }
   for (size_t i = size_; i < graph_.size(); ++i) {
     const Node& node = graph_[NodeId(static_cast<uint32_t>(i))];

@@ -30,16 +30,17 @@ struct Replacement {
   std::vector<std::string> added;
 };
 
-// Notes a replacement: made in front of it with the nodes that it may take.
+// Notes a replacement: made in front of it.
 class PlaceNotes {
  public:
-  PlaceNotes(const Graph& graph, std::vector<NodeId> nodes);
+  explicit PlaceNotes(const Graph& graph)
+      : graph_(graph), size_(graph.size()), erased_(graph.erased().size()) {}
   Replacement Done(size_t form = 0) const;
 
  private:
   const Graph& graph_;
-  std::vector<NodeId> nodes_;  // with what they alone may use
   size_t size_;
+  size_t erased_;
 };
 
 struct Applied {
