@@ -457,15 +457,17 @@ class Annotator {
       // graph, whose kernels have names.
       const Template* const whole = Whole(own, launches);
       return whole == nullptr ? std::vector<Match>(own.tokens.size())
-                              : Through(segment, *whole, own);
+                              : Through(segment, *whole, Between(*whole, own));
     }
     std::vector<Match> matches = ByPlace(segment, own);
     // As many kernels as launches, but one lost and another added: more replays
     // of the graph have them in another order. What is read by way of these is
     // no fact.
     const Template* const usual = own.by_node ? nullptr : Usual(own);
-    if (usual == nullptr || !OtherOrder(*usual, own)) return matches;
-    matches = Through(segment, *usual, own);
+    if (usual == nullptr) return matches;
+    std::vector<Match> to_usual = Between(*usual, own);
+    if (!InOtherOrder(to_usual)) return matches;
+    matches = Through(segment, *usual, std::move(to_usual));
     for (Match& match : matches) {
       if (match.partner != Match::kNoPartner)
         match.level = std::max(match.level, Level::kLcs);
@@ -527,10 +529,7 @@ class Annotator {
   }
 
   // Whether names that are sure of their partners stand at other places.
-  static bool OtherOrder(const Template& usual, const Template& own) {
-    const std::vector<Match> matches =
-        Align({usual.tokens, usual.families, {}},
-              {own.tokens, own.families, own.streams});
+  static bool InOtherOrder(const std::vector<Match>& matches) {
     for (uint32_t i = 0; i < matches.size(); ++i) {
       if (ConfidenceOf(matches[i].level) == Confidence::kFact &&
           matches[i].partner != i)
@@ -539,11 +538,16 @@ class Annotator {
     return false;
   }
 
+  static std::vector<Match> Between(const Template& whole,
+                                    const Template& own) {
+    return Align({whole.tokens, whole.families, {}},
+                 {own.tokens, own.families, own.streams});
+  }
+
+  // What is matched to a whole replay, to the segment of that.
   std::vector<Match> Through(uint32_t segment, const Template& whole,
-                             const Template& own) {
+                             std::vector<Match> matches) {
     const std::vector<Match> to_segment = ByPlace(segment, whole);
-    std::vector<Match> matches = Align({whole.tokens, whole.families, {}},
-                                       {own.tokens, own.families, own.streams});
     for (Match& match : matches) {
       const auto through = [&](uint32_t& place) {
         if (place == Match::kNoPartner) return true;

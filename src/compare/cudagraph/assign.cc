@@ -54,19 +54,10 @@ uint32_t Distance(std::span<const uint32_t> segment,
 
 uint32_t SortedDistance(std::span<const uint32_t> a,
                         std::span<const uint32_t> b) {
-  uint32_t odd = 0;
-  size_t i = 0;
-  size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (a[i] == b[j]) {
-      ++i;
-      ++j;
-    } else {
-      ++odd;
-      ++(a[i] < b[j] ? i : j);
-    }
-  }
-  return odd + static_cast<uint32_t>(a.size() - i + b.size() - j);
+  std::vector<uint32_t> odd;
+  std::set_symmetric_difference(a.begin(), a.end(), b.begin(), b.end(),
+                                std::back_inserter(odd));
+  return static_cast<uint32_t>(odd.size());
 }
 
 std::vector<uint32_t> Assign(
