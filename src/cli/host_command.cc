@@ -47,15 +47,16 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
 // The layer of device work as text, empty for work of none.
 std::function<std::string(trace::SliceId)> LayerNames(
     const analysis::layers::LayerModel& model) {
-  absl::flat_hash_map<trace::SliceId, std::string> names;
+  std::vector<std::string> names;
+  absl::flat_hash_map<trace::SliceId, size_t> of;
   for (const analysis::layers::Layer& layer : model.layers) {
-    const std::string name =
-        fmt::format("{} {}", model.stacks[layer.stack].name, layer.index);
-    for (const trace::SliceId s : layer.work) names[s] = name;
+    for (const trace::SliceId s : layer.work) of[s] = names.size();
+    names.push_back(
+        fmt::format("{} {}", model.stacks[layer.stack].name, layer.index));
   }
-  return [names = std::move(names)](trace::SliceId s) {
-    const auto it = names.find(s);
-    return it == names.end() ? std::string() : it->second;
+  return [names = std::move(names), of = std::move(of)](trace::SliceId s) {
+    const auto it = of.find(s);
+    return it == of.end() ? std::string() : names[it->second];
   };
 }
 
