@@ -192,6 +192,12 @@ def check_lost_matches(checks, work):
     checks.equal("what both lack", verdict(a, b, "--dumps", a, b),
                  "metadata loss: 2 values without shape since "
                  "002_pattern_matcher_match_x")
+    # A dump that is cut off is said, as by every command that reads one.
+    half = run("half", DUMP[:len(DUMP) // 2], KV, 6)
+    done = lamina("graph", "log-diff", a / "transform.log",
+                  half / "transform.log", "--dumps", a, half, status=1)
+    checks.true("a dump that is cut off", "001_export" in done.stderr and
+                "truncated" in done.stderr)
     # What the log says of it is known.
     log = b / "transform.log"
     log.write_text(log.read_text().replace("matches=6", "skipped"))

@@ -2,8 +2,8 @@
 //
 // lamina graph log-diff: transforms that lost matches between two runs.
 #include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
 #include "cli/graph/rule_input.h"
-#include "graph/dialects/read.h"
 #include "graph/fusion/census.h"
 #include "graph/fusion/log_diff.h"
 
@@ -35,13 +35,15 @@ Table Changed(const Table& table) {
 
 // The census of every dump of a folder.
 Result<std::vector<fusion::FileCensus>> CountRun(const std::string& folder,
-                                                 const RuleInput& rules) {
+                                                 const RuleInput& rules,
+                                                 Common& common) {
   LAMINA_ASSIGN(const auto files, graph::ListDumps(folder));
   fusion::CensusOptions census;
   census.groups = rules.groups;
   std::vector<fusion::FileCensus> out;
   for (const graph::DumpFile& file : files) {
-    LAMINA_ASSIGN(const graph::Dump dump, graph::ReadDump(file.path));
+    LAMINA_ASSIGN(const graph::Dump dump,
+                  ReadGraphDump(file.path, {}, false, &common.times));
     out.push_back(fusion::TakeCensus(file, dump, rules.set, census,
                                      out.empty() ? nullptr : &out.back()));
   }
@@ -61,7 +63,7 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
   if (!options.dumps.empty()) {
     LAMINA_ASSIGN(rules, OpenRules(common));
     for (const std::string& folder : options.dumps) {
-      LAMINA_ASSIGN(auto run, CountRun(folder, rules));
+      LAMINA_ASSIGN(auto run, CountRun(folder, rules, common));
       runs.push_back(std::move(run));
     }
     diff.reason = [&](std::string_view transform) -> std::string {
