@@ -25,6 +25,7 @@ const readyTime = (page) => page.evaluate(() => new Promise((done) => {
 async function opened(hash) {
   const times = [];
   const heaps = [];
+  const full = [];
   for (let i = 0; i < kRounds; ++i) {
     const browser = await chromium.launch({ executablePath: "/usr/bin/chromium",
       args: ["--no-sandbox", "--disable-gpu",
@@ -33,11 +34,15 @@ async function opened(hash) {
                                                      height: 860 } });
     await page.goto("file://" + file + hash, { waitUntil: "commit" });
     times.push(await readyTime(page));
-    heaps.push(
-      await page.evaluate(() => performance.memory.usedJSHeapSize));
+    // What the page holds, and with it what the browser may still collect.
+    const used = () => page.evaluate(() => performance.memory.usedJSHeapSize);
+    full.push(await used());
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("HeapProfiler.collectGarbage");
+    heaps.push(await used());
     await browser.close();
   }
-  return { ms: median(times), heap: median(heaps) };
+  return { ms: median(times), heap: median(heaps), full: median(full) };
 }
 
 const overview = await opened("");
@@ -80,6 +85,7 @@ console.log(JSON.stringify({
   device_events: events.device, host_events: events.host,
   overview_ready_ms: overview.ms, overview_heap_bytes: overview.heap,
   timeline_ready_ms: timeline.ms, timeline_heap_bytes: timeline.heap,
+  timeline_full_bytes: timeline.full,
   filter_ms: median(filters), pyramid_ms: pyramids,
   frame_p50_ms: median(frames), frame_p95_ms: percentile(frames, 0.95),
   frames: frames.length,
