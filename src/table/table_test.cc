@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+#include "table/row_columns.h"
+
 namespace lamina {
 namespace {
 
@@ -45,6 +47,34 @@ TEST(Table, NullsBeforeTheFirstValueStayNull) {
   table.Add("b", 2, 1.0, true, int64_t{0});
   EXPECT_TRUE(table.IsNull(0, 1));
   EXPECT_EQ(table.Int(1, 1), 2);
+}
+
+// Cells come from members, functions and optionals; order and type are those
+// of the columns.
+TEST(RowColumns, ARowIsWhatItsColumnsSay) {
+  struct Row {
+    std::string name;
+    int64_t dur = 0;
+    std::optional<double> share;
+  };
+  const RowColumns<Row> columns{
+      "t",
+      "Rows.",
+      {{"dur_us", ColumnType::kTime, "A time.", &Row::dur, Shown::kHidden},
+       {"name", ColumnType::kText, "A text.", &Row::name},
+       {"letters", ColumnType::kInt, "Its length.",
+        [](const Row& row) { return row.name.size(); }},
+       {"share", ColumnType::kReal, "A share.", &Row::share}}};
+  const Table table =
+      columns.Make({{"long enough for the heap", 1500, 0.25}, {"b", -1, {}}});
+  ASSERT_EQ(table.rows(), 2U);
+  EXPECT_EQ(table.schema().columns[0].shown, Shown::kHidden);
+  EXPECT_EQ(table.At(0, "name").text(), "long enough for the heap");
+  EXPECT_EQ(table.At(0, "letters").integer(), 24);
+  EXPECT_EQ(table.At(0, "dur_us").integer(), 1500);
+  EXPECT_EQ(table.At(0, "share").real(), 0.25);
+  EXPECT_EQ(table.At(1, "dur_us").integer(), -1);
+  EXPECT_TRUE(table.At(1, "share").null());
 }
 
 // Columns where they lie, against cell by cell; nulls stand in whole words.

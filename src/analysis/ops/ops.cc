@@ -215,29 +215,42 @@ class OpTables {
       if (a.ns != b.ns) return a.ns > b.ns;
       return a.row->name < b.row->name;
     });
-    Table table(CategoriesSchema());
+    std::vector<CategoryRow> out;
     int64_t running = 0;
     for (const auto& [row, ns] : sums) {
       running += ns;
-      table.Add(row->name, row->group, row->kind, row->launchers,
-                row->slices.size(), ns, UnionOf(trace_, row->slices),
-                Percent(ns), Percent(running));
+      out.push_back({.category = row->name,
+                     .group = row->group,
+                     .kind = row->kind,
+                     .launchers = row->launchers,
+                     .kernels = row->slices.size(),
+                     .kernel_time = ns,
+                     .busy = UnionOf(trace_, row->slices),
+                     .percent = Percent(ns),
+                     .cumulative_percent = Percent(running)});
     }
-    return table;
+    return CategoryColumns().Make(out);
   }
 
   Table Ops() const {
-    Table table(OpsSchema());
+    std::vector<OpRow> rows;
     int64_t running = 0;
     for (const Group* group : Sorted(ops_)) {
       running += group->kernel_time;
-      table.Add(tree_.name(group->first), trace_.Text(group->kernel),
-                FamilyName(group->families.Largest()), group->times.size(),
-                group->kernels, group->kernel_time, Percent(group->kernel_time),
-                group->busy, group->subtree, group->host, Percent(running),
-                EventOf(*group));
+      rows.push_back({.op = tree_.name(group->first),
+                      .kernel = trace_.Text(group->kernel),
+                      .family = FamilyName(group->families.Largest()),
+                      .count = group->times.size(),
+                      .kernels = group->kernels,
+                      .kernel_time = group->kernel_time,
+                      .percent = Percent(group->kernel_time),
+                      .busy = group->busy,
+                      .subtree_time = group->subtree,
+                      .host = group->host,
+                      .cumulative_percent = Percent(running),
+                      .first_uid = EventOf(*group)});
     }
-    return table;
+    return OpColumns().Make(rows);
   }
 
   std::string KernelNames(NodeId node) const {
@@ -266,32 +279,44 @@ class OpTables {
   Table Shapes() {
     for (size_t i = 0; i < launchers_.list.size(); ++i)
       first_work_.emplace(launchers_.list[i].node, i);
-    Table table(ShapesSchema());
+    std::vector<ShapeRow> rows;
     for (const Group* group : Sorted(shapes_)) {
       std::vector<int64_t> times = group->times;
       const Stats stats = Summarize(times);
       const trace::OpArgs* args = trace_.Op(tree_.slice(group->first));
       const auto list = [&](StringId trace::OpArgs::*member) {
         return args != nullptr && (args->*member).valid()
-                   ? Value(trace_.Text(args->*member))
-                   : Value();
+                   ? OptionalText(trace_.Text(args->*member))
+                   : std::nullopt;
       };
       std::optional<int64_t> std_dev;
       if (stats.std_dev) std_dev = RoundNs(*stats.std_dev);
-      table.Add(tree_.name(group->first), list(&trace::OpArgs::dims),
-                KernelNames(group->first),
-                FamilyName(group->families.Largest()), group->times.size(),
-                group->kernel_time, Percent(group->kernel_time),
-                RoundNs(stats.mean), RoundNs(stats.median), std_dev, stats.min,
-                stats.max, group->busy, group->kernels, group->varying,
-                list(&trace::OpArgs::types), list(&trace::OpArgs::strides),
-                list(&trace::OpArgs::concrete), EventOf(*group));
+      rows.push_back({.op = tree_.name(group->first),
+                      .input_dims = list(&trace::OpArgs::dims),
+                      .kernel = KernelNames(group->first),
+                      .family = FamilyName(group->families.Largest()),
+                      .count = group->times.size(),
+                      .kernel_time = group->kernel_time,
+                      .percent = Percent(group->kernel_time),
+                      .mean = RoundNs(stats.mean),
+                      .p50 = RoundNs(stats.median),
+                      .std_dev = std_dev,
+                      .min = stats.min,
+                      .max = stats.max,
+                      .busy = group->busy,
+                      .kernels = group->kernels,
+                      .varying_kernels = group->varying,
+                      .input_types = list(&trace::OpArgs::types),
+                      .input_strides = list(&trace::OpArgs::strides),
+                      .concrete_inputs = list(&trace::OpArgs::concrete),
+                      .first_uid = EventOf(*group)});
     }
-    return table;
+    return ShapeColumns().Make(rows);
   }
 
   Table LauncherRows() const {
-    Table table(LaunchersSchema());
+    const RowColumns<LauncherRow>& columns = LauncherColumns();
+    Table table(columns.schema());
     std::vector<std::string> module_texts(context_.modules.paths().size());
     for (uint32_t i = 0; i < module_texts.size(); ++i)
       module_texts[i] = context_.modules.PathText(tree::ModulePathId(i));
@@ -300,17 +325,22 @@ class OpTables {
       const SliceId slice = tree_.slice(launcher.node);
       const auto owner = context_.modules.OwnerOf(launcher.node);
       const NodeId launch = tree_.launch(work[0]);
-      const int64_t latency =
-          trace_.Start(work[0]) - trace_.Start(tree_.slice(launch));
       const uint32_t step = context_.steps.StepOf(work[0]);
-      table.Add(
-          trace_.EventOf(slice), tree_.name(launcher.node),
-          owner.path.valid() ? Value(module_texts[owner.path.value]) : Value(),
-          trace_.Start(slice) - trace_.first_ns, trace_.HostTime(slice),
-          work.size(), SumOf(trace_, work), UnionOf(trace_, work), latency,
-          step == tree::Steps::kOutside
-              ? Value()
-              : Value(context_.steps.steps()[step].number));
+      LauncherRow row{.uid = trace_.EventOf(slice),
+                      .op = tree_.name(launcher.node),
+                      .module = {},
+                      .start = trace_.Start(slice) - trace_.first_ns,
+                      .host = trace_.HostTime(slice),
+                      .kernels = work.size(),
+                      .kernel_time = SumOf(trace_, work),
+                      .busy = UnionOf(trace_, work),
+                      .launch_latency = trace_.Start(work[0]) -
+                                        trace_.Start(tree_.slice(launch)),
+                      .step = {}};
+      if (owner.path.valid()) row.module = module_texts[owner.path.value];
+      if (step != tree::Steps::kOutside)
+        row.step = context_.steps.steps()[step].number;
+      columns.Add(table, row);
     }
     return table;
   }
@@ -336,8 +366,9 @@ Result<ResultSet> Run(const Context& context) {
 AnalysisInfo Info() {
   return {"ops", "Device time by category, op, shapes and launcher.",
           [] {
-            return std::vector<Schema>{CategoriesSchema(), OpsSchema(),
-                                       ShapesSchema(), LaunchersSchema()};
+            return std::vector<Schema>{
+                CategoryColumns().schema(), OpColumns().schema(),
+                ShapeColumns().schema(), LauncherColumns().schema()};
           },
           &Run};
 }
