@@ -227,12 +227,13 @@ Status ExplainTrace(const Options& options, const std::string& file,
   }
   LAMINA_ASSIGN(const path::Window window,
                 path::FindWindow(graph, options.window));
-  const auto segments = path::RecordedPath(graph, window.sink, window.start_ns);
+  const path::PathSums sums =
+      path::SumRecorded(graph, window.sink, window.start_ns);
   path::TableOptions tables = WantedTables(common);
   if (options.by == "layer") {
     LAMINA_TRY(CutAtLayers(*session, *context, tables));
   }
-  result = path::PathTables(graph, window, segments, tables);
+  result = path::PathTables(graph, window, sums, tables);
   if (options.by == "layer" && tables.cuts.empty()) {
     result.notes.push_back(MakeNote(
         Severity::kWarning, "no_layers",
@@ -242,11 +243,14 @@ Status ExplainTrace(const Options& options, const std::string& file,
   if (!options.what_if.empty()) {
     const ScopedStage what_if(&common.times, "what-if");
     LAMINA_ASSIGN(auto table,
-                  path::WhatIfTable(graph, window, segments, options.what_if));
+                  path::WhatIfTable(graph, window, sums, options.what_if));
     result.tables.push_back(std::move(table));
   }
-  if (!options.overlay.empty())
-    LAMINA_TRY(WriteOverlay(options, file, session->trace(), segments));
+  if (!options.overlay.empty()) {
+    LAMINA_TRY(
+        WriteOverlay(options, file, session->trace(),
+                     path::RecordedPath(graph, window.sink, window.start_ns)));
+  }
   return {};
 }
 

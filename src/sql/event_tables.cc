@@ -561,9 +561,9 @@ Result<ResultSet> PathResult(Source& source) {
   LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
   if (graph->sink() == path::kNoNode) return ResultSet();
   LAMINA_ASSIGN(const path::Window window, path::FindWindow(*graph, ""));
-  const auto segments =
-      path::RecordedPath(*graph, window.sink, window.start_ns);
-  return path::PathTables(*graph, window, segments, {});
+  const path::PathSums sums =
+      path::SumRecorded(*graph, window.sink, window.start_ns);
+  return path::PathTables(*graph, window, sums, {});
 }
 
 const Group kGroups[] = {

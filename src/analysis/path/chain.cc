@@ -16,6 +16,14 @@ constexpr int64_t kHandoffNs = 100000;
 // Share from which one class is the verdict.
 constexpr double kVerdictPercent = 60;
 
+// `ns` of a segment.
+void Add(PathSums& sums, const Segment& s, int64_t ns) {
+  const auto kind = static_cast<size_t>(s.kind);
+  sums.kind[kind] += ns;
+  if (s.inferred) sums.inferred[kind] += ns;
+  ++sums.segments[kind];
+}
+
 }  // namespace
 
 SegmentKind WorkSegment(EdgeKind kind) {
@@ -88,27 +96,15 @@ std::string_view PathClassName(PathClass c) {
 }
 
 template <class View>
-std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
-                          int64_t from_ns, uint32_t until) {
-  std::vector<Segment> out;
+void ForSegments(const Graph& graph, const View& view, uint32_t sink,
+                 int64_t from_ns, uint32_t until,
+                 absl::FunctionRef<void(const Segment&)> f) {
   uint32_t v = sink;
-  if constexpr (std::is_same_v<View, Recorded>) {
-    // A chain may have as many segments as there are nodes: what grows takes
-    // three times the room.
-    size_t nodes = 0;
-    for (; v != until && view.time(v) > from_ns; ++nodes) {
-      const uint32_t critical = view.critical(v);
-      if (critical == kNoNode) break;
-      v = critical == kChain ? v - 1 : graph.edges()[critical].from;
-    }
-    out.reserve(nodes + nodes / 4);
-    v = sink;
-  }
   bool inferred = false;
   const auto add = [&](int64_t start, int64_t end, SegmentKind kind,
                        SliceId owner) {
     start = std::max(start, from_ns);
-    if (end > start) out.push_back({start, end, kind, owner, v, inferred});
+    if (end > start) f({start, end, kind, owner, v, inferred});
   };
   while (v != until) {
     const int64_t t = view.time(v);
@@ -147,14 +143,14 @@ std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
     add(view.time(u), middle, WorkSegment(kind), owner);
     v = u;
   }
-  std::reverse(out.begin(), out.end());
-  return out;
 }
 
-template std::vector<Segment> Walk<Recorded>(const Graph&, const Recorded&,
-                                             uint32_t, int64_t, uint32_t);
-template std::vector<Segment> Walk<Outcome>(const Graph&, const Outcome&,
-                                            uint32_t, int64_t, uint32_t);
+template void ForSegments<Recorded>(const Graph&, const Recorded&, uint32_t,
+                                    int64_t, uint32_t,
+                                    absl::FunctionRef<void(const Segment&)>);
+template void ForSegments<Outcome>(const Graph&, const Outcome&, uint32_t,
+                                   int64_t, uint32_t,
+                                   absl::FunctionRef<void(const Segment&)>);
 
 uint32_t MeetBefore(const Graph& graph, const Outcome& outcome, uint32_t sink,
                     uint32_t position, int64_t from_ns) {
@@ -180,7 +176,15 @@ uint32_t MeetBefore(const Graph& graph, const Outcome& outcome, uint32_t sink,
 
 std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
                                   int64_t from_ns) {
-  return Walk(graph, Recorded{graph}, sink, from_ns);
+  const Recorded view{graph};
+  // Counted first: what grows takes three times the room.
+  size_t count = 0;
+  ForSegments(graph, view, sink, from_ns, kNoNode,
+              [&](const Segment&) { ++count; });
+  std::vector<Segment> out(count);
+  ForSegments(graph, view, sink, from_ns, kNoNode,
+              [&](const Segment& s) { out[--count] = s; });
+  return out;
 }
 
 int64_t PathSums::of(PathClass c) const {
@@ -197,13 +201,34 @@ int64_t PathSums::total() const {
   return sum;
 }
 
+int64_t PathSums::inferred_ns() const {
+  int64_t sum = 0;
+  for (const int64_t ns : inferred) sum += ns;
+  return sum;
+}
+
 PathSums Sum(const std::vector<Segment>& segments) {
   PathSums sums;
-  for (const Segment& s : segments) {
-    sums.kind[static_cast<size_t>(s.kind)] += s.end_ns - s.start_ns;
-    if (s.inferred) sums.inferred_ns += s.end_ns - s.start_ns;
-  }
+  for (const Segment& s : segments) Add(sums, s, s.end_ns - s.start_ns);
   return sums;
+}
+
+template <class View>
+PathSums SumChain(const Graph& graph, const View& view, uint32_t sink,
+                  int64_t from_ns, uint32_t until) {
+  PathSums sums;
+  ForSegments(graph, view, sink, from_ns, until,
+              [&](const Segment& s) { Add(sums, s, s.end_ns - s.start_ns); });
+  return sums;
+}
+
+template PathSums SumChain<Recorded>(const Graph&, const Recorded&, uint32_t,
+                                     int64_t, uint32_t);
+template PathSums SumChain<Outcome>(const Graph&, const Outcome&, uint32_t,
+                                    int64_t, uint32_t);
+
+PathSums SumRecorded(const Graph& graph, uint32_t sink, int64_t from_ns) {
+  return SumChain(graph, Recorded{graph}, sink, from_ns);
 }
 
 PathSums SumWithin(const std::vector<Segment>& segments, int64_t from,
@@ -212,12 +237,8 @@ PathSums SumWithin(const std::vector<Segment>& segments, int64_t from,
   auto it =
       std::partition_point(segments.begin(), segments.end(),
                            [&](const Segment& s) { return s.end_ns <= from; });
-  for (; it != segments.end() && it->start_ns < to; ++it) {
-    const int64_t length =
-        std::min(to, it->end_ns) - std::max(from, it->start_ns);
-    sums.kind[static_cast<size_t>(it->kind)] += length;
-    if (it->inferred) sums.inferred_ns += length;
-  }
+  for (; it != segments.end() && it->start_ns < to; ++it)
+    Add(sums, *it, std::min(to, it->end_ns) - std::max(from, it->start_ns));
   return sums;
 }
 

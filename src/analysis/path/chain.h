@@ -4,6 +4,7 @@
 // for the recorded times or for those of a scenario.
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -65,30 +66,40 @@ struct Recorded {
   uint32_t critical(uint32_t v) const { return graph.critical(v); }
 };
 
-// Segments from `from_ns` to the time of `sink`, by time. They touch and add
-// up to the window. Not behind `until`, a node of the chain, where one is
-// given.
-template <class View>
-std::vector<Segment> Walk(const Graph& graph, const View& view, uint32_t sink,
-                          int64_t from_ns, uint32_t until = kNoNode);
-
 class Outcome;
+// Calls f for the segments from `from_ns` to the time of `sink`, the last one
+// first. They touch and add up to the window. Not before `until`, a node of the
+// chain, where one is given. A chain may have nearly as many segments as there
+// are nodes: what needs no order needs no list of them.
+template <class View>
+void ForSegments(const Graph& graph, const View& view, uint32_t sink,
+                 int64_t from_ns, uint32_t until,
+                 absl::FunctionRef<void(const Segment&)> f);
+
 // The latest node of both chains, the recorded one and that of an outcome,
 // below a position of the order below which both are the same; kNoNode: none.
 uint32_t MeetBefore(const Graph& graph, const Outcome& outcome, uint32_t sink,
                     uint32_t position, int64_t from_ns);
 
+// The segments of the recorded chain, by time.
 std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
                                   int64_t from_ns);
 
 // Nanoseconds by kind and by class.
 struct PathSums {
   int64_t kind[kSegmentKinds] = {};
-  int64_t inferred_ns = 0;  // of all kinds, behind inferred edges
+  int64_t inferred[kSegmentKinds] = {};  // of them, behind inferred edges
+  int64_t segments[kSegmentKinds] = {};  // how many
   int64_t of(PathClass c) const;
   int64_t total() const;
+  int64_t inferred_ns() const;
 };
 PathSums Sum(const std::vector<Segment>& segments);
+// The sums of a chain, as ForSegments.
+template <class View>
+PathSums SumChain(const Graph& graph, const View& view, uint32_t sink,
+                  int64_t from_ns, uint32_t until = kNoNode);
+PathSums SumRecorded(const Graph& graph, uint32_t sink, int64_t from_ns);
 // The sums of the part of the segments within a window.
 PathSums SumWithin(const std::vector<Segment>& segments, int64_t from,
                    int64_t to);

@@ -495,7 +495,7 @@ ResultSet JoinedTables(const JoinedView& view, const Window& window,
   Table collectives = tables.Collectives();
   tables.Say(result);
   result.tables.push_back(tables.Ranks());
-  result.tables.push_back(SummaryTable(view.graph, window, segments));
+  result.tables.push_back(SummaryTable(view.graph, window, Sum(segments)));
   result.tables.push_back(std::move(collectives));
   result.tables.push_back(tables.Owners());
   if (options.segments) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/path/tables.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
@@ -154,13 +155,12 @@ bool DeviceKind(SegmentKind kind) {
 
 class Tables {
  public:
-  Tables(const Graph& graph, const Window& window,
-         const std::vector<Segment>& segments)
+  Tables(const Graph& graph, const Window& window, const PathSums& sums)
       : graph_(graph),
         model_(graph.model()),
         trace_(model_.trace()),
         window_(window),
-        segments_(segments),
+        sums_(sums),
         length_(graph.time(window.sink) - window.start_ns) {
     int64_t linked = 0, all = 0;
     for (const SliceId s : trace_.device_slices()) {
@@ -170,21 +170,33 @@ class Tables {
     linked_ = 10 * linked >= 9 * all;
   }
 
-  Table Owners() const {
-    struct Row {
-      int64_t time = 0, count = 0;
-      StringId op;
-    };
-    std::map<std::pair<SegmentKind, StringId>, Row> rows;
-    for (const Segment& s : segments_) {
-      const StringId name =
-          s.owner.valid() ? trace_.slices.name[s.owner.value] : StringId();
-      Row& row = rows[{s.kind, name}];
-      row.time += s.end_ns - s.start_ns;
-      if (row.count++ == 0) row.op = OpOf(s.owner);
-    }
-    // Totals and slack of device work by name.
-    std::map<StringId, std::pair<int64_t, int64_t>> totals;
+  // What the chain runs through.
+  struct Owner {
+    int64_t time = 0, count = 0;
+    SliceId first;
+  };
+  using OwnerRows =
+      absl::flat_hash_map<std::pair<SegmentKind, StringId>, Owner>;
+  OwnerRows OwnersOfChain() const {
+    OwnerRows rows;
+    ForSegments(graph_, Recorded{graph_}, window_.sink, window_.start_ns,
+                kNoNode, [&](const Segment& s) {
+                  const StringId name = s.owner.valid()
+                                            ? trace_.slices.name[s.owner.value]
+                                            : StringId();
+                  Owner& row = rows[{s.kind, name}];
+                  row.time += s.end_ns - s.start_ns;
+                  ++row.count;
+                  row.first = s.owner;  // segments come backwards
+                });
+    return rows;
+  }
+
+  // Time of all device work by name, on the chain and off it, and the least
+  // slack of any.
+  using WorkTotals = absl::flat_hash_map<StringId, std::pair<int64_t, int64_t>>;
+  WorkTotals TotalsOfWork() const {
+    WorkTotals totals;
     const std::vector<int64_t> slack = TotalSlack(graph_, window_.sink);
     for (size_t i = 0; i < graph_.work().size(); ++i) {
       const SliceId s = graph_.work()[i];
@@ -194,12 +206,16 @@ class Tables {
       it->second.second =
           std::min(it->second.second, slack[graph_.first_device() + 2 * i + 1]);
     }
-    std::vector<std::pair<std::pair<SegmentKind, StringId>, Row>> sorted(
+    return totals;
+  }
+
+  Table Owners(const OwnerRows& rows, const WorkTotals& totals) const {
+    std::vector<std::pair<std::pair<SegmentKind, StringId>, Owner>> sorted(
         rows.begin(), rows.end());
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.second.time > b.second.time;
-                     });
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.second.time != b.second.time ? a.second.time > b.second.time
+                                            : a.first < b.first;
+    });
     constexpr size_t kMost = 500;
     if (sorted.size() > kMost) sorted.resize(kMost);
     Table table(OwnersSchema());
@@ -207,10 +223,11 @@ class Tables {
       const auto& [kind, name] = key;
       const auto total = totals.find(name);
       const bool device = DeviceKind(kind) && total != totals.end();
+      const StringId op = OpOf(row.first);
       table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind),
                 name.valid() ? trace_.Text(name) : std::string_view("-"),
-                row.op.valid() ? Value(trace_.Text(row.op)) : Value(),
-                row.count, row.time, PercentOf(row.time, length_),
+                op.valid() ? Value(trace_.Text(op)) : Value(), row.count,
+                row.time, PercentOf(row.time, length_),
                 device ? Value(total->second.first) : Value(),
                 device && total->second.second != kNever
                     ? Value(total->second.second)
@@ -219,10 +236,10 @@ class Tables {
     return table;
   }
 
-  Table Segments() const {
+  Table Segments(const std::vector<Segment>& segments) const {
     Table table(SegmentsSchema());
     const auto& steps = model_.context().steps;
-    for (const Segment& s : segments_) {
+    for (const Segment& s : segments) {
       const StringId op = OpOf(s.owner);
       const bool device =
           s.owner.valid() && trace::IsDevice(trace_.KindOf(s.owner));
@@ -262,12 +279,13 @@ class Tables {
   // `saved`: with half the work of host, computation and communication.
   Table Verdicts(ResultSet& result, const TableOptions& options,
                  const std::array<int64_t, 3>& saved,
-                 const std::vector<StepPath>& steps) const {
+                 const std::vector<StepPath>& steps,
+                 const std::vector<Segment>& segments) const {
     Table table(VerdictsSchema());
     AddVerdict(table, "window", window_.name, window_.start_ns,
-               graph_.time(window_.sink), Sum(segments_), &saved);
+               graph_.time(window_.sink), sums_, &saved);
     AddSteps(table, steps);
-    AddLayers(table, options);
+    AddLayers(table, options, segments);
     Say(result, saved);
     return table;
   }
@@ -316,24 +334,16 @@ class Tables {
   }
 
   // The parts of the window's chain.
-  void AddLayers(Table& table, const TableOptions& options) const {
+  void AddLayers(Table& table, const TableOptions& options,
+                 const std::vector<Segment>& segments) const {
     if (options.cuts.empty()) return;
     const int64_t end = graph_.time(window_.sink);
     int64_t from = window_.start_ns;
-    size_t first = 0;
     const auto add = [&](std::string_view name, int64_t to) {
       to = std::min(to, end);
       if (to <= from) return;
-      while (first < segments_.size() && segments_[first].end_ns <= from)
-        ++first;
-      std::vector<Segment> part;
-      for (size_t i = first; i < segments_.size() && segments_[i].start_ns < to;
-           ++i) {
-        part.push_back(segments_[i]);
-        part.back().start_ns = std::max(part.back().start_ns, from);
-        part.back().end_ns = std::min(part.back().end_ns, to);
-      }
-      AddVerdict(table, "layer", name, from, to, Sum(part), nullptr);
+      AddVerdict(table, "layer", name, from, to, SumWithin(segments, from, to),
+                 nullptr);
       from = to;
     };
     add("prologue", options.cuts[0].start_ns);
@@ -360,21 +370,20 @@ class Tables {
 
   const char* Confidence(const PathSums& sums) const {
     if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total()) return "weak";
-    return 20 * sums.inferred_ns > sums.total() ? "inferred" : "recorded";
+    return 20 * sums.inferred_ns() > sums.total() ? "inferred" : "recorded";
   }
 
   void Say(ResultSet& result, const std::array<int64_t, 3>& saved) const {
-    const PathSums sums = Sum(segments_);
-    const Verdict verdict = VerdictOf(sums);
+    const Verdict verdict = VerdictOf(sums_);
     if (verdict.text.empty()) return;
-    const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
+    const int64_t whole = sums_.total() - sums_.of(PathClass::kBeforeTrace);
     std::string text =
         fmt::format("{}: of {} the chain of last arrivals spends", verdict.text,
                     HumanTime(whole));
     bool first = true;
     for (size_t c = 0; c + 1 < kPathClasses; ++c) {
       const double percent =
-          PercentOf(sums.of(static_cast<PathClass>(c)), whole);
+          PercentOf(sums_.of(static_cast<PathClass>(c)), whole);
       if (percent < 1) continue;
       static constexpr std::array<std::string_view, kPathClasses - 1> kWhere = {
           "on the host", "in kernels and the gaps between them",
@@ -410,7 +419,7 @@ class Tables {
   const HostModel& model_;
   const Trace& trace_;
   const Window& window_;
-  const std::vector<Segment>& segments_;
+  const PathSums& sums_;  // of the window's chain
   const int64_t length_;
   bool linked_ = true;  // at least 90 % of the device time has a launch
 };
@@ -496,25 +505,30 @@ Result<Window> FindWindow(const Graph& graph, const std::string& text) {
 }
 
 std::vector<int64_t> TotalSlack(const Graph& graph, uint32_t sink) {
-  // The latest time of each node that leaves the sink where it is.
-  std::vector<int64_t> late(graph.nodes(), kNever);
-  late[sink] = graph.time(sink);
+  std::vector<int64_t> slack(graph.nodes(), kNever);
+  slack[sink] = 0;
   const auto order = graph.order();
   for (size_t i = order.size(); i-- > 0;) {
     const uint32_t v = order[i];
-    if (late[v] == kNever) continue;
-    const int64_t arrival = late[v] - graph.residual(v);
-    if (graph.chain(v) != EdgeKind::kNone)
-      late[v - 1] = std::min(late[v - 1], arrival - graph.chain_work(v));
+    if (slack[v] == kNever) continue;
+    const bool chain = graph.chain(v) != EdgeKind::kNone;
+    if (graph.In(v).empty()) {
+      // Nothing but the chain leads to it, and that without slack.
+      if (chain) slack[v - 1] = std::min(slack[v - 1], slack[v]);
+      continue;
+    }
+    // The latest arrival that leaves the sink where it is.
+    const int64_t latest = graph.time(v) - graph.residual(v) + slack[v];
+    if (chain)
+      slack[v - 1] = std::min(slack[v - 1],
+                              latest - graph.time(v - 1) - graph.chain_work(v));
     for (const uint32_t e : graph.In(v)) {
       const Edge& edge = graph.edges()[e];
-      late[edge.from] = std::min(late[edge.from], arrival - edge.work_ns);
+      slack[edge.from] = std::min(
+          slack[edge.from], latest - graph.time(edge.from) - edge.work_ns);
     }
   }
-  for (uint32_t v = 0; v < graph.nodes(); ++v) {
-    if (late[v] != kNever) late[v] -= graph.time(v);
-  }
-  return late;
+  return slack;
 }
 
 Table GraphTable(const Graph& graph) {
@@ -535,25 +549,20 @@ Table GraphTable(const Graph& graph) {
 }
 
 Table SummaryTable(const Graph& graph, const Window& window,
-                   const std::vector<Segment>& segments) {
+                   const PathSums& sums) {
   const int64_t length = graph.time(window.sink) - window.start_ns;
-  std::array<int64_t, kSegmentKinds> times{}, inferred{}, counts{};
-  for (const Segment& s : segments) {
-    const auto k = static_cast<size_t>(s.kind);
-    times[k] += s.end_ns - s.start_ns;
-    if (s.inferred) inferred[k] += s.end_ns - s.start_ns;
-    ++counts[k];
-  }
   std::array<size_t, kSegmentKinds> order{};
   for (size_t k = 0; k < kSegmentKinds; ++k) order[k] = k;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return times[a] > times[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return sums.kind[a] > sums.kind[b];
+  });
   Table table(SummarySchema());
   for (const size_t k : order) {
-    if (counts[k] == 0) continue;
+    if (sums.segments[k] == 0) continue;
     const auto kind = static_cast<SegmentKind>(k);
-    table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind), times[k],
-              PercentOf(times[k], length), counts[k], inferred[k]);
+    table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind), sums.kind[k],
+              PercentOf(sums.kind[k], length), sums.segments[k],
+              sums.inferred[k]);
   }
   return table;
 }
@@ -580,7 +589,7 @@ std::vector<StepPath> StepPaths(const Graph& graph) {
         sorted.begin())];
     if (sink == kNoNode || graph.time(sink) <= start) continue;
     out.push_back({static_cast<uint32_t>(i), start, graph.time(sink),
-                   Sum(RecordedPath(graph, sink, start))});
+                   SumRecorded(graph, sink, start)});
   }
   return out;
 }
@@ -591,35 +600,42 @@ std::vector<Schema> Schemas() {
 }
 
 ResultSet PathTables(const Graph& graph, const Window& window,
-                     const std::vector<Segment>& segments,
-                     const TableOptions& options) {
-  const Tables tables(graph, window, segments);
+                     const PathSums& sums, const TableOptions& options) {
+  const Tables tables(graph, window, sums);
   ResultSet result;
+  std::vector<Segment> segments;
+  if (options.segments || !options.cuts.empty())
+    segments = RecordedPath(graph, window.sink, window.start_ns);
   // All that a table needs beside its own rows, and the large tables.
   std::array<int64_t, 3> saved{};
+  Tables::WorkTotals totals;
+  Tables::OwnerRows owners;
   std::vector<StepPath> steps;
-  std::optional<Table> owners, all, edges;
+  std::optional<Table> all, edges;
   const std::function<void()> tasks[] = {
       [&] {
+        // One after the other: each needs 8 bytes for each node.
         saved[0] = tables.Saved({EdgeKind::kHost, EdgeKind::kHostGap});
+        saved[1] = tables.Saved({EdgeKind::kCompute});
+        saved[2] = tables.Saved({EdgeKind::kComm});
+        totals = tables.TotalsOfWork();
       },
-      [&] { saved[1] = tables.Saved({EdgeKind::kCompute}); },
-      [&] { saved[2] = tables.Saved({EdgeKind::kComm}); },
-      [&] { owners = tables.Owners(); },
+      [&] { owners = tables.OwnersOfChain(); },
       [&] {
         if (window.name.empty()) steps = StepPaths(graph);
       },
       [&] {
-        if (options.segments) all = tables.Segments();
+        if (options.segments) all = tables.Segments(segments);
       },
       [&] {
         if (options.segments) edges = tables.Edges();
       }};
   ParallelFor(graph.model().context().settings.threads, std::size(tasks),
               [&](size_t i) { tasks[i](); });
-  result.tables.push_back(tables.Verdicts(result, options, saved, steps));
-  result.tables.push_back(SummaryTable(graph, window, segments));
-  result.tables.push_back(std::move(*owners));
+  result.tables.push_back(
+      tables.Verdicts(result, options, saved, steps, segments));
+  result.tables.push_back(SummaryTable(graph, window, sums));
+  result.tables.push_back(tables.Owners(owners, totals));
   if (options.segments) {
     result.tables.push_back(std::move(*all));
     result.tables.push_back(std::move(*edges));
@@ -650,14 +666,16 @@ PathSums SumOf(const Graph& graph, const Outcome& outcome, const Window& window,
   const int64_t from = window.start_ns;
   const uint32_t meet =
       MeetBefore(graph, outcome, window.sink, outcome.first_change(), from);
-  if (meet == kNoNode) return Sum(Walk(graph, outcome, window.sink, from));
+  if (meet == kNoNode) return SumChain(graph, outcome, window.sink, from);
   PathSums sums = recorded;
-  const PathSums then = Sum(Walk(graph, outcome, window.sink, from, meet));
+  const PathSums then = SumChain(graph, outcome, window.sink, from, meet);
   const PathSums now =
-      Sum(Walk(graph, Recorded{graph}, window.sink, from, meet));
-  for (size_t k = 0; k < kSegmentKinds; ++k)
+      SumChain(graph, Recorded{graph}, window.sink, from, meet);
+  for (size_t k = 0; k < kSegmentKinds; ++k) {
     sums.kind[k] += then.kind[k] - now.kind[k];
-  sums.inferred_ns += then.inferred_ns - now.inferred_ns;
+    sums.inferred[k] += then.inferred[k] - now.inferred[k];
+    sums.segments[k] += then.segments[k] - now.segments[k];
+  }
   return sums;
 }
 
@@ -666,28 +684,27 @@ PathSums SumOf(const Graph& graph, const Outcome& outcome, const Window& window,
 Table MakeWhatIfTable() { return Table(WhatIfSchema()); }
 
 void AddWhatIf(Table& table, const Graph& graph, const Window& window,
-               const PathSums& recorded, const std::string& spec,
+               const PathSums& sums, const std::string& spec,
                const Scenario& scenario) {
   const int64_t length = graph.time(window.sink) - window.start_ns;
   const Outcome outcome(graph, scenario);
   const int64_t saved =
       graph.time(window.sink) - EndOf(graph, window, scenario, outcome);
-  const PathSums sums = SumOf(graph, outcome, window, recorded);
-  const int64_t whole = sums.total() - sums.of(PathClass::kBeforeTrace);
+  const PathSums then = SumOf(graph, outcome, window, sums);
+  const int64_t whole = then.total() - then.of(PathClass::kBeforeTrace);
   table.Add(spec, length, length - saved, saved, PercentOf(saved, length),
-            outcome.touched(), VerdictOf(sums).text,
-            PercentOf(sums.of(PathClass::kHost), whole),
-            PercentOf(sums.of(PathClass::kDevice), whole));
+            outcome.touched(), VerdictOf(then).text,
+            PercentOf(then.of(PathClass::kHost), whole),
+            PercentOf(then.of(PathClass::kDevice), whole));
 }
 
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
-                          const std::vector<Segment>& segments,
+                          const PathSums& sums,
                           const std::vector<std::string>& specs) {
   Table table = MakeWhatIfTable();
-  const PathSums recorded = Sum(segments);
   for (const std::string& spec : specs) {
     LAMINA_ASSIGN(const Scenario scenario, ParseScenario(graph, spec));
-    AddWhatIf(table, graph, window, recorded, spec, scenario);
+    AddWhatIf(table, graph, window, sums, spec, scenario);
   }
   return table;
 }

@@ -41,15 +41,13 @@ struct TableOptions {
 std::vector<Schema> Schemas();
 
 // path_summary, path_owners, verdicts, path_segments, path_edges and what they
-// say.
+// say. `sums` are those of the window's chain, here and below.
 ResultSet PathTables(const Graph& graph, const Window& window,
-                     const std::vector<Segment>& segments,
-                     const TableOptions& options);
+                     const PathSums& sums, const TableOptions& options);
 
-// what_if: one row per text; `segments` are those of the window. Errors: those
-// of ParseScenario.
+// what_if: one row per text. Errors: those of ParseScenario.
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
-                          const std::vector<Segment>& segments,
+                          const PathSums& sums,
                           const std::vector<std::string>& specs);
 
 // The path of a step, a position in Steps: from its begin to the later of its
@@ -66,12 +64,11 @@ std::vector<StepPath> StepPaths(const Graph& graph);
 // Parts of these, for one recording or several: path_summary, path_graph, and
 // one row of what_if.
 Table SummaryTable(const Graph& graph, const Window& window,
-                   const std::vector<Segment>& segments);
+                   const PathSums& sums);
 Table GraphTable(const Graph& graph);
 Table MakeWhatIfTable();
-// `recorded`: the sums of the window's chain as recorded.
 void AddWhatIf(Table& table, const Graph& graph, const Window& window,
-               const PathSums& recorded, const std::string& spec,
+               const PathSums& sums, const std::string& spec,
                const Scenario& scenario);
 
 // How much later each node may end without moving the sink; the largest int64
