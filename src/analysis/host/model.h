@@ -58,10 +58,10 @@ enum class CallKind : uint8_t {
 CallKind CallKindOf(std::string_view name);
 
 struct Call {
+  int64_t submit_ns = 0;
   SliceId slice;
   uint32_t thread = kNone;
-  uint32_t api = kNone;  // of apis(), by its first event
-  int64_t submit_ns = 0;
+  uint32_t api = kNone;         // of apis(), by its first event
   uint32_t begin = 0, end = 0;  // of the events it launched, see Work()
   bool slow = false;
   bool staged = false;

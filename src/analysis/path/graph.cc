@@ -9,6 +9,7 @@
 #include <list>
 #include <queue>
 
+#include "base/parallel.h"
 #include "base/status.h"
 
 namespace lamina::analysis::path {
@@ -87,6 +88,9 @@ class GraphBuilder {
     Syncs();
     g_.parts_.push_back({&m_, 0, g_.first_device_, g_.first_device_,
                          Size() - g_.first_device_, 0, 0});
+    // Of no use any more while the graph reaches its size.
+    for (auto* list : {&start_, &end_, &submit_, &waits_, &place_})
+      std::vector<uint32_t>().swap(*list);
     g_.Finish();
     g_.FindEnds();
   }
@@ -263,7 +267,7 @@ class GraphBuilder {
       }
       ends.push({top.end, top.end_node, top.thread});
     }
-    tops_ = {};
+    std::vector<Top>().swap(tops_);
   }
 
   // --- device ---
@@ -495,24 +499,31 @@ Graph Graph::Build(const HostModel& model) {
   return graph;
 }
 
+EdgeLists::EdgeLists(size_t nodes, const std::vector<Edge>& edges,
+                     uint32_t Edge::*node)
+    : words_(nodes / 64 + 1) {
+  for (const Edge& edge : edges)
+    words_[edge.*node / 64].has |= uint64_t{1} << (edge.*node % 64);
+  uint32_t rows = 0;
+  for (Word& word : words_) {
+    word.before = rows;
+    rows += static_cast<uint32_t>(std::popcount(word.has));
+  }
+  begin_.resize(rows + 1);
+  for (const Edge& edge : edges) ++begin_[Row(edge.*node)];
+  uint32_t end = 0;
+  for (uint32_t& begin : begin_) begin = end += begin;
+  // Filled from the back: what was the end of each becomes its begin.
+  edges_.resize(edges.size());
+  for (size_t e = edges.size(); e-- > 0;)
+    edges_[--begin_[Row(edges[e].*node)]] = static_cast<uint32_t>(e);
+}
+
 void Graph::MakeLists() {
-  const size_t n = nodes();
-  const auto list = [&](auto end_of, std::vector<uint32_t>& ids,
-                        PodVector<uint32_t>& begin) {
-    begin.clear();
-    begin.resize(n + 1, 0);
-    for (const Edge& edge : edges_) ++begin[end_of(edge) + 1];
-    for (size_t v = 0; v < n; ++v) begin[v + 1] += begin[v];
-    ids.resize(edges_.size());
-    // Filled from the back, so that `begin` needs no copy.
-    for (size_t e = edges_.size(); e-- > 0;)
-      ids[--begin[end_of(edges_[e]) + 1]] = static_cast<uint32_t>(e);
-    // Each entry now holds the begin of its own node, one place too far.
-    for (size_t v = 0; v < n; ++v) begin[v] = begin[v + 1];
-    begin[n] = static_cast<uint32_t>(edges_.size());
-  };
-  list([](const Edge& e) { return e.to; }, in_, in_begin_);
-  list([](const Edge& e) { return e.from; }, out_, out_begin_);
+  ParallelFor(Threads(), 2, [&](size_t i) {
+    if (i == 0) in_ = EdgeLists(nodes(), edges_, &Edge::to);
+    if (i == 1) out_ = EdgeLists(nodes(), edges_, &Edge::from);
+  });
 }
 
 // Kahn's method, first come first served. False: there is a cycle.
@@ -543,7 +554,12 @@ bool Graph::MakeOrder() {
 
 void Graph::Finish() {
   MakeLists();
-  if (!MakeOrder()) {
+  bool ordered = false;
+  ParallelFor(Threads(), 2, [&](size_t i) {
+    if (i == 0) ordered = MakeOrder();
+    if (i == 1) MakeCritical();
+  });
+  if (!ordered) {
     // Edges of zero length in a circle: those between nodes that could not be
     // placed go; chain edges alone have no circle.
     std::vector<bool> placed(nodes(), false);
@@ -554,14 +570,13 @@ void Graph::Finish() {
         }));
     MakeLists();
     LAMINA_CHECK(MakeOrder());
+    MakeCritical();
   }
-  MakeCritical();
 }
 
 void Graph::MakeCritical() {
   const auto n = static_cast<uint32_t>(nodes());
-  critical_.clear();
-  critical_.resize(n, kNoNode);
+  critical_.resize(in_.rows());
   for (uint32_t v = 0; v < n; ++v) {
     int64_t best = 0;
     EdgeKind kind = EdgeKind::kNone;
@@ -582,15 +597,16 @@ void Graph::MakeCritical() {
         critical = e;
       }
     }
-    critical_[v] = critical;
+    if (in_.Has(v)) critical_[in_.Row(v)] = critical;
     LAMINA_CHECK(critical == kNoNode || best <= times_[v]);
   }
 }
 
 int64_t Graph::residual(uint32_t v) const {
-  if (critical_[v] == kNoNode) return 0;
-  if (critical_[v] == kChain) return times_[v] - times_[v - 1] - chain_work(v);
-  const Edge& edge = edges_[critical_[v]];
+  const uint32_t critical = this->critical(v);
+  if (critical == kNoNode) return 0;
+  if (critical == kChain) return times_[v] - times_[v - 1] - chain_work(v);
+  const Edge& edge = edges_[critical];
   return times_[v] - times_[edge.from] - edge.work_ns;
 }
 

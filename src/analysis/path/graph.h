@@ -17,6 +17,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -64,6 +65,39 @@ struct Edge {
   SliceId owner;
   EdgeKind kind = EdgeKind::kNone;
   bool inferred = false;
+};
+
+// Edges by the node at which they end or begin, in their order. Most nodes have
+// none: those cost a bit.
+class EdgeLists {
+ public:
+  EdgeLists() = default;
+  EdgeLists(size_t nodes, const std::vector<Edge>& edges, uint32_t Edge::*node);
+
+  std::span<const uint32_t> Of(uint32_t v) const {
+    if (!Has(v)) return {};
+    const uint32_t i = Row(v);
+    return {edges_.data() + begin_[i], edges_.data() + begin_[i + 1]};
+  }
+  bool Has(uint32_t v) const {
+    return (words_[v / 64].has >> (v % 64) & 1) != 0;
+  }
+  // The number of a node that has edges among those that do.
+  uint32_t Row(uint32_t v) const {
+    const Word& word = words_[v / 64];
+    const uint64_t before = word.has & ((uint64_t{1} << (v % 64)) - 1);
+    return word.before + static_cast<uint32_t>(std::popcount(before));
+  }
+  size_t rows() const { return begin_.size() - 1; }
+
+ private:
+  struct Word {
+    uint64_t has = 0;  // a bit for each of 64 nodes
+    uint32_t before = 0;
+  };
+  std::vector<Word> words_;
+  PodVector<uint32_t> begin_;  // of edges_, by row; one more at the end
+  PodVector<uint32_t> edges_;
 };
 
 class Graph;
@@ -139,14 +173,13 @@ class Graph {
   SliceId owner(uint32_t v) const { return owner_[v]; }  // of the chain edge
 
   const std::vector<Edge>& edges() const { return edges_; }
-  std::span<const uint32_t> In(uint32_t v) const {
-    return {in_.data() + in_begin_[v], in_.data() + in_begin_[v + 1]};
-  }
-  std::span<const uint32_t> Out(uint32_t v) const {
-    return {out_.data() + out_begin_[v], out_.data() + out_begin_[v + 1]};
-  }
+  std::span<const uint32_t> In(uint32_t v) const { return in_.Of(v); }
+  std::span<const uint32_t> Out(uint32_t v) const { return out_.Of(v); }
   // kNoNode: no predecessor; kChain; else a position in edges().
-  uint32_t critical(uint32_t v) const { return critical_[v]; }
+  uint32_t critical(uint32_t v) const {
+    if (in_.Has(v)) return critical_[in_.Row(v)];
+    return chain_[v] == EdgeKind::kNone ? kNoNode : kChain;
+  }
   int64_t residual(uint32_t v) const;
 
   // Nodes so that every edge points forward.
@@ -172,6 +205,9 @@ class Graph {
     return {thread_begin_[thread], thread_begin_[thread + 1]};
   }
 
+  // The first node of each thread of each part, and the one behind the last.
+  std::span<const uint32_t> thread_begin() const { return thread_begin_; }
+
   // Start of the first node that takes part, and the last such node.
   int64_t start_ns() const { return start_ns_; }
   uint32_t sink() const { return sink_; }
@@ -193,6 +229,7 @@ class Graph {
 
  private:
   friend class GraphBuilder;
+  int Threads() const { return model().context().settings.threads; }
   void MakeLists();
   bool MakeOrder();
   void MakeCritical();
@@ -219,9 +256,8 @@ class Graph {
   PodVector<EdgeKind> chain_;
   PodVector<SliceId> owner_;
   std::vector<Edge> edges_;
-  std::vector<uint32_t> in_, out_;
-  PodVector<uint32_t> in_begin_, out_begin_;
-  PodVector<uint32_t> critical_;
+  EdgeLists in_, out_;
+  PodVector<uint32_t> critical_;  // by row of in_
   PodVector<uint32_t> order_, position_;
   std::vector<SliceId> work_;
   std::vector<uint32_t> thread_begin_;  // first node of each thread
