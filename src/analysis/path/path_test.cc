@@ -222,6 +222,19 @@ void ExpectEqualTimes(const Graph& graph, const Scenario& scenario) {
     ASSERT_EQ(few.time(v), full.time(v));
 }
 
+// Up to any time, the latest of all nodes that take part.
+void ExpectLatest(const Graph& graph, const Outcome& outcome) {
+  for (uint32_t sink = 0; sink < graph.nodes(); sink += 5) {
+    const int64_t recorded = graph.time(sink), least = outcome.time(sink);
+    int64_t latest = least;
+    for (uint32_t v = 0; v < graph.nodes(); ++v) {
+      if (graph.time(v) <= recorded && graph.TakesPart(v))
+        latest = std::max(latest, outcome.time(v));
+    }
+    ASSERT_EQ(outcome.LatestUpTo(recorded, least), latest);
+  }
+}
+
 void ExpectTiles(const std::vector<Segment>& segments, int64_t from,
                  int64_t to) {
   int64_t at = from;
@@ -308,6 +321,17 @@ TEST(Path, WhatMustHoldOfEveryScenario) {
       ASSERT_EQ(unchanged.time(v), graph.time(v));
     // Less work never makes the end later; saved time was on the path.
     const auto sums = Sum(RecordedPath(graph, graph.sink(), graph.start_ns()));
+    const auto same_sums = SumRecorded(graph, graph.sink(), graph.start_ns());
+    for (size_t k = 0; k < kSegmentKinds; ++k) {
+      ASSERT_EQ(sums.kind[k], same_sums.kind[k]);
+      ASSERT_EQ(sums.segments[k], same_sums.segments[k]);
+    }
+    // Half of the work, by one pass and as a scenario.
+    const auto half = ParseScenario(graph, "scale:class=compute:0.5");
+    ASSERT_TRUE(half.has_value());
+    ASSERT_EQ(Outcome(graph, *half).time(graph.sink()),
+              TimeWithHalf(graph, {EdgeKind::kCompute}, graph.sink()));
+    ASSERT_EQ(TimeWithHalf(graph, {EdgeKind::kComm}, graph.sink()), end);
     const auto none = ParseScenario(graph, "scale:class=compute:0");
     ASSERT_TRUE(none.has_value());
     const Outcome less(graph, *none);
@@ -322,6 +346,7 @@ TEST(Path, WhatMustHoldOfEveryScenario) {
       Scenario dropped;
       dropped.dropped.push_back(e);
       ExpectEqualTimes(graph, dropped);
+      if (e % 3 == 0) ExpectLatest(graph, Outcome(graph, dropped));
       EXPECT_LE(EndOf(graph, Outcome(graph, dropped)), end);
     }
     // What may grow by its slack for free does.

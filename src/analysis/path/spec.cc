@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the text of a what-if to changed edges.
-#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <charconv>
@@ -368,10 +367,12 @@ class Parser {
     if (step == tree::Steps::kOutside)
       return Fail(Wrong("names a step that the trace does not have"));
     Groups groups;
-    for (const SliceId s : trace_.device_slices()) {
-      if (steps.StepOf(s) == step) groups[s] = 0;
+    const auto& work = graph_.work();
+    for (uint32_t i = 0; i < work.size(); ++i) {
+      if (steps.StepOf(work[i]) == step)
+        groups.emplace_back(graph_.first_device() + 2 * i, 0);
     }
-    AsGraphs(groups, false);
+    AsGraphs(std::move(groups), false);
     return {};
   }
 
@@ -391,11 +392,11 @@ class Parser {
       return Fail(Wrong("names no run of launch_runs (lamina host)"));
     if (named.size() > 1)
       return Fail(Wrong("names runs of several streams: say STREAM/RUN"));
-    const auto& slices = trace_.streams[named[0].stream].slices;
+    const uint32_t first = FirstOf(named[0].stream);
     Groups groups;
     for (size_t k = named[0].begin; k < named[0].end; ++k)
-      groups[slices[k]] = 0;
-    AsGraphs(groups, false);
+      groups.emplace_back(first + 2 * static_cast<uint32_t>(k), 0);
+    AsGraphs(std::move(groups), false);
     return {};
   }
 
@@ -412,38 +413,42 @@ class Parser {
     }
     const host::KernelSequence& sequence =
         sequences[static_cast<size_t>(*number - 1)];
-    const auto& slices = trace_.streams[sequence.stream].slices;
+    const uint32_t first = FirstOf(sequence.stream);
     Groups groups;
     for (uint32_t i = 0; i < sequence.starts.size(); ++i) {
       for (uint32_t k = 0; k < sequence.length; ++k)
-        groups[slices[sequence.starts[i] + k]] = i;
+        groups.emplace_back(first + 2 * (sequence.starts[i] + k), i);
     }
-    AsGraphs(groups, true);
+    AsGraphs(std::move(groups), true);
     return {};
   }
 
-  // Device work, and which group it is launched with.
-  using Groups = absl::flat_hash_map<SliceId, uint32_t>;
+  // The start node of the first work of a stream; that of its next work stands
+  // two further on.
+  uint32_t FirstOf(uint32_t stream) const {
+    uint32_t node = graph_.first_device();
+    for (uint32_t i = 0; i < stream; ++i)
+      node += 2 * static_cast<uint32_t>(trace_.streams[i].slices.size());
+    return node;
+  }
+
+  // Start nodes of device work, and which group it is launched with.
+  using Groups = std::vector<std::pair<uint32_t, uint32_t>>;
 
   // The work of a group is launched at once: its calls cost the host nothing,
   // only the first work of each stream waits for a launch, and what nothing
   // explains between its kernels is gone. `fused`: so is their spacing.
-  void AsGraphs(const Groups& groups, bool fused) {
+  void AsGraphs(Groups groups, bool fused) {
     const HostModel& model = graph_.model();
-    // By node: in the order of the streams, and of the times in each.
-    std::vector<std::pair<uint32_t, uint32_t>> nodes;  // node, group
-    nodes.reserve(groups.size());
-    for (const auto& [s, group] : groups) {
-      const uint32_t c = model.call(s);
-      if (c != host::kNone && !model.calls()[c].staged)
-        nodes.emplace_back(graph_.NodeOfWork(0, s), group);
-    }
-    std::sort(nodes.begin(), nodes.end());
+    // In the order of the streams, and of the times in each.
+    std::sort(groups.begin(), groups.end());
     std::vector<uint32_t> calls;
     absl::flat_hash_set<std::pair<uint32_t, uint32_t>> begun;  // group, stream
     absl::flat_hash_set<uint32_t> launched;                    // groups
-    for (const auto& [v, group] : nodes) {
+    for (const auto& [v, group] : groups) {
       const SliceId s = graph_.Work(v);
+      const uint32_t c = model.call(s);
+      if (c == host::kNone || model.calls()[c].staged) continue;
       if (begun.emplace(group, model.stream(s)).second) {
         // The first of all keeps its launch: that of the graph.
         if (launched.insert(group).second) continue;
@@ -456,7 +461,7 @@ class Parser {
             out_.edges.emplace_back(e, 0);
         }
       }
-      calls.push_back(model.call(s));
+      calls.push_back(c);
     }
     std::sort(calls.begin(), calls.end());
     calls.erase(std::unique(calls.begin(), calls.end()), calls.end());

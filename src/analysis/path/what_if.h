@@ -6,14 +6,15 @@
 // explains, host work that is not named. An answer is no promise.
 //
 // A scenario names edges: a cross edge by its position in Graph::edges(), the
-// chain edge of a node by the node. Few changes are followed forward through
-// the nodes that they move; many are answered by one pass over all nodes. Both
-// give the same times.
+// chain edge of a node by the node. Changes are followed forward through the
+// nodes that they move; nothing else is looked at.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -33,24 +34,43 @@ struct Scenario {
   }
 };
 
+// Zeros, of which only those take memory and time that are used: the pages of
+// a large array are given when they are written.
+template <class T>
+class Zeros {
+ public:
+  explicit Zeros(size_t count)
+      : data_(static_cast<T*>(std::calloc(count, sizeof(T))), &std::free) {
+    if (data_ == nullptr && count > 0) throw std::bad_alloc();
+  }
+  T& operator[](size_t i) { return data_.get()[i]; }
+  const T& operator[](size_t i) const { return data_.get()[i]; }
+
+ private:
+  std::unique_ptr<T, void (*)(void*)> data_;
+};
+
 // Times of a scenario.
 class Outcome {
  public:
-  // How to compute it; both are equal.
-  enum class Pass { kAuto, kTouched, kFull };
+  // How to compute it: along the nodes that move, or by a look at all of them.
+  // Both are equal; the second is there to check the first.
+  enum class Pass { kTouched, kFull };
 
   Outcome(const Graph& graph, const Scenario& scenario,
-          Pass pass = Pass::kAuto);
+          Pass pass = Pass::kTouched);
 
-  int64_t time(uint32_t v) const {
-    if (!times_.empty()) return times_[v];
-    const auto it = new_.find(v);
-    return it == new_.end() ? graph_.time(v) : it->second;
+  int64_t time(uint32_t v) const { return graph_.time(v) + later_[v]; }
+  int64_t residual(uint32_t v) const {
+    return graph_.residual(v) + more_residual_[v];
   }
-  int64_t residual(uint32_t v) const;
-  int64_t chain_work(uint32_t v) const;
-  int64_t work(uint32_t e) const;
-  bool dropped(uint32_t e) const { return dropped_.contains(e); }
+  int64_t chain_work(uint32_t v) const {
+    return graph_.chain_work(v) + more_chain_[v];
+  }
+  int64_t work(uint32_t e) const {
+    return graph_.edges()[e].work_ns + more_edge_[e];
+  }
+  bool dropped(uint32_t e) const { return dropped_[e]; }
   uint32_t critical(uint32_t v) const;
   // Nodes that had to be looked at.
   size_t touched() const { return touched_; }
@@ -62,17 +82,19 @@ class Outcome {
 
  private:
   // The latest arrival at `v`; false: it has no predecessor.
-  template <class TimeOf>
-  bool Arrival(uint32_t v, const TimeOf& time_of, int64_t& best) const;
+  bool Arrival(uint32_t v, int64_t& best) const;
+  // Finds the new time of `v`; false: it did not move.
+  bool Move(uint32_t v);
+  void Mark(uint32_t v);
   void Touched();
   void Full();
 
   const Graph& graph_;
-  absl::flat_hash_map<uint32_t, int64_t> chains_, edges_, residuals_, new_;
-  absl::flat_hash_map<uint32_t, bool> dropped_;
-  // Of a full pass: all times, and the work of all chain edges.
-  std::vector<int64_t> times_, chain_work_;
-  std::vector<uint32_t> seeds_;
+  // What is added to work, residuals and times.
+  Zeros<int64_t> more_chain_, more_edge_, more_residual_, later_;
+  Zeros<bool> dropped_;
+  std::vector<uint64_t> marked_;  // positions to look at, a bit for each
+  PodVector<uint32_t> moved_;     // nodes
   size_t touched_ = 0;
   uint32_t first_change_ = 0;
 };
