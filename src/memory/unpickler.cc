@@ -28,6 +28,11 @@ constexpr size_t kMaxValues = (size_t{1} << 31) - 1;
 constexpr size_t kMaxStrings = (size_t{1} << 31) - 1;
 constexpr size_t kMaxLine = 4096;
 constexpr size_t kMostText = 80;
+// Items that wait for their list before it takes them in early. Python's
+// pickler hands them over by the thousand, the one of PyTorch all at once.
+constexpr size_t kMostWaiting = 1024;
+// So many of them stay: the last may be the parts of one item that is made.
+constexpr size_t kParts = 128;
 
 constexpr std::string_view kHint =
     "write snapshots with torch.cuda.memory._dump_snapshot";
@@ -104,6 +109,10 @@ class Unpickler {
   bool DecimalInteger(bool is_long);
   bool Pop(Value* value);
   bool PopMark(size_t* from);
+  // The list below the last mark takes in what waits for it, but the last few,
+  // and the other way round.
+  void TakeEarly();
+  bool PutBack();
   bool Take(size_t count, Value* values);
   bool PushTuple(size_t from);
   // The container below what stands from `from` on; it must be open.
@@ -132,7 +141,12 @@ class Unpickler {
 
   uint64_t op_offset_ = 0;
   PodVector<Value> stack_;
-  std::vector<size_t> marks_;
+  struct Mark {
+    size_t at;           // in stack_
+    size_t taken = 0;    // items behind it that are in the list already
+    bool whole = false;  // no item is taken early
+  };
+  std::vector<Mark> marks_;
   PodVector<Value> memo_;
   uint64_t memoized_ = 0;
   Fault fault_;
@@ -267,7 +281,8 @@ bool Unpickler::DecimalInteger(bool is_long) {
 }
 
 bool Unpickler::Pop(Value* value) {
-  const size_t low = marks_.empty() ? 0 : marks_.back();
+  const size_t low = marks_.empty() ? 0 : marks_.back().at;
+  if (stack_.size() <= low && !PutBack()) return false;
   if (stack_.size() <= low) return Fails("stack is empty");
   *value = stack_.back();
   stack_.pop_back();
@@ -276,8 +291,46 @@ bool Unpickler::Pop(Value* value) {
 
 bool Unpickler::PopMark(size_t* from) {
   if (marks_.empty()) return Fails("no mark");
-  *from = marks_.back();
+  if (!PutBack()) return false;
+  *from = marks_.back().at;
   marks_.pop_back();
+  return true;
+}
+
+void Unpickler::TakeEarly() {
+  if (marks_.empty()) return;
+  Mark& mark = marks_.back();
+  if (stack_.size() - mark.at < kMostWaiting || mark.at == 0 || mark.whole)
+    return;
+  const Value list = stack_[mark.at - 1];
+  if (!list.Is(Kind::kList) || heap_.IsClosed(list)) return;
+  const size_t end = stack_.size() - kParts;
+  for (size_t i = mark.at; i < end; ++i) maker_.Consume(stack_[i], op_offset_);
+  // It was among them, and is refused where it changes.
+  if (heap_.IsClosed(list)) return;
+  std::vector<Value>& items = heap_.Open(list);
+  items.insert(items.end(), stack_.begin() + mark.at, stack_.begin() + end);
+  mark.taken += end - mark.at;
+  std::copy(stack_.begin() + end, stack_.end(), stack_.begin() + mark.at);
+  stack_.resize(mark.at + kParts);
+}
+
+bool Unpickler::PutBack() {
+  if (marks_.empty() || marks_.back().taken == 0) return true;
+  Mark& mark = marks_.back();
+  const Value list = stack_[mark.at - 1];
+  if (heap_.IsClosed(list))
+    return Fails("a list changes after it was used, or holds itself");
+  std::vector<Value>& items = heap_.Open(list);
+  const auto taken = items.end() - static_cast<ptrdiff_t>(mark.taken);
+  const size_t rest = stack_.size();
+  stack_.resize(rest + mark.taken);
+  std::copy_backward(stack_.begin() + mark.at, stack_.begin() + rest,
+                     stack_.end());
+  std::copy(taken, items.end(), stack_.begin() + mark.at);
+  items.erase(taken, items.end());
+  mark.taken = 0;
+  mark.whole = true;
   return true;
 }
 
@@ -300,7 +353,7 @@ bool Unpickler::Take(size_t count, Value* values) {
 
 bool Unpickler::Target(Kind kind, size_t from, Value* container) {
   const std::string noun = kind == Kind::kList ? "list" : "dict";
-  if (from == 0 || (!marks_.empty() && marks_.back() >= from) ||
+  if (from == 0 || (!marks_.empty() && marks_.back().at >= from) ||
       !stack_[from - 1].Is(kind))
     return Fails("no " + noun + " on the stack");
   *container = stack_[from - 1];
@@ -311,6 +364,10 @@ bool Unpickler::Target(Kind kind, size_t from, Value* container) {
 
 bool Unpickler::AddItems(Value list, size_t from) {
   if (from == stack_.size()) return true;
+  for (const Mark& mark : marks_) {
+    if (mark.taken > 0 && stack_[mark.at - 1].payload() == list.payload())
+      return Fails("a list changes while it is filled");
+  }
   for (size_t i = from; i < stack_.size(); ++i)
     maker_.Consume(stack_[i], op_offset_);
   // It may have been among what it took in.
@@ -406,11 +463,13 @@ bool Unpickler::Step(uint8_t op) {
     case '(':  // MARK
       if (marks_.size() >= kMaxMarks)
         return Fails(fmt::format("nested deeper than {}", kMaxMarks));
-      marks_.push_back(stack_.size());
+      TakeEarly();
+      marks_.push_back({stack_.size()});
       return true;
     case '0':  // POP
+      if (!PutBack()) return false;
       if (!stack_.empty() &&
-          (marks_.empty() || marks_.back() < stack_.size())) {
+          (marks_.empty() || marks_.back().at < stack_.size())) {
         stack_.pop_back();
         return true;
       }
@@ -519,8 +578,10 @@ bool Unpickler::Step(uint8_t op) {
       Push(values[0]);
       return AddItems(container, stack_.size() - 1);
     case 'e':  // APPENDS
-      return PopMark(&from) && Target(Kind::kList, from, &container) &&
-             AddItems(container, from);
+      if (marks_.empty()) return Fails("no mark");
+      from = marks_.back().at;
+      marks_.pop_back();
+      return Target(Kind::kList, from, &container) && AddItems(container, from);
     case 's':  // SETITEM
       if (!Take(2, values)) return false;
       if (!Target(Kind::kDict, stack_.size(), &container)) return false;
@@ -567,11 +628,12 @@ Result<Value> Unpickler::Salvage() {
   // The topmost value may be a record that is being filled.
   if (stack_.size() > 1 && stack_.back().Is(Kind::kDict)) {
     stack_.pop_back();
-    while (!marks_.empty() && marks_.back() > stack_.size()) marks_.pop_back();
+    while (!marks_.empty() && marks_.back().at > stack_.size())
+      marks_.pop_back();
   }
   while (stack_.size() > 1 || !marks_.empty()) {
-    const bool marked = !marks_.empty() && marks_.back() <= stack_.size();
-    const size_t first = marked              ? marks_.back()
+    const bool marked = !marks_.empty() && marks_.back().at <= stack_.size();
+    const size_t first = marked              ? marks_.back().at
                          : stack_.size() > 1 ? stack_.size() - 1
                                              : 0;
     if (!marks_.empty()) marks_.pop_back();

@@ -137,11 +137,28 @@ def check_encodings(c, folder):
     for what, data in [*((f"protocol {p}", pickle.dumps(value, protocol=p))
                          for p in (2, 3, 4, 5)),
                        ("turned keys", pickle.dumps(turned(value), protocol=4)),
-                       ("no memo", unshared(value))]:
+                       ("no memo", unshared(value)),
+                       ("popped", unshared(value, pop=5))]:
         out.write_bytes(data)
         got = lamina("memory", out, "--format", "json", cwd=folder).stdout
         c.equal(f"{what}: the same tables", json.loads(got)["tables"],
                 json.loads(want)["tables"])
+    # A list takes in early what waits behind one mark, and what was to be a
+    # tuple is put back.
+    many = {**value, "device_traces": [value["device_traces"][0] * (
+        1 + 5000 // len(value["device_traces"][0]))]}
+    events = tuple(many["device_traces"][0])
+    for what, one, other in [
+            ("one mark", many, unshared(many)),
+            ("one mark, popped", many, unshared(many, pop=3000)),
+            ("a tuple behind a list", {**many, "device_traces": [[], ()]},
+             unshared({**many, "device_traces": [[], events]}))]:
+        c.true(f"{what}: many events", len(events) > 3000)
+        got = []
+        for data in (pickle.dumps(one), other):
+            out.write_bytes(data)
+            got.append(tables(out))
+        c.equal(f"{what}: the same tables", *got)
     # Segments that can grow say so without settings, too.
     for segment in value["segments"]:
         segment["is_expandable"] = True
@@ -156,8 +173,9 @@ def check_encodings(c, folder):
             want)
 
 
-def unshared(value):
-    """The opcodes of a C++ writer: protocol 2, no memo, one SETITEM each."""
+def unshared(value, pop=None):
+    """The opcodes of a C++ writer: protocol 2, no memo, one SETITEM each. None
+    is put behind that item of each list, and taken away."""
     out = io.BytesIO(b"")
     out.write(b"\x80\x02")
 
@@ -179,8 +197,10 @@ def unshared(value):
             out.write(b"t")
         elif isinstance(v, list):
             out.write(b"](")
-            for x in v:
+            for i, x in enumerate(v):
                 put(x)
+                if i == pop:
+                    out.write(b"N0")
             out.write(b"e")
         else:
             out.write(b"}")
