@@ -232,8 +232,10 @@ function drawAxes(context: CanvasRenderingContext2D, f: Frame,
   context.textAlign = "center";
   for (const t of ticks(f.from, f.to, plot.width / 110, 10)) {
     const x = plot.left + plot.width * (t - f.from) / (f.to - f.from);
-    context.fillText(f.byTime ? time(t * 1000) : count(t), x,
-                     plot.top + plot.height + 16);
+    const label = f.byTime ? time(t * 1000) : count(t);
+    const most = plot.left + plot.width + kGap -
+      context.measureText(label).width / 2;
+    context.fillText(label, Math.min(x, most), plot.top + plot.height + 16);
   }
   context.textAlign = "left";
 }

@@ -175,6 +175,8 @@ function aliveTable(app: App, shown: Shown, part: number): HTMLElement {
     id: "alive" + part, sort: "bytes-", rows: rows.slice(0, kMostRows),
     caption: `${count(rows.length)} blocks active after ${count(at)} events` +
       (rows.length > kMostRows ? `, the largest ${count(kMostRows)}` : ""),
+    note: rows.length > kMostRows ? "The largest of " +
+      `${count(rows.length)} blocks.` : "",
     empty: "Nothing is active.",
     columns: [
       { key: "line", title: "Line", wide: true,
@@ -193,7 +195,9 @@ function aliveTable(app: App, shown: Shown, part: number): HTMLElement {
           : count(series.born[i]! - 1) },
       { key: "life", title: "Events alive", numeric: true,
         value: (i) => Math.min(series.dead[i]!, series.moments) -
-          series.born[i]! },
+          series.born[i]!,
+        text: (i) => count(Math.min(series.dead[i]!, series.moments) -
+          series.born[i]!) },
     ] });
 }
 
