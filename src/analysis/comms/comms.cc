@@ -3,6 +3,8 @@
 // Collectives of this rank, grouped by what they move and with whom.
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -11,45 +13,75 @@
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
 #include "base/interval_set.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::comms {
 namespace {
 
-Schema CollectivesSchema() {
-  return {
+// Times in nanoseconds.
+using OptionalText = std::optional<std::string_view>;
+using OptionalInt = std::optional<int64_t>;
+struct CollectiveRow {
+  std::string_view collective;
+  OptionalText group, group_description, group_ranks;
+  OptionalInt group_size;
+  OptionalText dtype;
+  OptionalInt in_bytes, out_bytes, device, stream;
+  size_t count;
+  int64_t kernel_time, exposed, mean, p50;
+  OptionalInt std_dev;
+  int64_t min, max;
+  OptionalInt in_elements, out_elements;
+  OptionalText in_split, out_split;
+  std::string_view kernel;
+};
+const RowColumns<CollectiveRow>& CollectiveColumns() {
+  static const RowColumns<CollectiveRow> columns{
       "collectives",
       "Communication of this rank by kind, group and size.",
-      {{"collective", ColumnType::kText, "Kind."},
-       {"group", ColumnType::kText, "Process group; empty if not recorded."},
+      {{"collective", ColumnType::kText, "Kind.", &CollectiveRow::collective},
+       {"group", ColumnType::kText, "Process group; empty if not recorded.",
+        &CollectiveRow::group},
        {"group_description", ColumnType::kText, "Its description.",
-        Shown::kHidden},
+        &CollectiveRow::group_description, Shown::kHidden},
        {"group_ranks", ColumnType::kText, "Its ranks, as recorded.",
-        Shown::kHidden},
-       {"group_size", ColumnType::kInt, "Ranks in the group."},
-       {"dtype", ColumnType::kText, "Element type."},
+        &CollectiveRow::group_ranks, Shown::kHidden},
+       {"group_size", ColumnType::kInt, "Ranks in the group.",
+        &CollectiveRow::group_size},
+       {"dtype", ColumnType::kText, "Element type.", &CollectiveRow::dtype},
        {"in_bytes", ColumnType::kInt, "Bytes that go in per call.",
-        Shown::kBytes},
+        &CollectiveRow::in_bytes, Shown::kBytes},
        {"out_bytes", ColumnType::kInt, "Bytes that come out per call.",
-        Shown::kBytes},
-       {"device", ColumnType::kInt, "Device.", Shown::kHidden},
-       {"stream", ColumnType::kInt, "Stream.", Shown::kHidden},
-       {"count", ColumnType::kInt, "Calls."},
-       {"kernel_time_us", ColumnType::kTime,
-        "Sum of durations; includes waiting for other ranks."},
-       {"exposed_us", ColumnType::kTime,
-        "Part of the time in which the device computed nothing."},
-       {"mean_us", ColumnType::kTime, "Mean duration."},
-       {"p50_us", ColumnType::kTime, "Median."},
-       {"std_us", ColumnType::kTime, "Standard deviation (n - 1).",
+        &CollectiveRow::out_bytes, Shown::kBytes},
+       {"device", ColumnType::kInt, "Device.", &CollectiveRow::device,
         Shown::kHidden},
-       {"min_us", ColumnType::kTime, "Shortest: waits least."},
-       {"max_us", ColumnType::kTime, "Longest."},
-       {"in_elements", ColumnType::kInt, "Elements in.", Shown::kHidden},
-       {"out_elements", ColumnType::kInt, "Elements out.", Shown::kHidden},
-       {"in_split", ColumnType::kText, "Split sizes in.", Shown::kHidden},
-       {"out_split", ColumnType::kText, "Split sizes out.", Shown::kHidden},
+       {"stream", ColumnType::kInt, "Stream.", &CollectiveRow::stream,
+        Shown::kHidden},
+       {"count", ColumnType::kInt, "Calls.", &CollectiveRow::count},
+       {"kernel_time_us", ColumnType::kTime,
+        "Sum of durations; includes waiting for other ranks.",
+        &CollectiveRow::kernel_time},
+       {"exposed_us", ColumnType::kTime,
+        "Part of the time in which the device computed nothing.",
+        &CollectiveRow::exposed},
+       {"mean_us", ColumnType::kTime, "Mean duration.", &CollectiveRow::mean},
+       {"p50_us", ColumnType::kTime, "Median.", &CollectiveRow::p50},
+       {"std_us", ColumnType::kTime, "Standard deviation (n - 1).",
+        &CollectiveRow::std_dev, Shown::kHidden},
+       {"min_us", ColumnType::kTime, "Shortest: waits least.",
+        &CollectiveRow::min},
+       {"max_us", ColumnType::kTime, "Longest.", &CollectiveRow::max},
+       {"in_elements", ColumnType::kInt, "Elements in.",
+        &CollectiveRow::in_elements, Shown::kHidden},
+       {"out_elements", ColumnType::kInt, "Elements out.",
+        &CollectiveRow::out_elements, Shown::kHidden},
+       {"in_split", ColumnType::kText, "Split sizes in.",
+        &CollectiveRow::in_split, Shown::kHidden},
+       {"out_split", ColumnType::kText, "Split sizes out.",
+        &CollectiveRow::out_split, Shown::kHidden},
        {"kernel", ColumnType::kText, "Kernel name of the first.",
-        Shown::kHidden}}};
+        &CollectiveRow::kernel, Shown::kHidden}}};
+  return columns;
 }
 
 struct Group {
@@ -100,7 +132,7 @@ Result<ResultSet> Run(const Context& context) {
     if (a.stats.sum != b.stats.sum) return a.stats.sum > b.stats.sum;
     return trace.Uid(a.group->first.slice) < trace.Uid(b.group->first.slice);
   });
-  Table table(CollectivesSchema());
+  std::vector<CollectiveRow> out;
   for (const Row& row : rows) {
     const Collective& c = row.group->first;
     const trace::CollectiveArgs& a = c.args ? *c.args : kNothing;
@@ -108,33 +140,47 @@ Result<ResultSet> Run(const Context& context) {
     const auto bytes = [&](int64_t elements) {
       return element && elements != trace::kNoInt && elements >= 0 &&
                      elements < (int64_t{1} << 58)
-                 ? Value(elements * *element)
-                 : Value();
+                 ? std::optional(elements * *element)
+                 : std::nullopt;
     };
     const auto number = [](int64_t value) {
-      return value == trace::kNoInt ? Value() : Value(value);
+      return value == trace::kNoInt ? std::nullopt : std::optional(value);
     };
     const auto text = [&](StringId id) {
-      return id.valid() ? Value(trace.Text(id)) : Value();
+      return id.valid() ? std::optional(trace.Text(id)) : std::nullopt;
     };
     std::optional<int64_t> std_dev;
     if (row.stats.std_dev) std_dev = RoundNs(*row.stats.std_dev);
-    table.Add(CollectiveKindName(c.kind), text(a.group), text(a.group_desc),
-              text(a.group_ranks), number(a.group_size), text(a.dtype),
-              bytes(a.in_elements), bytes(a.out_elements),
-              number(trace.Device(c.slice)->device),
-              number(trace.Device(c.slice)->stream), row.stats.count,
-              row.stats.sum,
-              row.group->busy
-                  .Minus(compute[device_of[trace.slices.detail[c.slice.value]]])
-                  .length_ns(),
-              RoundNs(row.stats.mean), RoundNs(row.stats.median), std_dev,
-              row.stats.min, row.stats.max, number(a.in_elements),
-              number(a.out_elements), text(a.in_split), text(a.out_split),
-              trace.Name(c.slice));
+    out.push_back(
+        {.collective = CollectiveKindName(c.kind),
+         .group = text(a.group),
+         .group_description = text(a.group_desc),
+         .group_ranks = text(a.group_ranks),
+         .group_size = number(a.group_size),
+         .dtype = text(a.dtype),
+         .in_bytes = bytes(a.in_elements),
+         .out_bytes = bytes(a.out_elements),
+         .device = number(trace.Device(c.slice)->device),
+         .stream = number(trace.Device(c.slice)->stream),
+         .count = row.stats.count,
+         .kernel_time = row.stats.sum,
+         .exposed =
+             row.group->busy
+                 .Minus(compute[device_of[trace.slices.detail[c.slice.value]]])
+                 .length_ns(),
+         .mean = RoundNs(row.stats.mean),
+         .p50 = RoundNs(row.stats.median),
+         .std_dev = std_dev,
+         .min = row.stats.min,
+         .max = row.stats.max,
+         .in_elements = number(a.in_elements),
+         .out_elements = number(a.out_elements),
+         .in_split = text(a.in_split),
+         .out_split = text(a.out_split),
+         .kernel = trace.Name(c.slice)});
   }
   ResultSet result;
-  result.tables.push_back(std::move(table));
+  result.tables.push_back(CollectiveColumns().Make(out));
   return result;
 }
 
@@ -142,7 +188,8 @@ Result<ResultSet> Run(const Context& context) {
 
 AnalysisInfo Info() {
   return {"comms", "Collectives of one rank.",
-          [] { return std::vector<Schema>{CollectivesSchema()}; }, &Run};
+          [] { return std::vector<Schema>{CollectiveColumns().schema()}; },
+          &Run};
 }
 
 }  // namespace lamina::analysis::comms

@@ -6,6 +6,9 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -13,107 +16,181 @@
 #include "analysis/common/context.h"
 #include "analysis/common/host_view.h"
 #include "analysis/common/stats.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::host_ops {
 namespace {
 
-Schema OpsSchema() {
-  return {
+// Rows of the tables; times in nanoseconds.
+struct OpRow {
+  std::string_view op, family;
+  size_t calls;
+  int64_t total, self;
+  double percent_self;
+  int64_t mean, p50, p99, max, api;
+  size_t kernels;
+  int64_t kernel_time;
+  size_t threads;
+  uint32_t first_uid;
+};
+const RowColumns<OpRow>& OpColumns() {
+  static const RowColumns<OpRow> columns{
       "host_ops",
       "Ops by name, with their time on the host.",
-      {{"op", ColumnType::kText, "Name."},
-       {"family", ColumnType::kText, "What it computes.", Shown::kHidden},
-       {"calls", ColumnType::kInt, "Times it was called."},
-       {"total_us", ColumnType::kTime,
-        "Durations, without calls inside a call of the same name."},
-       {"self_us", ColumnType::kTime, "Without the ops below."},
-       {"percent_self", ColumnType::kReal, "Share of all self time.",
-        Shown::kBar},
-       {"mean_us", ColumnType::kTime, "Mean duration."},
-       {"p50_us", ColumnType::kTime, "Median duration.", Shown::kHidden},
-       {"p99_us", ColumnType::kTime, "99th percentile, nearest rank.",
+      {{"op", ColumnType::kText, "Name.", &OpRow::op},
+       {"family", ColumnType::kText, "What it computes.", &OpRow::family,
         Shown::kHidden},
-       {"max_us", ColumnType::kTime, "Longest."},
+       {"calls", ColumnType::kInt, "Times it was called.", &OpRow::calls},
+       {"total_us", ColumnType::kTime,
+        "Durations, without calls inside a call of the same name.",
+        &OpRow::total},
+       {"self_us", ColumnType::kTime, "Without the ops below.", &OpRow::self},
+       {"percent_self", ColumnType::kReal, "Share of all self time.",
+        &OpRow::percent_self, Shown::kBar},
+       {"mean_us", ColumnType::kTime, "Mean duration.", &OpRow::mean},
+       {"p50_us", ColumnType::kTime, "Median duration.", &OpRow::p50,
+        Shown::kHidden},
+       {"p99_us", ColumnType::kTime, "99th percentile, nearest rank.",
+        &OpRow::p99, Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", &OpRow::max},
        {"api_us", ColumnType::kTime,
-        "Part of self_us inside calls of a runtime or driver."},
-       {"kernels", ColumnType::kInt, "Device slices launched inside."},
-       {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
-       {"threads", ColumnType::kInt, "Threads that called it.", Shown::kHidden},
+        "Part of self_us inside calls of a runtime or driver.", &OpRow::api},
+       {"kernels", ColumnType::kInt, "Device slices launched inside.",
+        &OpRow::kernels},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations.",
+        &OpRow::kernel_time},
+       {"threads", ColumnType::kInt, "Threads that called it.", &OpRow::threads,
+        Shown::kHidden},
        {"first_uid", ColumnType::kInt, "Event number of its first call.",
+        &OpRow::first_uid, Shown::kHidden}}};
+  return columns;
+}
+
+struct ShapeRow {
+  std::string_view op, input_dims, input_types;
+  size_t calls;
+  int64_t total, self, mean;
+  std::optional<double> flops_per_s;
+  uint32_t first_uid;
+};
+const RowColumns<ShapeRow>& ShapeColumns() {
+  static const RowColumns<ShapeRow> columns{
+      "host_op_shapes",
+      "Ops by name and recorded arguments, with their time on the host.",
+      {{"op", ColumnType::kText, "Name.", &ShapeRow::op},
+       {"input_dims", ColumnType::kText, "Shapes.", &ShapeRow::input_dims},
+       {"input_types", ColumnType::kText, "Types.", &ShapeRow::input_types},
+       {"calls", ColumnType::kInt, "Times it was called.", &ShapeRow::calls},
+       {"total_us", ColumnType::kTime,
+        "Durations, without calls inside a call of the same name.",
+        &ShapeRow::total},
+       {"self_us", ColumnType::kTime, "Without the ops below.",
+        &ShapeRow::self},
+       {"mean_us", ColumnType::kTime, "Mean duration.", &ShapeRow::mean},
+       {"flops_per_s", ColumnType::kReal,
+        "FLOPs of the cost model over mean_us; of ops that run on the "
+        "host only.",
+        &ShapeRow::flops_per_s},
+       {"first_uid", ColumnType::kInt, "Event number of its first call.",
+        &ShapeRow::first_uid, Shown::kHidden}}};
+  return columns;
+}
+
+struct ThreadRow {
+  std::string_view process, thread;
+  std::optional<std::string_view> name;
+  std::string_view role;
+  size_t ops, calls;
+  int64_t self, busy, span;
+  double share_of_window;
+  int64_t first, last;
+};
+const RowColumns<ThreadRow>& ThreadColumns() {
+  static const RowColumns<ThreadRow> columns{
+      "threads",
+      "Threads of the host and what each did.",
+      {{"process", ColumnType::kText, "Process id.", &ThreadRow::process},
+       {"thread", ColumnType::kText, "Thread id.", &ThreadRow::thread},
+       {"name", ColumnType::kText, "Name, where recorded.", &ThreadRow::name},
+       {"role", ColumnType::kText,
+        "main: it holds the steps or most ops; backward: it runs the "
+        "autograd engine; loader: it waits for data; comm: it runs "
+        "collectives only; other.",
+        &ThreadRow::role},
+       {"ops", ColumnType::kInt, "Names of ops.", &ThreadRow::ops},
+       {"calls", ColumnType::kInt, "Calls of ops.", &ThreadRow::calls},
+       {"self_us", ColumnType::kTime, "Union of its ops.", &ThreadRow::self},
+       {"busy_us", ColumnType::kTime, "Union of all its events.",
+        &ThreadRow::busy},
+       {"span_us", ColumnType::kTime, "First start to last end.",
+        &ThreadRow::span},
+       {"share_of_window", ColumnType::kReal,
+        "self_us of the time of all host events.", &ThreadRow::share_of_window,
+        Shown::kPercent},
+       {"first_us", ColumnType::kTime,
+        "First start, from the first event of the trace.", &ThreadRow::first,
+        Shown::kHidden},
+       {"last_us", ColumnType::kTime, "Last end.", &ThreadRow::last,
         Shown::kHidden}}};
+  return columns;
 }
 
-Schema ShapesSchema() {
-  return {"host_op_shapes",
-          "Ops by name and recorded arguments, with their time on the host.",
-          {{"op", ColumnType::kText, "Name."},
-           {"input_dims", ColumnType::kText, "Shapes."},
-           {"input_types", ColumnType::kText, "Types."},
-           {"calls", ColumnType::kInt, "Times it was called."},
-           {"total_us", ColumnType::kTime,
-            "Durations, without calls inside a call of the same name."},
-           {"self_us", ColumnType::kTime, "Without the ops below."},
-           {"mean_us", ColumnType::kTime, "Mean duration."},
-           {"flops_per_s", ColumnType::kReal,
-            "FLOPs of the cost model over mean_us; of ops that run on the "
-            "host only."},
-           {"first_uid", ColumnType::kInt, "Event number of its first call.",
-            Shown::kHidden}}};
+struct StepRow {
+  int64_t step, start, host, op_union, main_thread, idle, loader, optimizer,
+      collective;
+};
+const RowColumns<StepRow>& StepColumns() {
+  static const RowColumns<StepRow> columns{
+      "host_steps",
+      "What the host did in each step.",
+      {{"step", ColumnType::kInt, "Number of the step.", &StepRow::step},
+       {"start_us", ColumnType::kTime,
+        "Begin, from the first event of the trace.", &StepRow::start},
+       {"host_us", ColumnType::kTime, "Length of the range.", &StepRow::host},
+       {"op_union_us", ColumnType::kTime, "Some thread ran an op.",
+        &StepRow::op_union},
+       {"main_us", ColumnType::kTime, "The thread of the step ran an op.",
+        &StepRow::main_thread},
+       {"idle_us", ColumnType::kTime,
+        "No thread had an event other than the step and Python frames.",
+        &StepRow::idle},
+       {"loader_us", ColumnType::kTime, "Waiting for the data loader.",
+        &StepRow::loader},
+       {"optimizer_us", ColumnType::kTime, "Ranges of the optimizer.",
+        &StepRow::optimizer},
+       {"collective_us", ColumnType::kTime,
+        "Ranges and ops that name collectives.", &StepRow::collective}}};
+  return columns;
 }
 
-Schema ThreadsSchema() {
-  return {"threads",
-          "Threads of the host and what each did.",
-          {{"process", ColumnType::kText, "Process id."},
-           {"thread", ColumnType::kText, "Thread id."},
-           {"name", ColumnType::kText, "Name, where recorded."},
-           {"role", ColumnType::kText,
-            "main: it holds the steps or most ops; backward: it runs the "
-            "autograd engine; loader: it waits for data; comm: it runs "
-            "collectives only; other."},
-           {"ops", ColumnType::kInt, "Names of ops."},
-           {"calls", ColumnType::kInt, "Calls of ops."},
-           {"self_us", ColumnType::kTime, "Union of its ops."},
-           {"busy_us", ColumnType::kTime, "Union of all its events."},
-           {"span_us", ColumnType::kTime, "First start to last end."},
-           {"share_of_window", ColumnType::kReal,
-            "self_us of the time of all host events.", Shown::kPercent},
-           {"first_us", ColumnType::kTime,
-            "First start, from the first event of the trace.", Shown::kHidden},
-           {"last_us", ColumnType::kTime, "Last end.", Shown::kHidden}}};
-}
-
-Schema StepsSchema() {
-  return {"host_steps",
-          "What the host did in each step.",
-          {{"step", ColumnType::kInt, "Number of the step."},
-           {"start_us", ColumnType::kTime,
-            "Begin, from the first event of the trace."},
-           {"host_us", ColumnType::kTime, "Length of the range."},
-           {"op_union_us", ColumnType::kTime, "Some thread ran an op."},
-           {"main_us", ColumnType::kTime, "The thread of the step ran an op."},
-           {"idle_us", ColumnType::kTime,
-            "No thread had an event other than the step and Python frames."},
-           {"loader_us", ColumnType::kTime, "Waiting for the data loader."},
-           {"optimizer_us", ColumnType::kTime, "Ranges of the optimizer."},
-           {"collective_us", ColumnType::kTime,
-            "Ranges and ops that name collectives."}}};
-}
-
-Schema UnreadSchema() {
-  return {"unread_events",
-          "Complete events of the file that are in no other table.",
-          {{"source", ColumnType::kText, "Category, else process."},
-           {"category", ColumnType::kText, "As recorded.", Shown::kHidden},
-           {"process", ColumnType::kText, "Its name."},
-           {"device", ColumnType::kText,
-            "yes: work or counters of a device; no: of the host, or not "
-            "known."},
-           {"events", ColumnType::kInt, "Complete events."},
-           {"time_us", ColumnType::kTime, "Sum of durations."},
-           {"busy_us", ColumnType::kTime, "Union of durations."},
-           {"first_name", ColumnType::kText, "Name of the first."},
-           {"reason", ColumnType::kText, "What they are."}}};
+struct UnreadRow {
+  std::string source, category, process;
+  std::string_view device;
+  size_t events;
+  int64_t time, busy;
+  std::string_view first_name;
+  std::string reason;
+};
+const RowColumns<UnreadRow>& UnreadColumns() {
+  static const RowColumns<UnreadRow> columns{
+      "unread_events",
+      "Complete events of the file that are in no other table.",
+      {{"source", ColumnType::kText, "Category, else process.",
+        &UnreadRow::source},
+       {"category", ColumnType::kText, "As recorded.", &UnreadRow::category,
+        Shown::kHidden},
+       {"process", ColumnType::kText, "Its name.", &UnreadRow::process},
+       {"device", ColumnType::kText,
+        "yes: work or counters of a device; no: of the host, or not "
+        "known.",
+        &UnreadRow::device},
+       {"events", ColumnType::kInt, "Complete events.", &UnreadRow::events},
+       {"time_us", ColumnType::kTime, "Sum of durations.", &UnreadRow::time},
+       {"busy_us", ColumnType::kTime, "Union of durations.", &UnreadRow::busy},
+       {"first_name", ColumnType::kText, "Name of the first.",
+        &UnreadRow::first_name},
+       {"reason", ColumnType::kText, "What they are.", &UnreadRow::reason}}};
+  return columns;
 }
 
 struct Row {
@@ -197,25 +274,34 @@ class Tables {
   }
 
   Table Ops() {
-    Table table(OpsSchema());
+    std::vector<OpRow> rows;
     for (const auto* entry : Sorted(ops_)) {
       const Row& row = entry->second;
       std::vector<int64_t> times = row.times;
       const Stats stats = Summarize(times);
       const std::string_view name = trace_.Text(entry->first);
       const std::string_view family = context_.catalog.OpFamily(name);
-      table.Add(name, family.empty() ? "other" : family, row.calls,
-                row.total_ns, row.self_ns,
-                PercentOf(row.self_ns, view_.self_ns), RoundNs(stats.mean),
-                RoundNs(stats.median), stats.p99, stats.max, row.api_ns,
-                row.kernels, row.kernel_time_ns, row.threads.size(),
-                trace_.Uid(row.first->slice));
+      rows.push_back({.op = name,
+                      .family = family.empty() ? "other" : family,
+                      .calls = row.calls,
+                      .total = row.total_ns,
+                      .self = row.self_ns,
+                      .percent_self = PercentOf(row.self_ns, view_.self_ns),
+                      .mean = RoundNs(stats.mean),
+                      .p50 = RoundNs(stats.median),
+                      .p99 = stats.p99,
+                      .max = stats.max,
+                      .api = row.api_ns,
+                      .kernels = row.kernels,
+                      .kernel_time = row.kernel_time_ns,
+                      .threads = row.threads.size(),
+                      .first_uid = trace_.Uid(row.first->slice)});
     }
-    return table;
+    return OpColumns().Make(rows);
   }
 
   Table Shapes() {
-    Table table(ShapesSchema());
+    std::vector<ShapeRow> rows;
     for (const auto* entry : Sorted(shapes_)) {
       const Row& row = entry->second;
       const auto& [name, dims, types] = entry->first;
@@ -227,11 +313,17 @@ class Tables {
         const auto flops = FlopsOf(*row.first);
         if (flops) rate = *flops / (stats.mean * 1e-9);
       }
-      table.Add(trace_.Text(name), trace_.Text(dims), trace_.Text(types),
-                row.calls, row.total_ns, row.self_ns, RoundNs(stats.mean), rate,
-                trace_.Uid(row.first->slice));
+      rows.push_back({.op = trace_.Text(name),
+                      .input_dims = trace_.Text(dims),
+                      .input_types = trace_.Text(types),
+                      .calls = row.calls,
+                      .total = row.total_ns,
+                      .self = row.self_ns,
+                      .mean = RoundNs(stats.mean),
+                      .flops_per_s = rate,
+                      .first_uid = trace_.Uid(row.first->slice)});
     }
-    return table;
+    return ShapeColumns().Make(rows);
   }
 
   std::optional<double> FlopsOf(const HostOp& op) const {
@@ -250,19 +342,27 @@ class Tables {
   }
 
   Table Threads() {
-    Table table(ThreadsSchema());
+    std::vector<ThreadRow> rows;
     for (const HostThread& t : view_.threads) {
       const trace::Track& track = trace_.tracks[t.track.value];
-      table.Add(trace_.Text(track.pid), trace_.Text(track.tid),
-                track.thread_name.valid()
-                    ? Value(trace_.Text(track.thread_name))
-                    : Value(),
-                ThreadRoleName(t.role), t.names, t.calls, t.self_ns, t.busy_ns,
-                t.last_ns - t.first_ns,
-                PercentOf(t.self_ns, view_.window.length_ns()),
-                t.first_ns - trace_.first_ns, t.last_ns - trace_.first_ns);
+      rows.push_back(
+          {.process = trace_.Text(track.pid),
+           .thread = trace_.Text(track.tid),
+           .name = track.thread_name.valid()
+                       ? std::optional<std::string_view>(
+                             trace_.Text(track.thread_name))
+                       : std::nullopt,
+           .role = ThreadRoleName(t.role),
+           .ops = t.names,
+           .calls = t.calls,
+           .self = t.self_ns,
+           .busy = t.busy_ns,
+           .span = t.last_ns - t.first_ns,
+           .share_of_window = PercentOf(t.self_ns, view_.window.length_ns()),
+           .first = t.first_ns - trace_.first_ns,
+           .last = t.last_ns - trace_.first_ns});
     }
-    return table;
+    return ThreadColumns().Make(rows);
   }
 
   // The union of the slices that `keep` chooses, by start.
@@ -278,9 +378,9 @@ class Tables {
   }
 
   Table Steps() {
-    Table table(StepsSchema());
+    std::vector<StepRow> rows;
     const auto& steps = context_.steps.steps();
-    if (steps.empty()) return table;
+    if (steps.empty()) return StepColumns().Make(rows);
     const auto is_host = [&](SliceId s) {
       const trace::Kind kind = trace_.KindOf(s);
       return kind == trace::Kind::kOp || kind == trace::Kind::kAnnotation;
@@ -322,21 +422,33 @@ class Tables {
         return sum;
       };
       const uint32_t track = trace_.slices.track[step.slice.value].value;
-      table.Add(step.number, step.host.start_ns - trace_.first_ns,
-                step.host.length_ns(), within(view_.ops),
-                within(by_track[track]), step.host.length_ns() - within(events),
-                within(loader), within(optimizer), within(collective));
+      rows.push_back({.step = step.number,
+                      .start = step.host.start_ns - trace_.first_ns,
+                      .host = step.host.length_ns(),
+                      .op_union = within(view_.ops),
+                      .main_thread = within(by_track[track]),
+                      .idle = step.host.length_ns() - within(events),
+                      .loader = within(loader),
+                      .optimizer = within(optimizer),
+                      .collective = within(collective)});
     }
-    return table;
+    return StepColumns().Make(rows);
   }
 
   Table Unread() {
-    Table table(UnreadSchema());
+    std::vector<UnreadRow> rows;
     for (const UnreadEvents& u : FindUnread(trace_)) {
-      table.Add(u.source, u.category, u.process, u.device ? "yes" : "no",
-                u.events, u.time_ns, u.busy_ns, trace_.Name(u.first), u.reason);
+      rows.push_back({.source = u.source,
+                      .category = u.category,
+                      .process = u.process,
+                      .device = u.device ? "yes" : "no",
+                      .events = u.events,
+                      .time = u.time_ns,
+                      .busy = u.busy_ns,
+                      .first_name = trace_.Name(u.first),
+                      .reason = u.reason});
     }
-    return table;
+    return UnreadColumns().Make(rows);
   }
 
   const Context& context_;
@@ -353,9 +465,10 @@ Result<ResultSet> Run(const Context& context) { return Tables(context).Make(); }
 AnalysisInfo Info() {
   return {"host_ops", "What the host did, by op, thread and step.",
           [] {
-            return std::vector<Schema>{OpsSchema(), ShapesSchema(),
-                                       ThreadsSchema(), StepsSchema(),
-                                       UnreadSchema()};
+            return std::vector<Schema>{
+                OpColumns().schema(), ShapeColumns().schema(),
+                ThreadColumns().schema(), StepColumns().schema(),
+                UnreadColumns().schema()};
           },
           &Run};
 }

@@ -5,75 +5,110 @@
 // as much as running them.
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
-#include <string>
+#include <optional>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "analysis/common/context.h"
 #include "analysis/common/kernel_groups.h"
 #include "analysis/common/stats.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::kernels {
 namespace {
 
 constexpr size_t kBins = 100;
 
-Schema KernelsSchema() {
-  return {
+// Rows of the tables; times in nanoseconds.
+struct KernelRow {
+  std::string_view kernel, op, family, kind;
+  std::optional<int64_t> device, stream;
+  size_t count;
+  int64_t kernel_time;
+  std::optional<double> percent;
+  int64_t mean, p50, p99, min, max;
+  std::optional<int64_t> launch_latency, queue;
+  uint32_t first_uid;
+};
+const RowColumns<KernelRow>& KernelColumns() {
+  static const RowColumns<KernelRow> columns{
       "kernels",
       "Device time by kernel, copies and fills too.",
-      {{"kernel", ColumnType::kText, "Name as recorded."},
+      {{"kernel", ColumnType::kText, "Name as recorded.", &KernelRow::kernel},
        {"op", ColumnType::kText,
         "Nearest op above the launch, else the API call; empty when "
-        "unlinked."},
-       {"family", ColumnType::kText, "Family."},
+        "unlinked.",
+        &KernelRow::op},
+       {"family", ColumnType::kText, "Family.", &KernelRow::family},
        {"kind", ColumnType::kText, "kernel, memcpy, memset or graph.",
+        &KernelRow::kind, Shown::kHidden},
+       {"device", ColumnType::kInt, "Device.", &KernelRow::device,
         Shown::kHidden},
-       {"device", ColumnType::kInt, "Device.", Shown::kHidden},
-       {"stream", ColumnType::kInt, "Stream."},
-       {"count", ColumnType::kInt, "Times it ran."},
-       {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
-       {"mean_us", ColumnType::kTime, "Mean duration."},
-       {"p50_us", ColumnType::kTime, "Median.", Shown::kHidden},
+       {"stream", ColumnType::kInt, "Stream.", &KernelRow::stream},
+       {"count", ColumnType::kInt, "Times it ran.", &KernelRow::count},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+        &KernelRow::kernel_time},
+       {"percent", ColumnType::kReal, "Share of all device time.",
+        &KernelRow::percent, Shown::kBar},
+       {"mean_us", ColumnType::kTime, "Mean duration.", &KernelRow::mean},
+       {"p50_us", ColumnType::kTime, "Median.", &KernelRow::p50,
+        Shown::kHidden},
        {"p99_us", ColumnType::kTime, "99th percentile, nearest rank.",
+        &KernelRow::p99, Shown::kHidden},
+       {"min_us", ColumnType::kTime, "Shortest.", &KernelRow::min,
         Shown::kHidden},
-       {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
-       {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", &KernelRow::max,
+        Shown::kHidden},
        {"launch_latency_us", ColumnType::kTime,
         "Mean time from the start of the launch call to the start of the "
         "work; empty when unlinked.",
-        Shown::kHidden},
+        &KernelRow::launch_latency, Shown::kHidden},
        {"queue_us", ColumnType::kTime,
         "Mean part of that during which the stream was busy with earlier "
         "work.",
-        Shown::kHidden},
+        &KernelRow::queue, Shown::kHidden},
        {"first_uid", ColumnType::kInt, "Event number of the first.",
-        Shown::kHidden}}};
+        &KernelRow::first_uid, Shown::kHidden}}};
+  return columns;
 }
 
-Schema ShortSchema() {
-  return {"short_kernels",
-          "Kernels shorter than the threshold (10 us by default).",
-          {{"op", ColumnType::kText,
-            "Nearest op above the launch, else the API call."},
-           {"kernel", ColumnType::kText, "Name as recorded."},
-           {"input_dims", ColumnType::kText, "Shapes of the op, JSON.",
-            Shown::kHidden},
-           {"count", ColumnType::kInt, "Short ones."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
-           {"mean_us", ColumnType::kTime, "Mean duration."},
-           {"percent", ColumnType::kReal, "Share of total_time.",
-            Shown::kPercent}}};
+struct ShortRow {
+  std::string_view op, kernel;
+  std::optional<std::string_view> input_dims;
+  size_t count;
+  int64_t kernel_time, mean;
+  std::optional<double> percent;
+};
+const RowColumns<ShortRow>& ShortColumns() {
+  static const RowColumns<ShortRow> columns{
+      "short_kernels",
+      "Kernels shorter than the threshold (10 us by default).",
+      {{"op", ColumnType::kText,
+        "Nearest op above the launch, else the API call.", &ShortRow::op},
+       {"kernel", ColumnType::kText, "Name as recorded.", &ShortRow::kernel},
+       {"input_dims", ColumnType::kText, "Shapes of the op, JSON.",
+        &ShortRow::input_dims, Shown::kHidden},
+       {"count", ColumnType::kInt, "Short ones.", &ShortRow::count},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations.",
+        &ShortRow::kernel_time},
+       {"mean_us", ColumnType::kTime, "Mean duration.", &ShortRow::mean},
+       {"percent", ColumnType::kReal, "Share of total_time.",
+        &ShortRow::percent, Shown::kPercent}}};
+  return columns;
 }
 
-Schema HistogramSchema() {
-  return {"short_kernel_histogram",
-          "Lengths of short kernels in 100 bins.",
-          {{"bin_start_us", ColumnType::kReal, "Lower edge, included."},
-           {"bin_end_us", ColumnType::kReal,
-            "Upper edge, excluded but in the last bin."},
-           {"count", ColumnType::kInt, "Kernels in the bin."}}};
+const RowColumns<HistogramBin>& HistogramColumns() {
+  static const RowColumns<HistogramBin> columns{
+      "short_kernel_histogram",
+      "Lengths of short kernels in 100 bins.",
+      {{"bin_start_us", ColumnType::kReal, "Lower edge, included.",
+        &HistogramBin::start_us},
+       {"bin_end_us", ColumnType::kReal,
+        "Upper edge, excluded but in the last bin.", &HistogramBin::end_us},
+       {"count", ColumnType::kInt, "Kernels in the bin.",
+        &HistogramBin::count}}};
+  return columns;
 }
 
 // What the events of a row add up to.
@@ -127,33 +162,46 @@ class KernelTables {
     std::vector<Sums> sums = SumsOf(groups);
     int64_t total = 0;
     for (const KernelGroup& group : groups.rows) total += group.sum_ns;
-    Table table(KernelsSchema());
+    std::vector<KernelRow> rows;
     for (size_t row = 0; row < sums.size(); ++row) {
       const KernelGroup& group = groups.rows[row];
       Sums& sum = sums[row];
       const Stats stats = Summarize(sum.times);
       const trace::DeviceArgs& args = *trace_.Device(group.first);
       const auto mean_of = [&](int64_t ns) {
-        return sum.linked > 0 ? Value(RoundNs(static_cast<double>(ns) /
-                                              static_cast<double>(sum.linked)))
-                              : Value();
+        return sum.linked > 0
+                   ? std::optional(RoundNs(static_cast<double>(ns) /
+                                           static_cast<double>(sum.linked)))
+                   : std::nullopt;
       };
       const auto number = [](int64_t value) {
-        return value == trace::kNoInt ? Value() : Value(value);
+        return value == trace::kNoInt ? std::nullopt : std::optional(value);
       };
-      table.Add(
-          trace_.Name(group.first), trace_.Text(NameOf(context_, group.parent)),
-          context_.catalog.family(context_.device.family(group.first)).name,
-          trace::KindName(trace_.KindOf(group.first)), number(args.device),
-          number(args.stream), stats.count, stats.sum,
-          total > 0 ? Value(100.0 * static_cast<double>(stats.sum) /
-                            static_cast<double>(total))
-                    : Value(),
-          RoundNs(stats.mean), RoundNs(stats.median), stats.p99, stats.min,
-          stats.max, mean_of(sum.latency), mean_of(sum.queue),
-          trace_.Uid(group.first));
+      rows.push_back(
+          {.kernel = trace_.Name(group.first),
+           .op = trace_.Text(NameOf(context_, group.parent)),
+           .family =
+               context_.catalog.family(context_.device.family(group.first))
+                   .name,
+           .kind = trace::KindName(trace_.KindOf(group.first)),
+           .device = number(args.device),
+           .stream = number(args.stream),
+           .count = stats.count,
+           .kernel_time = stats.sum,
+           .percent = total > 0 ? std::optional(100.0 *
+                                                static_cast<double>(stats.sum) /
+                                                static_cast<double>(total))
+                                : std::nullopt,
+           .mean = RoundNs(stats.mean),
+           .p50 = RoundNs(stats.median),
+           .p99 = stats.p99,
+           .min = stats.min,
+           .max = stats.max,
+           .launch_latency = mean_of(sum.latency),
+           .queue = mean_of(sum.queue),
+           .first_uid = trace_.Uid(group.first)});
     }
-    return table;
+    return KernelColumns().Make(rows);
   }
 
   bool IsShort(SliceId s) const {
@@ -193,34 +241,36 @@ class KernelTables {
       if (a.sum != b.sum) return a.sum > b.sum;
       return trace_.Uid(a.first) < trace_.Uid(b.first);
     });
-    Table table(ShortSchema());
+    std::vector<ShortRow> out;
     for (const Row& row : rows) {
       const trace::OpArgs* args =
           row.parent.valid() ? trace_.Op(context_.tree.slice(row.parent))
                              : nullptr;
-      table.Add(
-          trace_.Text(NameOf(context_, row.parent)), trace_.Name(row.first),
-          args != nullptr && args->dims.valid() ? Value(trace_.Text(args->dims))
-                                                : Value(),
-          row.count, row.sum,
-          RoundNs(static_cast<double>(row.sum) /
-                  static_cast<double>(row.count)),
-          last > first ? Value(100.0 * static_cast<double>(row.sum) /
-                               static_cast<double>(last - first))
-                       : Value());
+      out.push_back(
+          {.op = trace_.Text(NameOf(context_, row.parent)),
+           .kernel = trace_.Name(row.first),
+           .input_dims =
+               args != nullptr && args->dims.valid()
+                   ? std::optional<std::string_view>(trace_.Text(args->dims))
+                   : std::nullopt,
+           .count = row.count,
+           .kernel_time = row.sum,
+           .mean = RoundNs(static_cast<double>(row.sum) /
+                           static_cast<double>(row.count)),
+           .percent = last > first
+                          ? std::optional(100.0 * static_cast<double>(row.sum) /
+                                          static_cast<double>(last - first))
+                          : std::nullopt});
     }
-    return table;
+    return ShortColumns().Make(out);
   }
 
   Table Histogram() const {
-    Table table(HistogramSchema());
     std::vector<int64_t> times;
     for (const SliceId s : trace_.device_slices()) {
       if (IsShort(s)) times.push_back(trace_.Duration(s));
     }
-    for (const HistogramBin& bin : MakeHistogram(times, kBins))
-      table.Add(bin.start_us, bin.end_us, bin.count);
-    return table;
+    return HistogramColumns().Make(MakeHistogram(times, kBins));
   }
 
   const Context& context_;
@@ -236,8 +286,9 @@ Result<ResultSet> Run(const Context& context) {
 AnalysisInfo Info() {
   return {"kernels", "Device time by kernel; short kernels.",
           [] {
-            return std::vector<Schema>{KernelsSchema(), ShortSchema(),
-                                       HistogramSchema()};
+            return std::vector<Schema>{KernelColumns().schema(),
+                                       ShortColumns().schema(),
+                                       HistogramColumns().schema()};
           },
           &Run};
 }

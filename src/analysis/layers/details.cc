@@ -7,78 +7,220 @@
 #include "analysis/common/stats.h"
 #include "analysis/layers/labels.h"
 #include "analysis/layers/lanes.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::layers {
 namespace {
 
 constexpr size_t kNames = 25;
 
-Schema KernelSchema() {
-  return {
+struct KernelRow {
+  uint32_t pass;
+  std::string_view stack;
+  uint32_t layer;
+  int64_t position;
+  std::string_view kernel, short_name, part, kernel_type, rule, initial_stage,
+      stage, op;
+  std::string module;
+  int64_t start, dur;
+  double percent;
+  int64_t gap_before;
+  std::string grid, block;
+  uint32_t uid;
+};
+const RowColumns<KernelRow>& KernelColumns() {
+  static const RowColumns<KernelRow> columns{
       "layer_kernels",
       "Kernels of the layers that --layer names, of the first pass.",
-      {{"pass", ColumnType::kInt, "Pass.", Shown::kHidden},
-       {"stack", ColumnType::kText, "Stack.", Shown::kHidden},
-       {"layer", ColumnType::kInt, "Layer."},
-       {"position", ColumnType::kInt, "From 0."},
-       {"kernel", ColumnType::kText, "Name."},
-       {"short_name", ColumnType::kText, "By the rules.", Shown::kHidden},
-       {"part", ColumnType::kText, "What it does for the layer."},
-       {"kernel_type", ColumnType::kText, "Family.", Shown::kHidden},
-       {"rule", ColumnType::kText, "Rule that says the type.", Shown::kHidden},
+      {{"pass", ColumnType::kInt, "Pass.", &KernelRow::pass, Shown::kHidden},
+       {"stack", ColumnType::kText, "Stack.", &KernelRow::stack,
+        Shown::kHidden},
+       {"layer", ColumnType::kInt, "Layer.", &KernelRow::layer},
+       {"position", ColumnType::kInt, "From 0.", &KernelRow::position},
+       {"kernel", ColumnType::kText, "Name.", &KernelRow::kernel},
+       {"short_name", ColumnType::kText, "By the rules.",
+        &KernelRow::short_name, Shown::kHidden},
+       {"part", ColumnType::kText, "What it does for the layer.",
+        &KernelRow::part},
+       {"kernel_type", ColumnType::kText, "Family.", &KernelRow::kernel_type,
+        Shown::kHidden},
+       {"rule", ColumnType::kText, "Rule that says the type.", &KernelRow::rule,
+        Shown::kHidden},
        {"initial_stage", ColumnType::kText, "By its name alone.",
+        &KernelRow::initial_stage, Shown::kHidden},
+       {"stage", ColumnType::kText, "Of its layer.", &KernelRow::stage,
         Shown::kHidden},
-       {"stage", ColumnType::kText, "Of its layer.", Shown::kHidden},
-       {"op", ColumnType::kText, "Op that launched it."},
+       {"op", ColumnType::kText, "Op that launched it.", &KernelRow::op},
        {"module", ColumnType::kText, "Module that launched it.",
-        Shown::kHidden},
+        &KernelRow::module, Shown::kHidden},
        {"start_us", ColumnType::kTime, "Since the first device event.",
-        Shown::kHidden},
-       {"dur_us", ColumnType::kTime, "Duration."},
-       {"percent", ColumnType::kReal, "Share of the layer.", Shown::kBar},
+        &KernelRow::start, Shown::kHidden},
+       {"dur_us", ColumnType::kTime, "Duration.", &KernelRow::dur},
+       {"percent", ColumnType::kReal, "Share of the layer.",
+        &KernelRow::percent, Shown::kBar},
        {"gap_before_us", ColumnType::kTime,
-        "Idle time before it inside the layer.", Shown::kHidden},
-       {"grid", ColumnType::kText, "Blocks.", Shown::kHidden},
-       {"block", ColumnType::kText, "Threads of a block.", Shown::kHidden},
-       {"uid", ColumnType::kInt, "Event number.", Shown::kHidden}}};
+        "Idle time before it inside the layer.", &KernelRow::gap_before,
+        Shown::kHidden},
+       {"grid", ColumnType::kText, "Blocks.", &KernelRow::grid, Shown::kHidden},
+       {"block", ColumnType::kText, "Threads of a block.", &KernelRow::block,
+        Shown::kHidden},
+       {"uid", ColumnType::kInt, "Event number.", &KernelRow::uid,
+        Shown::kHidden}}};
+  return columns;
 }
 
-Schema VoteSchema() {
-  return {"layer_votes",
-          "What the kernels of the layers that --debug-layers names say of "
-          "the stage.",
-          {{"layer", ColumnType::kInt, "Layer."},
-           {"type", ColumnType::kText, "Type of the layer."},
-           {"stage", ColumnType::kText, "Stage of the layer."},
-           {"initial_stage", ColumnType::kText, "What kernels say."},
-           {"kernels", ColumnType::kInt, "How many."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."}}};
+struct VoteRow {
+  uint32_t layer;
+  std::string_view type, stage, initial_stage;
+  size_t kernels;
+  int64_t kernel_time;
+};
+const RowColumns<VoteRow>& VoteColumns() {
+  static const RowColumns<VoteRow> columns{
+      "layer_votes",
+      "What the kernels of the layers that --debug-layers names say of "
+      "the stage.",
+      {{"layer", ColumnType::kInt, "Layer.", &VoteRow::layer},
+       {"type", ColumnType::kText, "Type of the layer.", &VoteRow::type},
+       {"stage", ColumnType::kText, "Stage of the layer.", &VoteRow::stage},
+       {"initial_stage", ColumnType::kText, "What kernels say.",
+        &VoteRow::initial_stage},
+       {"kernels", ColumnType::kInt, "How many.", &VoteRow::kernels},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+        &VoteRow::kernel_time}}};
+  return columns;
 }
 
-Schema DebugSchema() {
-  return {"layer_debug",
-          "The longest kernels of these layers, with the rules that decided.",
-          {{"layer", ColumnType::kInt, "Layer."},
-           {"kernel", ColumnType::kText, "Name."},
-           {"short_name", ColumnType::kText, "By the rules."},
-           {"initial_stage", ColumnType::kText, "What the kernel says."},
-           {"stage", ColumnType::kText, "What the layer says."},
-           {"type_rule", ColumnType::kText, "Rule for its type; -: none."},
-           {"stage_rule", ColumnType::kText, "Rule for its stage; -: none."},
-           {"dur_us", ColumnType::kTime, "Duration."}}};
+struct DebugRow {
+  uint32_t layer;
+  std::string_view kernel, short_name, initial_stage, stage, type_rule,
+      stage_rule;
+  int64_t dur;
+};
+const RowColumns<DebugRow>& DebugColumns() {
+  static const RowColumns<DebugRow> columns{
+      "layer_debug",
+      "The longest kernels of these layers, with the rules that decided.",
+      {{"layer", ColumnType::kInt, "Layer.", &DebugRow::layer},
+       {"kernel", ColumnType::kText, "Name.", &DebugRow::kernel},
+       {"short_name", ColumnType::kText, "By the rules.",
+        &DebugRow::short_name},
+       {"initial_stage", ColumnType::kText, "What the kernel says.",
+        &DebugRow::initial_stage},
+       {"stage", ColumnType::kText, "What the layer says.", &DebugRow::stage},
+       {"type_rule", ColumnType::kText, "Rule for its type; -: none.",
+        &DebugRow::type_rule},
+       {"stage_rule", ColumnType::kText, "Rule for its stage; -: none.",
+        &DebugRow::stage_rule},
+       {"dur_us", ColumnType::kTime, "Duration.", &DebugRow::dur}}};
+  return columns;
 }
 
-Schema NameSchema() {
-  return {"name_rules",
-          "The rules behind the names that take the most time.",
-          {{"kernel", ColumnType::kText, "Name."},
-           {"kernels", ColumnType::kInt, "Device events."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"classic_type", ColumnType::kText, "Type."},
-           {"type_rule", ColumnType::kText, "Rule that says so; -: none."},
-           {"stage_rule", ColumnType::kText, "Rule for the stage; -: none."},
-           {"short_name", ColumnType::kText, "Short name."},
-           {"short_rule", ColumnType::kText, "Rule that says so; -: none."}}};
+struct NameRow {
+  std::string_view kernel;
+  size_t kernels;
+  int64_t kernel_time;
+  std::string_view classic_type, type_rule, stage_rule, short_name, short_rule;
+};
+const RowColumns<NameRow>& NameColumns() {
+  static const RowColumns<NameRow> columns{
+      "name_rules",
+      "The rules behind the names that take the most time.",
+      {{"kernel", ColumnType::kText, "Name.", &NameRow::kernel},
+       {"kernels", ColumnType::kInt, "Device events.", &NameRow::kernels},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+        &NameRow::kernel_time},
+       {"classic_type", ColumnType::kText, "Type.", &NameRow::classic_type},
+       {"type_rule", ColumnType::kText, "Rule that says so; -: none.",
+        &NameRow::type_rule},
+       {"stage_rule", ColumnType::kText, "Rule for the stage; -: none.",
+        &NameRow::stage_rule},
+       {"short_name", ColumnType::kText, "Short name.", &NameRow::short_name},
+       {"short_rule", ColumnType::kText, "Rule that says so; -: none.",
+        &NameRow::short_rule}}};
+  return columns;
+}
+
+// Rows of the classic analyzer.
+struct ClassicStatsRow {
+  std::string_view kernel_name;
+  size_t count;
+  int64_t total_time, avg_time, min_time, max_time;
+};
+const RowColumns<ClassicStatsRow>& ClassicStatsColumns() {
+  static const RowColumns<ClassicStatsRow> columns{
+      "stats",
+      "Kernels by name, as the classic analyzer writes them.",
+      {{"kernel_name", ColumnType::kText, "Name.",
+        &ClassicStatsRow::kernel_name},
+       {"count", ColumnType::kInt, "Kernels.", &ClassicStatsRow::count},
+       {"total_time_us", ColumnType::kTime, "Sum.",
+        &ClassicStatsRow::total_time},
+       {"avg_time_us", ColumnType::kTime, "Mean.", &ClassicStatsRow::avg_time},
+       {"min_time_us", ColumnType::kTime, "Shortest.",
+        &ClassicStatsRow::min_time},
+       {"max_time_us", ColumnType::kTime, "Longest.",
+        &ClassicStatsRow::max_time}}};
+  return columns;
+}
+
+struct ClassicEventRow {
+  int64_t timestamp, duration;
+  std::string_view stage, kernel_type, simplified_name;
+  std::string grid, block;
+  std::string_view kernel_name;
+};
+const RowColumns<ClassicEventRow>& ClassicEventColumns() {
+  static const RowColumns<ClassicEventRow> columns{
+      "events",
+      "Every kernel, as the classic analyzer writes it.",
+      {{"timestamp_us", ColumnType::kTime, "Start in the trace.",
+        &ClassicEventRow::timestamp},
+       {"duration_us", ColumnType::kTime, "Duration.",
+        &ClassicEventRow::duration},
+       {"stage", ColumnType::kText, "Stage of its layer.",
+        &ClassicEventRow::stage},
+       {"kernel_type", ColumnType::kText, "Type.",
+        &ClassicEventRow::kernel_type},
+       {"simplified_name", ColumnType::kText, "Short name.",
+        &ClassicEventRow::simplified_name},
+       {"grid", ColumnType::kText, "Blocks.", &ClassicEventRow::grid},
+       {"block", ColumnType::kText, "Threads of a block.",
+        &ClassicEventRow::block},
+       {"kernel_name", ColumnType::kText, "Name.",
+        &ClassicEventRow::kernel_name}}};
+  return columns;
+}
+
+struct ClassicLayerRow {
+  int64_t layer_idx;
+  std::string_view layer_type, stage;
+  int64_t total_time, attention_time, moe_time, linear_time, communication_time,
+      quantization_time;
+  size_t kernel_count;
+};
+const RowColumns<ClassicLayerRow>& ClassicLayerColumns() {
+  static const RowColumns<ClassicLayerRow> columns{
+      "layers",
+      "Every layer, as the classic analyzer writes it.",
+      {{"layer_idx", ColumnType::kInt, "From 0.", &ClassicLayerRow::layer_idx},
+       {"layer_type", ColumnType::kText, "Type.", &ClassicLayerRow::layer_type},
+       {"stage", ColumnType::kText, "Stage.", &ClassicLayerRow::stage},
+       {"total_time_us", ColumnType::kTime, "Sum of durations.",
+        &ClassicLayerRow::total_time},
+       {"attention_time_us", ColumnType::kTime, "Part of it.",
+        &ClassicLayerRow::attention_time},
+       {"moe_time_us", ColumnType::kTime, "Part of it.",
+        &ClassicLayerRow::moe_time},
+       {"linear_time_us", ColumnType::kTime, "Part of it.",
+        &ClassicLayerRow::linear_time},
+       {"communication_time_us", ColumnType::kTime, "Part of it.",
+        &ClassicLayerRow::communication_time},
+       {"quantization_time_us", ColumnType::kTime, "Part of it.",
+        &ClassicLayerRow::quantization_time},
+       {"kernel_count", ColumnType::kInt, "Kernels.",
+        &ClassicLayerRow::kernel_count}}};
+  return columns;
 }
 
 std::string Dimensions(const std::array<uint32_t, 3>& d) {
@@ -99,7 +241,7 @@ class Detail {
   }
 
   Table Kernels() {
-    Table table(KernelSchema());
+    std::vector<KernelRow> rows;
     const Context& context = in_.context;
     for (const Layer* layer : FirstPass(in_.options.list)) {
       int64_t sum = 0;
@@ -123,25 +265,36 @@ class Detail {
             config != nullptr ? Dimensions(config->grid) : std::string();
         const std::string block =
             config != nullptr ? Dimensions(config->block) : std::string();
-        table.Add(
-            layer->pass, in_.model.stacks[layer->stack].name, layer->index,
-            position++, trace_.Name(s), label.short_name,
-            PartName(PartOf(context, s)), family, names_.TypeRule(label),
-            StageName(names_.Kernel(s).vote),
-            StageName(in_.model.StageOf(*layer)),
-            launcher.valid() ? context.tree.name(launcher) : std::string_view(),
-            module, trace_.Start(s) - zero_ns_, trace_.Duration(s),
-            PercentOf(trace_.Duration(s), sum),
-            std::max<int64_t>(0, trace_.Start(s) - reached), grid, block,
-            trace_.Uid(s));
+        rows.push_back(
+            {.pass = layer->pass,
+             .stack = in_.model.stacks[layer->stack].name,
+             .layer = layer->index,
+             .position = position++,
+             .kernel = trace_.Name(s),
+             .short_name = label.short_name,
+             .part = PartName(PartOf(context, s)),
+             .kernel_type = family,
+             .rule = names_.TypeRule(label),
+             .initial_stage = StageName(names_.Kernel(s).vote),
+             .stage = StageName(in_.model.StageOf(*layer)),
+             .op = launcher.valid() ? context.tree.name(launcher)
+                                    : std::string_view(),
+             .module = module,
+             .start = trace_.Start(s) - zero_ns_,
+             .dur = trace_.Duration(s),
+             .percent = PercentOf(trace_.Duration(s), sum),
+             .gap_before = std::max<int64_t>(0, trace_.Start(s) - reached),
+             .grid = grid,
+             .block = block,
+             .uid = trace_.Uid(s)});
         reached = std::max(reached, trace_.End(s));
       }
     }
-    return table;
+    return KernelColumns().Make(rows);
   }
 
   Table Votes() {
-    Table table(VoteSchema());
+    std::vector<VoteRow> rows;
     for (const Layer* layer : FirstPass(in_.options.debug)) {
       size_t kernels[kStages] = {};
       int64_t ns[kStages] = {};
@@ -153,16 +306,19 @@ class Detail {
       for (const Stage stage :
            {Stage::kPrefill, Stage::kDecode, Stage::kUnknown}) {
         const auto i = static_cast<size_t>(stage);
-        table.Add(layer->index, layer->type,
-                  StageName(in_.model.StageOf(*layer)), StageName(stage),
-                  kernels[i], ns[i]);
+        rows.push_back({.layer = layer->index,
+                        .type = layer->type,
+                        .stage = StageName(in_.model.StageOf(*layer)),
+                        .initial_stage = StageName(stage),
+                        .kernels = kernels[i],
+                        .kernel_time = ns[i]});
       }
     }
-    return table;
+    return VoteColumns().Make(rows);
   }
 
   Table Debug() {
-    Table table(DebugSchema());
+    std::vector<DebugRow> rows;
     for (const Layer* layer : FirstPass(in_.options.debug)) {
       std::vector<SliceId> work = layer->work;
       std::stable_sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
@@ -171,27 +327,35 @@ class Detail {
       work.resize(std::min(work.size(), in_.options.debug_kernels));
       for (const SliceId s : work) {
         const Label& label = names_.Of(s);
-        table.Add(layer->index, trace_.Name(s), label.short_name,
-                  StageName(names_.Kernel(s).vote),
-                  StageName(in_.model.StageOf(*layer)), names_.TypeRule(label),
-                  names_.StageRule(label), trace_.Duration(s));
+        rows.push_back({.layer = layer->index,
+                        .kernel = trace_.Name(s),
+                        .short_name = label.short_name,
+                        .initial_stage = StageName(names_.Kernel(s).vote),
+                        .stage = StageName(in_.model.StageOf(*layer)),
+                        .type_rule = names_.TypeRule(label),
+                        .stage_rule = names_.StageRule(label),
+                        .dur = trace_.Duration(s)});
       }
     }
-    return table;
+    return DebugColumns().Make(rows);
   }
 
   Table Names() {
-    Table table(NameSchema());
+    std::vector<NameRow> out;
     auto rows = ByName();
     rows.resize(std::min(rows.size(), kNames));
     for (const NameSum& row : rows) {
       const Label& label = names_.Of(row.first);
-      table.Add(trace_.Name(row.first), row.durations.size(), row.ns,
-                ClassicTypeName(label.kernel.type), names_.TypeRule(label),
-                names_.StageRule(label), label.short_name,
-                names_.ShortRule(label));
+      out.push_back({.kernel = trace_.Name(row.first),
+                     .kernels = row.durations.size(),
+                     .kernel_time = row.ns,
+                     .classic_type = ClassicTypeName(label.kernel.type),
+                     .type_rule = names_.TypeRule(label),
+                     .stage_rule = names_.StageRule(label),
+                     .short_name = label.short_name,
+                     .short_rule = names_.ShortRule(label)});
     }
-    return table;
+    return NameColumns().Make(out);
   }
 
   std::vector<Table> Classic() {
@@ -230,33 +394,22 @@ class Detail {
   }
 
   Table ClassicStats() const {
-    Table table({"stats",
-                 "Kernels by name, as the classic analyzer writes them.",
-                 {{"kernel_name", ColumnType::kText, "Name."},
-                  {"count", ColumnType::kInt, "Kernels."},
-                  {"total_time_us", ColumnType::kTime, "Sum."},
-                  {"avg_time_us", ColumnType::kTime, "Mean."},
-                  {"min_time_us", ColumnType::kTime, "Shortest."},
-                  {"max_time_us", ColumnType::kTime, "Longest."}}});
+    std::vector<ClassicStatsRow> rows;
     for (NameSum& row : ByName()) {
       const Stats stats = Summarize(row.durations);
-      table.Add(trace_.Name(row.first), row.durations.size(), stats.sum,
-                RoundNs(stats.mean), stats.min, stats.max);
+      rows.push_back({.kernel_name = trace_.Name(row.first),
+                      .count = row.durations.size(),
+                      .total_time = stats.sum,
+                      .avg_time = RoundNs(stats.mean),
+                      .min_time = stats.min,
+                      .max_time = stats.max});
     }
-    return table;
+    return ClassicStatsColumns().Make(rows);
   }
 
   Table ClassicEvents() {
-    Table table({"events",
-                 "Every kernel, as the classic analyzer writes it.",
-                 {{"timestamp_us", ColumnType::kTime, "Start in the trace."},
-                  {"duration_us", ColumnType::kTime, "Duration."},
-                  {"stage", ColumnType::kText, "Stage of its layer."},
-                  {"kernel_type", ColumnType::kText, "Type."},
-                  {"simplified_name", ColumnType::kText, "Short name."},
-                  {"grid", ColumnType::kText, "Blocks."},
-                  {"block", ColumnType::kText, "Threads of a block."},
-                  {"kernel_name", ColumnType::kText, "Name."}}});
+    const RowColumns<ClassicEventRow>& columns = ClassicEventColumns();
+    Table table(columns.schema());
     std::vector<const Layer*> layer_of(trace_.slices.size());
     for (const Layer& layer : in_.model.layers) {
       for (const SliceId s : layer.work) layer_of[s.value] = &layer;
@@ -270,9 +423,14 @@ class Detail {
       const std::string block =
           config != nullptr ? Dimensions(config->block) : std::string();
       const Layer* layer = layer_of[s.value];
-      table.Add(trace_.Start(s), trace_.Duration(s), FinalStage(s, layer),
-                ClassicTypeName(label.kernel.type), label.short_name, grid,
-                block, trace_.Name(s));
+      columns.Add(table, {.timestamp = trace_.Start(s),
+                          .duration = trace_.Duration(s),
+                          .stage = FinalStage(s, layer),
+                          .kernel_type = ClassicTypeName(label.kernel.type),
+                          .simplified_name = label.short_name,
+                          .grid = grid,
+                          .block = block,
+                          .kernel_name = trace_.Name(s)});
     }
     return table;
   }
@@ -288,18 +446,7 @@ class Detail {
   }
 
   Table ClassicLayers() {
-    Table table({"layers",
-                 "Every layer, as the classic analyzer writes it.",
-                 {{"layer_idx", ColumnType::kInt, "From 0."},
-                  {"layer_type", ColumnType::kText, "Type."},
-                  {"stage", ColumnType::kText, "Stage."},
-                  {"total_time_us", ColumnType::kTime, "Sum of durations."},
-                  {"attention_time_us", ColumnType::kTime, "Part of it."},
-                  {"moe_time_us", ColumnType::kTime, "Part of it."},
-                  {"linear_time_us", ColumnType::kTime, "Part of it."},
-                  {"communication_time_us", ColumnType::kTime, "Part of it."},
-                  {"quantization_time_us", ColumnType::kTime, "Part of it."},
-                  {"kernel_count", ColumnType::kInt, "Kernels."}}});
+    std::vector<ClassicLayerRow> rows;
     int64_t index = 0;
     for (const Layer& layer : in_.model.layers) {
       int64_t total = 0;
@@ -312,12 +459,18 @@ class Detail {
       const auto time = [&](ClassicType type) {
         return types[static_cast<size_t>(type)];
       };
-      table.Add(index++, layer.type, StageName(in_.model.StageOf(layer)), total,
-                time(ClassicType::kAttention), time(ClassicType::kMoe),
-                time(ClassicType::kLinear), time(ClassicType::kCommunication),
-                time(ClassicType::kQuantization), layer.work.size());
+      rows.push_back({.layer_idx = index++,
+                      .layer_type = layer.type,
+                      .stage = StageName(in_.model.StageOf(layer)),
+                      .total_time = total,
+                      .attention_time = time(ClassicType::kAttention),
+                      .moe_time = time(ClassicType::kMoe),
+                      .linear_time = time(ClassicType::kLinear),
+                      .communication_time = time(ClassicType::kCommunication),
+                      .quantization_time = time(ClassicType::kQuantization),
+                      .kernel_count = layer.work.size()});
     }
-    return table;
+    return ClassicLayerColumns().Make(rows);
   }
 
   std::vector<const Layer*> FirstPass(const std::vector<uint32_t>& list) const {
@@ -344,7 +497,8 @@ class Detail {
 }  // namespace
 
 std::vector<Schema> DetailSchemas() {
-  return {KernelSchema(), VoteSchema(), DebugSchema(), NameSchema()};
+  return {KernelColumns().schema(), VoteColumns().schema(),
+          DebugColumns().schema(), NameColumns().schema()};
 }
 
 Table LayerKernels(const Details& in) { return Detail(in).Kernels(); }

@@ -26,7 +26,7 @@ struct Cell {
 
 Table StageTable(const Details& in, Labels& labels, int64_t total_ns) {
   const Trace& trace = in.context.trace;
-  Table table(StageSchema());
+  std::vector<StageRow> out;
   // Work in no pass has no stage; it comes first.
   using Key = std::tuple<std::optional<Stage>, size_t, ClassicType>;
   std::map<Key, Cell> cells;
@@ -54,17 +54,20 @@ Table StageTable(const Details& in, Labels& labels, int64_t total_ns) {
   for (const auto& [key, cell] : rows) {
     const auto& [stage, family, type] = key;
     if (in.options.stage && stage != in.options.stage) continue;
-    table.Add(stage ? StageName(*stage) : "-",
-              in.context.catalog.family(family).name, ClassicTypeName(type),
-              cell.kernels, cell.ns, PercentOf(cell.ns, stages[stage]),
-              PercentOf(cell.ns, total_ns));
+    out.push_back({.stage = stage ? StageName(*stage) : "-",
+                   .kernel_type = in.context.catalog.family(family).name,
+                   .classic_type = ClassicTypeName(type),
+                   .kernels = cell.kernels,
+                   .kernel_time = cell.ns,
+                   .percent_of_stage = PercentOf(cell.ns, stages[stage]),
+                   .percent = PercentOf(cell.ns, total_ns)});
   }
-  return table;
+  return StageColumns().Make(out);
 }
 
 Table OrphanTable(const Details& in, int64_t total_ns) {
   const Trace& trace = in.context.trace;
-  Table table(OrphanSchema());
+  std::vector<OrphanRow> out;
   using Key = std::tuple<int64_t, int64_t, std::string_view,
                          std::string_view>;  // device, stream, reason, name
   std::map<Key, Cell> cells;
@@ -94,11 +97,16 @@ Table OrphanTable(const Details& in, int64_t total_ns) {
   });
   for (const auto& [key, cell] : rows) {
     const auto& [device, stream, reason, name] = key;
-    table.Add(
-        device, stream != trace::kNoInt ? std::optional(stream) : std::nullopt,
-        reason, name, cell.kernels, cell.ns, PercentOf(cell.ns, total_ns));
+    out.push_back({.device = device,
+                   .stream = stream != trace::kNoInt ? std::optional(stream)
+                                                     : std::nullopt,
+                   .reason = reason,
+                   .kernel = name,
+                   .kernels = cell.kernels,
+                   .kernel_time = cell.ns,
+                   .percent = PercentOf(cell.ns, total_ns)});
   }
-  return table;
+  return OrphanColumns().Make(out);
 }
 
 }  // namespace lamina::analysis::layers

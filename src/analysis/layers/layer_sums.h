@@ -4,6 +4,7 @@
 // stack is over all its layers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,7 +16,7 @@ namespace lamina::analysis::layers {
 
 struct LayerSum {
   int64_t wall_ns = 0, kernel_ns = 0, busy_ns = 0;
-  int64_t parts[kParts] = {};
+  std::array<int64_t, kParts> parts = {};  // by Part
   std::string type;  // that of the layer, else by what is in it
   const char* type_by =
       "kernel";  // module, op or kernel: what the type is from

@@ -72,7 +72,8 @@ class Tables {
     result.tables.push_back(Layers());
     result.tables.push_back(StageTable(details, labels_, total_ns_));
     result.tables.push_back(OrphanTable(details, total_ns_));
-    if (!model_.checks.empty()) result.tables.push_back(Checks());
+    if (!model_.checks.empty())
+      result.tables.push_back(CheckColumns().Make(model_.checks));
     Notes();
     result.notes = std::move(notes_);
     return result;
@@ -80,7 +81,7 @@ class Tables {
 
  private:
   Table Passes() const {
-    Table table(PassSchema());
+    std::vector<PassRow> rows;
     int64_t number = 0;
     for (const Pass& pass : model_.passes) {
       if (!options_.Wants(pass.stage)) {
@@ -98,17 +99,27 @@ class Tables {
       });
       const trace::DeviceArgs* args =
           trace_.Device(model_.layers[pass.layers.front()].work[0]);
-      table.Add(number++, pass.device,
-                args != nullptr && args->stream != trace::kNoInt
-                    ? std::optional(args->stream)
-                    : std::nullopt,
-                trace_.Start(work[0]) - zero_ns_, WallOf(trace_, work),
-                SumOf(trace_, work), UnionOf(trace_, work), work.size(),
-                StageName(pass.stage), pass.evidence, pass.batch, pass.tokens,
-                pass.layers.size(), pass.begins, pass.cut, GraphLaunches(work),
-                pass.annotation);
+      rows.push_back({.pass = number++,
+                      .device = pass.device,
+                      .stream = args != nullptr && args->stream != trace::kNoInt
+                                    ? std::optional(args->stream)
+                                    : std::nullopt,
+                      .start = trace_.Start(work[0]) - zero_ns_,
+                      .wall = WallOf(trace_, work),
+                      .kernel_time = SumOf(trace_, work),
+                      .busy = UnionOf(trace_, work),
+                      .kernels = work.size(),
+                      .stage = StageName(pass.stage),
+                      .stage_evidence = pass.evidence,
+                      .batch = pass.batch,
+                      .tokens = pass.tokens,
+                      .layers = pass.layers.size(),
+                      .evidence = pass.begins,
+                      .cut = pass.cut,
+                      .graph_launches = GraphLaunches(work),
+                      .annotation = pass.annotation});
     }
-    return table;
+    return PassColumns().Make(rows);
   }
 
   // Graph launches that device work came from.
@@ -123,37 +134,38 @@ class Tables {
   }
 
   Table Layers() const {
-    Table table(LayerSchema());
+    std::vector<LayerRow> rows;
     for (size_t i = 0; i < model_.layers.size(); ++i) {
       const Layer& layer = model_.layers[i];
       if (!options_.Wants(model_.StageOf(layer))) continue;
       const LayerSum& sum = sums_[i];
       const StackInfo& stack = model_.stacks[layer.stack];
-      const std::string letter = VariantLetter(layer.variant);
-      std::vector<Value> cells = {layer.pass,
-                                  stack.name,
-                                  layer.index,
-                                  letter,
-                                  sum.type,
-                                  sum.type_by,
-                                  StageName(model_.StageOf(layer)),
-                                  trace_.Start(layer.work[0]) - zero_ns_,
-                                  sum.wall_ns,
-                                  sum.kernel_ns};
-      for (const int64_t part : sum.parts) cells.emplace_back(part);
-      cells.insert(
-          cells.end(),
-          {sum.wall_ns - sum.busy_ns, layer.work.size(), FirstKernel(layer),
-           trace_.Uid(layer.work[0]), layer.module, stack.boundary, layer.exact,
-           stacks_[layer.stack].confidence, layer.partial});
-      cells.resize(table.columns());  // verdicts are the engine's
-      table.AddRow(cells);
+      rows.push_back({.pass = layer.pass,
+                      .stack = stack.name,
+                      .layer = layer.index,
+                      .variant = VariantLetter(layer.variant),
+                      .type = sum.type,
+                      .type_by = sum.type_by,
+                      .stage = StageName(model_.StageOf(layer)),
+                      .start = trace_.Start(layer.work[0]) - zero_ns_,
+                      .wall = sum.wall_ns,
+                      .kernel_time = sum.kernel_ns,
+                      .parts = sum.parts,
+                      .gap = sum.wall_ns - sum.busy_ns,
+                      .kernels = layer.work.size(),
+                      .first_kernel = FirstKernel(layer),
+                      .first_uid = trace_.Uid(layer.work[0]),
+                      .module = layer.module,
+                      .boundary = stack.boundary,
+                      .exact = layer.exact,
+                      .confidence = stacks_[layer.stack].confidence,
+                      .partial = layer.partial});
     }
-    return table;
+    return LayerColumns().Make(rows);
   }
 
   Table Types() {
-    Table table(TypeSchema());
+    std::vector<TypeRow> out;
     const std::vector<std::string> above = ModulesAbove(model_);
     using Key = std::tuple<uint32_t, uint32_t, std::string, Stage>;
     std::map<Key, std::vector<uint32_t>> groups;
@@ -190,28 +202,45 @@ class Tables {
         }
       }
       const std::string letter = VariantLetter(std::get<1>(key));
-      table.Add(model_.stacks[std::get<0>(key)].name, letter, std::get<2>(key),
-                StageName(std::get<3>(key)), members.size(), k.sum,
-                PercentOf(k.sum, total_ns_), RoundNs(k.mean), RoundNs(k.median),
-                k.p99, k.min, k.max, RoundNs(w.mean),
-                model_.layers[members[0]].work.size(), outliers,
-                above[std::get<0>(key)]);
+      out.push_back({.stack = model_.stacks[std::get<0>(key)].name,
+                     .variant = letter,
+                     .type = std::get<2>(key),
+                     .stage = StageName(std::get<3>(key)),
+                     .layers = members.size(),
+                     .kernel_time = k.sum,
+                     .percent = PercentOf(k.sum, total_ns_),
+                     .mean = RoundNs(k.mean),
+                     .p50 = RoundNs(k.median),
+                     .p99 = k.p99,
+                     .min = k.min,
+                     .max = k.max,
+                     .mean_wall = RoundNs(w.mean),
+                     .kernels = model_.layers[members[0]].work.size(),
+                     .outliers = outliers,
+                     .module = above[std::get<0>(key)]});
     }
-    return table;
+    return TypeColumns().Make(out);
   }
 
   Table Stacks() const {
-    Table table(StackSchema());
+    std::vector<StackRow> rows;
     for (uint32_t i = 0; i < model_.stacks.size(); ++i) {
       const StackInfo& stack = model_.stacks[i];
       const StackSum& sum = stacks_[i];
       if (sum.layers == 0) continue;
-      table.Add(stack.name, stack.period, stack.per_unit, sum.pattern,
-                sum.per_pass, sum.passes, sum.layers,
-                PercentOf(sum.ns, total_ns_), 100.0 * sum.exactness,
-                stack.boundary, sum.confidence);
+      rows.push_back({.stack = stack.name,
+                      .period = stack.period,
+                      .layers_per_unit = stack.per_unit,
+                      .pattern = sum.pattern,
+                      .layers_per_pass = sum.per_pass,
+                      .passes = sum.passes,
+                      .layers = sum.layers,
+                      .percent = PercentOf(sum.ns, total_ns_),
+                      .exact_percent = 100.0 * sum.exactness,
+                      .boundary = stack.boundary,
+                      .confidence = sum.confidence});
     }
-    return table;
+    return StackColumns().Make(rows);
   }
 
   // Place of the first kernel of a layer among those of its device.
@@ -220,15 +249,6 @@ class Tables {
       if (trace_.KindOf(s) == trace::Kind::kKernel) return places_[s.value];
     }
     return 0;
-  }
-
-  Table Checks() const {
-    Table table(CheckSchema());
-    for (const LayerModel::Check& check : model_.checks) {
-      table.Add(check.name, check.by_module, check.by_repeat, check.by_names,
-                check.equal, check.near);
-    }
-    return table;
   }
 
   void Notes() {
@@ -341,8 +361,10 @@ AnalysisInfo Info() {
   return {"layers", "Forward passes and the layers in them.",
           [] {
             std::vector<Schema> schemas = {
-                PassSchema(),  StackSchema(),  TypeSchema(),  LayerSchema(),
-                StageSchema(), OrphanSchema(), CheckSchema(), VariantSchema()};
+                PassColumns().schema(),  StackColumns().schema(),
+                TypeColumns().schema(),  LayerColumns().schema(),
+                StageColumns().schema(), OrphanColumns().schema(),
+                CheckColumns().schema(), VariantColumns().schema()};
             for (Schema& schema : DetailSchemas())
               schemas.push_back(std::move(schema));
             return schemas;

@@ -147,24 +147,29 @@ std::vector<std::vector<uint32_t>> AlignPlaces(
   return of;
 }
 
-Schema VariantSchema() {
-  return {
+const RowColumns<VariantRow>& VariantColumns() {
+  static const RowColumns<VariantRow> columns{
       "variant_kernels",
       "Kinds of layers kernel by kernel; what does the same in two kinds of a "
       "stack has the same place.",
-      {{"stack", ColumnType::kText, "Stack."},
-       {"variant", ColumnType::kText, "Letter."},
-       {"type", ColumnType::kText, "Type.", Shown::kHidden},
-       {"stage", ColumnType::kText, "Stage."},
-       {"place", ColumnType::kInt, "From 0, over all kinds of the stack."},
-       {"kernel", ColumnType::kText, "Name."},
-       {"family", ColumnType::kText, "Family of the kernel."},
+      {{"stack", ColumnType::kText, "Stack.", &VariantRow::stack},
+       {"variant", ColumnType::kText, "Letter.", &VariantRow::variant},
+       {"type", ColumnType::kText, "Type.", &VariantRow::type, Shown::kHidden},
+       {"stage", ColumnType::kText, "Stage.", &VariantRow::stage},
+       {"place", ColumnType::kInt, "From 0, over all kinds of the stack.",
+        &VariantRow::place},
+       {"kernel", ColumnType::kText, "Name.", &VariantRow::kernel},
+       {"family", ColumnType::kText, "Family of the kernel.",
+        &VariantRow::family},
        {"kernels", ColumnType::kInt,
-        "Device events: layers of this kind that have it."},
-       {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
-       {"mean_us", ColumnType::kTime, "Mean duration."},
+        "Device events: layers of this kind that have it.",
+        &VariantRow::kernels},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations.",
+        &VariantRow::kernel_time},
+       {"mean_us", ColumnType::kTime, "Mean duration.", &VariantRow::mean},
        {"module", ColumnType::kText, "Path of the module above the layers.",
-        Shown::kHidden}}};
+        &VariantRow::module, Shown::kHidden}}};
+  return columns;
 }
 
 VariantKernels FindVariantKernels(const Details& in) {
@@ -192,7 +197,8 @@ VariantKernels FindVariantKernels(const Details& in) {
       }
     }
   }
-  VariantKernels result{Table(VariantSchema()),
+  const RowColumns<VariantRow>& columns = VariantColumns();
+  VariantKernels result{Table(columns.schema()),
                         std::vector<uint32_t>(trace.device.size())};
   const std::vector<std::string> above = ModulesAbove(model);
   uint32_t row = 0;
@@ -205,11 +211,20 @@ VariantKernels FindVariantKernels(const Details& in) {
       result.row_of[trace.slices.detail[s.value]] = row;
     }
     const auto count = static_cast<int64_t>(work.size());
-    result.table.Add(
-        model.stacks[stack].name, VariantLetter(variant), type,
-        StageName(stage), place, trace.Name(work[0]),
-        in.context.catalog.family(in.context.device.family(work[0])).name,
-        count, sum, (sum + count / 2) / count, above[stack]);
+    columns.Add(
+        result.table,
+        {.stack = model.stacks[stack].name,
+         .variant = VariantLetter(variant),
+         .type = type,
+         .stage = StageName(stage),
+         .place = place,
+         .kernel = trace.Name(work[0]),
+         .family =
+             in.context.catalog.family(in.context.device.family(work[0])).name,
+         .kernels = count,
+         .kernel_time = sum,
+         .mean = (sum + count / 2) / count,
+         .module = above[stack]});
   }
   return result;
 }

@@ -7,9 +7,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/layers/details.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::layers {
 
@@ -32,7 +35,16 @@ struct VariantKernels {
   // layer. Where a stack has very many sequences the rarest have no rows.
   std::vector<uint32_t> row_of;
 };
-Schema VariantSchema();
+struct VariantRow {
+  std::string_view stack;
+  std::string variant;
+  std::string_view type, stage;
+  uint32_t place;
+  std::string_view kernel, family;
+  int64_t kernels, kernel_time, mean;  // times in nanoseconds
+  std::string_view module;
+};
+const RowColumns<VariantRow>& VariantColumns();
 VariantKernels FindVariantKernels(const Details& in);
 
 }  // namespace lamina::analysis::layers
