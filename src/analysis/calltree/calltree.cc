@@ -3,15 +3,19 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "table/row_columns.h"
 
 namespace lamina::analysis::calltree {
 namespace {
 
 constexpr int64_t kSeveral = -2;
-// Where columns of compiled kernels stand: in front of the calls.
-constexpr ptrdiff_t kCompiledColumn = 4;
 
 // One line of a tree before pruning.
 struct Line {
@@ -29,28 +33,75 @@ struct Line {
   std::vector<uint32_t> children;  // positions of lines
 };
 
-Schema TreeSchema(std::string name, std::string doc) {
-  return {std::move(name),
-          std::move(doc),
-          {{"name", ColumnType::kText, "What was called."},
-           {"depth", ColumnType::kInt, "0 for roots.", Shown::kHidden},
-           {"kind", ColumnType::kText,
-            "op, call or module; \"folded\" for lines under the threshold, "
-            "\"unlinked\" for work without a launch in the file.",
-            Shown::kHidden},
-           {"instances", ColumnType::kInt,
-            "Equal siblings that are added up here.", Shown::kHidden},
-           {"calls", ColumnType::kInt, "Times it was called."},
-           {"kernels", ColumnType::kInt, "Device slices inside."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations inside."},
-           {"percent", ColumnType::kReal,
-            "Share of all device time; without device work of the host time of "
-            "all roots.",
-            Shown::kBar},
-           {"self_kernel_time_us", ColumnType::kTime,
-            "Launched by it and by nothing below."},
-           {"host_us", ColumnType::kTime, "Host time of the calls.",
-            Shown::kHidden}}};
+struct TreeRow {
+  const Line& line;
+  size_t depth;
+  double percent;
+  const CompiledWork::Kernel* compiled;  // null: none or several
+};
+
+template <class T>
+auto Of(T Line::*member) {
+  return [member](const TreeRow& row) -> const T& { return row.line.*member; };
+}
+auto Of(std::string CompiledWork::Kernel::*member) {
+  return [member](const TreeRow& row) {
+    return row.compiled != nullptr
+               ? std::optional<std::string_view>(row.compiled->*member)
+               : std::nullopt;
+  };
+}
+
+// `compiled`: with what compiled kernels compute.
+RowColumns<TreeRow> TreeColumns(std::string name, std::string doc,
+                                bool compiled = false) {
+  using Columns = std::vector<RowColumn<TreeRow>>;
+  Columns columns = {
+      {"name", ColumnType::kText, "What was called.", Of(&Line::name)},
+      {"depth", ColumnType::kInt, "0 for roots.", &TreeRow::depth,
+       Shown::kHidden},
+      {"kind", ColumnType::kText,
+       "op, call or module; \"folded\" for lines under the threshold, "
+       "\"unlinked\" for work without a launch in the file.",
+       Of(&Line::kind), Shown::kHidden},
+      {"instances", ColumnType::kInt, "Equal siblings that are added up here.",
+       Of(&Line::instances), Shown::kHidden}};
+  const auto add = [&](const Columns& more) {
+    columns.insert(columns.end(), more.begin(), more.end());
+  };
+  if (compiled) {
+    add({{"computes", ColumnType::kText,
+          "Ops that its compiled kernel computes.",
+          Of(&CompiledWork::Kernel::ops)},
+         {"where", ColumnType::kText,
+          "Lines of the model that they come from, in short.",
+          Of(&CompiledWork::Kernel::where)}});
+  }
+  add({{"calls", ColumnType::kInt, "Times it was called.", Of(&Line::calls)},
+       {"kernels", ColumnType::kInt, "Device slices inside.",
+        Of(&Line::kernels)},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations inside.",
+        Of(&Line::total_ns)},
+       {"percent", ColumnType::kReal,
+        "Share of all device time; without device work of the host time of "
+        "all roots.",
+        &TreeRow::percent, Shown::kBar},
+       {"self_kernel_time_us", ColumnType::kTime,
+        "Launched by it and by nothing below.", Of(&Line::self_ns)},
+       {"host_us", ColumnType::kTime, "Host time of the calls.",
+        Of(&Line::host_ns), Shown::kHidden}});
+  if (compiled) {
+    add({{"lines", ColumnType::kText, "Lines of the model, with the code.",
+          Of(&CompiledWork::Kernel::lines), Shown::kHidden}});
+  }
+  return {std::move(name), std::move(doc), std::move(columns)};
+}
+
+RowColumns<TreeRow> OpTreeColumns(bool compiled) {
+  return TreeColumns("op_tree", "Ops by calling context.", compiled);
+}
+RowColumns<TreeRow> ModuleTreeColumns() {
+  return TreeColumns("module_tree", "Modules by hierarchy.");
 }
 
 // Writes lines in preorder, largest child first, folding what is small or
@@ -58,15 +109,14 @@ Schema TreeSchema(std::string name, std::string doc) {
 class Printer {
  public:
   Printer(const std::vector<Line>& lines, int64_t all,
-          const TreeOptions& options, const CompiledWork* compiled,
-          Table& table)
+          const TreeOptions& options, RowColumns<TreeRow> columns)
       : lines_(lines),
         all_(all),
         options_(options),
-        compiled_(compiled),
-        table_(table) {}
+        columns_(std::move(columns)),
+        table_(columns_.schema()) {}
 
-  void Print(const std::vector<uint32_t>& roots, bool by_time) {
+  Table Print(const std::vector<uint32_t>& roots, bool by_time) {
     struct Open {
       uint32_t line;
       size_t depth;
@@ -86,6 +136,7 @@ class Printer {
       if (depth + 1 < options_.max_depth)
         Push(line.children, depth + 1, by_time, stack);
     }
+    return std::move(table_);
   }
 
  private:
@@ -131,28 +182,22 @@ class Printer {
   }
 
   void Row(const Line& line, size_t depth) {
-    values_ = {line.name,    depth,        line.kind,     line.instances,
-               line.calls,   line.kernels, line.total_ns, Share(line.weight_ns),
-               line.self_ns, line.host_ns};
-    if (compiled_ != nullptr) {
-      const CompiledWork::Kernel* const one =
-          line.compiled >= 0
-              ? &compiled_->kernels[static_cast<size_t>(line.compiled)]
-              : nullptr;
-      const auto at = values_.begin() + kCompiledColumn;
-      values_.insert(at, {one != nullptr ? Value(one->ops) : Value(),
-                          one != nullptr ? Value(one->where) : Value()});
-      values_.push_back(one != nullptr ? Value(one->lines) : Value());
-    }
-    table_.AddRow(values_);
+    columns_.Add(
+        table_,
+        {.line = line,
+         .depth = depth,
+         .percent = Share(line.weight_ns),
+         .compiled = line.compiled >= 0
+                         ? &options_.compiled
+                                ->kernels[static_cast<size_t>(line.compiled)]
+                         : nullptr});
   }
 
   const std::vector<Line>& lines_;
   int64_t all_;
   const TreeOptions& options_;
-  const CompiledWork* compiled_;
-  Table& table_;
-  std::vector<Value> values_;
+  const RowColumns<TreeRow> columns_;
+  Table table_;
   std::vector<std::unique_ptr<Line>> folds_;
 };
 
@@ -240,21 +285,9 @@ Table MakeOpTree(const Context& context, const TreeOptions& options) {
   if (host_only) {
     for (const uint32_t root : roots) all += lines[root].weight_ns;
   }
-  Schema schema = TreeSchema("op_tree", "Ops by calling context.");
-  if (options.compiled != nullptr) {
-    schema.columns.insert(
-        schema.columns.begin() + kCompiledColumn,
-        {{"computes", ColumnType::kText,
-          "Ops that its compiled kernel computes."},
-         {"where", ColumnType::kText,
-          "Lines of the model that they come from, in short."}});
-    schema.columns.push_back({"lines", ColumnType::kText,
-                              "Lines of the model, with the code.",
-                              Shown::kHidden});
-  }
-  Table table(std::move(schema));
-  Printer(lines, all, options, options.compiled, table).Print(roots, true);
-  return table;
+  return Printer(lines, all, options,
+                 OpTreeColumns(options.compiled != nullptr))
+      .Print(roots, true);
 }
 
 Table MakeModuleTree(const Context& context, const TreeOptions& options) {
@@ -360,10 +393,8 @@ Table MakeModuleTree(const Context& context, const TreeOptions& options) {
   if (lines[outside].total_ns > 0) roots.push_back(outside);
   AddUnlinked(context, lines, roots);
   for (Line& line : lines) line.weight_ns = line.total_ns;
-  Table table(TreeSchema("module_tree", "Modules by hierarchy."));
-  Printer(lines, DeviceTime(context), options, nullptr, table)
+  return Printer(lines, DeviceTime(context), options, ModuleTreeColumns())
       .Print(roots, false);
-  return table;
 }
 
 namespace {
@@ -380,9 +411,8 @@ Result<ResultSet> RunTrees(const Context& context) {
 AnalysisInfo Info() {
   return {"calltree", "Call trees with device time.",
           [] {
-            return std::vector<Schema>{
-                TreeSchema("op_tree", "Ops by calling context."),
-                TreeSchema("module_tree", "Modules by hierarchy.")};
+            return std::vector<Schema>{OpTreeColumns(false).schema(),
+                                       ModuleTreeColumns().schema()};
           },
           &RunTrees};
 }

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "analysis/common/context.h"
 #include "analysis/common/stats.h"
@@ -15,91 +17,140 @@
 #include "analysis/efficiency/rows.h"
 #include "base/counted.h"
 #include "base/decimal.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::efficiency {
 namespace {
 
-Schema OpSchema() {
-  return {
+using OptionalText = std::optional<std::string_view>;
+using OptionalReal = std::optional<double>;
+
+// Rows of the tables; times in nanoseconds.
+struct OpRow {
+  std::string_view op, family, model, fidelity;
+  OptionalText input_dims, input_types, concrete_inputs;
+  size_t count, kernels;
+  int64_t kernel_time;
+  double percent;
+  int64_t busy, mean, median, min, max;
+  // With a cost only.
+  OptionalReal flops = {}, bytes = {}, flops_per_byte = {};
+  std::optional<std::string> compute_spec = {};
+  OptionalReal flops_per_s = {}, bytes_per_s = {};
+  // With a roofline only.
+  OptionalText bound = {};
+  std::optional<int64_t> roofline = {};
+  OptionalReal percent_of_roofline = {};
+  std::optional<int64_t> above_roofline = {};
+  uint32_t first_uid;
+};
+const RowColumns<OpRow>& OpColumns() {
+  static const RowColumns<OpRow> columns{
       "op_efficiency",
       "What each op needed, what it reached and what bound it. Every "
       "linked device event that is no communication is in one row.",
       {{"op", ColumnType::kText,
-        "The outermost op with a known cost, else the launcher."},
-       {"family", ColumnType::kText, "Family.", Shown::kHidden},
-       {"model", ColumnType::kText, "Cost model; empty: none.", Shown::kHidden},
+        "The outermost op with a known cost, else the launcher.", &OpRow::op},
+       {"family", ColumnType::kText, "Family.", &OpRow::family, Shown::kHidden},
+       {"model", ColumnType::kText, "Cost model; empty: none.", &OpRow::model,
+        Shown::kHidden},
        {"fidelity", ColumnType::kText,
         "exact, estimated (the model assumes something), or why there is "
         "no cost: no_model, no_shapes, unusable_arguments.",
-        Shown::kHidden},
-       {"input_dims", ColumnType::kText, "Shapes, JSON."},
+        &OpRow::fidelity, Shown::kHidden},
+       {"input_dims", ColumnType::kText, "Shapes, JSON.", &OpRow::input_dims},
        {"input_types", ColumnType::kText, "Element types, JSON.",
-        Shown::kHidden},
+        &OpRow::input_types, Shown::kHidden},
        {"concrete_inputs", ColumnType::kText, "Scalar arguments, JSON.",
+        &OpRow::concrete_inputs, Shown::kHidden},
+       {"count", ColumnType::kInt, "Calls.", &OpRow::count},
+       {"kernels", ColumnType::kInt, "Device events.", &OpRow::kernels,
         Shown::kHidden},
-       {"count", ColumnType::kInt, "Calls."},
-       {"kernels", ColumnType::kInt, "Device events.", Shown::kHidden},
-       {"kernel_time_us", ColumnType::kTime, "Sum of their durations."},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations.",
+        &OpRow::kernel_time},
        {"percent", ColumnType::kReal, "Share of the time of all rows.",
-        Shown::kBar},
+        &OpRow::percent, Shown::kBar},
        {"busy_us", ColumnType::kTime,
-        "Sum over calls of the time in which at least one ran.",
+        "Sum over calls of the time in which at least one ran.", &OpRow::busy,
         Shown::kHidden},
-       {"mean_us", ColumnType::kTime, "Mean busy time of a call.",
+       {"mean_us", ColumnType::kTime, "Mean busy time of a call.", &OpRow::mean,
         Shown::kHidden},
-       {"median_us", ColumnType::kTime, "Median.", Shown::kHidden},
-       {"min_us", ColumnType::kTime, "Shortest.", Shown::kHidden},
-       {"max_us", ColumnType::kTime, "Longest.", Shown::kHidden},
-       {"flops", ColumnType::kReal, "FLOPs of one call.", Shown::kCount},
+       {"median_us", ColumnType::kTime, "Median.", &OpRow::median,
+        Shown::kHidden},
+       {"min_us", ColumnType::kTime, "Shortest.", &OpRow::min, Shown::kHidden},
+       {"max_us", ColumnType::kTime, "Longest.", &OpRow::max, Shown::kHidden},
+       {"flops", ColumnType::kReal, "FLOPs of one call.", &OpRow::flops,
+        Shown::kCount},
        {"bytes", ColumnType::kReal,
         "Bytes of one call: operands read once, results written once.",
-        Shown::kHidden},
+        &OpRow::bytes, Shown::kHidden},
        {"flops_per_byte", ColumnType::kReal, "Arithmetic intensity.",
-        Shown::kHidden},
+        &OpRow::flops_per_byte, Shown::kHidden},
        {"compute_spec", ColumnType::kText,
-        "Unit and precision that the peak is for; '?' when it is assumed."},
+        "Unit and precision that the peak is for; '?' when it is assumed.",
+        &OpRow::compute_spec},
        {"flops_per_s", ColumnType::kReal, "Reached over busy time.",
-        Shown::kCount},
+        &OpRow::flops_per_s, Shown::kCount},
        {"bytes_per_s", ColumnType::kReal, "Reached over busy time.",
-        Shown::kBytes},
+        &OpRow::bytes_per_s, Shown::kBytes},
        {"bound", ColumnType::kText,
-        "compute or memory: what the roofline is made of."},
+        "compute or memory: what the roofline is made of.", &OpRow::bound},
        {"roofline_us", ColumnType::kTime,
-        "Least time of one call on this device.", Shown::kHidden},
+        "Least time of one call on this device.", &OpRow::roofline,
+        Shown::kHidden},
        {"percent_of_roofline", ColumnType::kReal,
         "Least time by busy time; above 100: data stayed in caches.",
-        Shown::kPercent},
+        &OpRow::percent_of_roofline, Shown::kPercent},
        {"above_roofline_us", ColumnType::kTime,
         "Busy time above the least, over all calls; calls below count 0.",
-        Shown::kHidden},
+        &OpRow::above_roofline, Shown::kHidden},
        {"first_uid", ColumnType::kInt, "Event number of the first call.",
-        Shown::kHidden}}};
+        &OpRow::first_uid, Shown::kHidden}}};
+  return columns;
 }
 
-Schema OpportunitySchema() {
-  return {"opportunities",
-          "Ops by the time above their roofline: what could be won at most.",
-          {{"op", ColumnType::kText, "Op."},
-           {"family", ColumnType::kText, "Family."},
-           {"count", ColumnType::kInt, "Calls with a roofline."},
-           {"busy_us", ColumnType::kTime, "Their busy time."},
-           {"roofline_us", ColumnType::kTime,
-            "Least time for all of them: their rooflines, and for each kernel "
-            "what one takes that does nothing (a tenth of the kernels of the "
-            "trace are as short, at most 3 us)."},
-           {"percent_of_roofline", ColumnType::kReal,
-            "Least time by busy time.", Shown::kPercent},
-           {"above_roofline_us", ColumnType::kTime,
-            "Time that perfect kernels would win."},
-           {"cumulative_percent", ColumnType::kReal,
-            "Running share of the busy time of the device.", Shown::kPercent},
-           {"launcher", ColumnType::kText,
-            "Op with most of the time in the table ops, where it is another "
-            "one."},
-           {"short_us", ColumnType::kTime,
-            "Part of busy_us in short kernels, which short_kernels counts, "
-            "too.",
-            Shown::kHidden}}};
+struct OpportunityRow {
+  std::string_view op, family;
+  size_t count;
+  int64_t busy, roofline;
+  double percent_of_roofline;
+  int64_t above_roofline;
+  double cumulative_percent;
+  OptionalText launcher;
+  int64_t short_time;
+};
+const RowColumns<OpportunityRow>& OpportunityColumns() {
+  static const RowColumns<OpportunityRow> columns{
+      "opportunities",
+      "Ops by the time above their roofline: what could be won at most.",
+      {{"op", ColumnType::kText, "Op.", &OpportunityRow::op},
+       {"family", ColumnType::kText, "Family.", &OpportunityRow::family},
+       {"count", ColumnType::kInt, "Calls with a roofline.",
+        &OpportunityRow::count},
+       {"busy_us", ColumnType::kTime, "Their busy time.",
+        &OpportunityRow::busy},
+       {"roofline_us", ColumnType::kTime,
+        "Least time for all of them: their rooflines, and for each kernel "
+        "what one takes that does nothing (a tenth of the kernels of the "
+        "trace are as short, at most 3 us).",
+        &OpportunityRow::roofline},
+       {"percent_of_roofline", ColumnType::kReal, "Least time by busy time.",
+        &OpportunityRow::percent_of_roofline, Shown::kPercent},
+       {"above_roofline_us", ColumnType::kTime,
+        "Time that perfect kernels would win.",
+        &OpportunityRow::above_roofline},
+       {"cumulative_percent", ColumnType::kReal,
+        "Running share of the busy time of the device.",
+        &OpportunityRow::cumulative_percent, Shown::kPercent},
+       {"launcher", ColumnType::kText,
+        "Op with most of the time in the table ops, where it is another "
+        "one.",
+        &OpportunityRow::launcher},
+       {"short_us", ColumnType::kTime,
+        "Part of busy_us in short kernels, which short_kernels counts, "
+        "too.",
+        &OpportunityRow::short_time, Shown::kHidden}}};
+  return columns;
 }
 
 class Analysis {
@@ -121,66 +172,62 @@ class Analysis {
 
  private:
   Table Ops() const {
-    Table table(OpSchema());
+    std::vector<OpRow> rows;
     for (const Row& row : rows_) {
       const CostView::Group& group = *row.group;
       const auto& strings = context_.trace.strings;
       const auto text = [&](StringId id) {
-        return id.valid() ? Value(strings[id]) : Value();
+        return id.valid() ? std::optional(strings[id]) : std::nullopt;
       };
       const double busy_s = static_cast<double>(row.busy_ns) / 1e9;
       const double count = static_cast<double>(row.stats.count);
-      std::vector<Value> cells = {
-          strings[group.name],
-          row.family,
-          group.model != nullptr ? std::string_view(group.model->model->name)
-          : group.instruction != nullptr ? std::string_view("hlo")
-                                         : std::string_view(),
-          Fidelity(group),
-          text(group.dims),
-          text(group.types),
-          text(group.concrete),
-          row.stats.count,
-          row.kernels,
-          row.kernel_time_ns,
-          Percent(static_cast<double>(row.kernel_time_ns),
-                  static_cast<double>(total_ns_)),
-          row.busy_ns,
-          RoundNs(row.stats.mean),
-          RoundNs(row.stats.median),
-          row.stats.min,
-          row.stats.max};
-      std::string spec;
+      OpRow& out = rows.emplace_back(OpRow{
+          .op = strings[group.name],
+          .family = row.family,
+          .model = group.model != nullptr
+                       ? std::string_view(group.model->model->name)
+                   : group.instruction != nullptr ? std::string_view("hlo")
+                                                  : std::string_view(),
+          .fidelity = Fidelity(group),
+          .input_dims = text(group.dims),
+          .input_types = text(group.types),
+          .concrete_inputs = text(group.concrete),
+          .count = row.stats.count,
+          .kernels = row.kernels,
+          .kernel_time = row.kernel_time_ns,
+          .percent = Percent(static_cast<double>(row.kernel_time_ns),
+                             static_cast<double>(total_ns_)),
+          .busy = row.busy_ns,
+          .mean = RoundNs(row.stats.mean),
+          .median = RoundNs(row.stats.median),
+          .min = row.stats.min,
+          .max = row.stats.max,
+          .first_uid =
+              context_.trace.EventOf(context_.tree.slice(group.first))});
       if (group.cost) {
         const cost::Cost& cost = *group.cost;
-        spec = group.spec + (group.assumed_spec ? "?" : "");
-        cells.insert(
-            cells.end(),
-            {cost.flops, cost.bytes,
-             cost.bytes > 0 ? Value(cost.flops / cost.bytes) : Value(),
-             spec.empty() ? Value() : Value(spec),
-             busy_s > 0 ? Value(cost.flops * count / busy_s) : Value(),
-             busy_s > 0 ? Value(cost.bytes * count / busy_s) : Value()});
-      } else {
-        cells.resize(cells.size() + 6);
+        out.flops = cost.flops;
+        out.bytes = cost.bytes;
+        if (cost.bytes > 0) out.flops_per_byte = cost.flops / cost.bytes;
+        if (const std::string spec =
+                group.spec + (group.assumed_spec ? "?" : "");
+            !spec.empty())
+          out.compute_spec = spec;
+        if (busy_s > 0) {
+          out.flops_per_s = cost.flops * count / busy_s;
+          out.bytes_per_s = cost.bytes * count / busy_s;
+        }
       }
       if (row.roofline) {
-        cells.insert(
-            cells.end(),
-            {row.roofline->compute_bound ? "compute" : "memory",
-             row.roofline_ns,
-             row.busy_ns > 0
-                 ? Value(Percent(row.roofline->seconds * count, busy_s))
-                 : Value(),
-             row.above_ns});
-      } else {
-        cells.resize(cells.size() + 4);
+        out.bound = row.roofline->compute_bound ? "compute" : "memory";
+        out.roofline = row.roofline_ns;
+        if (row.busy_ns > 0)
+          out.percent_of_roofline =
+              Percent(row.roofline->seconds * count, busy_s);
+        out.above_roofline = row.above_ns;
       }
-      cells.emplace_back(
-          context_.trace.EventOf(context_.tree.slice(group.first)));
-      table.AddRow(cells);
     }
-    return table;
+    return OpColumns().Make(rows);
   }
 
   static std::string_view Fidelity(const CostView::Group& group) {
@@ -204,8 +251,8 @@ class Analysis {
   }
 
   // The launcher with most time, where it is not the op itself.
-  Value LauncherName(StringId op,
-                     const std::map<StringId, int64_t>& launchers) const {
+  OptionalText LauncherName(
+      StringId op, const std::map<StringId, int64_t>& launchers) const {
     StringId best;
     int64_t most = -1;
     for (const auto& [name, ns] : launchers) {
@@ -213,12 +260,12 @@ class Analysis {
       best = name;
       most = ns;
     }
-    return !best.valid() || best == op ? Value()
-                                       : Value(context_.trace.strings[best]);
+    if (!best.valid() || best == op) return std::nullopt;
+    return context_.trace.strings[best];
   }
 
   Table Opportunities() {
-    Table table(OpportunitySchema());
+    std::vector<OpportunityRow> rows;
     struct Sum {
       StringId name;
       std::string_view family;
@@ -262,14 +309,19 @@ class Analysis {
     int64_t running = 0;
     for (const Sum& sum : sums) {
       running += sum.above_ns;
-      table.Add(
-          context_.trace.strings[sum.name], sum.family, sum.count, sum.busy_ns,
-          sum.bound_ns,
-          Percent(static_cast<double>(sum.bound_ns),
-                  static_cast<double>(sum.busy_ns)),
-          sum.above_ns,
-          Percent(static_cast<double>(running), static_cast<double>(busy_ns)),
-          LauncherName(sum.name, sum.launchers), sum.short_ns);
+      rows.push_back(
+          {.op = context_.trace.strings[sum.name],
+           .family = sum.family,
+           .count = sum.count,
+           .busy = sum.busy_ns,
+           .roofline = sum.bound_ns,
+           .percent_of_roofline = Percent(static_cast<double>(sum.bound_ns),
+                                          static_cast<double>(sum.busy_ns)),
+           .above_roofline = sum.above_ns,
+           .cumulative_percent = Percent(static_cast<double>(running),
+                                         static_cast<double>(busy_ns)),
+           .launcher = LauncherName(sum.name, sum.launchers),
+           .short_time = sum.short_ns});
     }
     for (size_t i = 0; i < std::min<size_t>(sums.size(), 3); ++i) {
       const Sum& sum = sums[i];
@@ -296,7 +348,7 @@ class Analysis {
       }
       notes_.push_back(std::move(note));
     }
-    return table;
+    return OpportunityColumns().Make(rows);
   }
 
   const Context& context_;
@@ -316,7 +368,8 @@ AnalysisInfo Info() {
   return {"efficiency",
           "FLOPs, bytes and rooflines of ops, and what could be won.",
           [] {
-            return std::vector<Schema>{OpSchema(), OpportunitySchema()};
+            return std::vector<Schema>{OpColumns().schema(),
+                                       OpportunityColumns().schema()};
           },
           &Run};
 }

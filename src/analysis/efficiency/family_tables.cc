@@ -3,9 +3,34 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "table/row_columns.h"
+
 namespace lamina::analysis::efficiency {
+namespace {
+
+// Of the model of a call; nothing where it has no number of that name.
+std::optional<double> ParameterOf(const CostView::Group& group,
+                                  const std::string& name) {
+  const auto& own = group.model->model->parameters;
+  const auto it = std::find(own.begin(), own.end(), name);
+  if (it == own.end()) return std::nullopt;
+  const cost::Value& value =
+      group.cost->parameters[static_cast<size_t>(it - own.begin())];
+  if (!value.is_number()) return std::nullopt;
+  return value.number();
+}
+
+std::optional<double> PercentOfRoofline(const Row& row) {
+  if (!row.roofline || row.busy_ns <= 0) return std::nullopt;
+  return Percent(
+      row.roofline->seconds * 1e9 * static_cast<double>(row.stats.count),
+      static_cast<double>(row.busy_ns));
+}
+
+}  // namespace
 
 std::vector<Table> FamilyTables(const Context& context,
                                 const std::vector<Row>& all) {
@@ -24,51 +49,36 @@ std::vector<Table> FamilyTables(const Context& context,
       }
     }
     if (names.empty()) continue;
-    Schema schema{"efficiency_" + std::string(family),
-                  "Parameters of the models of this family.",
-                  {{"op", ColumnType::kText, "Op."}}};
+    const auto& strings = context.trace.strings;
+    RowColumns<Row> columns{
+        "efficiency_" + std::string(family),
+        "Parameters of the models of this family.",
+        {{"op", ColumnType::kText, "Op.",
+          [&](const Row& row) { return strings[row.group->name]; }}}};
     for (const std::string& name : names) {
-      schema.columns.push_back(
-          {name, ColumnType::kReal, "Parameter of the cost model."});
+      columns.columns.push_back(
+          {name, ColumnType::kReal, "Parameter of the cost model.",
+           [&name](const Row& row) { return ParameterOf(*row.group, name); }});
     }
-    for (Column column :
-         {Column{"types", ColumnType::kText, "Element types, JSON.",
-                 Shown::kHidden},
-          Column{"count", ColumnType::kInt, "Calls."},
-          Column{"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-          Column{"flops", ColumnType::kReal, "FLOPs of one call.",
-                 Shown::kCount},
-          Column{"bytes", ColumnType::kReal, "Bytes of one call.",
-                 Shown::kBytes},
-          Column{"percent_of_roofline", ColumnType::kReal,
-                 "Least time by busy time.", Shown::kPercent}})
-      schema.columns.push_back(std::move(column));
-    Table table(std::move(schema));
-    for (const Row* row : rows) {
-      const CostView::Group& group = *row->group;
-      const auto& own = group.model->model->parameters;
-      std::vector<Value> cells = {context.trace.strings[group.name]};
-      for (const std::string& name : names) {
-        const auto it = std::find(own.begin(), own.end(), name);
-        Value cell;
-        if (it != own.end()) {
-          const cost::Value& value =
-              group.cost->parameters[static_cast<size_t>(it - own.begin())];
-          if (value.is_number()) cell = Value(value.number());
-        }
-        cells.push_back(cell);
-      }
-      cells.insert(
-          cells.end(),
-          {context.trace.strings[group.types], row->stats.count,
-           row->kernel_time_ns, group.cost->flops, group.cost->bytes,
-           row->roofline && row->busy_ns > 0
-               ? Value(Percent(row->roofline->seconds * 1e9 *
-                                   static_cast<double>(row->stats.count),
-                               static_cast<double>(row->busy_ns)))
-               : Value()});
-      table.AddRow(cells);
-    }
+    for (const RowColumn<Row>& column : std::initializer_list<RowColumn<Row>>{
+             {"types", ColumnType::kText, "Element types, JSON.",
+              [&](const Row& row) { return strings[row.group->types]; },
+              Shown::kHidden},
+             {"count", ColumnType::kInt, "Calls.",
+              [](const Row& row) { return row.stats.count; }},
+             {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+              &Row::kernel_time_ns},
+             {"flops", ColumnType::kReal, "FLOPs of one call.",
+              [](const Row& row) { return row.group->cost->flops; },
+              Shown::kCount},
+             {"bytes", ColumnType::kReal, "Bytes of one call.",
+              [](const Row& row) { return row.group->cost->bytes; },
+              Shown::kBytes},
+             {"percent_of_roofline", ColumnType::kReal,
+              "Least time by busy time.", &PercentOfRoofline, Shown::kPercent}})
+      columns.columns.push_back(column);
+    Table table(columns.schema());
+    for (const Row* row : rows) columns.Add(table, *row);
     tables.push_back(std::move(table));
   }
   return tables;

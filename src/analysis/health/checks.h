@@ -6,28 +6,29 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "analysis/common/context.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::health {
 
+struct CheckRow {
+  std::string_view check, status, value, meaning;
+  std::optional<int64_t> count = {};
+  std::optional<double> percent = {};
+  std::optional<int64_t> first_offset = {};
+};
+const RowColumns<CheckRow>& CheckColumns();
+
 class CheckTable {
  public:
-  CheckTable();
-
-  void Add(std::string_view check, std::string_view status,
-           std::string_view value, std::string_view meaning,
-           std::optional<int64_t> count = std::nullopt,
-           std::optional<double> percent = std::nullopt,
-           std::optional<int64_t> offset = std::nullopt) {
-    table_.Add(check, status, value, meaning, count, percent, offset);
-  }
+  void Add(const CheckRow& row) { CheckColumns().Add(table_, row); }
   Table Take() { return std::move(table_); }
 
  private:
-  Table table_;
+  Table table_{CheckColumns().schema()};
 };
-Schema HealthSchema();
 
 // How much of the device time is linked to a launch, and in a category.
 void CheckCoverage(const Context& context, CheckTable& out);

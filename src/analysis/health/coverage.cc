@@ -27,12 +27,15 @@ void CheckUnread(const Trace& trace, CheckTable& out) {
   }
   if (events == 0) return;
   out.Add(
-      "unread_device_events", "warn",
-      fmt::format("{} events, {}", GroupDigits(static_cast<int64_t>(events)),
-                  HumanTime(time_ns)),
-      "Device work that lamina knows but does not read yet: it is in no "
-      "table but unread_events.",
-      static_cast<int64_t>(events));
+      {.check = "unread_device_events",
+       .status = "warn",
+       .value = fmt::format("{} events, {}",
+                            GroupDigits(static_cast<int64_t>(events)),
+                            HumanTime(time_ns)),
+       .meaning =
+           "Device work that lamina knows but does not read yet: it is in no "
+           "table but unread_events.",
+       .count = static_cast<int64_t>(events)});
 }
 
 }  // namespace
@@ -63,11 +66,14 @@ void CheckCoverage(const Context& context, CheckTable& out) {
   if (count == 0) {
     const auto unread = FindUnread(trace);
     const bool recorded = !unread.empty() && unread.front().device;
-    out.Add("device_work", "warn", "no GPU events",
-            recorded ? "The device work of the file is not read yet: see "
-                       "unread_events."
-                     : DeviceAdvice(trace),
-            0);
+    out.Add({.check = "device_work",
+             .status = "warn",
+             .value = "no GPU events",
+             .meaning =
+                 recorded ? "The device work of the file is not read yet: see "
+                            "unread_events."
+                          : DeviceAdvice(trace),
+             .count = 0});
     return;
   }
   const auto share = [&](int64_t part) {
@@ -76,14 +82,17 @@ void CheckCoverage(const Context& context, CheckTable& out) {
                : 100.0;
   };
   const double linked_share = share(linked);
-  out.Add(
-      "linked_device_time", linked_share >= 99.5 ? "ok" : "warn",
-      PercentText(linked_share),
-      linked_share >= 99.5
-          ? "Device time whose launch is in the trace."
-          : "The rest has no launch in the trace: it is in gpu_timeline and "
-            "kernels, and in op tables only as the row \"unlinked\".",
-      static_cast<int64_t>(linked_count), linked_share);
+  out.Add({.check = "linked_device_time",
+           .status = linked_share >= 99.5 ? "ok" : "warn",
+           .value = PercentText(linked_share),
+           .meaning =
+               linked_share >= 99.5
+                   ? "Device time whose launch is in the trace."
+                   : "The rest has no launch in the trace: it is in "
+                     "gpu_timeline and "
+                     "kernels, and in op tables only as the row \"unlinked\".",
+           .count = static_cast<int64_t>(linked_count),
+           .percent = linked_share});
   for (int r = 1; r < tree::kUnlinkedReasons; ++r) {
     const auto i = static_cast<size_t>(r);
     if (count_by_reason[i] == 0) continue;
@@ -93,22 +102,27 @@ void CheckCoverage(const Context& context, CheckTable& out) {
         "traced.",
         "The flow event between call and work is missing.",
         "The trace has no host events: record CPU activity too."};
-    out.Add(
-        "unlinked_" + std::string(UnlinkedName(static_cast<tree::Unlinked>(r))),
-        "info",
-        fmt::format("{} events, {}",
-                    GroupDigits(static_cast<int64_t>(count_by_reason[i])),
-                    HumanTime(by_reason[i])),
-        kMeanings[r], static_cast<int64_t>(count_by_reason[i]),
-        share(by_reason[i]));
+    out.Add({.check = "unlinked_" +
+                      std::string(UnlinkedName(static_cast<tree::Unlinked>(r))),
+             .status = "info",
+             .value = fmt::format(
+                 "{} events, {}",
+                 GroupDigits(static_cast<int64_t>(count_by_reason[i])),
+                 HumanTime(by_reason[i])),
+             .meaning = kMeanings[r],
+             .count = static_cast<int64_t>(count_by_reason[i]),
+             .percent = share(by_reason[i])});
   }
   const double known = share(categorised);
-  out.Add("categorised_device_time", known >= 95 ? "ok" : "warn",
-          PercentText(known),
-          known >= 95 ? "Device time in a known category."
+  out.Add(
+      {.check = "categorised_device_time",
+       .status = known >= 95 ? "ok" : "warn",
+       .value = PercentText(known),
+       .meaning = known >= 95
+                      ? "Device time in a known category."
                       : "The rest is in the category \"other\": add its ops or "
                         "kernels to a file in --rules.",
-          std::nullopt, known);
+       .percent = known});
 }
 
 void CheckCosts(const Context& context, CheckTable& out) {
@@ -131,27 +145,33 @@ void CheckCosts(const Context& context, CheckTable& out) {
   const auto share = [&](int64_t part) {
     return 100.0 * static_cast<double>(part) / static_cast<double>(all);
   };
-  out.Add("modelled_device_time", share(costed) >= 90 ? "ok" : "info",
-          fmt::format("{}, {} estimated", PercentText(share(costed)),
-                      PercentText(share(estimated))),
-          "Linked device time without communication whose op has a cost model; "
-          "op_efficiency says why the rest has none.",
-          std::nullopt, share(costed));
+  out.Add({.check = "modelled_device_time",
+           .status = share(costed) >= 90 ? "ok" : "info",
+           .value = fmt::format("{}, {} estimated", PercentText(share(costed)),
+                                PercentText(share(estimated))),
+           .meaning = "Linked device time without communication whose op has a "
+                      "cost model; "
+                      "op_efficiency says why the rest has none.",
+           .percent = share(costed)});
   const auto& device = context.efficiency->device;
   if (!device) {
     const std::string name =
         trace.info.devices.empty() ? "" : trace.info.devices[0].name;
-    out.Add(
-        "roofline_device", "info", name.empty() ? "not recorded" : name,
-        "No rooflines: give the device with --device (lamina list devices).");
+    out.Add({.check = "roofline_device",
+             .status = "info",
+             .value = name.empty() ? "not recorded" : name,
+             .meaning = "No rooflines: give the device with --device (lamina "
+                        "list devices)."});
     return;
   }
   std::string meaning = "Peaks: " + device->source + ".";
   if (device->assumed)
     meaning += " Told by memory and capability: the trace has no name.";
   if (device->scaled) meaning += " Scaled to the multiprocessors of the trace.";
-  out.Add("roofline_device", device->assumed ? "info" : "ok", device->title,
-          meaning);
+  out.Add({.check = "roofline_device",
+           .status = device->assumed ? "info" : "ok",
+           .value = device->title,
+           .meaning = meaning});
 }
 
 }  // namespace lamina::analysis::health

@@ -19,28 +19,32 @@ Result<ResultSet> Run(const Context& context) {
 
 }  // namespace
 
-Schema HealthSchema() {
-  return {
+const RowColumns<CheckRow>& CheckColumns() {
+  static const RowColumns<CheckRow> columns{
       "trace_health",
       "How far the numbers can be trusted.",
-      {{"check", ColumnType::kText, "Stable name of the check."},
+      {{"check", ColumnType::kText, "Stable name of the check.",
+        &CheckRow::check},
        {"status", ColumnType::kText,
-        "ok, info, warn, or lost (something is in no number)."},
-       {"value", ColumnType::kText, "What was found."},
+        "ok, info, warn, or lost (something is in no number).",
+        &CheckRow::status},
+       {"value", ColumnType::kText, "What was found.", &CheckRow::value},
        {"meaning", ColumnType::kText,
-        "What it means for the other tables and what to do."},
-       {"count", ColumnType::kInt, "Events concerned.", Shown::kHidden},
-       {"percent", ColumnType::kReal, "Share, where it is one.",
+        "What it means for the other tables and what to do.",
+        &CheckRow::meaning},
+       {"count", ColumnType::kInt, "Events concerned.", &CheckRow::count,
         Shown::kHidden},
+       {"percent", ColumnType::kReal, "Share, where it is one.",
+        &CheckRow::percent, Shown::kHidden},
        {"first_offset", ColumnType::kInt,
-        "Byte in the unpacked input of the first of them.", Shown::kHidden}}};
+        "Byte in the unpacked input of the first of them.",
+        &CheckRow::first_offset, Shown::kHidden}}};
+  return columns;
 }
-
-CheckTable::CheckTable() : table_(HealthSchema()) {}
 
 AnalysisInfo Info() {
   return {"health", "Coverage, losses and oddities of the trace.",
-          [] { return std::vector<Schema>{HealthSchema()}; }, &Run};
+          [] { return std::vector<Schema>{CheckColumns().schema()}; }, &Run};
 }
 
 }  // namespace lamina::analysis::health

@@ -21,15 +21,17 @@ void Replayed(const trace::Captured& captured, const std::string& value,
     ++(captured.facts[row] != 0 ? facts : likely);
   }
   const size_t rest = graph_kernels - facts - likely;
-  out.Add(
-      "graph_launches", rest == 0 && likely == 0 ? "ok" : "info", value,
-      fmt::format("{} stand below the call that they were captured from for "
-                  "sure, {} below the likely one, {} below the launch. "
-                  "Captured calls have no host time.",
-                  GroupDigits(static_cast<int64_t>(facts)),
-                  GroupDigits(static_cast<int64_t>(likely)),
-                  GroupDigits(static_cast<int64_t>(rest))),
-      static_cast<int64_t>(facts));
+  out.Add({.check = "graph_launches",
+           .status = rest == 0 && likely == 0 ? "ok" : "info",
+           .value = value,
+           .meaning = fmt::format(
+               "{} stand below the call that they were captured from for "
+               "sure, {} below the likely one, {} below the launch. "
+               "Captured calls have no host time.",
+               GroupDigits(static_cast<int64_t>(facts)),
+               GroupDigits(static_cast<int64_t>(likely)),
+               GroupDigits(static_cast<int64_t>(rest))),
+           .count = static_cast<int64_t>(facts)});
 }
 
 }  // namespace
@@ -56,20 +58,26 @@ void CheckLaunches(const Context& context, CheckTable& out) {
     without_work += work == 0;
   }
   if (without_work > 0) {
-    out.Add("launches_without_work", "info",
-            GroupDigits(static_cast<int64_t>(without_work)),
-            "Launch calls whose device work is not in the trace: it ran after "
-            "the end of the recording, or the events were dropped.",
-            static_cast<int64_t>(without_work));
+    out.Add(
+        {.check = "launches_without_work",
+         .status = "info",
+         .value = GroupDigits(static_cast<int64_t>(without_work)),
+         .meaning =
+             "Launch calls whose device work is not in the trace: it ran after "
+             "the end of the recording, or the events were dropped.",
+         .count = static_cast<int64_t>(without_work)});
   }
   if (graph_launches > 0) {
     const std::string value = Counted(graph_launches, "launch", "launches") +
                               ", " + Counted(graph_kernels, "device event");
     if (trace.captured.empty()) {
-      out.Add("graph_launches", "info", value,
-              "Replayed work has no op of its own: give the capture trace with "
-              "--capture to see ops, shapes and modules.",
-              static_cast<int64_t>(graph_launches));
+      out.Add({.check = "graph_launches",
+               .status = "info",
+               .value = value,
+               .meaning = "Replayed work has no op of its own: give the "
+                          "capture trace with "
+                          "--capture to see ops, shapes and modules.",
+               .count = static_cast<int64_t>(graph_launches)});
     } else {
       Replayed(trace.captured, value, graph_kernels, out);
     }

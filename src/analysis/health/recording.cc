@@ -22,7 +22,12 @@ void Orphans(CheckTable& out, std::string_view check,
     while (other != others.end() && *other < id) ++other;
     count += other == others.end() || *other != id;
   }
-  if (count > 0) out.Add(check, "info", GroupDigits(count), meaning, count);
+  if (count > 0)
+    out.Add({.check = check,
+             .status = "info",
+             .value = GroupDigits(count),
+             .meaning = meaning,
+             .count = count});
 }
 
 void LaunchFlows(const Context& context, CheckTable& out) {
@@ -44,8 +49,11 @@ void LaunchFlows(const Context& context, CheckTable& out) {
   }
   if (starts.empty() && ends.empty()) {
     if (trace.device.empty() || !trace.info.format_lacks.empty()) return;
-    out.Add("launch_flows", "info", "none",
-            "No ac2g flow events; launches are found by correlation.");
+    out.Add(
+        {.check = "launch_flows",
+         .status = "info",
+         .value = "none",
+         .meaning = "No ac2g flow events; launches are found by correlation."});
     return;
   }
   RunSort(starts, 1, std::less<>());
@@ -64,8 +72,10 @@ void CheckRecording(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
   const trace::Info& info = trace.info;
   if (!info.format_lacks.empty())
-    out.Add("format", "info", info.format,
-            "Not in such files: " + info.format_lacks);
+    out.Add({.check = "format",
+             .status = "info",
+             .value = info.format,
+             .meaning = "Not in such files: " + info.format_lacks});
   bool shapes = false;
   bool ops = false;
   for (const trace::OpArgs& op : trace.ops) {
@@ -82,47 +92,64 @@ void CheckRecording(const Context& context, CheckTable& out) {
   // Options of torch.profiler help only where it can record these.
   const bool possible = info.format_lacks.empty();
   if (!ops) {
-    out.Add("host_ops", "info", "none",
-            possible ? "No framework ops: tables by op show API calls. Record "
+    out.Add({.check = "host_ops",
+             .status = "info",
+             .value = "none",
+             .meaning =
+                 possible
+                     ? "No framework ops: tables by op show API calls. Record "
                        "CPU activity."
-                     : "No framework ops: tables by op show API calls.");
+                     : "No framework ops: tables by op show API calls."});
   }
   if (ops && (shapes || possible)) {
-    out.Add("shapes", shapes ? "ok" : "info", shapes ? "recorded" : "none",
-            shapes ? "Ops carry their argument shapes."
-                   : "Record with record_shapes=True for op_shapes and cost "
-                     "models.");
+    out.Add({.check = "shapes",
+             .status = shapes ? "ok" : "info",
+             .value = shapes ? "recorded" : "none",
+             .meaning =
+                 shapes
+                     ? "Ops carry their argument shapes."
+                     : "Record with record_shapes=True for op_shapes and cost "
+                       "models."});
   }
   if (python > 0 || possible) {
-    out.Add("python_stacks", python > 0 ? "ok" : "info",
-            python > 0 ? "recorded" : "none",
-            python > 0 ? "Python frames are there."
-                       : "Record with with_stack=True for source lines and "
-                         "modules.");
+    out.Add(
+        {.check = "python_stacks",
+         .status = python > 0 ? "ok" : "info",
+         .value = python > 0 ? "recorded" : "none",
+         .meaning = python > 0
+                        ? "Python frames are there."
+                        : "Record with with_stack=True for source lines and "
+                          "modules."});
   }
   const tree::Modules& modules = context.modules;
   const size_t from_ranges = trace.slices.size() -
                              trace.captured.parents.size() -
                              trace::RecordedSlices(trace);
   if (!modules.empty() || possible) {
-    out.Add("modules", modules.empty() ? "info" : "ok",
-            modules.empty() ? "none"
-                            : Counted(modules.calls().size(), "call") + " of " +
-                                  Counted(modules.paths().size(), "module"),
-            modules.empty()
-                ? "Record with with_stack=True (and with_modules=True) for the "
-                  "module tree."
-            : from_ranges == 0 ? "nn.Module calls are in the trace."
-                               : "Ranges of the host name calls of modules.");
+    out.Add({.check = "modules",
+             .status = modules.empty() ? "info" : "ok",
+             .value = modules.empty()
+                          ? "none"
+                          : Counted(modules.calls().size(), "call") + " of " +
+                                Counted(modules.paths().size(), "module"),
+             .meaning = modules.empty() ? "Record with with_stack=True (and "
+                                          "with_modules=True) for the "
+                                          "module tree."
+                        : from_ranges == 0
+                            ? "nn.Module calls are in the trace."
+                            : "Ranges of the host name calls of modules."});
   }
   LaunchFlows(context, out);
-  out.Add("steps", context.steps.steps().empty() ? "info" : "ok",
-          context.steps.steps().empty()
-              ? "none"
-              : fmt::format("{}", context.steps.steps().size()),
-          context.steps.steps().empty()
-              ? "No step ranges: call profiler.step() for figures per step."
-              : "Step ranges are in the trace.");
+  out.Add(
+      {.check = "steps",
+       .status = context.steps.steps().empty() ? "info" : "ok",
+       .value = context.steps.steps().empty()
+                    ? "none"
+                    : fmt::format("{}", context.steps.steps().size()),
+       .meaning =
+           context.steps.steps().empty()
+               ? "No step ranges: call profiler.step() for figures per step."
+               : "Step ranges are in the trace."});
 }
 
 }  // namespace lamina::analysis::health

@@ -44,19 +44,24 @@ void CheckStructure(const Context& context, CheckTable& out) {
   const Trace& trace = context.trace;
   const size_t dropped = context.tree.dropped_by_overlap();
   if (dropped > 0) {
-    out.Add("dropped_by_overlap", "warn",
-            GroupDigits(static_cast<int64_t>(dropped)),
-            "Host events that overlap another by 1 us or more without nesting; "
-            "they are not in the call tree.",
-            static_cast<int64_t>(dropped));
+    out.Add({.check = "dropped_by_overlap",
+             .status = "warn",
+             .value = GroupDigits(static_cast<int64_t>(dropped)),
+             .meaning = "Host events that overlap another by 1 us or more "
+                        "without nesting; "
+                        "they are not in the call tree.",
+             .count = static_cast<int64_t>(dropped)});
   }
   const size_t popped = context.tree.popped_by_overlap();
   if (popped > 0) {
-    out.Add("closed_early_by_overlap", "info",
-            GroupDigits(static_cast<int64_t>(popped)),
-            "Host events that bleed over the end of their parent by less than "
-            "1 us; they count as its sibling.",
-            static_cast<int64_t>(popped));
+    out.Add(
+        {.check = "closed_early_by_overlap",
+         .status = "info",
+         .value = GroupDigits(static_cast<int64_t>(popped)),
+         .meaning =
+             "Host events that bleed over the end of their parent by less than "
+             "1 us; they count as its sibling.",
+         .count = static_cast<int64_t>(popped)});
   }
   // Work of one stream runs in order: overlap means clipped or bad times, but
   // for kernels that were launched to begin while the one before drains.
@@ -89,39 +94,47 @@ void CheckStructure(const Context& context, CheckTable& out) {
     }
   }
   if (dependent > 0) {
-    out.Add("programmatic_dependent_launches", "info",
-            fmt::format("{} kernels, {}",
-                        GroupDigits(static_cast<int64_t>(dependent)),
-                        HumanTime(dependent_ns)),
-            "Kernels that begin while the one before on their stream drains: "
-            "launched with attributes (cudaLaunchKernelExC, cuLaunchKernelEx), "
-            "which allows programmatic dependent launch. busy_us counts the "
-            "overlap once, kernel_time_us twice.",
-            static_cast<int64_t>(dependent));
+    out.Add(
+        {.check = "programmatic_dependent_launches",
+         .status = "info",
+         .value = fmt::format("{} kernels, {}",
+                              GroupDigits(static_cast<int64_t>(dependent)),
+                              HumanTime(dependent_ns)),
+         .meaning =
+             "Kernels that begin while the one before on their stream drains: "
+             "launched with attributes (cudaLaunchKernelExC, "
+             "cuLaunchKernelEx), "
+             "which allows programmatic dependent launch. busy_us counts the "
+             "overlap once, kernel_time_us twice.",
+         .count = static_cast<int64_t>(dependent)});
   }
   if (overlaps > 0) {
     const bool rounding = longest_ns <= kClockNs;
-    out.Add("overlaps_on_a_stream", rounding ? "info" : "warn",
-            fmt::format("{}, {} at most",
-                        GroupDigits(static_cast<int64_t>(overlaps)),
-                        HumanTime(longest_ns)),
-            rounding
-                ? "Device events of one stream overlap by less than clocks "
-                  "are exact. busy_us counts the overlap once, kernel_time_us "
-                  "twice."
-                : "Device events of one stream overlap, which hardware does "
-                  "not do: clock effects or bad durations. busy_us counts the "
-                  "overlap once, kernel_time_us twice.",
-            static_cast<int64_t>(overlaps), std::nullopt,
-            offset != trace::Diagnostics::kNoOffset
-                ? std::optional(static_cast<int64_t>(offset))
-                : std::nullopt);
+    out.Add(
+        {.check = "overlaps_on_a_stream",
+         .status = rounding ? "info" : "warn",
+         .value = fmt::format("{}, {} at most",
+                              GroupDigits(static_cast<int64_t>(overlaps)),
+                              HumanTime(longest_ns)),
+         .meaning =
+             rounding
+                 ? "Device events of one stream overlap by less than clocks "
+                   "are exact. busy_us counts the overlap once, kernel_time_us "
+                   "twice."
+                 : "Device events of one stream overlap, which hardware does "
+                   "not do: clock effects or bad durations. busy_us counts the "
+                   "overlap once, kernel_time_us twice.",
+         .count = static_cast<int64_t>(overlaps),
+         .first_offset = offset != trace::Diagnostics::kNoOffset
+                             ? std::optional(static_cast<int64_t>(offset))
+                             : std::nullopt});
   }
   if (long_ones > 0) {
-    out.Add("suspicious_kernels", "warn",
-            GroupDigits(static_cast<int64_t>(long_ones)),
-            "Device events longer than a day.",
-            static_cast<int64_t>(long_ones));
+    out.Add({.check = "suspicious_kernels",
+             .status = "warn",
+             .value = GroupDigits(static_cast<int64_t>(long_ones)),
+             .meaning = "Device events longer than a day.",
+             .count = static_cast<int64_t>(long_ones)});
   }
 }
 
@@ -161,18 +174,22 @@ void Categories(const Trace& trace, CheckTable& out) {
     const std::string_view why = trace::WhyUnused(name(sum));
     const std::string category =
         name(sum).empty() ? "without a category" : Shorten(name(sum), 60);
-    out.Add("unknown_category", why.empty() ? "lost" : "info",
-            fmt::format("{}: {}, {}", category,
-                        Counted(static_cast<uint64_t>(sum.count), "event"),
-                        HumanTime(sum.time_ns)),
-            !why.empty() ? why
-                         : "Events of a category (\"cat\") that lamina does "
-                           "not know: their time is in no other table. If "
-                           "they are work of a device, busy time is too low.",
-            sum.count, std::nullopt,
-            sum.offset != trace::Diagnostics::kNoOffset
-                ? std::optional(static_cast<int64_t>(sum.offset))
-                : std::nullopt);
+    out.Add(
+        {.check = "unknown_category",
+         .status = why.empty() ? "lost" : "info",
+         .value =
+             fmt::format("{}: {}, {}", category,
+                         Counted(static_cast<uint64_t>(sum.count), "event"),
+                         HumanTime(sum.time_ns)),
+         .meaning = !why.empty()
+                        ? why
+                        : "Events of a category (\"cat\") that lamina does "
+                          "not know: their time is in no other table. If "
+                          "they are work of a device, busy time is too low.",
+         .count = sum.count,
+         .first_offset = sum.offset != trace::Diagnostics::kNoOffset
+                             ? std::optional(static_cast<int64_t>(sum.offset))
+                             : std::nullopt});
   }
 }
 
@@ -191,16 +208,21 @@ void CheckRecords(const Context& context, CheckTable& out) {
     if (d.bytes > 0) value += ", " + HumanBytes(static_cast<double>(d.bytes));
     if (!d.first_offsets.empty())
       value += fmt::format(", first at byte {}", d.first_offsets[0]);
-    out.Add(d.reason, status, value, d.text, static_cast<int64_t>(d.count),
-            std::nullopt,
-            d.first_offsets.empty()
-                ? std::nullopt
-                : std::optional(static_cast<int64_t>(d.first_offsets[0])));
+    out.Add({.check = d.reason,
+             .status = status,
+             .value = value,
+             .meaning = d.text,
+             .count = static_cast<int64_t>(d.count),
+             .first_offset = d.first_offsets.empty()
+                                 ? std::nullopt
+                                 : std::optional(static_cast<int64_t>(
+                                       d.first_offsets[0]))});
   }
-  out.Add("events", "info",
-          GroupDigits(static_cast<int64_t>(trace.info.events)),
-          "Records of all phases in the input.",
-          static_cast<int64_t>(trace.info.events));
+  out.Add({.check = "events",
+           .status = "info",
+           .value = GroupDigits(static_cast<int64_t>(trace.info.events)),
+           .meaning = "Records of all phases in the input.",
+           .count = static_cast<int64_t>(trace.info.events)});
 }
 
 }  // namespace lamina::analysis::health

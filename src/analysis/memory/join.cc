@@ -4,9 +4,11 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 
 #include "analysis/memory/memory.h"
 #include "base/decimal.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::memory {
 namespace {
@@ -208,29 +210,43 @@ size_t TakeTimes(const Context& context, int64_t base_ns,
   return found;
 }
 
-Schema JoinSchema() {
-  return {"memory_join",
-          "Events of the snapshot that are events of the trace.",
-          {{"device", ColumnType::kInt, "Number of the device."},
-           {"pairs", ColumnType::kInt, "Events that are in both."},
-           {"snapshot_events", ColumnType::kInt,
-            "Of the snapshot, in the time that both cover."},
-           {"trace_events", ColumnType::kInt,
-            "Of the trace, in the time that both cover."},
-           {"percent", ColumnType::kReal, "Pairs of the larger of both.",
-            Shown::kPercent},
-           {"offset_us", ColumnType::kTime, "Added to times of the snapshot."},
-           {"spread_us", ColumnType::kTime,
-            "Half of what lies between 5 and 95 % of the differences left."},
-           {"joined", ColumnType::kBool,
-            "Whether ops, modules and steps are taken from the trace."}}};
+struct JoinRow {
+  int64_t device;
+  size_t pairs, snapshot_events, trace_events;
+  double percent;
+  int64_t offset;                 // nanoseconds
+  std::optional<int64_t> spread;  // nanoseconds
+  bool joined;
+};
+const RowColumns<JoinRow>& JoinColumns() {
+  static const RowColumns<JoinRow> columns{
+      "memory_join",
+      "Events of the snapshot that are events of the trace.",
+      {{"device", ColumnType::kInt, "Number of the device.", &JoinRow::device},
+       {"pairs", ColumnType::kInt, "Events that are in both.", &JoinRow::pairs},
+       {"snapshot_events", ColumnType::kInt,
+        "Of the snapshot, in the time that both cover.",
+        &JoinRow::snapshot_events},
+       {"trace_events", ColumnType::kInt,
+        "Of the trace, in the time that both cover.", &JoinRow::trace_events},
+       {"percent", ColumnType::kReal, "Pairs of the larger of both.",
+        &JoinRow::percent, Shown::kPercent},
+       {"offset_us", ColumnType::kTime, "Added to times of the snapshot.",
+        &JoinRow::offset},
+       {"spread_us", ColumnType::kTime,
+        "Half of what lies between 5 and 95 % of the differences left.",
+        &JoinRow::spread},
+       {"joined", ColumnType::kBool,
+        "Whether ops, modules and steps are taken from the trace.",
+        &JoinRow::joined}}};
+  return columns;
 }
 
 }  // namespace
 
 ResultSet JoinTrace(const Context& context, mem::Recording* recording) {
   ResultSet out;
-  Table table(JoinSchema());
+  std::vector<JoinRow> rows;
   const int64_t base = context.trace.info.base_time_ns.value_or(0);
   for (mem::DeviceView& view : recording->devices) {
     const int64_t ordinal = view.device->ordinal();
@@ -250,7 +266,14 @@ ResultSet JoinTrace(const Context& context, mem::Recording* recording) {
     if (theirs.empty() || ours.empty()) {
       const size_t found =
           theirs.empty() && !ours.empty() ? TakeTimes(context, base, &view) : 0;
-      table.Add(ordinal, 0, ours.size(), theirs.size(), 0.0, 0, Value(), false);
+      rows.push_back({.device = ordinal,
+                      .pairs = 0,
+                      .snapshot_events = ours.size(),
+                      .trace_events = theirs.size(),
+                      .percent = 0.0,
+                      .offset = 0,
+                      .spread = std::nullopt,
+                      .joined = false});
       say(found > 0 ? Severity::kInfo : Severity::kWarning,
           ours.empty()
               ? fmt::format("GPU {}: the snapshot has no events with times to "
@@ -269,8 +292,14 @@ ResultSet JoinTrace(const Context& context, mem::Recording* recording) {
     }
     const bool joined = match.share() >= kLeastShare;
     if (joined) TakeFacts(context, events, match, &view);
-    table.Add(ordinal, match.pairs.size(), match.snapshot, match.trace,
-              100.0 * match.share(), match.offset_ns, SpreadOf(match), joined);
+    rows.push_back({.device = ordinal,
+                    .pairs = match.pairs.size(),
+                    .snapshot_events = match.snapshot,
+                    .trace_events = match.trace,
+                    .percent = 100.0 * match.share(),
+                    .offset = match.offset_ns,
+                    .spread = SpreadOf(match),
+                    .joined = joined});
     if (joined) {
       say(Severity::kInfo,
           fmt::format("GPU {}: {} of {} events of the snapshot and {} of the "
@@ -287,7 +316,7 @@ ResultSet JoinTrace(const Context& context, mem::Recording* recording) {
                       match.trace));
     }
   }
-  out.tables.push_back(std::move(table));
+  out.tables.push_back(JoinColumns().Make(rows));
   return out;
 }
 

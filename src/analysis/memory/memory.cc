@@ -6,10 +6,14 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "memory/tables.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::memory {
 namespace {
@@ -335,6 +339,68 @@ struct Row {
   int64_t by_confidence[4] = {};
 };
 
+struct TimelineRow {
+  std::string_view device;
+  size_t moment;
+  std::optional<int64_t> time, allocated, reserved;
+};
+const RowColumns<TimelineRow>& TimelineColumns() {
+  static const RowColumns<TimelineRow> columns{
+      "memory_timeline",
+      "Memory over time: of each run of events the moment with most "
+      "allocated.",
+      {{"device", ColumnType::kText, "Device.", &TimelineRow::device},
+       {"moment", ColumnType::kInt, "After this many events.",
+        &TimelineRow::moment},
+       {"time_us", ColumnType::kTime, "When, from the first event.",
+        &TimelineRow::time},
+       {"allocated", ColumnType::kInt, "Allocated bytes.",
+        &TimelineRow::allocated, Shown::kBytes},
+       {"reserved", ColumnType::kInt, "Reserved bytes.", &TimelineRow::reserved,
+        Shown::kBytes}}};
+  return columns;
+}
+
+struct FailedRow {
+  std::string_view device;
+  int64_t time, asked_bytes;
+  std::optional<int64_t> allocated_bytes, reserved_bytes;
+  std::string op;
+};
+const RowColumns<FailedRow>& FailedColumns() {
+  static const RowColumns<FailedRow> columns{
+      "memory_oom",
+      "Allocations that failed.",
+      {{"device", ColumnType::kText, "Device.", &FailedRow::device},
+       {"time_us", ColumnType::kTime, "When, from the first event.",
+        &FailedRow::time},
+       {"asked_bytes", ColumnType::kInt, "Bytes that were asked.",
+        &FailedRow::asked_bytes, Shown::kBytes},
+       {"allocated_bytes", ColumnType::kInt, "Allocated then.",
+        &FailedRow::allocated_bytes, Shown::kBytes},
+       {"reserved_bytes", ColumnType::kInt, "Reserved then.",
+        &FailedRow::reserved_bytes, Shown::kBytes},
+       {"op", ColumnType::kText, "Op that asked.", &FailedRow::op}}};
+  return columns;
+}
+
+struct HealthRow {
+  std::string_view device, check;
+  size_t value;
+  std::string_view level, text;
+};
+const RowColumns<HealthRow>& HealthColumns() {
+  static const RowColumns<HealthRow> columns{
+      "memory_health",
+      "What the events hold, lack and contradict.",
+      {{"device", ColumnType::kText, "Device.", &HealthRow::device},
+       {"check", ColumnType::kText, "What.", &HealthRow::check},
+       {"value", ColumnType::kInt, "How much of it.", &HealthRow::value},
+       {"level", ColumnType::kText, "info or warning.", &HealthRow::level},
+       {"text", ColumnType::kText, "What it means.", &HealthRow::text}}};
+  return columns;
+}
+
 class Maker {
  public:
   Maker(const Context& context, const Options& options)
@@ -360,30 +426,9 @@ class Maker {
     for (const std::string_view kind : kinds)
       tables.emplace_back(
           WithDevice(mem::PeakSchema("memory_peak_" + std::string(kind))));
-    Table timeline(WithDevice(
-        {"memory_timeline",
-         "Memory over time: of each run of events the moment with most "
-         "allocated.",
-         {{"moment", ColumnType::kInt, "After this many events."},
-          {"time_us", ColumnType::kTime, "When, from the first event."},
-          {"allocated", ColumnType::kInt, "Allocated bytes.", Shown::kBytes},
-          {"reserved", ColumnType::kInt, "Reserved bytes.", Shown::kBytes}}}));
-    Table failed(WithDevice(
-        {"memory_oom",
-         "Allocations that failed.",
-         {{"time_us", ColumnType::kTime, "When, from the first event."},
-          {"asked_bytes", ColumnType::kInt, "Bytes that were asked.",
-           Shown::kBytes},
-          {"allocated_bytes", ColumnType::kInt, "Allocated then.",
-           Shown::kBytes},
-          {"reserved_bytes", ColumnType::kInt, "Reserved then.", Shown::kBytes},
-          {"op", ColumnType::kText, "Op that asked."}}}));
-    Table health(WithDevice({"memory_health",
-                             "What the events hold, lack and contradict.",
-                             {{"check", ColumnType::kText, "What."},
-                              {"value", ColumnType::kInt, "How much of it."},
-                              {"level", ColumnType::kText, "info or warning."},
-                              {"text", ColumnType::kText, "What it means."}}}));
+    Table timeline(TimelineColumns().schema());
+    Table failed(FailedColumns().schema());
+    Table health(HealthColumns().schema());
     for (const DeviceEvents& device : devices) {
       const std::string name = NameOf(device);
       Curve curve = MakeCurve(trace_, device);
@@ -400,27 +445,54 @@ class Maker {
       for (const uint32_t i : device.failed) {
         const trace::MemoryArgs& memory =
             trace_.memory[trace_.instants.memory[i]];
-        failed.Add(name, trace_.instants.time_ns[i] - trace_.first_ns,
-                   std::abs(memory.bytes), Known(memory.total_allocated),
-                   Known(memory.total_reserved), OpOf(i));
+        FailedColumns().Add(
+            failed, {.device = name,
+                     .time = trace_.instants.time_ns[i] - trace_.first_ns,
+                     .asked_bytes = std::abs(memory.bytes),
+                     .allocated_bytes = Known(memory.total_allocated),
+                     .reserved_bytes = Known(memory.total_reserved),
+                     .op = OpOf(i)});
       }
-      health.Add(name, "events", device.instants.size(), "info",
-                 "Allocations and frees.");
+      HealthColumns().Add(health, {.device = name,
+                                   .check = "events",
+                                   .value = device.instants.size(),
+                                   .level = "info",
+                                   .text = "Allocations and frees."});
       if (curve.breaks > 0)
-        health.Add(name, "chain_breaks", curve.breaks, "warning",
-                   "Stated totals that the events do not add up to; the "
-                   "stated ones are used.");
+        HealthColumns().Add(
+            health,
+            {.device = name,
+             .check = "chain_breaks",
+             .value = curve.breaks,
+             .level = "warning",
+             .text = "Stated totals that the events do not add up to; the "
+                     "stated ones are used."});
       if (curve.by_size > 0)
-        health.Add(name, "no_addresses", curve.by_size, "warning",
-                   "Frees without an address: each is joined to the latest "
-                   "block of its size, so owners are guesses.");
+        HealthColumns().Add(
+            health,
+            {.device = name,
+             .check = "no_addresses",
+             .value = curve.by_size,
+             .level = "warning",
+             .text = "Frees without an address: each is joined to the latest "
+                     "block of its size, so owners are guesses."});
       if (curve.unmatched > 0)
-        health.Add(name, "unmatched_frees", curve.unmatched, "info",
-                   "Frees of what was allocated before the recording.");
+        HealthColumns().Add(
+            health,
+            {.device = name,
+             .check = "unmatched_frees",
+             .value = curve.unmatched,
+             .level = "info",
+             .text = "Frees of what was allocated before the recording."});
       if (!HasTotals(trace_, device))
-        health.Add(name, "no_totals", 1, "warning",
-                   "The events state no totals: sums start at the least "
-                   "that explains all frees.");
+        HealthColumns().Add(
+            health,
+            {.device = name,
+             .check = "no_totals",
+             .value = 1,
+             .level = "warning",
+             .text = "The events state no totals: sums start at the least "
+                     "that explains all frees."});
       Say(name, device, curve, moment, &result);
     }
     JoinPeaks(&result);
@@ -441,8 +513,8 @@ class Maker {
                           {"device", ColumnType::kText, "Device."});
     return schema;
   }
-  static Value Known(int64_t bytes) {
-    return bytes == trace::kNoInt ? Value() : Value(bytes);
+  static std::optional<int64_t> Known(int64_t bytes) {
+    return bytes == trace::kNoInt ? std::nullopt : std::optional(bytes);
   }
 
   std::string OpOf(uint32_t instant) const {
@@ -556,12 +628,17 @@ class Maker {
       for (size_t m = best; m < count * (bin + 1) / bins; ++m) {
         if (curve.allocated[m] > curve.allocated[best]) best = m;
       }
-      table->Add(name, best, TimeOf(device, static_cast<int64_t>(best)),
-                 device.driver ? Value() : Value(curve.allocated[best]),
-                 device.driver ? Value(curve.allocated[best])
-                 : best > 0 && !curve.reserved.empty()
-                     ? Value(curve.reserved[best - 1])
-                     : Value());
+      TimelineColumns().Add(
+          *table,
+          {.device = name,
+           .moment = best,
+           .time = TimeOf(device, static_cast<int64_t>(best)),
+           .allocated = device.driver ? std::nullopt
+                                      : std::optional(curve.allocated[best]),
+           .reserved = device.driver ? std::optional(curve.allocated[best])
+                       : best > 0 && !curve.reserved.empty()
+                           ? std::optional(curve.reserved[best - 1])
+                           : std::nullopt});
     }
   }
 

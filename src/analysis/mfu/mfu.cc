@@ -16,11 +16,12 @@
 #include "analysis/mfu/mfu.h"
 
 #include <algorithm>
-#include <deque>
 #include <fmt/core.h>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "cost/arguments.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::mfu {
 namespace {
@@ -38,76 +40,129 @@ namespace {
 constexpr double kLeastModelled = 0.9;
 constexpr double kMostEstimated = 0.2;
 
-// Columns of a step or a run.
-std::vector<Column> SumColumns() {
-  return {{"period_us", ColumnType::kTime,
+// What rows of steps and of the run share.
+struct Cells {
+  int64_t period;  // nanoseconds
+  double model_tflop, hardware_tflop, vector_tflop;
+  std::optional<std::string> dominant_type;
+  std::optional<double> type_share, peak_tflops, mfu, hfu, exact_utilisation,
+      busy_utilisation;
+  std::optional<int64_t> tokens;
+  std::optional<double> tokens_per_s;
+  double modelled_share;
+  std::string_view recompute;
+  std::optional<std::string> why;
+};
+struct StepRow {
+  int64_t step;
+  std::string_view device;
+  Cells cells;
+};
+struct RunRow {
+  size_t steps, devices;
+  Cells cells;
+};
+
+template <class Row, class T>
+auto Of(T Cells::*member) {
+  return [member](const Row& row) -> const T& { return row.cells.*member; };
+}
+
+template <class Row>
+RowColumns<Row> WithCells(RowColumns<Row> columns) {
+  for (
+      const RowColumn<Row>& column : std::initializer_list<RowColumn<Row>>{
+          {"period_us", ColumnType::kTime,
            "Begin of the step to that of the next, or its busy time where that "
-           "is longer; of the last until its device work was done."},
+           "is longer; of the last until its device work was done.",
+           Of<Row>(&Cells::period)},
           {"model_tflop", ColumnType::kReal,
-           "TFLOP on matrix units without recomputation."},
-          {"hardware_tflop", ColumnType::kReal, "With it."},
+           "TFLOP on matrix units without recomputation.",
+           Of<Row>(&Cells::model_tflop)},
+          {"hardware_tflop", ColumnType::kReal, "With it.",
+           Of<Row>(&Cells::hardware_tflop)},
           {"vector_tflop", ColumnType::kReal, "Of other units: in no share.",
-           Shown::kHidden},
+           Of<Row>(&Cells::vector_tflop), Shown::kHidden},
           {"dominant_type", ColumnType::kText,
-           "Unit and precision with most of hardware_tflop; '?' when assumed."},
-          {"type_share", ColumnType::kReal, "Its share.", Shown::kPercent},
-          {"peak_tflops", ColumnType::kReal, "Peak of the device for it."},
+           "Unit and precision with most of hardware_tflop; '?' when assumed.",
+           Of<Row>(&Cells::dominant_type)},
+          {"type_share", ColumnType::kReal, "Its share.",
+           Of<Row>(&Cells::type_share), Shown::kPercent},
+          {"peak_tflops", ColumnType::kReal, "Peak of the device for it.",
+           Of<Row>(&Cells::peak_tflops)},
           {"mfu", ColumnType::kReal, "model_tflop of what the peak allows.",
-           Shown::kPercent},
-          {"hfu", ColumnType::kReal, "hardware_tflop of it.", Shown::kPercent},
+           Of<Row>(&Cells::mfu), Shown::kPercent},
+          {"hfu", ColumnType::kReal, "hardware_tflop of it.",
+           Of<Row>(&Cells::hfu), Shown::kPercent},
           {"exact_utilisation", ColumnType::kReal,
-           "Each type by its own peak, over the period.", Shown::kHidden},
+           "Each type by its own peak, over the period.",
+           Of<Row>(&Cells::exact_utilisation), Shown::kHidden},
           {"busy_utilisation", ColumnType::kReal,
            "hardware_tflop of what the peak allows while the device was busy.",
-           Shown::kHidden},
+           Of<Row>(&Cells::busy_utilisation), Shown::kHidden},
           {"tokens", ColumnType::kInt,
            "Of --tokens, else indices of the first embedding, where all of the "
            "step agree.",
-           Shown::kHidden},
-          {"tokens_per_s", ColumnType::kReal, "Over the period."},
+           Of<Row>(&Cells::tokens), Shown::kHidden},
+          {"tokens_per_s", ColumnType::kReal, "Over the period.",
+           Of<Row>(&Cells::tokens_per_s)},
           {"modelled_share", ColumnType::kReal,
            "Compute time whose op has a cost model, of all, unlinked included.",
-           Shown::kPercent},
+           Of<Row>(&Cells::modelled_share), Shown::kPercent},
           {"recompute", ColumnType::kText,
            "yes: taken off model_tflop; none found; unknown: not looked for "
-           "(--recompute, with Python stacks in the trace)."},
-          {"why", ColumnType::kText, "Why there is no utilisation."}};
+           "(--recompute, with Python stacks in the trace).",
+           Of<Row>(&Cells::recompute)},
+          {"why", ColumnType::kText, "Why there is no utilisation.",
+           Of<Row>(&Cells::why)}})
+    columns.columns.push_back(column);
+  return columns;
 }
 
-Schema StepsSchema() {
-  Schema schema{"mfu_steps",
-                "Model and hardware FLOPs utilisation, step by step.",
-                {{"step", ColumnType::kInt, "Number of the step."},
-                 {"device", ColumnType::kText, "process:device."}}};
-  for (Column& c : SumColumns()) schema.columns.push_back(std::move(c));
-  return schema;
+const RowColumns<StepRow>& StepColumns() {
+  static const RowColumns<StepRow> columns = WithCells<StepRow>(
+      {"mfu_steps",
+       "Model and hardware FLOPs utilisation, step by step.",
+       {{"step", ColumnType::kInt, "Number of the step.", &StepRow::step},
+        {"device", ColumnType::kText, "process:device.", &StepRow::device}}});
+  return columns;
 }
 
-Schema RunSchema() {
-  Schema schema{"mfu_run",
-                "Utilisation over the steps with device work, of all devices.",
-                {{"steps", ColumnType::kInt, "Steps, once per device."},
-                 {"devices", ColumnType::kInt, "Devices."}}};
-  for (Column& c : SumColumns()) schema.columns.push_back(std::move(c));
-  return schema;
+const RowColumns<RunRow>& RunColumns() {
+  static const RowColumns<RunRow> columns = WithCells<RunRow>(
+      {"mfu_run",
+       "Utilisation over the steps with device work, of all devices.",
+       {{"steps", ColumnType::kInt, "Steps, once per device.", &RunRow::steps},
+        {"devices", ColumnType::kInt, "Devices.", &RunRow::devices}}});
+  return columns;
 }
 
-Schema ModulesSchema() {
-  return {
+struct ModuleRow {
+  std::string_view scope, name;
+  double tflop, share;
+  int64_t device_time;  // nanoseconds
+  std::optional<double> utilisation;
+};
+const RowColumns<ModuleRow>& ModuleColumns() {
+  static const RowColumns<ModuleRow> columns{
       "mfu_modules",
       "Matrix FLOPs by family, by module and by layer: shares of each add up "
       "to the whole.",
-      {{"scope", ColumnType::kText, "family, module or layer."},
+      {{"scope", ColumnType::kText, "family, module or layer.",
+        &ModuleRow::scope},
        {"name", ColumnType::kText,
         "Family, path of the module, or stack and number of the layer, over "
-        "all passes."},
-       {"tflop", ColumnType::kReal, "TFLOP on matrix units."},
-       {"share", ColumnType::kReal, "Of all.", Shown::kBar},
+        "all passes.",
+        &ModuleRow::name},
+       {"tflop", ColumnType::kReal, "TFLOP on matrix units.",
+        &ModuleRow::tflop},
+       {"share", ColumnType::kReal, "Of all.", &ModuleRow::share, Shown::kBar},
        {"device_us", ColumnType::kTime,
-        "Time of the device work of these calls."},
+        "Time of the device work of these calls.", &ModuleRow::device_time},
        {"utilisation", ColumnType::kReal,
         "Of what the peak of each type allows in device_us.",
-        Shown::kPercent}}};
+        &ModuleRow::utilisation, Shown::kPercent}}};
+  return columns;
 }
 
 struct Sum {
@@ -157,27 +212,24 @@ class Analysis {
   ResultSet Run() {
     Collect();
     ResultSet result;
-    Table steps(StepsSchema());
+    std::vector<StepRow> steps;
     Sum run;
     for (const auto& [key, sum] : sums_) {
       if (sum.compute_ns == 0) continue;
-      std::vector<Value> cells = {
-          Value(context_.steps.steps()[key.first].number),
-          Value(devices_[key.second].name)};
-      AddCells(sum, cells);
-      steps.AddRow(cells);
+      steps.push_back({.step = context_.steps.steps()[key.first].number,
+                       .device = devices_[key.second].name,
+                       .cells = CellsOf(sum)});
       run.Add(sum);
     }
-    Table table(RunSchema());
+    std::vector<RunRow> runs;
     if (run.parts > 0) {
-      std::vector<Value> cells = {Value(static_cast<int64_t>(run.parts)),
-                                  Value(static_cast<int64_t>(devices_.size()))};
-      AddCells(run, cells);
-      table.AddRow(cells);
+      runs.push_back({.steps = run.parts,
+                      .devices = devices_.size(),
+                      .cells = CellsOf(run)});
       Say(run, result);
     }
-    result.tables.push_back(std::move(steps));
-    result.tables.push_back(std::move(table));
+    result.tables.push_back(StepColumns().Make(steps));
+    result.tables.push_back(RunColumns().Make(runs));
     result.tables.push_back(Parts());
     return result;
   }
@@ -380,40 +432,37 @@ class Analysis {
     return found_again_ ? "yes" : "none found";
   }
 
-  // A cell is a view: its text lives as long as the analysis.
-  std::string_view Kept(std::string text) const {
-    return texts_.emplace_back(std::move(text));
-  }
-
-  void AddCells(const Sum& sum, std::vector<Value>& cells) const {
+  Cells CellsOf(const Sum& sum) const {
     const Shares shares = SharesOf(sum);
-    const auto number = [](const std::optional<double>& value) {
-      return value ? Value(*value) : Value();
-    };
     const double period_s = static_cast<double>(sum.period_ns) / 1e9;
-    const bool tokens = sum.tokens != trace::kNoInt;
-    const Value more[] = {
-        Value(sum.period_ns),
-        Value(sum.model / 1e12),
-        Value(sum.hardware() / 1e12),
-        Value(sum.vector / 1e12),
-        shares.type.empty()
-            ? Value()
-            : Value(Kept(shares.type + (sum.assumed_type ? "?" : ""))),
-        shares.type.empty() ? Value() : Value(100 * shares.type_share),
-        shares.peak ? Value(*shares.peak / 1e12) : Value(),
-        number(shares.mfu),
-        number(shares.hfu),
-        number(shares.exact),
-        number(shares.busy),
-        tokens ? Value(sum.tokens) : Value(),
-        tokens && period_s > 0
-            ? Value(static_cast<double>(sum.tokens) / period_s)
-            : Value(),
-        Value(100 * shares.modelled),
-        Value(Recompute()),
-        shares.why.empty() ? Value() : Value(Kept(shares.why))};
-    cells.insert(cells.end(), std::begin(more), std::end(more));
+    Cells cells{.period = sum.period_ns,
+                .model_tflop = sum.model / 1e12,
+                .hardware_tflop = sum.hardware() / 1e12,
+                .vector_tflop = sum.vector / 1e12,
+                .dominant_type = {},
+                .type_share = {},
+                .peak_tflops = {},
+                .mfu = shares.mfu,
+                .hfu = shares.hfu,
+                .exact_utilisation = shares.exact,
+                .busy_utilisation = shares.busy,
+                .tokens = {},
+                .tokens_per_s = {},
+                .modelled_share = 100 * shares.modelled,
+                .recompute = Recompute(),
+                .why = {}};
+    if (!shares.type.empty()) {
+      cells.dominant_type = shares.type + (sum.assumed_type ? "?" : "");
+      cells.type_share = 100 * shares.type_share;
+    }
+    if (shares.peak) cells.peak_tflops = *shares.peak / 1e12;
+    if (sum.tokens != trace::kNoInt) {
+      cells.tokens = sum.tokens;
+      if (period_s > 0)
+        cells.tokens_per_s = static_cast<double>(sum.tokens) / period_s;
+    }
+    if (!shares.why.empty()) cells.why = shares.why;
+    return cells;
   }
 
   // A backward pass or an optimizer.
@@ -531,17 +580,22 @@ class Analysis {
                          return a->second.place < b->second.place;
                        return a->second.flops > b->second.flops;
                      });
-    Table table(ModulesSchema());
+    std::vector<ModuleRow> rows;
     for (const auto* entry : order) {
       const Part& part = entry->second;
-      table.Add(
-          kScopes[entry->first.first], entry->first.second, part.flops / 1e12,
-          100 * part.flops / all, part.ns,
-          part.peaks && part.ns > 0
-              ? Value(100 * part.least_s / (static_cast<double>(part.ns) / 1e9))
-              : Value());
+      rows.push_back(
+          {.scope = kScopes[entry->first.first],
+           .name = entry->first.second,
+           .tflop = part.flops / 1e12,
+           .share = 100 * part.flops / all,
+           .device_time = part.ns,
+           .utilisation =
+               part.peaks && part.ns > 0
+                   ? std::optional(100 * part.least_s /
+                                   (static_cast<double>(part.ns) / 1e9))
+                   : std::nullopt});
     }
-    return table;
+    return ModuleColumns().Make(rows);
   }
 
   const Context& context_;
@@ -552,7 +606,6 @@ class Analysis {
   std::vector<size_t> device_of_;  // by device row
   std::map<Key, Sum> sums_;
   std::vector<bool> recompute_;
-  mutable std::deque<std::string> texts_;
   bool looked_ = false;
   bool found_again_ = false;
 };
@@ -569,12 +622,13 @@ ResultSet MakeTables(const Context& context, const Options& options) {
 }
 
 AnalysisInfo Info() {
-  return {
-      "mfu", "FLOPs utilisation by step, run, family and module.",
-      [] {
-        return std::vector<Schema>{StepsSchema(), RunSchema(), ModulesSchema()};
-      },
-      &Run};
+  return {"mfu", "FLOPs utilisation by step, run, family and module.",
+          [] {
+            return std::vector<Schema>{StepColumns().schema(),
+                                       RunColumns().schema(),
+                                       ModuleColumns().schema()};
+          },
+          &Run};
 }
 
 }  // namespace lamina::analysis::mfu

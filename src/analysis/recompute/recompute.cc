@@ -7,36 +7,59 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <map>
-#include <string>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "analysis/common/context.h"
 #include "analysis/common/timeline.h"
 #include "base/decimal.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::recompute {
 namespace {
 
-Schema TimelineSchema() {
-  return {"recompute_timeline",
-          "The GPU timeline of recomputed work and of all other work, each "
-          "from its own device events.",
-          {{"is_recompute", ColumnType::kBool, "Half of the split."},
-           {"type", ColumnType::kText, "What the time was."},
-           {"time_us", ColumnType::kTime, "Length of the union."},
-           {"percent", ColumnType::kReal, "Share of total_time of the half.",
-            Shown::kPercent}}};
+// Times in nanoseconds.
+struct TimelineRow {
+  bool is_recompute;
+  std::string_view type;
+  int64_t time;
+  std::optional<double> percent;
+};
+const RowColumns<TimelineRow>& TimelineColumns() {
+  static const RowColumns<TimelineRow> columns{
+      "recompute_timeline",
+      "The GPU timeline of recomputed work and of all other work, each "
+      "from its own device events.",
+      {{"is_recompute", ColumnType::kBool, "Half of the split.",
+        &TimelineRow::is_recompute},
+       {"type", ColumnType::kText, "What the time was.", &TimelineRow::type},
+       {"time_us", ColumnType::kTime, "Length of the union.",
+        &TimelineRow::time},
+       {"percent", ColumnType::kReal, "Share of total_time of the half.",
+        &TimelineRow::percent, Shown::kPercent}}};
+  return columns;
 }
 
-Schema OpsSchema() {
-  return {"recompute_ops",
-          "Linked device time by op, recomputed or not.",
-          {{"op", ColumnType::kText, "Op that launched the work."},
-           {"is_recompute", ColumnType::kBool, "Recomputed."},
-           {"kernels", ColumnType::kInt, "Device slices."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent", ColumnType::kReal, "Share of linked device time.",
-            Shown::kBar}}};
+struct OpRow {
+  std::string_view op;
+  bool is_recompute;
+  size_t kernels;
+  int64_t kernel_time;
+  std::optional<double> percent;
+};
+const RowColumns<OpRow>& OpColumns() {
+  static const RowColumns<OpRow> columns{
+      "recompute_ops",
+      "Linked device time by op, recomputed or not.",
+      {{"op", ColumnType::kText, "Op that launched the work.", &OpRow::op},
+       {"is_recompute", ColumnType::kBool, "Recomputed.", &OpRow::is_recompute},
+       {"kernels", ColumnType::kInt, "Device slices.", &OpRow::kernels},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+        &OpRow::kernel_time},
+       {"percent", ColumnType::kReal, "Share of linked device time.",
+        &OpRow::percent, Shown::kBar}}};
+  return columns;
 }
 
 Result<ResultSet> Run(const Context& context) {
@@ -44,7 +67,7 @@ Result<ResultSet> Run(const Context& context) {
   const tree::Tree& tree = context.tree;
   const std::vector<bool> recompute = FindRecompute(tree);
   const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
-  Table timeline(TimelineSchema());
+  std::vector<TimelineRow> timeline;
   int64_t all = 0;
   int64_t again = 0;
   for (const bool half : {false, true}) {
@@ -67,10 +90,14 @@ Result<ResultSet> Run(const Context& context) {
         {"total_comm_time", t.communication.length_ns()},
         {"total_memcpy_time", t.copies.length_ns()}};
     for (const auto& [type, ns] : rows) {
-      timeline.Add(half, type, ns,
-                   t.total_ns > 0 ? Value(100.0 * static_cast<double>(ns) /
+      timeline.push_back(
+          {.is_recompute = half,
+           .type = type,
+           .time = ns,
+           .percent = t.total_ns > 0
+                          ? std::optional(100.0 * static_cast<double>(ns) /
                                           static_cast<double>(t.total_ns))
-                                  : Value());
+                          : std::nullopt});
     }
   }
   struct Sum {
@@ -89,12 +116,17 @@ Result<ResultSet> Run(const Context& context) {
   std::stable_sort(
       order.begin(), order.end(),
       [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
-  Table ops(OpsSchema());
+  std::vector<OpRow> ops;
   for (const auto& [key, sum] : order) {
-    ops.Add(key.first, key.second, sum.kernels, sum.ns,
-            all > 0 ? Value(100.0 * static_cast<double>(sum.ns) /
-                            static_cast<double>(all))
-                    : Value());
+    ops.push_back(
+        {.op = key.first,
+         .is_recompute = key.second,
+         .kernels = sum.kernels,
+         .kernel_time = sum.ns,
+         .percent = all > 0
+                        ? std::optional(100.0 * static_cast<double>(sum.ns) /
+                                        static_cast<double>(all))
+                        : std::nullopt});
   }
   ResultSet result;
   const char* const id = "recomputation";
@@ -116,8 +148,8 @@ Result<ResultSet> Run(const Context& context) {
     note.claim = "measured";
   }
   result.notes.push_back(std::move(note));
-  result.tables.push_back(std::move(timeline));
-  result.tables.push_back(std::move(ops));
+  result.tables.push_back(TimelineColumns().Make(timeline));
+  result.tables.push_back(OpColumns().Make(ops));
   return result;
 }
 
@@ -126,7 +158,8 @@ Result<ResultSet> Run(const Context& context) {
 AnalysisInfo Info() {
   return {"recompute", "What activation checkpointing computes again.",
           [] {
-            return std::vector<Schema>{TimelineSchema(), OpsSchema()};
+            return std::vector<Schema>{TimelineColumns().schema(),
+                                       OpColumns().schema()};
           },
           &Run};
 }

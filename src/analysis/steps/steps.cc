@@ -5,68 +5,105 @@
 // ahead of the device, so the device windows of neighbouring steps overlap: the
 // period, not the window, says how long a step takes.
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "analysis/common/context.h"
 #include "analysis/common/stats.h"
 #include "analysis/common/step_rows.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::steps {
 namespace {
 
 constexpr std::string_view kPeriod = "period_us";
 
-Schema StepsSchema() {
-  return {"steps",
-          "Device work by the step that launched it.",
-          {{"step", ColumnType::kInt,
-            "Number of the step; empty for work of no step."},
-           {"name", ColumnType::kText, "Name of the range."},
-           {"start_us", ColumnType::kTime,
-            "Begin of the host range, from the first event."},
-           {"host_us", ColumnType::kTime, "Length of the host range."},
-           {"device_us", ColumnType::kTime,
-            "First start to last end of its device work."},
-           {"busy_us", ColumnType::kTime, "Union of its device work."},
-           {"idle_us", ColumnType::kTime,
-            "Nothing of any step ran on the device, from its first work to "
-            "that of the next step; with the row (outside) the rows of a "
-            "device add up to its idle time."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-           {"comm_us", ColumnType::kTime, "Union of communication."},
-           {"exposed_comm_us", ColumnType::kTime,
-            "Communication outside computation."},
-           {"exposed_memcpy_us", ColumnType::kTime,
-            "Copies outside computation and communication.", Shown::kHidden},
-           {"kernels", ColumnType::kInt, "Device slices."},
-           {"period_us", ColumnType::kTime,
-            "Begin of the host range to that of the next step; of the last "
-            "its length."},
-           {"overlap_us", ColumnType::kTime,
-            "End of its device work after the first work of the next step on "
-            "the device: the part of device_us that two steps share."},
-           {"device", ColumnType::kText,
-            "process:device; a row for each that worked for the step."},
-           {"verdict", ColumnType::kText,
-            "What bounds the step, by the chain of last arrivals to the end "
-            "of its work: host_bound, device_bound, comm_bound, copy_bound, "
-            "unexplained_wait, or mixed; as in verdicts of lamina path."},
-           {"strength_percent", ColumnType::kReal,
-            "Share of the largest class of that chain.", Shown::kPercent}}};
+// A row of steps; times in nanoseconds.
+struct Row {
+  std::optional<int64_t> step;
+  std::string_view name;
+  std::optional<int64_t> start, host;
+  int64_t device_time, busy, idle, kernel_time, comm, exposed_comm,
+      exposed_memcpy;
+  size_t kernels;
+  std::optional<int64_t> period, overlap;
+  std::optional<std::string_view> device;
+};
+// Verdicts are filled in where the whole trace is known.
+constexpr auto kByEngine = [](const Row&) { return std::nullopt; };
+
+const RowColumns<Row>& Columns() {
+  static const RowColumns<Row> columns{
+      "steps",
+      "Device work by the step that launched it.",
+      {{"step", ColumnType::kInt,
+        "Number of the step; empty for work of no step.", &Row::step},
+       {"name", ColumnType::kText, "Name of the range.", &Row::name},
+       {"start_us", ColumnType::kTime,
+        "Begin of the host range, from the first event.", &Row::start},
+       {"host_us", ColumnType::kTime, "Length of the host range.", &Row::host},
+       {"device_us", ColumnType::kTime,
+        "First start to last end of its device work.", &Row::device_time},
+       {"busy_us", ColumnType::kTime, "Union of its device work.", &Row::busy},
+       {"idle_us", ColumnType::kTime,
+        "Nothing of any step ran on the device, from its first work to "
+        "that of the next step; with the row (outside) the rows of a "
+        "device add up to its idle time.",
+        &Row::idle},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+        &Row::kernel_time},
+       {"comm_us", ColumnType::kTime, "Union of communication.", &Row::comm},
+       {"exposed_comm_us", ColumnType::kTime,
+        "Communication outside computation.", &Row::exposed_comm},
+       {"exposed_memcpy_us", ColumnType::kTime,
+        "Copies outside computation and communication.", &Row::exposed_memcpy,
+        Shown::kHidden},
+       {"kernels", ColumnType::kInt, "Device slices.", &Row::kernels},
+       {"period_us", ColumnType::kTime,
+        "Begin of the host range to that of the next step; of the last "
+        "its length.",
+        &Row::period},
+       {"overlap_us", ColumnType::kTime,
+        "End of its device work after the first work of the next step on "
+        "the device: the part of device_us that two steps share.",
+        &Row::overlap},
+       {"device", ColumnType::kText,
+        "process:device; a row for each that worked for the step.",
+        &Row::device},
+       {"verdict", ColumnType::kText,
+        "What bounds the step, by the chain of last arrivals to the end "
+        "of its work: host_bound, device_bound, comm_bound, copy_bound, "
+        "unexplained_wait, or mixed; as in verdicts of lamina path.",
+        kByEngine},
+       {"strength_percent", ColumnType::kReal,
+        "Share of the largest class of that chain.", kByEngine,
+        Shown::kPercent}}};
+  return columns;
 }
 
-Schema SummarySchema() {
-  return {"step_summary",
-          "Statistics over the steps.",
-          {{"metric", ColumnType::kText, "Column of the table steps."},
-           {"steps", ColumnType::kInt,
-            "Steps with device work, once for each device; of period_us those "
-            "that another follows."},
-           {"mean_us", ColumnType::kTime, "Mean."},
-           {"p50_us", ColumnType::kTime, "Median."},
-           {"p99_us", ColumnType::kTime, "99th percentile, nearest rank."},
-           {"min_us", ColumnType::kTime, "Smallest."},
-           {"max_us", ColumnType::kTime, "Largest."}}};
+struct SummaryRow {
+  std::string_view metric;
+  size_t steps;
+  int64_t mean, p50, p99, min, max;
+};
+const RowColumns<SummaryRow>& SummaryColumns() {
+  static const RowColumns<SummaryRow> columns{
+      "step_summary",
+      "Statistics over the steps.",
+      {{"metric", ColumnType::kText, "Column of the table steps.",
+        &SummaryRow::metric},
+       {"steps", ColumnType::kInt,
+        "Steps with device work, once for each device; of period_us those "
+        "that another follows.",
+        &SummaryRow::steps},
+       {"mean_us", ColumnType::kTime, "Mean.", &SummaryRow::mean},
+       {"p50_us", ColumnType::kTime, "Median.", &SummaryRow::p50},
+       {"p99_us", ColumnType::kTime, "99th percentile, nearest rank.",
+        &SummaryRow::p99},
+       {"min_us", ColumnType::kTime, "Smallest.", &SummaryRow::min},
+       {"max_us", ColumnType::kTime, "Largest.", &SummaryRow::max}}};
+  return columns;
 }
 
 // Whether the next step of the same thread says how long this one took.
@@ -90,63 +127,84 @@ int64_t PeriodOf(const Context& context, size_t i) {
 Result<ResultSet> Run(const Context& context) {
   const Trace& trace = context.trace;
   const auto& steps = context.steps.steps();
-  Table table(StepsSchema());
-  Table summary(SummarySchema());
+  std::vector<Row> rows;
+  std::vector<SummaryRow> summary;
   struct Metric {
     std::string_view name;
-    std::vector<int64_t> values;
+    int64_t (*of)(const Row& row);  // of a step
+    std::vector<int64_t> values = {};
   };
   std::vector<Metric> metrics = {
-      {"host_us", {}}, {"device_us", {}},  {"busy_us", {}},
-      {"idle_us", {}}, {"comm_us", {}},    {"exposed_comm_us", {}},
-      {kPeriod, {}},   {"overlap_us", {}}, {"kernel_time_us", {}}};
+      {"host_us", [](const Row& row) { return *row.host; }},
+      {"device_us", [](const Row& row) { return row.device_time; }},
+      {"busy_us", [](const Row& row) { return row.busy; }},
+      {"idle_us", [](const Row& row) { return row.idle; }},
+      {"comm_us", [](const Row& row) { return row.comm; }},
+      {"exposed_comm_us", [](const Row& row) { return row.exposed_comm; }},
+      {kPeriod, [](const Row& row) { return *row.period; }},
+      {"overlap_us", [](const Row& row) { return *row.overlap; }},
+      {"kernel_time_us", [](const Row& row) { return row.kernel_time; }}};
   const StepRows step_rows = StepRows::Build(context);
   for (const StepRow& row : step_rows.rows) {
     const Timeline& t = row.timeline;
-    const Value device =
-        row.device ? Value(step_rows.devices[*row.device].name) : Value();
+    std::optional<std::string_view> device;
+    if (row.device) device = step_rows.devices[*row.device].name;
     if (row.step == steps.size()) {
-      table.Add(std::nullopt, "(outside)", std::nullopt, std::nullopt,
-                t.total_ns, t.busy_ns, row.idle_ns, t.kernel_time_ns,
-                t.communication.length_ns(), t.exposed_communication_ns,
-                t.exposed_copies_ns, t.slices, std::nullopt, std::nullopt,
-                device, std::nullopt, std::nullopt);
+      rows.push_back({.step = std::nullopt,
+                      .name = "(outside)",
+                      .start = std::nullopt,
+                      .host = std::nullopt,
+                      .device_time = t.total_ns,
+                      .busy = t.busy_ns,
+                      .idle = row.idle_ns,
+                      .kernel_time = t.kernel_time_ns,
+                      .comm = t.communication.length_ns(),
+                      .exposed_comm = t.exposed_communication_ns,
+                      .exposed_memcpy = t.exposed_copies_ns,
+                      .kernels = t.slices,
+                      .period = std::nullopt,
+                      .overlap = std::nullopt,
+                      .device = device});
       continue;
     }
     const tree::Step& step = steps[row.step];
-    const int64_t period = PeriodOf(context, row.step);
-    table.Add(step.number, trace.Name(step.slice),
-              step.host.start_ns - trace.first_ns, step.host.length_ns(),
-              t.total_ns, t.busy_ns, row.idle_ns, t.kernel_time_ns,
-              t.communication.length_ns(), t.exposed_communication_ns,
-              t.exposed_copies_ns, t.slices, period, row.overlap_ns, device,
-              std::nullopt, std::nullopt);
+    rows.push_back({.step = step.number,
+                    .name = trace.Name(step.slice),
+                    .start = step.host.start_ns - trace.first_ns,
+                    .host = step.host.length_ns(),
+                    .device_time = t.total_ns,
+                    .busy = t.busy_ns,
+                    .idle = row.idle_ns,
+                    .kernel_time = t.kernel_time_ns,
+                    .comm = t.communication.length_ns(),
+                    .exposed_comm = t.exposed_communication_ns,
+                    .exposed_memcpy = t.exposed_copies_ns,
+                    .kernels = t.slices,
+                    .period = PeriodOf(context, row.step),
+                    .overlap = row.overlap_ns,
+                    .device = device});
     if (!row.device) continue;
-    const int64_t values[] = {step.host.length_ns(),
-                              t.total_ns,
-                              t.busy_ns,
-                              row.idle_ns,
-                              t.communication.length_ns(),
-                              t.exposed_communication_ns,
-                              period,
-                              row.overlap_ns,
-                              t.kernel_time_ns};
     // The length of a step that no other follows is no period: the host may
     // have run ahead of the device.
-    for (size_t m = 0; m < metrics.size(); ++m) {
-      if (metrics[m].name != kPeriod || HasNext(context, row.step))
-        metrics[m].values.push_back(values[m]);
+    for (Metric& metric : metrics) {
+      if (metric.name != kPeriod || HasNext(context, row.step))
+        metric.values.push_back(metric.of(rows.back()));
     }
   }
   for (Metric& metric : metrics) {
     if (metric.values.empty()) continue;
     const Stats stats = Summarize(metric.values);
-    summary.Add(metric.name, stats.count, RoundNs(stats.mean),
-                RoundNs(stats.median), stats.p99, stats.min, stats.max);
+    summary.push_back({.metric = metric.name,
+                       .steps = stats.count,
+                       .mean = RoundNs(stats.mean),
+                       .p50 = RoundNs(stats.median),
+                       .p99 = stats.p99,
+                       .min = stats.min,
+                       .max = stats.max});
   }
   ResultSet result;
-  result.tables.push_back(std::move(table));
-  result.tables.push_back(std::move(summary));
+  result.tables.push_back(Columns().Make(rows));
+  result.tables.push_back(SummaryColumns().Make(summary));
   return result;
 }
 
@@ -155,7 +213,8 @@ Result<ResultSet> Run(const Context& context) {
 AnalysisInfo Info() {
   return {"steps", "Device work by step, and statistics over steps.",
           [] {
-            return std::vector<Schema>{StepsSchema(), SummarySchema()};
+            return std::vector<Schema>{Columns().schema(),
+                                       SummaryColumns().schema()};
           },
           &Run};
 }

@@ -5,63 +5,94 @@
 // gaps: the longest times without device work and what the host did in them.
 #include "analysis/common/timeline.h"
 
-#include <string>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "analysis/common/context.h"
 #include "analysis/common/gaps.h"
 #include "analysis/common/mean_timeline.h"
 #include "analysis/common/stats.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::timeline {
 namespace {
 
 constexpr size_t kMaxGaps = 100;
 
-Schema TimelineSchema() {
-  return {
+// Times in nanoseconds.
+struct TimelineRow {
+  std::string_view device, type;
+  int64_t time;
+  std::optional<double> percent;
+};
+const RowColumns<TimelineRow>& TimelineColumns() {
+  static const RowColumns<TimelineRow> columns{
       "gpu_timeline",
       "Time of the devices: computation + exposed communication + exposed "
       "copies + idle = total.",
       {{"device", ColumnType::kText,
         "\"all\" for the union over devices, \"mean\" for the mean of several "
-        "in the window of all, else process:device in its own window."},
-       {"type", ColumnType::kText, "What the time was."},
-       {"time_us", ColumnType::kTime, "Length of the union of intervals."},
-       {"percent", ColumnType::kReal, "Share of total_time.", Shown::kBar}}};
+        "in the window of all, else process:device in its own window.",
+        &TimelineRow::device},
+       {"type", ColumnType::kText, "What the time was.", &TimelineRow::type},
+       {"time_us", ColumnType::kTime, "Length of the union of intervals.",
+        &TimelineRow::time},
+       {"percent", ColumnType::kReal, "Share of total_time.",
+        &TimelineRow::percent, Shown::kBar}}};
+  return columns;
 }
 
-Schema GapsSchema() {
-  return {
+struct GapRow {
+  int64_t start, dur;
+  double percent;
+  std::string_view cause;
+  std::optional<std::string_view> host_event, next_kernel;
+  std::optional<uint32_t> uid;
+};
+// Parts are filled in where the causes of idle time are known.
+constexpr auto kByEngine = [](const GapRow&) { return std::nullopt; };
+
+const RowColumns<GapRow>& GapColumns() {
+  static const RowColumns<GapRow> columns{
       "gaps",
       "Longest times in which no device worked.",
       {{"start_us", ColumnType::kTime,
-        "Begin, from the first event of the trace."},
-       {"dur_us", ColumnType::kTime, "Length."},
-       {"percent", ColumnType::kReal, "Share of the window.", Shown::kPercent},
+        "Begin, from the first event of the trace.", &GapRow::start},
+       {"dur_us", ColumnType::kTime, "Length.", &GapRow::dur},
+       {"percent", ColumnType::kReal, "Share of the window.", &GapRow::percent,
+        Shown::kPercent},
        {"cause", ColumnType::kText,
         "host_busy: the host ran something else; host_blocked: it sat in "
         "a blocking call; launch_latency: work was launched and had not "
         "begun; queued: it was launched more than 100 us before and waited "
-        "for something on the device; unknown."},
+        "for something on the device; unknown.",
+        &GapRow::cause},
        {"host_event", ColumnType::kText,
         "Innermost host event that covers at least half of the gap, on the "
-        "thread that launches next."},
-       {"next_kernel", ColumnType::kText, "The work that ended the gap."},
-       {"uid", ColumnType::kInt, "Event number of that work.", Shown::kHidden},
+        "thread that launches next.",
+        &GapRow::host_event},
+       {"next_kernel", ColumnType::kText, "The work that ended the gap.",
+        &GapRow::next_kernel},
+       {"uid", ColumnType::kInt, "Event number of that work.", &GapRow::uid,
+        Shown::kHidden},
        {"parts", ColumnType::kText,
         "CAUSE/ACTIVITY:us, the largest first, as in idle_gaps; they add up to "
-        "the gap. Empty where several devices end it."}}};
+        "the gap. Empty where several devices end it.",
+        kByEngine}}};
+  return columns;
 }
 
-void AddRows(Table& table, const std::string& device, const Timeline& t,
-             std::optional<int64_t> micro_idle_ns) {
+void AddRows(std::vector<TimelineRow>& rows, std::string_view device,
+             const Timeline& t, std::optional<int64_t> micro_idle_ns) {
   const auto add = [&](std::string_view type, int64_t ns) {
     std::optional<double> percent;
     if (t.total_ns > 0) {
       percent =
           100.0 * static_cast<double>(ns) / static_cast<double>(t.total_ns);
     }
-    table.Add(device, type, ns, percent);
+    rows.push_back(
+        {.device = device, .type = type, .time = ns, .percent = percent});
   };
   add("computation_time", t.computation_ns);
   add("exposed_comm_time", t.exposed_communication_ns);
@@ -79,9 +110,12 @@ void AddRows(Table& table, const std::string& device, const Timeline& t,
 }
 
 // Gaps of several devices are told apart in their own rows only.
-void AddMean(Table& table, const MeanTimeline& mean) {
+void AddMean(std::vector<TimelineRow>& rows, const MeanTimeline& mean) {
   const auto add = [&](std::string_view type, int64_t ns) {
-    table.Add("mean", type, ns, PercentOf(ns, mean.total_ns));
+    rows.push_back({.device = "mean",
+                    .type = type,
+                    .time = ns,
+                    .percent = PercentOf(ns, mean.total_ns)});
   };
   add("computation_time", mean.computation_ns);
   add("exposed_comm_time", mean.exposed_communication_ns);
@@ -95,30 +129,37 @@ void AddMean(Table& table, const MeanTimeline& mean) {
 
 Table MakeGaps(const Context& context, const Timeline& all) {
   const Trace& trace = context.trace;
-  Table table(GapsSchema());
+  std::vector<GapRow> rows;
   for (const Gap& gap : LongestGaps(context.tree, all, kMaxGaps)) {
     const int64_t length = gap.interval.length_ns();
     const double percent = all.total_ns > 0
                                ? 100.0 * static_cast<double>(length) /
                                      static_cast<double>(all.total_ns)
                                : 0.0;
-    table.Add(gap.interval.start_ns - trace.first_ns, length, percent,
-              GapCauseName(gap.cause),
-              gap.host.valid() ? Value(trace.Name(gap.host)) : Value(),
-              gap.next.valid() ? Value(trace.Name(gap.next)) : Value(),
-              gap.next.valid() ? Value(trace.Uid(gap.next)) : Value(),
-              std::nullopt);
+    rows.push_back(
+        {.start = gap.interval.start_ns - trace.first_ns,
+         .dur = length,
+         .percent = percent,
+         .cause = GapCauseName(gap.cause),
+         .host_event = gap.host.valid() ? std::optional<std::string_view>(
+                                              trace.Name(gap.host))
+                                        : std::nullopt,
+         .next_kernel = gap.next.valid() ? std::optional<std::string_view>(
+                                               trace.Name(gap.next))
+                                         : std::nullopt,
+         .uid = gap.next.valid() ? std::optional(trace.Uid(gap.next))
+                                 : std::nullopt});
   }
-  return table;
+  return GapColumns().Make(rows);
 }
 
 Result<ResultSet> Run(const Context& context) {
   const Trace& trace = context.trace;
   const auto bucket = [&](SliceId s) { return context.device.bucket(s); };
-  Table table(TimelineSchema());
+  std::vector<TimelineRow> rows;
   const Timeline all = MakeTimeline(trace, trace.device_slices(), bucket,
                                     context.settings.micro_idle_ns);
-  AddRows(table, "all", all, context.settings.micro_idle_ns);
+  AddRows(rows, "all", all, context.settings.micro_idle_ns);
 
   const std::vector<DeviceWork> devices = WorkByDevice(trace);
   if (devices.size() > 1) {
@@ -127,14 +168,14 @@ Result<ResultSet> Run(const Context& context) {
       timelines.push_back(MakeTimeline(trace, device.slices, bucket,
                                        context.settings.micro_idle_ns));
     }
-    AddMean(table, MeanOf(timelines, all.total_ns));
+    AddMean(rows, MeanOf(timelines, all.total_ns));
     for (size_t d = 0; d < devices.size(); ++d) {
-      AddRows(table, devices[d].name, timelines[d],
+      AddRows(rows, devices[d].name, timelines[d],
               context.settings.micro_idle_ns);
     }
   }
   ResultSet result;
-  result.tables.push_back(std::move(table));
+  result.tables.push_back(TimelineColumns().Make(rows));
   result.tables.push_back(MakeGaps(context, all));
   return result;
 }
@@ -144,7 +185,8 @@ Result<ResultSet> Run(const Context& context) {
 AnalysisInfo Info() {
   return {"timeline", "Busy, exposed and idle time of the devices.",
           [] {
-            return std::vector<Schema>{TimelineSchema(), GapsSchema()};
+            return std::vector<Schema>{TimelineColumns().schema(),
+                                       GapColumns().schema()};
           },
           &Run};
 }
