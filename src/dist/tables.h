@@ -13,8 +13,9 @@
 namespace lamina::dist {
 
 // A cell; empty where the trace does not say.
-inline Value Number(int64_t value) {
-  return value == trace::kNoInt ? Value() : Value(value);
+inline std::optional<int64_t> Number(int64_t value) {
+  if (value == trace::kNoInt) return std::nullopt;
+  return value;
 }
 
 // Tables of single collectives: collectives, collective_waits,
