@@ -8,35 +8,62 @@
 
 #include "analysis/common/device_fold.h"
 #include "compare/cudagraph/calls.h"
+#include "table/row_columns.h"
 
 namespace lamina::cudagraph {
 namespace {
 
 using trace::SliceId;
 
-Schema AttributionSchema() {
-  return {"graph_attribution",
-          "Replayed kernels by what they were captured from; replays with the "
-          "same kernels share a row.",
-          {{"replay", ColumnType::kInt, "The first with these kernels."},
-           {"position", ColumnType::kInt, "In the replay."},
-           {"level", ColumnType::kText, "Level of evidence."},
-           {"confidence", ColumnType::kText,
-            "fact, likely, partial, list or none."},
-           {"alternatives", ColumnType::kInt,
-            "Captured launches that fit equally well."},
-           {"other_ops", ColumnType::kText,
-            "Ops of the captured launches of this name, where several fit."},
-           {"op", ColumnType::kText, "Innermost op of the launch."},
-           {"module", ColumnType::kText, "Path of its module."},
-           {"line", ColumnType::kText, "Its source line.", Shown::kHidden},
-           {"capture", ColumnType::kText,
-            "Trace of the capture; empty: this trace, or none fits."},
-           {"segment", ColumnType::kInt, "Captured graph in that trace."},
-           {"launch", ColumnType::kInt,
-            "Position of the captured launch in its graph."},
-           {"kernels", ColumnType::kInt, "Device events."},
-           {"kernel_time_us", ColumnType::kTime, "Sum of their durations."}}};
+struct AttributionRow {
+  uint32_t replay;
+  size_t position;
+  std::string_view level, confidence;
+  uint32_t alternatives;
+  std::string other_ops;
+  std::string_view op, module, line, capture;
+  std::optional<uint32_t> segment, launch;
+  int64_t kernels, kernel_time;
+};
+
+const RowColumns<AttributionRow>& AttributionColumns() {
+  static const RowColumns<AttributionRow> columns{
+      "graph_attribution",
+      "Replayed kernels by what they were captured from; replays with the "
+      "same kernels share a row.",
+      {{"replay", ColumnType::kInt, "The first with these kernels.",
+        &AttributionRow::replay},
+       {"position", ColumnType::kInt, "In the replay.",
+        &AttributionRow::position},
+       {"level", ColumnType::kText, "Level of evidence.",
+        &AttributionRow::level},
+       {"confidence", ColumnType::kText, "fact, likely, partial, list or none.",
+        &AttributionRow::confidence},
+       {"alternatives", ColumnType::kInt,
+        "Captured launches that fit equally well.",
+        &AttributionRow::alternatives},
+       {"other_ops", ColumnType::kText,
+        "Ops of the captured launches of this name, where several fit.",
+        &AttributionRow::other_ops},
+       {"op", ColumnType::kText, "Innermost op of the launch.",
+        &AttributionRow::op},
+       {"module", ColumnType::kText, "Path of its module.",
+        &AttributionRow::module},
+       {"line", ColumnType::kText, "Its source line.", &AttributionRow::line,
+        Shown::kHidden},
+       {"capture", ColumnType::kText,
+        "Trace of the capture; empty: this trace, or none fits.",
+        &AttributionRow::capture},
+       {"segment", ColumnType::kInt, "Captured graph in that trace.",
+        &AttributionRow::segment},
+       {"launch", ColumnType::kInt,
+        "Position of the captured launch in its graph.",
+        &AttributionRow::launch},
+       {"kernels", ColumnType::kInt, "Device events.",
+        &AttributionRow::kernels},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their durations.",
+        &AttributionRow::kernel_time}}};
+  return columns;
 }
 
 // Distinct ops of the launches with this name, in their order.
@@ -82,7 +109,7 @@ Attribution AttributionOf(const trace::Trace& trace,
                {&replay, i});
     }
   }
-  Attribution result{Table(AttributionSchema()), {}};
+  Attribution result{Table(AttributionColumns().schema()), {}};
   for (const auto& [place, kernels, ns] : fold.rows()) {
     const auto& [replay, position] = place;
     const Match& match = annotation.MatchesOf(*replay)[position];
@@ -93,17 +120,28 @@ Attribution AttributionOf(const trace::Trace& trace,
             : nullptr;
     const bool elsewhere =
         segment != nullptr && segment->file != Segment::kOwnTrace;
-    result.table.Add(
-        replay->number, position, LevelName(match.level),
-        ConfidenceName(ConfidenceOf(match.level)), match.alternatives,
-        fmt::format(
-            "{}",
-            fmt::join(OtherOps(trace, annotation, *replay, position), ", ")),
-        tags.op, tags.module, tags.line,
-        elsewhere ? std::string_view(files[segment->file]) : std::string_view(),
-        segment != nullptr ? Value(segment->number) : Value(),
-        match.partner != Match::kNoPartner ? Value(match.partner) : Value(),
-        kernels, ns);
+    AttributionColumns().Add(
+        result.table,
+        {.replay = replay->number,
+         .position = position,
+         .level = LevelName(match.level),
+         .confidence = ConfidenceName(ConfidenceOf(match.level)),
+         .alternatives = match.alternatives,
+         .other_ops = fmt::format(
+             "{}",
+             fmt::join(OtherOps(trace, annotation, *replay, position), ", ")),
+         .op = tags.op,
+         .module = tags.module,
+         .line = tags.line,
+         .capture = elsewhere ? std::string_view(files[segment->file])
+                              : std::string_view(),
+         .segment =
+             segment != nullptr ? std::optional(segment->number) : std::nullopt,
+         .launch = match.partner != Match::kNoPartner
+                       ? std::optional(match.partner)
+                       : std::nullopt,
+         .kernels = kernels,
+         .kernel_time = ns});
   }
   result.row_of = fold.TakeRowOf();
   return result;

@@ -10,6 +10,7 @@
 #include "base/decimal.h"
 #include "compare/cudagraph/calls.h"
 #include "compare/cudagraph/ranges.h"
+#include "table/row_columns.h"
 
 namespace lamina::cudagraph {
 namespace {
@@ -42,6 +43,19 @@ const std::vector<std::string>* FindTags(const analysis::Context& replay,
                           : names.find(TokenOfWork(replay.trace, kernel));
   return it == names.end() ? nullptr : &it->second;
 }
+
+struct NameRow {
+  std::string_view kernel;
+  int64_t kernels, time;
+  size_t tags;
+  std::string source_lines;
+};
+
+struct MethodRow {
+  std::string_view tag;
+  int64_t kernels, name_one, name_several, name_none, aligned_fact,
+      aligned_likely, aligned_rest;
+};
 
 }  // namespace
 
@@ -152,14 +166,16 @@ std::string JoinedTags(const analysis::Context& replay, const NameTags& names,
 ResultSet NameResult(const analysis::Context& replay,
                      const Annotation& annotation, const NameTags& names,
                      bool classic) {
-  Table table({"annotate_names",
-               "Replayed kernels by name with the tags of that name.",
-               {{"kernel", ColumnType::kText, "Name."},
-                {"kernels", ColumnType::kInt, "Device events."},
-                {"time_us", ColumnType::kTime, "Sum of durations."},
-                {"tags", ColumnType::kInt, "Distinct tags of the name."},
-                {"source_lines", ColumnType::kText,
-                 "The tags, in the order of their first use."}}});
+  const RowColumns<NameRow> columns{
+      "annotate_names",
+      "Replayed kernels by name with the tags of that name.",
+      {{"kernel", ColumnType::kText, "Name.", &NameRow::kernel},
+       {"kernels", ColumnType::kInt, "Device events.", &NameRow::kernels},
+       {"time_us", ColumnType::kTime, "Sum of durations.", &NameRow::time},
+       {"tags", ColumnType::kInt, "Distinct tags of the name.", &NameRow::tags},
+       {"source_lines", ColumnType::kText,
+        "The tags, in the order of their first use.", &NameRow::source_lines}}};
+  Table table(columns.schema());
   struct Row {
     int64_t kernels = 0;
     int64_t ns = 0;
@@ -184,8 +200,12 @@ ResultSet NameResult(const analysis::Context& replay,
     all += row.kernels;
     if (count > 0) tagged += row.kernels;
     if (count == 1) single += row.kernels;
-    table.Add(replay.trace.Name(row.first), row.kernels, row.ns, count,
-              JoinedTags(replay, names, classic, row.first));
+    columns.Add(
+        table, {.kernel = replay.trace.Name(row.first),
+                .kernels = row.kernels,
+                .time = row.ns,
+                .tags = count,
+                .source_lines = JoinedTags(replay, names, classic, row.first)});
   }
   ResultSet result;
   result.tables.push_back(std::move(table));
@@ -200,20 +220,27 @@ ResultSet NameResult(const analysis::Context& replay,
 
 Table MethodTable(const analysis::Context& replay,
                   const Annotation& annotation) {
-  Table table(
-      {"annotate_methods",
-       "Replayed kernels that get their tag: by the name alone, and by "
-       "alignment.",
-       {{"tag", ColumnType::kText,
-         "Kind of tag; an instance is one call of an op."},
-        {"kernels", ColumnType::kInt, "Replayed device events."},
-        {"name_one", ColumnType::kInt, "The name has this tag only."},
-        {"name_several", ColumnType::kInt, "The name has several tags."},
-        {"name_none", ColumnType::kInt, "The name has none."},
-        {"aligned_fact", ColumnType::kInt, "Known for sure by alignment."},
-        {"aligned_likely", ColumnType::kInt, "Likely by alignment."},
-        {"aligned_rest", ColumnType::kInt,
-         "Without a tag of their own after it."}}});
+  const RowColumns<MethodRow> columns{
+      "annotate_methods",
+      "Replayed kernels that get their tag: by the name alone, and by "
+      "alignment.",
+      {{"tag", ColumnType::kText,
+        "Kind of tag; an instance is one call of an op.", &MethodRow::tag},
+       {"kernels", ColumnType::kInt, "Replayed device events.",
+        &MethodRow::kernels},
+       {"name_one", ColumnType::kInt, "The name has this tag only.",
+        &MethodRow::name_one},
+       {"name_several", ColumnType::kInt, "The name has several tags.",
+        &MethodRow::name_several},
+       {"name_none", ColumnType::kInt, "The name has none.",
+        &MethodRow::name_none},
+       {"aligned_fact", ColumnType::kInt, "Known for sure by alignment.",
+        &MethodRow::aligned_fact},
+       {"aligned_likely", ColumnType::kInt, "Likely by alignment.",
+        &MethodRow::aligned_likely},
+       {"aligned_rest", ColumnType::kInt,
+        "Without a tag of their own after it.", &MethodRow::aligned_rest}}};
+  Table table(columns.schema());
   for (const TagKind kind : kTagKinds) {
     const NameTags names = TagsByName(annotation.segments, kind);
     // By segment and launch: whether it has such a tag.
@@ -250,8 +277,14 @@ Table MethodTable(const analysis::Context& replay,
         likely += confidence == Confidence::kLikely;
       }
     }
-    table.Add(TagKindName(kind), kernels, one, several, kernels - one - several,
-              facts, likely, kernels - facts - likely);
+    columns.Add(table, {.tag = TagKindName(kind),
+                        .kernels = kernels,
+                        .name_one = one,
+                        .name_several = several,
+                        .name_none = kernels - one - several,
+                        .aligned_fact = facts,
+                        .aligned_likely = likely,
+                        .aligned_rest = kernels - facts - likely});
   }
   return table;
 }

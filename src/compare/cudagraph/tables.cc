@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <fmt/core.h>
 #include <map>
 
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "compare/cudagraph/annotate.h"
+#include "table/row_columns.h"
 
 namespace lamina::cudagraph {
 namespace {
@@ -14,68 +16,120 @@ double Percent(double part, double whole) {
   return whole > 0 ? 100.0 * part / whole : 0.0;
 }
 
-Schema ReplaySchema() {
-  Schema schema{
+struct ReplayRow {
+  uint32_t replay;
+  size_t kernels;
+  std::optional<uint32_t> file, segment;
+  std::optional<int64_t> batch;
+  std::array<int64_t, kLevels> levels;  // kernels by level
+  int64_t unmatched_capture;
+};
+
+RowColumns<ReplayRow> ReplayColumns() {
+  RowColumns<ReplayRow> out{
       "annotate_replays",
       "One row per graph launch.",
-      {{"replay", ColumnType::kInt, "From 0, by launch."},
-       {"kernels", ColumnType::kInt, "Device events."},
+      {{"replay", ColumnType::kInt, "From 0, by launch.", &ReplayRow::replay},
+       {"kernels", ColumnType::kInt, "Device events.", &ReplayRow::kernels},
        {"file", ColumnType::kInt,
-        "Index of the capture trace; empty: this trace, or none fits."},
-       {"segment", ColumnType::kInt, "Captured graph in that file."},
-       {"batch", ColumnType::kInt, "Batch that the graph was captured for."}}};
-  for (int level = 0; level < kLevels; ++level) {
+        "Index of the capture trace; empty: this trace, or none fits.",
+        &ReplayRow::file},
+       {"segment", ColumnType::kInt, "Captured graph in that file.",
+        &ReplayRow::segment},
+       {"batch", ColumnType::kInt, "Batch that the graph was captured for.",
+        &ReplayRow::batch}}};
+  for (size_t level = 0; level < kLevels; ++level) {
     std::string name(LevelName(static_cast<Level>(level)));
     std::replace(name.begin(), name.end(), '-', '_');
-    schema.columns.push_back(
-        {name, ColumnType::kInt, "Kernels at this level of evidence."});
+    out.columns.emplace_back(
+        name, ColumnType::kInt, "Kernels at this level of evidence.",
+        [level](const ReplayRow& row) { return row.levels[level]; });
   }
-  schema.columns.push_back({"unmatched_capture", ColumnType::kInt,
-                            "Captured launches that no kernel comes from."});
-  return schema;
+  out.columns.emplace_back("unmatched_capture", ColumnType::kInt,
+                           "Captured launches that no kernel comes from.",
+                           &ReplayRow::unmatched_capture);
+  return out;
 }
 
-Schema LevelSchema() {
-  return {"annotate_levels",
-          "Replayed kernels by evidence.",
-          {{"level", ColumnType::kText, "Level of evidence."},
-           {"confidence", ColumnType::kText,
-            "fact, likely, partial, list or none."},
-           {"kernels", ColumnType::kInt, "Device events."},
-           {"percent", ColumnType::kReal, "Share of them.", Shown::kBar},
-           {"time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent_time", ColumnType::kReal, "Share of the time.",
-            Shown::kPercent}}};
+struct LevelRow {
+  std::string_view level, confidence;
+  int64_t kernels;
+  double percent;
+  int64_t time;
+  double percent_time;
+};
+
+const RowColumns<LevelRow>& LevelColumns() {
+  static const RowColumns<LevelRow> columns{
+      "annotate_levels",
+      "Replayed kernels by evidence.",
+      {{"level", ColumnType::kText, "Level of evidence.", &LevelRow::level},
+       {"confidence", ColumnType::kText, "fact, likely, partial, list or none.",
+        &LevelRow::confidence},
+       {"kernels", ColumnType::kInt, "Device events.", &LevelRow::kernels},
+       {"percent", ColumnType::kReal, "Share of them.", &LevelRow::percent,
+        Shown::kBar},
+       {"time_us", ColumnType::kTime, "Sum of durations.", &LevelRow::time},
+       {"percent_time", ColumnType::kReal, "Share of the time.",
+        &LevelRow::percent_time, Shown::kPercent}}};
+  return columns;
 }
 
-Schema KernelSchema() {
-  return {"annotate_kernels",
-          "Every replayed kernel with what it was captured from.",
-          {{"replay", ColumnType::kInt, "Graph launch."},
-           {"position", ColumnType::kInt, "In the launch."},
-           {"name", ColumnType::kText, "Kernel."},
-           {"level", ColumnType::kText, "Level of evidence."},
-           {"alternatives", ColumnType::kInt, "Equally good partners.",
-            Shown::kHidden},
-           {"op", ColumnType::kText, "Innermost op."},
-           {"module", ColumnType::kText, "Path.", Shown::kHidden},
-           {"layer", ColumnType::kInt, "Number of the layer."},
-           {"line", ColumnType::kText, "Source line.", Shown::kHidden},
-           {"dur_us", ColumnType::kTime, "Duration."},
-           {"uid", ColumnType::kInt, "Event number.", Shown::kHidden}}};
+struct KernelRow {
+  uint32_t replay;
+  size_t position;
+  std::string_view name, level;
+  uint32_t alternatives;
+  std::string_view op, module;
+  std::optional<int64_t> layer;
+  std::string_view line;
+  int64_t dur;
+  uint32_t uid;
+};
+
+const RowColumns<KernelRow>& KernelColumns() {
+  static const RowColumns<KernelRow> columns{
+      "annotate_kernels",
+      "Every replayed kernel with what it was captured from.",
+      {{"replay", ColumnType::kInt, "Graph launch.", &KernelRow::replay},
+       {"position", ColumnType::kInt, "In the launch.", &KernelRow::position},
+       {"name", ColumnType::kText, "Kernel.", &KernelRow::name},
+       {"level", ColumnType::kText, "Level of evidence.", &KernelRow::level},
+       {"alternatives", ColumnType::kInt, "Equally good partners.",
+        &KernelRow::alternatives, Shown::kHidden},
+       {"op", ColumnType::kText, "Innermost op.", &KernelRow::op},
+       {"module", ColumnType::kText, "Path.", &KernelRow::module,
+        Shown::kHidden},
+       {"layer", ColumnType::kInt, "Number of the layer.", &KernelRow::layer},
+       {"line", ColumnType::kText, "Source line.", &KernelRow::line,
+        Shown::kHidden},
+       {"dur_us", ColumnType::kTime, "Duration.", &KernelRow::dur},
+       {"uid", ColumnType::kInt, "Event number.", &KernelRow::uid,
+        Shown::kHidden}}};
+  return columns;
 }
 
-Schema KeySchema(const char* name, const char* key, const char* doc) {
-  return {name,
-          doc,
-          {{key, ColumnType::kText, "Name; empty: not known."},
-           {"kernels", ColumnType::kInt, "Device events."},
-           {"time_us", ColumnType::kTime, "Sum of durations."},
-           {"percent", ColumnType::kReal, "Share of the replayed time.",
-            Shown::kPercent},
-           {"fact_us", ColumnType::kTime, "Of it, known for sure."},
-           {"likely_us", ColumnType::kTime, "Of it, likely."},
-           {"unknown_us", ColumnType::kTime, "Of it, the rest."}}};
+struct KeyRow {
+  std::string_view key;
+  int64_t kernels, time;
+  double percent;
+  int64_t fact, likely, unknown;
+};
+
+RowColumns<KeyRow> KeyColumns(const char* name, const char* key,
+                              const char* doc) {
+  return {
+      name,
+      doc,
+      {{key, ColumnType::kText, "Name; empty: not known.", &KeyRow::key},
+       {"kernels", ColumnType::kInt, "Device events.", &KeyRow::kernels},
+       {"time_us", ColumnType::kTime, "Sum of durations.", &KeyRow::time},
+       {"percent", ColumnType::kReal, "Share of the replayed time.",
+        &KeyRow::percent, Shown::kPercent},
+       {"fact_us", ColumnType::kTime, "Of it, known for sure.", &KeyRow::fact},
+       {"likely_us", ColumnType::kTime, "Of it, likely.", &KeyRow::likely},
+       {"unknown_us", ColumnType::kTime, "Of it, the rest.",
+        &KeyRow::unknown}}};
 }
 
 }  // namespace
@@ -91,10 +145,11 @@ ResultSet AnnotationTables(const analysis::Context& context,
   std::map<std::string, Sum> modules;
   int64_t kernels = 0;
   int64_t time_ns = 0;
-  Table replays(ReplaySchema());
-  Table rows(KernelSchema());
+  const RowColumns<ReplayRow> replay_columns = ReplayColumns();
+  Table replays(replay_columns.schema());
+  Table rows(KernelColumns().schema());
   for (const Replay& replay : annotation.replays) {
-    int64_t counts[kLevels] = {};
+    std::array<int64_t, kLevels> counts{};
     std::vector<bool> used;
     if (replay.segment >= 0) {
       used.assign(annotation.segments[static_cast<size_t>(replay.segment)]
@@ -128,60 +183,76 @@ ResultSet AnnotationTables(const analysis::Context& context,
         if (!key.empty() && confidence == Confidence::kLikely)
           sum.likely_ns += dur;
       }
-      rows.Add(replay.number, i, trace.Name(replay.work[i]),
-               LevelName(match.level), match.alternatives, tags.op, tags.module,
-               tags.layer >= 0 ? Value(tags.layer) : Value(), tags.line, dur,
-               trace.Uid(replay.work[i]));
+      KernelColumns().Add(
+          rows,
+          {.replay = replay.number,
+           .position = i,
+           .name = trace.Name(replay.work[i]),
+           .level = LevelName(match.level),
+           .alternatives = match.alternatives,
+           .op = tags.op,
+           .module = tags.module,
+           .layer = tags.layer >= 0 ? std::optional(tags.layer) : std::nullopt,
+           .line = tags.line,
+           .dur = dur,
+           .uid = trace.Uid(replay.work[i])});
     }
-    std::vector<Value> cells = {replay.number, replay.work.size()};
+    ReplayRow row{
+        .replay = replay.number,
+        .kernels = replay.work.size(),
+        .file = {},
+        .segment = {},
+        .batch = {},
+        .levels = counts,
+        .unmatched_capture = std::count(used.begin(), used.end(), false)};
     if (replay.segment >= 0) {
       const Segment& segment =
           annotation.segments[static_cast<size_t>(replay.segment)];
-      cells.insert(
-          cells.end(),
-          {segment.file != Segment::kOwnTrace ? Value(segment.file) : Value(),
-           segment.number,
-           segment.batch >= 0 ? Value(segment.batch) : Value()});
-    } else {
-      cells.resize(cells.size() + 3);
+      if (segment.file != Segment::kOwnTrace) row.file = segment.file;
+      row.segment = segment.number;
+      if (segment.batch >= 0) row.batch = segment.batch;
     }
-    for (const int64_t count : counts) cells.emplace_back(count);
-    cells.emplace_back(std::count(used.begin(), used.end(), false));
-    replays.AddRow(cells);
+    replay_columns.Add(replays, row);
   }
   int64_t facts = 0;
-  Table by_level(LevelSchema());
+  Table by_level(LevelColumns().schema());
   for (int l = 0; l < kLevels; ++l) {
     const auto level = static_cast<Level>(l);
     if (ConfidenceOf(level) == Confidence::kFact) facts += levels[l].kernels;
-    by_level.Add(LevelName(level), ConfidenceName(ConfidenceOf(level)),
-                 levels[l].kernels,
-                 Percent(static_cast<double>(levels[l].kernels),
-                         static_cast<double>(kernels)),
-                 levels[l].ns,
-                 Percent(static_cast<double>(levels[l].ns),
-                         static_cast<double>(time_ns)));
+    LevelColumns().Add(
+        by_level, {.level = LevelName(level),
+                   .confidence = ConfidenceName(ConfidenceOf(level)),
+                   .kernels = levels[l].kernels,
+                   .percent = Percent(static_cast<double>(levels[l].kernels),
+                                      static_cast<double>(kernels)),
+                   .time = levels[l].ns,
+                   .percent_time = Percent(static_cast<double>(levels[l].ns),
+                                           static_cast<double>(time_ns))});
   }
   ResultSet result;
   result.tables.push_back(std::move(by_level));
   result.tables.push_back(std::move(replays));
-  for (const auto& [schema, map] :
-       {std::pair(KeySchema("annotate_ops", "op",
-                            "Replayed time by the op it was captured from."),
+  for (const auto& [columns, map] :
+       {std::pair(KeyColumns("annotate_ops", "op",
+                             "Replayed time by the op it was captured from."),
                   &ops),
-        std::pair(
-            KeySchema("annotate_modules", "module", "Replayed time by module."),
-            &modules)}) {
-    Table table(schema);
+        std::pair(KeyColumns("annotate_modules", "module",
+                             "Replayed time by module."),
+                  &modules)}) {
+    Table table(columns.schema());
     std::vector<std::pair<std::string, Sum>> sorted(map->begin(), map->end());
     std::stable_sort(
         sorted.begin(), sorted.end(),
         [](const auto& a, const auto& b) { return a.second.ns > b.second.ns; });
     for (const auto& [key, sum] : sorted) {
-      table.Add(
-          key, sum.kernels, sum.ns,
-          Percent(static_cast<double>(sum.ns), static_cast<double>(time_ns)),
-          sum.fact_ns, sum.likely_ns, sum.ns - sum.fact_ns - sum.likely_ns);
+      columns.Add(table, {.key = key,
+                          .kernels = sum.kernels,
+                          .time = sum.ns,
+                          .percent = Percent(static_cast<double>(sum.ns),
+                                             static_cast<double>(time_ns)),
+                          .fact = sum.fact_ns,
+                          .likely = sum.likely_ns,
+                          .unknown = sum.ns - sum.fact_ns - sum.likely_ns});
     }
     result.tables.push_back(std::move(table));
   }

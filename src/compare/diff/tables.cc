@@ -72,8 +72,8 @@ class Writer {
   PerSide<Totals> totals() const {
     return {d_.sides[0].totals, d_.sides[1].totals};
   }
-  Value Text(StringId id) const {
-    return id.valid() ? Value(d_.names.Text(id)) : Value();
+  OptionalText Text(StringId id) const {
+    return id.valid() ? OptionalText(d_.names.Text(id)) : std::nullopt;
   }
 
   Table TotalsTable() const {
@@ -82,35 +82,52 @@ class Writer {
       for (const size_t s : {size_t{0}, size_t{1}})
         (row.equal() ? unchanged : listed)[s] += row.time_ns[s];
     }
-    Table table(TotalsSchema());
+    Table table(TotalsColumns().schema());
     for (const size_t s : {size_t{0}, size_t{1}}) {
       const SideFacts& facts = d_.sides[s];
       const Totals& t = facts.totals;
       LAMINA_CHECK(t.kernel_time_ns ==
                    listed[s] + unchanged[s] + facts.unlinked_ns);
-      table.Add(kSides[s], facts.input,
-                facts.device.empty() ? Value() : Value(facts.device),
-                facts.steps, t.kernel_time_ns, listed[s], unchanged[s],
-                facts.unlinked_ns, t.busy_ns, t.idle_ns, t.total_ns,
-                facts.device_slices);
+      TotalsColumns().Add(
+          table, {.side = kSides[s],
+                  .input = facts.input,
+                  .device = facts.device.empty() ? std::nullopt
+                                                 : OptionalText(facts.device),
+                  .steps = facts.steps,
+                  .kernel_time = t.kernel_time_ns,
+                  .listed = listed[s],
+                  .unchanged = unchanged[s],
+                  .unlinked = facts.unlinked_ns,
+                  .busy = t.busy_ns,
+                  .idle = t.idle_ns,
+                  .total = t.total_ns,
+                  .device_slices = facts.device_slices});
     }
     return table;
   }
 
   Table CausesTable(const std::vector<Cause>& causes) const {
-    Table table(CausesSchema());
+    Table table(CauseColumns().schema());
     const int64_t whole = d_.sides[0].totals.total_ns;
     for (const Cause& cause : causes) {
       const bool op = cause.count[0] + cause.count[1] > 0;
       const auto count = [&](size_t s) {
-        return op ? Value(cause.count[s]) : Value();
+        return op ? std::optional(cause.count[s]) : std::nullopt;
       };
-      table.Add(cause.name, cause.change, count(0), count(1), cause.time_ns[0],
-                cause.time_ns[1], cause.delta_ns(),
-                whole > 0
-                    ? Value(100.0 * static_cast<double>(cause.delta_ns()) /
-                            static_cast<double>(whole))
-                    : Value());
+      CauseColumns().Add(
+          table,
+          {.cause = cause.name,
+           .change = cause.change,
+           .count_a = count(0),
+           .count_b = count(1),
+           .time_a = cause.time_ns[0],
+           .time_b = cause.time_ns[1],
+           .delta = cause.delta_ns(),
+           .percent =
+               whole > 0 ? std::optional(100.0 *
+                                         static_cast<double>(cause.delta_ns()) /
+                                         static_cast<double>(whole))
+                         : std::nullopt});
     }
     return table;
   }
@@ -136,24 +153,35 @@ class Writer {
 
   Table OpsTable() {
     SortByDelta(d_.rows.ops);
-    Table table(OpsSchema());
+    Table table(OpColumns().schema());
     Places places(d_.rows.ops.size());
     for (const OpRow& row : d_.rows.ops) {
       if (row.equal()) continue;
       places.Set(row.id, table.rows());
       const StringId shapes = row.dims[0].valid() ? row.dims[0] : row.dims[1];
       const bool both = row.count[0] > 0 && row.count[1] > 0;
-      table.Add(
-          d_.names.Text(row.op), d_.names.Text(row.module), Text(shapes),
-          ChangeName(row.change), row.delta_ns(), row.time_ns[0],
-          row.time_ns[1], row.count[0], row.count[1],
-          both && row.time_ns[0] > 0
-              ? Value(static_cast<double>(row.time_ns[1]) /
-                      static_cast<double>(row.time_ns[0]))
-              : Value(),
-          Text(row.module_b),
-          both && row.dims[0] != row.dims[1] ? Text(row.dims[1]) : Value(),
-          Text(row.types[0]), Text(row.types[1]), row.uid[0], row.uid[1]);
+      OpColumns().Add(
+          table,
+          {.op = d_.names.Text(row.op),
+           .module = d_.names.Text(row.module),
+           .shapes = Text(shapes),
+           .kind = ChangeName(row.change),
+           .delta = row.delta_ns(),
+           .kernel_time_a = row.time_ns[0],
+           .kernel_time_b = row.time_ns[1],
+           .count_a = row.count[0],
+           .count_b = row.count[1],
+           .ratio = both && row.time_ns[0] > 0
+                        ? std::optional(static_cast<double>(row.time_ns[1]) /
+                                        static_cast<double>(row.time_ns[0]))
+                        : std::nullopt,
+           .module_b = Text(row.module_b),
+           .shapes_b = both && row.dims[0] != row.dims[1] ? Text(row.dims[1])
+                                                          : std::nullopt,
+           .types_a = Text(row.types[0]),
+           .types_b = Text(row.types[1]),
+           .uid_a = row.uid[0],
+           .uid_b = row.uid[1]});
     }
     members_.op = places.Of(d_.rows.op_of);
     return table;
@@ -161,23 +189,29 @@ class Writer {
 
   Table KernelsTable() {
     SortByDelta(d_.rows.kernels);
-    Table table(KernelsSchema());
+    Table table(KernelColumns().schema());
     Places places(d_.rows.kernels.size());
     for (const KernelRow& row : d_.rows.kernels) {
       if (row.equal()) continue;
       places.Set(row.id, table.rows());
       const auto kernel = [&](size_t s) {
-        return row.count[s] > 0 ? Text(row.kernel[s]) : Value();
+        return row.count[s] > 0 ? Text(row.kernel[s]) : std::nullopt;
       };
-      table.Add(d_.names.Text(row.op), kernel(0), kernel(1), row.delta_ns(),
-                row.time_ns[0], row.time_ns[1], row.count[0], row.count[1]);
+      KernelColumns().Add(table, {.op = d_.names.Text(row.op),
+                                  .kernel_a = kernel(0),
+                                  .kernel_b = kernel(1),
+                                  .delta = row.delta_ns(),
+                                  .kernel_time_a = row.time_ns[0],
+                                  .kernel_time_b = row.time_ns[1],
+                                  .count_a = row.count[0],
+                                  .count_b = row.count[1]});
     }
     members_.kernel = places.Of(d_.rows.kernel_of);
     return table;
   }
 
   Table ByTable() {
-    Table table(BySchema());
+    Table table(ByColumns().schema());
     for (auto& [sums, row_of] : d_.dimensions) {
       if (sums.empty()) continue;
       const std::string_view dimension = sums.front().dimension;
@@ -188,10 +222,15 @@ class Writer {
         if (sum.count[0] == sum.count[1] && sum.delta_ns() == 0) continue;
         places.Set(sum.id, table.rows());
         const auto count = [&](size_t s) {
-          return timeline ? Value() : Value(sum.count[s]);
+          return timeline ? std::nullopt : std::optional(sum.count[s]);
         };
-        table.Add(sum.dimension, sum.key, count(0), count(1), sum.time_ns[0],
-                  sum.time_ns[1], sum.delta_ns());
+        ByColumns().Add(table, {.dimension = sum.dimension,
+                                .key = sum.key,
+                                .count_a = count(0),
+                                .count_b = count(1),
+                                .time_a = sum.time_ns[0],
+                                .time_b = sum.time_ns[1],
+                                .delta = sum.delta_ns()});
       }
       if (dimension == "category") members_.category = places.Of(row_of);
       if (dimension == "module") members_.module = places.Of(row_of);
@@ -206,22 +245,32 @@ class Writer {
                        return std::abs(x.host_ns[1] - x.host_ns[0]) >
                               std::abs(y.host_ns[1] - y.host_ns[0]);
                      });
-    Table table(CallsSchema());
+    Table table(CallColumns().schema());
     for (const Calls& c : d_.calls) {
       if (c.count[0] == c.count[1] && c.host_ns[0] == c.host_ns[1] &&
           c.launched[0] == c.launched[1])
         continue;
-      table.Add(c.call, c.count[0], c.count[1], c.launched[0], c.launched[1],
-                c.host_ns[0], c.host_ns[1], c.host_ns[1] - c.host_ns[0]);
+      CallColumns().Add(table, {.call = c.call,
+                                .count_a = c.count[0],
+                                .count_b = c.count[1],
+                                .launched_a = c.launched[0],
+                                .launched_b = c.launched[1],
+                                .host_a = c.host_ns[0],
+                                .host_b = c.host_ns[1],
+                                .delta = c.host_ns[1] - c.host_ns[0]});
     }
     return table;
   }
 
   Table MovedTable() const {
-    Table table(MovedSchema());
+    Table table(MovedColumns().schema());
     for (const MovedRow& row : d_.moved) {
-      table.Add(d_.names.Text(row.name), d_.names.Text(row.module),
-                row.time_ns[0], row.time_ns[1], row.uid[0], row.uid[1]);
+      MovedColumns().Add(table, {.name = d_.names.Text(row.name),
+                                 .module = d_.names.Text(row.module),
+                                 .kernel_time_a = row.time_ns[0],
+                                 .kernel_time_b = row.time_ns[1],
+                                 .uid_a = row.uid[0],
+                                 .uid_b = row.uid[1]});
     }
     return table;
   }
