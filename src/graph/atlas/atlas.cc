@@ -6,76 +6,134 @@
 
 #include "base/escape.h"
 #include "graph/draw/draw_layer.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph {
 namespace {
 
-Schema FileSchema() {
-  return {"graph_files",
-          "Dumps whose layers are drawn, from 0.",
-          {{"file", ColumnType::kText, "Dump."},
-           {"stage", ColumnType::kText, "Stage of the transform."},
-           {"transform", ColumnType::kText, "Transform that wrote it."},
-           {"section", ColumnType::kText, "Graph of the dump."}}};
+struct FileRow {
+  std::string_view file, stage, transform, section;
+};
+
+const RowColumns<FileRow>& FileColumns() {
+  static const RowColumns<FileRow> columns{
+      "graph_files",
+      "Dumps whose layers are drawn, from 0.",
+      {{"file", ColumnType::kText, "Dump.", &FileRow::file},
+       {"stage", ColumnType::kText, "Stage of the transform.", &FileRow::stage},
+       {"transform", ColumnType::kText, "Transform that wrote it.",
+        &FileRow::transform},
+       {"section", ColumnType::kText, "Graph of the dump.",
+        &FileRow::section}}};
+  return columns;
 }
 
-Schema LayerSchema() {
-  return {"graph_layers",
-          "Layers of every dump.",
-          {{"file", ColumnType::kInt, "Row of graph_files, from 0."},
-           {"layer", ColumnType::kText,
-            "Layer; shared and epilogue are what stands in front and behind."},
-           {"kind", ColumnType::kInt, "Layers of one kind are alike."},
-           {"cut", ColumnType::kInt,
-            "Layers of one cut have the same names and times as well."},
-           {"nodes", ColumnType::kInt, "Ops."}}};
+struct LayerRow {
+  size_t file;
+  std::string_view layer;
+  size_t kind, cut, nodes;
+};
+
+const RowColumns<LayerRow>& LayerColumns() {
+  static const RowColumns<LayerRow> columns{
+      "graph_layers",
+      "Layers of every dump.",
+      {{"file", ColumnType::kInt, "Row of graph_files, from 0.",
+        &LayerRow::file},
+       {"layer", ColumnType::kText,
+        "Layer; shared and epilogue are what stands in front and behind.",
+        &LayerRow::layer},
+       {"kind", ColumnType::kInt, "Layers of one kind are alike.",
+        &LayerRow::kind},
+       {"cut", ColumnType::kInt,
+        "Layers of one cut have the same names and times as well.",
+        &LayerRow::cut},
+       {"nodes", ColumnType::kInt, "Ops.", &LayerRow::nodes}}};
+  return columns;
 }
 
-Schema NodeSchema() {
-  return {"graph_nodes",
-          "Nodes of every kind of layer: its ops in order, then its inputs.",
-          {{"kind", ColumnType::kInt, "Kind of layer."},
-           {"op", ColumnType::kText, "Normalised target; empty: an input."},
-           {"shape", ColumnType::kText, "Shape of the result."},
-           {"dtype", ColumnType::kText, "Type of its elements."},
-           {"group", ColumnType::kText, "Part of the layer."},
-           {"sub_group", ColumnType::kText, "Part of that."},
-           {"launches", ColumnType::kBool, "False: a view or a host value."},
-           {"second_stream", ColumnType::kBool, "Runs on an auxiliary stream."},
-           {"carried", ColumnType::kBool,
-            "An input that a layer or the embedding hands on."}}};
+struct NodeRow {
+  size_t kind;
+  std::string_view op, shape, dtype, group, sub_group;
+  bool launches, second_stream, carried;
+};
+
+const RowColumns<NodeRow>& NodeColumns() {
+  static const RowColumns<NodeRow> columns{
+      "graph_nodes",
+      "Nodes of every kind of layer: its ops in order, then its inputs.",
+      {{"kind", ColumnType::kInt, "Kind of layer.", &NodeRow::kind},
+       {"op", ColumnType::kText, "Normalised target; empty: an input.",
+        &NodeRow::op},
+       {"shape", ColumnType::kText, "Shape of the result.", &NodeRow::shape},
+       {"dtype", ColumnType::kText, "Type of its elements.", &NodeRow::dtype},
+       {"group", ColumnType::kText, "Part of the layer.", &NodeRow::group},
+       {"sub_group", ColumnType::kText, "Part of that.", &NodeRow::sub_group},
+       {"launches", ColumnType::kBool, "False: a view or a host value.",
+        &NodeRow::launches},
+       {"second_stream", ColumnType::kBool, "Runs on an auxiliary stream.",
+        &NodeRow::second_stream},
+       {"carried", ColumnType::kBool,
+        "An input that a layer or the embedding hands on.",
+        &NodeRow::carried}}};
+  return columns;
 }
 
-Schema EdgeSchema() {
-  return {"graph_edges",
-          "Edges of every kind of layer, by positions of its nodes.",
-          {{"kind", ColumnType::kInt, "Kind of layer."},
-           {"from", ColumnType::kInt, "Position of the producer."},
-           {"to", ColumnType::kInt, "Position of the consumer."}}};
+struct EdgeRow {
+  size_t kind, from, to;
+};
+
+const RowColumns<EdgeRow>& EdgeColumns() {
+  static const RowColumns<EdgeRow> columns{
+      "graph_edges",
+      "Edges of every kind of layer, by positions of its nodes.",
+      {{"kind", ColumnType::kInt, "Kind of layer.", &EdgeRow::kind},
+       {"from", ColumnType::kInt, "Position of the producer.", &EdgeRow::from},
+       {"to", ColumnType::kInt, "Position of the consumer.", &EdgeRow::to}}};
+  return columns;
 }
 
-Schema NameSchema() {
-  return {
+struct NameRow {
+  size_t cut;
+  std::string_view node, label;
+  std::string weights;
+};
+
+const RowColumns<NameRow>& NameColumns() {
+  static const RowColumns<NameRow> columns{
       "graph_names",
       "Names of the nodes of every distinct layer.",
-      {{"cut", ColumnType::kInt, "Distinct layer."},
-       {"node", ColumnType::kText, "Name in the dump."},
-       {"label", ColumnType::kText, "What an input is."},
-       {"weights", ColumnType::kText, "Weights that it reads, one a line."}}};
+      {{"cut", ColumnType::kInt, "Distinct layer.", &NameRow::cut},
+       {"node", ColumnType::kText, "Name in the dump.", &NameRow::node},
+       {"label", ColumnType::kText, "What an input is.", &NameRow::label},
+       {"weights", ColumnType::kText, "Weights that it reads, one a line.",
+        &NameRow::weights}}};
+  return columns;
 }
 
-Schema KernelSchema() {
-  return {"graph_node_kernels",
-          "Kernels of the nodes, of the trace.",
-          {{"cut", ColumnType::kInt, "Distinct layer."},
-           {"node", ColumnType::kText, "Node that launches it."},
-           {"kernel", ColumnType::kText, "Short name."},
-           {"full_name", ColumnType::kText, "Name in the trace."},
-           {"median_ns", ColumnType::kReal,
-            "Median over the full replays; may end in a half."},
-           {"p95_us", ColumnType::kTime, "95th percentile."},
-           {"confidence", ColumnType::kText,
-            "exact, sure, likely, ambiguous or none."}}};
+struct KernelRow {
+  size_t cut;
+  std::string_view node, kernel, full_name;
+  double median;
+  std::optional<int64_t> p95;
+  std::string_view confidence;
+};
+
+const RowColumns<KernelRow>& KernelColumns() {
+  static const RowColumns<KernelRow> columns{
+      "graph_node_kernels",
+      "Kernels of the nodes, of the trace.",
+      {{"cut", ColumnType::kInt, "Distinct layer.", &KernelRow::cut},
+       {"node", ColumnType::kText, "Node that launches it.", &KernelRow::node},
+       {"kernel", ColumnType::kText, "Short name.", &KernelRow::kernel},
+       {"full_name", ColumnType::kText, "Name in the trace.",
+        &KernelRow::full_name},
+       {"median_ns", ColumnType::kReal,
+        "Median over the full replays; may end in a half.", &KernelRow::median},
+       {"p95_us", ColumnType::kTime, "95th percentile.", &KernelRow::p95},
+       {"confidence", ColumnType::kText,
+        "exact, sure, likely, ambiguous or none.", &KernelRow::confidence}}};
+  return columns;
 }
 
 bool IsCarried(const ExternalInput& input) {
@@ -114,12 +172,12 @@ std::string WeightText(const LayerNode& node) {
 Atlas::Atlas(const GroupRules& rules, const LaunchTable& launches)
     : rules_(rules),
       launches_(launches),
-      file_table_(FileSchema()),
-      layer_table_(LayerSchema()),
-      node_table_(NodeSchema()),
-      edge_table_(EdgeSchema()),
-      name_table_(NameSchema()),
-      kernel_table_(KernelSchema()) {}
+      file_table_(FileColumns().schema()),
+      layer_table_(LayerColumns().schema()),
+      node_table_(NodeColumns().schema()),
+      edge_table_(EdgeColumns().schema()),
+      name_table_(NameColumns().schema()),
+      kernel_table_(KernelColumns().schema()) {}
 
 void Atlas::Add(const AtlasFile& file, const Graph& graph,
                 const Decorate& decorate) {
@@ -130,7 +188,10 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
   const Layers layers = FindLayers(graph, rules_);
   const std::vector<Group> groups = GroupNodes(graph, layers, rules_);
   const size_t at = files_++;
-  file_table_.Add(file.name, file.stage, file.transform, graph.name());
+  FileColumns().Add(file_table_, {.file = file.name,
+                                  .stage = file.stage,
+                                  .transform = file.transform,
+                                  .section = graph.name()});
   const auto add = [&](Place place) {
     LayerGraph layer = CutLayer(graph, layers, place, groups, rules_, false);
     if (layer.nodes.empty()) return;
@@ -145,7 +206,11 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
 void Atlas::AddLayer(size_t file, const std::string& name,
                      const LayerGraph& layer) {
   const size_t kind = KindOf(layer);
-  layer_table_.Add(file, name, kind, CutOf(kind, layer), layer.nodes.size());
+  LayerColumns().Add(layer_table_, {.file = file,
+                                    .layer = name,
+                                    .kind = kind,
+                                    .cut = CutOf(kind, layer),
+                                    .nodes = layer.nodes.size()});
 }
 
 size_t Atlas::KindOf(const LayerGraph& layer) {
@@ -175,15 +240,30 @@ size_t Atlas::KindOf(const LayerGraph& layer) {
   if (!fresh) return kind;
   for (size_t i = 0; i < layer.nodes.size(); ++i) {
     const LayerNode& node = layer.nodes[i];
-    node_table_.Add(kind, node.op, node.shape, node.dtype,
-                    node.group.empty() ? "other" : node.group, node.sub_group,
-                    !launches_.NeverLaunches(node.op), bool(second[i]), false);
+    NodeColumns().Add(node_table_,
+                      {.kind = kind,
+                       .op = node.op,
+                       .shape = node.shape,
+                       .dtype = node.dtype,
+                       .group = node.group.empty() ? "other" : node.group,
+                       .sub_group = node.sub_group,
+                       .launches = !launches_.NeverLaunches(node.op),
+                       .second_stream = bool(second[i]),
+                       .carried = false});
   }
   for (const ExternalInput& input : layer.externals) {
-    node_table_.Add(kind, "", input.shape, "", "inputs", "", false, false,
-                    IsCarried(input));
+    NodeColumns().Add(node_table_, {.kind = kind,
+                                    .op = "",
+                                    .shape = input.shape,
+                                    .dtype = "",
+                                    .group = "inputs",
+                                    .sub_group = "",
+                                    .launches = false,
+                                    .second_stream = false,
+                                    .carried = IsCarried(input)});
   }
-  for (const auto& [from, to] : edges) edge_table_.Add(kind, from, to);
+  for (const auto& [from, to] : edges)
+    EdgeColumns().Add(edge_table_, {.kind = kind, .from = from, .to = to});
   return kind;
 }
 
@@ -207,14 +287,24 @@ size_t Atlas::CutOf(size_t kind, const LayerGraph& layer) {
   if (!fresh) return cut;
   names_ += layer.nodes.size() + layer.externals.size();
   for (const LayerNode& node : layer.nodes) {
-    name_table_.Add(cut, node.id, "", WeightText(node));
+    NameColumns().Add(name_table_, {.cut = cut,
+                                    .node = node.id,
+                                    .label = "",
+                                    .weights = WeightText(node)});
     for (const LayerKernel& kernel : node.kernels) {
-      kernel_table_.Add(cut, node.id, kernel.name, kernel.full_name,
-                        kernel.duration_ns, kernel.p95_ns, FitName(kernel.fit));
+      KernelColumns().Add(kernel_table_, {.cut = cut,
+                                          .node = node.id,
+                                          .kernel = kernel.name,
+                                          .full_name = kernel.full_name,
+                                          .median = kernel.duration_ns,
+                                          .p95 = kernel.p95_ns,
+                                          .confidence = FitName(kernel.fit)});
     }
   }
   for (const ExternalInput& input : layer.externals)
-    name_table_.Add(cut, input.id, input.label, "");
+    NameColumns().Add(
+        name_table_,
+        {.cut = cut, .node = input.id, .label = input.label, .weights = ""});
   return cut;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/common/kernel_groups.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph {
 namespace {
@@ -15,46 +16,75 @@ using analysis::CompiledWork;
 using analysis::Join;
 using trace::SliceId;
 
-Schema KernelsSchema() {
-  return {
+struct KernelRow {
+  std::string_view program, kernel, kind, ops, where, lines, nodes;
+  size_t calls, count;
+  int64_t kernel_time;
+  std::optional<double> percent;
+  std::optional<std::string_view> join;
+};
+
+const RowColumns<KernelRow>& KernelColumns() {
+  static const RowColumns<KernelRow> columns{
       "compiled_kernels",
       "Kernels of compiled programs: the ops and lines of the model that each "
       "computes.",
-      {{"program", ColumnType::kText, "Compile id, or the file."},
-       {"kernel", ColumnType::kText, "As the code names it."},
+      {{"program", ColumnType::kText, "Compile id, or the file.",
+        &KernelRow::program},
+       {"kernel", ColumnType::kText, "As the code names it.",
+        &KernelRow::kernel},
        {"kind", ColumnType::kText,
         "triton: a kernel of its own; extern and op: a call of a library.",
-        Shown::kHidden},
-       {"ops", ColumnType::kText, "Ops that it computes."},
+        &KernelRow::kind, Shown::kHidden},
+       {"ops", ColumnType::kText, "Ops that it computes.", &KernelRow::ops},
        {"where", ColumnType::kText,
         "Lines of the model that they come from, in short; empty when only the "
-        "output code is there."},
+        "output code is there.",
+        &KernelRow::where},
        {"lines", ColumnType::kText, "The same in full, with the code.",
-        Shown::kHidden},
+        &KernelRow::lines, Shown::kHidden},
        {"nodes", ColumnType::kText, "Nodes of the compiled graph.",
-        Shown::kHidden},
+        &KernelRow::nodes, Shown::kHidden},
        {"calls", ColumnType::kInt, "In one run of the program.",
-        Shown::kHidden},
-       {"count", ColumnType::kInt, "Launches in the trace."},
-       {"kernel_time_us", ColumnType::kTime, "Sum of durations."},
-       {"percent", ColumnType::kReal, "Share of all device time.", Shown::kBar},
+        &KernelRow::calls, Shown::kHidden},
+       {"count", ColumnType::kInt, "Launches in the trace.", &KernelRow::count},
+       {"kernel_time_us", ColumnType::kTime, "Sum of durations.",
+        &KernelRow::kernel_time},
+       {"percent", ColumnType::kReal, "Share of all device time.",
+        &KernelRow::percent, Shown::kBar},
        {"join", ColumnType::kText,
         "exact: the name, and as many launches as calls; sure: a call of a "
         "library between two exact ones; likely: the name fits, the counts do "
-        "not; empty: not in the trace."}}};
+        "not; empty: not in the trace.",
+        &KernelRow::join}}};
+  return columns;
 }
 
-Schema NodesSchema() {
-  return {"compiled_nodes",
-          "Device time by node of the compiled graph; the rows add up to "
-          "compiled_kernels.",
-          {{"program", ColumnType::kText, "Compile id, or the file."},
-           {"node", ColumnType::kText,
-            "Name in the compiled graph; empty: the code names none."},
-           {"kernel", ColumnType::kText, "Kernel that computes it."},
-           {"split", ColumnType::kInt,
-            "Nodes of the kernel: its time is divided equally."},
-           {"kernel_time_us", ColumnType::kTime, "Its part of the time."}}};
+struct NodeRow {
+  std::string_view program;
+  std::optional<std::string_view> node;
+  std::string_view kernel;
+  size_t split;
+  int64_t kernel_time;
+};
+
+const RowColumns<NodeRow>& NodeColumns() {
+  static const RowColumns<NodeRow> columns{
+      "compiled_nodes",
+      "Device time by node of the compiled graph; the rows add up to "
+      "compiled_kernels.",
+      {{"program", ColumnType::kText, "Compile id, or the file.",
+        &NodeRow::program},
+       {"node", ColumnType::kText,
+        "Name in the compiled graph; empty: the code names none.",
+        &NodeRow::node},
+       {"kernel", ColumnType::kText, "Kernel that computes it.",
+        &NodeRow::kernel},
+       {"split", ColumnType::kInt,
+        "Nodes of the kernel: its time is divided equally.", &NodeRow::split},
+       {"kernel_time_us", ColumnType::kTime, "Its part of the time.",
+        &NodeRow::kernel_time}}};
+  return columns;
 }
 
 struct Sum {
@@ -94,28 +124,47 @@ ResultSet CompiledTables(const trace::Trace& trace, const CompiledWork& work) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return sums[a].time_ns > sums[b].time_ns;
   });
-  Table table(KernelsSchema());
-  Table nodes(NodesSchema());
+  Table table(KernelColumns().schema());
+  Table nodes(NodeColumns().schema());
   for (const size_t i : order) {
     const CompiledWork::Kernel& kernel = work.kernels[i];
     const Sum& sum = sums[i];
-    table.Add(kernel.program, kernel.name, kernel.kind, kernel.ops,
-              kernel.where, kernel.lines, kernel.nodes, kernel.calls, sum.count,
-              sum.time_ns,
-              all_ns > 0 ? Value(100.0 * static_cast<double>(sum.time_ns) /
-                                 static_cast<double>(all_ns))
-                         : Value(),
-              sum.count > 0 ? Value(Name(sum.worst)) : Value());
+    KernelColumns().Add(
+        table,
+        {.program = kernel.program,
+         .kernel = kernel.name,
+         .kind = kernel.kind,
+         .ops = kernel.ops,
+         .where = kernel.where,
+         .lines = kernel.lines,
+         .nodes = kernel.nodes,
+         .calls = kernel.calls,
+         .count = sum.count,
+         .kernel_time = sum.time_ns,
+         .percent = all_ns > 0 ? std::optional(
+                                     100.0 * static_cast<double>(sum.time_ns) /
+                                     static_cast<double>(all_ns))
+                               : std::nullopt,
+         .join =
+             sum.count > 0 ? std::optional(Name(sum.worst)) : std::nullopt});
     if (sum.count == 0) continue;
     const std::vector<std::string_view> own = NamesOf(kernel.nodes);
     if (own.empty())
-      nodes.Add(kernel.program, std::nullopt, kernel.name, 0, sum.time_ns);
+      NodeColumns().Add(nodes, {.program = kernel.program,
+                                .node = std::nullopt,
+                                .kernel = kernel.name,
+                                .split = 0,
+                                .kernel_time = sum.time_ns});
     // What is left over of the division goes to the first ones.
     const auto parts = static_cast<int64_t>(own.size());
     for (int64_t n = 0; n < parts; ++n) {
-      nodes.Add(kernel.program, own[static_cast<size_t>(n)], kernel.name,
-                own.size(),
-                sum.time_ns / parts + (n < sum.time_ns % parts ? 1 : 0));
+      NodeColumns().Add(
+          nodes, {.program = kernel.program,
+                  .node = own[static_cast<size_t>(n)],
+                  .kernel = kernel.name,
+                  .split = own.size(),
+                  .kernel_time =
+                      sum.time_ns / parts + (n < sum.time_ns % parts ? 1 : 0)});
     }
   }
   ResultSet result;

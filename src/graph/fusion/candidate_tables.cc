@@ -8,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "graph/fusion/candidates.h"
+#include "table/row_columns.h"
 
 namespace lamina::fusion {
 namespace {
@@ -77,132 +78,239 @@ std::optional<Note> MoreThanMeasured(const Candidates& found) {
   return note;
 }
 
+struct CandidateRow {
+  size_t rank;
+  std::string_view candidate, kind;
+  size_t occurrences;
+  std::string_view layers;
+  std::optional<int64_t> saving;
+  std::string_view claim;
+  std::optional<double> percent_of_step;
+  std::string kernel;
+  std::optional<int64_t> net;
+  std::string_view recommendation, in_log;
+  std::string kernels;
+  int64_t launches_saved, bytes_saved;
+  double launches_saved_per_layer, bytes_saved_per_layer;
+  std::optional<int64_t> measured, saving_per_layer;
+  std::string_view lookup, match, rule, contains;
+  std::string anchors;
+  uint32_t line;
+  std::string strengths, weaknesses, risks;
+  std::string_view pattern;
+};
+
+struct KernelRow {
+  std::string_view candidate, op;
+  double score;
+  std::string_view fit, why_not;
+  std::string evidence;
+  std::string_view test;
+};
+
+struct PlaceRow {
+  std::string_view candidate, layer, nodes;
+  std::optional<int64_t> measured;
+  uint32_t line;
+};
+
+struct OverlapRow {
+  std::string_view a, b;
+  size_t shared_places;
+  std::optional<int64_t> saving;
+};
+
 }  // namespace
 
 ResultSet CandidateTables(const Candidates& found, const std::string& file,
                           size_t top) {
   ResultSet out;
-  Table table(
-      {"candidates",
-       "What could be fused, the best first: what transforms exist for, then "
-       "those that are switched off, then what was found by search.",
-       {{"rank", ColumnType::kInt, "From 1."},
-        {"candidate", ColumnType::kText, "Short name."},
-        {"kind", ColumnType::kText, "Kind of the subgraph.", Shown::kHidden},
-        {"occurrences", ColumnType::kInt, "Places of the graph."},
-        {"layers", ColumnType::kText, "Layers that hold them.", Shown::kHidden},
-        {"saving_us", ColumnType::kTime, "Time that a step can save at most."},
-        {"claim", ColumnType::kText,
-         "What the saving is. estimate: launches and bytes only; bound: "
-         "measured time less what the fused kernel needs at least; unsure: a "
-         "bound by a trace that does not fit well; none, with the rule that "
-         "it makes possible; unknown, and why."},
-        {"percent_of_step", ColumnType::kReal, "Of the time of a step.",
-         Shown::kPercent},
-        {"kernel", ColumnType::kText,
-         "Existing op: the last that transforms put in place, or the one "
-         "that computes this."},
-        {"net_us", ColumnType::kTime,
-         "Saving beyond the candidates in front, of places that share no node "
-         "with theirs.",
-         Shown::kHidden},
-        {"recommendation", ColumnType::kText,
-         "use_existing_kernel, needs_triton_fallback or defer."},
-        {"in_log", ColumnType::kText, "What the log says of the transform."},
-        {"kernels", ColumnType::kText, "Existing ops, the next one first.",
-         Shown::kHidden},
-        {"launches_saved", ColumnType::kInt, "Per step.", Shown::kHidden},
-        {"bytes_saved", ColumnType::kInt, "Per step.", Shown::kHidden},
-        {"launches_saved_per_layer", ColumnType::kReal,
-         "Of the layers that hold it.", Shown::kHidden},
-        {"bytes_saved_per_layer", ColumnType::kReal,
-         "Of the layers that hold it.", Shown::kHidden},
-        {"measured_us", ColumnType::kTime,
-         "Kernel time of its nodes per step; empty without a trace.",
-         Shown::kHidden},
-        {"saving_per_layer_us", ColumnType::kTime,
-         "Saving of a step by its layers.", Shown::kHidden},
-        {"lookup", ColumnType::kText, "found or not_found.", Shown::kHidden},
-        {"match", ColumnType::kText,
-         "sure, or possible: a condition that a dump cannot show.",
-         Shown::kHidden},
-        {"rule", ColumnType::kText, "Known rule.", Shown::kHidden},
-        {"contains", ColumnType::kText, "Known rules it goes beyond.",
-         Shown::kHidden},
-        {"anchors", ColumnType::kText, "Last nodes.", Shown::kHidden},
-        {"line", ColumnType::kInt, "Line of the first place in the dump.",
-         Shown::kHidden},
-        {"strengths", ColumnType::kText, "In favour.", Shown::kHidden},
-        {"weaknesses", ColumnType::kText, "Against.", Shown::kHidden},
-        {"risks", ColumnType::kText, "What may go wrong.", Shown::kHidden},
-        {"pattern", ColumnType::kText, "First place as a pattern.",
-         Shown::kHidden}}});
-  Table kernels({"candidate_kernels",
-                 "Existing ops of each candidate, with evidence.",
-                 {{"candidate", ColumnType::kText, "Candidate."},
-                  {"op", ColumnType::kText, "Op."},
-                  {"score", ColumnType::kReal,
-                   "1: it computes this, 0: it does not or nobody knows."},
-                  {"fit", ColumnType::kText,
-                   "equal; layout: the same on operands in another form; "
-                   "part: some of the steps; conflict: something else; "
-                   "unknown: what it computes is not known."},
-                  {"why_not", ColumnType::kText, "What speaks against it."},
-                  {"evidence", ColumnType::kText, "Where it is defined."},
-                  {"test", ColumnType::kText, "A test of it."}}});
-  Table places(
-      {"candidate_places",
-       "Where each candidate stands.",
-       {{"candidate", ColumnType::kText, "Candidate."},
-        {"layer", ColumnType::kText, "Layer of the last node."},
-        {"nodes", ColumnType::kText, "Its nodes, in order."},
-        {"measured_us", ColumnType::kTime,
-         "Kernel time of them per step; empty without a trace."},
-        {"line", ColumnType::kInt, "Line of the first one in the dump."}}});
+  const RowColumns<CandidateRow> columns{
+      "candidates",
+      "What could be fused, the best first: what transforms exist for, then "
+      "those that are switched off, then what was found by search.",
+      {{"rank", ColumnType::kInt, "From 1.", &CandidateRow::rank},
+       {"candidate", ColumnType::kText, "Short name.",
+        &CandidateRow::candidate},
+       {"kind", ColumnType::kText, "Kind of the subgraph.", &CandidateRow::kind,
+        Shown::kHidden},
+       {"occurrences", ColumnType::kInt, "Places of the graph.",
+        &CandidateRow::occurrences},
+       {"layers", ColumnType::kText, "Layers that hold them.",
+        &CandidateRow::layers, Shown::kHidden},
+       {"saving_us", ColumnType::kTime, "Time that a step can save at most.",
+        &CandidateRow::saving},
+       {"claim", ColumnType::kText,
+        "What the saving is. estimate: launches and bytes only; bound: "
+        "measured time less what the fused kernel needs at least; unsure: a "
+        "bound by a trace that does not fit well; none, with the rule that "
+        "it makes possible; unknown, and why.",
+        &CandidateRow::claim},
+       {"percent_of_step", ColumnType::kReal, "Of the time of a step.",
+        &CandidateRow::percent_of_step, Shown::kPercent},
+       {"kernel", ColumnType::kText,
+        "Existing op: the last that transforms put in place, or the one "
+        "that computes this.",
+        &CandidateRow::kernel},
+       {"net_us", ColumnType::kTime,
+        "Saving beyond the candidates in front, of places that share no node "
+        "with theirs.",
+        &CandidateRow::net, Shown::kHidden},
+       {"recommendation", ColumnType::kText,
+        "use_existing_kernel, needs_triton_fallback or defer.",
+        &CandidateRow::recommendation},
+       {"in_log", ColumnType::kText, "What the log says of the transform.",
+        &CandidateRow::in_log},
+       {"kernels", ColumnType::kText, "Existing ops, the next one first.",
+        &CandidateRow::kernels, Shown::kHidden},
+       {"launches_saved", ColumnType::kInt, "Per step.",
+        &CandidateRow::launches_saved, Shown::kHidden},
+       {"bytes_saved", ColumnType::kInt, "Per step.",
+        &CandidateRow::bytes_saved, Shown::kHidden},
+       {"launches_saved_per_layer", ColumnType::kReal,
+        "Of the layers that hold it.", &CandidateRow::launches_saved_per_layer,
+        Shown::kHidden},
+       {"bytes_saved_per_layer", ColumnType::kReal,
+        "Of the layers that hold it.", &CandidateRow::bytes_saved_per_layer,
+        Shown::kHidden},
+       {"measured_us", ColumnType::kTime,
+        "Kernel time of its nodes per step; empty without a trace.",
+        &CandidateRow::measured, Shown::kHidden},
+       {"saving_per_layer_us", ColumnType::kTime,
+        "Saving of a step by its layers.", &CandidateRow::saving_per_layer,
+        Shown::kHidden},
+       {"lookup", ColumnType::kText, "found or not_found.",
+        &CandidateRow::lookup, Shown::kHidden},
+       {"match", ColumnType::kText,
+        "sure, or possible: a condition that a dump cannot show.",
+        &CandidateRow::match, Shown::kHidden},
+       {"rule", ColumnType::kText, "Known rule.", &CandidateRow::rule,
+        Shown::kHidden},
+       {"contains", ColumnType::kText, "Known rules it goes beyond.",
+        &CandidateRow::contains, Shown::kHidden},
+       {"anchors", ColumnType::kText, "Last nodes.", &CandidateRow::anchors,
+        Shown::kHidden},
+       {"line", ColumnType::kInt, "Line of the first place in the dump.",
+        &CandidateRow::line, Shown::kHidden},
+       {"strengths", ColumnType::kText, "In favour.", &CandidateRow::strengths,
+        Shown::kHidden},
+       {"weaknesses", ColumnType::kText, "Against.", &CandidateRow::weaknesses,
+        Shown::kHidden},
+       {"risks", ColumnType::kText, "What may go wrong.", &CandidateRow::risks,
+        Shown::kHidden},
+       {"pattern", ColumnType::kText, "First place as a pattern.",
+        &CandidateRow::pattern, Shown::kHidden}}};
+  Table table(columns.schema());
+  const RowColumns<KernelRow> kernel_columns{
+      "candidate_kernels",
+      "Existing ops of each candidate, with evidence.",
+      {{"candidate", ColumnType::kText, "Candidate.", &KernelRow::candidate},
+       {"op", ColumnType::kText, "Op.", &KernelRow::op},
+       {"score", ColumnType::kReal,
+        "1: it computes this, 0: it does not or nobody knows.",
+        &KernelRow::score},
+       {"fit", ColumnType::kText,
+        "equal; layout: the same on operands in another form; "
+        "part: some of the steps; conflict: something else; "
+        "unknown: what it computes is not known.",
+        &KernelRow::fit},
+       {"why_not", ColumnType::kText, "What speaks against it.",
+        &KernelRow::why_not},
+       {"evidence", ColumnType::kText, "Where it is defined.",
+        &KernelRow::evidence},
+       {"test", ColumnType::kText, "A test of it.", &KernelRow::test}}};
+  Table kernels(kernel_columns.schema());
+  const RowColumns<PlaceRow> place_columns{
+      "candidate_places",
+      "Where each candidate stands.",
+      {{"candidate", ColumnType::kText, "Candidate.", &PlaceRow::candidate},
+       {"layer", ColumnType::kText, "Layer of the last node.",
+        &PlaceRow::layer},
+       {"nodes", ColumnType::kText, "Its nodes, in order.", &PlaceRow::nodes},
+       {"measured_us", ColumnType::kTime,
+        "Kernel time of them per step; empty without a trace.",
+        &PlaceRow::measured},
+       {"line", ColumnType::kInt, "Line of the first one in the dump.",
+        &PlaceRow::line}}};
+  Table places(place_columns.schema());
   size_t rank = 0;
   for (const Candidate& c : found.list) {
     if (++rank > top) break;
     for (const CandidatePlace& place : c.places) {
-      places.Add(c.name, place.layer, place.nodes, place.measured_ns,
-                 place.line);
+      place_columns.Add(places, {.candidate = c.name,
+                                 .layer = place.layer,
+                                 .nodes = place.nodes,
+                                 .measured = place.measured_ns,
+                                 .line = place.line});
     }
     const double layers = static_cast<double>(std::max<size_t>(c.layers, 1));
     std::optional<int64_t> per_layer;
     if (c.saving_ns)
       per_layer =
           *c.saving_ns / static_cast<int64_t>(std::max<size_t>(c.layers, 1));
-    table.Add(rank, c.name, c.kind, c.occurrences, c.layer_names, c.saving_ns,
-              c.claim, c.percent_of_step, MainKernel(c), c.net_ns,
-              c.recommendation, c.in_log, KernelNames(c), c.launches, c.bytes,
-              static_cast<double>(c.launches) / layers,
-              static_cast<double>(c.bytes) / layers, c.measured_ns, per_layer,
-              IsFound(c) ? "found" : "not_found",
-              c.possible ? "possible" : "sure", c.rule, c.contains,
-              Joined(c.anchors, " ", kShownAnchors), c.first_line,
-              Joined(c.strengths, "; ", 99), Joined(c.weaknesses, "; ", 99),
-              Joined(c.risks, "; ", 99), c.pattern);
+    columns.Add(
+        table,
+        {.rank = rank,
+         .candidate = c.name,
+         .kind = c.kind,
+         .occurrences = c.occurrences,
+         .layers = c.layer_names,
+         .saving = c.saving_ns,
+         .claim = c.claim,
+         .percent_of_step = c.percent_of_step,
+         .kernel = MainKernel(c),
+         .net = c.net_ns,
+         .recommendation = c.recommendation,
+         .in_log = c.in_log,
+         .kernels = KernelNames(c),
+         .launches_saved = c.launches,
+         .bytes_saved = c.bytes,
+         .launches_saved_per_layer = static_cast<double>(c.launches) / layers,
+         .bytes_saved_per_layer = static_cast<double>(c.bytes) / layers,
+         .measured = c.measured_ns,
+         .saving_per_layer = per_layer,
+         .lookup = IsFound(c) ? "found" : "not_found",
+         .match = c.possible ? "possible" : "sure",
+         .rule = c.rule,
+         .contains = c.contains,
+         .anchors = Joined(c.anchors, " ", kShownAnchors),
+         .line = c.first_line,
+         .strengths = Joined(c.strengths, "; ", 99),
+         .weaknesses = Joined(c.weaknesses, "; ", 99),
+         .risks = Joined(c.risks, "; ", 99),
+         .pattern = c.pattern});
     for (const auto* const some : {&c.kernels, &c.not_fitting}) {
       for (const FoundKernel& kernel : *some) {
-        kernels.Add(c.name, kernel.op, kernel.score, Name(kernel.fit),
-                    kernel.why_not,
-                    kernel.evidence.empty() ? "not found" : kernel.evidence,
-                    kernel.tests);
+        kernel_columns.Add(
+            kernels, {.candidate = c.name,
+                      .op = kernel.op,
+                      .score = kernel.score,
+                      .fit = Name(kernel.fit),
+                      .why_not = kernel.why_not,
+                      .evidence = kernel.evidence.empty() ? "not found"
+                                                          : kernel.evidence,
+                      .test = kernel.tests});
       }
     }
   }
   (void)file;
-  Table overlaps(
-      {"candidate_overlaps",
-       "Candidates that share nodes: their savings cannot be added.",
-       {{"a", ColumnType::kText, "The one in front."},
-        {"b", ColumnType::kText, "The other."},
-        {"shared_places", ColumnType::kInt, "Places of b with nodes of a."},
-        {"saving_us", ColumnType::kTime,
-         "Of both together: all of a, and b where it is apart."}}});
+  const RowColumns<OverlapRow> overlap_columns{
+      "candidate_overlaps",
+      "Candidates that share nodes: their savings cannot be added.",
+      {{"a", ColumnType::kText, "The one in front.", &OverlapRow::a},
+       {"b", ColumnType::kText, "The other.", &OverlapRow::b},
+       {"shared_places", ColumnType::kInt, "Places of b with nodes of a.",
+        &OverlapRow::shared_places},
+       {"saving_us", ColumnType::kTime,
+        "Of both together: all of a, and b where it is apart.",
+        &OverlapRow::saving}}};
+  Table overlaps(overlap_columns.schema());
   for (const Overlap& overlap : found.overlaps) {
     if (overlap.b >= top) continue;
-    overlaps.Add(found.list[overlap.a].name, found.list[overlap.b].name,
-                 overlap.shared_places, overlap.saving_ns);
+    overlap_columns.Add(overlaps, {.a = found.list[overlap.a].name,
+                                   .b = found.list[overlap.b].name,
+                                   .shared_places = overlap.shared_places,
+                                   .saving = overlap.saving_ns});
   }
   if (!found.overlaps.empty()) {
     int64_t sum = 0;

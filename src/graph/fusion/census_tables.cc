@@ -7,87 +7,139 @@
 #include "base/counted.h"
 #include "base/escape.h"
 #include "graph/fusion/census.h"
+#include "table/row_columns.h"
 
 namespace lamina::fusion {
 namespace {
 
-Schema CensusSchema() {
-  return {"census",
-          "Matches of every rule per layer.",
-          {{"file", ColumnType::kText, "Dump."},
-           {"stage", ColumnType::kText, "Stage of the dump."},
-           {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
-           {"rule", ColumnType::kText, "Fusion rule."},
-           {"layer", ColumnType::kText,
-            "Layer of the last node of the match; of rules that run until "
-            "nothing is left only the first round is told apart by layer."},
-           {"matches", ColumnType::kInt, "Places that match."},
-           {"possible", ColumnType::kInt,
-            "Of them, with a guard that a dump cannot show."},
-           {"anchors", ColumnType::kText, "Last node of each match.",
-            Shown::kHidden}}};
+struct CensusRow {
+  std::string_view file, stage, section, rule, layer;
+  size_t matches, possible;
+  std::string_view anchors;
+};
+
+const RowColumns<CensusRow>& CensusColumns() {
+  static const RowColumns<CensusRow> columns{
+      "census",
+      "Matches of every rule per layer.",
+      {{"file", ColumnType::kText, "Dump.", &CensusRow::file},
+       {"stage", ColumnType::kText, "Stage of the dump.", &CensusRow::stage},
+       {"section", ColumnType::kText, "Graph of the dump.", &CensusRow::section,
+        Shown::kHidden},
+       {"rule", ColumnType::kText, "Fusion rule.", &CensusRow::rule},
+       {"layer", ColumnType::kText,
+        "Layer of the last node of the match; of rules that run until "
+        "nothing is left only the first round is told apart by layer.",
+        &CensusRow::layer},
+       {"matches", ColumnType::kInt, "Places that match.", &CensusRow::matches},
+       {"possible", ColumnType::kInt,
+        "Of them, with a guard that a dump cannot show.", &CensusRow::possible},
+       {"anchors", ColumnType::kText, "Last node of each match.",
+        &CensusRow::anchors, Shown::kHidden}}};
+  return columns;
 }
 
-Schema MatchSchema() {
-  return {"matches",
-          "Every match with its nodes.",
-          {{"file", ColumnType::kText, "Dump."},
-           {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
-           {"rule", ColumnType::kText, "Fusion rule."},
-           {"layer", ColumnType::kText, "Layer of the last node."},
-           {"possible", ColumnType::kBool,
-            "A guard holds that a dump cannot show."},
-           {"nodes", ColumnType::kText, "Its nodes, in order."},
-           {"line", ColumnType::kInt, "Line of the first one in the dump."}}};
+struct MatchRow {
+  std::string_view file, section, rule, layer;
+  bool possible;
+  std::string_view nodes;
+  uint32_t line;
+};
+
+const RowColumns<MatchRow>& MatchColumns() {
+  static const RowColumns<MatchRow> columns{
+      "matches",
+      "Every match with its nodes.",
+      {{"file", ColumnType::kText, "Dump.", &MatchRow::file},
+       {"section", ColumnType::kText, "Graph of the dump.", &MatchRow::section,
+        Shown::kHidden},
+       {"rule", ColumnType::kText, "Fusion rule.", &MatchRow::rule},
+       {"layer", ColumnType::kText, "Layer of the last node.",
+        &MatchRow::layer},
+       {"possible", ColumnType::kBool, "A guard holds that a dump cannot show.",
+        &MatchRow::possible},
+       {"nodes", ColumnType::kText, "Its nodes, in order.", &MatchRow::nodes},
+       {"line", ColumnType::kInt, "Line of the first one in the dump.",
+        &MatchRow::line}}};
+  return columns;
 }
 
 // One file has no need of its name in every row.
 Shown FileShown(bool folder) { return folder ? Shown::kPlain : Shown::kHidden; }
 
-Schema RuleSchema(bool folder) {
+struct RuleRow {
+  std::string_view file, section, rule, stage, default_;
+  size_t matches, possible;
+  std::string per_layer;
+  size_t near_misses;
+  std::string reasons;
+  size_t already;
+  std::string hidden_guards;
+};
+
+RowColumns<RuleRow> RuleColumns(bool folder) {
   return {
       "census_rules",
       "Every rule that a graph has something to say about.",
-      {{"file", ColumnType::kText, "Dump.", FileShown(folder)},
-       {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
-       {"rule", ColumnType::kText, "Fusion rule."},
-       {"stage", ColumnType::kText, "Stage in which AutoDeploy runs it.",
+      {{"file", ColumnType::kText, "Dump.", &RuleRow::file, FileShown(folder)},
+       {"section", ColumnType::kText, "Graph of the dump.", &RuleRow::section,
         Shown::kHidden},
-       {"default", ColumnType::kText, "Whether it runs unasked."},
-       {"matches", ColumnType::kInt, "Places that match."},
+       {"rule", ColumnType::kText, "Fusion rule.", &RuleRow::rule},
+       {"stage", ColumnType::kText, "Stage in which AutoDeploy runs it.",
+        &RuleRow::stage, Shown::kHidden},
+       {"default", ColumnType::kText, "Whether it runs unasked.",
+        &RuleRow::default_},
+       {"matches", ColumnType::kInt, "Places that match.", &RuleRow::matches},
        {"possible", ColumnType::kInt,
-        "Of them, with a guard that a dump cannot show."},
+        "Of them, with a guard that a dump cannot show.", &RuleRow::possible},
        {"per_layer", ColumnType::kText,
         "Matches by layers: 32 x 2 + 1 is two in each of 32 layers and "
-        "one more."},
+        "one more.",
+        &RuleRow::per_layer},
        {"near_misses", ColumnType::kInt,
-        "Places that fail for one reason or two."},
-       {"reasons", ColumnType::kText, "Those reasons."},
-       {"already", ColumnType::kInt, "Ops that its replacement leaves behind."},
+        "Places that fail for one reason or two.", &RuleRow::near_misses},
+       {"reasons", ColumnType::kText, "Those reasons.", &RuleRow::reasons},
+       {"already", ColumnType::kInt, "Ops that its replacement leaves behind.",
+        &RuleRow::already},
        {"hidden_guards", ColumnType::kText,
-        "Conditions that a dump cannot show.", Shown::kHidden}}};
+        "Conditions that a dump cannot show.", &RuleRow::hidden_guards,
+        Shown::kHidden}}};
 }
 
-Schema MissSchema(bool folder) {
+struct MissRow {
+  std::string_view file, section, rule, layer, node, class_, evidence, user,
+      anchor;
+  std::optional<int64_t> line;
+  size_t causes;
+  std::string_view with;
+};
+
+RowColumns<MissRow> MissColumns(bool folder) {
   return {
       "near_misses",
       "Places that would match but for one reason or two, a row per reason: "
       "one reason first, the rarest first.",
-      {{"file", ColumnType::kText, "Dump.", FileShown(folder)},
-       {"section", ColumnType::kText, "Graph of the dump.", Shown::kHidden},
+      {{"file", ColumnType::kText, "Dump.", &MissRow::file, FileShown(folder)},
+       {"section", ColumnType::kText, "Graph of the dump.", &MissRow::section,
+        Shown::kHidden},
        {"rule", ColumnType::kText,
-        "Fusion rule; empty: a node that lost its metadata."},
-       {"layer", ColumnType::kText, "Layer of the last node of the pattern."},
-       {"node", ColumnType::kText, "Where the reason is."},
-       {"class", ColumnType::kText, "Kind of the reason."},
-       {"evidence", ColumnType::kText, "What was found there."},
+        "Fusion rule; empty: a node that lost its metadata.", &MissRow::rule},
+       {"layer", ColumnType::kText, "Layer of the last node of the pattern.",
+        &MissRow::layer},
+       {"node", ColumnType::kText, "Where the reason is.", &MissRow::node},
+       {"class", ColumnType::kText, "Kind of the reason.", &MissRow::class_},
+       {"evidence", ColumnType::kText, "What was found there.",
+        &MissRow::evidence},
        {"user", ColumnType::kText, "The other user of an extra_user.",
-        Shown::kHidden},
+        &MissRow::user, Shown::kHidden},
        {"anchor", ColumnType::kText, "Last node of the pattern.",
+        &MissRow::anchor, Shown::kHidden},
+       {"line", ColumnType::kInt, "Line of the node in the dump.",
+        &MissRow::line},
+       {"causes", ColumnType::kInt, "Reasons of the place.", &MissRow::causes,
         Shown::kHidden},
-       {"line", ColumnType::kInt, "Line of the node in the dump."},
-       {"causes", ColumnType::kInt, "Reasons of the place.", Shown::kHidden},
-       {"with", ColumnType::kText, "The other reason.", Shown::kHidden}}};
+       {"with", ColumnType::kText, "The other reason.", &MissRow::with,
+        Shown::kHidden}}};
 }
 
 // "32 x 2 + 1": how many layers have how many matches.
@@ -136,7 +188,9 @@ class MissRows {
     }
   }
 
-  void AddTo(Table& table) {
+  Table MakeTable(bool folder) {
+    const RowColumns<MissRow> columns = MissColumns(folder);
+    Table table(columns.schema());
     std::stable_sort(rows_.begin(), rows_.end(),
                      [this](const Row& a, const Row& b) {
                        if (a.miss->causes != b.miss->causes)
@@ -145,12 +199,22 @@ class MissRows {
                      });
     for (const Row& row : rows_) {
       const NearMiss& miss = *row.miss;
-      table.Add(
-          *row.file, *row.graph, miss.rule, miss.layer, miss.node, miss.miss,
-          miss.evidence, miss.other, miss.anchor,
-          miss.line > 0 ? std::optional<int64_t>(miss.line) : std::nullopt,
-          miss.causes, miss.with);
+      columns.Add(table,
+                  {.file = *row.file,
+                   .section = *row.graph,
+                   .rule = miss.rule,
+                   .layer = miss.layer,
+                   .node = miss.node,
+                   .class_ = miss.miss,
+                   .evidence = miss.evidence,
+                   .user = miss.other,
+                   .anchor = miss.anchor,
+                   .line = miss.line > 0 ? std::optional<int64_t>(miss.line)
+                                         : std::nullopt,
+                   .causes = miss.causes,
+                   .with = miss.with});
     }
+    return table;
   }
 
  private:
@@ -166,6 +230,13 @@ class MissRows {
   std::map<std::pair<std::string, std::string>, size_t> count_;
 };
 
+struct StageRow {
+  std::string_view rule, log;
+  std::optional<int64_t> before;
+  std::string_view agrees;
+  std::vector<size_t> counts;  // by file
+};
+
 // Matches of a rule at each file, with what the log counts.
 class StageTable {
  public:
@@ -174,30 +245,42 @@ class StageTable {
       : files_(files), rules_(rules), log_(log) {}
 
   void AddTo(ResultSet& out) {
-    Schema schema{"census_stages",
-                  "Matches of every rule after each transform.",
-                  {{"rule", ColumnType::kText, "Fusion rule."},
-                   {"log", ColumnType::kText,
-                    "Matches that the log counts for it, or what it says "
-                    "instead."},
-                   {"before", ColumnType::kInt,
-                    "Matches in the last dump in front of it."},
-                   {"agrees", ColumnType::kText,
-                    "Whether the log and that dump say the same; empty when "
-                    "they cannot be compared, since a dump is missing."}}};
-    for (const FileCensus& file : files_) {
-      schema.columns.push_back({fmt::format("{:03}", file.file.number),
-                                ColumnType::kInt,
-                                "Matches in " + file.file.name + "."});
-    }
-    Table table(std::move(schema));
-    for (const graph::Rule& rule : rules_.rules) AddRule(table, rule);
+    const RowColumns<StageRow> columns = StageColumns();
+    Table table(columns.schema());
+    for (const graph::Rule& rule : rules_.rules) AddRule(columns, rule, table);
     if (table.rows() > 0) out.tables.push_back(std::move(table));
     out.notes.insert(out.notes.end(), notes_.begin(), notes_.end());
   }
 
  private:
-  void AddRule(Table& table, const graph::Rule& rule) {
+  RowColumns<StageRow> StageColumns() const {
+    RowColumns<StageRow> out{
+        "census_stages",
+        "Matches of every rule after each transform.",
+        {{"rule", ColumnType::kText, "Fusion rule.", &StageRow::rule},
+         {"log", ColumnType::kText,
+          "Matches that the log counts for it, or what it says instead.",
+          &StageRow::log},
+         {"before", ColumnType::kInt,
+          "Matches in the last dump in front of it.", &StageRow::before},
+         {"agrees", ColumnType::kText,
+          "Whether the log and that dump say the same; empty when "
+          "they cannot be compared, since a dump is missing.",
+          &StageRow::agrees}}};
+    for (size_t i = 0; i < files_.size(); ++i) {
+      const graph::DumpFile& file = files_[i].file;
+      out.columns.emplace_back(
+          fmt::format("{:03}", file.number), ColumnType::kInt,
+          "Matches in " + file.name + ".", [i](const StageRow& row) {
+            return row.counts[i] > 0 ? std::optional(row.counts[i])
+                                     : std::nullopt;
+          });
+    }
+    return out;
+  }
+
+  void AddRule(const RowColumns<StageRow>& columns, const graph::Rule& rule,
+               Table& table) {
     std::vector<size_t> counts;
     size_t most = 0;
     for (const FileCensus& file : files_) {
@@ -218,11 +301,11 @@ class StageTable {
     std::optional<int64_t> before;
     if (front.file) before = static_cast<int64_t>(counts[*front.file]);
     const std::string agrees = Agrees(rule, entry, before, front.complete);
-    std::vector<Value> row = {rule.name, log, before, agrees};
-    for (const size_t count : counts) {
-      row.push_back(count > 0 ? Value(count) : Value());
-    }
-    table.AddRow(row);
+    columns.Add(table, {.rule = rule.name,
+                        .log = log,
+                        .before = before,
+                        .agrees = agrees,
+                        .counts = counts});
     if (agrees == "no") {
       notes_.push_back(MakeNote(
           Severity::kWarning, "census_conflict",
@@ -283,37 +366,62 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
                        const graph::TransformLog* log) {
   ResultSet out;
   const bool folder = files.size() > 1;
-  Table summary(RuleSchema(folder));
-  Table census(CensusSchema());
-  Table matches(MatchSchema());
-  Table misses(MissSchema(folder));
+  const RowColumns<RuleRow> rule_columns = RuleColumns(folder);
+  Table summary(rule_columns.schema());
+  Table census(CensusColumns().schema());
+  Table matches(MatchColumns().schema());
   MissRows rows;
   for (const FileCensus& file : files) {
     const std::string& name = file.file.name;
     for (const GraphCensus& graph : file.graphs) {
       for (const RuleCount& count : graph.rules) {
         const graph::Rule& rule = *count.rule;
-        summary.Add(name, graph.graph, rule.name, rule.stage,
-                    graph::Name(rule.default_state), count.matches,
-                    count.possible, Histogram(count), count.near_places,
-                    Reasons(count), count.already, Hidden(rule));
+        rule_columns.Add(summary, {.file = name,
+                                   .section = graph.graph,
+                                   .rule = rule.name,
+                                   .stage = rule.stage,
+                                   .default_ = graph::Name(rule.default_state),
+                                   .matches = count.matches,
+                                   .possible = count.possible,
+                                   .per_layer = Histogram(count),
+                                   .near_misses = count.near_places,
+                                   .reasons = Reasons(count),
+                                   .already = count.already,
+                                   .hidden_guards = Hidden(rule)});
         for (const MatchPlace& place : count.places) {
-          matches.Add(name, graph.graph, rule.name, place.layer, place.possible,
-                      place.nodes, place.line);
+          MatchColumns().Add(matches, {.file = name,
+                                       .section = graph.graph,
+                                       .rule = rule.name,
+                                       .layer = place.layer,
+                                       .possible = place.possible,
+                                       .nodes = place.nodes,
+                                       .line = place.line});
         }
         size_t left = count.matches;
         for (const LayerCount& layer : count.layers) {
           std::string anchors;
           for (const std::string& anchor : layer.anchors)
             anchors += (anchors.empty() ? "" : " ") + anchor;
-          census.Add(name, file.header.stage, graph.graph, rule.name,
-                     layer.layer, layer.matches, layer.possible, anchors);
+          CensusColumns().Add(census, {.file = name,
+                                       .stage = file.header.stage,
+                                       .section = graph.graph,
+                                       .rule = rule.name,
+                                       .layer = layer.layer,
+                                       .matches = layer.matches,
+                                       .possible = layer.possible,
+                                       .anchors = anchors});
           left -= std::min(left, layer.matches);
         }
         // Later rounds of a rule that runs until nothing is left.
         if (left > 0) {
-          census.Add(name, file.header.stage, graph.graph, rule.name, "later",
-                     left, 0, "");
+          CensusColumns().Add(census, {.file = name,
+                                       .stage = file.header.stage,
+                                       .section = graph.graph,
+                                       .rule = rule.name,
+                                       .layer = "later",
+                                       .matches = left,
+                                       .possible = 0,
+                                       .anchors = ""});
         }
         if (count.given_up > 0) {
           out.notes.push_back(MakeNote(
@@ -328,9 +436,8 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
       rows.Add(name, graph.graph, graph.metadata);
     }
   }
-  rows.AddTo(misses);
   out.tables.push_back(std::move(summary));
-  out.tables.push_back(std::move(misses));
+  out.tables.push_back(rows.MakeTable(folder));
   if (folder) StageTable(files, rules, log).AddTo(out);
   out.tables.push_back(std::move(census));
   out.tables.push_back(std::move(matches));

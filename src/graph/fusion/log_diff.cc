@@ -5,34 +5,52 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "table/row_columns.h"
+
 namespace lamina::fusion {
 namespace {
 
 using graph::LogEntry;
 using graph::TransformStatus;
 
-Schema DiffSchema() {
-  return {"log_diff",
-          "Every transform of two logs, in the order of the first.",
-          {{"stage", ColumnType::kText, "Stage of the pipeline."},
-           {"transform", ColumnType::kText, "Transform."},
-           {"occurrence", ColumnType::kInt,
-            "How often it ran before in the same log.", Shown::kHidden},
-           {"matches_a", ColumnType::kInt, "Matches in the first log."},
-           {"matches_b", ColumnType::kInt, "Matches in the second log."},
-           {"status_a", ColumnType::kText, "What the first log says.",
-            Shown::kHidden},
-           {"status_b", ColumnType::kText, "What the second log says.",
-            Shown::kHidden},
-           {"time_a_us", ColumnType::kTime, "Time in the first run.",
-            Shown::kHidden},
-           {"time_b_us", ColumnType::kTime, "Time in the second run.",
-            Shown::kHidden},
-           {"verdict", ColumnType::kText, "regression, changed, new or same."},
-           {"class", ColumnType::kText,
-            "What probably happened; which it was only the dumps of both runs "
-            "(--dumps) can say."},
-           {"reason", ColumnType::kText, "In words."}}};
+struct DiffRow {
+  std::string_view stage, transform;
+  uint32_t occurrence;
+  std::optional<int64_t> matches_a, matches_b;
+  std::string_view status_a, status_b;
+  std::optional<int64_t> time_a, time_b;
+  std::string_view verdict, class_, reason;
+};
+
+const RowColumns<DiffRow>& DiffColumns() {
+  static const RowColumns<DiffRow> columns{
+      "log_diff",
+      "Every transform of two logs, in the order of the first.",
+      {{"stage", ColumnType::kText, "Stage of the pipeline.", &DiffRow::stage},
+       {"transform", ColumnType::kText, "Transform.", &DiffRow::transform},
+       {"occurrence", ColumnType::kInt,
+        "How often it ran before in the same log.", &DiffRow::occurrence,
+        Shown::kHidden},
+       {"matches_a", ColumnType::kInt, "Matches in the first log.",
+        &DiffRow::matches_a},
+       {"matches_b", ColumnType::kInt, "Matches in the second log.",
+        &DiffRow::matches_b},
+       {"status_a", ColumnType::kText, "What the first log says.",
+        &DiffRow::status_a, Shown::kHidden},
+       {"status_b", ColumnType::kText, "What the second log says.",
+        &DiffRow::status_b, Shown::kHidden},
+       {"time_a_us", ColumnType::kTime, "Time in the first run.",
+        &DiffRow::time_a, Shown::kHidden},
+       {"time_b_us", ColumnType::kTime, "Time in the second run.",
+        &DiffRow::time_b, Shown::kHidden},
+       {"verdict", ColumnType::kText, "regression, changed, new or same.",
+        &DiffRow::verdict},
+       {"class", ColumnType::kText,
+        "What probably happened; which it was only the dumps of both runs "
+        "(--dumps) can say.",
+        &DiffRow::class_},
+       {"reason", ColumnType::kText, "In words.", &DiffRow::reason}}};
+  return columns;
 }
 
 struct Verdict {
@@ -50,7 +68,7 @@ class Comparer {
   }
 
   LogDiff Run() {
-    Table table(DiffSchema());
+    Table table(DiffColumns().schema());
     for (const LogEntry& entry : a_.entries)
       Add(table, &entry, b_.Find(entry.transform, entry.occurrence));
     for (const LogEntry& entry : b_.entries) {
@@ -74,9 +92,18 @@ class Comparer {
     const auto time = [](const LogEntry* e) {
       return e == nullptr ? std::optional<int64_t>() : e->total_ns;
     };
-    table.Add(either.stage, either.transform, either.occurrence, matches(a),
-              matches(b), status(a), status(b), time(a), time(b),
-              verdict.verdict, verdict.cls, verdict.reason);
+    DiffColumns().Add(table, {.stage = either.stage,
+                              .transform = either.transform,
+                              .occurrence = either.occurrence,
+                              .matches_a = matches(a),
+                              .matches_b = matches(b),
+                              .status_a = status(a),
+                              .status_b = status(b),
+                              .time_a = time(a),
+                              .time_b = time(b),
+                              .verdict = verdict.verdict,
+                              .class_ = verdict.cls,
+                              .reason = verdict.reason});
     if (verdict.verdict != "regression") return;
     ++out_.regressions;
     out_.result.notes.push_back(MakeNote(

@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "graph/layers/layers.h"
 #include "graph/print.h"
+#include "table/row_columns.h"
 
 namespace lamina::fusion {
 namespace {
@@ -25,6 +26,22 @@ std::string Shortened(const std::string& line) {
   return line.substr(0, comma == std::string::npos ? kShownBytes : comma + 1) +
          " ...";
 }
+
+struct StepRow {
+  int64_t number;
+  std::string_view stage, transform, status;
+  std::optional<int64_t> matches;
+  size_t left, ops;
+  std::optional<int64_t> kernels_saved;
+  std::optional<double> bytes_saved;
+  std::optional<int64_t> estimate;
+  std::string_view note, file;
+};
+
+struct OpRow {
+  std::string_view transform, op;
+  int64_t change;
+};
 
 }  // namespace
 
@@ -151,32 +168,40 @@ void RewriteReport::Add(const graph::PassReport& pass, const graph::Dump& dump,
 
 ResultSet RewriteReport::Finish() const {
   ResultSet out;
-  Table table(
-      {"rewrite",
-       "What each transform did, in the order of the pipeline.",
-       {{"number", ColumnType::kInt, "Number of its dump."},
-        {"stage", ColumnType::kText, "Stage."},
-        {"transform", ColumnType::kText, "Transform."},
-        {"status", ColumnType::kText, "applied, skipped, disabled or failed."},
-        {"matches", ColumnType::kInt, "Replacements."},
-        {"left", ColumnType::kInt, "Matches that were left as they were."},
-        {"ops", ColumnType::kInt, "Ops of the graph afterwards."},
-        {"kernels_saved", ColumnType::kInt,
-         "Kernels that need no launch any more, by the op table."},
-        {"bytes_saved", ColumnType::kReal,
-         "Bytes that no op reads or writes any more, at the reference sizes.",
-         Shown::kBytes},
-        {"estimate_us", ColumnType::kTime,
-         "What that is worth at most per step: an estimate by launches and the "
-         "bandwidth of the device."},
-        {"note", ColumnType::kText, "Why matches were left or nothing ran."},
-        {"file", ColumnType::kText, "Dump that was written.",
-         Shown::kHidden}}});
-  Table ops({"rewrite_ops",
-             "Ops whose number a transform changed.",
-             {{"transform", ColumnType::kText, "Transform."},
-              {"op", ColumnType::kText, "Normalised target."},
-              {"change", ColumnType::kInt, "More or fewer of them."}}});
+  const RowColumns<StepRow> columns{
+      "rewrite",
+      "What each transform did, in the order of the pipeline.",
+      {{"number", ColumnType::kInt, "Number of its dump.", &StepRow::number},
+       {"stage", ColumnType::kText, "Stage.", &StepRow::stage},
+       {"transform", ColumnType::kText, "Transform.", &StepRow::transform},
+       {"status", ColumnType::kText, "applied, skipped, disabled or failed.",
+        &StepRow::status},
+       {"matches", ColumnType::kInt, "Replacements.", &StepRow::matches},
+       {"left", ColumnType::kInt, "Matches that were left as they were.",
+        &StepRow::left},
+       {"ops", ColumnType::kInt, "Ops of the graph afterwards.", &StepRow::ops},
+       {"kernels_saved", ColumnType::kInt,
+        "Kernels that need no launch any more, by the op table.",
+        &StepRow::kernels_saved},
+       {"bytes_saved", ColumnType::kReal,
+        "Bytes that no op reads or writes any more, at the reference sizes.",
+        &StepRow::bytes_saved, Shown::kBytes},
+       {"estimate_us", ColumnType::kTime,
+        "What that is worth at most per step: an estimate by launches and the "
+        "bandwidth of the device.",
+        &StepRow::estimate},
+       {"note", ColumnType::kText, "Why matches were left or nothing ran.",
+        &StepRow::note},
+       {"file", ColumnType::kText, "Dump that was written.", &StepRow::file,
+        Shown::kHidden}}};
+  Table table(columns.schema());
+  const RowColumns<OpRow> op_columns{
+      "rewrite_ops",
+      "Ops whose number a transform changed.",
+      {{"transform", ColumnType::kText, "Transform.", &OpRow::transform},
+       {"op", ColumnType::kText, "Normalised target.", &OpRow::op},
+       {"change", ColumnType::kInt, "More or fewer of them.", &OpRow::change}}};
+  Table ops(op_columns.schema());
   std::vector<std::string> unknown;
   std::vector<std::string> hidden;
   for (const Step& step : steps_) {
@@ -199,11 +224,21 @@ ResultSet RewriteReport::Finish() const {
       saved_bytes = static_cast<double>(bytes);
       saved_ns = EstimateNs(kernels, bytes, memory_);
     }
-    table.Add(step.number, pass.entry.stage, pass.entry.transform,
-              graph::Name(pass.entry.status), pass.entry.matches, left,
-              pass.nodes_after, saved_kernels, saved_bytes, saved_ns, note,
-              step.file);
-    for (const auto& [op, by] : step.ops) ops.Add(pass.entry.transform, op, by);
+    columns.Add(table, {.number = step.number,
+                        .stage = pass.entry.stage,
+                        .transform = pass.entry.transform,
+                        .status = graph::Name(pass.entry.status),
+                        .matches = pass.entry.matches,
+                        .left = left,
+                        .ops = pass.nodes_after,
+                        .kernels_saved = saved_kernels,
+                        .bytes_saved = saved_bytes,
+                        .estimate = saved_ns,
+                        .note = note,
+                        .file = step.file});
+    for (const auto& [op, by] : step.ops)
+      op_columns.Add(
+          ops, {.transform = pass.entry.transform, .op = op, .change = by});
     const graph::Pass* const known = registry_.Find(pass.entry.transform);
     if (known == nullptr &&
         pass.entry.status != graph::TransformStatus::kDisabled)

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/json/writer.h"
 #include "graph/kernels/graph_kernels.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph_kernels {
 namespace {
@@ -18,65 +19,106 @@ std::string_view NameOf(const graph::Graph* graph, NodeId id) {
                                         : std::string_view();
 }
 
+struct LayerRow {
+  std::string_view layer;
+  size_t kernels, streams;
+  double median, p95;
+};
+
 Table LayerTable(const KernelMap& map) {
-  Table table({"layer_times",
-               "Device time of the graph by layer, over the full replays.",
-               {{"layer", ColumnType::kText,
-                 "Layer; shared: in front of them, epilogue: behind."},
-                {"kernels", ColumnType::kInt, "Kernels."},
-                {"streams", ColumnType::kInt, "Streams."},
-                {"median_us", ColumnType::kReal,
-                 "Median of the sum of its kernels in each replay."},
-                {"p95_us", ColumnType::kReal, "95th percentile of it."}}});
+  const RowColumns<LayerRow> columns{
+      "layer_times",
+      "Device time of the graph by layer, over the full replays.",
+      {{"layer", ColumnType::kText,
+        "Layer; shared: in front of them, epilogue: behind.", &LayerRow::layer},
+       {"kernels", ColumnType::kInt, "Kernels.", &LayerRow::kernels},
+       {"streams", ColumnType::kInt, "Streams.", &LayerRow::streams},
+       {"median_us", ColumnType::kReal,
+        "Median of the sum of its kernels in each replay.", &LayerRow::median},
+       {"p95_us", ColumnType::kReal, "95th percentile of it.",
+        &LayerRow::p95}}};
+  Table table(columns.schema());
   for (const LayerTime& layer : map.layers) {
-    table.Add(layer.name, layer.kernels.size(), layer.streams,
-              layer.time.median_ns / 1000,
-              static_cast<double>(layer.time.p95_ns) / 1000);
+    columns.Add(table, {.layer = layer.name,
+                        .kernels = layer.kernels.size(),
+                        .streams = layer.streams,
+                        .median = layer.time.median_ns / 1000,
+                        .p95 = static_cast<double>(layer.time.p95_ns) / 1000});
   }
   return table;
 }
+
+struct NodeRow {
+  std::string_view node, op, layer;
+  size_t kernels;
+  double median, p95;
+  size_t replays;
+};
 
 Table NodeTable(const KernelMap& map, const graph::Graph& graph) {
-  Table table({"node_times",
-               "Device time by node of the dump, over the full replays.",
-               {{"node", ColumnType::kText, "Node of the dump."},
-                {"op", ColumnType::kText, "Normalised target."},
-                {"layer", ColumnType::kText, "Layer."},
-                {"kernels", ColumnType::kInt, "Kernels that it launches."},
-                {"median_us", ColumnType::kReal,
-                 "Median of the sum of its kernels in each replay."},
-                {"p95_us", ColumnType::kReal, "95th percentile of it."},
-                {"replays", ColumnType::kInt, "Full replays."}}});
+  const RowColumns<NodeRow> columns{
+      "node_times",
+      "Device time by node of the dump, over the full replays.",
+      {{"node", ColumnType::kText, "Node of the dump.", &NodeRow::node},
+       {"op", ColumnType::kText, "Normalised target.", &NodeRow::op},
+       {"layer", ColumnType::kText, "Layer.", &NodeRow::layer},
+       {"kernels", ColumnType::kInt, "Kernels that it launches.",
+        &NodeRow::kernels},
+       {"median_us", ColumnType::kReal,
+        "Median of the sum of its kernels in each replay.", &NodeRow::median},
+       {"p95_us", ColumnType::kReal, "95th percentile of it.", &NodeRow::p95},
+       {"replays", ColumnType::kInt, "Full replays.", &NodeRow::replays}}};
+  Table table(columns.schema());
   for (const NodeTime& node : map.nodes) {
-    table.Add(graph[node.node].name, graph.op(node.node), node.layer_name,
-              node.kernels.size(), node.time.median_ns / 1000,
-              static_cast<double>(node.time.p95_ns) / 1000, node.time.count);
+    columns.Add(table, {.node = graph[node.node].name,
+                        .op = graph.op(node.node),
+                        .layer = node.layer_name,
+                        .kernels = node.kernels.size(),
+                        .median = node.time.median_ns / 1000,
+                        .p95 = static_cast<double>(node.time.p95_ns) / 1000,
+                        .replays = node.time.count});
   }
   return table;
 }
 
+struct KernelRow {
+  std::optional<int64_t> graph_node_id;
+  std::string_view layer, node, confidence, kernel;
+  std::optional<int64_t> stream;
+  double median, p95;
+  std::string_view full_name;
+};
+
 Table KernelTable(const KernelMap& map, const graph::Graph* graph) {
-  Table table({"graph_kernels",
-               "Every kernel of the graph in order.",
-               {{"graph_node_id", ColumnType::kInt, "Id of its graph node."},
-                {"layer", ColumnType::kText, "Layer."},
-                {"node", ColumnType::kText, "Node of the dump."},
-                {"confidence", ColumnType::kText,
-                 "exact, sure, likely, ambiguous or none."},
-                {"kernel", ColumnType::kText, "Short name."},
-                {"stream", ColumnType::kInt, "Stream."},
-                {"median_us", ColumnType::kReal, "Median duration."},
-                {"p95_us", ColumnType::kReal, "95th percentile."},
-                {"full_name", ColumnType::kText, "Name.", Shown::kHidden}}});
+  const RowColumns<KernelRow> columns{
+      "graph_kernels",
+      "Every kernel of the graph in order.",
+      {{"graph_node_id", ColumnType::kInt, "Id of its graph node.",
+        &KernelRow::graph_node_id},
+       {"layer", ColumnType::kText, "Layer.", &KernelRow::layer},
+       {"node", ColumnType::kText, "Node of the dump.", &KernelRow::node},
+       {"confidence", ColumnType::kText,
+        "exact, sure, likely, ambiguous or none.", &KernelRow::confidence},
+       {"kernel", ColumnType::kText, "Short name.", &KernelRow::kernel},
+       {"stream", ColumnType::kInt, "Stream.", &KernelRow::stream},
+       {"median_us", ColumnType::kReal, "Median duration.", &KernelRow::median},
+       {"p95_us", ColumnType::kReal, "95th percentile.", &KernelRow::p95},
+       {"full_name", ColumnType::kText, "Name.", &KernelRow::full_name,
+        Shown::kHidden}}};
+  Table table(columns.schema());
   for (const MappedKernel& kernel : map.kernels) {
     const auto known = [](int64_t number) {
-      return number == trace::kNoInt ? Value() : Value(number);
+      return number == trace::kNoInt ? std::nullopt : std::optional(number);
     };
-    table.Add(known(kernel.slot.node_id), kernel.layer_name,
-              NameOf(graph, kernel.node), graph::FitName(kernel.fit),
-              kernel.name, known(kernel.slot.stream),
-              kernel.time.median_ns / 1000,
-              static_cast<double>(kernel.time.p95_ns) / 1000, kernel.full_name);
+    columns.Add(table, {.graph_node_id = known(kernel.slot.node_id),
+                        .layer = kernel.layer_name,
+                        .node = NameOf(graph, kernel.node),
+                        .confidence = graph::FitName(kernel.fit),
+                        .kernel = kernel.name,
+                        .stream = known(kernel.slot.stream),
+                        .median = kernel.time.median_ns / 1000,
+                        .p95 = static_cast<double>(kernel.time.p95_ns) / 1000,
+                        .full_name = kernel.full_name});
   }
   return table;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/escape.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph {
 namespace {
@@ -30,6 +31,42 @@ std::string GroupCounts(const Layer& layer, const std::vector<Group>& groups) {
   }
   return out;
 }
+
+struct KindRow {
+  std::string kind;
+  std::string_view stack;
+  std::string layers;
+  size_t count, nodes;
+  std::string groups;
+  std::string_view note, difference;
+};
+
+struct PartRow {
+  std::string part;
+  size_t ops;
+  std::optional<uint32_t> layers;
+};
+
+struct LayerRow {
+  std::string_view stack;
+  uint32_t layer;
+  std::string kind;
+  size_t nodes;
+  std::string groups;
+  std::optional<uint32_t> first_line, last_line;
+};
+
+struct BoundaryRow {
+  std::string_view node;
+  std::string from_layer, to_layer;
+};
+
+struct NodeRow {
+  uint32_t line;
+  std::string_view node, op;
+  std::string layer;
+  std::string_view group, sub_group;
+};
 
 class Writer {
  public:
@@ -66,103 +103,145 @@ class Writer {
   }
 
   Table KindTable() const {
-    Table table({"kinds",
-                 "Layers by what they compute; layers of one kind are alike up "
-                 "to names.",
-                 {{"kind", ColumnType::kText, "Short name."},
-                  {"stack", ColumnType::kText,
-                   "What stands before the layer number in names of weights.",
-                   layers_.stacks.size() > 1 ? Shown::kPlain : Shown::kHidden},
-                  {"layers", ColumnType::kText, "Layers of the kind."},
-                  {"count", ColumnType::kInt, "Number of layers."},
-                  {"nodes", ColumnType::kInt, "Ops of each."},
-                  {"groups", ColumnType::kText, "Ops by group."},
-                  {"note", ColumnType::kText,
-                   "odd: few layers among many; first: a run at the begin; "
-                   "edge: the first or last layer, different in its norms."},
-                  {"difference", ColumnType::kText,
-                   "Ops more and less than the nearest other kind has.",
-                   Shown::kHidden}}});
+    const RowColumns<KindRow> columns{
+        "kinds",
+        "Layers by what they compute; layers of one kind are alike up "
+        "to names.",
+        {{"kind", ColumnType::kText, "Short name.", &KindRow::kind},
+         {"stack", ColumnType::kText,
+          "What stands before the layer number in names of weights.",
+          &KindRow::stack,
+          layers_.stacks.size() > 1 ? Shown::kPlain : Shown::kHidden},
+         {"layers", ColumnType::kText, "Layers of the kind.", &KindRow::layers},
+         {"count", ColumnType::kInt, "Number of layers.", &KindRow::count},
+         {"nodes", ColumnType::kInt, "Ops of each.", &KindRow::nodes},
+         {"groups", ColumnType::kText, "Ops by group.", &KindRow::groups},
+         {"note", ColumnType::kText,
+          "odd: few layers among many; first: a run at the begin; "
+          "edge: the first or last layer, different in its norms.",
+          &KindRow::note},
+         {"difference", ColumnType::kText,
+          "Ops more and less than the nearest other kind has.",
+          &KindRow::difference, Shown::kHidden}}};
+    Table table(columns.schema());
     for (size_t k = 0; k < kinds_.kinds.size(); ++k) {
       const Kind& kind = kinds_.kinds[k];
       const Layer& layer = LayerAt(kind.layers[0]);
-      table.Add(KindName(static_cast<uint32_t>(k)), StackOf(layer),
-                LayersOf(kind), kind.layers.size(), layer.nodes.size(),
-                GroupCounts(layer, groups_), kind.note, kind.difference);
+      columns.Add(table, {.kind = KindName(static_cast<uint32_t>(k)),
+                          .stack = StackOf(layer),
+                          .layers = LayersOf(kind),
+                          .count = kind.layers.size(),
+                          .nodes = layer.nodes.size(),
+                          .groups = GroupCounts(layer, groups_),
+                          .note = kind.note,
+                          .difference = kind.difference});
     }
     return table;
   }
 
   Table PartTable() const {
-    Table table({"parts",
-                 "The graph in front of, in and behind its layers.",
-                 {{"part", ColumnType::kText,
-                   "shared: in front of the layers or used by several."},
-                  {"ops", ColumnType::kInt, "Ops."},
-                  {"layers", ColumnType::kInt, "Layers."}}});
-    table.Add("shared", layers_.shared.size(), std::nullopt);
+    const RowColumns<PartRow> columns{
+        "parts",
+        "The graph in front of, in and behind its layers.",
+        {{"part", ColumnType::kText,
+          "shared: in front of the layers or used by several.", &PartRow::part},
+         {"ops", ColumnType::kInt, "Ops.", &PartRow::ops},
+         {"layers", ColumnType::kInt, "Layers.", &PartRow::layers}}};
+    Table table(columns.schema());
+    columns.Add(table, {.part = "shared",
+                        .ops = layers_.shared.size(),
+                        .layers = std::nullopt});
     for (const Stack& stack : layers_.stacks) {
       if (stack.count == 0) continue;
       size_t ops = 0;
       for (uint32_t i = 0; i < stack.count; ++i)
         ops += LayerAt(stack.first + static_cast<Place>(i)).nodes.size();
-      table.Add(stack.name.empty() ? "layers" : stack.name, ops, stack.count);
+      columns.Add(table, {.part = stack.name.empty() ? "layers" : stack.name,
+                          .ops = ops,
+                          .layers = stack.count});
     }
-    table.Add("epilogue", layers_.epilogue.size(), std::nullopt);
+    columns.Add(table, {.part = "epilogue",
+                        .ops = layers_.epilogue.size(),
+                        .layers = std::nullopt});
     return table;
   }
 
   Table LayerTable() const {
-    Table table({"layers",
-                 "Every layer.",
-                 {{"stack", ColumnType::kText, "Stack of the layer."},
-                  {"layer", ColumnType::kInt, "Number."},
-                  {"kind", ColumnType::kText, "Its kind."},
-                  {"nodes", ColumnType::kInt, "Ops."},
-                  {"groups", ColumnType::kText, "Ops by group."},
-                  {"first_line", ColumnType::kInt, "Line of the first op."},
-                  {"last_line", ColumnType::kInt, "Line of the last op."}}});
+    const RowColumns<LayerRow> columns{
+        "layers",
+        "Every layer.",
+        {{"stack", ColumnType::kText, "Stack of the layer.", &LayerRow::stack},
+         {"layer", ColumnType::kInt, "Number.", &LayerRow::layer},
+         {"kind", ColumnType::kText, "Its kind.", &LayerRow::kind},
+         {"nodes", ColumnType::kInt, "Ops.", &LayerRow::nodes},
+         {"groups", ColumnType::kText, "Ops by group.", &LayerRow::groups},
+         {"first_line", ColumnType::kInt, "Line of the first op.",
+          &LayerRow::first_line},
+         {"last_line", ColumnType::kInt, "Line of the last op.",
+          &LayerRow::last_line}}};
+    Table table(columns.schema());
     for (size_t l = 0; l < layers_.layers.size(); ++l) {
       const Layer& layer = layers_.layers[l];
       const bool empty = layer.nodes.empty();
-      table.Add(StackOf(layer), layer.index, KindName(kinds_.of_layer[l]),
-                layer.nodes.size(), GroupCounts(layer, groups_),
-                empty ? Value() : Value(graph_[layer.nodes.front()].line),
-                empty ? Value() : Value(graph_[layer.nodes.back()].line));
+      columns.Add(table,
+                  {.stack = StackOf(layer),
+                   .layer = layer.index,
+                   .kind = KindName(kinds_.of_layer[l]),
+                   .nodes = layer.nodes.size(),
+                   .groups = GroupCounts(layer, groups_),
+                   .first_line =
+                       empty ? std::nullopt
+                             : std::optional(graph_[layer.nodes.front()].line),
+                   .last_line =
+                       empty ? std::nullopt
+                             : std::optional(graph_[layer.nodes.back()].line)});
     }
     return table;
   }
 
   Table BoundaryTable() const {
-    Table table({"boundaries",
-                 "Norms that hold the residual addition of the layer before.",
-                 {{"node", ColumnType::kText, "Name of the op."},
-                  {"from_layer", ColumnType::kText, "Layer of the addition."},
-                  {"to_layer", ColumnType::kText,
-                   "Layer of the norm, which the node is counted in."}}});
+    const RowColumns<BoundaryRow> columns{
+        "boundaries",
+        "Norms that hold the residual addition of the layer before.",
+        {{"node", ColumnType::kText, "Name of the op.", &BoundaryRow::node},
+         {"from_layer", ColumnType::kText, "Layer of the addition.",
+          &BoundaryRow::from_layer},
+         {"to_layer", ColumnType::kText,
+          "Layer of the norm, which the node is counted in.",
+          &BoundaryRow::to_layer}}};
+    Table table(columns.schema());
     for (const Boundary& boundary : layers_.boundaries) {
-      table.Add(graph_[boundary.node].name, layers_.NameOf(boundary.from),
-                layers_.NameOf(boundary.to));
+      columns.Add(table, {.node = graph_[boundary.node].name,
+                          .from_layer = layers_.NameOf(boundary.from),
+                          .to_layer = layers_.NameOf(boundary.to)});
     }
     return table;
   }
 
   Table NodeTable() const {
-    Table table({"layer_nodes",
-                 "Every op and where it belongs.",
-                 {{"line", ColumnType::kInt, "Line in the file."},
-                  {"node", ColumnType::kText, "Name."},
-                  {"op", ColumnType::kText, "Normalised target."},
-                  {"layer", ColumnType::kText,
-                   "Layer (STACK:N outside of the main stack), shared or "
-                   "epilogue."},
-                  {"group", ColumnType::kText, "Group; empty outside layers."},
-                  {"sub_group", ColumnType::kText, "Part of the group."}}});
+    const RowColumns<NodeRow> columns{
+        "layer_nodes",
+        "Every op and where it belongs.",
+        {{"line", ColumnType::kInt, "Line in the file.", &NodeRow::line},
+         {"node", ColumnType::kText, "Name.", &NodeRow::node},
+         {"op", ColumnType::kText, "Normalised target.", &NodeRow::op},
+         {"layer", ColumnType::kText,
+          "Layer (STACK:N outside of the main stack), shared or "
+          "epilogue.",
+          &NodeRow::layer},
+         {"group", ColumnType::kText, "Group; empty outside layers.",
+          &NodeRow::group},
+         {"sub_group", ColumnType::kText, "Part of the group.",
+          &NodeRow::sub_group}}};
+    Table table(columns.schema());
     for (const NodeId id : graph_.nodes()) {
       if (graph_[id].kind != NodeKind::kOp) continue;
-      table.Add(graph_[id].line, graph_[id].name, graph_.op(id),
-                layers_.NameOf(layers_.PlaceOf(id)), groups_[id.value].name,
-                groups_[id.value].sub);
+      columns.Add(table, {.line = graph_[id].line,
+                          .node = graph_[id].name,
+                          .op = graph_.op(id),
+                          .layer = layers_.NameOf(layers_.PlaceOf(id)),
+                          .group = groups_[id.value].name,
+                          .sub_group = groups_[id.value].sub});
     }
     return table;
   }

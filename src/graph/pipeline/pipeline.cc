@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "graph/dialects/read.h"
 #include "graph/print.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph {
 namespace {
@@ -75,6 +76,22 @@ void CheckNumbers(const std::vector<DumpFile>& files, Pipeline& out) {
   }
 }
 
+struct StepRow {
+  int64_t number;
+  std::string_view stage, transform, section;
+  bool changed;
+  size_t ops;
+  std::optional<int64_t> ops_change;
+  size_t placeholders, weights;
+  std::string new_ops, vanished_ops;
+};
+
+struct OpRow {
+  int64_t number;
+  std::string_view transform, op, change;
+  size_t before, after;
+};
+
 }  // namespace
 
 Result<Pipeline> ReadPipeline(const std::vector<DumpFile>& files,
@@ -126,36 +143,45 @@ Result<Pipeline> ReadPipeline(const std::vector<DumpFile>& files,
 }
 
 ResultSet PipelineTables(const Pipeline& pipeline, bool all, bool all_ops) {
-  Table steps(
-      {"pipeline",
-       "The transforms of a run and what each changed.",
-       {{"number", ColumnType::kInt, "Number of the file."},
-        {"stage", ColumnType::kText, "Stage of the transform."},
-        {"transform", ColumnType::kText, "Transform, as the header says."},
-        {"section", ColumnType::kText, "Graph that is followed.",
-         Shown::kHidden},
-        {"changed", ColumnType::kBool,
-         "The graph differs from the one before in more than names.",
-         all ? Shown::kPlain : Shown::kHidden},
-        {"ops", ColumnType::kInt, "Operations behind the transform."},
-        {"ops_change", ColumnType::kInt, "Difference to the step before."},
-        {"placeholders", ColumnType::kInt, "Inputs of the graph.",
-         Shown::kHidden},
-        {"weights", ColumnType::kInt, "Parameters and buffers in use."},
-        {"new_ops", ColumnType::kText,
-         "Ops that the graph did not have, with their count.", Shown::kHidden},
-        {"vanished_ops", ColumnType::kText,
-         "Ops that it has no longer, with their count before.",
-         Shown::kHidden}}});
-  Table ops({"pipeline_ops",
-             all_ops ? "Every op whose count a transform changed."
-                     : "Ops that came or went.",
-             {{"number", ColumnType::kInt, "Number of the file."},
-              {"transform", ColumnType::kText, "Transform."},
-              {"op", ColumnType::kText, "Normalised target."},
-              {"change", ColumnType::kText, "new, vanished, more or fewer."},
-              {"before", ColumnType::kInt, "Nodes before."},
-              {"after", ColumnType::kInt, "Nodes behind it."}}});
+  const RowColumns<StepRow> step_columns{
+      "pipeline",
+      "The transforms of a run and what each changed.",
+      {{"number", ColumnType::kInt, "Number of the file.", &StepRow::number},
+       {"stage", ColumnType::kText, "Stage of the transform.", &StepRow::stage},
+       {"transform", ColumnType::kText, "Transform, as the header says.",
+        &StepRow::transform},
+       {"section", ColumnType::kText, "Graph that is followed.",
+        &StepRow::section, Shown::kHidden},
+       {"changed", ColumnType::kBool,
+        "The graph differs from the one before in more than names.",
+        &StepRow::changed, all ? Shown::kPlain : Shown::kHidden},
+       {"ops", ColumnType::kInt, "Operations behind the transform.",
+        &StepRow::ops},
+       {"ops_change", ColumnType::kInt, "Difference to the step before.",
+        &StepRow::ops_change},
+       {"placeholders", ColumnType::kInt, "Inputs of the graph.",
+        &StepRow::placeholders, Shown::kHidden},
+       {"weights", ColumnType::kInt, "Parameters and buffers in use.",
+        &StepRow::weights},
+       {"new_ops", ColumnType::kText,
+        "Ops that the graph did not have, with their count.", &StepRow::new_ops,
+        Shown::kHidden},
+       {"vanished_ops", ColumnType::kText,
+        "Ops that it has no longer, with their count before.",
+        &StepRow::vanished_ops, Shown::kHidden}}};
+  Table steps(step_columns.schema());
+  const RowColumns<OpRow> op_columns{
+      "pipeline_ops",
+      all_ops ? "Every op whose count a transform changed."
+              : "Ops that came or went.",
+      {{"number", ColumnType::kInt, "Number of the file.", &OpRow::number},
+       {"transform", ColumnType::kText, "Transform.", &OpRow::transform},
+       {"op", ColumnType::kText, "Normalised target.", &OpRow::op},
+       {"change", ColumnType::kText, "new, vanished, more or fewer.",
+        &OpRow::change},
+       {"before", ColumnType::kInt, "Nodes before.", &OpRow::before},
+       {"after", ColumnType::kInt, "Nodes behind it.", &OpRow::after}}};
+  Table ops(op_columns.schema());
   const Step* previous = nullptr;
   size_t unchanged = 0;
   for (const Step& step : pipeline.steps) {
@@ -163,20 +189,30 @@ ResultSet PipelineTables(const Pipeline& pipeline, bool all, bool all_ops) {
     if (previous != nullptr) changes = Changes(previous->ops, step.ops);
     unchanged += step.changed ? 0 : 1;
     if (step.changed || all) {
-      const Value change =
-          previous == nullptr
-              ? Value()
-              : Value(static_cast<int64_t>(step.counts.ops) -
-                      static_cast<int64_t>(previous->counts.ops));
-      steps.Add(step.file.number, step.header.stage, step.header.transform,
-                step.section, step.changed, step.counts.ops, change,
-                step.counts.placeholders, step.counts.weights,
-                Names(changes, "new"), Names(changes, "vanished"));
+      std::optional<int64_t> change;
+      if (previous != nullptr)
+        change = static_cast<int64_t>(step.counts.ops) -
+                 static_cast<int64_t>(previous->counts.ops);
+      step_columns.Add(steps, {.number = step.file.number,
+                               .stage = step.header.stage,
+                               .transform = step.header.transform,
+                               .section = step.section,
+                               .changed = step.changed,
+                               .ops = step.counts.ops,
+                               .ops_change = change,
+                               .placeholders = step.counts.placeholders,
+                               .weights = step.counts.weights,
+                               .new_ops = Names(changes, "new"),
+                               .vanished_ops = Names(changes, "vanished")});
     }
     for (const OpChange& change : changes) {
       if (!all_ops && change.before > 0 && change.after > 0) continue;
-      ops.Add(step.file.number, step.header.transform, change.op, change.Kind(),
-              change.before, change.after);
+      op_columns.Add(ops, {.number = step.file.number,
+                           .transform = step.header.transform,
+                           .op = change.op,
+                           .change = change.Kind(),
+                           .before = change.before,
+                           .after = change.after});
     }
     previous = &step;
   }
