@@ -7,6 +7,7 @@
 #include "cost/device.h"
 #include "ingest/ingest.h"
 #include "sql/database.h"
+#include "table/row_columns.h"
 
 namespace lamina::cli {
 namespace {
@@ -18,82 +19,138 @@ struct Options {
   bool columns = false;
 };
 
+struct FormatRow {
+  std::string_view format, files, gives, lacks;
+};
+
 Table Formats() {
-  Table table({"formats",
-               "Trace formats that are read.",
-               {{"format", ColumnType::kText, "Name."},
-                {"files", ColumnType::kText, "What the files are."},
-                {"gives", ColumnType::kText, "What a report gets from it."},
-                {"lacks", ColumnType::kText, "What no such file can tell.",
-                 Shown::kHidden}}});
+  const RowColumns<FormatRow> columns{
+      "formats",
+      "Trace formats that are read.",
+      {{"format", ColumnType::kText, "Name.", &FormatRow::format},
+       {"files", ColumnType::kText, "What the files are.", &FormatRow::files},
+       {"gives", ColumnType::kText, "What a report gets from it.",
+        &FormatRow::gives},
+       {"lacks", ColumnType::kText, "What no such file can tell.",
+        &FormatRow::lacks, Shown::kHidden}}};
+  Table table(columns.schema());
   for (const ingest::FormatInfo& format : ingest::Formats())
-    table.Add(format.name, format.doc, format.gives, format.lacks);
+    columns.Add(table, {.format = format.name,
+                        .files = format.doc,
+                        .gives = format.gives,
+                        .lacks = format.lacks});
   return table;
 }
 
+struct AnalysisRow {
+  std::string_view analysis, table, column, meaning;
+};
+
 Table Analyses() {
-  Table table({"analyses",
-               "Tables of a report, with what they mean.",
-               {{"analysis", ColumnType::kText, "Name."},
-                {"table", ColumnType::kText, "Table it makes."},
-                {"column", ColumnType::kText, "Column."},
-                {"meaning", ColumnType::kText, "One sentence."}}});
+  const RowColumns<AnalysisRow> columns{
+      "analyses",
+      "Tables of a report, with what they mean.",
+      {{"analysis", ColumnType::kText, "Name.", &AnalysisRow::analysis},
+       {"table", ColumnType::kText, "Table it makes.", &AnalysisRow::table},
+       {"column", ColumnType::kText, "Column.", &AnalysisRow::column},
+       {"meaning", ColumnType::kText, "One sentence.", &AnalysisRow::meaning}}};
+  Table table(columns.schema());
   for (const analysis::AnalysisInfo& info : analysis::Analyses()) {
     for (const Schema& schema : info.schemas()) {
-      table.Add(info.name, schema.name, "", schema.doc);
+      columns.Add(table, {.analysis = info.name,
+                          .table = schema.name,
+                          .column = "",
+                          .meaning = schema.doc});
       for (const Column& column : schema.columns)
-        table.Add(info.name, schema.name, column.name, column.doc);
+        columns.Add(table, {.analysis = info.name,
+                            .table = schema.name,
+                            .column = column.name,
+                            .meaning = column.doc});
     }
   }
   return table;
 }
 
+struct CostRow {
+  std::string_view op, model, unit, sheet, parameters;
+};
+
 Result<Table> Costs(const Common& common) {
   LAMINA_ASSIGN(const auto models,
                 cost::ModelSet::Load(rules::DataSet(common.rules_dir)));
-  Table table({"costs",
-               "Ops with a cost model.",
-               {{"op", ColumnType::kText, "Exact name."},
-                {"model", ColumnType::kText, "Its model."},
-                {"unit", ColumnType::kText, "matrix, vector or none."},
-                {"sheet", ColumnType::kText,
-                 "Family sheet of the TraceLens layout; empty: lamina's own "
-                 "model."},
-                {"parameters", ColumnType::kText, "What the model shows."}}});
+  const RowColumns<CostRow> columns{
+      "costs",
+      "Ops with a cost model.",
+      {{"op", ColumnType::kText, "Exact name.", &CostRow::op},
+       {"model", ColumnType::kText, "Its model.", &CostRow::model},
+       {"unit", ColumnType::kText, "matrix, vector or none.", &CostRow::unit},
+       {"sheet", ColumnType::kText,
+        "Family sheet of the TraceLens layout; empty: lamina's own "
+        "model.",
+        &CostRow::sheet},
+       {"parameters", ColumnType::kText, "What the model shows.",
+        &CostRow::parameters}}};
+  Table table(columns.schema());
   for (const std::string_view name : models->Ops()) {
     const cost::OpModel& op = *models->Find(name);
     std::string parameters;
     for (const std::string& parameter : op.model->parameters)
       parameters += (parameters.empty() ? "" : " ") + parameter;
-    table.Add(name, op.model->name, op.unit, op.sheet, parameters);
+    columns.Add(table, {.op = name,
+                        .model = op.model->name,
+                        .unit = op.unit,
+                        .sheet = op.sheet,
+                        .parameters = parameters});
   }
   return table;
 }
 
+struct DeviceRow {
+  std::string_view device, title;
+  double memory_gb, bytes_per_s;
+  std::optional<double> matrix_bf16, matrix_fp16, matrix_fp8, matrix_tf32,
+      vector_fp32;
+  std::string_view source, note;
+};
+
 Result<Table> Devices(const Common& common) {
   LAMINA_ASSIGN(const auto devices,
                 cost::DeviceSet::Load(rules::DataSet(common.rules_dir)));
-  Table table(
-      {"devices",
-       "Devices with their peaks.",
-       {{"device", ColumnType::kText, "Name for --device."},
-        {"title", ColumnType::kText, "Full name."},
-        {"memory_gb", ColumnType::kReal, "Memory in GB."},
-        {"bytes_per_s", ColumnType::kReal, "Memory bandwidth.", Shown::kCount},
-        {"matrix_bf16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-        {"matrix_fp16", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-        {"matrix_fp8", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-        {"matrix_tf32", ColumnType::kReal, "FLOP/s.", Shown::kHidden},
-        {"vector_fp32", ColumnType::kReal, "FLOP/s.", Shown::kCount},
-        {"source", ColumnType::kText, "Where the numbers are from.",
-         Shown::kHidden},
-        {"note", ColumnType::kText, "What to know about them.",
-         Shown::kHidden}}});
+  const RowColumns<DeviceRow> columns{
+      "devices",
+      "Devices with their peaks.",
+      {{"device", ColumnType::kText, "Name for --device.", &DeviceRow::device},
+       {"title", ColumnType::kText, "Full name.", &DeviceRow::title},
+       {"memory_gb", ColumnType::kReal, "Memory in GB.", &DeviceRow::memory_gb},
+       {"bytes_per_s", ColumnType::kReal, "Memory bandwidth.",
+        &DeviceRow::bytes_per_s, Shown::kCount},
+       {"matrix_bf16", ColumnType::kReal, "FLOP/s.", &DeviceRow::matrix_bf16,
+        Shown::kCount},
+       {"matrix_fp16", ColumnType::kReal, "FLOP/s.", &DeviceRow::matrix_fp16,
+        Shown::kCount},
+       {"matrix_fp8", ColumnType::kReal, "FLOP/s.", &DeviceRow::matrix_fp8,
+        Shown::kCount},
+       {"matrix_tf32", ColumnType::kReal, "FLOP/s.", &DeviceRow::matrix_tf32,
+        Shown::kHidden},
+       {"vector_fp32", ColumnType::kReal, "FLOP/s.", &DeviceRow::vector_fp32,
+        Shown::kCount},
+       {"source", ColumnType::kText, "Where the numbers are from.",
+        &DeviceRow::source, Shown::kHidden},
+       {"note", ColumnType::kText, "What to know about them.", &DeviceRow::note,
+        Shown::kHidden}}};
+  Table table(columns.schema());
   for (const cost::Device& d : devices->devices()) {
-    table.Add(d.name, d.title, d.memory_gb, d.bytes_per_s,
-              d.Peak("matrix_bf16"), d.Peak("matrix_fp16"),
-              d.Peak("matrix_fp8"), d.Peak("matrix_tf32"),
-              d.Peak("vector_fp32"), d.source, d.note);
+    columns.Add(table, {.device = d.name,
+                        .title = d.title,
+                        .memory_gb = d.memory_gb,
+                        .bytes_per_s = d.bytes_per_s,
+                        .matrix_bf16 = d.Peak("matrix_bf16"),
+                        .matrix_fp16 = d.Peak("matrix_fp16"),
+                        .matrix_fp8 = d.Peak("matrix_fp8"),
+                        .matrix_tf32 = d.Peak("matrix_tf32"),
+                        .vector_fp32 = d.Peak("vector_fp32"),
+                        .source = d.source,
+                        .note = d.note});
   }
   return table;
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/decimal.h"
+#include "table/row_columns.h"
 
 namespace lamina::memory {
 namespace {
@@ -32,20 +33,31 @@ struct Side {
     }
     lifetime += other.lifetime;
   }
-  std::string Category() const {
+  std::string_view Category() const {
     std::string_view best;
     int64_t most = -1;
     for (const auto& [name, sum] : categories) {
       if (sum > most) best = name;
       most = std::max(most, sum);
     }
-    return std::string(best);
+    return best;
   }
   std::optional<int64_t> Mean() const {
     if (blocks == 0) return std::nullopt;
     return bytes / static_cast<int64_t>(blocks);
   }
 };
+
+struct Row {
+  std::string change, why, module, op, line_key;
+  Side a, b;
+  int64_t delta() const { return b.bytes - a.bytes; }
+};
+
+std::optional<std::string_view> TextOrNull(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  return text;
+}
 
 // Module, op, file and function.
 using Key = std::tuple<std::string, std::string, std::string>;
@@ -105,12 +117,18 @@ std::string Why(const Side& a, const Side& b) {
   return fmt::format("{}", fmt::join(reasons, ", "));
 }
 
+struct SettingRow {
+  std::string_view key, value_a, value_b;
+};
+
 void AddSettings(const Recording& a, const Recording& b, ResultSet* result) {
-  Table table({"memory_diff_settings",
-               "Settings of the allocator that differ.",
-               {{"key", ColumnType::kText, "Setting."},
-                {"value_a", ColumnType::kText, "In A."},
-                {"value_b", ColumnType::kText, "In B."}}});
+  const RowColumns<SettingRow> columns{
+      "memory_diff_settings",
+      "Settings of the allocator that differ.",
+      {{"key", ColumnType::kText, "Setting.", &SettingRow::key},
+       {"value_a", ColumnType::kText, "In A.", &SettingRow::value_a},
+       {"value_b", ColumnType::kText, "In B.", &SettingRow::value_b}}};
+  Table table(columns.schema());
   std::map<std::string, std::pair<std::string, std::string>> settings;
   for (const auto& [key, value] : a.snapshot->settings)
     settings[key].first = value;
@@ -118,18 +136,30 @@ void AddSettings(const Recording& a, const Recording& b, ResultSet* result) {
     settings[key].second = value;
   for (const auto& [key, values] : settings) {
     if (values.first != values.second)
-      table.Add(key, values.first, values.second);
+      columns.Add(
+          table,
+          {.key = key, .value_a = values.first, .value_b = values.second});
   }
   result->tables.push_back(std::move(table));
 }
 
+struct SegmentRow {
+  std::string_view where;
+  size_t segments;
+  int64_t bytes;
+};
+
 void AddSegments(const Recording& a, const Recording& b, ResultSet* result) {
-  Table table({"memory_diff_segments",
-               "Segments by address and size, which only snapshots of one "
-               "process share.",
-               {{"where", ColumnType::kText, "only A, only B or both."},
-                {"segments", ColumnType::kInt, "How many."},
-                {"bytes", ColumnType::kInt, "Their bytes.", Shown::kBytes}}});
+  const RowColumns<SegmentRow> columns{
+      "memory_diff_segments",
+      "Segments by address and size, which only snapshots of one "
+      "process share.",
+      {{"where", ColumnType::kText, "only A, only B or both.",
+        &SegmentRow::where},
+       {"segments", ColumnType::kInt, "How many.", &SegmentRow::segments},
+       {"bytes", ColumnType::kInt, "Their bytes.", &SegmentRow::bytes,
+        Shown::kBytes}}};
+  Table table(columns.schema());
   std::set<std::tuple<int64_t, int64_t, int64_t>> in_a, in_b;
   for (const Segment& s : a.snapshot->segments)
     in_a.emplace(s.device, s.address, s.size);
@@ -145,9 +175,12 @@ void AddSegments(const Recording& a, const Recording& b, ResultSet* result) {
   for (const auto& key : in_b) {
     if (!in_a.contains(key)) count(1, key);
   }
-  table.Add("only A", counts[0], bytes[0]);
-  table.Add("only B", counts[1], bytes[1]);
-  table.Add("both", counts[2], bytes[2]);
+  columns.Add(table,
+              {.where = "only A", .segments = counts[0], .bytes = bytes[0]});
+  columns.Add(table,
+              {.where = "only B", .segments = counts[1], .bytes = bytes[1]});
+  columns.Add(table,
+              {.where = "both", .segments = counts[2], .bytes = bytes[2]});
   result->tables.push_back(std::move(table));
 }
 
@@ -157,11 +190,6 @@ Result<ResultSet> DiffRecordings(const Recording& a, const Recording& b) {
   std::map<Key, Pair> rows;
   const Totals total_a = Collect(a, &rows, &Pair::a);
   const Totals total_b = Collect(b, &rows, &Pair::b);
-  struct Row {
-    std::string change, why, module, op, line_key;
-    Side a, b;
-    int64_t delta() const { return b.bytes - a.bytes; }
-  };
   std::vector<Row> out;
   // What has no partner of its module may have one elsewhere.
   std::map<std::pair<std::string, std::string>, std::vector<Row>> alone;
@@ -211,40 +239,44 @@ Result<ResultSet> DiffRecordings(const Recording& a, const Recording& b) {
                   : std::tie(x.line_key, x.op, x.module) <
                         std::tie(y.line_key, y.op, y.module);
   });
-  Table table(
-      {"memory_diff",
-       "What is active at the moments that are compared; the deltas sum to "
-       "the difference of what is reserved.",
-       {{"change", ColumnType::kText,
-         "added, removed, changed, moved to another module, or same."},
-        {"line", ColumnType::kText, "File and function."},
-        {"op", ColumnType::kText, "Op that asked."},
-        {"module", ColumnType::kText, "Calls of modules.", Shown::kHidden},
-        {"delta_bytes", ColumnType::kInt, "More in B.", Shown::kBytes},
-        {"bytes_a", ColumnType::kInt, "Bytes in A.", Shown::kBytes},
-        {"bytes_b", ColumnType::kInt, "Bytes in B.", Shown::kBytes},
-        {"blocks_a", ColumnType::kInt, "Blocks in A."},
-        {"blocks_b", ColumnType::kInt, "Blocks in B."},
-        {"mean_a", ColumnType::kInt, "Mean block in A.", Shown::kHidden},
-        {"mean_b", ColumnType::kInt, "Mean block in B.", Shown::kHidden},
-        {"category_a", ColumnType::kText, "Most of it in A.", Shown::kHidden},
-        {"category_b", ColumnType::kText, "Most of it in B.", Shown::kHidden},
-        {"line_a", ColumnType::kText, "Largest block's line in A.",
-         Shown::kHidden},
-        {"line_b", ColumnType::kText, "Largest block's line in B.",
-         Shown::kHidden},
-        {"why", ColumnType::kText, "What changed about it."}}});
-  const auto text = [](const std::string& value) {
-    return value.empty() ? Value() : Value(value);
-  };
-  for (const Row& row : out) {
-    const std::string category_a = row.a.Category();
-    const std::string category_b = row.b.Category();
-    table.Add(row.change, row.line_key, row.op, row.module, row.delta(),
-              row.a.bytes, row.b.bytes, row.a.blocks, row.b.blocks,
-              row.a.Mean(), row.b.Mean(), text(category_a), text(category_b),
-              text(row.a.line), text(row.b.line), text(row.why));
-  }
+  const RowColumns<Row> columns{
+      "memory_diff",
+      "What is active at the moments that are compared; the deltas sum to "
+      "the difference of what is reserved.",
+      {{"change", ColumnType::kText,
+        "added, removed, changed, moved to another module, or same.",
+        &Row::change},
+       {"line", ColumnType::kText, "File and function.", &Row::line_key},
+       {"op", ColumnType::kText, "Op that asked.", &Row::op},
+       {"module", ColumnType::kText, "Calls of modules.", &Row::module,
+        Shown::kHidden},
+       {"delta_bytes", ColumnType::kInt, "More in B.", &Row::delta,
+        Shown::kBytes},
+       {"bytes_a", ColumnType::kInt, "Bytes in A.",
+        [](const Row& row) { return row.a.bytes; }, Shown::kBytes},
+       {"bytes_b", ColumnType::kInt, "Bytes in B.",
+        [](const Row& row) { return row.b.bytes; }, Shown::kBytes},
+       {"blocks_a", ColumnType::kInt, "Blocks in A.",
+        [](const Row& row) { return row.a.blocks; }},
+       {"blocks_b", ColumnType::kInt, "Blocks in B.",
+        [](const Row& row) { return row.b.blocks; }},
+       {"mean_a", ColumnType::kInt, "Mean block in A.",
+        [](const Row& row) { return row.a.Mean(); }, Shown::kHidden},
+       {"mean_b", ColumnType::kInt, "Mean block in B.",
+        [](const Row& row) { return row.b.Mean(); }, Shown::kHidden},
+       {"category_a", ColumnType::kText, "Most of it in A.",
+        [](const Row& row) { return TextOrNull(row.a.Category()); },
+        Shown::kHidden},
+       {"category_b", ColumnType::kText, "Most of it in B.",
+        [](const Row& row) { return TextOrNull(row.b.Category()); },
+        Shown::kHidden},
+       {"line_a", ColumnType::kText, "Largest block's line in A.",
+        [](const Row& row) { return TextOrNull(row.a.line); }, Shown::kHidden},
+       {"line_b", ColumnType::kText, "Largest block's line in B.",
+        [](const Row& row) { return TextOrNull(row.b.line); }, Shown::kHidden},
+       {"why", ColumnType::kText, "What changed about it.",
+        [](const Row& row) { return TextOrNull(row.why); }}}};
+
   ResultSet result;
   const int64_t delta = total_b.reserved - total_a.reserved;
   const auto size = [](int64_t bytes) {
@@ -258,7 +290,7 @@ Result<ResultSet> DiffRecordings(const Recording& a, const Recording& b) {
                   size(total_b.reserved), size(total_a.reserved),
                   size(total_b.active), size(total_a.active)),
       {{"memory_diff", "", "", {}}}));
-  result.tables.push_back(std::move(table));
+  result.tables.push_back(columns.Make(out));
   AddSettings(a, b, &result);
   AddSegments(a, b, &result);
   return result;
