@@ -288,7 +288,8 @@ Result<std::unique_ptr<ByteSource>> OpenDeflated(std::string name,
   if (bytes.size() < 2 || (byte(0) & 15) != 8 ||
       (byte(0) * 256 + byte(1)) % 31 != 0 || (byte(1) & 32) != 0)
     return Fail(InputErrorAt(name, 0, "the bytes are no zlib stream"));
-  auto stored = std::make_unique<MemorySource>(name, bytes.substr(2));
+  auto stored =
+      std::make_unique<MemorySource>(std::move(name), bytes.substr(2));
   return UnpackDeflate(std::move(stored));
 }
 

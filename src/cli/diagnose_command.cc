@@ -206,7 +206,7 @@ std::string ExampleFile(const std::string& folder, std::string name) {
   std::replace(name.begin(), name.end(), ':', '-');
   for (const char* ending : {"", ".json", ".json.gz"}) {
     std::error_code none_there;
-    const std::string path = folder + "/" + name + ending;
+    std::string path = folder + "/" + name + ending;
     if (std::filesystem::is_regular_file(path, none_there) ||
         (*ending == '\0' && std::filesystem::is_directory(path, none_there)))
       return path;

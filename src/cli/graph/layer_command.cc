@@ -127,7 +127,7 @@ std::string DefaultStem(const std::string& dump) {
   const size_t slash = dump.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "." : dump.substr(0, slash + 1);
-  const std::string stem = graph::StemOf(dump);
+  std::string stem = graph::StemOf(dump);
   if (slash == std::string::npos) return stem;
   if (access(folder.c_str(), W_OK) == 0) return folder + stem;
   std::fprintf(stderr, "lamina: %s cannot be written, using this folder\n",
