@@ -10,6 +10,7 @@
 #include <queue>
 
 #include "base/parallel.h"
+#include "base/run_sort.h"
 #include "base/status.h"
 
 namespace lamina::analysis::path {
@@ -227,9 +228,11 @@ class GraphBuilder {
   // A thread that resumes after others went idle was woken by the last of
   // them.
   void Batons() {
-    std::sort(tops_.begin(), tops_.end(), [](const Top& a, const Top& b) {
-      return a.start != b.start ? a.start < b.start : a.node < b.node;
-    });
+    // Thread by thread, and by time in each.
+    RunSort(tops_, m_.context().settings.threads,
+            [](const Top& a, const Top& b) {
+              return a.start != b.start ? a.start < b.start : a.node < b.node;
+            });
     struct Stop {
       int64_t time;
       uint32_t node;

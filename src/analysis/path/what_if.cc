@@ -133,7 +133,7 @@ int64_t TimeWithHalf(const Graph& graph, std::initializer_list<EdgeKind> kinds,
     ++first;
   if (first == graph.nodes()) return graph.time(node);
   PodVector<int64_t> earlier;  // by node: what it comes before its time
-  earlier.resize(graph.nodes());
+  earlier.AppendUninitialized(graph.nodes());  // each is written in its turn
   for (const uint32_t v : graph.order()) {
     const EdgeKind chain = graph.chain(v);
     int64_t less = 0;  // of the work of the chain edge
