@@ -164,6 +164,7 @@ analysis::host::Options ModelOptions(const Options& options) {
   analysis::host::Options out;
   out.sync_records = !options.no_sync_records;
   out.infer = options.infer == "on";
+  out.any_host = !options.what_if.empty();  // fuse: asks for idle time
   return out;
 }
 

@@ -77,10 +77,14 @@ class Labels {
   // The time of each track that must be explained.
   void Wanted() {
     std::map<uint32_t, std::vector<Interval>> by_track;
+    uint32_t last = kNone;  // most parts are of the track of the one before
+    std::vector<Interval>* of_last = nullptr;
     for (const Part& part : idle_.parts) {
       if (part.cause != Cause::kHostBound) continue;
-      by_track[TrackOf(part)].push_back(
-          {part.start_ns, part.start_ns + part.length_ns});
+      const uint32_t track = TrackOf(part);
+      if (of_last == nullptr || track != last) of_last = &by_track[track];
+      last = track;
+      of_last->push_back({part.start_ns, part.start_ns + part.length_ns});
     }
     place_.assign(trace_.tracks.size(), kNone);
     for (auto& [track, intervals] : by_track) {
@@ -225,18 +229,35 @@ class Labels {
   void Cut() {
     std::vector<Part> out;
     out.reserve(idle_.parts.size());
+    std::vector<size_t> near(lines_.size(), 0);
     for (const Part& part : idle_.parts) {
       if (part.cause != Cause::kHostBound) {
         out.push_back(part);
         continue;
       }
       const Call& call = model_.calls()[model_.call(idle_.gaps[part.gap].next)];
-      const auto& line = lines_[place_[TrackOf(part)]];
+      const uint32_t place =
+          place_[trace_.slices.track[call.slice.value].value];
+      const auto& line = lines_[place];
       const int64_t end = part.start_ns + part.length_ns;
       int64_t at = part.start_ns;
-      auto next = std::upper_bound(
-          line.begin(), line.end(), at,
-          [](int64_t time, const Stretch& s) { return time < s.start_ns; });
+      // Parts of a device come by time: the stretch behind the begin of one is
+      // mostly near to that of the one before.
+      constexpr int kNear = 16;
+      size_t& behind = near[place];
+      const auto begun = [&](size_t i) { return line[i].start_ns <= at; };
+      for (int i = 0; i < kNear && behind < line.size() && begun(behind); ++i)
+        ++behind;
+      if ((behind > 0 && !begun(behind - 1)) ||
+          (behind < line.size() && begun(behind))) {
+        behind = static_cast<size_t>(
+            std::upper_bound(line.begin(), line.end(), at,
+                             [](int64_t time, const Stretch& s) {
+                               return time < s.start_ns;
+                             }) -
+            line.begin());
+      }
+      auto next = line.begin() + static_cast<ptrdiff_t>(behind);
       while (at < end) {
         int64_t to = next == line.end() ? end : std::min(end, next->start_ns);
         // A slow call says more than the op that it is in.

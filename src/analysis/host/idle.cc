@@ -300,6 +300,7 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
   const auto devices = static_cast<uint32_t>(model.devices().size());
   Idle idle;
   idle.devices.resize(devices);
+  idle.gaps.reserve(model.trace().device_slices().size());
   for (uint32_t d = 0; d < devices; ++d) {
     ForGaps(model.trace(), model.devices()[d].work, idle.devices[d],
             [&](const Interval& gap, SliceId next, SliceId before) {

@@ -70,22 +70,30 @@ class Builder {
   }
 
   void Run() {
-    Devices();
-    Threads();
-    Calls();
-    Floors();
-    SubmitPoints();
-    // Independent of each other: only the waits count anything.
-    ParallelFor(context_.settings.threads, 4, [&](size_t i) {
+    // What stands in one call is independent of each other; one of them at
+    // most counts anything.
+    const int threads = context_.settings.threads;
+    ParallelFor(threads, 2, [&](size_t i) {
+      if (i == 0) Threads();
+      if (i == 1) Devices();
+    });
+    ParallelFor(threads, 3, [&](size_t i) {
+      if (i == 0) {
+        Calls();
+        Floors();
+        SubmitPoints();
+      }
+      if (i == 1 && m_.options_.any_host) AnyHost();
+      if (i == 2) Ends();
+    });
+    ParallelFor(threads, 2, [&](size_t i) {
       if (i == 0) {
         ReadSyncs();
         LaunchOrder();
         Waits();
         Dependencies();
       }
-      if (i == 1) AnyHost();
-      if (i == 2) Ends();
-      if (i == 3) Gaps();
+      if (i == 1) Gaps();
     });
     Covers();
   }
@@ -177,8 +185,8 @@ class Builder {
   void Calls() {
     m_.call_of_.assign(trace_.device.size(), kNone);
     m_.call_of_api_.assign(trace_.api_calls.size(), kNone);
+    m_.calls_.reserve(std::min(trace_.device.size(), trace_.api_calls.size()));
     // Events by (stream, start, uid); calls in the order of their first event.
-    std::vector<std::pair<uint32_t, SliceId>> linked;
     for (const trace::Stream& stream : trace_.streams) {
       for (const SliceId s : stream.slices) {
         const tree::NodeId node = context_.tree.launch(s);
@@ -204,7 +212,6 @@ class Builder {
         }
         ++m_.calls_[call].end;
         m_.call_of_[m_.Row(s)] = call;
-        linked.emplace_back(call, s);
         if (Start(s) < Start(api)) Count("starts_before_call");
       }
     }
@@ -216,7 +223,12 @@ class Builder {
       m_.threads_[call.thread].takes_part = true;
     }
     m_.work_.resize(at);
-    for (const auto& [call, s] : linked) m_.work_[m_.calls_[call].end++] = s;
+    for (const trace::Stream& stream : trace_.streams) {
+      for (const SliceId s : stream.slices) {
+        const uint32_t call = m_.call(s);
+        if (call != kNone) m_.work_[m_.calls_[call].end++] = s;
+      }
+    }
     // APIs: by device, name, one or many.
     for (Call& call : m_.calls_) {
       const auto work = m_.Work(call);
@@ -236,9 +248,16 @@ class Builder {
   uint32_t AddApi(uint32_t device, const Call& call) {
     const StringId name = trace_.slices.name[call.slice.value];
     const bool many = call.end - call.begin > 1;
+    // Most calls are of the kind of the one before.
+    if (!m_.apis_.empty()) {
+      const Api& last = m_.apis_[last_api_];
+      if (last.device == device && last.name == name && last.many == many)
+        return last_api_;
+    }
     const auto [it, is_new] =
         api_of_.try_emplace({device, name.value * 2 + (many ? 1 : 0)},
                             static_cast<uint32_t>(m_.apis_.size()));
+    last_api_ = it->second;
     if (is_new) {
       Api api;
       api.device = device;
@@ -557,7 +576,12 @@ class Builder {
     m_.ends_.resize(m_.devices_.size());
     ParallelFor(context_.settings.threads, m_.devices_.size(), [&](size_t d) {
       auto& ends = m_.ends_[d];
-      ends.work = m_.devices_[d].work;
+      // Stream by stream, where ends follow each other.
+      ends.work.reserve(m_.devices_[d].work.size());
+      for (const uint32_t stream : m_.devices_[d].streams) {
+        const auto& slices = trace_.streams[stream].slices;
+        ends.work.insert(ends.work.end(), slices.begin(), slices.end());
+      }
       RunSort(ends.work, 1, [&](SliceId a, SliceId b) {
         return std::pair(End(a), trace_.Uid(a)) <
                std::pair(End(b), trace_.Uid(b));
@@ -629,6 +653,7 @@ class Builder {
   uint32_t slices_ = 0;              // without captured ones
   std::vector<uint32_t> thread_of_;  // by track
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> api_of_;
+  uint32_t last_api_ = 0;
   std::vector<trace::SyncRecord> stream_waits_;
   absl::flat_hash_map<int64_t, trace::SyncRecord> call_syncs_;
   std::vector<Order> order_;

@@ -24,6 +24,7 @@
 
 #include "analysis/common/context.h"
 #include "analysis/host/cover.h"
+#include "base/status.h"
 
 namespace lamina::analysis::host {
 
@@ -42,6 +43,7 @@ inline constexpr uint32_t kNone = 0xFFFFFFFF;
 struct Options {
   bool sync_records = true;  // use what the profiler recorded of waits
   bool infer = true;         // infer waits that it did not record
+  bool any_host = true;      // find any_host(), which the path does not need
 };
 
 enum class WorkKind : uint8_t { kCompute, kComm, kCopy, kFill };
@@ -161,8 +163,12 @@ class HostModel {
   // Median duration of launch calls of this name; 0 if there are none.
   int64_t Typical(StringId name) const;
 
-  // Times in which anything of the host is recorded, on any thread.
-  const Cover& any_host() const { return any_; }
+  // Times in which anything of the host is recorded, on any thread. Only with
+  // Options::any_host.
+  const Cover& any_host() const {
+    LAMINA_CHECK(options_.any_host);
+    return any_;
+  }
 
   // What was counted while the model was made, by name.
   const std::map<std::string, int64_t>& counts() const { return counts_; }
