@@ -48,6 +48,14 @@ class Sheet {
     row.insert(row.end(), values.begin(), values.end());
     table_.AddRow(row);
   }
+  template <class Row>
+  void Add(const DeviceView& view, const RowColumns<Row>& columns,
+           const Row& row) {
+    std::vector<Value> cells;
+    for (const RowColumn<Row>& c : columns.columns)
+      cells.push_back(c.cell(row));
+    AddRow(view, cells);
+  }
   size_t rows() const { return table_.rows(); }
   void MoveTo(ResultSet* result) {
     result->tables.push_back(std::move(table_));
@@ -154,15 +162,20 @@ void AddSummary(const DeviceView& view, Sheet& sheet) {
   for (size_t k = 0; k < kMeasures; ++k) {
     const auto measure = static_cast<Measure>(k);
     const Peak peak = view.peaks[k];
-    sheet.Add(view, MeasureName(measure), peak.bytes, peak.moment,
-              SinceStart(device, peak.moment - 1), LevelOf(start, measure),
-              LevelOf(end, measure), LevelOf(shown, measure));
+    sheet.Add(view, SummaryColumns(),
+              {.measure = MeasureName(measure),
+               .peak_bytes = peak.bytes,
+               .peak_moment = peak.moment,
+               .peak_time = SinceStart(device, peak.moment - 1),
+               .at_start_bytes = LevelOf(start, measure),
+               .at_end_bytes = LevelOf(end, measure),
+               .at_peak_bytes = LevelOf(shown, measure)});
   }
-  sheet.Add(view, "viewer", device.viewer_peak(), std::nullopt, std::nullopt,
-            std::nullopt, std::nullopt, std::nullopt);
+  sheet.Add(view, SummaryColumns(),
+            {.measure = "viewer", .peak_bytes = device.viewer_peak()});
 }
 
-struct PeakRow {
+struct PeakSum {
   int64_t bytes = 0, requested = 0, largest = 0;
   size_t blocks = 0;
   std::optional<int64_t> first;
@@ -185,17 +198,17 @@ std::string ConfidenceText(const int64_t* by_confidence, int64_t bytes) {
 void AddPeak(const DeviceView& view, std::string_view kind, size_t depth,
              const std::vector<uint32_t>& active, Sheet& sheet) {
   const Device& device = *view.device;
-  absl::flat_hash_map<std::string, PeakRow> rows;
+  absl::flat_hash_map<std::string, PeakSum> rows;
   // Keys of stacks are long: made once per stack and category.
   const bool by_stack = kind != "category" && kind != "stream" &&
                         kind != "pool" && kind != "device";
-  absl::flat_hash_map<uint64_t, PeakRow*> known;
+  absl::flat_hash_map<uint64_t, PeakSum*> known;
   rows.reserve(by_stack ? device.snapshot().stacks.size() + 8 : 64);
   for (const uint32_t id : active) {
     const Allocation& a = device.allocations()[id];
-    PeakRow* row = nullptr;
+    PeakSum* row = nullptr;
     if (by_stack) {
-      PeakRow*& place =
+      PeakSum*& place =
           known[a.autograd_thread ? ~uint64_t{0}
                                   : uint64_t{a.stack} << 1 | a.before()];
       if (place == nullptr) {
@@ -214,7 +227,7 @@ void AddPeak(const DeviceView& view, std::string_view kind, size_t depth,
     row->by_confidence[static_cast<size_t>(a.confidence)] += a.bytes;
     row->by_category[a.category] += a.bytes;
   }
-  std::vector<std::pair<std::string_view, const PeakRow*>> order;
+  std::vector<std::pair<std::string_view, const PeakSum*>> order;
   for (const auto& [key, row] : rows) order.emplace_back(key, &row);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return a.second->bytes != b.second->bytes
@@ -234,21 +247,37 @@ void AddPeak(const DeviceView& view, std::string_view kind, size_t depth,
       category = fmt::format("{} and others",
                              CategoryName(static_cast<Category>(most->first)));
     }
-    sheet.Add(view, kind, key, category,
-              ConfidenceText(row->by_confidence, row->bytes), row->bytes,
-              PercentOf(row->bytes, at.reserved), row->requested,
-              row->bytes - row->requested, row->blocks, row->largest,
-              *row->first >= 0 ? Value(*row->first) : Value(),
-              row->by_confidence[3], row->by_confidence[2],
-              row->by_confidence[1], row->by_confidence[0]);
+    sheet.Add(view, PeakColumns(),
+              {.key_kind = kind,
+               .key = key,
+               .category = category,
+               .confidence = ConfidenceText(row->by_confidence, row->bytes),
+               .bytes = row->bytes,
+               .percent = PercentOf(row->bytes, at.reserved),
+               .requested_bytes = row->requested,
+               .rounding_bytes = row->bytes - row->requested,
+               .blocks = row->blocks,
+               .largest_bytes = row->largest,
+               .first_event = *row->first >= 0 ? row->first : std::nullopt,
+               .fact_bytes = row->by_confidence[3],
+               .high_bytes = row->by_confidence[2],
+               .medium_bytes = row->by_confidence[1],
+               .low_bytes = row->by_confidence[0]});
   }
   size_t holes = 0;
   for (const SegmentState& segment : StateAt(device, view.moment))
     holes += segment.holes.size();
   const int64_t cached = at.reserved - at.active;
-  sheet.Add(view, kind, "(cached, free)", "", "", cached,
-            PercentOf(cached, at.reserved), 0, 0, holes, std::nullopt,
-            std::nullopt, 0, 0, 0, 0);
+  sheet.Add(view, PeakColumns(),
+            {.key_kind = kind,
+             .key = "(cached, free)",
+             .category = "",
+             .confidence = "",
+             .bytes = cached,
+             .percent = PercentOf(cached, at.reserved),
+             .requested_bytes = 0,
+             .rounding_bytes = 0,
+             .blocks = holes});
 }
 
 Schema AllocationsSchema() {
@@ -868,42 +897,61 @@ Result<Moment> MomentOf(const DeviceView& view, const std::string& text) {
 
 }  // namespace
 
-Schema SummarySchema() {
-  return {
+const RowColumns<SummaryRow>& SummaryColumns() {
+  static const RowColumns<SummaryRow> columns{
       "memory_summary",
       "Peaks of what was requested, allocated (blocks), active (with blocks "
       "that wait for streams) and reserved (with the cache).",
       {{"measure", kText,
         "requested, allocated, active, reserved; viewer: the maximum that "
-        "PyTorch's viewer shows."},
-       {"peak_bytes", kInt, "Highest value.", kBytes},
-       {"peak_moment", kInt, "After this many events, the first time."},
-       {"peak_time_us", kTime, "When, from the first event."},
-       {"at_start_bytes", kInt, "Before the first event.", kBytes},
-       {"at_end_bytes", kInt, "After the last event.", kBytes},
-       {"at_peak_bytes", kInt, "At the moment that is looked at.", kBytes}}};
+        "PyTorch's viewer shows.",
+        &SummaryRow::measure},
+       {"peak_bytes", kInt, "Highest value.", &SummaryRow::peak_bytes, kBytes},
+       {"peak_moment", kInt, "After this many events, the first time.",
+        &SummaryRow::peak_moment},
+       {"peak_time_us", kTime, "When, from the first event.",
+        &SummaryRow::peak_time},
+       {"at_start_bytes", kInt, "Before the first event.",
+        &SummaryRow::at_start_bytes, kBytes},
+       {"at_end_bytes", kInt, "After the last event.",
+        &SummaryRow::at_end_bytes, kBytes},
+       {"at_peak_bytes", kInt, "At the moment that is looked at.",
+        &SummaryRow::at_peak_bytes, kBytes}}};
+  return columns;
 }
 
-Schema PeakSchema(std::string name) {
-  return {
-      std::move(name),
+const RowColumns<PeakRow>& PeakColumns() {
+  static const RowColumns<PeakRow> columns{
+      "memory_peak",
       "What is active at the moment that is looked at; with the cache it is "
       "what is reserved.",
-      {{"key_kind", kText, "What the rows are.", kHidden},
-       {"key", kText, "Of these allocations."},
-       {"category", kText, "What they were for.", kHidden},
-       {"confidence", kText, "How well that is known, by bytes."},
-       {"bytes", kInt, "Bytes of blocks.", kBytes},
-       {"percent", kReal, "Share of what is reserved.", Shown::kBar},
-       {"requested_bytes", kInt, "Bytes that were asked for.", kHidden},
-       {"rounding_bytes", kInt, "Lost to rounding and unsplit blocks.", kBytes},
-       {"blocks", kInt, "Blocks; of the cache, its free ranges."},
-       {"largest_bytes", kInt, "The largest block.", kBytes},
-       {"first_event", kInt, "The first event that made one of them.", kHidden},
-       {"fact_bytes", kInt, "Bytes whose category is a fact.", kHidden},
-       {"high_bytes", kInt, "... is known with high confidence.", kHidden},
-       {"medium_bytes", kInt, "... with medium confidence.", kHidden},
-       {"low_bytes", kInt, "... with low confidence.", kHidden}}};
+      {{"key_kind", kText, "What the rows are.", &PeakRow::key_kind, kHidden},
+       {"key", kText, "Of these allocations.", &PeakRow::key},
+       {"category", kText, "What they were for.", &PeakRow::category, kHidden},
+       {"confidence", kText, "How well that is known, by bytes.",
+        &PeakRow::confidence},
+       {"bytes", kInt, "Bytes of blocks.", &PeakRow::bytes, kBytes},
+       {"percent", kReal, "Share of what is reserved.", &PeakRow::percent,
+        Shown::kBar},
+       {"requested_bytes", kInt, "Bytes that were asked for.",
+        &PeakRow::requested_bytes, kHidden},
+       {"rounding_bytes", kInt, "Lost to rounding and unsplit blocks.",
+        &PeakRow::rounding_bytes, kBytes},
+       {"blocks", kInt, "Blocks; of the cache, its free ranges.",
+        &PeakRow::blocks},
+       {"largest_bytes", kInt, "The largest block.", &PeakRow::largest_bytes,
+        kBytes},
+       {"first_event", kInt, "The first event that made one of them.",
+        &PeakRow::first_event, kHidden},
+       {"fact_bytes", kInt, "Bytes whose category is a fact.",
+        &PeakRow::fact_bytes, kHidden},
+       {"high_bytes", kInt, "... is known with high confidence.",
+        &PeakRow::high_bytes, kHidden},
+       {"medium_bytes", kInt, "... with medium confidence.",
+        &PeakRow::medium_bytes, kHidden},
+       {"low_bytes", kInt, "... with low confidence.", &PeakRow::low_bytes,
+        kHidden}}};
+  return columns;
 }
 
 Schema TimelineSchema() {
@@ -1032,15 +1080,17 @@ Result<Recording> MakeRecording(Snapshot snapshot,
 Result<ResultSet> MakeTables(const Recording& recording,
                              const TableOptions& options) {
   ResultSet result;
-  Sheet summary(SummarySchema(), recording);
-  Sheet peak(PeakSchema("memory_peak"), recording);
+  Sheet summary(SummaryColumns().schema(), recording);
+  Sheet peak(PeakColumns().schema(), recording);
   static constexpr std::string_view kKinds[] = {"category", "module", "op",
                                                 "line", "stack"};
   std::vector<Sheet> kinds;
   if (options.every_kind) {
-    for (const std::string_view kind : kKinds)
-      kinds.emplace_back(PeakSchema("memory_peak_" + std::string(kind)),
-                         recording);
+    Schema schema = PeakColumns().schema();
+    for (const std::string_view kind : kKinds) {
+      schema.name = "memory_peak_" + std::string(kind);
+      kinds.emplace_back(schema, recording);
+    }
   }
   Sheet savings(
       {"memory_savings",

@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lamina/result.h"
 #include "memory/attribution.h"
 #include "memory/model.h"
 #include "memory/questions.h"
+#include "table/row_columns.h"
 
 namespace lamina::memory {
 
@@ -90,9 +92,30 @@ Result<ResultSet> MakeTables(const Recording& recording,
 std::string KeyOf(const DeviceView& view, const Allocation& a,
                   std::string_view kind, size_t depth);
 
-// Schemas that other sources of memory events fill, too.
-Schema SummarySchema();
-Schema PeakSchema(std::string name);
+// Rows that other sources of memory events fill, too; times in nanoseconds.
+struct SummaryRow {
+  std::string_view measure;
+  int64_t peak_bytes;
+  std::optional<int64_t> peak_moment = {}, peak_time = {};
+  std::optional<int64_t> at_start_bytes = {}, at_end_bytes = {};
+  std::optional<int64_t> at_peak_bytes = {};
+};
+const RowColumns<SummaryRow>& SummaryColumns();
+
+struct PeakRow {
+  std::string_view key_kind, key;
+  std::optional<std::string_view> category = {};
+  std::optional<std::string> confidence = {};
+  int64_t bytes;
+  double percent;
+  std::optional<int64_t> requested_bytes = {}, rounding_bytes = {};
+  std::optional<size_t> blocks = {};
+  std::optional<int64_t> largest_bytes = {}, first_event = {};
+  int64_t fact_bytes = 0, high_bytes = 0, medium_bytes = 0, low_bytes = 0;
+};
+// Tables of this form have names of their own.
+const RowColumns<PeakRow>& PeakColumns();
+
 Schema TimelineSchema();
 
 inline double PercentOf(int64_t part, int64_t whole) {

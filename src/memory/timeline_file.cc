@@ -164,11 +164,15 @@ Result<ResultSet> ReadTimeline(const std::string& name, std::string_view text,
     return *points[i].time_ns - start_ns;
   };
   ResultSet result;
-  Table summary(SummarySchema());
-  summary.Add("allocated", points[highest].total, highest, since(highest),
-              points.front().total, points.back().total, points[highest].total);
-  result.tables.push_back(std::move(summary));
-  Table peak(PeakSchema("memory_peak"));
+  result.tables.push_back(
+      SummaryColumns().Make({{.measure = "allocated",
+                              .peak_bytes = points[highest].total,
+                              .peak_moment = static_cast<int64_t>(highest),
+                              .peak_time = since(highest),
+                              .at_start_bytes = points.front().total,
+                              .at_end_bytes = points.back().total,
+                              .at_peak_bytes = points[highest].total}}));
+  std::vector<PeakRow> peak;
   std::vector<std::pair<int64_t, size_t>> order;
   for (size_t k = 0; k < kCategories; ++k) {
     if (points[highest].bytes[k] != 0)
@@ -177,12 +181,15 @@ Result<ResultSet> ReadTimeline(const std::string& name, std::string_view text,
   std::sort(order.begin(), order.end());
   for (const auto& [bytes, k] : order) {
     const std::string_view category = CategoryName(static_cast<Category>(k));
-    peak.Add("category", category, category, "fact", -bytes,
-             PercentOf(-bytes, points[highest].total), std::nullopt,
-             std::nullopt, std::nullopt, std::nullopt, std::nullopt, -bytes, 0,
-             0, 0);
+    peak.push_back({.key_kind = "category",
+                    .key = category,
+                    .category = category,
+                    .confidence = "fact",
+                    .bytes = -bytes,
+                    .percent = PercentOf(-bytes, points[highest].total),
+                    .fact_bytes = -bytes});
   }
-  result.tables.push_back(std::move(peak));
+  result.tables.push_back(PeakColumns().Make(peak));
   Table timeline(TimelineSchema());
   const size_t bins = std::min(points.size(), rows);
   for (size_t bin = 0; bin < bins; ++bin) {

@@ -401,6 +401,35 @@ const RowColumns<HealthRow>& HealthColumns() {
   return columns;
 }
 
+// A row that tables of snapshots have, too, and the device that it is of.
+template <class Row>
+struct OnDevice {
+  std::string_view device;
+  Row row;
+};
+template <class Row>
+RowColumns<OnDevice<Row>> WithDevice(const RowColumns<Row>& columns) {
+  RowColumns<OnDevice<Row>> out{
+      columns.name,
+      columns.doc,
+      {{"device", ColumnType::kText, "Device.", &OnDevice<Row>::device}}};
+  for (const RowColumn<Row>& c : columns.columns) {
+    out.columns.push_back(
+        {c.column.name, c.column.type, c.column.doc,
+         [cell = c.cell](const OnDevice<Row>& row) { return cell(row.row); },
+         c.column.shown});
+  }
+  return out;
+}
+const RowColumns<OnDevice<mem::SummaryRow>>& SummaryColumns() {
+  static const auto columns = WithDevice(mem::SummaryColumns());
+  return columns;
+}
+const RowColumns<OnDevice<mem::PeakRow>>& PeakColumns() {
+  static const auto columns = WithDevice(mem::PeakColumns());
+  return columns;
+}
+
 class Maker {
  public:
   Maker(const Context& context, const Options& options)
@@ -418,14 +447,16 @@ class Maker {
     ResultSet result;
     if (devices.empty()) return result;
     who_ = FindWho(context_);
-    Table summary(WithDevice(mem::SummarySchema()));
+    Table summary(SummaryColumns().schema());
     std::vector<std::string_view> kinds;
     if (options_.every_kind) kinds = {"category", "module", "op"};
-    Table peak(WithDevice(mem::PeakSchema("memory_peak")));
+    Schema of_kind = PeakColumns().schema();
+    Table peak(of_kind);
     std::vector<Table> tables;
-    for (const std::string_view kind : kinds)
-      tables.emplace_back(
-          WithDevice(mem::PeakSchema("memory_peak_" + std::string(kind))));
+    for (const std::string_view kind : kinds) {
+      of_kind.name = "memory_peak_" + std::string(kind);
+      tables.emplace_back(of_kind);
+    }
     Table timeline(TimelineColumns().schema());
     Table failed(FailedColumns().schema());
     Table health(HealthColumns().schema());
@@ -508,11 +539,6 @@ class Maker {
   }
 
  private:
-  static Schema WithDevice(Schema schema) {
-    schema.columns.insert(schema.columns.begin(),
-                          {"device", ColumnType::kText, "Device."});
-    return schema;
-  }
   static std::optional<int64_t> Known(int64_t bytes) {
     return bytes == trace::kNoInt ? std::nullopt : std::optional(bytes);
   }
@@ -547,17 +573,29 @@ class Maker {
   void AddSummary(const std::string& name, const DeviceEvents& device,
                   const Curve& curve, int64_t moment, Table* table) const {
     const auto at = static_cast<size_t>(moment);
-    table->Add(name, device.driver ? "reserved" : "allocated",
-               curve.allocated[at], moment, TimeOf(device, moment),
-               curve.allocated.front(), curve.allocated.back(),
-               curve.allocated[at]);
+    SummaryColumns().Add(
+        *table, {.device = name,
+                 .row = {.measure = device.driver ? "reserved" : "allocated",
+                         .peak_bytes = curve.allocated[at],
+                         .peak_moment = moment,
+                         .peak_time = TimeOf(device, moment),
+                         .at_start_bytes = curve.allocated.front(),
+                         .at_end_bytes = curve.allocated.back(),
+                         .at_peak_bytes = curve.allocated[at]}});
     if (curve.reserved.empty()) return;
     const auto highest =
         std::max_element(curve.reserved.begin(), curve.reserved.end());
     const int64_t when = highest - curve.reserved.begin() + 1;
-    table->Add(name, "reserved", *highest, when, TimeOf(device, when),
-               std::nullopt, curve.reserved.back(),
-               moment > 0 ? Value(curve.reserved[at - 1]) : Value());
+    SummaryColumns().Add(
+        *table, {.device = name,
+                 .row = {.measure = "reserved",
+                         .peak_bytes = *highest,
+                         .peak_moment = when,
+                         .peak_time = TimeOf(device, when),
+                         .at_end_bytes = curve.reserved.back(),
+                         .at_peak_bytes =
+                             moment > 0 ? std::optional(curve.reserved[at - 1])
+                                        : std::nullopt}});
   }
 
   void AddPeak(const std::string& name, const DeviceEvents&, const Curve& curve,
@@ -607,15 +645,22 @@ class Maker {
             (best < 0 || row.by_confidence[k] > row.by_confidence[best]))
           best = k;
       }
-      table->Add(
-          name, kind, key, kind == "category" ? Value(key) : Value(),
-          best < 0
-              ? Value()
-              : Value(mem::ConfidenceName(static_cast<mem::Confidence>(best))),
-          row.bytes, mem::PercentOf(row.bytes, whole), std::nullopt,
-          std::nullopt, row.blocks, row.largest, row.first,
-          row.by_confidence[3], row.by_confidence[2], row.by_confidence[1],
-          row.by_confidence[0]);
+      mem::PeakRow out{.key_kind = kind,
+                       .key = key,
+                       .bytes = row.bytes,
+                       .percent = mem::PercentOf(row.bytes, whole),
+                       .blocks = row.blocks,
+                       .largest_bytes = row.largest,
+                       .first_event = row.first,
+                       .fact_bytes = row.by_confidence[3],
+                       .high_bytes = row.by_confidence[2],
+                       .medium_bytes = row.by_confidence[1],
+                       .low_bytes = row.by_confidence[0]};
+      if (kind == "category") out.category = key;
+      if (best >= 0)
+        out.confidence =
+            mem::ConfidenceName(static_cast<mem::Confidence>(best));
+      PeakColumns().Add(*table, {.device = name, .row = out});
     }
   }
 
@@ -729,12 +774,8 @@ std::vector<MemoryEvent> EventsOf(const Context& context, int64_t device) {
 AnalysisInfo Info() {
   return {"memory", "Memory of devices where the trace has memory events.",
           [] {
-            std::vector<Schema> schemas = {mem::SummarySchema(),
-                                           mem::PeakSchema("memory_peak")};
-            for (Schema& schema : schemas)
-              schema.columns.insert(schema.columns.begin(),
-                                    {"device", ColumnType::kText, "Device."});
-            return schemas;
+            return std::vector<Schema>{SummaryColumns().schema(),
+                                       PeakColumns().schema()};
           },
           &Run};
 }
