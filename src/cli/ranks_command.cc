@@ -77,7 +77,7 @@ Result<std::vector<std::string>> AgreeOnFiles(dist::Channel& channel,
     for (const std::string& file : found ? *found : std::vector<std::string>())
       list += file + '\0';
   }
-  list = Broadcast(channel, std::move(list));
+  list = Broadcast(channel, list);
   if (channel.number() == 0) return found;
   std::vector<std::string> files;
   for (size_t pos = 0; pos < list.size();) {

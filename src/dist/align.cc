@@ -330,10 +330,10 @@ std::vector<int32_t> AlignCalls(std::span<const AlignItem> reference,
   const auto result = [&](std::span<const AlignItem> others,
                           std::vector<int32_t> match) {
     const bool sure = agreement.pairs * 3 >= CountTimed(reference) * 2;
-    return same_list && !(sure && Contradicts(reference, others,
-                                              agreement.difference_ns, match))
-               ? straight
-               : match;
+    if (same_list && !(sure && Contradicts(reference, others,
+                                           agreement.difference_ns, match)))
+      return straight;
+    return match;
   };
   const bool whole = band == whole_band;
   auto match = AlignOnce(reference, other, band, whole, agreement);

@@ -25,7 +25,7 @@ std::unique_ptr<Channel> MakeLocalChannel() {
   return std::make_unique<LocalChannel>();
 }
 
-std::string Broadcast(Channel& channel, std::string text) {
+std::string Broadcast(Channel& channel, const std::string& text) {
   std::vector<std::string> to(static_cast<size_t>(channel.size()));
   if (channel.number() == 0) {
     for (std::string& t : to) t = text;

@@ -35,7 +35,7 @@ class Channel {
 std::unique_ptr<Channel> MakeLocalChannel();
 
 // The same text to everyone: that of process 0.
-std::string Broadcast(Channel& channel, std::string text);
+std::string Broadcast(Channel& channel, const std::string& text);
 // What every process has, in the order of their numbers, everywhere.
 std::vector<std::string> Share(Channel& channel, const std::string& text);
 

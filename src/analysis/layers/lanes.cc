@@ -225,7 +225,7 @@ class Viewer {
           ++end;
       } else {
         const int64_t own = correlation(i);
-        if (own == trace::kNoInt || own <= 0) {
+        if (own <= 0) {  // kNoInt is negative
           ++i;
           continue;
         }
