@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why this file is long: one schema and one loop per table, and nothing else.
+// Why this file is long: one loop per table, and nothing else.
 #include "memory/tables.h"
 
 #include <absl/container/flat_hash_map.h>
@@ -11,6 +11,7 @@
 
 #include "base/counted.h"
 #include "base/decimal.h"
+#include "memory/schemas.h"
 #include "memory/stack_tree.h"
 
 namespace lamina::memory {
@@ -21,40 +22,21 @@ constexpr size_t kOverTimeRows = 256;
 // Free space of a segment from which on it is worth knowing what pins it.
 constexpr int64_t kPinnedFrom = int64_t{1} << 20;
 
-constexpr auto kText = ColumnType::kText;
-constexpr auto kInt = ColumnType::kInt;
-constexpr auto kReal = ColumnType::kReal;
-constexpr auto kBool = ColumnType::kBool;
-constexpr auto kTime = ColumnType::kTime;
-constexpr auto kBytes = Shown::kBytes;
-constexpr auto kHidden = Shown::kHidden;
-
 // A table with a column for the device where there are several.
+template <class Row>
 class Sheet {
  public:
-  Sheet(Schema schema, const Recording& recording)
-      : devices_(recording.devices.size() > 1), table_(With(schema)) {}
+  Sheet(RowColumns<Row> columns, const Recording& recording)
+      : columns_(std::move(columns)),
+        devices_(recording.devices.size() > 1),
+        table_(WithDevice()) {}
 
-  template <class... Values>
-  void Add(const DeviceView& view, const Values&... values) {
-    std::vector<Value> row;
-    if (devices_) row.emplace_back(view.device->ordinal());
-    (row.push_back(Value(values)), ...);
-    table_.AddRow(row);
-  }
-  void AddRow(const DeviceView& view, const std::vector<Value>& values) {
-    std::vector<Value> row;
-    if (devices_) row.emplace_back(view.device->ordinal());
-    row.insert(row.end(), values.begin(), values.end());
-    table_.AddRow(row);
-  }
-  template <class Row>
-  void Add(const DeviceView& view, const RowColumns<Row>& columns,
-           const Row& row) {
+  void Add(const DeviceView& view, const Row& row) {
     std::vector<Value> cells;
-    for (const RowColumn<Row>& c : columns.columns)
+    if (devices_) cells.emplace_back(view.device->ordinal());
+    for (const RowColumn<Row>& c : columns_.columns)
       cells.push_back(c.cell(row));
-    AddRow(view, cells);
+    table_.AddRow(cells);
   }
   size_t rows() const { return table_.rows(); }
   void MoveTo(ResultSet* result) {
@@ -62,13 +44,15 @@ class Sheet {
   }
 
  private:
-  Schema With(Schema& schema) const {
+  Schema WithDevice() const {
+    Schema schema = columns_.schema();
     if (devices_) {
-      schema.columns.insert(schema.columns.begin(),
-                            {"device", kInt, "Number of the device."});
+      schema.columns.insert(schema.columns.begin(), {"device", ColumnType::kInt,
+                                                     "Number of the device."});
     }
-    return std::move(schema);
+    return schema;
   }
+  RowColumns<Row> columns_;
   bool devices_;
   Table table_;
 };
@@ -151,7 +135,7 @@ std::vector<Moment> TimelineMoments(const DeviceView& view, size_t rows) {
 
 // --- the tables ---
 
-void AddSummary(const DeviceView& view, Sheet& sheet) {
+void AddSummary(const DeviceView& view, Sheet<SummaryRow>& sheet) {
   const Device& device = *view.device;
   Levels start, end, shown;
   device.Sweep([&](Moment m, const Levels& at) {
@@ -162,17 +146,15 @@ void AddSummary(const DeviceView& view, Sheet& sheet) {
   for (size_t k = 0; k < kMeasures; ++k) {
     const auto measure = static_cast<Measure>(k);
     const Peak peak = view.peaks[k];
-    sheet.Add(view, SummaryColumns(),
-              {.measure = MeasureName(measure),
-               .peak_bytes = peak.bytes,
-               .peak_moment = peak.moment,
-               .peak_time = SinceStart(device, peak.moment - 1),
-               .at_start_bytes = LevelOf(start, measure),
-               .at_end_bytes = LevelOf(end, measure),
-               .at_peak_bytes = LevelOf(shown, measure)});
+    sheet.Add(view, {.measure = MeasureName(measure),
+                     .peak_bytes = peak.bytes,
+                     .peak_moment = peak.moment,
+                     .peak_time = SinceStart(device, peak.moment - 1),
+                     .at_start_bytes = LevelOf(start, measure),
+                     .at_end_bytes = LevelOf(end, measure),
+                     .at_peak_bytes = LevelOf(shown, measure)});
   }
-  sheet.Add(view, SummaryColumns(),
-            {.measure = "viewer", .peak_bytes = device.viewer_peak()});
+  sheet.Add(view, {.measure = "viewer", .peak_bytes = device.viewer_peak()});
 }
 
 struct PeakSum {
@@ -196,7 +178,7 @@ std::string ConfidenceText(const int64_t* by_confidence, int64_t bytes) {
 }
 
 void AddPeak(const DeviceView& view, std::string_view kind, size_t depth,
-             const std::vector<uint32_t>& active, Sheet& sheet) {
+             const std::vector<uint32_t>& active, Sheet<PeakRow>& sheet) {
   const Device& device = *view.device;
   absl::flat_hash_map<std::string, PeakSum> rows;
   // Keys of stacks are long: made once per stack and category.
@@ -247,83 +229,42 @@ void AddPeak(const DeviceView& view, std::string_view kind, size_t depth,
       category = fmt::format("{} and others",
                              CategoryName(static_cast<Category>(most->first)));
     }
-    sheet.Add(view, PeakColumns(),
-              {.key_kind = kind,
-               .key = key,
-               .category = category,
-               .confidence = ConfidenceText(row->by_confidence, row->bytes),
-               .bytes = row->bytes,
-               .percent = PercentOf(row->bytes, at.reserved),
-               .requested_bytes = row->requested,
-               .rounding_bytes = row->bytes - row->requested,
-               .blocks = row->blocks,
-               .largest_bytes = row->largest,
-               .first_event = *row->first >= 0 ? row->first : std::nullopt,
-               .fact_bytes = row->by_confidence[3],
-               .high_bytes = row->by_confidence[2],
-               .medium_bytes = row->by_confidence[1],
-               .low_bytes = row->by_confidence[0]});
+    sheet.Add(
+        view,
+        {.key_kind = kind,
+         .key = key,
+         .category = category,
+         .confidence = ConfidenceText(row->by_confidence, row->bytes),
+         .bytes = row->bytes,
+         .percent = PercentOf(row->bytes, at.reserved),
+         .requested_bytes = row->requested,
+         .rounding_bytes = row->bytes - row->requested,
+         .blocks = row->blocks,
+         .largest_bytes = row->largest,
+         .first_event = *row->first >= 0 ? std::optional<int64_t>(*row->first)
+                                         : std::nullopt,
+         .fact_bytes = row->by_confidence[3],
+         .high_bytes = row->by_confidence[2],
+         .medium_bytes = row->by_confidence[1],
+         .low_bytes = row->by_confidence[0]});
   }
   size_t holes = 0;
   for (const SegmentState& segment : StateAt(device, view.moment))
     holes += segment.holes.size();
   const int64_t cached = at.reserved - at.active;
-  sheet.Add(view, PeakColumns(),
-            {.key_kind = kind,
-             .key = "(cached, free)",
-             .category = "",
-             .confidence = "",
-             .bytes = cached,
-             .percent = PercentOf(cached, at.reserved),
-             .requested_bytes = 0,
-             .rounding_bytes = 0,
-             .blocks = holes});
-}
-
-Schema AllocationsSchema() {
-  return {
-      "memory_allocations",
-      "Allocations that are active at the moment that is looked at, by bytes.",
-      {{"id", kInt, "Number of the allocation.", kHidden},
-       {"address", kText, "Where its block begins.", kHidden},
-       {"bytes", kInt, "Bytes of its block.", kBytes},
-       {"requested_bytes", kInt, "Bytes that were asked for.", kBytes},
-       {"exact", kBool,
-        "Whether the block is in the final state, not replayed.", kHidden},
-       {"start_event", kInt, "Event that made it; empty: before all."},
-       {"free_event", kInt, "Event that asked for its free.", kHidden},
-       {"end_event", kInt, "Event after which others can use it."},
-       {"start_us", kTime, "When, from the first event.", kHidden},
-       {"lifetime_us", kTime, "How long it was active.", kHidden},
-       {"lifetime_events", kInt, "For how many events it was active."},
-       {"category", kText, "What it was for."},
-       {"confidence", kText, "How well that is known."},
-       {"rule", kText, "Rule that says so.", kHidden},
-       {"op", kText, "Op that asked for it."},
-       {"module", kText, "Calls of modules, file@line of the call.", kHidden},
-       {"line", kText, "Line of the program's own code."},
-       {"file", kText, "Path of that line.", kHidden},
-       {"line_number", kInt, "Number of that line.", kHidden},
-       {"function", kText, "Function of that line.", kHidden},
-       {"freed_line", kText, "Line that freed it.", kHidden},
-       {"stream", kInt, "Stream of its segment.", kHidden},
-       {"pool", kText, "Private pool; 0,0 is the default one.", kHidden},
-       {"origin", kText, "recorded, or before the recording.", kHidden},
-       {"end_kind", kText,
-        "freed; alive or pending in the final state; lost: its free was not "
-        "recorded; unknown: neither freed nor in the final state.",
-        kHidden},
-       {"step", kInt, "Step in which it was made.", kHidden},
-       {"stack", kInt, "Number of its stack; equal numbers, equal stacks.",
-        kHidden},
-       {"compile_context", kText, "Compiled graph, as recorded.", kHidden},
-       {"user_metadata", kText, "The user's text, as recorded.", kHidden},
-       {"trace_step", kText, "Step of the joined trace.", kHidden},
-       {"trace_thread", kText, "Thread of the joined trace.", kHidden}}};
+  sheet.Add(view, {.key_kind = kind,
+                   .key = "(cached, free)",
+                   .category = "",
+                   .confidence = "",
+                   .bytes = cached,
+                   .percent = PercentOf(cached, at.reserved),
+                   .requested_bytes = 0,
+                   .rounding_bytes = 0,
+                   .blocks = holes});
 }
 
 void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
-                    Sheet& sheet) {
+                    Sheet<AllocationRow>& sheet) {
   const Device& device = *view.device;
   const auto& all = device.allocations();
   std::sort(ids.begin(), ids.end(), [&](uint32_t a, uint32_t b) {
@@ -340,7 +281,7 @@ void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
     const auto of_trace = [&](StringId TraceFacts::Row::*field) {
       const std::string_view text =
           known == nullptr ? "" : view.joined.texts[known->*field];
-      return text.empty() ? Value() : Value(text);
+      return text.empty() ? std::nullopt : std::optional(text);
     };
     const auto start =
         a.before() ? std::optional<int64_t>(0) : SinceStart(device, a.start);
@@ -352,47 +293,80 @@ void AddAllocations(const DeviceView& view, std::vector<uint32_t> ids,
         [](Moment m, const Step& s) { return m < s.end; });
     const auto& strings = device.snapshot().strings;
     sheet.Add(
-        view, id, address, a.bytes, a.requested, a.exact,
-        a.before() ? Value() : Value(a.start),
-        a.allocated_until < 0 ? Value() : Value(EventOrNull(a.allocated_until)),
-        EventOrNull(a.active_until), a.before() ? std::nullopt : start,
-        start && end ? Value(*end - *start) : Value(),
-        last - std::max<Moment>(a.start, 0),
-        CategoryName(static_cast<Category>(a.category)),
-        ConfidenceName(a.confidence),
-        a.rule < rules.size() ? Value(rules[a.rule].id) : Value(), view.Op(a),
-        view.Module(a, 0), facts.line,
-        facts.file.empty() ? Value() : Value(facts.file),
-        facts.file.empty() ? Value() : Value(facts.line_number),
-        facts.file.empty() ? Value() : Value(facts.function),
-        a.free_stack == 0 ? Value()
-                          : Value(view.attribution->OfStack(a.free_stack).line),
-        place.stream, place.pool, Origin(a), EndKindName(a.end),
-        a.before() || view.steps.steps.empty()
-            ? Value()
-            : Value(step - view.steps.steps.begin()),
-        view.stack_numbers[a.stack],
-        tag.compile_context == StringPool::kEmpty
-            ? Value()
-            : Value(strings[tag.compile_context]),
-        tag.user_metadata == StringPool::kEmpty
-            ? Value()
-            : Value(strings[tag.user_metadata]),
-        of_trace(&TraceFacts::Row::step), of_trace(&TraceFacts::Row::thread));
+        view,
+        {.id = id,
+         .address = address,
+         .bytes = a.bytes,
+         .requested_bytes = a.requested,
+         .exact = a.exact,
+         .start_event =
+             a.before() ? std::nullopt : std::optional<int64_t>(a.start),
+         .free_event =
+             a.allocated_until < 0
+                 ? std::nullopt
+                 : std::optional<int64_t>(EventOrNull(a.allocated_until)),
+         .end_event = EventOrNull(a.active_until),
+         .start = a.before() ? std::nullopt : start,
+         .lifetime = start && end ? std::optional<int64_t>(*end - *start)
+                                  : std::nullopt,
+         .lifetime_events = last - std::max<Moment>(a.start, 0),
+         .category = CategoryName(static_cast<Category>(a.category)),
+         .confidence = ConfidenceName(a.confidence),
+         .rule = a.rule < rules.size()
+                     ? std::optional<std::string_view>(rules[a.rule].id)
+                     : std::nullopt,
+         .op = view.Op(a),
+         .module = view.Module(a, 0),
+         .line = facts.line,
+         .file = facts.file.empty()
+                     ? std::nullopt
+                     : std::optional<std::string_view>(facts.file),
+         .line_number = facts.file.empty()
+                            ? std::nullopt
+                            : std::optional<int64_t>(facts.line_number),
+         .function = facts.file.empty()
+                         ? std::nullopt
+                         : std::optional<std::string_view>(facts.function),
+         .freed_line = a.free_stack == 0
+                           ? std::nullopt
+                           : std::optional<std::string_view>(
+                                 view.attribution->OfStack(a.free_stack).line),
+         .stream = place.stream,
+         .pool = place.pool,
+         .origin = Origin(a),
+         .end_kind = EndKindName(a.end),
+         .step = a.before() || view.steps.steps.empty()
+                     ? std::nullopt
+                     : std::optional<int64_t>(step - view.steps.steps.begin()),
+         .stack = view.stack_numbers[a.stack],
+         .compile_context = tag.compile_context == StringPool::kEmpty
+                                ? std::nullopt
+                                : std::optional<std::string_view>(
+                                      strings[tag.compile_context]),
+         .user_metadata =
+             tag.user_metadata == StringPool::kEmpty
+                 ? std::nullopt
+                 : std::optional<std::string_view>(strings[tag.user_metadata]),
+         .trace_step = of_trace(&TraceFacts::Row::step),
+         .trace_thread = of_trace(&TraceFacts::Row::thread)});
   }
 }
 
 void AddTree(const DeviceView& view, const std::vector<uint32_t>& active,
-             bool native, Sheet& sheet) {
+             bool native, Sheet<TreeRow>& sheet) {
   const StackTree tree =
       MakeStackTree(*view.device, *view.attribution, active, native);
   for (const StackTree::Row& row : tree.rows) {
-    sheet.Add(view, row.depth, row.name, row.bytes, row.self, row.blocks,
-              PercentOf(row.bytes, tree.rows.front().bytes));
+    sheet.Add(view, {.depth = row.depth,
+                     .name = row.name,
+                     .bytes = row.bytes,
+                     .self_bytes = row.self,
+                     .blocks = row.blocks,
+                     .percent = PercentOf(row.bytes, tree.rows.front().bytes)});
   }
 }
 
-void AddTimeline(const DeviceView& view, bool full, Sheet& sheet) {
+void AddTimeline(const DeviceView& view, bool full, Sheet<TimelineRow>& sheet) {
   const Device& device = *view.device;
   std::vector<Moment> moments;
   if (full) {
@@ -415,24 +389,25 @@ void AddTimeline(const DeviceView& view, bool full, Sheet& sheet) {
   size_t next = 0;
   device.Sweep([&](Moment m, const Levels& at) {
     if (next == moments.size() || moments[next] != m) return;
-    std::vector<Value> row = {m,
-                              SinceStart(device, m - 1),
-                              at.requested,
-                              at.allocated,
-                              at.active,
-                              at.reserved};
+    TimelineRow row{.moment = m,
+                    .time = SinceStart(device, m - 1),
+                    .requested = at.requested,
+                    .allocated = at.allocated,
+                    .active = at.active,
+                    .reserved = at.reserved,
+                    .categories = {}};
     for (size_t k = 0; k < kCategories; ++k) {
       if (next > 0)
         categories[next * kCategories + k] +=
             categories[(next - 1) * kCategories + k];
-      row.emplace_back(categories[next * kCategories + k]);
+      row.categories[k] = categories[next * kCategories + k];
     }
-    sheet.AddRow(view, row);
+    sheet.Add(view, row);
     ++next;
   });
 }
 
-void AddAlive(const DeviceView& view, Sheet& sheet) {
+void AddAlive(const DeviceView& view, Sheet<AliveRow>& sheet) {
   struct Row {
     int64_t bytes = 0;
     size_t blocks = 0;
@@ -456,32 +431,45 @@ void AddAlive(const DeviceView& view, Sheet& sheet) {
     const auto step = std::upper_bound(
         view.steps.steps.begin(), view.steps.steps.end(), row.oldest,
         [](Moment m, const Step& s) { return m < s.end; });
-    sheet.Add(view, key.first, CategoryName(static_cast<Category>(key.second)),
-              row.bytes, row.blocks,
-              view.steps.steps.empty()
-                  ? Value()
-                  : Value(step - view.steps.steps.begin()));
+    sheet.Add(view,
+              {.line = key.first,
+               .category = CategoryName(static_cast<Category>(key.second)),
+               .bytes = row.bytes,
+               .blocks = row.blocks,
+               .oldest_step = view.steps.steps.empty()
+                                  ? std::nullopt
+                                  : std::optional<int64_t>(
+                                        step - view.steps.steps.begin())});
   }
 }
 
 void AddLeaks(const DeviceView& view, const TableOptions& options,
-              Sheet& sheet) {
+              Sheet<LeakRow>& sheet) {
   const Device& device = *view.device;
   for (const Leak& leak : view.leaks) {
     const Allocation& a = device.allocations()[leak.allocation];
     const StackFacts& facts = view.attribution->Of(a);
-    Value left;
+    std::optional<int64_t> left;
     if (options.capacity && leak.bytes_per_step > 0) {
-      left = Value(static_cast<int64_t>(
+      left = static_cast<int64_t>(
           static_cast<double>(std::max<int64_t>(
               0, *options.capacity - device.peak(Measure::kReserved).bytes)) /
-          leak.bytes_per_step));
+          leak.bytes_per_step);
     }
-    sheet.Add(view, facts.line, facts.op, view.stack_numbers[leak.stack],
-              leak.first_bytes, leak.last_bytes, leak.bytes_per_step,
-              leak.blocks_per_step, leak.grown_steps, leak.steps,
-              ConfidenceName(leak.confidence), leak.expected ? "grows" : "leak",
-              left, CategoryName(static_cast<Category>(a.category)));
+    sheet.Add(view,
+              {.line = facts.line,
+               .op = facts.op,
+               .stack = view.stack_numbers[leak.stack],
+               .first_bytes = leak.first_bytes,
+               .last_bytes = leak.last_bytes,
+               .bytes_per_step = leak.bytes_per_step,
+               .blocks_per_step = leak.blocks_per_step,
+               .grown_steps = leak.grown_steps,
+               .steps = leak.steps,
+               .confidence = ConfidenceName(leak.confidence),
+               .class_ = leak.expected ? "grows" : "leak",
+               .steps_left = left,
+               .category = CategoryName(static_cast<Category>(a.category))});
   }
 }
 
@@ -502,19 +490,31 @@ std::string PinnedBy(const DeviceView& view, const SegmentState& segment) {
 }
 
 void AddSegments(const DeviceView& view, std::vector<SegmentState> segments,
-                 Sheet& sheet) {
+                 Sheet<SegmentRow>& sheet) {
   std::sort(segments.begin(), segments.end(),
             [](const SegmentState& a, const SegmentState& b) {
               return a.stuck != b.stuck ? a.stuck > b.stuck
                                         : a.range.address < b.range.address;
             });
   for (const SegmentState& s : segments) {
-    sheet.Add(view, fmt::format("{:#x}", s.range.address), s.range.stream,
-              PoolOf(s.range.pool), s.range.small ? "small" : "large",
-              s.range.expandable, s.range.size, s.active, s.requested,
-              s.blocks.size(), s.free, s.holes.size(), s.largest_free, s.stuck,
-              s.active - s.requested, PinnedBy(view, s),
-              s.range.born < 0 ? Value() : Value(s.range.born));
+    sheet.Add(view, {.address = fmt::format("{:#x}", s.range.address),
+                     .stream = s.range.stream,
+                     .pool = PoolOf(s.range.pool),
+                     .type = s.range.small ? "small" : "large",
+                     .expandable = s.range.expandable,
+                     .total_bytes = s.range.size,
+                     .active_bytes = s.active,
+                     .requested_bytes = s.requested,
+                     .blocks = s.blocks.size(),
+                     .free_bytes = s.free,
+                     .free_ranges = s.holes.size(),
+                     .largest_free_bytes = s.largest_free,
+                     .stuck_bytes = s.stuck,
+                     .rounding_bytes = s.active - s.requested,
+                     .pinned_by = PinnedBy(view, s),
+                     .born_event = s.range.born < 0
+                                       ? std::nullopt
+                                       : std::optional<int64_t>(s.range.born)});
   }
 }
 
@@ -524,21 +524,31 @@ std::string ClassName(const Range& range) {
 }
 
 void AddFragmentation(const DeviceView& view,
-                      const std::vector<SegmentState>& segments, Sheet& sheet) {
+                      const std::vector<SegmentState>& segments,
+                      Sheet<FragmentationRow>& sheet) {
   std::map<std::string, FreeTotals> classes;
   for (const SegmentState& s : segments) classes[ClassName(s.range)].Add(s);
   const auto add = [&](const std::string& name, const FreeTotals& t) {
     const auto reserved = static_cast<double>(t.reserved);
-    sheet.Add(view, name, t.reserved, t.free, t.ranges, t.largest,
-              t.fragmentation_percent(), t.whole, t.stuck, t.rounding,
-              t.unsplit,
-              t.reserved == 0 ? 0.0 : t.squares / (reserved * reserved));
+    sheet.Add(
+        view,
+        {.class_ = name,
+         .reserved_bytes = t.reserved,
+         .free_bytes = t.free,
+         .free_ranges = t.ranges,
+         .largest_free_bytes = t.largest,
+         .fragmentation_percent = t.fragmentation_percent(),
+         .whole_free_bytes = t.whole,
+         .split_free_bytes = t.stuck,
+         .rounding_bytes = t.rounding,
+         .unsplit_bytes = t.unsplit,
+         .score = t.reserved == 0 ? 0.0 : t.squares / (reserved * reserved)});
   };
   add("all", TotalsOf(segments));
   for (const auto& [name, totals] : classes) add(name, totals);
 }
 
-void AddOverTime(const DeviceView& view, Sheet& sheet) {
+void AddOverTime(const DeviceView& view, Sheet<OverTimeRow>& sheet) {
   std::set<Moment> moments;
   const int64_t count = int64_t{view.last} - view.first;
   for (size_t i = 0; i < kOverTimeRows; ++i) {
@@ -554,8 +564,11 @@ void AddOverTime(const DeviceView& view, Sheet& sheet) {
   }
   for (const Moment m : moments) {
     const FreeTotals t = TotalsOf(StateAt(*view.device, m));
-    sheet.Add(view, m, SinceStart(*view.device, m - 1), t.reserved - t.active,
-              t.whole, t.stuck);
+    sheet.Add(view, {.moment = m,
+                     .time = SinceStart(*view.device, m - 1),
+                     .cached_bytes = t.reserved - t.active,
+                     .whole_free_bytes = t.whole,
+                     .stuck_bytes = t.stuck});
   }
 }
 
@@ -576,29 +589,34 @@ std::pair<std::string, std::string> NameOf(const DeviceView& view,
 }
 
 void AddSettings(const Recording& recording, ResultSet* result) {
-  Table table({"memory_settings",
-               "Settings of the allocator.",
-               {{"key", kText, "Setting."},
-                {"value", kText, "Its value."},
-                {"default", kBool, "Whether the file does not say it."}}});
+  Table table(SettingColumns().schema());
   auto settings = recording.snapshot->settings;
   std::sort(settings.begin(), settings.end());
-  for (const auto& [key, value] : settings) table.Add(key, value, false);
+  for (const auto& [key, value] : settings)
+    SettingColumns().Add(table,
+                         {.key = key, .value = value, .default_ = false});
   if (!recording.snapshot->has_settings) {
-    table.Add("max_split_size", "-1", true);
-    table.Add("expandable_segments", "False", true);
+    SettingColumns().Add(
+        table, {.key = "max_split_size", .value = "-1", .default_ = true});
+    SettingColumns().Add(
+        table,
+        {.key = "expandable_segments", .value = "False", .default_ = true});
   }
   result->tables.push_back(std::move(table));
 }
 
 void AddHealth(const Recording& recording, const DeviceView& view,
-               Sheet& sheet) {
+               Sheet<HealthRow>& sheet) {
   const Health& h = view.device->health();
   const Device& device = *view.device;
   const auto add = [&](std::string_view check, int64_t value,
                        std::string_view level, std::string_view text,
                        std::optional<int64_t> first = std::nullopt) {
-    sheet.Add(view, check, value, first, level, text);
+    sheet.Add(view, {.check = check,
+                     .value = value,
+                     .first_event = first,
+                     .level = level,
+                     .text = text});
   };
   const auto if_any = [&](std::string_view check, uint64_t value,
                           std::string_view level, std::string_view text,
@@ -702,7 +720,7 @@ void AddHealth(const Recording& recording, const DeviceView& view,
 
 // Why the largest allocation of a line has its category.
 Status AddExplanation(const DeviceView& view, const TableOptions& options,
-                      Sheet& sheet) {
+                      Sheet<ExplainRow>& sheet) {
   const Device& device = *view.device;
   const Allocation* largest = nullptr;
   for (const Allocation& a : device.allocations()) {
@@ -719,7 +737,7 @@ Status AddExplanation(const DeviceView& view, const TableOptions& options,
                                        : nullptr;
   const Life life = view.attribution->LifeOf(device, *largest);
   const auto add = [&](std::string_view what, const std::string& value) {
-    sheet.Add(view, what, value);
+    sheet.Add(view, {.what = what, .value = value});
   };
   add("line", view.attribution->Of(*largest).line);
   add("largest", fmt::format("{} bytes, {} requested", largest->bytes,
@@ -897,81 +915,6 @@ Result<Moment> MomentOf(const DeviceView& view, const std::string& text) {
 
 }  // namespace
 
-const RowColumns<SummaryRow>& SummaryColumns() {
-  static const RowColumns<SummaryRow> columns{
-      "memory_summary",
-      "Peaks of what was requested, allocated (blocks), active (with blocks "
-      "that wait for streams) and reserved (with the cache).",
-      {{"measure", kText,
-        "requested, allocated, active, reserved; viewer: the maximum that "
-        "PyTorch's viewer shows.",
-        &SummaryRow::measure},
-       {"peak_bytes", kInt, "Highest value.", &SummaryRow::peak_bytes, kBytes},
-       {"peak_moment", kInt, "After this many events, the first time.",
-        &SummaryRow::peak_moment},
-       {"peak_time_us", kTime, "When, from the first event.",
-        &SummaryRow::peak_time},
-       {"at_start_bytes", kInt, "Before the first event.",
-        &SummaryRow::at_start_bytes, kBytes},
-       {"at_end_bytes", kInt, "After the last event.",
-        &SummaryRow::at_end_bytes, kBytes},
-       {"at_peak_bytes", kInt, "At the moment that is looked at.",
-        &SummaryRow::at_peak_bytes, kBytes}}};
-  return columns;
-}
-
-const RowColumns<PeakRow>& PeakColumns() {
-  static const RowColumns<PeakRow> columns{
-      "memory_peak",
-      "What is active at the moment that is looked at; with the cache it is "
-      "what is reserved.",
-      {{"key_kind", kText, "What the rows are.", &PeakRow::key_kind, kHidden},
-       {"key", kText, "Of these allocations.", &PeakRow::key},
-       {"category", kText, "What they were for.", &PeakRow::category, kHidden},
-       {"confidence", kText, "How well that is known, by bytes.",
-        &PeakRow::confidence},
-       {"bytes", kInt, "Bytes of blocks.", &PeakRow::bytes, kBytes},
-       {"percent", kReal, "Share of what is reserved.", &PeakRow::percent,
-        Shown::kBar},
-       {"requested_bytes", kInt, "Bytes that were asked for.",
-        &PeakRow::requested_bytes, kHidden},
-       {"rounding_bytes", kInt, "Lost to rounding and unsplit blocks.",
-        &PeakRow::rounding_bytes, kBytes},
-       {"blocks", kInt, "Blocks; of the cache, its free ranges.",
-        &PeakRow::blocks},
-       {"largest_bytes", kInt, "The largest block.", &PeakRow::largest_bytes,
-        kBytes},
-       {"first_event", kInt, "The first event that made one of them.",
-        &PeakRow::first_event, kHidden},
-       {"fact_bytes", kInt, "Bytes whose category is a fact.",
-        &PeakRow::fact_bytes, kHidden},
-       {"high_bytes", kInt, "... is known with high confidence.",
-        &PeakRow::high_bytes, kHidden},
-       {"medium_bytes", kInt, "... with medium confidence.",
-        &PeakRow::medium_bytes, kHidden},
-       {"low_bytes", kInt, "... with low confidence.", &PeakRow::low_bytes,
-        kHidden}}};
-  return columns;
-}
-
-Schema TimelineSchema() {
-  Schema schema = {
-      "memory_timeline",
-      "Memory over time: of each run of events the moment with most active.",
-      {{"moment", kInt, "After this many events."},
-       {"time_us", kTime, "When, from the first event."},
-       {"requested", kInt, "Requested bytes.", kBytes},
-       {"allocated", kInt, "Allocated bytes.", kBytes},
-       {"active", kInt, "Active bytes.", kBytes},
-       {"reserved", kInt, "Reserved bytes.", kBytes}}};
-  for (size_t k = 0; k < kCategories; ++k) {
-    const std::string name(CategoryName(static_cast<Category>(k)));
-    schema.columns.push_back(
-        {name, kInt, "Active bytes of this category.", kHidden});
-  }
-  return schema;
-}
-
 const TraceFacts::Row* DeviceView::TraceOf(const Allocation& a) const {
   const auto id = static_cast<size_t>(&a - device->allocations().data());
   return id < joined.of.size() ? &joined.of[id] : nullptr;
@@ -1080,186 +1023,33 @@ Result<Recording> MakeRecording(Snapshot snapshot,
 Result<ResultSet> MakeTables(const Recording& recording,
                              const TableOptions& options) {
   ResultSet result;
-  Sheet summary(SummaryColumns().schema(), recording);
-  Sheet peak(PeakColumns().schema(), recording);
+  Sheet<SummaryRow> summary(SummaryColumns(), recording);
+  Sheet<PeakRow> peak(PeakColumns(), recording);
   static constexpr std::string_view kKinds[] = {"category", "module", "op",
                                                 "line", "stack"};
-  std::vector<Sheet> kinds;
+  std::vector<Sheet<PeakRow>> kinds;
   if (options.every_kind) {
-    Schema schema = PeakColumns().schema();
+    RowColumns<PeakRow> columns = PeakColumns();
     for (const std::string_view kind : kKinds) {
-      schema.name = "memory_peak_" + std::string(kind);
-      kinds.emplace_back(schema, recording);
+      columns.name = "memory_peak_" + std::string(kind);
+      kinds.emplace_back(columns, recording);
     }
   }
-  Sheet savings(
-      {"memory_savings",
-       "What would lower the peak, each alone and at most: savings "
-       "do not add up.",
-       {{"change", kText, "What to change."},
-        {"where", kText, "Where."},
-        {"saves_bytes", kInt, "How much lower the peak is.", kBytes},
-        {"percent", kReal,
-         "Share of the peak: of active, or of reserved where the bound says "
-         "so.",
-         Shown::kPercent},
-        {"new_peak_bytes", kInt, "The peak then.", kBytes},
-        {"recompute_bytes", kInt,
-         "What is back while one run of the module is recomputed.", kBytes},
-        {"blocks", kInt, "Blocks taken out."},
-        {"bound", kText,
-         "at most: the true saving is not larger; information: "
-         "nothing to change."},
-        {"confidence", kText, "How well the blocks are known."}}},
-      recording);
-  Sheet leaks(
-      {"memory_leaks",
-       "Stacks whose bytes at the ends of steps never fall and mostly grow.",
-       {{"line", kText, "Who allocates."},
-        {"op", kText, "Op that asked for it."},
-        {"stack", kInt, "Number of the stack.", kHidden},
-        {"first_bytes", kInt, "At the end of the first step.", kBytes},
-        {"last_bytes", kInt, "At the end of the last step.", kBytes},
-        {"bytes_per_step", kReal, "Mean growth.", kBytes},
-        {"blocks_per_step", kInt, "Usual growth in blocks."},
-        {"grown_steps", kInt, "Steps in which it grew."},
-        {"steps", kInt, "Steps that were looked at."},
-        {"confidence", kText,
-         "high: every step adds as many blocks; medium: all but one."},
-        {"class", kText, "leak; grows: meant to stay."},
-        {"steps_left", kInt, "Steps until the capacity is reached."},
-        {"category", kText, "What it was for.", kHidden}}},
-      recording);
-  Sheet oom(
-      {"memory_oom",
-       "Allocations that failed, and why.",
-       {{"event", kInt, "Event."},
-        {"time_us", kTime, "When, from the first event."},
-        {"asked_bytes", kInt, "Rounded bytes that were asked.", kBytes},
-        {"segment_bytes", kInt, "Segment that it would need.", kHidden},
-        {"device_free_bytes", kInt, "Free bytes of the driver.", kBytes},
-        {"free_bytes", kInt, "Free in its stream, pool and size class.",
-         kBytes},
-        {"free_ranges", kInt, "In how many ranges."},
-        {"largest_free_bytes", kInt, "The largest of them.", kBytes},
-        {"whole_free_bytes", kInt, "Segments without active blocks.", kHidden},
-        {"split_free_bytes", kInt, "Free in split segments: stuck.", kHidden},
-        {"cause", kText, "Why it failed."},
-        {"line", kText, "Who asked."},
-        {"category", kText, "Empty: nothing tells.", kHidden},
-        {"text", kText, "The cause in words.", kHidden}}},
-      recording);
-  Sheet room({"memory_room",
-              "What would have made room for an allocation that failed.",
-              {{"oom_event", kInt, "Event that failed."},
-               {"change", kText,
-                "free_run: neighbouring blocks of a segment; empty_segments: "
-                "the emptiest segments, given back."},
-               {"line", kText, "Whose blocks."},
-               {"category", kText, "What they were for."},
-               {"bytes_freed", kInt, "Active bytes that go.", kBytes},
-               {"range_bytes", kInt, "The range that this leaves.", kBytes}}},
-             recording);
-  Sheet fragmentation(
-      {"memory_fragmentation",
-       "Free space at the moment that is looked at. A request can only use "
-       "its own stream, pool and size class.",
-       {{"class", kText, "Stream, pool and size class."},
-        {"reserved_bytes", kInt, "Bytes of segments.", kBytes},
-        {"free_bytes", kInt, "Free bytes in them.", kBytes},
-        {"free_ranges", kInt, "In how many ranges."},
-        {"largest_free_bytes", kInt, "The largest range.", kBytes},
-        {"fragmentation_percent", kReal, "100 (1 - largest / free).",
-         Shown::kPercent},
-        {"whole_free_bytes", kInt, "Segments that could be given back.",
-         kBytes},
-        {"split_free_bytes", kInt, "Free, and stuck in used segments.", kBytes},
-        {"rounding_bytes", kInt, "Blocks beyond what was asked.", kBytes},
-        {"unsplit_bytes", kInt, "Of it, blocks that were not split.", kHidden},
-        {"score", kReal,
-         "Squares of the free ranges / square of the reserved bytes, as "
-         "PyTorch's viewer prints.",
-         kHidden}}},
-      recording);
-  Sheet segments(
-      {"memory_segments",
-       "Segments at the moment that is looked at, most stuck bytes first.",
-       {{"address", kText, "Where it begins."},
-        {"stream", kInt, "Its stream.", kHidden},
-        {"pool", kText, "Private pool; 0,0 is the default one.", kHidden},
-        {"type", kText, "small or large."},
-        {"expandable", kBool, "Whether it can grow.", kHidden},
-        {"total_bytes", kInt, "Its bytes.", kBytes},
-        {"active_bytes", kInt, "Active in it.", kBytes},
-        {"requested_bytes", kInt, "Requested in it.", kHidden},
-        {"blocks", kInt, "Active blocks."},
-        {"free_bytes", kInt, "Free in it.", kBytes},
-        {"free_ranges", kInt, "Free ranges."},
-        {"largest_free_bytes", kInt, "The largest free range.", kBytes},
-        {"stuck_bytes", kInt, "Free, and not to be given back.", kBytes},
-        {"rounding_bytes", kInt, "Lost to rounding.", kHidden},
-        {"pinned_by", kText, "Its largest active block."},
-        {"born_event", kInt, "Event that got it; empty: before all.",
-         kHidden}}},
-      recording);
-  Sheet pools({"memory_pools",
-               "Who pays for streams and private pools, at the moment that is "
-               "looked at.",
-               {{"stream", kInt, "Stream."},
-                {"pool", kText, "Private pool; 0,0 is the default one."},
-                {"type", kText, "small or large."},
-                {"reserved_bytes", kInt, "Reserved.", kBytes},
-                {"active_bytes", kInt, "Active.", kBytes}}},
-              recording);
-  Sheet steps({"memory_steps",
-               "Memory by step.",
-               {{"step", kInt, "Number."},
-                {"name", kText, "Name."},
-                {"start_event", kInt, "First event."},
-                {"end_event", kInt, "Event behind the last one."},
-                {"peak_bytes", kInt, "Highest active.", kBytes},
-                {"end_bytes", kInt, "Active at its end.", kBytes},
-                {"delta_bytes", kInt, "More than at its start.", kBytes}}},
-              recording);
-  Sheet alive({"memory_alive",
-               "Recorded allocations that were never freed, by line.",
-               {{"line", kText, "Who allocated."},
-                {"category", kText, "What for."},
-                {"bytes", kInt, "Bytes of blocks.", kBytes},
-                {"blocks", kInt, "Blocks."},
-                {"oldest_step", kInt, "Step of the oldest one."}}},
-              recording);
-  Sheet allocations(AllocationsSchema(), recording);
-  Sheet tree({"memory_tree",
-              "Stacks of what is active, outermost frame first.",
-              {{"depth", kInt, "Depth."},
-               {"name", kText, "Frame, or op."},
-               {"bytes", kInt, "Bytes of it and below.", kBytes},
-               {"self_bytes", kInt, "Bytes of it alone.", kBytes},
-               {"blocks", kInt, "Blocks."},
-               {"percent", kReal, "Share of active.", Shown::kBar}}},
-             recording);
-  Sheet timeline(TimelineSchema(), recording);
-  Sheet health({"memory_health",
-                "What the recording holds, lacks and contradicts.",
-                {{"check", kText, "What was looked at."},
-                 {"value", kInt, "How much of it."},
-                 {"first_event", kInt, "Where first."},
-                 {"level", kText, "info or warning."},
-                 {"text", kText, "What it means."}}},
-               recording);
-  Sheet over_time({"memory_fragmentation_over_time",
-                   "Cache and what of it is stuck, over time.",
-                   {{"moment", kInt, "After this many events."},
-                    {"time_us", kTime, "When, from the first event."},
-                    {"cached_bytes", kInt, "Reserved and free.", kBytes},
-                    {"whole_free_bytes", kInt, "In empty segments.", kBytes},
-                    {"stuck_bytes", kInt, "In used ones.", kBytes}}},
-                  recording);
-  Sheet explain({"memory_explain",
-                 "Why the largest allocation of a line has its category.",
-                 {{"what", kText, "What."}, {"value", kText, "Value."}}},
-                recording);
+  Sheet<SavingRow> savings(SavingColumns(), recording);
+  Sheet<LeakRow> leaks(LeakColumns(), recording);
+  Sheet<OutOfMemoryRow> oom(OutOfMemoryColumns(), recording);
+  Sheet<RoomRow> room(RoomColumns(), recording);
+  Sheet<FragmentationRow> fragmentation(FragmentationColumns(), recording);
+  Sheet<SegmentRow> segments(SegmentColumns(), recording);
+  Sheet<PoolRow> pools(PoolColumns(), recording);
+  Sheet<StepRow> steps(StepColumns(), recording);
+  Sheet<AliveRow> alive(AliveColumns(), recording);
+  Sheet<AllocationRow> allocations(AllocationColumns(), recording);
+  Sheet<TreeRow> tree(TreeColumns(), recording);
+  Sheet<TimelineRow> timeline(TimelineColumns(), recording);
+  Sheet<HealthRow> health(HealthColumns(), recording);
+  Sheet<OverTimeRow> over_time(OverTimeColumns(), recording);
+  Sheet<ExplainRow> explain(ExplainColumns(), recording);
 
   for (const DeviceView& view : recording.devices) {
     const Device& device = *view.device;
@@ -1271,10 +1061,15 @@ Result<ResultSet> MakeTables(const Recording& recording,
     const std::vector<Saving> found =
         FindSavings(device, *view.attribution, view.leaks);
     for (const Saving& s : found) {
-      savings.Add(view, s.change, s.where, s.saves,
-                  PercentOf(s.saves, device.peak(s.of).bytes), s.new_peak,
-                  s.recompute_bytes, s.blocks, s.bound,
-                  ConfidenceName(s.confidence));
+      savings.Add(view, {.change = s.change,
+                         .where = s.where,
+                         .saves_bytes = s.saves,
+                         .percent = PercentOf(s.saves, device.peak(s.of).bytes),
+                         .new_peak_bytes = s.new_peak,
+                         .recompute_bytes = s.recompute_bytes,
+                         .blocks = s.blocks,
+                         .bound = s.bound,
+                         .confidence = ConfidenceName(s.confidence)});
     }
     AddLeaks(view, options, leaks);
     std::vector<OutOfMemory> ooms = FindOutOfMemory(
@@ -1282,15 +1077,34 @@ Result<ResultSet> MakeTables(const Recording& recording,
     for (const OutOfMemory& o : ooms) {
       const uint32_t stack =
           device.events().stack[static_cast<size_t>(o.event)];
-      oom.Add(view, o.event, SinceStart(device, o.event), o.asked, o.segment,
-              o.device_free_known ? Value(o.device_free) : Value(),
-              o.of_class.free, o.of_class.ranges, o.of_class.largest,
-              o.all.whole, o.all.stuck, o.cause,
-              view.attribution->OfStack(stack).line, "", o.text);
+      oom.Add(view,
+              {.event = o.event,
+               .time = SinceStart(device, o.event),
+               .asked_bytes = o.asked,
+               .segment_bytes = o.segment,
+               .device_free_bytes = o.device_free_known
+                                        ? std::optional<int64_t>(o.device_free)
+                                        : std::nullopt,
+               .free_bytes = o.of_class.free,
+               .free_ranges = o.of_class.ranges,
+               .largest_free_bytes = o.of_class.largest,
+               .whole_free_bytes = o.all.whole,
+               .split_free_bytes = o.all.stuck,
+               .cause = o.cause,
+               .line = view.attribution->OfStack(stack).line,
+               .category = "",
+               .text = o.text});
       for (const Room& r : o.room) {
         const auto [line, category] = NameOf(view, r.blocks);
-        room.Add(view, o.event, r.change, line, category, r.bytes_freed,
-                 r.range_bytes > 0 ? Value(r.range_bytes) : Value());
+        room.Add(view,
+                 {.oom_event = o.event,
+                  .change = r.change,
+                  .line = line,
+                  .category = category,
+                  .bytes_freed = r.bytes_freed,
+                  .range_bytes = r.range_bytes > 0
+                                     ? std::optional<int64_t>(r.range_bytes)
+                                     : std::nullopt});
       }
     }
     const std::vector<SegmentState> state = StateAt(device, view.moment);
@@ -1305,17 +1119,25 @@ Result<ResultSet> MakeTables(const Recording& recording,
       row.second += s.active;
     }
     for (const auto& [key, row] : by_pool) {
-      pools.Add(view, std::get<0>(key), std::get<1>(key),
-                std::get<2>(key) ? "large" : "small", row.first, row.second);
+      pools.Add(view, {.stream = std::get<0>(key),
+                       .pool = std::get<1>(key),
+                       .type = std::get<2>(key) ? "large" : "small",
+                       .reserved_bytes = row.first,
+                       .active_bytes = row.second});
     }
     AddSegments(view, state, segments);
     Moment start = 0;
     for (size_t k = 0; k < view.steps.steps.size(); ++k) {
       const Step& step = view.steps.steps[k];
       if (step.end < start) continue;
-      steps.Add(view, k, step.name, start, step.end,
-                device.HighestActive(start, step.end), device.active(step.end),
-                device.active(step.end) - device.active(start));
+      steps.Add(view, {.step = k,
+                       .name = step.name,
+                       .start_event = start,
+                       .end_event = step.end,
+                       .peak_bytes = device.HighestActive(start, step.end),
+                       .end_bytes = device.active(step.end),
+                       .delta_bytes =
+                           device.active(step.end) - device.active(start)});
       start = step.end;
     }
     AddAlive(view, alive);
@@ -1348,7 +1170,7 @@ Result<ResultSet> MakeTables(const Recording& recording,
   }
   summary.MoveTo(&result);
   peak.MoveTo(&result);
-  for (Sheet& kind : kinds) kind.MoveTo(&result);
+  for (auto& kind : kinds) kind.MoveTo(&result);
   oom.MoveTo(&result);
   room.MoveTo(&result);
   leaks.MoveTo(&result);

@@ -13,7 +13,7 @@
 #include "memory/attribution.h"
 #include "memory/model.h"
 #include "memory/questions.h"
-#include "table/row_columns.h"
+#include "memory/schemas.h"
 
 namespace lamina::memory {
 
@@ -91,32 +91,6 @@ Result<ResultSet> MakeTables(const Recording& recording,
 // Key of an allocation in a composition by `kind`.
 std::string KeyOf(const DeviceView& view, const Allocation& a,
                   std::string_view kind, size_t depth);
-
-// Rows that other sources of memory events fill, too; times in nanoseconds.
-struct SummaryRow {
-  std::string_view measure;
-  int64_t peak_bytes;
-  std::optional<int64_t> peak_moment = {}, peak_time = {};
-  std::optional<int64_t> at_start_bytes = {}, at_end_bytes = {};
-  std::optional<int64_t> at_peak_bytes = {};
-};
-const RowColumns<SummaryRow>& SummaryColumns();
-
-struct PeakRow {
-  std::string_view key_kind, key;
-  std::optional<std::string_view> category = {};
-  std::optional<std::string> confidence = {};
-  int64_t bytes;
-  double percent;
-  std::optional<int64_t> requested_bytes = {}, rounding_bytes = {};
-  std::optional<size_t> blocks = {};
-  std::optional<int64_t> largest_bytes = {}, first_event = {};
-  int64_t fact_bytes = 0, high_bytes = 0, medium_bytes = 0, low_bytes = 0;
-};
-// Tables of this form have names of their own.
-const RowColumns<PeakRow>& PeakColumns();
-
-Schema TimelineSchema();
 
 inline double PercentOf(int64_t part, int64_t whole) {
   return whole == 0

@@ -190,19 +190,22 @@ Result<ResultSet> ReadTimeline(const std::string& name, std::string_view text,
                     .fact_bytes = -bytes});
   }
   result.tables.push_back(PeakColumns().Make(peak));
-  Table timeline(TimelineSchema());
+  std::vector<TimelineRow> timeline;
   const size_t bins = std::min(points.size(), rows);
   for (size_t bin = 0; bin < bins; ++bin) {
     size_t best = points.size() * bin / bins;
     for (size_t i = best; i < points.size() * (bin + 1) / bins; ++i) {
       if (points[i].total > points[best].total) best = i;
     }
-    std::vector<Value> row = {best,    since(best), Value(), points[best].total,
-                              Value(), Value()};
-    for (const int64_t bytes : points[best].bytes) row.emplace_back(bytes);
-    timeline.AddRow(row);
+    timeline.push_back({.moment = static_cast<int64_t>(best),
+                        .time = since(best),
+                        .requested = std::nullopt,
+                        .allocated = points[best].total,
+                        .active = std::nullopt,
+                        .reserved = std::nullopt,
+                        .categories = points[best].bytes});
   }
-  result.tables.push_back(std::move(timeline));
+  result.tables.push_back(TimelineColumns().Make(timeline));
   result.notes.push_back(MakeNote(
       Severity::kVerdict, "memory_peak",
       fmt::format("Peak {} allocated. The file holds sums by category: no "
