@@ -14,6 +14,7 @@
 #include "emit/memory/snapshot_writer.h"
 #include "emit/perfetto/trace_writer.h"
 #include "engine/memory.h"
+#include "table/row_columns.h"
 #include "trace/module_frames.h"
 
 namespace lamina::cli {
@@ -24,18 +25,29 @@ struct Options {
   bool no_args = false;
 };
 
-Schema ConvertSchema() {
-  return {"converted",
-          "What was written.",
-          {{"file", ColumnType::kText, "Name."},
-           {"input_format", ColumnType::kText, "Form of the input."},
-           {"slices", ColumnType::kInt, "Spans."},
-           {"instants", ColumnType::kInt, "Instants."},
-           {"counters", ColumnType::kInt, "Samples of counters."},
-           {"overlaps", ColumnType::kInt,
-            "Spans on tracks of their own, as they overlap without nesting."},
-           {"shift_us", ColumnType::kTime,
-            "Added to every time, so that none is negative."}}};
+struct ConvertRow {
+  std::string_view file, input_format;
+  size_t slices, instants, counters, overlaps;
+  int64_t shift;
+};
+
+const RowColumns<ConvertRow>& ConvertColumns() {
+  static const RowColumns<ConvertRow> columns{
+      "converted",
+      "What was written.",
+      {{"file", ColumnType::kText, "Name.", &ConvertRow::file},
+       {"input_format", ColumnType::kText, "Form of the input.",
+        &ConvertRow::input_format},
+       {"slices", ColumnType::kInt, "Spans.", &ConvertRow::slices},
+       {"instants", ColumnType::kInt, "Instants.", &ConvertRow::instants},
+       {"counters", ColumnType::kInt, "Samples of counters.",
+        &ConvertRow::counters},
+       {"overlaps", ColumnType::kInt,
+        "Spans on tracks of their own, as they overlap without nesting.",
+        &ConvertRow::overlaps},
+       {"shift_us", ColumnType::kTime,
+        "Added to every time, so that none is negative.", &ConvertRow::shift}}};
+  return columns;
 }
 
 // Slices of a device; the rest of its allocations is in the counters.
@@ -56,9 +68,14 @@ Result<int> ConvertSnapshot(const Options& options, Common& common) {
   Document document;
   document.command = "convert";
   document.inputs = {options.trace};
-  Table table(ConvertSchema());
-  table.Add(common.output, "memsnap", written.slices, 0, written.counters,
-            written.overlaps, 0);
+  Table table(ConvertColumns().schema());
+  ConvertColumns().Add(table, {.file = common.output,
+                               .input_format = "memsnap",
+                               .slices = written.slices,
+                               .instants = 0,
+                               .counters = written.counters,
+                               .overlaps = written.overlaps,
+                               .shift = 0});
   document.result.tables.push_back(std::move(table));
   if (written.left_out > 0) {
     document.result.notes.push_back(MakeNote(
@@ -118,10 +135,14 @@ Result<int> RunConvert(const Options& options, Common& common) {
   Document document;
   document.command = "convert";
   document.inputs = {options.trace};
-  Table table(ConvertSchema());
-  table.Add(output, trace.info.format, trace::RecordedSlices(trace),
-            trace.instants.size(), trace.counters.size(), written.overlaps,
-            written.shift_ns);
+  Table table(ConvertColumns().schema());
+  ConvertColumns().Add(table, {.file = output,
+                               .input_format = trace.info.format,
+                               .slices = trace::RecordedSlices(trace),
+                               .instants = trace.instants.size(),
+                               .counters = trace.counters.size(),
+                               .overlaps = written.overlaps,
+                               .shift = written.shift_ns});
   document.result.tables.push_back(std::move(table));
   common.output = "-";
   LAMINA_TRY(Write(document, common));

@@ -9,6 +9,7 @@
 #include "base/json/members.h"
 #include "base/json/scan.h"
 #include "cli/commands.h"
+#include "table/row_columns.h"
 
 namespace lamina::cli {
 namespace {
@@ -24,25 +25,44 @@ struct Options {
   uint32_t uid = 0;
 };
 
-Schema RelativesSchema() {
-  return {"event",
-          "The event, what it was called from, and its device work.",
-          {{"relation", ColumnType::kText,
-            "self, caller (outermost first), launch, launched, forward or "
-            "backward."},
-           {"uid", ColumnType::kInt, "Event number."},
-           {"kind", ColumnType::kText, "What it is."},
-           {"name", ColumnType::kText, "Name."},
-           {"start_us", ColumnType::kTime, "From the first event."},
-           {"dur_us", ColumnType::kTime, "Duration."},
-           {"module", ColumnType::kText, "nn.Module path."}}};
+struct RelativeRow {
+  std::string_view relation;
+  uint32_t uid;
+  std::string_view kind, name;
+  int64_t start, dur;
+  std::string module;
+};
+
+const RowColumns<RelativeRow>& RelativeColumns() {
+  static const RowColumns<RelativeRow> columns{
+      "event",
+      "The event, what it was called from, and its device work.",
+      {{"relation", ColumnType::kText,
+        "self, caller (outermost first), launch, launched, forward or "
+        "backward.",
+        &RelativeRow::relation},
+       {"uid", ColumnType::kInt, "Event number.", &RelativeRow::uid},
+       {"kind", ColumnType::kText, "What it is.", &RelativeRow::kind},
+       {"name", ColumnType::kText, "Name.", &RelativeRow::name},
+       {"start_us", ColumnType::kTime, "From the first event.",
+        &RelativeRow::start},
+       {"dur_us", ColumnType::kTime, "Duration.", &RelativeRow::dur},
+       {"module", ColumnType::kText, "nn.Module path.", &RelativeRow::module}}};
+  return columns;
 }
 
-Schema ArgumentsSchema() {
-  return {"event_arguments",
-          "The record as it stands in the file.",
-          {{"key", ColumnType::kText, "Key; args.* for arguments."},
-           {"value", ColumnType::kText, "JSON text."}}};
+struct ArgumentRow {
+  std::string key, value;
+};
+
+const RowColumns<ArgumentRow>& ArgumentColumns() {
+  static const RowColumns<ArgumentRow> columns{
+      "event_arguments",
+      "The record as it stands in the file.",
+      {{"key", ColumnType::kText, "Key; args.* for arguments.",
+        &ArgumentRow::key},
+       {"value", ColumnType::kText, "JSON text.", &ArgumentRow::value}}};
+  return columns;
 }
 
 // Members of the JSON object `text`, the nested "args" unfolded.
@@ -54,7 +74,8 @@ void AddMembers(std::string_view text, const std::string& prefix,
     if (name == "args" && member.value.starts_with('{')) {
       AddMembers(member.value, "args.", table);
     } else {
-      table.Add(prefix + name, json::Canonical(member.value));
+      ArgumentColumns().Add(table, {.key = prefix + name,
+                                    .value = json::Canonical(member.value)});
     }
   }
 }
@@ -78,7 +99,7 @@ Result<int> RunEvent(const Options& options, Common& common) {
   }
   const SliceId self(static_cast<uint32_t>(found - uids.begin()));
 
-  Table relatives(RelativesSchema());
+  Table relatives(RelativeColumns().schema());
   const auto add = [&](std::string_view relation, SliceId s) {
     const NodeId node = tree.node(s);
     std::string module;
@@ -86,9 +107,13 @@ Result<int> RunEvent(const Options& options, Common& common) {
       const auto owner = context.modules.OwnerOf(node);
       if (owner.path.valid()) module = context.modules.PathText(owner.path);
     }
-    relatives.Add(relation, trace.Uid(s), trace::KindName(trace.KindOf(s)),
-                  trace.Name(s), trace.Start(s) - trace.first_ns,
-                  trace.Duration(s), module);
+    RelativeColumns().Add(relatives, {.relation = relation,
+                                      .uid = trace.Uid(s),
+                                      .kind = trace::KindName(trace.KindOf(s)),
+                                      .name = trace.Name(s),
+                                      .start = trace.Start(s) - trace.first_ns,
+                                      .dur = trace.Duration(s),
+                                      .module = module});
   };
   const bool device = trace::IsDevice(trace.KindOf(self));
   const NodeId launch = device ? tree.launch(self) : NodeId();
@@ -116,7 +141,7 @@ Result<int> RunEvent(const Options& options, Common& common) {
   document.inputs = {options.trace};
   document.result.tables.push_back(std::move(relatives));
   if (trace.info.format == "kineto" && options.trace != "-") {
-    Table arguments(ArgumentsSchema());
+    Table arguments(ArgumentColumns().schema());
     LAMINA_ASSIGN(
         const std::string text,
         ReadRange(options.trace, trace.slices.offset[self.value], kMaxRecord));

@@ -16,6 +16,7 @@
 #include "rules/catalog.h"
 #include "rules/markers.h"
 #include "rules/secrets.h"
+#include "table/row_columns.h"
 #include "trace/module_frames.h"
 
 namespace lamina::cli {
@@ -48,30 +49,40 @@ Result<AllTables> LoadTables(const Common& common) {
   return all;
 }
 
-Table EmptyRules(const char* doc) {
-  return Table({"rules",
-                doc,
-                {{"table", ColumnType::kText, "Rule table."},
-                 {"rule", ColumnType::kText, "Id of the rule."},
-                 {"value", ColumnType::kText, "What a match means."},
-                 {"match", ColumnType::kText, "RE2 pattern."},
-                 {"file", ColumnType::kText, "File and line."}}});
+struct RuleRow {
+  std::string_view table, rule, value, match;
+  std::string file;
+};
+
+RowColumns<RuleRow> RuleColumns(const char* doc) {
+  return {"rules",
+          doc,
+          {{"table", ColumnType::kText, "Rule table.", &RuleRow::table},
+           {"rule", ColumnType::kText, "Id of the rule.", &RuleRow::rule},
+           {"value", ColumnType::kText, "What a match means.", &RuleRow::value},
+           {"match", ColumnType::kText, "RE2 pattern.", &RuleRow::match},
+           {"file", ColumnType::kText, "File and line.", &RuleRow::file}}};
 }
 
-void AddRule(Table& table, std::string_view name,
-             const rules::PatternRule& rule) {
-  table.Add(name, rule.id, rule.value, rule.match,
-            rule.file + ":" + std::to_string(rule.line));
+RuleRow RowOf(std::string_view table, const rules::PatternRule& rule) {
+  return {.table = table,
+          .rule = rule.id,
+          .value = rule.value,
+          .match = rule.match,
+          .file = rule.file + ":" + std::to_string(rule.line)};
 }
 
-void AddMarkerRule(Table& table, const rules::MarkerRule& rule) {
-  table.Add(kMarkers, rule.id, rules::PhaseName(rule.phase), rule.match,
-            rule.file + ":" + std::to_string(rule.line));
+RuleRow RowOf(const rules::MarkerRule& rule) {
+  return {.table = kMarkers,
+          .rule = rule.id,
+          .value = rules::PhaseName(rule.phase),
+          .match = rule.match,
+          .file = rule.file + ":" + std::to_string(rule.line)};
 }
 
 // The rules of ranges that decide about none of the trace.
 void AddUnusedMarkers(const rules::MarkerTable& markers,
-                      const trace::Trace& trace, Table& table) {
+                      const trace::Trace& trace, std::vector<RuleRow>& rows) {
   std::set<StringId> names;
   for (uint32_t i = 0; i < trace.slices.size(); ++i) {
     if (trace::MayNameModule(trace.slices.kind[i]))
@@ -84,7 +95,7 @@ void AddUnusedMarkers(const rules::MarkerTable& markers,
       used[static_cast<size_t>(rule)] = true;
   }
   for (size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) AddMarkerRule(table, markers.rules()[i]);
+    if (!used[i]) rows.push_back(RowOf(markers.rules()[i]));
   }
 }
 
@@ -92,21 +103,24 @@ void AddUnusedMarkers(const rules::MarkerTable& markers,
 
 Result<Table> AllRules(const Common& common) {
   LAMINA_ASSIGN(const AllTables all, LoadTables(common));
-  Table table =
-      EmptyRules("Name patterns in the order in which they are tried.");
+  std::vector<RuleRow> rows;
   for (const auto& [name, patterns] : all.tables) {
     for (const rules::PatternRule& rule : patterns->rules())
-      AddRule(table, name, rule);
+      rows.push_back(RowOf(name, rule));
   }
   for (const rules::MarkerRule& rule : all.markers->rules())
-    AddMarkerRule(table, rule);
+    rows.push_back(RowOf(rule));
   LAMINA_ASSIGN(const auto memory,
                 memory::Rules::Load(rules::DataSet(common.rules_dir)));
   for (const memory::CategoryRule& rule : memory->rules()) {
-    table.Add(kMemory, rule.id, memory::CategoryName(rule.category), rule.text,
-              rule.source + ":" + std::to_string(rule.line));
+    rows.push_back({.table = kMemory,
+                    .rule = rule.id,
+                    .value = memory::CategoryName(rule.category),
+                    .match = rule.text,
+                    .file = rule.source + ":" + std::to_string(rule.line)});
   }
-  return table;
+  return RuleColumns("Name patterns in the order in which they are tried.")
+      .Make(rows);
 }
 
 Result<Table> UnusedRules(Common& common, const std::string& path) {
@@ -128,7 +142,7 @@ Result<Table> UnusedRules(Common& common, const std::string& path) {
   };
   const std::vector<std::string_view> kernel_names = texts(kernels);
   const std::vector<std::string_view> op_names = texts(ops);
-  Table table = EmptyRules("Name patterns that decide about no name here.");
+  std::vector<RuleRow> rows;
   for (const auto& [name, patterns] : all.tables) {
     std::vector<bool> used(patterns->rules().size(), false);
     const auto& names = name == "op_family" ? op_names : kernel_names;
@@ -137,11 +151,12 @@ Result<Table> UnusedRules(Common& common, const std::string& path) {
         used[static_cast<size_t>(rule)] = true;
     }
     for (size_t i = 0; i < used.size(); ++i) {
-      if (!used[i]) AddRule(table, name, patterns->rules()[i]);
+      if (!used[i]) rows.push_back(RowOf(name, patterns->rules()[i]));
     }
   }
-  AddUnusedMarkers(*all.markers, trace, table);
-  return table;
+  AddUnusedMarkers(*all.markers, trace, rows);
+  return RuleColumns("Name patterns that decide about no name here.")
+      .Make(rows);
 }
 
 Result<Table> RuleProblems(const Common& common) {

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/memory_page.h"
 #include "engine/memory.h"
+#include "table/row_columns.h"
 
 namespace lamina::cli {
 namespace {
@@ -96,17 +97,26 @@ void KeepShort(ResultSet& result) {
   });
 }
 
+struct RankRow {
+  std::string_view file;
+  int64_t peak_bytes, delta_bytes;
+  std::optional<std::string_view> category;
+};
+
 // One row per file: who uses most.
 Table RanksTable(const std::vector<std::string>& files,
                  const std::vector<ResultSet>& results) {
-  Table table(
-      {"memory_ranks",
-       "Peaks of active memory by file.",
-       {{"file", ColumnType::kText, "File."},
-        {"peak_bytes", ColumnType::kInt, "Highest active.", Shown::kBytes},
-        {"delta_bytes", ColumnType::kInt, "More than the median.",
-         Shown::kBytes},
-        {"category", ColumnType::kText, "What most of it is for."}}});
+  const RowColumns<RankRow> columns{
+      "memory_ranks",
+      "Peaks of active memory by file.",
+      {{"file", ColumnType::kText, "File.", &RankRow::file},
+       {"peak_bytes", ColumnType::kInt, "Highest active.", &RankRow::peak_bytes,
+        Shown::kBytes},
+       {"delta_bytes", ColumnType::kInt, "More than the median.",
+        &RankRow::delta_bytes, Shown::kBytes},
+       {"category", ColumnType::kText, "What most of it is for.",
+        &RankRow::category}}};
+  Table table(columns.schema());
   std::vector<int64_t> peaks;
   for (const ResultSet& result : results) {
     const Table* const summary = result.Find("memory_summary");
@@ -122,9 +132,13 @@ Table RanksTable(const std::vector<std::string>& files,
   const int64_t median = sorted[sorted.size() / 2];
   for (size_t i = 0; i < files.size(); ++i) {
     const Table* const peak = results[i].Find("memory_peak");
-    table.Add(
-        files[i], peaks[i], peaks[i] - median,
-        peak == nullptr || peak->rows() == 0 ? Value() : peak->At(0, "key"));
+    std::optional<std::string_view> category;
+    if (peak != nullptr && peak->rows() > 0)
+      category = peak->At(0, "key").text();
+    columns.Add(table, {.file = files[i],
+                        .peak_bytes = peaks[i],
+                        .delta_bytes = peaks[i] - median,
+                        .category = category});
   }
   return table;
 }

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "engine/replay.h"
 #include "lamina/version.h"
+#include "table/row_columns.h"
 
 namespace lamina::cli {
 namespace {
@@ -21,20 +22,37 @@ struct Options {
   engine::ReplayOptions replay;
 };
 
-Table ReplayTable() {
-  return Table({"replay",
-                "Ops with their scripts, largest device time first.",
-                {{"script", ColumnType::kText, "File; empty: no script."},
-                 {"op", ColumnType::kText, "Op."},
-                 {"shapes", ColumnType::kText, "Shapes of its inputs, JSON."},
-                 {"count", ColumnType::kInt, "Calls with these arguments."},
-                 {"kernel_time_us", ColumnType::kTime,
-                  "Sum of the durations of their device work."},
-                 {"mean_us", ColumnType::kTime, "Device time of one call."},
-                 {"roofline_us", ColumnType::kTime,
-                  "Least time of one call on the device of the trace."},
-                 {"reason", ColumnType::kText, "Why there is no script."},
-                 {"id", ColumnType::kInt, "Event number of the first call."}}});
+struct ReplayRow {
+  std::string_view script, op, shapes;
+  int64_t count, kernel_time, mean;
+  std::optional<int64_t> roofline;
+  std::string_view reason;
+  uint32_t id;
+};
+
+const RowColumns<ReplayRow>& ReplayColumns() {
+  static const RowColumns<ReplayRow> columns{
+      "replay",
+      "Ops with their scripts, largest device time first.",
+      {{"script", ColumnType::kText, "File; empty: no script.",
+        &ReplayRow::script},
+       {"op", ColumnType::kText, "Op.", &ReplayRow::op},
+       {"shapes", ColumnType::kText, "Shapes of its inputs, JSON.",
+        &ReplayRow::shapes},
+       {"count", ColumnType::kInt, "Calls with these arguments.",
+        &ReplayRow::count},
+       {"kernel_time_us", ColumnType::kTime,
+        "Sum of the durations of their device work.", &ReplayRow::kernel_time},
+       {"mean_us", ColumnType::kTime, "Device time of one call.",
+        &ReplayRow::mean},
+       {"roofline_us", ColumnType::kTime,
+        "Least time of one call on the device of the trace.",
+        &ReplayRow::roofline},
+       {"reason", ColumnType::kText, "Why there is no script.",
+        &ReplayRow::reason},
+       {"id", ColumnType::kInt, "Event number of the first call.",
+        &ReplayRow::id}}};
+  return columns;
 }
 
 // The files of a plan, in a folder.
@@ -89,8 +107,15 @@ class Folder {
       AppendJsonQuoted(item, row.reason);
       Append(skipped_, item + "}");
     }
-    table.Add(script, call.op, row.shapes, call.count, call.kernel_time_ns,
-              call.mean_ns, call.roofline_ns, row.reason, call.id);
+    ReplayColumns().Add(table, {.script = script,
+                                .op = call.op,
+                                .shapes = row.shapes,
+                                .count = call.count,
+                                .kernel_time = call.kernel_time_ns,
+                                .mean = call.mean_ns,
+                                .roofline = call.roofline_ns,
+                                .reason = row.reason,
+                                .id = call.id});
     return {};
   }
 
@@ -122,7 +147,7 @@ Result<int> RunReplay(Options options, Common& common) {
   Document document;
   document.command = "replay";
   document.inputs = {options.trace};
-  document.result.tables.push_back(ReplayTable());
+  document.result.tables.emplace_back(ReplayColumns().schema());
   LAMINA_TRY(Folder(common.output).Write(plan, document.result.tables.front()));
   size_t scripts = 0;
   for (const engine::ReplayRow& row : plan.rows)

@@ -15,6 +15,7 @@
 #include "emit/chrome/copy.h"
 #include "emit/chrome/merge.h"
 #include "lamina/version.h"
+#include "table/row_columns.h"
 
 namespace lamina::dist {
 namespace {
@@ -136,23 +137,34 @@ emit::MergedRank Plan(const RankSummary& rank, const Facts& facts,
   return out;
 }
 
-Table MergedTable() {
-  return Table(
-      {"merged",
-       "One row per input.",
-       {{"rank", ColumnType::kInt, "Rank; empty if left out."},
-        {"events", ColumnType::kInt, "Records written."},
-        {"left_out", ColumnType::kInt,
-         "Records of the profiler itself, and Python frames without "
-         "--python."},
-        {"broken", ColumnType::kInt, "Records that could not be read.",
-         Shown::kHidden},
-        {"offset_us", ColumnType::kTime,
-         "Offset of its clock that was taken off; empty without "
-         "--align-clocks or where it is unknown."},
-        {"id_shift", ColumnType::kInt, "Added to its ids.", Shown::kHidden},
-        {"file", ColumnType::kText, "Input."},
-        {"error", ColumnType::kText, "Why it is left out."}}});
+struct MergedRow {
+  std::optional<int64_t> rank;
+  std::optional<uint64_t> events, left_out, broken;
+  std::optional<int64_t> offset, id_shift;
+  std::string_view file, error;
+};
+
+const RowColumns<MergedRow>& MergedColumns() {
+  static const RowColumns<MergedRow> columns{
+      "merged",
+      "One row per input.",
+      {{"rank", ColumnType::kInt, "Rank; empty if left out.", &MergedRow::rank},
+       {"events", ColumnType::kInt, "Records written.", &MergedRow::events},
+       {"left_out", ColumnType::kInt,
+        "Records of the profiler itself, and Python frames without "
+        "--python.",
+        &MergedRow::left_out},
+       {"broken", ColumnType::kInt, "Records that could not be read.",
+        &MergedRow::broken, Shown::kHidden},
+       {"offset_us", ColumnType::kTime,
+        "Offset of its clock that was taken off; empty without "
+        "--align-clocks or where it is unknown.",
+        &MergedRow::offset},
+       {"id_shift", ColumnType::kInt, "Added to its ids.", &MergedRow::id_shift,
+        Shown::kHidden},
+       {"file", ColumnType::kText, "Input.", &MergedRow::file},
+       {"error", ColumnType::kText, "Why it is left out.", &MergedRow::error}}};
+  return columns;
 }
 
 }  // namespace
@@ -202,12 +214,18 @@ Result<ResultSet> MergeTraces(const std::vector<std::string>& files,
                   "\"merged_by\":\"lamina {}\",\"traceEvents\":[\n",
                   base_ns, first->devices, Version()));
   ResultSet result;
-  Table table = MergedTable();
+  Table table(MergedColumns().schema());
   emit::MergedProcess named;
   for (const RankSummary& rank : job->ranks) {
     if (!rank.error.empty()) {
-      table.Add(Value(), Value(), Value(), Value(), Value(), Value(), rank.file,
-                rank.error);
+      MergedColumns().Add(table, {.rank = {},
+                                  .events = {},
+                                  .left_out = {},
+                                  .broken = {},
+                                  .offset = {},
+                                  .id_shift = {},
+                                  .file = rank.file,
+                                  .error = rank.error});
       continue;
     }
     // A file with several ranks is written once, as the first of them.
@@ -229,8 +247,14 @@ Result<ResultSet> MergeTraces(const std::vector<std::string>& files,
       if (clock.rank == rank.rank && clock.known && options.align_clocks)
         offset = clock.offset_ns;
     }
-    table.Add(rank.rank, counts.written, counts.left_out, counts.broken, offset,
-              plan.id_shift, rank.file, "");
+    MergedColumns().Add(table, {.rank = rank.rank,
+                                .events = counts.written,
+                                .left_out = counts.left_out,
+                                .broken = counts.broken,
+                                .offset = offset,
+                                .id_shift = plan.id_shift,
+                                .file = rank.file,
+                                .error = ""});
   }
   // A record without a comma behind it ends the list: one that is there.
   std::string last;

@@ -10,6 +10,7 @@
 #include "lamina/version.h"
 #include "rules/document.h"
 #include "sql/impl.h"
+#include "table/row_columns.h"
 
 namespace lamina::sql {
 namespace {
@@ -320,6 +321,20 @@ Status AddLists(Database::Impl& impl) {
   return fill(meta);
 }
 
+struct TableRow {
+  std::string_view name, kind, cost, doc;
+};
+
+struct ColumnRow {
+  std::string_view table_name, column_name, type, unit;
+  int64_t hidden;
+  std::string_view doc;
+};
+
+struct FunctionRow {
+  std::string_view name, kind, signature, doc, example;
+};
+
 }  // namespace
 
 Database::Impl::~Impl() { sqlite3_close(db); }
@@ -570,47 +585,67 @@ std::vector<FunctionInfo> Functions() {
 }
 
 Table ListTables() {
-  Table out({"lamina_tables",
-             "Tables of lamina query.",
-             {{"name", ColumnType::kText, "Name in SQL."},
-              {"kind", ColumnType::kText, "model, result or view."},
-              {"cost", ColumnType::kText,
-               "What the first query pays: free, tree or analysis."},
-              {"doc", ColumnType::kText, "What a row is."}}});
+  const RowColumns<TableRow> columns{
+      "lamina_tables",
+      "Tables of lamina query.",
+      {{"name", ColumnType::kText, "Name in SQL.", &TableRow::name},
+       {"kind", ColumnType::kText, "model, result or view.", &TableRow::kind},
+       {"cost", ColumnType::kText,
+        "What the first query pays: free, tree or analysis.", &TableRow::cost},
+       {"doc", ColumnType::kText, "What a row is.", &TableRow::doc}}};
+  Table out(columns.schema());
   for (const TableDef& table : Tables())
-    out.Add(table.name, TableKindName(table.kind), CostName(table.cost),
-            table.doc);
+    columns.Add(out, {.name = table.name,
+                      .kind = TableKindName(table.kind),
+                      .cost = CostName(table.cost),
+                      .doc = table.doc});
   return out;
 }
 
 Table ListColumns() {
-  Table out({"lamina_columns",
-             "Columns of the tables of lamina query.",
-             {{"table_name", ColumnType::kText, "Table."},
-              {"column_name", ColumnType::kText, "Column."},
-              {"type", ColumnType::kText, "INTEGER, REAL or TEXT."},
-              {"unit", ColumnType::kText, "Unit; empty: none."},
-              {"hidden", ColumnType::kInt, "1: by name only, not in *."},
-              {"doc", ColumnType::kText, "What it means."}}});
+  const RowColumns<ColumnRow> columns{
+      "lamina_columns",
+      "Columns of the tables of lamina query.",
+      {{"table_name", ColumnType::kText, "Table.", &ColumnRow::table_name},
+       {"column_name", ColumnType::kText, "Column.", &ColumnRow::column_name},
+       {"type", ColumnType::kText, "INTEGER, REAL or TEXT.", &ColumnRow::type},
+       {"unit", ColumnType::kText, "Unit; empty: none.", &ColumnRow::unit},
+       {"hidden", ColumnType::kInt, "1: by name only, not in *.",
+        &ColumnRow::hidden},
+       {"doc", ColumnType::kText, "What it means.", &ColumnRow::doc}}};
+  Table out(columns.schema());
   for (const TableDef& table : Tables()) {
     for (const ColumnDef& c : table.columns) {
-      out.Add(table.name, c.name, TypeName(c.type), c.unit(), int64_t{c.hidden},
-              c.doc);
+      columns.Add(out, {.table_name = table.name,
+                        .column_name = c.name,
+                        .type = TypeName(c.type),
+                        .unit = c.unit(),
+                        .hidden = int64_t{c.hidden},
+                        .doc = c.doc});
     }
   }
   return out;
 }
 
 Table ListFunctions() {
-  Table out({"lamina_functions",
-             "Functions that lamina adds to SQL.",
-             {{"name", ColumnType::kText, "Name."},
-              {"kind", ColumnType::kText, "scalar, aggregate or table."},
-              {"signature", ColumnType::kText, "How it is called."},
-              {"doc", ColumnType::kText, "What it gives."},
-              {"example", ColumnType::kText, "A query with it."}}});
+  const RowColumns<FunctionRow> columns{
+      "lamina_functions",
+      "Functions that lamina adds to SQL.",
+      {{"name", ColumnType::kText, "Name.", &FunctionRow::name},
+       {"kind", ColumnType::kText, "scalar, aggregate or table.",
+        &FunctionRow::kind},
+       {"signature", ColumnType::kText, "How it is called.",
+        &FunctionRow::signature},
+       {"doc", ColumnType::kText, "What it gives.", &FunctionRow::doc},
+       {"example", ColumnType::kText, "A query with it.",
+        &FunctionRow::example}}};
+  Table out(columns.schema());
   for (const FunctionInfo& f : Functions())
-    out.Add(f.name, f.kind, f.signature, f.doc, f.example);
+    columns.Add(out, {.name = f.name,
+                      .kind = f.kind,
+                      .signature = f.signature,
+                      .doc = f.doc,
+                      .example = f.example});
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/graph/rule_input.h"
 #include "graph/atlas/atlas.h"
 #include "graph/fusion/census.h"
+#include "table/row_columns.h"
 
 namespace lamina::cli {
 namespace {
@@ -20,24 +21,36 @@ struct Options {
   bool explain = false;
 };
 
+struct RuleRow {
+  std::string_view rule, stage, default_, title;
+  std::string guards;
+  std::string_view saves, limits;
+  std::string file, pattern, leaves;
+};
+
 // What a rule looks for and under which conditions.
 Table Explain(const graph::RuleSet& set,
               const std::vector<std::string>& names) {
-  Table table({"fusion_rules",
-               "Rules of the census.",
-               {{"rule", ColumnType::kText, "Name of the transform."},
-                {"stage", ColumnType::kText, "Stage in which it runs."},
-                {"default", ColumnType::kText, "Whether it runs unasked."},
-                {"title", ColumnType::kText, "What it does."},
-                {"guards", ColumnType::kText, "Conditions."},
-                {"saves", ColumnType::kText, "What it saves."},
-                {"limits", ColumnType::kText, "What a dump does not show."},
-                {"file", ColumnType::kText, "File and line of the rule."},
-                {"pattern", ColumnType::kText,
-                 "What it looks for; alternatives stand below each other.",
-                 Shown::kHidden},
-                {"leaves", ColumnType::kText,
-                 "Ops that a replacement leaves behind.", Shown::kHidden}}});
+  const RowColumns<RuleRow> columns{
+      "fusion_rules",
+      "Rules of the census.",
+      {{"rule", ColumnType::kText, "Name of the transform.", &RuleRow::rule},
+       {"stage", ColumnType::kText, "Stage in which it runs.", &RuleRow::stage},
+       {"default", ColumnType::kText, "Whether it runs unasked.",
+        &RuleRow::default_},
+       {"title", ColumnType::kText, "What it does.", &RuleRow::title},
+       {"guards", ColumnType::kText, "Conditions.", &RuleRow::guards},
+       {"saves", ColumnType::kText, "What it saves.", &RuleRow::saves},
+       {"limits", ColumnType::kText, "What a dump does not show.",
+        &RuleRow::limits},
+       {"file", ColumnType::kText, "File and line of the rule.",
+        &RuleRow::file},
+       {"pattern", ColumnType::kText,
+        "What it looks for; alternatives stand below each other.",
+        &RuleRow::pattern, Shown::kHidden},
+       {"leaves", ColumnType::kText, "Ops that a replacement leaves behind.",
+        &RuleRow::leaves, Shown::kHidden}}};
+  Table table(columns.schema());
   for (const graph::Rule& rule : set.rules) {
     if (!names.empty() &&
         std::find(names.begin(), names.end(), rule.name) == names.end())
@@ -54,9 +67,16 @@ Table Explain(const graph::RuleSet& set,
     std::string leaves;
     for (const std::string& op : rule.produces)
       leaves += (leaves.empty() ? "" : ", ") + op;
-    table.Add(rule.name, rule.stage, graph::Name(rule.default_state),
-              rule.title, guards, rule.saves, rule.limits,
-              rule.file + ":" + std::to_string(rule.line), pattern, leaves);
+    columns.Add(table, {.rule = rule.name,
+                        .stage = rule.stage,
+                        .default_ = graph::Name(rule.default_state),
+                        .title = rule.title,
+                        .guards = guards,
+                        .saves = rule.saves,
+                        .limits = rule.limits,
+                        .file = rule.file + ":" + std::to_string(rule.line),
+                        .pattern = pattern,
+                        .leaves = leaves});
   }
   return table;
 }

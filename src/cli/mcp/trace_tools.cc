@@ -17,6 +17,7 @@
 #include "graph/folder.h"
 #include "sql/database.h"
 #include "sql/table_def.h"
+#include "table/row_columns.h"
 
 namespace lamina::cli {
 namespace {
@@ -48,26 +49,44 @@ Document DocumentOf(const char* question) {
 
 // ---- open_trace ----
 
+struct TraceRow {
+  std::string_view handle, path, format;
+  size_t file_bytes, events, device_slices;
+  std::string_view devices;
+  std::optional<int64_t> rank, steps;
+};
+
 Table TraceTable(const trace::Trace& trace, const std::string& path,
                  const std::string& shown, const std::string& handle,
                  std::optional<int64_t> steps) {
   std::string devices;
   for (const trace::DeviceInfo& device : trace.info.devices)
     devices += (devices.empty() ? "" : ", ") + device.name;
-  Table table({"trace",
-               "The trace that is open.",
-               {{"handle", ColumnType::kText, "Stands for it in other calls."},
-                {"path", ColumnType::kText, "File."},
-                {"format", ColumnType::kText, "Format."},
-                {"file_bytes", ColumnType::kInt, "Size.", Shown::kBytes},
-                {"events", ColumnType::kInt, "Records."},
-                {"device_slices", ColumnType::kInt, "Work on devices."},
-                {"devices", ColumnType::kText, "Their names."},
-                {"rank", ColumnType::kInt, "Rank; null: not known."},
-                {"steps", ColumnType::kInt, "Profiler steps."}}});
-  table.Add(handle, shown, trace.info.format, trace.info.file_bytes,
-            trace.info.events, trace.device_slices().size(), devices,
-            engine::RankOf(trace, path), steps);
+  const RowColumns<TraceRow> columns{
+      "trace",
+      "The trace that is open.",
+      {{"handle", ColumnType::kText, "Stands for it in other calls.",
+        &TraceRow::handle},
+       {"path", ColumnType::kText, "File.", &TraceRow::path},
+       {"format", ColumnType::kText, "Format.", &TraceRow::format},
+       {"file_bytes", ColumnType::kInt, "Size.", &TraceRow::file_bytes,
+        Shown::kBytes},
+       {"events", ColumnType::kInt, "Records.", &TraceRow::events},
+       {"device_slices", ColumnType::kInt, "Work on devices.",
+        &TraceRow::device_slices},
+       {"devices", ColumnType::kText, "Their names.", &TraceRow::devices},
+       {"rank", ColumnType::kInt, "Rank; null: not known.", &TraceRow::rank},
+       {"steps", ColumnType::kInt, "Profiler steps.", &TraceRow::steps}}};
+  Table table(columns.schema());
+  columns.Add(table, {.handle = handle,
+                      .path = shown,
+                      .format = trace.info.format,
+                      .file_bytes = trace.info.file_bytes,
+                      .events = trace.info.events,
+                      .device_slices = trace.device_slices().size(),
+                      .devices = devices,
+                      .rank = engine::RankOf(trace, path),
+                      .steps = steps});
   return table;
 }
 
@@ -129,23 +148,35 @@ Outcome OpenTrace(const Workshop& workshop, const Call& call) {
 
 // ---- list_traces ----
 
+struct FileRow {
+  std::string_view path, kind;
+  size_t bytes;
+  bool open;
+};
+
 Outcome ListTraces(const Workshop& workshop, const Call& call) {
   const std::string folder =
       call.Has("dir") ? call.Text("dir") : workshop.inputs->folders().front();
   const std::string wanted = call.Text("query");
-  Table table(
-      {"files",
-       "Files that lamina reads, by their names.",
-       {{"path", ColumnType::kText, "Path below the allowed folder."},
-        {"kind", ColumnType::kText, "trace, memory snapshot or graph dump."},
-        {"bytes", ColumnType::kInt, "Size.", Shown::kBytes},
-        {"open", ColumnType::kBool, "Whether it is open."}}});
+  const RowColumns<FileRow> columns{
+      "files",
+      "Files that lamina reads, by their names.",
+      {{"path", ColumnType::kText, "Path below the allowed folder.",
+        &FileRow::path},
+       {"kind", ColumnType::kText, "trace, memory snapshot or graph dump.",
+        &FileRow::kind},
+       {"bytes", ColumnType::kInt, "Size.", &FileRow::bytes, Shown::kBytes},
+       {"open", ColumnType::kBool, "Whether it is open.", &FileRow::open}}};
+  Table table(columns.schema());
   const auto add = [&](const std::string& path, const char* kind) {
     const std::string name = workshop.inputs->NameOf(path);
     if (!wanted.empty() && !Contains(name, wanted)) return;
     std::error_code error;
     const auto bytes = fs::file_size(path, error);
-    table.Add(name, kind, error ? 0 : bytes, workshop.traces->IsOpen(path));
+    columns.Add(table, {.path = name,
+                        .kind = kind,
+                        .bytes = error ? 0 : bytes,
+                        .open = workshop.traces->IsOpen(path)});
   };
   if (const auto files = engine::FindTracesAndSnapshots({folder})) {
     for (const std::string& file : *files)

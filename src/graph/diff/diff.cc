@@ -12,6 +12,7 @@
 #include "base/sequence_match.h"
 #include "base/text.h"
 #include "graph/types.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph {
 namespace {
@@ -292,6 +293,16 @@ class Comparer {
   std::vector<Difference> out_;
 };
 
+struct CountRow {
+  std::string_view change, op;
+  size_t count;
+};
+
+struct ChangeRow {
+  std::string_view change, op, node, detail;
+  std::optional<uint32_t> line_a, line_b;
+};
+
 }  // namespace
 
 std::string_view ChangeName(Change change) {
@@ -307,20 +318,28 @@ std::vector<Difference> Compare(const Graph& a, const Graph& b) {
 
 ResultSet DiffTables(const Graph& a, const Graph& b,
                      const std::vector<Difference>& differences) {
-  Table counts({"graph_change_counts",
-                "Changes by op.",
-                {{"change", ColumnType::kText, "Kind of change."},
-                 {"op", ColumnType::kText, "Normalised target."},
-                 {"count", ColumnType::kInt, "Nodes."}}});
-  Table changes({"graph_changes",
-                 "Every change, in order of the second graph.",
-                 {{"change", ColumnType::kText, "Kind of change."},
-                  {"op", ColumnType::kText, "Normalised target."},
-                  {"node", ColumnType::kText,
-                   "Name in the second graph; in the first when removed."},
-                  {"detail", ColumnType::kText, "What is new and what was."},
-                  {"line_a", ColumnType::kInt, "Line in the first file."},
-                  {"line_b", ColumnType::kInt, "Line in the second file."}}});
+  const RowColumns<CountRow> count_columns{
+      "graph_change_counts",
+      "Changes by op.",
+      {{"change", ColumnType::kText, "Kind of change.", &CountRow::change},
+       {"op", ColumnType::kText, "Normalised target.", &CountRow::op},
+       {"count", ColumnType::kInt, "Nodes.", &CountRow::count}}};
+  Table counts(count_columns.schema());
+  const RowColumns<ChangeRow> change_columns{
+      "graph_changes",
+      "Every change, in order of the second graph.",
+      {{"change", ColumnType::kText, "Kind of change.", &ChangeRow::change},
+       {"op", ColumnType::kText, "Normalised target.", &ChangeRow::op},
+       {"node", ColumnType::kText,
+        "Name in the second graph; in the first when removed.",
+        &ChangeRow::node},
+       {"detail", ColumnType::kText, "What is new and what was.",
+        &ChangeRow::detail},
+       {"line_a", ColumnType::kInt, "Line in the first file.",
+        &ChangeRow::line_a},
+       {"line_b", ColumnType::kInt, "Line in the second file.",
+        &ChangeRow::line_b}}};
+  Table changes(change_columns.schema());
   std::map<std::pair<Change, std::string_view>, size_t> count;
   for (const Difference& one : differences) {
     const bool removed = one.change == Change::kRemoved;
@@ -331,12 +350,20 @@ ResultSet DiffTables(const Graph& a, const Graph& b,
         : graph[id].kind == NodeKind::kOutput    ? "(output)"
                                                  : graph.op(id);
     ++count[{one.change, op}];
-    changes.Add(ChangeName(one.change), op, graph[id].name, one.detail,
-                one.a.valid() ? Value(a[one.a].line) : Value(),
-                one.b.valid() ? Value(b[one.b].line) : Value());
+    change_columns.Add(
+        changes,
+        {.change = ChangeName(one.change),
+         .op = op,
+         .node = graph[id].name,
+         .detail = one.detail,
+         .line_a = one.a.valid() ? std::optional(a[one.a].line) : std::nullopt,
+         .line_b =
+             one.b.valid() ? std::optional(b[one.b].line) : std::nullopt});
   }
   for (const auto& [key, number] : count)
-    counts.Add(ChangeName(key.first), key.second, number);
+    count_columns.Add(
+        counts,
+        {.change = ChangeName(key.first), .op = key.second, .count = number});
   ResultSet out;
   out.notes.push_back(MakeNote(
       Severity::kVerdict, "graph_diff",

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "graph/fusion/review_facts.h"
 #include "graph/fusion/review_tests.h"
+#include "table/row_columns.h"
 
 namespace lamina::fusion {
 namespace {
@@ -327,6 +328,10 @@ class Reviewer {
   Review out_;
 };
 
+struct ReviewRow {
+  std::string_view item, question, answer, evidence;
+};
+
 }  // namespace
 
 std::string_view Name(Answer answer) {
@@ -347,14 +352,21 @@ Result<Review> ReviewFusion(const ReviewInput& input) {
 
 ResultSet ReviewTables(const Review& review) {
   ResultSet out;
-  Table table({"review",
-               "The questions of a review, with evidence.",
-               {{"item", ColumnType::kText, "Short name.", Shown::kHidden},
-                {"question", ColumnType::kText, "What is asked."},
-                {"answer", ColumnType::kText, "pass, fail or unknown."},
-                {"evidence", ColumnType::kText, "What says so."}}});
+  const RowColumns<ReviewRow> columns{
+      "review",
+      "The questions of a review, with evidence.",
+      {{"item", ColumnType::kText, "Short name.", &ReviewRow::item,
+        Shown::kHidden},
+       {"question", ColumnType::kText, "What is asked.", &ReviewRow::question},
+       {"answer", ColumnType::kText, "pass, fail or unknown.",
+        &ReviewRow::answer},
+       {"evidence", ColumnType::kText, "What says so.", &ReviewRow::evidence}}};
+  Table table(columns.schema());
   for (const Item& item : review.items)
-    table.Add(item.id, item.question, Name(item.answer), item.evidence);
+    columns.Add(table, {.item = item.id,
+                        .question = item.question,
+                        .answer = Name(item.answer),
+                        .evidence = item.evidence});
   out.tables.push_back(std::move(table));
   return out;
 }

@@ -7,6 +7,7 @@
 #include "base/byte_source.h"
 #include "base/text.h"
 #include "graph/fusion/kernel_lookup.h"
+#include "table/row_columns.h"
 
 namespace lamina::fusion {
 namespace {
@@ -168,6 +169,11 @@ class Scanner {
   bool in_test_ = false;
 };
 
+struct MentionRow {
+  std::string_view kind, name, file;
+  uint32_t line;
+};
+
 }  // namespace
 
 std::string_view Name(Mention::Kind kind) {
@@ -243,14 +249,20 @@ Result<SourceIndex> ScanTree(const std::string& tree) {
 }
 
 Table SourceTable(const SourceIndex& index) {
-  Table table({"source_index",
-               "What the source tree says of ops.",
-               {{"kind", ColumnType::kText, "What the line does."},
-                {"name", ColumnType::kText, "Op, transform or function."},
-                {"file", ColumnType::kText, "File below the tree."},
-                {"line", ColumnType::kInt, "Line."}}});
+  const RowColumns<MentionRow> columns{
+      "source_index",
+      "What the source tree says of ops.",
+      {{"kind", ColumnType::kText, "What the line does.", &MentionRow::kind},
+       {"name", ColumnType::kText, "Op, transform or function.",
+        &MentionRow::name},
+       {"file", ColumnType::kText, "File below the tree.", &MentionRow::file},
+       {"line", ColumnType::kInt, "Line.", &MentionRow::line}}};
+  Table table(columns.schema());
   for (const Mention& mention : index.mentions)
-    table.Add(Name(mention.kind), mention.name, mention.file, mention.line);
+    columns.Add(table, {.kind = Name(mention.kind),
+                        .name = mention.name,
+                        .file = mention.file,
+                        .line = mention.line});
   return table;
 }
 

@@ -10,6 +10,7 @@
 #include "base/child_process.h"
 #include "base/text.h"
 #include "graph/generate/write_pass.h"
+#include "table/row_columns.h"
 
 namespace lamina::generate {
 namespace {
@@ -108,6 +109,15 @@ CheckAnswer Answered(std::string check, const std::vector<std::string>& faults,
   return out;
 }
 
+struct FileRow {
+  std::string_view file;
+  int64_t lines;
+};
+
+struct CheckRow {
+  std::string_view check, answer, evidence;
+};
+
 }  // namespace
 
 std::vector<CheckAnswer> CheckPass(const PassRequest& request,
@@ -181,21 +191,30 @@ std::vector<CheckAnswer> CheckPass(const PassRequest& request,
 
 ResultSet PassTables(const WrittenPass& pass) {
   ResultSet out;
-  Table files({"pass_files",
-               "Files of the pass, below the output folder.",
-               {{"file", ColumnType::kText, "Path below the output folder."},
-                {"lines", ColumnType::kInt, "Lines of text."}}});
+  const RowColumns<FileRow> file_columns{
+      "pass_files",
+      "Files of the pass, below the output folder.",
+      {{"file", ColumnType::kText, "Path below the output folder.",
+        &FileRow::file},
+       {"lines", ColumnType::kInt, "Lines of text.", &FileRow::lines}}};
+  Table files(file_columns.schema());
   for (const PassFile& file : pass.files) {
-    files.Add(file.path, static_cast<int64_t>(std::count(
-                             file.text.begin(), file.text.end(), '\n')));
+    file_columns.Add(files, {.file = file.path,
+                             .lines = static_cast<int64_t>(std::count(
+                                 file.text.begin(), file.text.end(), '\n'))});
   }
-  Table checks({"pass_checks",
-                "What was checked of them.",
-                {{"check", ColumnType::kText, "What was looked at."},
-                 {"answer", ColumnType::kText, "pass, fail or not run."},
-                 {"evidence", ColumnType::kText, "What says so."}}});
+  const RowColumns<CheckRow> check_columns{
+      "pass_checks",
+      "What was checked of them.",
+      {{"check", ColumnType::kText, "What was looked at.", &CheckRow::check},
+       {"answer", ColumnType::kText, "pass, fail or not run.",
+        &CheckRow::answer},
+       {"evidence", ColumnType::kText, "What says so.", &CheckRow::evidence}}};
+  Table checks(check_columns.schema());
   for (const CheckAnswer& check : pass.checks)
-    checks.Add(check.check, check.answer, check.evidence);
+    check_columns.Add(checks, {.check = check.check,
+                               .answer = check.answer,
+                               .evidence = check.evidence});
   if (!pass.files.empty()) out.tables.push_back(std::move(files));
   out.tables.push_back(std::move(checks));
   for (const std::string& note : pass.notes)

@@ -9,6 +9,7 @@
 #include "base/counted.h"
 #include "graph/kernels/mapper.h"
 #include "graph/kernels/times.h"
+#include "table/row_columns.h"
 
 namespace lamina::graph_kernels {
 namespace {
@@ -22,27 +23,48 @@ std::string_view PhaseName(const GraphRuns& runs) {
 // A graph below this share of understood kernels is not that of the dump.
 constexpr double kFits = 0.5;
 
+struct GraphRow {
+  int64_t graph_id;
+  bool chosen;
+  size_t kernels, replays, full_replays, streams;
+  std::string_view phase;
+  std::optional<double> fit;
+};
+
 Table CandidateTable(const std::vector<GraphRuns>& graphs,
                      const std::vector<double>& fits, size_t chosen) {
-  Table table({"graphs",
-               "Device graphs that the trace replays.",
-               {{"graph_id", ColumnType::kInt, "Id of the graph."},
-                {"chosen", ColumnType::kBool, "Its kernels are shown."},
-                {"kernels", ColumnType::kInt, "Nodes that run on the device."},
-                {"replays", ColumnType::kInt, "Launches in the trace."},
-                {"full_replays", ColumnType::kInt,
-                 "Launches with every node exactly once."},
-                {"streams", ColumnType::kInt, "Streams."},
-                {"phase", ColumnType::kText,
-                 "prefill, decode or mixed, by step ranges or kernel names."},
-                {"fit", ColumnType::kReal,
-                 "Share of kernels and ops that belong together; empty "
-                 "without a dump."}}});
+  const RowColumns<GraphRow> columns{
+      "graphs",
+      "Device graphs that the trace replays.",
+      {{"graph_id", ColumnType::kInt, "Id of the graph.", &GraphRow::graph_id},
+       {"chosen", ColumnType::kBool, "Its kernels are shown.",
+        &GraphRow::chosen},
+       {"kernels", ColumnType::kInt, "Nodes that run on the device.",
+        &GraphRow::kernels},
+       {"replays", ColumnType::kInt, "Launches in the trace.",
+        &GraphRow::replays},
+       {"full_replays", ColumnType::kInt,
+        "Launches with every node exactly once.", &GraphRow::full_replays},
+       {"streams", ColumnType::kInt, "Streams.", &GraphRow::streams},
+       {"phase", ColumnType::kText,
+        "prefill, decode or mixed, by step ranges or kernel names.",
+        &GraphRow::phase},
+       {"fit", ColumnType::kReal,
+        "Share of kernels and ops that belong together; empty "
+        "without a dump.",
+        &GraphRow::fit}}};
+  Table table(columns.schema());
   for (size_t i = 0; i < graphs.size(); ++i) {
     const GraphRuns& runs = graphs[i];
-    table.Add(runs.graph_id, i == chosen, runs.slots.size(),
-              runs.replays.size(), runs.full_replays(), runs.streams(),
-              PhaseName(runs), fits.empty() ? Value() : Value(fits[i]));
+    columns.Add(table,
+                {.graph_id = runs.graph_id,
+                 .chosen = i == chosen,
+                 .kernels = runs.slots.size(),
+                 .replays = runs.replays.size(),
+                 .full_replays = runs.full_replays(),
+                 .streams = runs.streams(),
+                 .phase = PhaseName(runs),
+                 .fit = fits.empty() ? std::nullopt : std::optional(fits[i])});
   }
   return table;
 }
