@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "trace/os_records.h"
+
 namespace lamina::trace {
 
 Kind KindOfCategory(std::string_view category) {
@@ -66,6 +68,14 @@ std::string_view WhyUnused(std::string_view category) {
   if (category == "cuda_profiler_range") {
     return "Ranges of counters of the device; the kernels in them are in the "
            "tables of kernels.";
+  }
+  if (category == kOsCallCategory) {
+    return "Calls of the operating system: lamina host says in which of them "
+           "the launching thread was while the device was idle.";
+  }
+  if (category == kThreadStateCategory) {
+    return "Whether threads were on a processor: lamina host says what the "
+           "launching thread did while the device was idle.";
   }
   return {};
 }

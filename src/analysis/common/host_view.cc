@@ -8,6 +8,7 @@
 #include <map>
 
 #include "analysis/common/collective_names.h"
+#include "trace/os_records.h"
 
 namespace lamina::analysis {
 namespace {
@@ -282,6 +283,9 @@ std::vector<UnreadEvents> FindUnread(const Trace& trace) {
     const SliceId s(i);
     if (trace.slices.kind[i] != trace::Kind::kOther) continue;
     const std::string_view category = trace.Category(s);
+    if (category == trace::kOsCallCategory ||
+        category == trace::kThreadStateCategory)
+      continue;  // what lamina host reads
     const trace::Track& track = trace.TrackOf(s);
     std::string process(trace.Text(track.process_name));
     if (process.empty())

@@ -15,15 +15,22 @@ using trace::Kind;
 // Labels are (class, name): the number of a rule, or one of these behind them.
 enum Plain : int {
   kNothing = -1,
-  kAnnotation = -2,
-  kPython = -3,
-  kCall = -4,
-  kOp = -5,
-  kSlowLaunch = -6,
-  kOtherThread = -7,
+  kOsCall = -2,
+  kAnnotation = -3,
+  kPython = -4,
+  kCall = -5,
+  kOp = -6,
+  kSlowLaunch = -7,
+  kOtherThread = -8,
+  kPreempted = -9,
+  kBlocked = -10,
+  kOffProcessor = -11,
+  kRunning = -12,
 };
 constexpr std::string_view PlainName(int label) {
   switch (label) {
+    case kOsCall:
+      return "os_call";
     case kAnnotation:
       return "annotation";
     case kPython:
@@ -36,6 +43,14 @@ constexpr std::string_view PlainName(int label) {
       return "slow_launch";
     case kOtherThread:
       return "other_thread";
+    case kPreempted:
+      return "preempted";
+    case kBlocked:
+      return "blocked";
+    case kOffProcessor:
+      return "off_processor";
+    case kRunning:
+      return "running";
     default:
       return "nothing";
   }
@@ -56,7 +71,11 @@ struct Stretch {
 class Labels {
  public:
   Labels(const HostModel& model, const rules::PatternTable& rules, Idle& idle)
-      : model_(model), trace_(model.trace()), rules_(rules), idle_(idle) {}
+      : model_(model),
+        trace_(model.trace()),
+        rules_(rules),
+        idle_(idle),
+        os_calls_(model.trace()) {}
 
   void Run() {
     Wanted();
@@ -112,7 +131,9 @@ class Labels {
             const uint32_t place = place_[slices.track[i].value];
             if (place == kNone || slices.dur_ns[i] == 0) continue;
             const Kind kind = slices.kind[i];
-            if (!trace::IsHostTree(kind) && kind != Kind::kAnnotation) continue;
+            if (!trace::IsHostTree(kind) && kind != Kind::kAnnotation &&
+                !os_calls_.Has(trace_, static_cast<uint32_t>(i)))
+              continue;
             const int64_t start = slices.start_ns[i];
             const Cover& wanted = wanted_[place];
             near = place == last ? wanted.FirstAfter(start, near)
@@ -156,6 +177,12 @@ class Labels {
   Label LabelOf(SliceId s, const Label& outer) const {
     const StringId name = trace_.slices.name[s.value];
     const int rule = rule_of_[name.value];
+    if (os_calls_.Has(trace_, s.value)) {
+      // How what is around it works, unless that says nothing.
+      if (outer.what >= 0 || outer.what == kCall) return outer;
+      if (rule >= 0) return {rule, name};
+      return outer.what < kOsCall ? outer : Label{kOsCall, name};
+    }
     if (rule >= 0) return {rule, name};
     if (outer.what >= 0) return outer;  // inside what a rule knows
     int own = kOp;
@@ -258,6 +285,10 @@ class Labels {
             line.begin());
       }
       auto next = line.begin() + static_cast<ptrdiff_t>(behind);
+      const auto& states = model_.threads()[call.thread].os.states;
+      auto state = std::partition_point(
+          states.begin(), states.end(),
+          [&](const ThreadState& s) { return s.interval.end_ns <= at; });
       while (at < end) {
         int64_t to = next == line.end() ? end : std::min(end, next->start_ns);
         // A slow call says more than the op that it is in.
@@ -266,12 +297,21 @@ class Labels {
         Label label = next == line.begin() ? Label() : std::prev(next)->label;
         if (call.slow && at >= called)
           label = {kSlowLaunch, trace_.slices.name[call.slice.value]};
-        if (label.what == kNothing) {
-          Elsewhere(part, at, to, out);
+        if (state != states.end()) {
+          const Interval& known = state->interval;
+          to =
+              std::min(to, known.start_ns > at ? known.start_ns : known.end_ns);
+          if (known.start_ns <= at) label = In(*state, label);
+        }
+        const bool silent = label.what == kNothing || label.what == kBlocked ||
+                            label.what == kOffProcessor;
+        if (silent && !label.name.valid()) {
+          Elsewhere(part, at, to, label, out);
         } else {
           Piece(part, at, to, Number(label), out);
         }
         at = to;
+        while (state != states.end() && state->interval.end_ns <= at) ++state;
         if (next != line.end() && next->start_ns <= at) ++next;
       }
     }
@@ -294,11 +334,27 @@ class Labels {
     out.back().activity = activity;
   }
 
-  // Time in which the launching thread recorded nothing.
-  void Elsewhere(const Part& part, int64_t from, int64_t to,
+  // What a thread did that was in this state.
+  static Label In(const ThreadState& state, const Label& label) {
+    switch (state.state) {
+      case ProcessorState::kPreempted:
+        return {kPreempted, label.name};
+      case ProcessorState::kRunning:
+        return label.what == kNothing ? Label{kRunning, {}} : label;
+      case ProcessorState::kBlocked:
+      case ProcessorState::kOff:
+        break;
+    }
+    if (label.what >= 0 || label.what == kSlowLaunch) return label;
+    return {state.state == ProcessorState::kOff ? kOffProcessor : kBlocked,
+            label.name};
+  }
+
+  // Time in which the launching thread recorded nothing but perhaps its state.
+  void Elsewhere(const Part& part, int64_t from, int64_t to, const Label& label,
                  std::vector<Part>& out) {
     const auto all = model_.any_host().intervals();
-    const uint32_t nothing = Number({kNothing, {}});
+    const uint32_t nothing = Number(label);
     // Of the whole: threads that hand over to each other leave short stretches.
     const uint32_t other = OtherThread(from, to);
     int64_t at = from;
@@ -351,6 +407,7 @@ class Labels {
   const Trace& trace_;
   const rules::PatternTable& rules_;
   Idle& idle_;
+  const OsCalls os_calls_;
   std::vector<uint32_t> place_;  // by track: of wanted_
   std::vector<Cover> wanted_;
   std::vector<std::vector<SliceId>> events_;

@@ -14,6 +14,13 @@ namespace lamina::analysis::host {
 // that runs inside; without one the innermost op, else the call outside ops,
 // the innermost Python frame, or the range. O(n log n) in the events that
 // overlap such parts.
+//
+// Calls of the operating system come last: what a rule knows of what runs
+// around them, an API call or a frame says more than "read"; but one that a
+// rule knows says more than an op or a frame without a rule. Where the
+// scheduler is recorded, a thread that was put aside is `preempted` whatever
+// it did. One that waited is `blocked`, if no rule knows in what. Running
+// without any record is `running`.
 void LabelHostParts(const HostModel& model, const rules::PatternTable& rules,
                     Idle& idle);
 

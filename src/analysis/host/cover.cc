@@ -13,6 +13,11 @@ Cover::Cover(std::vector<Interval> intervals)
     before_.push_back(before_.back() + i.length_ns());
 }
 
+Cover Cover::Minus(const Cover& other) const {
+  const auto left = set_.Minus(other.set_);
+  return Cover({left.intervals().begin(), left.intervals().end()});
+}
+
 size_t Cover::FirstAfter(int64_t time) const {
   const auto all = set_.intervals();
   return static_cast<size_t>(std::upper_bound(all.begin(), all.end(), time,

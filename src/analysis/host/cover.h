@@ -21,6 +21,8 @@ class Cover {
   int64_t Over(int64_t from, int64_t to) const {
     return to > from ? UpTo(to) - UpTo(from) : 0;
   }
+  // Both are sets; the part of this one that the other does not have.
+  Cover Minus(const Cover& other) const;
   // The disjoint intervals of the set, by start.
   std::span<const Interval> intervals() const { return set_.intervals(); }
   // Position of the first interval that ends after `time`.

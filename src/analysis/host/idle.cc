@@ -53,9 +53,14 @@ Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next) {
   return out;
 }
 
-// Whether nothing is recorded on any thread for long enough within [a, x).
-bool IsQuiet(const HostModel& model, int64_t a, int64_t x) {
-  return x - a >= kQuietNs && x - a - model.any_host().Over(a, x) >= kQuietNs;
+// How long nothing is recorded within [a, x), on any thread or by the
+// operating system of the launching one; 0 if not long enough.
+int64_t QuietTime(const HostModel& model, const Thread& thread, int64_t a,
+                  int64_t x) {
+  if (x - a < kQuietNs) return 0;
+  const int64_t quiet =
+      x - a - model.any_host().Over(a, x) - thread.os.active.Over(a, x);
+  return quiet >= kQuietNs ? quiet : 0;
 }
 
 // Calls sink(cause, from, to) for the tail of a gap from its launch on.
@@ -192,7 +197,7 @@ class GapParts {
         model_.threads()[model_.calls()[model_.call(next)].thread];
     const int64_t a = gap.start_ns;
     const int64_t x = at.launch;
-    const bool quiet = IsQuiet(model_, a, x);
+    const bool quiet = QuietTime(model_, thread, a, x) > 0;
     const int64_t drained = Drained(thread, a, x);
     const auto host = [&](int64_t from, int64_t to) {
       const int64_t cut = std::clamp(drained, from, to);
@@ -215,7 +220,10 @@ class GapParts {
             return;
           }
           Cut(model_.any_host(), from, to, host,
-              [&](int64_t u, int64_t v) { Add(Cause::kNoWork, u, v); });
+              [&](int64_t alone, int64_t until) {
+                Cut(thread.os.active, alone, until, host,
+                    [&](int64_t u, int64_t v) { Add(Cause::kNoWork, u, v); });
+              });
         });
     Tail(at, gap, [&](Cause cause, int64_t from, int64_t to) {
       after_ = cause == Cause::kHostBound && drained <= from;
@@ -274,8 +282,7 @@ CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
   const int64_t x = at.launch;
   const int64_t copies = thread.copies.Over(a, x);
   const int64_t blocked = thread.blocked.Over(a, x) - copies;
-  const int64_t quiet =
-      IsQuiet(model, a, x) ? x - a - model.any_host().Over(a, x) : 0;
+  const int64_t quiet = QuietTime(model, thread, a, x);
   add(Cause::kMemcpy, copies);
   add(Cause::kSync, blocked);
   add(Cause::kNoWork, quiet);

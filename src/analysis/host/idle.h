@@ -11,7 +11,8 @@
 //   memcpy           the launching thread sat in a copy call that returns when
 //                    the copy is done, or the work waited for a copy
 //   sync             the launching thread sat in another blocking call
-//   no_work          nothing is recorded on any thread (1 ms of it or more)
+//   no_work          nothing is recorded on any thread (1 ms of it or more),
+//                    nor by the operating system of the launching one
 //   host_bound       the rest of the time before the launch
 //   launch_overhead  launched, within the launch floor
 //   dependency       until the work of another stream that it waits for ended
@@ -59,8 +60,9 @@ struct Gap {
 
 // What the launching thread did in a part that is host_bound.
 struct Activity {
-  // Of a rule ("data_loader"), or: op, call, python, annotation, slow_launch,
-  // other_thread, nothing.
+  // Of a rule ("data_loader"), or: op, call, python, annotation, os_call,
+  // slow_launch, preempted, blocked, off_processor, running, other_thread,
+  // nothing.
   std::string what;
   std::string detail;  // of an op, frame ...; may be empty
 };

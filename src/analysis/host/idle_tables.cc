@@ -37,8 +37,8 @@ Schema CausesSchema() {
         "dependency, kernel_wait or submitted_wait (docs/host.md)."},
        {"activity", ColumnType::kText,
         "Of host_bound: what the launching thread did, by rule (data_loader "
-        "...), or op, call, python, annotation, slow_launch, other_thread, "
-        "nothing."},
+        "...), or op, call, python, annotation, os_call, slow_launch, "
+        "preempted, blocked, off_processor, running, other_thread, nothing."},
        {"detail", ColumnType::kText,
         "The op, call, frame or range that took most of it."},
        {"gaps", ColumnType::kInt, "Gaps with a part of this row."},
@@ -574,6 +574,15 @@ std::string ShareText(const IdleShare& share) {
   if (share.activity == "python") return with("the host ran Python");
   if (share.activity == "annotation") return with("the host was in a range");
   if (share.activity == "slow_launch") return with("slow launch calls");
+  if (share.activity == "os_call")
+    return with("the host sat in calls of the operating system");
+  if (share.activity == "preempted")
+    return with("the launching thread had no processor");
+  if (share.activity == "blocked") return with("the launching thread waited");
+  if (share.activity == "off_processor")
+    return with("the launching thread was off its processor");
+  if (share.activity == "running")
+    return "the launching thread ran what is not recorded";
   if (share.activity == "other_thread")
     return with("another thread worked before the launch");
   if (share.activity == "nothing" || share.activity.empty())

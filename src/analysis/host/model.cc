@@ -96,6 +96,7 @@ class Builder {
       if (i == 1) Gaps();
     });
     Covers();
+    if (m_.options_.any_host) OperatingSystem();
   }
 
  private:
@@ -593,6 +594,23 @@ class Builder {
                             : static_cast<uint32_t>(i - 1);
       }
     });
+  }
+
+  void OperatingSystem() {
+    std::vector<bool> launches(m_.threads_.size());
+    for (const Call& call : m_.calls_) launches[call.thread] = true;
+    std::vector<uint32_t> of;
+    std::vector<trace::TrackId> tracks;
+    for (uint32_t t = 0; t < m_.threads_.size(); ++t) {
+      if (!launches[t]) continue;
+      of.push_back(t);
+      tracks.push_back(m_.threads_[t].track);
+    }
+    std::vector<OsRecords> found = FindOsRecords(trace_, slices_, tracks);
+    for (size_t i = 0; i < found.size(); ++i) {
+      found[i].active = found[i].active.Minus(m_.any_);
+      m_.threads_[of[i]].os = std::move(found[i]);
+    }
   }
 
   void Covers() {

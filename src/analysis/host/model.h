@@ -24,6 +24,7 @@
 
 #include "analysis/common/context.h"
 #include "analysis/host/cover.h"
+#include "analysis/host/os_records.h"
 #include "base/status.h"
 
 namespace lamina::analysis::host {
@@ -99,6 +100,8 @@ struct Thread {
   std::vector<uint32_t> waits;  // of waits(), by start
   Cover blocked;                // by calls with a target
   Cover copies;                 // by those of them that copy
+  // Of threads that launch. `os.active` is without any_host().
+  OsRecords os;
 };
 
 struct StreamFacts {

@@ -45,6 +45,16 @@ ExportFacts::ExportFacts(TableReader* reader)
   for (auto& [id, label] : Entries("ENUM_CUPTI_SYNC_TYPE", "label"))
     syncs[id] = std::move(label);
   overheads = Entries("ENUM_CUPTI_OVERHEAD_TYPE", "label");
+  // As exports of 2024 have them, for those without the table.
+  off_states = {{1, OsState::kPreempted},
+                {2, OsState::kBlocked},
+                {3, OsState::kUninterruptible},
+                {4, OsState::kStopped},
+                {5, OsState::kGone},
+                {7, OsState::kBlocked},
+                {8, OsState::kBlocked}};
+  for (const auto& [id, name] : Entries("ENUM_SAMPLING_THREAD_STATE", "name"))
+    off_states[id] = OffState(name);
   ReadMetrics();
 }
 

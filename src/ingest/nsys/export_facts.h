@@ -15,6 +15,7 @@
 
 #include "ingest/common/table_reader.h"
 #include "ingest/common/text_table.h"
+#include "ingest/nsys/os_rows.h"
 
 namespace lamina::ingest::nsys {
 
@@ -57,6 +58,7 @@ class ExportFacts {
   std::map<int64_t, std::string> directions;  // of copies
   std::map<int64_t, std::string> syncs;
   std::map<int64_t, std::string> overheads;
+  std::map<int64_t, OsState> off_states;  // of threads that leave a processor
   std::map<std::pair<int64_t, int64_t>, std::string> metrics;
   std::set<int64_t> threads;  // global ids that records name; set after them
 

@@ -30,6 +30,18 @@ void ExportFile::ForRows(const DatabaseTable* table, Columns columns,
                   });
 }
 
+Interval ExportFile::Recorded() const {
+  std::optional<Interval> all;
+  for (const ExportThread& thread : threads_) {
+    const auto& own = thread.recorded();
+    if (!own) continue;
+    if (!all) all = own;
+    all->start_ns = std::min(all->start_ns, own->start_ns);
+    all->end_ns = std::max(all->end_ns, own->end_ns);
+  }
+  return all.value_or(Interval());
+}
+
 void ExportFile::ReadTrackNames() {
   for (const ExportThread& thread : threads_)
     thread.CollectThreads(facts_.threads);
@@ -163,7 +175,7 @@ void ExportFile::NoteUnread() {
   constexpr std::array<std::string_view, 7> kQuiet = {
       "ENUM_",         "TARGET_INFO_", "META_DATA_", "EXPORT_META_DATA",
       "NVTX_PAYLOAD_", "StringIds",    "Process"};
-  constexpr std::array<std::string_view, 14> kRead = {
+  constexpr std::array<std::string_view, 16> kRead = {
       "CUPTI_ACTIVITY_KIND_KERNEL",
       "CUPTI_ACTIVITY_KIND_MEMCPY",
       "CUPTI_ACTIVITY_KIND_MEMSET",
@@ -177,7 +189,9 @@ void ExportFile::NoteUnread() {
       "CUDA_GPU_MEMORY_USAGE_EVENTS",
       "GPU_METRICS",
       "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-      "CUDA_GRAPH_NODE_EVENTS"};
+      "CUDA_GRAPH_NODE_EVENTS",
+      "OSRT_API",
+      "SCHED_EVENTS"};
   std::string unread;
   size_t count = 0;
   for (const DatabaseTable& table : database_.tables()) {

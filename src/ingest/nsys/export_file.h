@@ -31,6 +31,9 @@ class ExportFile {
   void ReadGraphRuns();   // CUPTI_ACTIVITY_KIND_GRAPH_TRACE
   void ReadSyncs();       // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
   void ReadMetrics();     // GPU_METRICS
+  void ReadOsCalls();     // OSRT_API
+  // SCHED_EVENTS of threads that anything else names: call behind all others.
+  void ReadThreadStates();
   void ReadTrackNames();
   // Ranges without an end; call when everything else is read.
   void CloseOpenRanges();
@@ -53,6 +56,8 @@ class ExportFile {
   std::vector<T> Collect(const DatabaseTable* table, Columns columns,
                          void (ExportThread::*read)(const Row&,
                                                     std::vector<T>&));
+  // From the first start of a span that was read to the last end.
+  Interval Recorded() const;
   void NoteSource();
   void NoteMissing();
   void NoteUnread();

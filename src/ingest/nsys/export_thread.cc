@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "trace/os_records.h"
+
 namespace lamina::ingest::nsys {
 
 using trace::kNoInt;
@@ -33,6 +35,17 @@ TrackId ExportThread::Thread(int64_t global_tid) {
     it->second = names_.InternTrack(
         ProcessOf(global_tid).pid,
         filler_.Intern(std::to_string(global_tid & kThreadMask)));
+  }
+  return it->second;
+}
+
+TrackId ExportThread::StateTrack(int64_t global_tid) {
+  const auto [it, is_new] = state_tracks_.try_emplace(global_tid);
+  if (is_new) {
+    const StringId name = filler_.Intern(
+        trace::StateTrackOf(std::to_string(global_tid & kThreadMask)));
+    it->second = names_.InternTrack(ProcessOf(global_tid).pid, name);
+    NameTrack(it->second, trace::TrackFact::What::kThreadName, name);
   }
   return it->second;
 }
@@ -74,7 +87,9 @@ StringId ExportThread::NameOf(const Row& row, int column) {
 
 bool ExportThread::Usable(int64_t start_ns, int64_t end_ns) {
   if (!filler_.Usable(start_ns, end_ns)) return false;
-  last_ns_ = std::max(last_ns_.value_or(end_ns), end_ns);
+  if (!recorded_) recorded_ = {start_ns, end_ns};
+  recorded_->start_ns = std::min(recorded_->start_ns, start_ns);
+  recorded_->end_ns = std::max(recorded_->end_ns, end_ns);
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "ingest/common/op_text.h"
 #include "ingest/nsys/calls.h"
 #include "ingest/nsys/export_facts.h"
+#include "ingest/nsys/os_rows.h"
 
 namespace lamina::ingest::nsys {
 
@@ -39,17 +40,22 @@ class ExportThread {
   void GraphRun(const Row& row);
   void Sync(const Row& row);
   void Metric(const Row& row);
+  void OsCall(const Row& row, std::vector<CallRow>& calls);
+  void Sched(const Row& row, std::vector<SchedRow>& rows);
   void ThreadName(const Row& row);
   void ProcessName(const Row& row);
   // Of rows that were collected.
   void AddCall(const CallRow& call);
+  void AddOsCall(const CallRow& call);
+  void AddState(const StateRow& state);
   void CloseRange(const OpenRange& range, int64_t last_ns);
 
   // The record of a row is done.
   void Next() { filler_.Next(); }
 
-  // Latest end of a span; nothing before the first one.
-  std::optional<int64_t> last_ns() const { return last_ns_; }
+  // From the first start of a span to the last end; nothing before the first
+  // one.
+  std::optional<Interval> recorded() const { return recorded_; }
   // Global ids of the threads that records named.
   void CollectThreads(std::set<int64_t>& threads) const;
   // Indexes of the processes that used a device.
@@ -75,6 +81,7 @@ class ExportThread {
   void AddRange(const Row& row, std::vector<OpenRange>& open);
   Process ProcessOf(std::optional<int64_t> global_id);
   trace::TrackId Thread(int64_t global_tid);
+  trace::TrackId StateTrack(int64_t global_tid);
   trace::TrackId Lane(const Process& process, int64_t device, int64_t stream);
   int64_t Correlation(const Process& process, std::optional<int64_t> id) const;
   // A name column: an id of StringIds or, in some exports, the text itself.
@@ -99,12 +106,13 @@ class ExportThread {
   RangeWriter ranges_;
   absl::flat_hash_map<int64_t, Process> processes_;
   absl::flat_hash_map<int64_t, trace::TrackId> threads_;
+  absl::flat_hash_map<int64_t, trace::TrackId> state_tracks_;
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, trace::TrackId>
       lanes_;
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, StringId> copies_;
   std::vector<uint32_t> shared_;  // numbers of names in the facts
   std::vector<Api> apis_;         // by shared number
-  std::optional<int64_t> last_ns_;
+  std::optional<Interval> recorded_;
 };
 
 }  // namespace lamina::ingest::nsys

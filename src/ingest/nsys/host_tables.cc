@@ -67,15 +67,10 @@ void ExportThread::AddRange(const Row& row, std::vector<OpenRange>& open) {
 }
 
 void ExportFile::CloseOpenRanges() {
-  std::optional<int64_t> last_ns;
-  for (const ExportThread& thread : threads_) {
-    if (thread.last_ns())
-      last_ns =
-          std::max(last_ns.value_or(*thread.last_ns()), *thread.last_ns());
-  }
+  const int64_t last_ns = Recorded().end_ns;
   reader_.ForPieces(1, [&](int worker, size_t) {
     for (const OpenRange& range : open_ranges_)
-      Thread(worker).CloseRange(range, last_ns.value_or(0));
+      Thread(worker).CloseRange(range, last_ns);
   });
   open_ranges_.clear();
 }

@@ -121,7 +121,9 @@ Result<trace::Trace> ReadNsys(const Database& database,
     file.ReadSyncs();
     file.ReadMemory();
     file.ReadMetrics();
+    file.ReadOsCalls();
     file.CloseOpenRanges();
+    file.ReadThreadStates();
     file.ReadTrackNames();
     file.NoteFacts();
   }
