@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "engine/found_layers.h"
 #include "engine/link_peaks.h"
+#include "engine/sequences.h"
 
 namespace lamina::cli {
 namespace {
@@ -60,6 +61,26 @@ std::function<std::string(trace::SliceId)> LayerNames(
   };
 }
 
+// The layers of the trace, found when they are asked for.
+class Layers {
+ public:
+  Layers(const engine::Session& session, const analysis::Context& context)
+      : session_(session), context_(context) {}
+
+  // Not for two threads at once.
+  Result<const analysis::layers::LayerModel*> Find() {
+    if (!found_) {
+      LAMINA_ASSIGN(found_, engine::FindLayers(session_, context_));
+    }
+    return &found_->model;
+  }
+
+ private:
+  const engine::Session& session_;
+  const analysis::Context& context_;
+  std::optional<engine::FoundLayers> found_;
+};
+
 bool Names(const std::vector<std::string>& only,
            std::span<const std::string_view> tables) {
   return std::any_of(only.begin(), only.end(), [&](const std::string& name) {
@@ -69,13 +90,15 @@ bool Names(const std::vector<std::string>& only,
 
 // The tables that are asked for, in the order of the list, and what is made
 // with them.
-ResultSet MakeTables(const host::HostModel& model, const host::Idle& idle,
-                     const host::TableOptions& options,
-                     const host::LinkPeaks& peaks,
-                     const std::vector<std::string>& only) {
+Result<ResultSet> MakeTables(const engine::Session& session,
+                             const host::HostModel& model,
+                             const host::Idle& idle,
+                             const host::TableOptions& options,
+                             const host::LinkPeaks& peaks, Layers& layers,
+                             const std::vector<std::string>& only) {
   struct Group {
     std::vector<Schema> schemas;
-    std::function<ResultSet()> make;
+    std::function<Result<ResultSet>()> make;
   };
   const Group groups[] = {
       {host::IdleSchemas(),
@@ -83,10 +106,12 @@ ResultSet MakeTables(const host::HostModel& model, const host::Idle& idle,
       {host::LaunchSchemas(),
        [&] { return host::LaunchTables(model, options); }},
       {host::SequenceSchemas(),
-       [&] {
+       [&]() -> Result<ResultSet> {
+         LAMINA_ASSIGN(Table table,
+                       engine::SequencesTable(session, model, idle,
+                                              [&] { return layers.Find(); }));
          ResultSet result;
-         result.tables.push_back(
-             host::SequenceTable(model, host::FindSequences(model, idle)));
+         result.tables.push_back(std::move(table));
          return result;
        }},
       {host::TransferSchemas(),
@@ -112,12 +137,15 @@ ResultSet MakeTables(const host::HostModel& model, const host::Idle& idle,
   }
   // A name that is no table: the error lists all of them.
   if (known < only.size()) wanted.fill(true);
-  std::array<ResultSet, kGroups> made;
+  std::array<Result<ResultSet>, kGroups> made;
   ParallelFor(model.context().settings.threads, kGroups, [&](size_t g) {
     if (wanted[g]) made[g] = groups[g].make();
   });
   ResultSet result;
-  for (ResultSet& part : made) result.Append(std::move(part));
+  for (Result<ResultSet>& part : made) {
+    if (!part) return Fail(part.error());
+    result.Append(std::move(*part));
+  }
   return result;
 }
 
@@ -141,10 +169,10 @@ Result<int> RunHost(const Options& options, Common& common) {
   document.inputs.insert(document.inputs.end(), common.captures.begin(),
                          common.captures.end());
   LAMINA_ASSIGN(const host::LinkPeaks peaks, engine::FindLinkPeaks(*session));
+  Layers layers(*session, *context);
   if (options.by == "layer") {
-    LAMINA_ASSIGN(const engine::FoundLayers found,
-                  engine::FindLayers(*session, *context));
-    tables.layer_of = LayerNames(found.model);
+    LAMINA_ASSIGN(const auto* const found, layers.Find());
+    tables.layer_of = LayerNames(*found);
   }
   host::Options model_options;
   model_options.sync_records = !options.no_sync_records;
@@ -154,7 +182,8 @@ Result<int> RunHost(const Options& options, Common& common) {
   stage.emplace(&common.times, "idle causes");
   const host::Idle idle = host::FindIdle(model, *rules);
   stage.emplace(&common.times, "host tables");
-  document.result = MakeTables(model, idle, tables, peaks, common.only);
+  LAMINA_ASSIGN(document.result, MakeTables(*session, model, idle, tables,
+                                            peaks, layers, common.only));
   stage.reset();
   if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables,

@@ -17,6 +17,7 @@
 #include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
 #include "engine/link_peaks.h"
+#include "engine/sequences.h"
 #include "sql/source.h"
 #include "sql/table_def.h"
 
@@ -598,9 +599,16 @@ const Group kGroups[] = {
     {&host::SequenceSchemas,
      [](Source& source) -> Result<ResultSet> {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
+       LAMINA_ASSIGN(engine::Session* const session, source.session());
+       using Layers = Result<const analysis::layers::LayerModel*>;
+       const auto layers = [&]() -> Layers {
+         LAMINA_ASSIGN(const auto* const found, source.Layers());
+         return &found->model;
+       };
+       LAMINA_ASSIGN(Table table, engine::SequencesTable(*session, view->model,
+                                                         view->idle, layers));
        ResultSet result;
-       result.tables.push_back(host::SequenceTable(
-           view->model, host::FindSequences(view->model, view->idle)));
+       result.tables.push_back(std::move(table));
        return result;
      }},
     {&host::RangeSchemas,

@@ -384,6 +384,103 @@ def launch_trace(rng, names, kernel_us, host_us):
     return {"traceEvents": events}
 
 
+# Ops of calls, each as (outer op, ops inside it), and the fusion rule for it.
+RULES = [
+    ([("aten::pow", []), ("aten::mean", []), ("aten::add", []),
+      ("aten::rsqrt", []), ("aten::mul", []), ("aten::mul", [])],
+     "match_rmsnorm_pattern"),
+    # Copies between the ops, as a norm in float32 has them.
+    ([("aten::to", ["aten::copy_"]), ("aten::pow", []), ("aten::mean", []),
+      ("aten::add_", []), ("aten::rsqrt", []), ("aten::mul", []),
+      ("aten::to", ["aten::copy_"]), ("aten::mul", [])],
+     "match_rmsnorm_pattern"),
+    # The op of the rule is not the innermost one, and has two kernels.
+    ([("aten::matmul", ["aten::bmm", "aten::add_"]), ("aten::div", []),
+      ("aten::softmax", ["aten::_softmax"]), ("aten::matmul", ["aten::bmm"])],
+     "match_eager_attention"),
+    ([("aten::silu", []), ("aten::mul", [])], "fuse_silu_mul"),
+    # Other order, other ops, a part of a rule.
+    ([("aten::rsqrt", []), ("aten::pow", []), ("aten::mean", [])], "new"),
+    ([("aten::mul", []), ("aten::silu", [])], "new"),
+    ([("aten::pow", []), ("aten::mean", []), ("aten::sin", []),
+      ("aten::rsqrt", []), ("aten::mul", []), ("aten::mul", [])], "new"),
+    ([("my::silu", []), ("aten::mul", [])], "new"),
+]
+
+
+def check_sequence_rules(checks):
+    """What the ops of a sequence look like by the rules of fusions; time
+    between its kernels; no layers, no share."""
+    with temporary() as folder:
+        path = pathlib.Path(folder) / "made.json"
+        for number, (calls, rule) in enumerate(RULES):
+            events, host, ident = [], 1000, 0
+            for turn in range(5):
+                for outer, inner in calls + [(f"other::op{turn}", [])]:
+                    begin = host
+                    for name in inner or [None]:
+                        if name:
+                            events.append({
+                                "ph": "X", "cat": "cpu_op", "name": name,
+                                "pid": 1, "tid": 1, "ts": host + 2,
+                                "dur": 28, "args": {}})
+                        ident += 1
+                        events += [
+                            {"ph": "X", "cat": "cuda_runtime",
+                             "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+                             "ts": host + 20, "dur": 4,
+                             "args": {"correlation": ident}},
+                            {"ph": "X", "cat": "kernel",
+                             "name": f"{name or outer} kernel", "pid": 0,
+                             "tid": 7, "ts": host + 28, "dur": 3,
+                             "args": {"device": 0, "stream": 7,
+                                      "correlation": ident}}]
+                        host += 32
+                    events.append({"ph": "X", "cat": "cpu_op", "name": outer,
+                                   "pid": 1, "tid": 1, "ts": begin,
+                                   "dur": host - begin - 1, "args": {}})
+            path.write_text(json.dumps({"traceEvents": events}))
+            rows = tables("host", path, "--only",
+                          "kernel_sequences")["kernel_sequences"]
+            length = sum(max(1, len(inner)) for _, inner in calls)
+            own = [r for r in rows if r["length"] == length]
+            checks.equal(f"rule of sequence {number}",
+                         [r["rule"] for r in own[:1]], [rule])
+            for row in own[:1]:
+                checks.equal(f"sequence {number}: time between kernels",
+                             row["inner_gap_us"].ns,
+                             row["count"] * (length - 1) * 29_000)
+                checks.equal(f"sequence {number}: no layers, no share",
+                             row["layers_percent"], None)
+
+
+def check_sequence_layers(checks, trace):
+    """The share of layers against layers and kernels by SQL."""
+    run = lamina("query", trace, "SELECT name, layer, layer_stack, pass "
+                 "FROM kernel ORDER BY stream, start_ns, uid",
+                 "--format", "json")
+    kernels = next(iter(json.loads(run.stdout)["tables"].values()))
+    layer_of = [(k["pass"], k["layer_stack"], k["layer"])
+                if k["layer"] is not None else None for k in kernels]
+    total = len(set(layer_of) - {None})
+    rows = tables("host", trace, "--only", "kernel_sequences")[
+        "kernel_sequences"]
+    names = [k["name"] for k in kernels]
+    shown = 0
+    for row in rows:
+        if row["layers_percent"] is None:
+            continue
+        wanted = row["names"].split(" + ")
+        # Wherever it stands, launch-bound or not: at least what the row says.
+        begins = {layer_of[i] for i in range(len(names))
+                  if names[i:i + len(wanted)] == wanted} - {None}
+        shown += 1
+        checks.true(f"{trace.name}: sequence {row['sequence']} in layers",
+                    0 <= float(row["layers_percent"]) <=
+                    100 * len(begins) / max(1, total) + 1e-6)
+    checks.true(f"{trace.name}: shares of layers", shown > 0)
+
+
 def check_sequences(checks):
     """A sequence that is planted among random kernels is found with its count;
     where the device is the bound there is none."""
@@ -423,6 +520,7 @@ def check_sequences(checks):
 
 def main():
     checks = Checks()
+    check_sequence_rules(checks)
     check_sequences(checks)
     check_links(checks)
     for name in ("serve", "train_step", "moe"):
@@ -436,6 +534,8 @@ def main():
             check_path_truth(checks, folder, path)
         for path in sorted((folder / "goldens/host").glob("numbers-*.json")):
             check_numbers(checks, folder, path)
+        check_sequence_layers(checks,
+                              folder / "traces/h100-falconsai-vit.json.gz")
     else:
         print(f"without truth files: none in {folder}")
     checks.finish()

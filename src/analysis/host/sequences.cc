@@ -7,9 +7,11 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "analysis/common/stats.h"
 #include "base/interval_set.h"
 
 namespace lamina::analysis::host {
@@ -36,9 +38,20 @@ Schema SequencesSchema() {
        {"exclusive_us", ColumnType::kTime,
         "Of it, what no row above has: these add up."},
        {"kernel_time_us", ColumnType::kTime, "Sum of their kernels."},
+       {"inner_gap_us", ColumnType::kTime,
+        "Time between their kernels in which the stream has nothing."},
        {"shortest_kernel_us", ColumnType::kTime, "Shortest of all."},
        {"names", ColumnType::kText, "Kernels in order, joined by \" + \"."},
        {"ops", ColumnType::kText, "Innermost op of each, where known."},
+       {"module", ColumnType::kText,
+        "nn.Module of the first kernel of the first occurrence."},
+       {"layers_percent", ColumnType::kReal,
+        "Layers in which an occurrence begins, of all layers; empty where no "
+        "layers are found.",
+        Shown::kPercent},
+       {"rule", ColumnType::kText,
+        "Fusion rule whose ops these are, in order (docs/fusions.md); new: "
+        "none."},
        {"example_uid", ColumnType::kInt,
         "Event number of the first kernel of the first occurrence."}}};
 }
@@ -242,7 +255,11 @@ class Finder {
     const auto& slices = trace_.streams[sequence.stream].slices;
     sequence.shortest_ns = trace_.Duration(slices[sequence.starts[0]]);
     for (const uint32_t start : sequence.starts) {
+      int64_t reached = trace_.Start(slices[start]);
       for (uint32_t k = start; k < start + sequence.length; ++k) {
+        sequence.gap_ns +=
+            std::max<int64_t>(0, trace_.Start(slices[k]) - reached);
+        reached = std::max(reached, trace_.End(slices[k]));
         const int64_t ns = trace_.Duration(slices[k]);
         sequence.kernel_ns += ns;
         sequence.shortest_ns = std::min(sequence.shortest_ns, ns);
@@ -368,29 +385,64 @@ std::vector<KernelSequence> FindSequences(const HostModel& model,
 std::vector<Schema> SequenceSchemas() { return {SequencesSchema()}; }
 
 Table SequenceTable(const HostModel& model,
-                    const std::vector<KernelSequence>& sequences) {
+                    const std::vector<KernelSequence>& sequences,
+                    const SequenceFacts& facts) {
   constexpr size_t kMost = 200;
   const Trace& trace = model.trace();
+  const auto& modules = model.context().modules;
+  const tree::Tree& tree = model.context().tree;
+  std::vector<uint32_t> layer_of(facts.layers.empty() ? 0 : trace.device.size(),
+                                 kNone);
+  for (uint32_t l = 0; l < facts.layers.size(); ++l) {
+    for (const SliceId s : facts.layers[l])
+      layer_of[trace.slices.detail[s.value]] = l;
+  }
+  // In how many layers occurrences begin.
+  const auto layers = [&](const KernelSequence& sequence) {
+    std::vector<uint32_t> in;
+    for (const uint32_t start : sequence.starts) {
+      const SliceId s = trace.streams[sequence.stream].slices[start];
+      const uint32_t layer = layer_of[trace.slices.detail[s.value]];
+      if (layer != kNone) in.push_back(layer);
+    }
+    std::sort(in.begin(), in.end());
+    return std::unique(in.begin(), in.end()) - in.begin();
+  };
   Table table(SequencesSchema());
   for (size_t n = 0; n < std::min(kMost, sequences.size()); ++n) {
     const KernelSequence& sequence = sequences[n];
     const auto& slices = trace.streams[sequence.stream].slices;
     std::string names, ops;
+    std::vector<NodeId> launchers;
     for (uint32_t k = 0; k < sequence.length; ++k) {
       const SliceId s = slices[sequence.starts[0] + k];
       const NodeId launcher = model.context().device.launcher(s);
+      launchers.push_back(launcher);
       if (k > 0) {
         names += " + ";
         ops += " + ";
       }
       names += trace.Name(s);
-      ops += launcher.valid() ? model.context().tree.name(launcher) : "-";
+      ops += launcher.valid() ? tree.name(launcher) : "-";
     }
+    std::optional<std::string> module;
+    if (launchers[0].valid()) {
+      const auto owner = modules.OwnerOf(launchers[0]);
+      if (owner.path.valid()) module = modules.PathText(owner.path);
+    }
+    std::optional<double> layers_percent;
+    if (!facts.layers.empty()) {
+      layers_percent = PercentOf(layers(sequence),
+                                 static_cast<int64_t>(facts.layers.size()));
+    }
+    const std::string_view rule = facts.rules.Find(tree, launchers);
     table.Add(n + 1, model.devices()[model.facts(sequence.stream).device].name,
               trace.streams[sequence.stream].stream, sequence.length,
               sequence.starts.size(), sequence.recoverable_ns,
-              sequence.exclusive_ns, sequence.kernel_ns, sequence.shortest_ns,
-              names, ops, trace.Uid(slices[sequence.starts[0]]));
+              sequence.exclusive_ns, sequence.kernel_ns, sequence.gap_ns,
+              sequence.shortest_ns, names, ops, module, layers_percent,
+              rule.empty() ? "new" : rule,
+              trace.Uid(slices[sequence.starts[0]]));
   }
   return table;
 }

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "analysis/host/fusion_names.h"
 #include "analysis/host/idle.h"
 #include "lamina/table.h"
 
@@ -52,6 +54,9 @@ struct KernelSequence {
   std::vector<uint32_t> starts;
   uint32_t length = 0;
   int64_t kernel_ns = 0;
+  // Time within occurrences in which the stream has nothing, whatever the
+  // cause.
+  int64_t gap_ns = 0;
   // Idle time of the device within occurrences that one kernel would not have:
   // host_bound, launch_overhead, kernel_wait and graph.
   int64_t recoverable_ns = 0;
@@ -64,9 +69,17 @@ struct KernelSequence {
 std::vector<KernelSequence> FindSequences(const HostModel& model,
                                           const Idle& idle);
 
+// What a table of sequences says of them beside their times.
+struct SequenceFacts {
+  // Work of each layer of the trace; empty where it has none.
+  std::vector<std::span<const SliceId>> layers;
+  FusionNames rules;
+};
+
 std::vector<Schema> SequenceSchemas();
 // kernel_sequences: one row for each.
 Table SequenceTable(const HostModel& model,
-                    const std::vector<KernelSequence>& sequences);
+                    const std::vector<KernelSequence>& sequences,
+                    const SequenceFacts& facts);
 
 }  // namespace lamina::analysis::host
