@@ -44,8 +44,17 @@ def check_any(checks, trace):
         checks.true(f"{name}: {row['cause']} is a cause", row["cause"] in NONE)
         checks.true(f"{name}: above zero", row["time_us"].ns > 0)
     checks.equal(f"{name}: parts add up to causes", sums, rows)
+    # Calls that wait are fewer than their work, and none without work. Where
+    # each call has one event they are the same.
+    several = {}
+    for row in host["launch_events"]:
+        several[row["call_uid"]] = several.get(row["call_uid"], 0) + 1
+    single = all(count == 1 for count in several.values())
     for row in host["queue_depth_series"]:
-        checks.true(f"{name}: depth", row["depth"] >= 0)
+        checks.true(f"{name}: depth {row}", row["depth"] >= 0 and
+                    (row["launches"] > 0) == (row["depth"] > 0) and
+                    (row["launches"] == row["depth"] if single
+                     else row["launches"] <= row["depth"]))
     other = tables("host", trace, "--by", "stream", "--threads", "1")
     checks.equal(f"{name}: one thread", other, host)
 

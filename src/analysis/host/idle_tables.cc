@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 
 #include "analysis/common/stats.h"
 #include "analysis/host/launch_annotations.h"
@@ -71,6 +73,8 @@ Schema GapsSchema() {
            {"thread", ColumnType::kText, "Launching thread."},
            {"step", ColumnType::kInt, "Step of the launch."},
            {"next_kernel", ColumnType::kText, "The work that ended the gap."},
+           {"stream", ColumnType::kInt, "Its stream."},
+           {"module", ColumnType::kText, "nn.Module that launched it."},
            {"evidence", ColumnType::kText, "What says so."},
            {"prev_uid", ColumnType::kInt,
             "Event number of the work before the gap.", Shown::kHidden},
@@ -338,6 +342,15 @@ class Tables {
     return table;
   }
 
+  std::optional<std::string> ModuleOf(SliceId work) const {
+    const NodeId launcher = model_.context().device.launcher(work);
+    if (!launcher.valid()) return std::nullopt;
+    const auto& modules = model_.context().modules;
+    const auto owner = modules.OwnerOf(launcher);
+    if (!owner.path.valid()) return std::nullopt;
+    return modules.PathText(owner.path);
+  }
+
   void AddGap(Table& table, uint32_t g) const {
     const Gap& gap = idle_.gaps[g];
     // Parts of one kind together, the largest first.
@@ -375,18 +388,19 @@ class Tables {
       thread = trace_.Text(track.thread_name.valid() ? track.thread_name
                                                      : track.tid);
     }
-    table.Add(model_.devices()[gap.device].name,
-              gap.interval.start_ns - trace_.first_ns, gap.interval.length_ns(),
-              CauseName(main.cause), parts,
-              main.activity == kNone
-                  ? Value()
-                  : Value(idle_.activities[main.activity].detail),
-              thread,
-              step == tree::Steps::kOutside ? Value()
-                                            : Value(steps.steps()[step].number),
-              trace_.Name(gap.next), Evidence(gap, main, call),
-              trace_.Uid(gap.before), trace_.Uid(gap.next),
-              call == nullptr ? Value() : Value(trace_.EventOf(call->slice)));
+    table.Add(
+        model_.devices()[gap.device].name,
+        gap.interval.start_ns - trace_.first_ns, gap.interval.length_ns(),
+        CauseName(main.cause), parts,
+        main.activity == kNone ? Value()
+                               : Value(idle_.activities[main.activity].detail),
+        thread,
+        step == tree::Steps::kOutside ? Value()
+                                      : Value(steps.steps()[step].number),
+        trace_.Name(gap.next), trace_.streams[model_.stream(gap.next)].stream,
+        ModuleOf(gap.next), Evidence(gap, main, call), trace_.Uid(gap.before),
+        trace_.Uid(gap.next),
+        call == nullptr ? Value() : Value(trace_.EventOf(call->slice)));
   }
 
   std::string Evidence(const Gap& gap, const Part& part,

@@ -2,6 +2,7 @@
 //
 // The tables of launches: each API's calls and floor, queue depth, launch-bound
 // runs. One file, because all of them come from one walk over the launches.
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -55,6 +56,7 @@ Schema EventsSchema() {
           {{"call_uid", ColumnType::kInt, "Event number of the call."},
            {"device_uid", ColumnType::kInt, "Event number of the work."},
            {"api", ColumnType::kText, "Name of the call."},
+           {"thread", ColumnType::kText, "Thread of the call."},
            {"call_us", ColumnType::kTime, "Time of the call."},
            {"latency_us", ColumnType::kTime,
             "Start less start of the call; 0 where it is negative."},
@@ -63,6 +65,7 @@ Schema EventsSchema() {
            {"depth_before", ColumnType::kInt,
             "Work of the stream that waited when it was launched."},
            {"op", ColumnType::kText, "Op that launched it."},
+           {"module", ColumnType::kText, "nn.Module that launched it."},
            {"step", ColumnType::kInt, "Step of the launch."},
            {"graph", ColumnType::kBool, "Launched with others by one call."}}};
 }
@@ -92,7 +95,9 @@ Schema SeriesSchema() {
           {{"device", ColumnType::kText, "process:device."},
            {"stream", ColumnType::kInt, "Stream."},
            {"time_us", ColumnType::kTime, "From the first event of the trace."},
-           {"depth", ColumnType::kInt, "From then on."}}};
+           {"depth", ColumnType::kInt, "From then on."},
+           {"launches", ColumnType::kInt,
+            "The same in calls: those of which work of the stream waits."}}};
 }
 
 Schema RunsSchema() {
@@ -184,7 +189,12 @@ class Launches {
         depths_(DepthSchema()),
         series_(SeriesSchema()),
         events_(EventsSchema()),
-        verdicts_(VerdictsSchema()) {}
+        verdicts_(VerdictsSchema()) {
+    if (!options_.events) return;
+    const auto& modules = model_.context().modules;
+    for (uint32_t i = 0; i < modules.paths().size(); ++i)
+      modules_.push_back(modules.PathText(tree::ModulePathId(i)));
+  }
 
   ResultSet Make() {
     ResultSet result;
@@ -344,16 +354,48 @@ class Launches {
     Verdict(i, depth);
   }
 
+  // A call waits from its start until the last of its work on the stream
+  // begins. By time, additions first.
+  std::vector<Change> WaitingCalls(const trace::Stream& stream) const {
+    absl::flat_hash_map<uint32_t, Interval> waits;
+    for (const SliceId s : stream.slices) {
+      const uint32_t c = model_.call(s);
+      if (c == kNone) continue;
+      const int64_t start = trace_.Start(s);
+      const int64_t call = trace_.Start(model_.calls()[c].slice);
+      const auto [it, is_new] =
+          waits.try_emplace(c, Interval{std::min(call, start), start});
+      it->second.end_ns = std::max(it->second.end_ns, start);
+    }
+    std::vector<Change> changes;
+    changes.reserve(2 * waits.size());
+    for (const auto& [call, wait] : waits) {
+      changes.push_back({wait.start_ns, 1});
+      changes.push_back({wait.end_ns, -1});
+    }
+    std::sort(
+        changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+          return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.by > b.by;
+        });
+    return changes;
+  }
+
   void Series(uint32_t i, const Depth& depth) {
     const trace::Stream& stream = trace_.streams[i];
-    int64_t now = 0;
+    const std::vector<Change> calls = WaitingCalls(stream);
+    int64_t now = 0, waiting = 0;
+    auto call_change = calls.begin();
     for (size_t k = 0; k < depth.changes.size(); ++k) {
       now += depth.changes[k].by;
       if (k + 1 < depth.changes.size() &&
           depth.changes[k + 1].time_ns == depth.changes[k].time_ns)
         continue;
-      series_.Add(DeviceName(i), stream.stream,
-                  depth.changes[k].time_ns - trace_.first_ns, now);
+      const int64_t time = depth.changes[k].time_ns;
+      for (; call_change != calls.end() && call_change->time_ns <= time;
+           ++call_change)
+        waiting += call_change->by;
+      series_.Add(DeviceName(i), stream.stream, time - trace_.first_ns, now,
+                  waiting);
     }
     // Depth when each was launched: changes up to its call, itself left out.
     std::vector<int64_t> sums;
@@ -373,14 +415,24 @@ class Launches {
       const auto index = at - depth.changes.begin();
       const NodeId launcher = model_.context().device.launcher(s);
       const uint32_t step = model_.context().steps.StepOf(s);
+      const trace::Track& track = trace_.TrackOf(call.slice);
+      Value module;
+      if (launcher.valid()) {
+        const auto owner = model_.context().modules.OwnerOf(launcher);
+        if (owner.path.valid()) module = Value(modules_[owner.path.value]);
+      }
       events_.Add(trace_.EventOf(call.slice), trace_.Uid(s),
-                  trace_.Name(call.slice), trace_.Duration(call.slice),
+                  trace_.Name(call.slice),
+                  trace_.Text(track.thread_name.valid() ? track.thread_name
+                                                        : track.tid),
+                  trace_.Duration(call.slice),
                   std::max<int64_t>(0, trace_.Start(s) - start),
                   std::max<int64_t>(
                       0, trace_.Start(s) - std::max(model_.Ready(s), before)),
                   index == 0 ? 0 : sums[static_cast<size_t>(index) - 1],
                   launcher.valid() ? Value(model_.context().tree.name(launcher))
                                    : Value(),
+                  module,
                   step == tree::Steps::kOutside
                       ? Value()
                       : Value(model_.context().steps.steps()[step].number),
@@ -464,6 +516,7 @@ class Launches {
   const TableOptions& options_;
   Table depths_;
   Table series_;
+  std::vector<std::string> modules_;  // by path; with options_.events
   Table events_;
   Table verdicts_;
   std::vector<LaunchRun> runs_;
