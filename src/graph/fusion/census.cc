@@ -412,12 +412,12 @@ std::string LostOp(const FileCensus& before, const FileCensus& after,
   const auto count = [](const FileCensus& file,
                         const std::vector<std::string>& targets) {
     size_t sum = 0;
-    for (const auto& [op, number] : file.ops) {
-      const bool one_of = std::any_of(targets.begin(), targets.end(),
-                                      [&op](const std::string& target) {
-                                        return graph::MatchesTarget(op, target);
-                                      });
-      if (one_of) sum += number;
+    for (const auto& op : file.ops) {
+      const bool one_of = std::any_of(
+          targets.begin(), targets.end(), [&](const std::string& target) {
+            return graph::MatchesTarget(op.first, target);
+          });
+      if (one_of) sum += op.second;
     }
     return sum;
   };
@@ -462,7 +462,7 @@ std::string WhyFewer(const std::vector<FileCensus>& before,
     }
   }
   if (name.find(kMetadataLoss) != std::string::npos) {
-    const std::string text = LostMetadata(after, front_a, *front_b);
+    std::string text = LostMetadata(after, front_a, *front_b);
     if (!text.empty()) return text;
   }
   if (front_a != nullptr) {
@@ -474,7 +474,7 @@ std::string WhyFewer(const std::vector<FileCensus>& before,
     const FileCensus& there = front_b != nullptr    ? *front_b
                               : same != after.end() ? *same
                                                     : after.back();
-    if (const std::string text = LostOp(*front_a, there, rule); !text.empty())
+    if (std::string text = LostOp(*front_a, there, rule); !text.empty())
       return text;
   }
   return grown == 0 ? "" : fmt::format("{} ({} more)", name, grown);

@@ -328,7 +328,7 @@ class MeaningReader {
     }
     if (!cut) return {};
     if (graph::MatchesTarget(op, "aten.slice")) {
-      const std::string whole = SliceOf(id);
+      std::string whole = SliceOf(id);
       if (!whole.empty()) return whole;
     }
     return Literals(id);

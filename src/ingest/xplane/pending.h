@@ -146,7 +146,7 @@ struct Pending {
   template <class Rows>
   static void Append(Rows& to, Rows& from) {
     if (to.empty()) {
-      to = std::move(from);
+      std::swap(to, from);
     } else {
       to.append(from.data(), from.size());
     }
