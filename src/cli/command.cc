@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/core.h>
+#include <mutex>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -113,13 +114,21 @@ engine::OpenOptions Common::Open() {
   options.captures = captures;
   options.origins = OriginsToLearn();
   options.cache = !no_cache && !snapshot::IsOff();
+  options.read = [this](const std::string& path, const trace::Trace& trace) {
+    SayLosses(path, trace::FindLosses(trace.diagnostics));
+  };
   return options;
 }
 
 Result<std::shared_ptr<sql::Source>> Common::OpenSource(
     const std::string& path) {
   const bool plain = captures.empty() && rules_dir.empty() && !redact;
-  if (host != nullptr && plain) return host->open(path);
+  if (host != nullptr && plain) {
+    LAMINA_ASSIGN(auto source, host->open(path));
+    LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
+    SayLosses(path, trace::FindLosses(trace->diagnostics));
+    return source;
+  }
   return std::make_shared<sql::Source>(path, Open());
 }
 
@@ -144,6 +153,7 @@ Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
   LAMINA_ASSIGN(auto source, host->open(path));
   LAMINA_ASSIGN(engine::Session* const session, source->session());
   auto held = std::make_shared<Held>();
+  SayLosses(path, trace::FindLosses(session->trace().diagnostics));
   held->lock = source->Lock();
   held->source = std::move(source);
   return std::shared_ptr<engine::Session>(std::move(held), session);
@@ -153,6 +163,30 @@ std::unique_ptr<render::Secrets> Common::SecretsOf(
     const std::vector<std::string>& inputs) const {
   return redact ? std::make_unique<render::Secrets>(origins.SecretsOf(inputs))
                 : nullptr;
+}
+
+void Common::SayLosses(const std::string& path, const trace::Losses& losses) {
+  constexpr size_t kMost = 20;
+  // Ranks are read side by side.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (!losses.any() || lost_inputs.size() > kMost ||
+      !lost_inputs.insert(path).second)
+    return;
+  const std::string text =
+      lost_inputs.size() > kMost
+          ? "more inputs lost records"
+          : EscapeTerminal(fmt::format(
+                "{}: {}: {}", path, trace::LossText(losses), losses.reasons));
+  if (host != nullptr) {
+    loss_notes.push_back(MakeNote(Severity::kWarning, "lost_records",
+                                  text + "; see trace_health of report."));
+    return;
+  }
+  // A line that follows the reading is in the way.
+  fmt::print(stderr,
+             "{}lamina: warning: {}; see trace_health of lamina report\n",
+             isatty(STDERR_FILENO) ? "\r\x1b[K" : "", text);
 }
 
 Status Common::LoadSecrets() {
@@ -185,6 +219,16 @@ Status Write(Document& document, const Common& common) {
   if (common.host != nullptr) {
     for (Table& table : document.result.tables) {
       if (common.top > 0) table.Truncate(common.top);
+    }
+    auto& notes = document.result.notes;
+    // A report says it itself.
+    if (std::none_of(notes.begin(), notes.end(), [](const Note& note) {
+          return note.id == "lost_records" || note.id == "trace.damaged";
+        })) {
+      const auto behind = std::find_if(
+          notes.begin(), notes.end(),
+          [](const Note& note) { return note.severity != Severity::kVerdict; });
+      notes.insert(behind, common.loss_notes.begin(), common.loss_notes.end());
     }
     common.host->take(std::move(document));
     return {};

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/origins.h"
 #include "engine/session.h"
 #include "lamina/result.h"
+#include "trace/losses.h"
 
 namespace lamina::sql {
 class Source;
@@ -59,8 +61,10 @@ struct Common {
   const Host* host = nullptr;
 
   StageTimes times;
-  Given given;              // set before the command runs
-  engine::Origins origins;  // of opened traces, to redact a page
+  Given given;                        // set before the command runs
+  engine::Origins origins;            // of opened traces, to redact a page
+  std::set<std::string> lost_inputs;  // inputs whose losses were said
+  std::vector<Note> loss_notes;       // for a host
 
   // Adds the options to a command. `own_formats` are written by the command
   // itself, not by Write().
@@ -82,6 +86,9 @@ struct Common {
       const std::string& path, const engine::OpenOptions& open);
   // The same for SQL, which is opened when it is first asked.
   Result<std::shared_ptr<sql::Source>> OpenSource(const std::string& path);
+  // Says once of each input what of it could not be used: on stderr, or in the
+  // document that a host takes.
+  void SayLosses(const std::string& path, const trace::Losses& losses);
   // Patterns of what a page must not show, with those of --rules.
   Status LoadSecrets();
   // Where traces that are opened say what a redacted page must not show.

@@ -60,7 +60,7 @@ memory::Measure MeasureOf(const std::string& name) {
   return memory::Measure::kActive;
 }
 
-Status Prepare(Options& options, const Common& common) {
+Status Prepare(Options& options, Common& common) {
   memory::TableOptions& tables = options.memory.tables;
   tables.peak = MeasureOf(options.peak);
   options.memory.device = options.device;
@@ -80,6 +80,7 @@ Status Prepare(Options& options, const Common& common) {
   options.memory.rules_dir = common.rules_dir;
   options.memory.threads = common.ThreadCount();
   options.memory.progress = MakeProgress("reading");
+  options.memory.read = common.Open().read;
   return {};
 }
 

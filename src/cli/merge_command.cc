@@ -34,6 +34,9 @@ Result<int> RunMerge(const Options& options, Common& common) {
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
   merge.job.times = &common.times;
   merge.job.progress = MakeProgress("reading ranks,");
+  merge.job.read = [&](const dist::RankSummary& rank) {
+    common.SayLosses(rank.file, rank.losses);
+  };
   Document document;
   document.command = "merge";
   document.inputs = files;

@@ -181,6 +181,9 @@ Result<int> RunRanks(const Options& options, Common& common) {
   }
   if (channel->number() == 0) {
     settings.progress = MakeProgress("reading ranks,");
+    settings.read = [&](const dist::RankSummary& rank) {
+      common.SayLosses(rank.file, rank.losses);
+    };
   } else {
     common.timing = false;
   }

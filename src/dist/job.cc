@@ -209,6 +209,8 @@ std::optional<Job> RunJob(Channel& channel,
   std::vector<RankSummary> heads = ShareHeads(channel, own);
   NumberPositions(heads);
   LeaveOutTwins(heads);
+  if (options.read && channel.number() == 0)
+    std::for_each(heads.begin(), heads.end(), options.read);
   std::map<std::pair<uint64_t, uint64_t>, const RankSummary*> by_place;
   for (const RankSummary& rank : heads)
     by_place[{rank.file_number, rank.part}] = &rank;

@@ -30,6 +30,8 @@ struct JobOptions {
       load_ranks;
   // Called after each file, from any thread.
   std::function<void(uint64_t done, uint64_t total)> progress;
+  // Told on process 0 of each rank that was read, without its calls.
+  std::function<void(const RankSummary& rank)> read;
 };
 
 struct Job {

@@ -65,15 +65,16 @@ static void Fields(Archive& a, RankEvents& x) {
 template <class Archive>
 static void Fields(Archive& a, RankSummary& x) {
   a(x.file, x.source, x.error, x.file_number, x.part, x.rank, x.is_position,
-    x.world_size, x.devices, x.first_ns, x.events, x.input_bytes, x.texts,
-    x.groups, x.steps, x.calls, x.stats, x.page);
+    x.world_size, x.devices, x.first_ns, x.events, x.input_bytes,
+    x.losses.records, x.losses.damaged, x.losses.first, x.losses.reasons,
+    x.texts, x.groups, x.steps, x.calls, x.stats, x.page);
 }
 
 namespace {
 
 constexpr std::string_view kMagic = "LAMRANKS";
 // Raised by every change of what Fields() list.
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 uint64_t Checksum(std::string_view bytes) {
   return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
@@ -203,6 +204,7 @@ RankSummary SelectGroups(const RankSummary& rank,
   out.first_ns = rank.first_ns;
   out.events = rank.events;
   out.input_bytes = rank.input_bytes;
+  out.losses = rank.losses;
   out.groups = rank.groups;
   out.steps = rank.steps;
   std::vector<bool> used(rank.texts.size());

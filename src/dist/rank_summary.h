@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/common/collective.h"
+#include "trace/losses.h"
 #include "trace/trace.h"
 
 namespace lamina::dist {
@@ -152,6 +153,7 @@ struct RankSummary {
   int64_t first_ns = 0;  // of the rank's clock
   uint64_t events = 0;
   uint64_t input_bytes = 0;
+  trace::Losses losses;            // what of the input is in no number
   std::vector<std::string> texts;  // text 0 is empty
   std::vector<GroupName> groups;
   std::vector<StepTimes> steps;

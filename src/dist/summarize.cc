@@ -241,6 +241,7 @@ RankSummary Summarize(const analysis::Context& context, const Lanes& lanes,
   out.first_ns = base + trace.first_ns;
   out.events = trace.info.events;
   out.input_bytes = trace.info.input_bytes;
+  out.losses = trace::FindLosses(trace.diagnostics);
 
   const std::vector<Collective> all = CollectivesOf(context, lanes);
   out.stats = CollectStats(trace, all, texts);

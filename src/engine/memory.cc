@@ -28,6 +28,7 @@ Result<std::unique_ptr<Session>> OpenTrace(const std::string& path,
   open.rules_dir = options.rules_dir;
   open.times = options.times;
   open.progress = options.progress;
+  open.read = options.read;
   return Session::Open(path, open);
 }
 

@@ -12,6 +12,10 @@
 #include "lamina/result.h"
 #include "memory/tables.h"
 
+namespace lamina::trace {
+struct Trace;
+}
+
 namespace lamina::engine {
 
 struct MemoryOptions {
@@ -23,6 +27,8 @@ struct MemoryOptions {
   int threads = 1;
   StageTimes* times = nullptr;
   std::function<void(uint64_t done, uint64_t total)> progress;
+  // Told of each trace that was read (OpenOptions::read).
+  std::function<void(const std::string& path, const trace::Trace& trace)> read;
 };
 
 // Whether a file is a memory snapshot of PyTorch, by its first bytes.

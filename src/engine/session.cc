@@ -110,9 +110,11 @@ Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
   session->trace_ = *std::move(*trace);
   AddMarkedModules(session->trace_, **markers);
   if (options.origins != nullptr) options.origins->Add(path, session->trace_);
+  if (options.read) options.read(path, session->trace_);
   if (!options.captures.empty()) LAMINA_TRY(session->MergeCaptures());
   // What watched the opening may end with it.
   session->options_.progress = nullptr;
+  session->options_.read = nullptr;
   session->options_.stop = nullptr;
   return session;
 }

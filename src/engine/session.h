@@ -51,6 +51,8 @@ struct OpenOptions {
   bool captured_frames = false;
   // Learns where each trace that is opened was made.
   Origins* origins = nullptr;
+  // Told of each trace that was read, captures too: what of it was lost.
+  std::function<void(const std::string& path, const trace::Trace& trace)> read;
   // Set from another thread to end the opening: kCancelled.
   const std::atomic<bool>* stop = nullptr;
   // Whether large traces are kept in the user's cache and mapped from there

@@ -20,6 +20,7 @@
 #include "engine/sequences.h"
 #include "sql/source.h"
 #include "sql/table_def.h"
+#include "trace/losses.h"
 
 namespace lamina::sql {
 namespace {
@@ -462,6 +463,11 @@ Status FillRecording(Source& source, Table& out) {
   add("steps", static_cast<int64_t>(context->steps.steps().size()));
   add("kernel_time_ns", kernel_ns);
   add("linked_time_ns", linked_ns);
+  const trace::Losses losses = trace::FindLosses(trace.diagnostics);
+  add("records", static_cast<int64_t>(trace.info.events));
+  add("lost_records", static_cast<int64_t>(losses.records));
+  out.Add("damaged", int64_t{losses.damaged},
+          losses.damaged ? Value(losses.first) : Value());
   out.Add("format", Value(), trace.info.format);
   for (const auto& [key, value] : trace.info.properties)
     out.Add(key, Value(), value);

@@ -24,6 +24,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "trace/categories.h"
+#include "trace/losses.h"
 
 namespace lamina::analysis::overview {
 namespace {
@@ -508,13 +509,11 @@ class Overview {
   }
 
   void LostRecords() {
-    const uint64_t lost = trace_.diagnostics.lost();
-    if (lost > 0) {
-      notes_.push_back(
-          MakeNote(Severity::kWarning, "lost_records",
-                   Counted(lost, "record") +
-                       " of the input could not be used; see trace_health.",
-                   {{"trace_health", "status", "lost", {}}}));
+    const trace::Losses losses = trace::FindLosses(trace_.diagnostics);
+    if (losses.any()) {
+      notes_.push_back(MakeNote(Severity::kWarning, "lost_records",
+                                trace::LossText(losses) + "; see trace_health.",
+                                {{"trace_health", "status", "lost", {}}}));
     }
   }
 

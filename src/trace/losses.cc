@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/losses.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <vector>
+
+#include "base/counted.h"
+#include "base/decimal.h"
+
+namespace lamina::trace {
+namespace {
+
+constexpr size_t kMostReasons = 3;
+
+// Reasons that readers give for bytes of which nobody knows what they held.
+bool IsDamage(std::string_view reason) {
+  // All records were read before what follows.
+  if (reason.starts_with("input_unknown_bytes_follow")) return false;
+  static constexpr std::string_view kReasons[] = {
+      "file_cut_off", "table_unreadable", "table_breaks_off", "rows_damaged",
+      "trace_cut",    "packet_damaged",   "line_damaged",     "plane_damaged"};
+  return reason.starts_with("input_") ||
+         std::find(std::begin(kReasons), std::end(kReasons), reason) !=
+             std::end(kReasons);
+}
+
+// "The last record is cut off." as a part of a sentence.
+std::string Part(const Diagnostic& d) {
+  std::string text = d.text;
+  if (text.ends_with('.')) text.pop_back();
+  // "JSON" stays as it is.
+  if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[1])) == 0)
+    text[0] =
+        static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text + " (" + GroupDigits(static_cast<int64_t>(d.count)) + ")";
+}
+
+}  // namespace
+
+Losses FindLosses(const Diagnostics& diagnostics) {
+  Losses losses;
+  std::vector<Diagnostic> lost = diagnostics.Sorted();
+  std::erase_if(lost, [](const Diagnostic& d) {
+    return d.effect != Effect::kLost || d.count == 0;
+  });
+  // What is damaged says more than how many records that was.
+  std::stable_sort(lost.begin(), lost.end(),
+                   [](const Diagnostic& a, const Diagnostic& b) {
+                     const bool x = IsDamage(a.reason), y = IsDamage(b.reason);
+                     return x != y ? x : a.count > b.count;
+                   });
+  for (size_t i = 0; i < lost.size(); ++i) {
+    losses.records += lost[i].count;
+    losses.damaged |= IsDamage(lost[i].reason);
+    if (i < kMostReasons) {
+      losses.reasons += (i > 0 ? "; " : "") + Part(lost[i]);
+    }
+  }
+  if (lost.size() > kMostReasons) {
+    losses.reasons +=
+        " and " + Counted(lost.size() - kMostReasons, "other reason");
+  }
+  if (!lost.empty()) losses.first = lost.front().text;
+  return losses;
+}
+
+std::string LossText(const Losses& losses) {
+  return Counted(losses.records, "record") + " of the input could not be used";
+}
+
+}  // namespace lamina::trace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of an input is in no number: said by every command that opens a trace,
+// and asked by the rules of findings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trace/diagnostics.h"
+
+namespace lamina::trace {
+
+struct Losses {
+  uint64_t records = 0;  // that could not be used
+  // The input is cut off or cannot be read in places: how many records are
+  // missing beside those that were counted is not known.
+  bool damaged = false;
+  std::string first;  // the sentence of the reason that counts most, or empty
+  // The first reasons, damage first: "the last record is cut off (1)".
+  std::string reasons;
+
+  bool any() const { return records > 0; }
+};
+
+Losses FindLosses(const Diagnostics& diagnostics);
+
+// "3 records of the input could not be used"
+std::string LossText(const Losses& losses);
+
+}  // namespace lamina::trace
