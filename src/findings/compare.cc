@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "findings/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
 
@@ -32,8 +33,21 @@ Schema ChangesSchema() {
        {"id", ColumnType::kText, "Stable: rule@anchor."}}};
 }
 
-// Whether the rule of a finding looked at the other recording.
+// Whether what a rule that was found says leaves no more than hints of another.
+bool Blinds(const RuleRun& run, const Rule* other) {
+  if (run.state != State::kFound && run.state != State::kSuppressed)
+    return false;
+  return std::any_of(
+      run.rule->caps.begin(), run.rule->caps.end(), [&](const Cap& cap) {
+        return cap.at == Confidence::kHint && Caps(*run.rule, cap, *other);
+      });
+}
+
+// Whether the rule of a finding looked at the other recording, and could see.
 bool Looked(const Diagnosis& d, const Rule* rule) {
+  if (std::any_of(d.runs.begin(), d.runs.end(),
+                  [&](const RuleRun& run) { return Blinds(run, rule); }))
+    return false;
   for (const RuleRun& run : d.runs) {
     if (run.rule->id == rule->id)
       return run.state != State::kAbstained && run.state != State::kFailed;

@@ -45,7 +45,7 @@ Json FindingJson(const Finding& f, const Diagnosis& d,
   json["gain_after_ns"] = f.gain_after_ns;
   json["owned_ns"] = f.owned_ns;
   json["share"] = f.share;
-  json["confidence"] = f.confidence;
+  json["confidence"] = ConfidenceName(f.confidence);
   json["reason"] = f.reason;
   json["fix"] = FixesOf(*f.rule);
   json["verify"] = {
@@ -169,7 +169,7 @@ std::string ToSarif(const Diagnosis& d,
     if (f.suppressed) result["suppressions"] = {{{"kind", "external"}}};
     result["properties"] = {{"gain_ns", f.gain_ns},
                             {"gain_kind", f.rule->gain_kind},
-                            {"confidence", f.confidence},
+                            {"confidence", ConfidenceName(f.confidence)},
                             {"share", f.share}};
     results.push_back(std::move(result));
   }
@@ -213,7 +213,8 @@ std::string ToMarkdown(const Diagnosis& d,
     for (const Finding& f : d.findings) {
       out += fmt::format("| {} | {} | {} | {:.1f} % | {} | {} |\n", ++rank,
                          EscapeMarkdown(f.rule->title), HumanTime(f.gain_ns),
-                         100 * f.share, f.rule->gain_kind, f.confidence);
+                         100 * f.share, f.rule->gain_kind,
+                         ConfidenceName(f.confidence));
     }
   }
   size_t rank = 0;
@@ -226,8 +227,8 @@ std::string ToMarkdown(const Diagnosis& d,
                          EscapeMarkdown(fix.text));
     }
     out += fmt::format(
-        "- Confidence: {}, {}\n- Gone when {} says so{}\n", f.confidence,
-        EscapeMarkdown(f.reason),
+        "- Confidence: {}, {}\n- Gone when {} says so{}\n",
+        ConfidenceName(f.confidence), EscapeMarkdown(f.reason),
         MarkdownCode(VerifyCommand(*f.rule, inputs.empty() ? "" : inputs[0])),
         f.rule->verify.empty() ? "" : ": " + EscapeMarkdown(f.rule->verify));
     if (!f.cannot_tell.empty())
@@ -263,11 +264,20 @@ std::string Explain(const Rule& rule) {
   add("Leaves out", list(rule.excludes));
   std::string sure;
   for (const ConfidenceCase& one : rule.confidence) {
-    sure += fmt::format("{}  {}{}: {}", sure.empty() ? "" : "\n", one.is,
-                        one.condition.empty() ? "" : " if " + one.condition,
-                        one.reason);
+    sure += fmt::format(
+        "{}  {}{}: {}", sure.empty() ? "" : "\n", ConfidenceName(one.is),
+        one.condition.empty() ? "" : " if " + one.condition, one.reason);
   }
   add("Confidence", sure);
+  std::string caps;
+  for (const Cap& cap : rule.caps) {
+    caps += caps.empty() ? "  " : "\n  ";
+    for (const std::string& glob : cap.rules) caps += glob + " ";
+    for (const std::string& need : cap.needs)
+      caps += "rules that need " + need + " ";
+    caps += fmt::format("at most {}: {}", ConfidenceName(cap.at), cap.reason);
+  }
+  add("Leaves of others", caps);
   std::string fixes;
   for (const Fix& fix : rule.fixes) {
     fixes += fmt::format("{}  [{}, {}] {}", fixes.empty() ? "" : "\n",

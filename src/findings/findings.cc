@@ -75,10 +75,7 @@ double ExpectedNs(const Finding& f) {
 }
 
 double Score(const Finding& f) {
-  const double sure = f.confidence == "fact"     ? 1
-                      : f.confidence == "likely" ? 0.95
-                                                 : 0.5;
-  return ExpectedNs(f) * sure;
+  return ExpectedNs(f) * WeightOf(f.confidence);
 }
 
 class Run {
@@ -297,7 +294,9 @@ class Run {
       }
       return nullptr;
     };
-    if (const Need* none = lacks("device_events")) return none;
+    if (const Need* none = lacks("device_events");
+        none != nullptr && !rule.without_device)
+      return none;
     for (const std::string& name : rule.needs) {
       if (const Need* need = lacks(name)) return need;
     }
@@ -682,7 +681,7 @@ class Run {
     const auto& one =
         rule.confidence[sure.null() ? rule.confidence.size() - 1
                                     : static_cast<size_t>(sure.integer())];
-    f.confidence = rule.proven ? one.is : "hint";
+    f.confidence = rule.proven ? one.is : Confidence::kHint;
     f.reason = one.reason;
     for (const std::string& column : rule.anchor) {
       if (!f.anchor.empty()) f.anchor += '|';
@@ -777,6 +776,7 @@ class Run {
   Status Rank() {
     std::vector<Finding>& all = out_.findings;
     MergeAnchors(all);
+    CapConfidence(out_.runs, all);
     if (world_ == nullptr)
       LAMINA_TRY(AskPath(*source_, options_.min_share, out_));
     for (Finding& f : all) SetShare(f);
@@ -891,6 +891,20 @@ std::string_view StateName(State state) {
       return "failed";
   }
   return "";
+}
+
+void CapConfidence(const std::vector<RuleRun>& runs,
+                   std::vector<Finding>& findings) {
+  for (const RuleRun& run : runs) {
+    if (run.state != State::kFound && run.state != State::kSuppressed) continue;
+    for (const Cap& cap : run.rule->caps) {
+      for (Finding& f : findings) {
+        if (f.confidence >= cap.at || !Caps(*run.rule, cap, *f.rule)) continue;
+        f.confidence = cap.at;
+        f.reason = cap.reason;
+      }
+    }
+  }
 }
 
 Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,

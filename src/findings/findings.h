@@ -57,7 +57,8 @@ struct Finding {
   int64_t gain_after_ns = 0;
   int64_t owned_ns = 0;  // over all devices
   double share = 0;      // gain / window
-  std::string confidence, reason, severity;
+  Confidence confidence = Confidence::kHint;
+  std::string reason, severity;
   bool suppressed = false;
   bool small = false;  // below min_share
   size_t claims = 0;
@@ -93,6 +94,11 @@ struct Diagnosis {
 Result<Diagnosis> Diagnose(std::shared_ptr<sql::Source> source,
                            std::shared_ptr<const RuleSet> rules,
                            const Options& options);
+
+// Lowers the confidence of findings whose numbers a rule that was found says to
+// be less sure (Rule::caps).
+void CapConfidence(const std::vector<RuleRun>& runs,
+                   std::vector<Finding>& findings);
 
 // "3 findings, together at most 41 ms of 120 ms (34 %)."
 std::string Headline(const Diagnosis& diagnosis);

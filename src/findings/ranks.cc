@@ -114,6 +114,8 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
     f.what += fmt::format(" On {} of {} ranks.", shown, count);
     f.small = f.share < min_share && f.rule->severity.empty();
   }
+  // A rank whose trace is damaged makes what all ranks show less sure.
+  CapConfidence(out.runs, job.findings);
   for (Finding& f : job.findings) {
     for (auto* claims : {&f.spans, &f.top}) {
       for (Claim& claim : *claims) {

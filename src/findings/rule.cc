@@ -36,7 +36,9 @@ constexpr std::array<Need, 11> kNeeds = {{
 constexpr std::string_view kLayers[] = {"model",  "framework", "launcher",
                                         "kernel", "cluster",   "recording"};
 constexpr std::string_view kEfforts[] = {"setting", "lines", "work"};
-constexpr std::string_view kLevels[] = {"fact", "likely", "hint"};
+// As enum Confidence.
+constexpr std::array<std::string_view, 3> kConfidences = {"fact", "likely",
+                                                          "hint"};
 constexpr std::string_view kGainKinds[] = {"measured", "bound", "estimate",
                                            "none"};
 constexpr std::string_view kSeverities[] = {"blocker", "high", "medium", "low",
@@ -64,11 +66,12 @@ class Reader {
 
   Result<Rule> Read(const Node& node, bool own) {
     static constexpr std::string_view kKeys[] = {
-        "rule",       "title",    "version",   "owner_rank", "needs",
-        "params",     "kind",     "claims",    "group",      "anchor",
-        "totals",     "when",     "gain",      "texts",      "fix",
-        "confidence", "severity", "verify",    "excludes",   "why",
-        "examples",   "replaces", "with_gaps", "over",       "abstain"};
+        "rule",       "title",         "version",   "owner_rank", "needs",
+        "params",     "kind",          "claims",    "group",      "anchor",
+        "totals",     "when",          "gain",      "texts",      "fix",
+        "confidence", "severity",      "verify",    "excludes",   "why",
+        "examples",   "replaces",      "with_gaps", "over",       "abstain",
+        "caps",       "without_device"};
     LAMINA_ASSIGN(const Members m, Members::Of(file_, node, kKeys));
     Rule rule;
     rule.file = file_.name;
@@ -98,6 +101,7 @@ class Reader {
       LAMINA_TRY(OneOf(file_, *node_of, kOver, "thing to look over"));
     rule.over_ranks = over == "ranks";
     if (rule.over_ranks) rule.needs.push_back("ranks");
+    LAMINA_ASSIGN(rule.without_device, m.BoolOr("without_device", false));
     LAMINA_TRY(ReadAbstentions(m, rule));
     LAMINA_TRY(ReadParams(m, rule));
     const std::string kind = m.TextOr("kind", "idle");
@@ -126,6 +130,7 @@ class Reader {
     LAMINA_ASSIGN(rule.when, m.Text("when"));
     LAMINA_TRY(ReadGain(m, rule));
     LAMINA_TRY(ReadConfidence(m, rule));
+    LAMINA_TRY(ReadCaps(m, rule));
     rule.severity = m.TextOr("severity", "");
     if (!rule.severity.empty()) {
       LAMINA_TRY(OneOf(file_, *node.Find("severity"), kSeverities, "severity"));
@@ -220,8 +225,8 @@ class Reader {
       LAMINA_ASSIGN(const Members c, Members::Of(file_, item, kKeys));
       ConfidenceCase one;
       one.condition = c.TextOr("if", "");
-      LAMINA_ASSIGN(one.is, c.Text("is"));
-      LAMINA_TRY(OneOf(file_, *item.Find("is"), kLevels, "confidence"));
+      LAMINA_TRY(c.Text("is").map([](auto) {}));
+      LAMINA_ASSIGN(one.is, ConfidenceOf(*item.Find("is")));
       LAMINA_ASSIGN(one.reason, c.Text("reason"));
       rule.confidence.push_back(std::move(one));
     }
@@ -229,6 +234,35 @@ class Reader {
       return Fail(file_.ErrorAt(*list,
                                 "the last case of confidence has no condition",
                                 "{is, reason}"));
+    }
+    return {};
+  }
+
+  Result<Confidence> ConfidenceOf(const Node& node) {
+    LAMINA_TRY(OneOf(file_, node, kConfidences, "confidence"));
+    const auto at =
+        std::find(kConfidences.begin(), kConfidences.end(), node.text);
+    return static_cast<Confidence>(at - kConfidences.begin());
+  }
+
+  Status ReadCaps(const Members& m, Rule& rule) {
+    const Node* list = m.Find("caps");
+    if (list == nullptr) return {};
+    if (!list->IsList()) return Fail(file_.ErrorAt(*list, "expected a list"));
+    static constexpr std::string_view kKeys[] = {"rules", "needs", "at",
+                                                 "reason"};
+    for (const Node& item : list->items) {
+      LAMINA_ASSIGN(const Members c, Members::Of(file_, item, kKeys));
+      Cap one;
+      LAMINA_ASSIGN(one.rules, c.Texts("rules"));
+      LAMINA_ASSIGN(one.needs, c.Texts("needs"));
+      if (const Node* needs = c.Find("needs")) LAMINA_TRY(CheckNeeds(*needs));
+      if (one.rules.empty() == one.needs.empty())
+        return Fail(file_.ErrorAt(item, "a cap has either rules or needs"));
+      LAMINA_TRY(c.Text("at").map([](auto) {}));
+      LAMINA_ASSIGN(one.at, ConfidenceOf(*item.Find("at")));
+      LAMINA_ASSIGN(one.reason, c.Text("reason"));
+      rule.caps.push_back(std::move(one));
     }
     return {};
   }
@@ -271,6 +305,22 @@ class Reader {
 };
 
 }  // namespace
+
+std::string_view ConfidenceName(Confidence confidence) {
+  return kConfidences[static_cast<size_t>(confidence)];
+}
+
+double WeightOf(Confidence confidence) {
+  switch (confidence) {
+    case Confidence::kFact:
+      return 1;
+    case Confidence::kLikely:
+      return 0.95;
+    case Confidence::kHint:
+      return 0.5;
+  }
+  return 0;
+}
 
 std::span<const Need> KnownNeeds() { return kNeeds; }
 
@@ -352,6 +402,18 @@ Result<std::set<std::string>> RuleSet::Match(
                                : fmt::format("did you mean {}?", near)));
   }
   return out;
+}
+
+bool Caps(const Rule& rule, const Cap& cap, const Rule& other) {
+  return rule.id != other.id &&
+         (std::any_of(cap.rules.begin(), cap.rules.end(),
+                      [&](const std::string& glob) {
+                        return GlobMatches(glob, other.id);
+                      }) ||
+          std::any_of(cap.needs.begin(), cap.needs.end(),
+                      [&](const std::string& need) {
+                        return Among(other.needs, need);
+                      }));
 }
 
 bool GlobMatches(std::string_view glob, std::string_view text) {

@@ -31,9 +31,28 @@ struct Fix {
   std::string text;
 };
 
+// How sure a finding is, the surest first.
+enum class Confidence : uint8_t {
+  kFact,    // recorded events alone say so
+  kLikely,  // names, times or an inferred wait take part
+  kHint,    // a pattern without direct evidence
+};
+std::string_view ConfidenceName(Confidence confidence);
+// What a gain counts in the order of findings: close to 1, so that it breaks
+// near ties only.
+double WeightOf(Confidence confidence);
+
 struct ConfidenceCase {
   std::string condition;  // empty: always
-  std::string is;         // fact, likely, hint
+  Confidence is = Confidence::kHint;
+  std::string reason;
+};
+
+// What this rule, once found, leaves of the confidence of others.
+struct Cap {
+  std::vector<std::string> rules;  // globs
+  std::vector<std::string> needs;  // or of rules that need one of these
+  Confidence at = Confidence::kHint;
   std::string reason;
 };
 
@@ -59,6 +78,7 @@ struct Rule {
   int owner_rank = 90;
   bool over_ranks = false;         // over the tables of job.h, not of one trace
   std::vector<std::string> needs;  // of KnownNeeds()
+  bool without_device = false;     // looks at recordings of the host, too
   std::vector<Abstention> abstains;  // asked in turn, before the claims
   std::map<std::string, double> params;
   ClaimKind kind = ClaimKind::kIdle;
@@ -71,6 +91,7 @@ struct Rule {
   std::string gain_kind;  // measured, bound, estimate, none
   std::string severity;   // empty: by share
   std::vector<ConfidenceCase> confidence;
+  std::vector<Cap> caps;
   std::string what, cannot_tell;
   std::vector<Fix> fixes;
   std::string verify;  // the number that shows that it is gone
@@ -114,6 +135,9 @@ class RuleSet {
   std::vector<Rule> rules_;
   rules::DataSet data_;
 };
+
+// Whether a rule, when found, lowers the confidence of another one by this.
+bool Caps(const Rule& rule, const Cap& cap, const Rule& other);
 
 // * and ? as in file names.
 bool GlobMatches(std::string_view glob, std::string_view text);

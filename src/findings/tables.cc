@@ -183,9 +183,10 @@ ResultSet Tables(const Diagnosis& d) {
   };
   for (const Finding& f : d.findings) {
     findings.Add(++rank, f.rule->title, f.gain_ns, 100 * f.share,
-                 f.rule->gain_kind, f.confidence, f.id, f.rule->id,
-                 f.rule->category, f.severity, f.gain_low_ns, f.gain_high_ns,
-                 f.gain_after_ns, f.owned_ns, f.claims, f.what, f.reason,
+                 f.rule->gain_kind, ConfidenceName(f.confidence), f.id,
+                 f.rule->id, f.rule->category, f.severity, f.gain_low_ns,
+                 f.gain_high_ns, f.gain_after_ns, f.owned_ns, f.claims, f.what,
+                 f.reason,
                  f.rule->fixes[0].layer + ": " + f.rule->fixes[0].text,
                  f.rule->verify, f.cannot_tell, f.suppressed);
     const auto uid = [](const Claim& claim) {
@@ -283,6 +284,11 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
                          });
     });
   }
+  // The finding says the same of a file that is damaged, and more.
+  if (std::any_of(shown.begin(), shown.end(),
+                  [](const Note& note) { return note.id == "trace.damaged"; }))
+    std::erase_if(notes,
+                  [](const Note& note) { return note.id == "lost_records"; });
   auto at = std::find_if(notes.begin(), notes.end(), [](const Note& note) {
     return note.severity != Severity::kVerdict;
   });

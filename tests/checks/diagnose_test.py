@@ -76,7 +76,8 @@ def check_faults(checks, folder):
                  "stray_device", "compiled_blocks", "strided_groups",
                  "regions_in_a_row", "full_recompute", "recompute_when_full",
                  "dense_table_grad", "small_table_grad", "graph_padding",
-                 "sampler_sync", "d2h_metrics", "pcie_path"):
+                 "sampler_sync", "d2h_metrics", "pcie_path", "cut_file",
+                 "stray_bytes", "bad_record"):
         run, truth = make(name, 11, 0.08, NOISE[0])
         path = folder / (name if hasattr(run, "ranks") else f"{name}.json")
         run.write(path)

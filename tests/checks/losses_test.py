@@ -9,9 +9,13 @@ import json
 import pathlib
 import shutil
 import subprocess
+import sys
 import zipfile
 
-from common import LAMINA, SAMPLES, Checks, lamina, temporary
+from common import LAMINA, ROOT, SAMPLES, Checks, lamina, temporary
+
+sys.path.insert(0, str(ROOT / "tools" / "generator"))
+import faults  # noqa: E402
 
 
 def event(cat, name="k", ts=1, dur=2, **args):
@@ -300,10 +304,111 @@ def check_messages(checks, folder):
                     "ProfilerActivity.CUDA" not in said)
 
 
+def cut(path, source, share):
+    """The beginning of a file, as a full disk leaves it."""
+    data = pathlib.Path(source).read_bytes()
+    path.write_bytes(data[:int(len(data) * share)])
+    return path
+
+
+def check_damage(checks, folder):
+    """Every command that opens a trace says on stderr what of it could not be
+    used, with the counts; whole traces are not spoken of."""
+    sample = SAMPLES / "train_step.json.gz"
+    plain = folder / "whole.json"
+    plain.write_bytes(gzip.decompress(sample.read_bytes()))
+    proto = folder / "whole.pftrace"
+    lamina("convert", plain, "-o", proto)
+    ranks = folder / "ranks"
+    ranks.mkdir()
+    for i in range(2):
+        rank = SAMPLES / f"ranks/rank{i}.json.gz"
+        if i == 0:
+            shutil.copy(rank, ranks)
+        else:
+            cut(ranks / rank.name, rank, 0.8)
+    out = folder / "out"
+    out.mkdir()
+    commands = {
+        "report": (), "layers": (), "host": (), "path": (), "diagnose": (),
+        "tree": (), "event": ("--uid", "40"), "replay": ("--op", "aten::mm", "-o", out / "mm"),
+        "convert": ("-o", out / "copy.pftrace"),
+        "slice": ("--time", "0ms..2ms", "-o", out / "part.json"),
+        "query": ("SELECT count(*) FROM slice",)}
+    for trace, share in ((plain, 0.8), (sample, 0.8), (proto, 0.7)):
+        broken = cut(folder / f"cut{''.join(trace.suffixes)}", trace, share)
+        said = set()
+        for command, rest in commands.items():
+            if command in ("replay", "slice", "event") and trace == proto:
+                continue  # shapes, copies of JSON, and other numbers
+            what = f"{command} {broken.name}"
+            whole = run(command, trace, *rest)
+            checks.equal(f"{what}: silent on a whole one", (
+                whole.returncode, "could not be used" in whole.stderr),
+                (0, False))
+            done = run(command, broken, *rest)
+            checks.equal(f"{what}: exit status", done.returncode, 0)
+            lines = [line for line in done.stderr.splitlines() if
+                     "of the input could not be used: " in line]
+            checks.equal(f"{what}: says once what is lost", len(lines), 1)
+            said.update(lines)
+        checks.equal(f"{broken.name}: all say the same", len(said), 1)
+        rows, _ = health(broken)
+        lost = sum(r["count"] for r in rows if r["status"] == "lost")
+        checks.true(f"{broken.name}: {lost} records, {said}", all(
+            line.startswith(f"lamina: warning: {broken}: {lost} record")
+            for line in said))
+    both = run("diff", folder / "cut.json", plain)
+    checks.equal("diff: one of two", both.stderr.count("could not be used"), 1)
+    for command in ("ranks", "diagnose", "path", "merge"):
+        rest = ("-o", out / "ranks.json") if command == "merge" else ()
+        done = run(command, *(sorted(ranks.iterdir()) if command == "path"
+                              else [ranks]), *rest)
+        checks.equal(f"{command}: the damaged rank is named",
+                     [line.split(": ")[2] for line in done.stderr.splitlines()
+                      if "could not be used" in line],
+                     [str(ranks / "rank1.json.gz")])
+    found = json.loads(run("diagnose", folder / "cut.json", "--format",
+                           "json", "--all").stdout)["findings"]
+    checks.equal("diagnose: what is damaged stands first",
+                 (found[0]["rule"], found[0]["severity"]),
+                 ("trace.damaged", "blocker"))
+    checks.equal("diagnose: all else is a hint",
+                 {f["confidence"] for f in found[1:]}, {"hint"})
+    sql = json.loads(run("query", folder / "cut.json", "SELECT value FROM "
+                         "recording WHERE key IN ('damaged', 'lost_records')",
+                         "--format", "json").stdout)["tables"]["result"]
+    checks.equal("recording", [r["value"] for r in sql], [1, 1])
+    # Of what happened on the host alone as well.
+    host = folder / "host.json"
+    host.write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 1,
+         "ts": i, "dur": 1, "args": {}} for i in range(50)]}))
+    state = {}
+    for trace in (host, cut(folder / "less.json", host, 0.5)):
+        runs = json.loads(run("diagnose", trace, "--format", "json").stdout)
+        state[trace.name] = [r["state"] for r in runs["rules_run"]
+                             if r["rule"] == "trace.damaged"]
+    checks.equal("a recording of the host", state, {
+        "host.json": ["abstained"], "less.json": ["found"]})
+    # What a rule that can see no more says nothing of is not fixed.
+    run_a, _ = faults.make("gc_pause", 11, 0.08, faults.NOISE[0])
+    faulty = folder / "faulty.json"
+    run_a.write(faulty)
+    healthy, _ = faults.make_healthy("train", 11, faults.NOISE[0])
+    healthy.write(folder / "mended.json")
+    changes = json.loads(run("diff", faulty, cut(
+        folder / "mended-cut.json", folder / "mended.json", 0.9),
+        "--findings", "--format", "json").stdout)["tables"]["finding_changes"]
+    checks.equal("diff --findings: not fixed", [
+        r["change"] for r in changes if r["id"].startswith("host.gc_pause")],
+        ["lost_sight"])
+
+
 def main():
     checks = Checks()
     for check in (check_archives, check_categories, check_copies,
-                  check_folders, check_rules, check_messages):
+                  check_folders, check_rules, check_messages, check_damage):
         with temporary() as name:
             check(checks, pathlib.Path(name))
     checks.finish()

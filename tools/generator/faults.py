@@ -5,6 +5,7 @@ Sizes are not chosen by hand: a fault grows until the run is longer than its
 twin by a wanted share of the window.
 """
 import dataclasses
+import os
 import random
 
 from lab import Plan, simulate, window_ns
@@ -124,6 +125,13 @@ FAULTS = {
     "cold_start": Fault("train", ("trace.cold_start",), 1e6, measured=True),
     "two_steps": Fault("train", ("trace.too_short",), 1, fixed=True,
                        no_gain=True, options=(("steps", 2),)),
+    # The file of the run is written anew: see damage().
+    "cut_file": Fault("train", ("trace.damaged",), 1, fixed=True, no_gain=True,
+                      also_ok=("trace.too_short", "trace.steps_unlike",
+                               "trace.missing_device_records",
+                               "host.other")),
+    "stray_bytes": Fault("train", (), 1, fixed=True, decoy=True),
+    "bad_record": Fault("train", (), 1, fixed=True, decoy=True),
     "steps_unlike": Fault("train", ("trace.steps_unlike",), 60, fixed=True,
                           no_gain=True),
     "missing_records": Fault("train", ("trace.missing_device_records",
@@ -165,8 +173,9 @@ FAULTS = {
     "graph_gaps": Fault("serve", ("graph.inner_gaps",), 1500, least=0.065),
     "eager_decode": Fault("serve", ("serve.no_graph",), 1, fixed=True,
                           also_ok=LAUNCH, options=(("small", True),)),
+    # A third of the steps must take twice as long as the others.
     "prefill_in_decode": Fault("serve", ("serve.prefill_interference",), 512,
-                               least=0.1),
+                               least=0.28),
     "low_batch": Fault("serve", ("serve.low_batch",), 8, fixed=True,
                        also_ok=("graph.inner_gaps",), no_gain=True),
     "slow_optimizer": Fault("train", ("opt.share",), 4, least=0.06),
@@ -263,6 +272,28 @@ PLAN_NAMES = {"serve_gc": "gc_pause", "serve_logging": "logging",
               "serve_host_work": "host_work"}
 
 
+def damage(run, name, seed):
+    """Files as they come from a full disk or a process that was stopped, and
+    two that lack next to nothing."""
+    if name not in ("cut_file", "stray_bytes", "bad_record"):
+        return
+    whole = run.write
+
+    def write(path, groups=()):
+        if name == "bad_record":  # of many hundred
+            middle = run.events[len(run.events) // 2]
+            run.events.insert(len(run.events) // 2, {**middle, "ts": "later"})
+        whole(path, groups)
+        if name == "cut_file":
+            share = 0.5 + 0.45 * random.Random(f"cut {seed}").random()
+            os.truncate(path, int(os.path.getsize(path) * share))
+        elif name == "stray_bytes" and not str(path).endswith(".gz"):
+            with open(path, "a") as out:
+                out.write("\n{}\n")
+
+    run.write = write
+
+
 def plan_name(fault):
     return PLAN_NAMES.get(fault, fault)
 
@@ -323,6 +354,7 @@ def make(name, seed, share, noise):
         return None
     if fault.untimed:
         gain = 0
+    damage(run, name, seed)
     truth = {"window_ns": window, "healthy": fault.decoy,
              "also_ok": list(fault.also_ok) if fault.decoy else [],
              "faults": [] if fault.decoy else [
@@ -362,14 +394,16 @@ def try_pair(names, seed, noise):
         if made is None:
             return None
         sizes[plan_name(name)] = made[1]["faults"][0]["size"]
+    healthy = Plan("train", seed)
+    hint = window_ns(simulate(healthy)) / healthy.steps
     plan = Plan("train", seed, sizes)
-    plan.step_hint = 1
+    plan.step_hint = hint
     run = simulate(plan, **noise)
     window = window_ns(run)
     faults = []
     for name in names:
         twin = plan.without(plan_name(name))
-        twin.step_hint = 1
+        twin.step_hint = hint
         gain = window - window_ns(simulate(twin, **noise))
         faults.append({"fault": name, "rules": list(FAULTS[name].rules),
                        "also_ok": list(FAULTS[name].also_ok) +
@@ -381,7 +415,7 @@ def try_pair(names, seed, noise):
             faults[1]["gain_ns"] < 0.025 * window:
         return None
     twin = plan.without(*sizes)
-    twin.step_hint = 1
+    twin.step_hint = hint
     union = window - window_ns(simulate(twin, **noise))
     if abs(sum(f["gain_ns"] for f in faults) - union) > 0.15 * union:
         return None  # they wait for each other: no time belongs to one alone
