@@ -27,6 +27,9 @@ namespace {
 using Claimed = sql::Collected;  // rows of the claims of a rule
 
 constexpr double kLinkedShare = 0.9;
+// A device that works less than this share of the busiest one's time is not
+// what the run is about: nobody keeps it idle.
+constexpr double kUsedShare = 0.01;
 constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
 
@@ -151,6 +154,13 @@ class Run {
       out_.window_ns = std::max(out_.window_ns, sum.span_ns);
       out_.idle_ns += sum.idle_ns();
       out_.busy_ns += sum.busy_ns;
+    }
+    int64_t busiest_ns = 0;
+    for (const auto& sum : view_->idle.devices)
+      busiest_ns = std::max(busiest_ns, sum.busy_ns);
+    for (const auto& sum : view_->idle.devices) {
+      used_.push_back(static_cast<double>(sum.busy_ns) >=
+                      kUsedShare * static_cast<double>(busiest_ns));
     }
     LAMINA_ASSIGN(Ledger::EventTimes own_ns, OwnTimes());
     taken_ = options_.taken;
@@ -433,6 +443,7 @@ class Run {
       claim.device = static_cast<uint32_t>(
           std::find(names.begin(), names.end(), rows.At(i, *device).text()) -
           names.begin());
+      if (claim.device < used_.size() && !used_[claim.device]) claim.dur_ns = 0;
     }
     return claims;
   }
@@ -867,6 +878,7 @@ class Run {
   const engine::IdleView* view_ = nullptr;
   std::unique_ptr<sql::Database> database_;
   std::optional<Ledger> ledger_;
+  std::vector<bool> used_;    // by device
   Ledger::EventTimes taken_;  // by rules over ranks
   std::map<std::string, std::string> facts_;
   std::map<std::string, bool> has_;
