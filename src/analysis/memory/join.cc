@@ -248,9 +248,10 @@ ResultSet JoinTrace(const Context& context, mem::Recording* recording) {
   ResultSet out;
   std::vector<JoinRow> rows;
   const int64_t base = context.trace.info.base_time_ns.value_or(0);
+  auto by_device = EventsByDevice(context);
   for (mem::DeviceView& view : recording->devices) {
     const int64_t ordinal = view.device->ordinal();
-    const std::vector<MemoryEvent> events = EventsOf(context, ordinal);
+    const std::vector<MemoryEvent>& events = by_device[ordinal];
     const auto say = [&](Severity severity, std::string text) {
       out.notes.push_back(MakeNote(severity, "memory_join", std::move(text),
                                    {{"memory_join", "", "", {}}}));

@@ -756,16 +756,17 @@ ResultSet MakeMemory(const Context& context, const Options& options) {
   return Maker(context, options).Make();
 }
 
-std::vector<MemoryEvent> EventsOf(const Context& context, int64_t device) {
-  std::vector<MemoryEvent> out;
+std::map<int64_t, std::vector<MemoryEvent>> EventsByDevice(
+    const Context& context) {
+  std::map<int64_t, std::vector<MemoryEvent>> out;
   const Trace& trace = context.trace;
   const std::vector<Who> who = FindWho(context);
   for (const DeviceEvents& events : CollectDevices(trace)) {
-    if (events.type == kHost || events.driver || events.id != device) continue;
+    if (events.type == kHost || events.driver) continue;
     for (const uint32_t i : events.instants) {
       const trace::MemoryArgs& memory = trace.memory[trace.instants.memory[i]];
-      out.push_back({trace.instants.time_ns[i], memory.address, memory.bytes, i,
-                     who[i].op});
+      out[events.id].push_back({trace.instants.time_ns[i], memory.address,
+                                memory.bytes, i, who[i].op});
     }
   }
   return out;

@@ -6,6 +6,7 @@
 // that were open on the thread.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +35,8 @@ struct MemoryEvent {
   uint32_t instant = 0;
   tree::NodeId op;  // innermost one that was open; invalid: none
 };
-// Of one GPU, for joining with a snapshot.
-std::vector<MemoryEvent> EventsOf(const Context& context, int64_t device);
+// Of each GPU by its number, for joining with a snapshot.
+std::map<int64_t, std::vector<MemoryEvent>> EventsByDevice(
+    const Context& context);
 
 }  // namespace lamina::analysis::memory
