@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fmt/core.h>
+#include <mutex>
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
@@ -152,6 +153,10 @@ Result<findings::Options> RunOptions(const Options& options,
   return out;
 }
 
+// Traces of ranks that stay open between the look at all of them and that at
+// each: as many as this many bytes of input fill.
+constexpr uint64_t kMostOpenBytes = uint64_t{1} << 30;
+
 // A trace, or a folder with those of many ranks.
 Result<findings::Diagnosis> DiagnoseAll(
     const std::string& path, Common& common,
@@ -176,10 +181,27 @@ Result<findings::Diagnosis> DiagnoseAll(
   load.origins = common.OriginsToLearn();
   LAMINA_ASSIGN(load.catalog,
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
+  std::vector<std::shared_ptr<sql::Source>> open(files.size());
+  std::mutex mutex;
+  uint64_t bytes = 0;
+  load.open = [&](const std::string& file,
+                  uint64_t number) -> Result<std::shared_ptr<engine::Session>> {
+    // Who runs this has them open.
+    if (common.host != nullptr) return common.OpenTrace(file);
+    LAMINA_ASSIGN(auto source, common.OpenSource(file));
+    LAMINA_ASSIGN(engine::Session* const session, source->session());
+    const std::lock_guard lock(mutex);
+    bytes += session->trace().info.input_bytes;
+    if (bytes <= kMostOpenBytes) open[number] = source;
+    return std::shared_ptr<engine::Session>(std::move(source), session);
+  };
   findings::JobDiagnosis job = findings::DiagnoseJob(files, load, rules, all);
   std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
   for (size_t i = 0; i < files.size(); ++i) {
-    LAMINA_ASSIGN(const auto source, common.OpenSource(files[i]));
+    auto source = std::move(open[i]);
+    if (source == nullptr) {
+      LAMINA_ASSIGN(source, common.OpenSource(files[i]));
+    }
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
     const int64_t rank =
         engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i));

@@ -16,7 +16,12 @@ Result<std::vector<RankSummary>> Load(const std::string& path,
   open.rules_dir = options.rules_dir;
   open.catalog = options.catalog;
   open.origins = options.origins;
-  LAMINA_ASSIGN(const auto session, engine::Session::Open(path, open));
+  std::shared_ptr<engine::Session> session;
+  if (options.open) {
+    LAMINA_ASSIGN(session, options.open(path, file_number));
+  } else {
+    LAMINA_ASSIGN(session, engine::Session::Open(path, open));
+  }
   analysis::Settings settings;
   settings.threads = options.threads;
   LAMINA_ASSIGN(const analysis::Context* const context,

@@ -15,7 +15,8 @@
 
 namespace lamina::engine {
 class Origins;
-}
+class Session;
+}  // namespace lamina::engine
 
 namespace lamina::dist {
 
@@ -26,6 +27,11 @@ struct LoadOptions {
   // For a page: how many device events of a rank that are no collective.
   std::optional<uint64_t> others;
   engine::Origins* origins = nullptr;
+  // Opens a trace, for who wants to keep it open; called from any thread. The
+  // session is let go on the same thread.
+  std::function<Result<std::shared_ptr<engine::Session>>(
+      const std::string& path, uint64_t file_number)>
+      open;
   // Sees every rank of every trace before the trace is closed; called from any
   // thread.
   std::function<void(const analysis::Context& context, const Lanes& lanes,

@@ -238,8 +238,10 @@ class JobTables {
                   {"start_skew", ColumnType::kInt, ""}}});
     const auto& calls = job_.measured.calls;
     FindSkew();
+    imbalance_.reserve(calls.size());
     for (size_t c = 0; c < calls.size(); ++c) {
       const MeasuredCall& call = calls[c];
+      imbalance_.push_back(ImbalanceOf(call));
       for (const MeasuredMember& m : call.members) {
         const auto* own = CallOf(m);
         if (own == nullptr) continue;
@@ -252,7 +254,7 @@ class JobTables {
                   job_.measured.groups[call.group].name, call.ranks,
                   call.bytes < 0 ? Value() : Value(call.bytes),
                   m.step == dist::kNoIndex ? Value() : Value(m.step),
-                  own->start_ns, m.dur_ns, exposed, ImbalanceOf(call),
+                  own->start_ns, m.dur_ns, exposed, imbalance_[c],
                   skewed_[c] ? 1 : 0);
       }
     }
@@ -275,22 +277,23 @@ class JobTables {
   void FindSkew() {
     const auto& calls = job_.measured.calls;
     skewed_.assign(calls.size(), false);
-    std::map<uint64_t, size_t> first;
-    for (size_t c = 0; c < calls.size(); ++c) {
-      const auto [it, is_new] = first.try_emplace(calls[c].group, c);
-      if (!is_new && calls[c].start_ns < calls[it->second].start_ns)
-        it->second = c;
-    }
+    std::map<uint64_t, std::vector<size_t>> groups;
+    for (size_t c = 0; c < calls.size(); ++c)
+      groups[calls[c].group].push_back(c);
     const auto longest = [](const MeasuredCall& call) {
       int64_t most = 0;
       for (const MeasuredMember& m : call.members)
         most = std::max(most, m.dur_ns);
       return most;
     };
-    for (const auto& [group, c] : first) {
+    for (const auto& [group, own] : groups) {
+      const size_t c =
+          *std::min_element(own.begin(), own.end(), [&](size_t a, size_t b) {
+            return calls[a].start_ns < calls[b].start_ns;
+          });
       std::vector<int64_t> like, any;
-      for (size_t o = 0; o < calls.size(); ++o) {
-        if (o == c || calls[o].group != group) continue;
+      for (const size_t o : own) {
+        if (o == c) continue;
         any.push_back(longest(calls[o]));
         if (calls[o].kind == calls[c].kind && calls[o].bytes == calls[c].bytes)
           like.push_back(any.back());
@@ -334,7 +337,7 @@ class JobTables {
         if (!skewed_[blamed.call]) all += part(m.wait_ns);
         table.Add(uid->second, blamed.call, m.rank,
                   CollectiveKindName(call.kind), own->start_ns, part(m.wait_ns),
-                  part(ExposedOf(*own, m.wait_ns)), ImbalanceOf(call),
+                  part(ExposedOf(*own, m.wait_ns)), imbalance_[blamed.call],
                   skewed_[blamed.call] ? 1 : 0, blamed.rank,
                   CauseName(late.cause), late.cause_name);
       }
@@ -425,6 +428,7 @@ class JobTables {
   std::map<int64_t, const RankFacts*> facts_;  // by rank
   std::map<int64_t, uint64_t> file_;
   std::vector<bool> skewed_;                           // by call
+  std::vector<double> imbalance_;                      // by call
   std::map<std::pair<size_t, int64_t>, int64_t> uid_;  // of call and rank
   std::vector<std::pair<int64_t, int64_t>> events_;    // rank, event; by uid
 };
