@@ -240,7 +240,7 @@ class Planner {
   std::string FillTriton(SliceId slice, const trace::OpArgs* args,
                          emit::ReplayCall& call) const {
     constexpr size_t kMaxRecord = 1 << 20;
-    const std::string no_source =
+    const char* const no_source =
         "a compiled Triton kernel: the recording does not say which file of "
         "the compiler's cache it is in";
     const uint32_t captured = trace_.captured.first;

@@ -147,7 +147,10 @@ Status AddToUtilisation(const analysis::Context& context,
   ResultSet made = analysis::mfu::MakeTables(context, more);
   for (Table& table : made.tables) {
     for (Table& old : result.tables) {
-      if (old.name() == table.name()) old = std::move(table);
+      if (old.name() == table.name()) {
+        old = std::move(table);
+        break;
+      }
     }
   }
   const auto is_mfu = [](const Note& note) { return note.id == "mfu"; };

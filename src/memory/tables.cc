@@ -957,7 +957,7 @@ std::string KeyOf(const DeviceView& view, const Allocation& a,
 }
 
 Result<Recording> MakeRecording(Snapshot snapshot,
-                                std::shared_ptr<const Rules> rules,
+                                const std::shared_ptr<const Rules>& rules,
                                 const AllocatorRules& allocator,
                                 const TableOptions& options) {
   Recording out;

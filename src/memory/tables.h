@@ -81,7 +81,7 @@ struct Recording {
 
 // Errors: kUsage for options that do not fit the snapshot.
 Result<Recording> MakeRecording(Snapshot snapshot,
-                                std::shared_ptr<const Rules> rules,
+                                const std::shared_ptr<const Rules>& rules,
                                 const AllocatorRules& allocator,
                                 const TableOptions& options);
 

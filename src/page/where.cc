@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/core.h>
 #include <functional>
 
@@ -68,7 +69,7 @@ std::optional<int64_t> ParseDuration(std::string_view text) {
   constexpr double kMost = 1e18;
   if (!value || !(*value >= 0) || *value * static_cast<double>(unit) > kMost)
     return std::nullopt;
-  return static_cast<int64_t>(*value * static_cast<double>(unit) + 0.5);
+  return std::llround(*value * static_cast<double>(unit));
 }
 
 Result<Condition> ParseCondition(const std::string& text) {

@@ -136,7 +136,7 @@ const Node* Node::Find(std::string_view key) const {
   return nullptr;
 }
 
-Error DataFile::ErrorAt(const Node& node, std::string what,
+Error DataFile::ErrorAt(const Node& node, const std::string& what,
                         std::string hint) const {
   Error error = InputError(name, Shorten(what, kMaxMessage), std::move(hint));
   error.line = node.line;

@@ -43,7 +43,7 @@ struct DataFile {
   Node root;
 
   // An error at a node, with the line and a caret when the text is known.
-  Error ErrorAt(const Node& node, std::string what,
+  Error ErrorAt(const Node& node, const std::string& what,
                 std::string hint = {}) const;
 };
 
@@ -65,8 +65,8 @@ class Members {
   // A list of scalars, or one scalar as a list of one; empty when absent.
   Result<std::vector<std::string>> Texts(std::string_view key) const;
   const Node* Find(std::string_view key) const { return node_->Find(key); }
-  Error ErrorAt(std::string what) const {
-    return file_->ErrorAt(*node_, std::move(what));
+  Error ErrorAt(const std::string& what) const {
+    return file_->ErrorAt(*node_, what);
   }
 
  private:

@@ -172,8 +172,9 @@ const Aggregate kAggregates[] = {
 void Step(sqlite3_context* context, int, sqlite3_value** values) {
   const auto& aggregate =
       *static_cast<const Aggregate*>(sqlite3_user_data(context));
+  // A pointer, as SQLite knows no destructors.
   auto** kept =
-      static_cast<Kept**>(sqlite3_aggregate_context(context, sizeof(Kept*)));
+      static_cast<Kept**>(sqlite3_aggregate_context(context, sizeof(void*)));
   if (kept == nullptr) return;
   if (*kept == nullptr) *kept = new Kept();
   aggregate.step(**kept, values);

@@ -59,7 +59,6 @@ int Authorize(void* pointer, int action, const char* a, const char* b,
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
-      return temp ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_REINDEX:
       return temp ? SQLITE_OK : SQLITE_DENY;
     default:
@@ -535,7 +534,7 @@ Status Database::Put(const Table& table) {
   if (!impl.options.allow_temp)
     return Fail(UsageError("temporary tables are not allowed", ""));
   impl.locked = false;
-  const Status status = FillPlain(impl, "temp", table);
+  Status status = FillPlain(impl, "temp", table);
   impl.locked = true;
   return status;
 }

@@ -35,7 +35,7 @@ Value CellOf(const Trace& trace, const T& value) {
     return TextOf(trace, trace.categories[value]);
   } else if constexpr (kRole == Role::kRow) {
     return value == trace::kNoRow ? Value() : Value(value);
-  } else if constexpr (kRole == Role::kOffset) {
+  } else if constexpr (kRole == Role::kOffset || std::is_same_v<T, bool>) {
     return static_cast<int64_t>(value);
   } else if constexpr (std::is_same_v<T, StringId>) {
     return TextOf(trace, value);
@@ -52,8 +52,6 @@ Value CellOf(const Trace& trace, const T& value) {
     return kFlowKinds[static_cast<size_t>(value)];
   } else if constexpr (std::is_same_v<T, std::optional<int64_t>>) {
     return Value(value);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return static_cast<int64_t>(value);
   } else if constexpr (std::is_same_v<T, double>) {
     if (!std::isfinite(value)) return {};
     if constexpr (kRole == Role::kRealPos) return value < 0 ? Value() : value;
@@ -181,18 +179,18 @@ TableDef Facts(std::string name, std::string doc,
   TableDef table;
   table.name = std::move(name);
   table.doc = std::move(doc);
-  table.columns = columns;
+  table.columns = std::move(columns);
   Schema schema;
   schema.name = table.name;
-  for (const ColumnDef& column : columns) {
+  for (const ColumnDef& column : table.columns) {
     schema.columns.push_back({column.name,
                               column.type == Type::kText   ? ColumnType::kText
                               : column.type == Type::kReal ? ColumnType::kReal
                                                            : ColumnType::kInt,
                               column.doc});
   }
-  table.open = [schema,
-                fill](Source& source) -> Result<std::shared_ptr<const Rows>> {
+  table.open = [schema = std::move(schema), fill = std::move(fill)](
+                   Source& source) -> Result<std::shared_ptr<const Rows>> {
     LAMINA_ASSIGN(const Trace* const trace, source.trace());
     auto filled = std::make_shared<Table>(schema);
     fill(*trace, *filled);
@@ -255,7 +253,7 @@ void AddModelTables(std::vector<TableDef>& tables) {
        {"captured_from_uid", Type::kInt, "The captured call, a slice."},
        {"fact", Type::kInt, "1: a fact; 0: likely."}},
       [](const Trace& trace, Table& out) {
-        if (trace.captured.calls.size() == 0) return;
+        if (trace.captured.calls.empty()) return;
         for (const trace::SliceId s : trace.device_slices()) {
           const uint32_t row = trace.slices.detail[s.value];
           const trace::SliceId call = trace.captured.calls[row];

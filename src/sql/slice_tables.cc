@@ -628,12 +628,12 @@ std::function<void(M&)> AllOf(bool depths, Keep keep) {
 TableDef Finished(std::string name, std::string doc,
                   std::vector<ColumnDef> columns,
                   std::function<Status(const Context&, Table&)> fill) {
-  return FilledTable(std::move(name), std::move(doc), std::move(columns),
-                     [fill](Source& source, Table& out) -> Status {
-                       LAMINA_ASSIGN(const Context* const context,
-                                     source.Context());
-                       return fill(*context, out);
-                     });
+  return FilledTable(
+      std::move(name), std::move(doc), std::move(columns),
+      [fill = std::move(fill)](Source& source, Table& out) -> Status {
+        LAMINA_ASSIGN(const Context* const context, source.Context());
+        return fill(*context, out);
+      });
 }
 
 analysis::Timeline TimelineOf(const Context& context,

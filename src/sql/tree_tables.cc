@@ -28,7 +28,7 @@ TableDef TreeTable(std::string name, std::string doc,
   table.doc = std::move(doc);
   table.cost = Cost::kTree;
   table.columns = std::move(columns);
-  table.open = [cells,
+  table.open = [cells = std::move(cells),
                 fill](Source& source) -> Result<std::shared_ptr<const Rows>> {
     LAMINA_ASSIGN(const Context* const context, source.Context());
     TreeModel model{context, {}, {}};

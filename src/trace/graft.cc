@@ -58,7 +58,7 @@ int Grafter::CategoryIndex(StringId name) {
 SliceId Grafter::Add(SliceId captured, SliceId launch, SliceId parent) {
   const Trace& from = *capture_;
   const Kind kind = from.KindOf(captured);
-  uint32_t detail = from.slices.detail[captured.value];
+  uint32_t detail = kNoRow;
   if (const OpArgs* op = from.Op(captured)) {
     OpArgs args;
     args.dims = Map(op->dims);
@@ -75,7 +75,6 @@ SliceId Grafter::Add(SliceId captured, SliceId launch, SliceId parent) {
     trace_.api_calls.push_back(args);
   } else {
     LAMINA_CHECK(IsHostTree(kind));
-    detail = kNoRow;
   }
   Slices& to = trace_.slices;
   const SliceId added(static_cast<uint32_t>(to.size()));

@@ -558,7 +558,7 @@ std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle) {
 
 std::string ShareText(const IdleShare& share) {
   const std::string detail = Shorten(share.detail, 60);
-  const auto with = [&](std::string text) {
+  const auto with = [&](const std::string& text) {
     return detail.empty() ? text : text + " (" + detail + ")";
   };
   switch (share.cause) {

@@ -99,8 +99,12 @@ class Builder {
   // Splits at commas outside of brackets and strings.
   std::vector<Span> SplitAt(Span span, char separator) const;
 
-  void Warn(size_t pos, std::string what) { Say(Level::kWarning, pos, what); }
-  void Error(size_t pos, std::string what) { Say(Level::kError, pos, what); }
+  void Warn(size_t pos, const std::string& what) {
+    Say(Level::kWarning, pos, what);
+  }
+  void Error(size_t pos, const std::string& what) {
+    Say(Level::kError, pos, what);
+  }
 
  private:
   void Say(Level level, size_t pos, const std::string& what);
