@@ -184,11 +184,19 @@ Result<findings::Diagnosis> DiagnoseAll(
   std::vector<std::shared_ptr<sql::Source>> open(files.size());
   std::mutex mutex;
   uint64_t bytes = 0;
+  // Several are read at a time, as DiagnoseJob() shares the threads out.
+  engine::OpenOptions reading = common.Open();
+  reading.threads = std::max(
+      1, load.threads / static_cast<int>(std::min<size_t>(
+                            files.size(), static_cast<size_t>(load.threads))));
+  reading.times = nullptr;
+  reading.progress = nullptr;
+  reading.read = nullptr;
   load.open = [&](const std::string& file,
                   uint64_t number) -> Result<std::shared_ptr<engine::Session>> {
     // Who runs this has them open.
     if (common.host != nullptr) return common.OpenTrace(file);
-    LAMINA_ASSIGN(auto source, common.OpenSource(file));
+    auto source = std::make_shared<sql::Source>(file, reading);
     LAMINA_ASSIGN(engine::Session* const session, source->session());
     const std::lock_guard lock(mutex);
     bytes += session->trace().info.input_bytes;
@@ -197,6 +205,9 @@ Result<findings::Diagnosis> DiagnoseAll(
   };
   findings::JobDiagnosis job = findings::DiagnoseJob(files, load, rules, all);
   std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
+  // A rule that is not asked for may lower the trust in those that are.
+  findings::Options each = all;
+  each.only.clear();
   for (size_t i = 0; i < files.size(); ++i) {
     auto source = std::move(open[i]);
     if (source == nullptr) {
@@ -205,8 +216,9 @@ Result<findings::Diagnosis> DiagnoseAll(
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
     const int64_t rank =
         engine::RankOf(*trace, files[i]).value_or(static_cast<int64_t>(i));
-    all.taken = std::move(job.taken[i]);
-    LAMINA_ASSIGN(auto one, findings::Diagnose(source, rules, all));
+    common.SayLosses(files[i], trace::FindLosses(trace->diagnostics));
+    each.taken = std::move(job.taken[i]);
+    LAMINA_ASSIGN(auto one, findings::Diagnose(source, rules, each));
     ranks.emplace_back(rank, std::move(one));
   }
   std::stable_sort(
@@ -217,6 +229,14 @@ Result<findings::Diagnosis> DiagnoseAll(
   if (!run.all) {
     std::erase_if(joined.findings, [](const findings::Finding& f) {
       return f.small || f.suppressed;
+    });
+  }
+  if (!run.only.empty()) {
+    std::erase_if(joined.findings, [&](const findings::Finding& f) {
+      return !run.only.contains(f.rule->id);
+    });
+    std::erase_if(joined.runs, [&](const findings::RuleRun& r) {
+      return !run.only.contains(r.rule->id);
     });
   }
   return joined;

@@ -69,6 +69,8 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
         std::swap(into.spans, f.spans);
         std::swap(into.top, f.top);
         std::swap(into.values, f.values);
+        std::swap(into.confidence, f.confidence);
+        std::swap(into.reason, f.reason);
       }
       into.gain_ns += f.gain_ns;
       into.gain_low_ns += f.gain_low_ns;

@@ -15,9 +15,12 @@ namespace {
 constexpr size_t kMostReasons = 3;
 
 // Reasons that readers give for bytes of which nobody knows what they held.
-bool IsDamage(std::string_view reason) {
-  // All records were read before what follows.
-  if (reason.starts_with("input_unknown_bytes_follow")) return false;
+bool IsDamage(const Diagnostic& d) {
+  const std::string_view reason = d.reason;
+  // All records were read before what follows, or are beside it.
+  if (d.text.find("nknown bytes follow") != std::string::npos ||
+      reason.starts_with("input_a_value_larger"))
+    return false;
   static constexpr std::string_view kReasons[] = {
       "file_cut_off", "table_unreadable", "table_breaks_off", "rows_damaged",
       "trace_cut",    "packet_damaged",   "line_damaged",     "plane_damaged"};
@@ -48,12 +51,12 @@ Losses FindLosses(const Diagnostics& diagnostics) {
   // What is damaged says more than how many records that was.
   std::stable_sort(lost.begin(), lost.end(),
                    [](const Diagnostic& a, const Diagnostic& b) {
-                     const bool x = IsDamage(a.reason), y = IsDamage(b.reason);
+                     const bool x = IsDamage(a), y = IsDamage(b);
                      return x != y ? x : a.count > b.count;
                    });
   for (size_t i = 0; i < lost.size(); ++i) {
     losses.records += lost[i].count;
-    losses.damaged |= IsDamage(lost[i].reason);
+    losses.damaged |= IsDamage(lost[i]);
     if (i < kMostReasons) {
       losses.reasons += (i > 0 ? "; " : "") + Part(lost[i]);
     }

@@ -405,10 +405,64 @@ def check_damage(checks, folder):
         ["lost_sight"])
 
 
+def check_open_list(checks, folder):
+    """The format lets a list of events go without its end."""
+    events = ",\n".join(json.dumps(event("kernel", f"k{i}", ts=10 * i))
+                        for i in range(20))
+    for what, text in (("a comma", "[" + events + ",\n"),
+                       ("nothing", "[" + events + "\n")):
+        path = folder / "open.json"
+        path.write_text(text)
+        rows, kernels = health(path)
+        checks.equal(f"{what} at the end: all kernels",
+                     sum(k["count"] for k in kernels), 20)
+        checks.equal(f"{what} at the end: said, not as a loss",
+                     [r["status"] for r in rows
+                      if r["check"] == "list_without_end"], ["warn"])
+        result = run("diagnose", path, "--format", "json")
+        checks.equal(f"{what} at the end: no warning", result.stderr, "")
+        checks.equal(f"{what} at the end: not damaged", [
+            f["rule"] for f in json.loads(result.stdout)["findings"]
+            if f["rule"] == "trace.damaged"], [])
+        run("convert", path, "-o", folder / "closed.json")
+        checks.equal(f"{what} at the end: the copy has an end",
+                     len(strict(folder / "closed.json")["traceEvents"])
+                     if isinstance(strict(folder / "closed.json"), dict)
+                     else len(strict(folder / "closed.json")), 20)
+    path.write_text("[" + events + ",\n" + '{"ph":"X","cat":"kern')
+    checks.true("a list that is cut inside of an event is damaged", any(
+        f["rule"] == "trace.damaged" for f in json.loads(
+            run("diagnose", path, "--format", "json").stdout)["findings"]))
+
+
+def check_cut_rank(checks, folder):
+    """The trust in what ranks show does not depend on what is asked for."""
+    ranks = folder / "cut_ranks"
+    shutil.copytree(SAMPLES / "ranks", ranks,
+                    ignore=shutil.ignore_patterns("*truth*"))
+    text = gzip.decompress((ranks / "rank1.json.gz").read_bytes())
+    (ranks / "rank1.json.gz").unlink()
+    (ranks / "rank1.json").write_bytes(text[:len(text) * 9 // 10])
+
+    def sure(*args):
+        result = run("diagnose", ranks, "--format", "json", *args)
+        return {f["rule"]: f["confidence"]
+                for f in json.loads(result.stdout)["findings"]}, result.stderr
+    whole, said = sure()
+    checks.true("the cut rank is said once: " + said,
+                said.count("could not be used") == 1 and "rank1" in said)
+    checks.true("findings: " + str(whole), "trace.damaged" in whole and
+                len(whole) > 1)
+    for rule, confidence in whole.items():
+        checks.equal(f"alone: {rule}", sure("--only", rule)[0],
+                     {rule: confidence})
+
+
 def main():
     checks = Checks()
     for check in (check_archives, check_categories, check_copies,
-                  check_folders, check_rules, check_messages, check_damage):
+                  check_folders, check_rules, check_messages, check_damage,
+                  check_open_list, check_cut_rank):
         with temporary() as name:
             check(checks, pathlib.Path(name))
     checks.finish()

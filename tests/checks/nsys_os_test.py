@@ -259,13 +259,16 @@ class Twin:
         events.sort(key=lambda x: (x[0], -x[1]))
         rank = ["nothing", "os_call", "annotation", "python", "call", "op"]
         label, ends = ("nothing", ""), []
-        open_labels = []
+        open_labels, kinds = [], []
         for start, end, kind, name in events:
             if start > time:
                 break
-            while ends and ends[-1] <= start:
-                ends.pop()
-                open_labels.pop()
+            # What goes on past a call of the system is not inside of it: two
+            # recorders do not agree to the nanosecond.
+            while ends and (ends[-1] <= start or (
+                    kind != "os" and kinds[-1] == "os" and ends[-1] < end)):
+                for of_open in (ends, open_labels, kinds):
+                    of_open.pop()
             outer = open_labels[-1] if ends else ("nothing", "")
             end = min(end, ends[-1]) if ends else end
             known = outer[0] not in rank
@@ -290,6 +293,7 @@ class Twin:
                     else (kind, name)
             ends.append(end)
             open_labels.append(own)
+            kinds.append(kind)
         while ends and ends[-1] <= time:
             ends.pop()
             open_labels.pop()

@@ -208,6 +208,7 @@ class Labels {
     struct Open {
       int64_t end;
       Label label;
+      bool os_call;
     };
     std::vector<Open> open;
     std::vector<Stretch>& line = lines_[t];
@@ -227,12 +228,18 @@ class Labels {
     };
     for (const SliceId s : events_[t]) {
       close(trace_.Start(s));
+      // What goes on past a call of the operating system is not inside of it:
+      // two recorders do not agree to the nanosecond.
+      const bool os_call = os_calls_.Has(trace_, s.value);
+      while (!os_call && !open.empty() && open.back().os_call &&
+             open.back().end < trace_.End(s))
+        open.pop_back();
       const Label label =
           LabelOf(s, open.empty() ? Label() : open.back().label);
       int64_t end = trace_.End(s);
       if (!open.empty()) end = std::min(end, open.back().end);
       if (end <= trace_.Start(s)) continue;
-      open.push_back({end, label});
+      open.push_back({end, label, os_call});
       say(trace_.Start(s), label);
     }
     close(std::numeric_limits<int64_t>::max());

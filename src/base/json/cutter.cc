@@ -109,7 +109,7 @@ Result<bool> RecordCutter::FindGoodRecord() {
     if (text.empty()) {
       LAMINA_ASSIGN(const bool more, window_.Fill(want));
       if (more) continue;
-      return GiveUp("the file ends inside the list of records");
+      return GiveUp(kListWithoutEnd);
     }
     if (text.front() == ']') {
       window_.Consume(1);

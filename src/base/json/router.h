@@ -21,6 +21,10 @@ enum class Action {
 // Keys and array positions ("0", "1" ...) from the root to a value.
 using Path = std::span<const std::string>;
 
+// What Router::Lost() is told where a list has no ']': it may be cut off.
+inline constexpr std::string_view kListWithoutEnd =
+    "the file ends inside the list of records";
+
 // Decides what to read. Called on the thread that calls Next(), in document
 // order.
 class Router {

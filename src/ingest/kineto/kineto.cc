@@ -32,7 +32,8 @@ class DocumentRouter final : public json::Router {
 
   json::Action Route(json::Path path, char first) override {
     if (path.empty()) {
-      return first == '[' ? Records() : json::Action::kDescend;
+      bare_list_ = first == '[';
+      return bare_list_ ? Records() : json::Action::kDescend;
     }
     if (path[0] == "metadata") {
       // What tools add may be long; texts in it may say who and where.
@@ -67,6 +68,12 @@ class DocumentRouter final : public json::Router {
   }
 
   void Lost(std::string_view reason, uint64_t offset, uint64_t bytes) override {
+    if (bare_list_ && reason == json::kListWithoutEnd) {
+      builder_->diagnostics().Add(
+          trace::Effect::kOddity, "list_without_end",
+          "The list of events has no end, which this format allows.", offset);
+      return;
+    }
     std::string id = "input_" + std::string(reason);
     std::replace_if(
         id.begin(), id.end(),
@@ -97,6 +104,7 @@ class DocumentRouter final : public json::Router {
 
   trace::TraceBuilder* builder_;
   bool any_records_ = false;
+  bool bare_list_ = false;  // the document is the list
 };
 
 // {"traceEvents": ... or [{"ph": ...: enough of an event must be in sight.

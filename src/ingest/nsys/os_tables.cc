@@ -87,6 +87,8 @@ void ExportThread::OsCall(const Row& row, std::vector<CallRow>& calls) {
 }
 
 void ExportThread::AddOsCall(const CallRow& call) {
+  // Its end may be that of the recording.
+  if (!Usable(call.start_ns, call.end_ns)) return Next();
   filler_.segment().AddSlice(call.start_ns, call.end_ns - call.start_ns,
                              filler_.Intern(facts_.SharedName(call.name)),
                              Kind::kOther,
@@ -184,7 +186,7 @@ void ExportFile::ReadThreadStates() {
   const std::vector<StateRow> states =
       StatesOf(std::move(rows), Recorded(), unpaired);
   if (unpaired > 0) {
-    diagnostics().Add(Effect::kLost, "thread_state_unpaired",
+    diagnostics().Add(Effect::kOddity, "thread_state_unpaired",
                       "A thread came onto a processor twice, or left it "
                       "twice, and nothing lies between: its state there is "
                       "not known.",
@@ -220,6 +222,7 @@ void ExportThread::Sched(const Row& row, std::vector<SchedRow>& rows) {
 }
 
 void ExportThread::AddState(const StateRow& state) {
+  if (!Usable(state.interval.start_ns, state.interval.end_ns)) return Next();
   filler_.segment().AddSlice(
       state.interval.start_ns, state.interval.length_ns(),
       filler_.Intern(OsStateName(state.state)), Kind::kOther,
