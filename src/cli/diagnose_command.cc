@@ -224,19 +224,11 @@ Result<findings::Diagnosis> DiagnoseAll(
   std::stable_sort(
       ranks.begin(), ranks.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
-  findings::Diagnosis joined = findings::JoinRanks(
-      std::move(ranks), std::move(job.diagnosis), run.min_share);
+  findings::Diagnosis joined =
+      findings::JoinRanks(std::move(ranks), std::move(job.diagnosis), run);
   if (!run.all) {
     std::erase_if(joined.findings, [](const findings::Finding& f) {
       return f.small || f.suppressed;
-    });
-  }
-  if (!run.only.empty()) {
-    std::erase_if(joined.findings, [&](const findings::Finding& f) {
-      return !run.only.contains(f.rule->id);
-    });
-    std::erase_if(joined.runs, [&](const findings::RuleRun& r) {
-      return !run.only.contains(r.rule->id);
     });
   }
   return joined;

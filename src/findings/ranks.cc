@@ -27,7 +27,10 @@ int Weight(State state) {
 }  // namespace
 
 Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
-                    Diagnosis job, double min_share) {
+                    Diagnosis job, const Options& options) {
+  const auto asked = [&](const Rule* rule) {
+    return options.only.empty() || options.only.contains(rule->id);
+  };
   const auto count = static_cast<int64_t>(ranks.size());
   Diagnosis out;
   out.rules = ranks[0].second.rules;
@@ -48,6 +51,7 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
     out.owned_idle_ns += d.owned_idle_ns;
     out.busy_ns += d.busy_ns;
     for (Finding& f : d.findings) {
+      if (!asked(f.rule)) continue;
       for (auto* claims : {&f.spans, &f.top}) {
         for (Claim& claim : *claims) claim.device += first_device;
       }
@@ -114,10 +118,11 @@ Diagnosis JoinRanks(std::vector<std::pair<int64_t, Diagnosis>> ranks,
                                  : static_cast<double>(f.gain_ns) /
                                        static_cast<double>(out.window_ns);
     f.what += fmt::format(" On {} of {} ranks.", shown, count);
-    f.small = f.share < min_share && f.rule->severity.empty();
+    f.small = f.share < options.min_share && f.rule->severity.empty();
   }
   // A rank whose trace is damaged makes what all ranks show less sure.
   CapConfidence(out.runs, job.findings);
+  std::erase_if(out.runs, [&](const RuleRun& run) { return !asked(run.rule); });
   for (Finding& f : job.findings) {
     for (auto* claims : {&f.spans, &f.top}) {
       for (Claim& claim : *claims) {
