@@ -435,7 +435,7 @@ Table SequenceTable(const HostModel& model,
       layers_percent = PercentOf(layers(sequence),
                                  static_cast<int64_t>(facts.layers.size()));
     }
-    const std::string_view rule = facts.rules.Find(tree, launchers);
+    const std::string_view rule = facts.rule(launchers);
     table.Add(n + 1, model.devices()[model.facts(sequence.stream).device].name,
               trace.streams[sequence.stream].stream, sequence.length,
               sequence.starts.size(), sequence.recoverable_ns,

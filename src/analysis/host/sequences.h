@@ -7,10 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "analysis/host/fusion_names.h"
 #include "analysis/host/idle.h"
 #include "lamina/table.h"
 
@@ -73,7 +74,8 @@ std::vector<KernelSequence> FindSequences(const HostModel& model,
 struct SequenceFacts {
   // Work of each layer of the trace; empty where it has none.
   std::vector<std::span<const SliceId>> layers;
-  FusionNames rules;
+  // The fusion rule that kernels with these launchers look like; empty: none.
+  std::function<std::string_view(std::span<const NodeId> launchers)> rule;
 };
 
 std::vector<Schema> SequenceSchemas();

@@ -6,16 +6,17 @@
 // nothing.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
+#include "graph/launch_rules/launch_rules.h"
 #include "rules/document.h"
 #include "tree/tree.h"
 
-namespace lamina::analysis::host {
+namespace lamina::engine {
 
 class FusionNames {
  public:
@@ -30,19 +31,22 @@ class FusionNames {
                         std::span<const tree::NodeId> launchers) const;
 
  private:
+  struct Op {
+    std::vector<std::string> names;  // one of these, as "aten.mul"
+    bool may_miss = false;
+  };
   struct Form {
     std::string rule;
-    // Per op its alternatives, as "aten.mul".
-    std::vector<std::vector<std::string>> ops;
+    std::vector<Op> ops;
   };
 
-  void Add(std::string_view rule, std::string_view text);
+  bool MayMiss(std::string_view op) const;
   // Kernels from the begin that the form takes; 0: it does not fit.
   size_t Fits(const Form& form, const tree::Tree& tree,
               std::span<const tree::NodeId> launchers) const;
 
-  std::vector<std::string> never_, maybe_;  // launch nothing; may
+  std::shared_ptr<const graph::LaunchTable> launches_;
   std::vector<Form> forms_;
 };
 
-}  // namespace lamina::analysis::host
+}  // namespace lamina::engine
