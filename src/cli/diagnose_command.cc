@@ -184,19 +184,19 @@ Result<findings::Diagnosis> DiagnoseAll(
   std::vector<std::shared_ptr<sql::Source>> open(files.size());
   std::mutex mutex;
   uint64_t bytes = 0;
-  // Several are read at a time, as DiagnoseJob() shares the threads out.
-  engine::OpenOptions reading = common.Open();
-  reading.threads = std::max(
-      1, load.threads / static_cast<int>(std::min<size_t>(
-                            files.size(), static_cast<size_t>(load.threads))));
-  reading.times = nullptr;
-  reading.progress = nullptr;
-  reading.read = nullptr;
-  load.open = [&](const std::string& file,
-                  uint64_t number) -> Result<std::shared_ptr<engine::Session>> {
+  engine::OpenOptions open_one = common.Open();
+  // Several are opened at a time.
+  open_one.times = nullptr;
+  open_one.progress = nullptr;
+  open_one.read = nullptr;
+  load.open = [&](const std::string& file, uint64_t number,
+                  const engine::OpenOptions& given)
+      -> Result<std::shared_ptr<engine::Session>> {
     // Who runs this has them open.
     if (common.host != nullptr) return common.OpenTrace(file);
-    auto source = std::make_shared<sql::Source>(file, reading);
+    engine::OpenOptions how = open_one;
+    how.threads = given.threads;
+    auto source = std::make_shared<sql::Source>(file, std::move(how));
     LAMINA_ASSIGN(engine::Session* const session, source->session());
     const std::lock_guard lock(mutex);
     bytes += session->trace().info.input_bytes;

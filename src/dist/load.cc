@@ -18,7 +18,7 @@ Result<std::vector<RankSummary>> Load(const std::string& path,
   open.origins = options.origins;
   std::shared_ptr<engine::Session> session;
   if (options.open) {
-    LAMINA_ASSIGN(session, options.open(path, file_number));
+    LAMINA_ASSIGN(session, options.open(path, file_number, open));
   } else {
     LAMINA_ASSIGN(session, engine::Session::Open(path, open));
   }

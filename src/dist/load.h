@@ -15,6 +15,7 @@
 
 namespace lamina::engine {
 class Origins;
+struct OpenOptions;
 class Session;
 }  // namespace lamina::engine
 
@@ -28,9 +29,10 @@ struct LoadOptions {
   std::optional<uint64_t> others;
   engine::Origins* origins = nullptr;
   // Opens a trace, for who wants to keep it open; called from any thread. The
-  // session is let go on the same thread.
+  // session is let go on the same thread. `open` is how it would be opened.
   std::function<Result<std::shared_ptr<engine::Session>>(
-      const std::string& path, uint64_t file_number)>
+      const std::string& path, uint64_t file_number,
+      const engine::OpenOptions& open)>
       open;
   // Sees every rank of every trace before the trace is closed; called from any
   // thread.
