@@ -149,40 +149,29 @@ Result<ResultSet> Run(const Context& context) {
     const Timeline& t = row.timeline;
     std::optional<std::string_view> device;
     if (row.device) device = step_rows.devices[*row.device].name;
-    if (row.step == steps.size()) {
-      rows.push_back({.step = std::nullopt,
-                      .name = "(outside)",
-                      .start = std::nullopt,
-                      .host = std::nullopt,
-                      .device_time = t.total_ns,
-                      .busy = t.busy_ns,
-                      .idle = row.idle_ns,
-                      .kernel_time = t.kernel_time_ns,
-                      .comm = t.communication.length_ns(),
-                      .exposed_comm = t.exposed_communication_ns,
-                      .exposed_memcpy = t.exposed_copies_ns,
-                      .kernels = t.slices,
-                      .period = std::nullopt,
-                      .overlap = std::nullopt,
-                      .device = device});
-      continue;
-    }
+    Row& out = rows.emplace_back(Row{.step = std::nullopt,
+                                     .name = "(outside)",
+                                     .start = std::nullopt,
+                                     .host = std::nullopt,
+                                     .device_time = t.total_ns,
+                                     .busy = t.busy_ns,
+                                     .idle = row.idle_ns,
+                                     .kernel_time = t.kernel_time_ns,
+                                     .comm = t.communication.length_ns(),
+                                     .exposed_comm = t.exposed_communication_ns,
+                                     .exposed_memcpy = t.exposed_copies_ns,
+                                     .kernels = t.slices,
+                                     .period = std::nullopt,
+                                     .overlap = std::nullopt,
+                                     .device = device});
+    if (row.step == steps.size()) continue;
     const tree::Step& step = steps[row.step];
-    rows.push_back({.step = step.number,
-                    .name = trace.Name(step.slice),
-                    .start = step.host.start_ns - trace.first_ns,
-                    .host = step.host.length_ns(),
-                    .device_time = t.total_ns,
-                    .busy = t.busy_ns,
-                    .idle = row.idle_ns,
-                    .kernel_time = t.kernel_time_ns,
-                    .comm = t.communication.length_ns(),
-                    .exposed_comm = t.exposed_communication_ns,
-                    .exposed_memcpy = t.exposed_copies_ns,
-                    .kernels = t.slices,
-                    .period = PeriodOf(context, row.step),
-                    .overlap = row.overlap_ns,
-                    .device = device});
+    out.step = step.number;
+    out.name = trace.Name(step.slice);
+    out.start = step.host.start_ns - trace.first_ns;
+    out.host = step.host.length_ns();
+    out.period = PeriodOf(context, row.step);
+    out.overlap = row.overlap_ns;
     if (!row.device) continue;
     // The length of a step that no other follows is no period: the host may
     // have run ahead of the device.
