@@ -236,7 +236,17 @@ Store::EntryPointer Store::Find(const std::string& id) {
   return found == entries_.end() ? nullptr : found->second;
 }
 
-Json Store::Describe(const Entry& entry) const {
+bool Store::IsStale(const Entry& entry) {
+  if (!entry.comparison) return !IsSame(entry.file, entry.opened[0]);
+  for (size_t i = 0; i < entry.compared.size(); ++i) {
+    const auto one = Find(entry.compared[i]);
+    if (one == nullptr || !one->listed || !IsSame(one->file, entry.opened[i]))
+      return true;
+  }
+  return false;
+}
+
+Json Store::Describe(const Entry& entry) {
   static constexpr const char* kStates[] = {"closed", "waiting", "opening",
                                             "open", "failed"};
   Json out;
@@ -249,9 +259,8 @@ Json Store::Describe(const Entry& entry) const {
     out["ending"] = dot == std::string::npos ? "" : file.substr(dot + 1);
     out["bytes"] = entry.file.st_size;
     out["changed_ms"] = entry.file.st_mtim.tv_sec * 1000;
-    if (entry.state == State::kOpen)
-      out["stale"] = !IsSame(entry.file, entry.opened);
   }
+  if (entry.state == State::kOpen) out["stale"] = IsStale(entry);
   out["state"] = kStates[static_cast<int>(entry.state)];
   if (entry.state == State::kOpening) {
     out["done"] = entry.done;
@@ -285,10 +294,13 @@ HttpResponse Store::StartOpening(const std::string& id) {
   const auto entry = Find(id);
   if (entry == nullptr) return NoSuchTrace();
   if (entry->state == State::kOpen) {
-    struct stat now {};
-    if (entry->comparison ||
-        (::stat(entry->places[0].path().c_str(), &now) == 0 &&
-         IsSame(now, entry->opened))) {
+    bool same = true;
+    for (size_t i = 0; i < entry->places.size(); ++i) {
+      struct stat now {};
+      same = same && ::stat(entry->places[i].path().c_str(), &now) == 0 &&
+             IsSame(now, entry->opened[i]);
+    }
+    if (same) {
       entry->used = ++clock_;
       return Answer(Describe(*entry));
     }
@@ -325,22 +337,29 @@ void Store::Begin(const EntryPointer& entry) {
     End(*oldest, State::kClosed, {});
   }
   // Its folder may have been made anew since the last time.
+  std::vector<EntryPointer> of{entry};
+  if (entry->comparison) of.clear();
   for (size_t i = 0; i < entry->compared.size(); ++i) {
-    if (const auto one = Find(entry->compared[i]))
-      entry->places[i] = one->places[0];
+    of.push_back(Find(entry->compared[i]));
+    if (of[i] != nullptr) entry->places[i] = of[i]->places[0];
   }
   // What a link that has come since the last look leads to is not opened, nor
   // what takes this place while the process starts.
   std::vector<Descriptor> files;
   std::vector<int> numbers;
   std::vector<std::string> paths;
+  entry->opened.clear();
   for (const Place& place : entry->places) {
     Descriptor file = OpenBeneath(place.root->folder, place.name);
-    if (!file.open() || ::fstat(file.get(), &entry->opened) != 0) {
+    if (!file.open() ||
+        ::fstat(file.get(), &entry->opened.emplace_back()) != 0) {
       entry->state = State::kFailed;
       entry->error = WhyNotOpened(errno);
       return;
     }
+    // The last look at the folders may be older.
+    if (const EntryPointer& one = of[files.size()])
+      one->file = entry->opened.back();
     numbers.push_back(file.get());
     paths.push_back(place.path());
     files.push_back(std::move(file));

@@ -89,8 +89,8 @@ class Store {
     std::string name;                   // for people
     std::vector<Place> places;          // one, or the two that are compared
     std::vector<std::string> compared;  // their ids
-    struct stat file {};                // when it was seen
-    struct stat opened {};              // when it was opened
+    struct stat file {};                // of a trace, when it was seen
+    std::vector<struct stat> opened;    // per place, when it was opened
     bool listed = true;                 // by the last look at the folders
     State state = State::kClosed;
     uint64_t turn = 0;  // of those that wait, the least is first
@@ -115,7 +115,9 @@ class Store {
   // Also where a folder was made anew under this path.
   std::shared_ptr<const Root> AddRoot(const std::string& path, bool whole);
   EntryPointer Find(const std::string& id);
-  mcp::Json Describe(const Entry& entry) const;
+  // Whether what is open is no longer what the last look at the folders saw.
+  bool IsStale(const Entry& entry);
+  mcp::Json Describe(const Entry& entry);
   void OpenNext();
   void Begin(const EntryPointer& entry);
   std::string PageOf(const Entry& entry) const;

@@ -816,12 +816,25 @@ def changing():
             checks.true(f"says so, too: {both['error']}",
                         "changed while it was opened" in both["error"])
             both = s.settled(s.post("compare", body)[1]["id"])
-            checks.equal("which opens as well", both["state"], "open")
+            checks.equal("which opens as well",
+                         (both["state"], both["stale"]), ("open", False))
             with open(f"/proc/{s.workers()[0]}/io", encoding="ascii") as io:
                 read = int(io.readline().split()[1])
             size = path.stat().st_size
             checks.true(f"each file is read once: {read} bytes of two files of "
                         f"{size}", read < 3 * size)
+            # Either of the two may be replaced while both are open.
+            for name in ("a.json", "b.json"):
+                new = pathlib.Path(folder, "new")
+                new.write_text(json.dumps({"traceEvents": events[:20000]}))
+                os.replace(new, pathlib.Path(folder, name))
+                time.sleep(2.2)
+                listed = next(t for t in s.traces() if t["id"] == both["id"])
+                checks.equal(f"{name} was replaced: the comparison is stale",
+                             (listed["state"], listed["stale"]), ("open", True))
+                both = s.opened(both["id"])
+                checks.equal("and is made anew", (both["state"], s.get(
+                    f"traces/{both['id']}")[1]["stale"]), ("open", False))
 
 
 def falling_children():
