@@ -241,13 +241,15 @@ struct PySession {
 PySession Open(const std::string& path, int threads, const std::string& rules,
                const std::string& device,
                const std::vector<std::string>& captures, bool captured_frames,
-               bool cache, const py::object& progress) {
+               const std::vector<std::string>& compiled, bool cache,
+               const py::object& progress) {
   lamina::OpenOptions options;
   options.threads = threads;
   options.rules_dir = rules;
   options.device = device;
   options.captures = captures;
   options.captured_frames = captured_frames;
+  options.compiled = compiled;
   options.cache = cache;
   options.stop.emplace();
   return {Get(Run(*options.stop, progress, [&](const auto& tell) {

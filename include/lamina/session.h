@@ -70,6 +70,9 @@ struct OpenOptions {
   // with all their Python frames or only those of modules.
   std::vector<std::string> captures;
   bool captured_frames = false;
+  // Output code of Inductor, logs that hold it, or folders of them: tables
+  // compiled_kernel, compiled_kernels and compiled_nodes.
+  std::vector<std::string> compiled;
   // Whether a large trace is kept in the cache of the user, as the program
   // does, and mapped from there when it is opened again; LAMINA_CACHE=off in
   // the environment overrules it. No result depends on it.

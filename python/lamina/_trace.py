@@ -176,7 +176,8 @@ class Trace:
 
 def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
          device: Optional[str] = None, captures: Sequence[Path] = (),
-         captured_frames: bool = False, cache: bool = True,
+         captured_frames: bool = False, compiled: Sequence[Path] = (),
+         cache: bool = True,
          progress: Optional[Progress] = None) -> Trace:
     """Reads a trace of any format that lamina knows.
 
@@ -185,6 +186,8 @@ def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
     device: name or file; without it what the trace says.
     captures: traces, or folders of them, in which replayed graphs were
     captured; captured_frames adds all their Python frames.
+    compiled: output code of Inductor, logs that hold it, or folders of them:
+    tables compiled_kernel, compiled_kernels and compiled_nodes.
     cache: a large trace is kept in the cache of the user, and opened from
     there the next time; False parses it and keeps nothing.
     progress: called with (stage, done, total), at most ten times a second;
@@ -193,7 +196,8 @@ def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
     return Trace(_core.open(
         os.fspath(path), threads, os.fspath(rules) if rules else "",
         device or "", [os.fspath(capture) for capture in captures],
-        captured_frames, cache, progress))
+        captured_frames, [os.fspath(code) for code in compiled], cache,
+        progress))
 
 
 def query(sql: str, params: Optional[Mapping[str, Any]] = None, *,

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "engine/captures.h"
 #include "engine/report.h"
+#include "graph/compiled/compiled_join.h"
 #include "rules/document.h"
 #include "snapshot/cache.h"
 #include "sql/database.h"
@@ -178,6 +179,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
         options.progress({"reading", done, total});
       };
     }
+    LAMINA_ASSIGN(auto programs, graph::ReadAllPrograms(options.compiled));
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, open));
     if (!options.device.empty())
@@ -188,6 +190,11 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     impl->info = InfoOf(session->trace(), path);
     impl->source =
         std::make_shared<sql::Source>(std::move(session), open.threads);
+    if (!options.compiled.empty()) {
+      impl->source->UseCompiled(
+          std::make_shared<const std::vector<graph::CompiledProgram>>(
+              std::move(programs)));
+    }
     return std::shared_ptr<Session>(new Session(std::move(impl)));
   });
 }

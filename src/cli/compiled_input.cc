@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "graph/compiled/compiled_code.h"
 #include "graph/compiled/compiled_join.h"
 #include "graph/compiled/compiled_tables.h"
 
@@ -15,16 +14,21 @@ void AddCompiledTo(Arguments& args, std::vector<std::string>& files) {
            "Output code of Inductor (output_code.py), a log or TORCH_TRACE "
            "file that holds it, or a folder of tlparse or "
            "TORCH_COMPILE_DEBUG: says which ops and lines of the model each "
-           "compiled kernel is");
+           "compiled kernel is; may be repeated")
+      .OneWord();
+}
+
+Result<std::shared_ptr<const std::vector<graph::CompiledProgram>>> ReadCompiled(
+    const std::vector<std::string>& files) {
+  if (files.empty()) return nullptr;
+  LAMINA_ASSIGN(auto programs, graph::ReadAllPrograms(files));
+  return std::make_shared<const std::vector<graph::CompiledProgram>>(
+      std::move(programs));
 }
 
 Result<analysis::CompiledWork> JoinCompiledFiles(
     const std::vector<std::string>& files, const analysis::Context& context) {
-  std::vector<graph::CompiledProgram> programs;
-  for (const std::string& file : files) {
-    LAMINA_ASSIGN(auto own, graph::ReadCompiledPrograms(file));
-    std::move(own.begin(), own.end(), std::back_inserter(programs));
-  }
+  LAMINA_ASSIGN(const auto programs, graph::ReadAllPrograms(files));
   return graph::JoinCompiled(context.tree, programs);
 }
 

@@ -3,6 +3,7 @@
 // --compiled: the code of a compiler beside a trace.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +11,16 @@
 #include "analysis/common/compiled_work.h"
 #include "analysis/common/context.h"
 #include "cli/arguments.h"
+#include "graph/compiled/compiled_code.h"
 #include "lamina/result.h"
 
 namespace lamina::cli {
 
 void AddCompiledTo(Arguments& args, std::vector<std::string>& files);
+
+// The programs of these files and folders; null: there are none.
+Result<std::shared_ptr<const std::vector<graph::CompiledProgram>>> ReadCompiled(
+    const std::vector<std::string>& files);
 
 // What the kernels of the trace are by these files and folders.
 Result<analysis::CompiledWork> JoinCompiledFiles(

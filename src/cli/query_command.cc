@@ -8,6 +8,7 @@
 
 #include "base/byte_source.h"
 #include "cli/commands.h"
+#include "cli/compiled_input.h"
 #include "cli/query_input.h"
 #include "cli/query_shell.h"
 #include "sql/database.h"
@@ -21,6 +22,7 @@ struct Options {
   std::vector<std::string> words;
   std::string file;
   std::vector<std::string> params;
+  std::vector<std::string> compiled;
   double time_limit_s = 0;
   size_t max_rows = 0;
   bool allow_temp = false;
@@ -73,6 +75,11 @@ Result<int> RunQuery(const Options& options, Common& common) {
     }
   }
   LAMINA_TRY(KeepInputs("-o", common.output, inputs));
+  LAMINA_TRY(KeepInputs("-o", common.output, options.compiled));
+  LAMINA_ASSIGN(const auto programs, ReadCompiled(options.compiled));
+  for (const sql::SchemaInput& schema : schemas) {
+    for (const auto& source : schema.sources) source->UseCompiled(programs);
+  }
   sql::DatabaseOptions open;
   open.allow_temp = options.allow_temp;
   LAMINA_ASSIGN(auto database, sql::Database::Open(std::move(schemas), open));
@@ -140,6 +147,7 @@ Run Add(Arguments& args, Common& common) {
   args.Flag("--model", options->model,
             "With -o FILE.sqlite and no query: rows of the trace too");
   common.AddCapturesTo(args);
+  AddCompiledTo(args, options->compiled);
   common.AddTo(args);
   return [options, &common] { return RunQuery(*options, common); };
 }

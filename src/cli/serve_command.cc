@@ -23,6 +23,7 @@
 #include "base/leftovers.h"
 #include "base/plugin.h"
 #include "cli/commands.h"
+#include "cli/compiled_input.h"
 #include "cli/serve_worker.h"
 #include "lamina/version.h"
 #include "render/html/page.h"
@@ -43,6 +44,7 @@ struct Options {
   double time_limit_s = 10;
   double page_mb = 100;
   int64_t page_events = 2'000'000;
+  std::vector<std::string> compiled;
   bool no_mcp = false;
   bool follow_links = false;
   std::string worker_page;  // this process is a worker
@@ -206,9 +208,11 @@ Result<int> RunServe(const Options& options, Common& common) {
         {options.worker_page, options.traces, std::move(files),
          std::chrono::milliseconds(
              static_cast<int64_t>(options.time_limit_s * 1000)),
-         options.page_mb, options.page_events},
+         options.page_mb, options.page_events, options.compiled},
         common);
   }
+  // What cannot be read is told now, not when a trace is opened.
+  LAMINA_TRY(ReadCompiled(options.compiled).map([](const auto&) {}));
   if (sodium_init() < 0)
     return Fail(InputError("libsodium", "cannot be initialised"));
   LAMINA_ASSIGN(const serve::HttpPluginEntry plugin, LoadHttp());
@@ -237,6 +241,8 @@ Result<int> RunServe(const Options& options, Common& common) {
         "--page-events", std::to_string(options.page_events)};
     for (const int file : files)
       words.insert(words.end(), {"--worker-files", std::to_string(file)});
+    for (const std::string& code : options.compiled)
+      words.insert(words.end(), {"--compiled", code});
     words.insert(words.end(), traces.begin(), traces.end());
     return words;
   };
@@ -340,6 +346,7 @@ Run Add(Arguments& args, Common& common) {
       .Whole(1, 100'000'000)
       .ShowDefault()
       .In(Group::kPage);
+  AddCompiledTo(args, options->compiled);
   args.Flag("--no-mcp", options->no_mcp,
             "Without the Model Context Protocol under /mcp")
       .In(Group::kGeneral);

@@ -19,6 +19,7 @@
 #include "base/leftovers.h"
 #include "base/opened.h"
 #include "base/parallel.h"
+#include "cli/compiled_input.h"
 #include "cli/host.h"
 #include "cli/mcp/open_traces.h"
 #include "cli/serve_live.h"
@@ -338,6 +339,8 @@ Result<Document> OpenAll(const WorkerOptions& options, bool snapshots,
   if (!compares && !snapshots) {
     words.insert(words.end(),
                  {"--html-max-events", std::to_string(options.page_events)});
+    for (const std::string& code : options.compiled)
+      words.insert(words.end(), {"--compiled", code});
   }
   words.insert(words.end(), options.traces.begin(), options.traces.end());
   return RunInHost(words, host);
@@ -396,6 +399,8 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   host.progress = nullptr;
   host.live = nullptr;
   std::vector<sql::SchemaInput> schemas;
+  const auto programs = ReadCompiled(options.compiled);
+  if (!programs) refuse(programs.error());
   const std::array<const char*, 2> names = {"a", "b"};
   const size_t asked = snapshots ? 0 : options.traces.size();
   const trace::Trace* first = nullptr;
@@ -407,6 +412,7 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
       if (!trace) refuse(trace.error());
       first = *trace;
     }
+    (*source)->UseCompiled(*programs);
     schemas.push_back(
         {options.traces.size() == 1 ? "main" : names[i], {*source}, {}});
   }

@@ -17,7 +17,8 @@ struct WorkerOptions {
   std::vector<int> files;
   std::chrono::milliseconds time_limit{10'000};  // of a query
   double page_mb = 100;                          // at most, of the page
-  int64_t page_events = 2'000'000;  // above, it holds some events alone
+  int64_t page_events = 2'000'000;    // above, it holds some events alone
+  std::vector<std::string> compiled;  // code of a compiler
 };
 
 // The process that has a trace open for `lamina serve`: opens it, writes its

@@ -4,6 +4,7 @@
 #include <absl/cleanup/cleanup.h>
 
 #include "engine/report.h"
+#include "graph/compiled/compiled_join.h"
 #include "sql/table_def.h"
 
 namespace lamina::sql {
@@ -133,6 +134,22 @@ Result<const analysis::path::Graph*> Source::PathGraph() {
   LAMINA_ASSIGN(engine::Session* const opened, session());
   LAMINA_ASSIGN(const analysis::Context* const context, Context());
   return opened->PathOf(*context);
+}
+
+void Source::UseCompiled(
+    std::shared_ptr<const std::vector<graph::CompiledProgram>> programs) {
+  const std::lock_guard lock(mutex_);
+  programs_ = std::move(programs);
+}
+
+Result<const analysis::CompiledWork*> Source::Compiled() {
+  const std::lock_guard lock(mutex_);
+  if (programs_ == nullptr) return nullptr;
+  if (!compiled_) {
+    LAMINA_ASSIGN(const analysis::Context* const context, Context());
+    compiled_ = graph::JoinCompiled(context->tree, *programs_);
+  }
+  return &*compiled_;
 }
 
 Result<std::shared_ptr<const ResultSet>> Source::Made(

@@ -13,9 +13,11 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/common/compiled_work.h"
 #include "engine/found_layers.h"
 #include "engine/idle_report.h"
 #include "engine/session.h"
+#include "graph/compiled/compiled_code.h"
 #include "lamina/engine.h"
 #include "sql/rows.h"
 
@@ -49,6 +51,11 @@ class Source {
   Result<const engine::FoundLayers*> Layers();
   Result<const engine::IdleView*> Host();
   Result<const analysis::path::Graph*> PathGraph();
+  // Code of a compiler, for what its kernels compute; before the first query.
+  void UseCompiled(
+      std::shared_ptr<const std::vector<graph::CompiledProgram>> programs);
+  // Null: none was given.
+  Result<const analysis::CompiledWork*> Compiled();
   // What `make` gives, made once for each key.
   Result<std::shared_ptr<const ResultSet>> Made(
       const std::string& key, Result<ResultSet> (*make)(Source& source));
@@ -73,6 +80,8 @@ class Source {
       analyses_;
   std::shared_ptr<const ResultSet> report_;
   std::optional<engine::FoundLayers> layers_;
+  std::shared_ptr<const std::vector<graph::CompiledProgram>> programs_;
+  std::optional<analysis::CompiledWork> compiled_;
   std::optional<std::optional<cost::Device>> device_;
   std::shared_ptr<const cost::ModelSet> models_;
   std::map<std::string, std::shared_ptr<const Rows>, std::less<>> rows_;

@@ -76,6 +76,7 @@ void AddSliceTables(std::vector<TableDef>& tables);   // kernel, op, api_call...
 void AddResultTables(std::vector<TableDef>& tables);  // of analyses
 void AddEventTables(std::vector<TableDef>& tables);   // for rules of findings
 void AddHostTables(std::vector<TableDef>& tables);    // of lamina host and path
+void AddCompiledTables(std::vector<TableDef>& tables);  // --compiled
 void AddViews(std::vector<TableDef>& tables);
 
 // A table of a result; its times x_us are x_ns in SQL, exact.

@@ -52,6 +52,7 @@ std::span<const TableDef> Tables() {
     AddResultTables(out);
     AddEventTables(out);
     AddHostTables(out);
+    AddCompiledTables(out);
     AddViews(out);
     return out;
   }();

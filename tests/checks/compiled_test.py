@@ -10,6 +10,7 @@ import re
 
 import common
 from common import lamina, temporary
+from serve_client import Serve
 
 FUSED = """
 # kernel path: /tmp/x/ab/cabc.py
@@ -402,6 +403,59 @@ def check_real(checks, work):
                         [(c, "exact") for c in calls]))
 
 
+def check_asked(checks, work):
+    """The same of a trace that is asked in SQL, and of one that is served."""
+    (work / "code.py").write_text(PLAIN)
+    (work / "x").mkdir(exist_ok=True)
+    path = work / "x" / "asked.json"
+    path.write_text(trace([REGION, REGION]))
+    table = rows(path, work / "code.py")["tables"]["compiled_kernels"]
+    sql = ("SELECT k.name, c.kernel, c.ops, c.\"join\" FROM kernel k "
+           "JOIN compiled_kernel c USING (uid) ORDER BY k.start_ns LIMIT 3")
+    wanted = [[A, A, "aten.relu, aten.neg", "exact"],
+              ["sm90_gemm", "mm", "aten.mm", "sure"],
+              [B, B, "aten.add", "exact"]]
+    found = json.loads(lamina("query", path, "--compiled", work / "code.py",
+                              sql, "--format", "json").stdout)
+    checks.equal("query: rows",
+                 [list(r.values()) for r in found["tables"]["result"]], wanted)
+    both = ("SELECT kernel, sum(kernel_time_ns) AS ns FROM compiled_kernels "
+            "GROUP BY kernel ORDER BY kernel; SELECT kernel, "
+            "sum(kernel_time_ns) AS ns FROM compiled_nodes GROUP BY kernel "
+            "ORDER BY kernel")
+    found = json.loads(lamina("query", path, "--compiled", work / "code.py",
+                              both, "--format", "json").stdout)["tables"]
+    sums = sorted((r["kernel"], round(r["kernel_time_us"] * 1000))
+                  for r in table)
+    checks.equal("query: sums", sorted((r["kernel"], r["ns"])
+                                       for r in found["result"]), sums)
+    checks.equal("query: nodes add up", found["result_2"], found["result"])
+    found = json.loads(lamina("query", path, sql, "--format", "json").stdout)
+    checks.equal("query: without code", found["tables"]["result"], [])
+    done = lamina("query", path, "--compiled", work / "nowhere", sql,
+                  status=None)
+    checks.equal("query: code that is not there", done.returncode, 3)
+    checks.true("query: named", "nowhere" in done.stderr)
+    try:
+        serve = Serve(common.LAMINA, work / "x", "--compiled",
+                      work / "code.py", "--no-mcp")
+    except AssertionError as error:
+        if "build lamina where" not in str(error):
+            raise
+        print("left out: lamina serve is not built")
+        return
+    with serve:
+        trace_id = serve.id_of("asked.json")
+        checks.equal("serve: state", serve.opened(trace_id)["state"], "open")
+        status, answer = serve.query(trace_id, sql)
+        checks.equal("serve: query", (status, answer["tables"][0]["rows"]),
+                     (200, wanted))
+        status, _, page = serve.ask("GET", f"/api/v1/traces/{trace_id}/page")
+        checks.equal("serve: page", status, 200)
+        checks.true("serve: its kernels say what they compute",
+                    b"compiled_kernels" in page and b"computes" in page)
+
+
 def main():
     checks = common.Checks()
     with temporary() as folder:
@@ -410,6 +464,7 @@ def main():
         check_lines(checks, work)
         check_damage(checks, work)
         check_real(checks, work)
+        check_asked(checks, work)
     checks.finish()
 
 

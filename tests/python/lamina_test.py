@@ -31,6 +31,23 @@ def from_program(sql):
         program("query", SAMPLE, sql, "--format", "csv"))))
 
 
+class CompiledTest(unittest.TestCase):
+    def test_kernels_say_what_they_compute(self):
+        trace = ROOT / "samples/compiled.json"
+        code = ROOT / "samples/dialects/torch_trace.log"
+        sql = "SELECT uid, ops, lines FROM compiled_kernel ORDER BY uid"
+        rows = list(csv.reader(io.StringIO(program(
+            "query", trace, "--compiled", code, sql, "--format", "csv"))))
+        with lamina.open(trace, compiled=[code]) as t:
+            found = list(zip(*t.query(sql).to_dict().values()))
+        self.assertGreater(len(found), 20)
+        self.assertEqual([[str(row[0]), *row[1:]] for row in found], rows[1:])
+        with lamina.open(trace) as t:
+            self.assertEqual(len(t.table("compiled_kernel")), 0)
+        with self.assertRaises(lamina.InputError):
+            lamina.open(trace, compiled=["/nowhere"])
+
+
 class TableTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

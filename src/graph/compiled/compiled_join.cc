@@ -462,4 +462,14 @@ CompiledWork JoinCompiled(const tree::Tree& tree,
   return Joiner(tree, programs).Run();
 }
 
+Result<std::vector<CompiledProgram>> ReadAllPrograms(
+    const std::vector<std::string>& paths) {
+  std::vector<CompiledProgram> programs;
+  for (const std::string& path : paths) {
+    LAMINA_ASSIGN(auto own, ReadCompiledPrograms(path));
+    std::move(own.begin(), own.end(), std::back_inserter(programs));
+  }
+  return programs;
+}
+
 }  // namespace lamina::graph

@@ -4,6 +4,7 @@
 // apart by the call of the program that launched them and by their order in it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "analysis/common/compiled_work.h"
@@ -14,5 +15,10 @@ namespace lamina::graph {
 
 analysis::CompiledWork JoinCompiled(
     const tree::Tree& tree, const std::vector<CompiledProgram>& programs);
+
+// The programs of files and folders, one after another. Errors: as those of
+// ReadCompiledPrograms.
+Result<std::vector<CompiledProgram>> ReadAllPrograms(
+    const std::vector<std::string>& paths);
 
 }  // namespace lamina::graph

@@ -105,6 +105,10 @@ std::vector<std::string_view> NamesOf(std::string_view list) {
 
 }  // namespace
 
+std::vector<Schema> CompiledSchemas() {
+  return {KernelColumns().schema(), NodeColumns().schema()};
+}
+
 ResultSet CompiledTables(const trace::Trace& trace, const CompiledWork& work) {
   std::vector<Sum> sums(work.kernels.size());
   int64_t all_ns = 0;

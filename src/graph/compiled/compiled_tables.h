@@ -3,11 +3,16 @@
 // What compiled kernels compute, as tables and as columns of others.
 #pragma once
 
+#include <vector>
+
 #include "analysis/common/compiled_work.h"
 #include "analysis/common/context.h"
 #include "lamina/result.h"
 
 namespace lamina::graph {
+
+// The columns of these tables, in their order.
+std::vector<Schema> CompiledSchemas();
 
 // Tables `compiled_kernels` and `compiled_nodes`, with the notes of the join.
 ResultSet CompiledTables(const trace::Trace& trace,
