@@ -720,11 +720,8 @@ def train(plan, **options):
     if plan.size("full_streams"):  # they fill the device and take turns
         lab.shared_streams = (7, 28)
     if flush_ns := plan.size("profiler_overhead"):
-        every = [0]
-
         def flush():
-            every[0] += 1
-            if every[0] % 60 == 0:
+            if lab.draw("flush") > 1 - 2 / 60:
                 lab.range("overhead", "Activity Buffer Request", flush_ns)
         lab.after_launch = flush
     if size := plan.size("missing_records"):
@@ -763,24 +760,29 @@ def train(plan, **options):
 
 def clock_falls(lab, plan, drop):
     """The clock of the multiprocessors, which products follow, and samples
-    of it every 2 ms of the run."""
-    whole = plan.steps * plan.step_hint * (1 + 0.6 * drop)
-    begun = [None]
+    of it every 2 ms of the run. It falls with a step, not at a time: a run
+    that is shorter for want of another fault has as much slow work."""
+    first_slow = int(0.4 * plan.steps)
+    fell, sampled = [None], [None]
 
-    def part(at):
-        late = begun[0] is not None and at - begun[0] > 0.4 * whole
-        return 1 / (1 + drop) if late else 1.0
+    def sample(until):
+        while sampled[0] <= until:
+            late = fell[0] is not None and sampled[0] >= fell[0]
+            lab.counter("GPU 0 SM clock", "MHz",
+                        int(1980 / (1 + drop)) if late else 1980, sampled[0])
+            lab.counter("GPU 0 throttle reasons", "bits", 4 if late else 0,
+                        sampled[0])
+            sampled[0] += 2_000_000
 
     def slower(work, begin):
-        if begun[0] is None:
-            begun[0] = begin
-            for at in range(0, int(2 * whole), 2_000_000):
-                lab.counter("GPU 0 SM clock", "MHz",
-                            int(1980 * part(begin + at)), begin + at)
-                lab.counter("GPU 0 throttle reasons", "bits",
-                            4 if part(begin + at) < 1 else 0, begin + at)
+        if sampled[0] is None:
+            sampled[0] = begin
+        if fell[0] is None and lab.labels.get("step", 0) >= first_slow:
+            fell[0] = begin
+        sample(begin)
         bound = "gemm" in work.name or "flash" in work.name
-        return 1 / part(begin) if bound else 1.0
+        late = fell[0] is not None and begin >= fell[0]
+        return 1 + drop if bound and late else 1.0
     lab.kernel_factor = slower
 
 
