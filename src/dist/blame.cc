@@ -85,7 +85,7 @@ std::vector<BlamedCall> BlameCalls(const Measured& measured) {
     if (!call.waited() || call.start_skew_ns == 0) continue;
     for (size_t i = 0; i < call.late.size(); ++i) {
       const Delay root = follower.RootOf({c, i});
-      out.push_back({c, root.call, root.late,
+      out.push_back({c, i, root.call, root.late,
                      measured.calls[root.call].late[root.late].rank,
                      call.late[i].wait_ns});
     }

@@ -41,6 +41,7 @@ struct RankBlame {
 // One that several kept waiting is there once for each.
 struct BlamedCall {
   size_t call = 0;       // of Measured::calls
+  size_t late = 0;       // of MeasuredCall::late: who came late to it
   size_t root = 0;       // the call in which the delay happened
   size_t root_late = 0;  // of MeasuredCall::late, there
   int64_t rank = 0;

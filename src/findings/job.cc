@@ -314,6 +314,8 @@ class JobTables {
                   {"start_ns", ColumnType::kInt, ""},
                   {"wait_ns", ColumnType::kInt, ""},
                   {"exposed_ns", ColumnType::kInt, ""},
+                  {"saved_ns", ColumnType::kInt, ""},
+                  {"even_saved_ns", ColumnType::kInt, ""},
                   {"imbalance", ColumnType::kReal, ""},
                   {"start_skew", ColumnType::kInt, ""},
                   {"late_rank", ColumnType::kInt, ""},
@@ -327,6 +329,8 @@ class JobTables {
       const dist::LateRank& late = calls[blamed.root].late[blamed.root_late];
       const double share = static_cast<double>(blamed.wait_ns) /
                            static_cast<double>(call.wait_ns);
+      const Lateness lateness = LatenessOf(call, blamed.late);
+      const int64_t even_saved_ns = EvenSavedOf(call);
       for (const MeasuredMember& m : call.members) {
         const auto uid = uid_.find({blamed.call, m.rank});
         if (uid == uid_.end() || m.wait_ns <= 0) continue;
@@ -335,15 +339,86 @@ class JobTables {
           return static_cast<int64_t>(static_cast<double>(ns) * share);
         };
         if (!skewed_[blamed.call]) all += part(m.wait_ns);
+        const bool next = m.rank == lateness.next_rank;
+        const int64_t exposed = ExposedForWaiting(m, lateness.own_exposed_ns);
         table.Add(uid->second, blamed.call, m.rank,
                   CollectiveKindName(call.kind), own->start_ns, part(m.wait_ns),
-                  part(ExposedOf(*own, m.wait_ns)), imbalance_[blamed.call],
+                  part(exposed), next ? lateness.saved_ns : 0,
+                  next ? even_saved_ns : 0, imbalance_[blamed.call],
                   skewed_[blamed.call] ? 1 : 0, blamed.rank,
                   CauseName(late.cause), late.cause_name);
       }
     }
     world.facts["wait_ns"] = std::to_string(all);
     world.tables.tables.push_back(std::move(table));
+  }
+
+  // Who else would be the last, and what it gains then.
+  struct Lateness {
+    int64_t own_exposed_ns = 0;  // of the rank that is late
+    int64_t next_rank = -1;      // that waits least
+    int64_t saved_ns = 0;
+  };
+
+  // Without the lateness of one rank a call begins with the one before it.
+  Lateness LatenessOf(const MeasuredCall& call, size_t number) const {
+    Lateness out;
+    const int64_t rank = call.late[number].rank;
+    const MeasuredMember* next = nullptr;
+    for (const MeasuredMember& m : call.members) {
+      const auto* own = CallOf(m);
+      if (own == nullptr) continue;
+      if (m.rank == rank) {
+        out.own_exposed_ns = ExposedOf(*own, own->end_ns - own->start_ns);
+      } else if (next == nullptr || m.wait_ns < next->wait_ns) {
+        next = &m;
+      }
+    }
+    if (next == nullptr) return out;
+    out.next_rank = next->rank;
+    if (number == 0)  // the others were late for nobody
+      out.saved_ns = ExposedForWaiting(*next, out.own_exposed_ns);
+    return out;
+  }
+
+  // What a call has exposed on a rank that waited more than on the one it
+  // waited for: the wait, and the transfer where work of the late rank hides
+  // its own.
+  int64_t ExposedForWaiting(const MeasuredMember& m, int64_t late_ns) const {
+    const auto* own = CallOf(m);
+    return std::max(ExposedOf(*own, m.wait_ns),
+                    ExposedOf(*own, own->end_ns - own->start_ns) - late_ns);
+  }
+
+  // How much earlier the last would come if what each rank did since the call
+  // before lasted in proportion to an even share of what they put in.
+  int64_t EvenSavedOf(const MeasuredCall& call) const {
+    double sum = 0;
+    for (const MeasuredMember& m : call.members) {
+      if (m.in_elements <= 0) return 0;
+      sum += static_cast<double>(m.in_elements);
+    }
+    const double mean = sum / static_cast<double>(call.members.size());
+    int64_t last = INT64_MIN, even_last = INT64_MIN;
+    int64_t waited = 0, exposed = 0;
+    for (const MeasuredMember& m : call.members) {
+      const auto* own = CallOf(m);
+      if (own == nullptr || m.previous == dist::kNoIndex) return 0;
+      const auto& calls = facts_.at(m.rank)->calls;
+      if (m.previous >= calls.size()) return 0;
+      const int64_t work = own->start_ns - calls[m.previous].end_ns;
+      const double times = mean / static_cast<double>(m.in_elements);
+      last = std::max(last, m.start_ns);
+      even_last = std::max(
+          even_last, m.start_ns + static_cast<int64_t>(
+                                      (times - 1) * static_cast<double>(work)));
+      waited += m.wait_ns;
+      exposed += ExposedOf(*own, m.wait_ns);
+    }
+    if (even_last >= last || waited <= 0) return 0;
+    return static_cast<int64_t>(static_cast<double>(last - even_last) *
+                                static_cast<double>(exposed) /
+                                static_cast<double>(waited));
   }
 
   // The middle of a number over the other ranks.

@@ -29,9 +29,14 @@ struct JobDiagnosis {
 //                (1: the first of its group, ten times as long as the median of
 //                its like)
 //   rank_waits   a share of the waiting in one, put down to a rank: uid, call,
-//                rank, kind, start_ns, wait_ns, exposed_ns (of wait_ns),
-//                imbalance, start_skew, late_rank, cause (compute, launch,
-//                previous), cause_name
+//                rank, kind, start_ns, wait_ns, exposed_ns (of wait_ns, and of
+//                the transfer what the late rank hides and this one does not),
+//                saved_ns (what the call ends earlier if the late rank comes
+//                with the one before it; at the rank that waits least, else 0),
+//                even_saved_ns (the same, if what ranks put in were even and
+//                their work since the call before in proportion), imbalance,
+//                start_skew, late_rank, cause (compute, launch, previous),
+//                cause_name
 //   rank_work    a rank: rank, kernels, elements (of the inputs of its ops),
 //                h2d_bytes, d2h_bytes, compute_ns, idle_ns, window_ns, and
 //                against the middle of the other ranks more_compute_ns,

@@ -90,10 +90,20 @@ def check_faults(checks, folder):
                        if f["rule"] in fault["rules"])
             if fault["measured"]:
                 checks.true(f"{name}: gain {gain} of {fault['gain_ns']}",
-                            0.85 < gain / fault["gain_ns"] < 1.15)
+                            0.93 < gain / fault["gain_ns"] < 1.07)
         checks.equal(f"{name}: nothing else",
                      spoken - set(FAULTS[name].rules) -
                      set(FAULTS[name].also_ok), set())
+    # Kernels that vary by 8 % keep ranks waiting whatever is mended.
+    for name in ("rank_more_data", "moe_imbalance"):
+        run, truth = make(name, 920000, 0.025, NOISE[2])
+        path = folder / f"noisy-{name}"
+        run.write(path)
+        rules, true_ns = (truth["faults"][0][k] for k in ("rules", "gain_ns"))
+        gain = sum(f["gain_ns"] for f in diagnose(path)["findings"]
+                   if f["rule"] in rules)
+        checks.true(f"noisy {name}: gain {gain} of {true_ns}",
+                    0.94 < gain / true_ns < 1.06)
     for kind, seed in (("train", 12), ("serve", 12), ("job", 12), ("job", 13),
                        ("job", 14)):
         run, _ = make_healthy(kind, seed, NOISE[1])
