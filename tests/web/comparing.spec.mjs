@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pages of other commands: diff, ranks, the graph of a layer.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -487,6 +487,82 @@ const tests = {
       .test(await page.locator("#chips").innerText()));
     await go(page, "#v=ranks&o.ranks.by=steps", "ranks");
     await picture(page, "ranks-steps-light-1280");
+  },
+
+  // One scene is behind both: what stands in boxes and frames, and colours.
+  "a layer as a page is that of the picture": async (check) => {
+    if (spawnSync("dot", ["-V"]).status !== 0) {
+      check.skip("no Graphviz");
+      return;
+    }
+    const shared = process.env.LAMINA_SHARED ?? join(root, "..", "shared");
+    const samples = join(root, "samples/dumps");
+    const llama = join(shared, "dumps/llama_32l_gqa_symbolic");
+    const cases = [
+      ["plain", join(samples, "064_post_load_fusion_fuse_add_rms_norm.txt"),
+       "2", []],
+      ["traced", join(llama, "086_compile_compile_model.txt"), "5",
+       ["--trace", join(shared, "traces/nsys/llama_32l_decode_graph.sqlite")]],
+      ["misfit", join(samples, "064_post_load_fusion_fuse_add_rms_norm.txt"),
+       "2", ["--trace", join(shared,
+                             "traces/nsys/llama_32l_decode_graph.sqlite")]],
+    ];
+    for (const [name, dump, layer, more] of cases) {
+      if (!existsSync(dump) || more.some((word) => word.startsWith("/") &&
+                                                   !existsSync(word))) {
+        console.log(`left out: ${name}, no reference traces`);
+        continue;
+      }
+      const out = join(folder, `scene_${name}.json`);
+      run("graph", "layer", dump, "-n", layer, ...more, "--render",
+          "html,svg", "-o", out);
+      const page = await open(out.replace(".json", ".html"));
+      await picture(page, `graph-scene-${name}-light-1280`);
+      const image = readFileSync(out.replace(".json", ".svg"), "utf8");
+      const ids = JSON.parse(readFileSync(out, "utf8")).nodes.map((n) => n.id);
+      const [drawn, wanted] = await page.evaluate(([text, nodes]) => {
+        const known = new Set(nodes);
+        const plain = (list) => [...list].map((e) => e.textContent
+          .replace(/\s+/g, " ").trim()).sort();
+        const here = {};
+        for (const box of document.querySelectorAll("[data-node]")) {
+          if (!known.has(box.dataset.node)) continue;
+          here[box.dataset.node] = { texts: plain(box.querySelectorAll("text")),
+            fill: box.querySelector(".box").getAttribute("fill") };
+        }
+        const svg = new DOMParser().parseFromString(text, "image/svg+xml");
+        const there = {};
+        for (const box of svg.querySelectorAll("g.node")) {
+          const id = box.querySelector("title").textContent;
+          if (!known.has(id)) continue;
+          there[id] = { texts: plain(box.querySelectorAll("text")),
+            fill: box.querySelector("polygon, path, ellipse")
+              .getAttribute("fill") };
+        }
+        const frames = (list) => plain(list).filter((t) => t !== "");
+        return [{ boxes: here, frames: frames(document.querySelectorAll(
+                    ".clustername")) },
+                { boxes: there, frames: frames(svg.querySelectorAll(
+                    "g.cluster > text")) }];
+      }, [image, ids]);
+      const sorted = (boxes) => Object.entries(boxes).sort();
+      check.true(`${name}: boxes`, Object.keys(wanted.boxes).length >= 10);
+      check.equal(`${name}: texts and colours`, sorted(drawn.boxes),
+                  sorted(wanted.boxes));
+      check.equal(`${name}: frames`, drawn.frames, wanted.frames);
+      if (more.length === 0) continue;
+      const title = await page.locator('[data-k="graph.trace"]')
+        .allInnerTexts();
+      check.true(`${name}: times`, /^wall .* us, busy .* replays$/
+        .test(title[0]));
+      check.equal(`${name}: warned`, title.length, name === "misfit" ? 2 : 1);
+      const legend = name === "misfit" ? 0 : 1;
+      check.equal(`${name}: legend`, await page.locator(
+        '[data-k="graph.legend"]').count(), legend);
+      await go(page, "#v=graph&o.graph.views=1", "graph");
+      check.true(`${name}: views can be shown`, await page.locator(
+        "[data-node]").count() >= Object.keys(drawn.boxes).length);
+    }
   },
 
   "graph of a layer": async (check) => {

@@ -184,9 +184,13 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
   render::Page page(document);
   const auto secrets = common.SecretsOf({options.path, options.trace});
   page.redact = secrets.get();
-  page.facts.emplace_back("graph_start", "{\"file\":" + std::to_string(start) +
-                                             ",\"layer\":" + JsonQuote(layer) +
-                                             "}");
+  page.facts.emplace_back("graph_start",
+                          "{\"file\":" + std::to_string(start) +
+                              ",\"layer\":" + JsonQuote(layer) +
+                              (options.hide_views   ? ",\"views\":\"0\""
+                               : options.show_views ? ",\"views\":\"1\""
+                                                    : "") +
+                              "}");
   if (!common.given.ReadsStdin())
     page.commands = {{document.command, common.given.Words(), {}, {}}};
   const std::string file = stem + ".html";
@@ -275,7 +279,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
     layer.trace->claimed = options.force;
   };
   const bool claimed = misfit.empty() || options.force;
-  // Pages and tables have no hollow form.
+  // Tables have no hollow form.
   const graph::Atlas::Decorate claim = [&](graph::LayerGraph& layer) {
     if (claimed) decorate(layer);
   };
@@ -338,7 +342,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
       const std::string all = beside ? stem + "_layers" : "layers";
       LAMINA_TRY(WriteLayerPage(options, input, layers.NameOf(place),
                                 places.size() > 1 ? all : picture, *rules,
-                                *launches, claim, common));
+                                *launches, decorate, common));
     }
     if (static_cast<size_t>(pages) == render.size()) continue;
     LAMINA_TRY(Draw(std::move(layer), options, picture, *rules, *launches));

@@ -2,6 +2,7 @@
 #include "graph/atlas/atlas.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "base/escape.h"
@@ -32,6 +33,8 @@ struct LayerRow {
   size_t file;
   std::string_view layer;
   size_t kind, cut, nodes;
+  std::string_view trace;
+  std::string legend;
 };
 
 const RowColumns<LayerRow>& LayerColumns() {
@@ -48,14 +51,21 @@ const RowColumns<LayerRow>& LayerColumns() {
        {"cut", ColumnType::kInt,
         "Layers of one cut have the same names and times as well.",
         &LayerRow::cut},
-       {"nodes", ColumnType::kInt, "Ops.", &LayerRow::nodes}}};
+       {"nodes", ColumnType::kInt, "Ops.", &LayerRow::nodes},
+       {"trace", ColumnType::kText,
+        "With kernels: wall and busy time, replays, what is unsure.",
+        &LayerRow::trace},
+       {"legend", ColumnType::kText,
+        "What its colours mean, one a line: colour, tab, text.",
+        &LayerRow::legend}}};
   return columns;
 }
 
 struct NodeRow {
   size_t kind;
   std::string_view op, shape, dtype, group, sub_group;
-  bool launches, second_stream, carried;
+  bool launches, second_stream, carried, dashed, forks;
+  std::string_view frame, frame_fill, part, part_fill, fill, bar;
 };
 
 const RowColumns<NodeRow>& NodeColumns() {
@@ -74,8 +84,20 @@ const RowColumns<NodeRow>& NodeColumns() {
        {"second_stream", ColumnType::kBool, "Runs on an auxiliary stream.",
         &NodeRow::second_stream},
        {"carried", ColumnType::kBool,
-        "An input that a layer or the embedding hands on.",
-        &NodeRow::carried}}};
+        "An input that a layer or the embedding hands on.", &NodeRow::carried},
+       {"dashed", ColumnType::kBool, "Its border is dashed.", &NodeRow::dashed},
+       {"forks", ColumnType::kBool,
+        "Begins, ends or waits for work on an auxiliary stream.",
+        &NodeRow::forks},
+       {"frame", ColumnType::kText, "Title of the frame around it.",
+        &NodeRow::frame},
+       {"frame_fill", ColumnType::kText, "Its colour.", &NodeRow::frame_fill},
+       {"part", ColumnType::kText, "Title of the frame inside of that.",
+        &NodeRow::part},
+       {"part_fill", ColumnType::kText, "Its colour.", &NodeRow::part_fill},
+       {"fill", ColumnType::kText, "Colour of its group.", &NodeRow::fill},
+       {"bar", ColumnType::kText, "Colour of its stream; empty: the main one.",
+        &NodeRow::bar}}};
   return columns;
 }
 
@@ -96,7 +118,9 @@ const RowColumns<EdgeRow>& EdgeColumns() {
 struct NameRow {
   size_t cut;
   std::string_view node, label;
-  std::string weights;
+  std::string weights, lines;
+  std::string_view heat, badge;
+  bool heavy = false;
 };
 
 const RowColumns<NameRow>& NameColumns() {
@@ -107,7 +131,16 @@ const RowColumns<NameRow>& NameColumns() {
        {"node", ColumnType::kText, "Name in the dump.", &NameRow::node},
        {"label", ColumnType::kText, "What an input is.", &NameRow::label},
        {"weights", ColumnType::kText, "Weights that it reads, one a line.",
-        &NameRow::weights}}};
+        &NameRow::weights},
+       {"lines", ColumnType::kText,
+        "Lines of its box: b label, w weight, s shape, k kernel, x other; i "
+        "its name.",
+        &NameRow::lines},
+       {"heat", ColumnType::kText,
+        "Colour by its share of the time; empty without kernels.",
+        &NameRow::heat},
+       {"badge", ColumnType::kText, "Its time and share.", &NameRow::badge},
+       {"heavy", ColumnType::kBool, "Its border is heavy.", &NameRow::heavy}}};
   return columns;
 }
 
@@ -145,6 +178,63 @@ void AppendField(std::string& key, std::string_view text) {
   key += std::to_string(text.size());
   key += ':';
   key += text;
+}
+
+// The frame around each box, and the one inside of that; by position.
+struct Framed {
+  const render::DotCluster* frame = nullptr;
+  const render::DotCluster* part = nullptr;
+};
+std::vector<Framed> FramesOf(const render::DotGraph& scene) {
+  std::vector<Framed> out(scene.nodes.size());
+  for (const render::DotCluster& frame : scene.clusters) {
+    for (const uint32_t node : frame.nodes) out[node].frame = &frame;
+    for (const render::DotCluster& part : frame.clusters) {
+      for (const uint32_t node : part.nodes) out[node] = {&frame, &part};
+    }
+  }
+  return out;
+}
+
+std::string_view TitleOf(const render::DotCluster* cluster) {
+  return cluster == nullptr ? std::string_view() : cluster->title;
+}
+std::string_view FillOf(const render::DotCluster* cluster) {
+  return cluster == nullptr ? std::string_view() : cluster->fill;
+}
+
+// The name of the node itself is written once, in its own column.
+std::string LinesOf(const render::DotNode& box) {
+  std::string out;
+  for (const render::DotLine& line : box.lines) {
+    if (!out.empty()) out += '\n';
+    if (line.text == box.id && KindOf(line) == LineKind::kSoft) {
+      out += 'i';
+      continue;
+    }
+    out += static_cast<char>(KindOf(line));
+    for (const char c : line.text) out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+// The second line of the title on: what the trace says of the layer.
+std::string_view TraceTitle(const render::DotGraph& scene) {
+  const size_t line = scene.title.find('\n');
+  return line == std::string::npos
+             ? std::string_view()
+             : std::string_view(scene.title).substr(line + 1);
+}
+
+std::string LegendOf(const render::DotGraph& scene) {
+  std::string out;
+  const auto legend =
+      std::find_if(scene.nodes.begin(), scene.nodes.end(),
+                   [](const auto& box) { return box.id == kLegend; });
+  if (legend == scene.nodes.end()) return out;
+  for (const render::DotLine& line : legend->lines)
+    out += (out.empty() ? "" : "\n") + line.swatch + '\t' + line.text;
+  return out;
 }
 
 // Positions of the inputs of each node: ops first, then what is outside.
@@ -195,6 +285,7 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
   const auto add = [&](Place place) {
     LayerGraph layer = CutLayer(graph, layers, place, groups, rules_, false);
     if (layer.nodes.empty()) return;
+    layer.source_file = file.name;
     if (decorate) decorate(layer);
     AddLayer(at, layers.NameOf(place), layer);
   };
@@ -205,15 +296,18 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
 
 void Atlas::AddLayer(size_t file, const std::string& name,
                      const LayerGraph& layer) {
-  const size_t kind = KindOf(layer);
+  const render::DotGraph scene = DrawLayer(layer, rules_);
+  const size_t kind = KindOf(layer, scene);
   LayerColumns().Add(layer_table_, {.file = file,
                                     .layer = name,
                                     .kind = kind,
-                                    .cut = CutOf(kind, layer),
-                                    .nodes = layer.nodes.size()});
+                                    .cut = CutOf(kind, layer, scene),
+                                    .nodes = layer.nodes.size(),
+                                    .trace = TraceTitle(scene),
+                                    .legend = LegendOf(scene)});
 }
 
-size_t Atlas::KindOf(const LayerGraph& layer) {
+size_t Atlas::KindOf(const LayerGraph& layer, const render::DotGraph& scene) {
   const std::vector<bool> second = OnSecondStream(layer, rules_);
   const Positions at = PositionsOf(layer);
   std::string key;
@@ -224,6 +318,7 @@ size_t Atlas::KindOf(const LayerGraph& layer) {
          {&node.op, &node.shape, &node.dtype, &node.group, &node.sub_group})
       AppendField(key, *text);
     key += second[i] ? '2' : '1';
+    if (node.boundary) key += 'b';
     for (const std::string& input : node.inputs) {
       const auto found = at.find(input);
       if (found == at.end()) continue;
@@ -238,8 +333,10 @@ size_t Atlas::KindOf(const LayerGraph& layer) {
   const auto [found, fresh] = kinds_.try_emplace(std::move(key), kinds_.size());
   const size_t kind = found->second;
   if (!fresh) return kind;
+  const std::vector<Framed> frames = FramesOf(scene);
   for (size_t i = 0; i < layer.nodes.size(); ++i) {
     const LayerNode& node = layer.nodes[i];
+    const render::DotNode& box = scene.nodes[i];
     NodeColumns().Add(node_table_,
                       {.kind = kind,
                        .op = node.op,
@@ -249,9 +346,23 @@ size_t Atlas::KindOf(const LayerGraph& layer) {
                        .sub_group = node.sub_group,
                        .launches = !launches_.NeverLaunches(node.op),
                        .second_stream = bool(second[i]),
-                       .carried = false});
+                       .carried = false,
+                       .dashed = box.dashed,
+                       .forks = Matches(rules_.aux_streams, node.op),
+                       .frame = TitleOf(frames[i].frame),
+                       .frame_fill = FillOf(frames[i].frame),
+                       .part = TitleOf(frames[i].part),
+                       .part_fill = FillOf(frames[i].part),
+                       .fill = box.band.empty() ? box.fill : box.band,
+                       .bar = box.bar});
   }
+  const auto inputs = std::find_if(
+      scene.clusters.begin(), scene.clusters.end(),
+      [](const auto& cluster) { return cluster.title == kInputs; });
   for (const ExternalInput& input : layer.externals) {
+    const render::DotCluster* const frame =
+        IsCarried(input) && inputs != scene.clusters.end() ? &*inputs : nullptr;
+    const render::DotNode box = DrawInput(input, rules_);
     NodeColumns().Add(node_table_, {.kind = kind,
                                     .op = "",
                                     .shape = input.shape,
@@ -260,18 +371,31 @@ size_t Atlas::KindOf(const LayerGraph& layer) {
                                     .sub_group = "",
                                     .launches = false,
                                     .second_stream = false,
-                                    .carried = IsCarried(input)});
+                                    .carried = IsCarried(input),
+                                    .dashed = false,
+                                    .forks = false,
+                                    .frame = TitleOf(frame),
+                                    .frame_fill = FillOf(frame),
+                                    .part = "",
+                                    .part_fill = "",
+                                    .fill = box.fill,
+                                    .bar = ""});
   }
   for (const auto& [from, to] : edges)
     EdgeColumns().Add(edge_table_, {.kind = kind, .from = from, .to = to});
   return kind;
 }
 
-size_t Atlas::CutOf(size_t kind, const LayerGraph& layer) {
+size_t Atlas::CutOf(size_t kind, const LayerGraph& layer,
+                    const render::DotGraph& scene) {
+  const bool claimed = !layer.trace || layer.trace->claimed;
   std::string key = std::to_string(kind) + ' ';
-  for (const LayerNode& node : layer.nodes) {
+  for (size_t i = 0; i < layer.nodes.size(); ++i) {
+    const LayerNode& node = layer.nodes[i];
     AppendField(key, node.id);
     AppendField(key, WeightText(node));
+    AppendField(key, scene.nodes[i].badge);
+    key += claimed ? '+' : '-';
     for (const LayerKernel& kernel : node.kernels) {
       AppendField(key, kernel.full_name);
       key +=
@@ -286,11 +410,19 @@ size_t Atlas::CutOf(size_t kind, const LayerGraph& layer) {
   const size_t cut = found->second;
   if (!fresh) return cut;
   names_ += layer.nodes.size() + layer.externals.size();
-  for (const LayerNode& node : layer.nodes) {
-    NameColumns().Add(name_table_, {.cut = cut,
-                                    .node = node.id,
-                                    .label = "",
-                                    .weights = WeightText(node)});
+  for (size_t i = 0; i < layer.nodes.size(); ++i) {
+    const LayerNode& node = layer.nodes[i];
+    const render::DotNode& box = scene.nodes[i];
+    NameColumns().Add(name_table_,
+                      {.cut = cut,
+                       .node = node.id,
+                       .label = "",
+                       .weights = WeightText(node),
+                       .lines = LinesOf(box),
+                       .heat = box.band.empty() ? std::string_view() : box.fill,
+                       .badge = box.badge,
+                       .heavy = box.pen >= 2});
+    if (!claimed) continue;  // drawn, and said of no node
     for (const LayerKernel& kernel : node.kernels) {
       KernelColumns().Add(kernel_table_, {.cut = cut,
                                           .node = node.id,
@@ -302,9 +434,13 @@ size_t Atlas::CutOf(size_t kind, const LayerGraph& layer) {
     }
   }
   for (const ExternalInput& input : layer.externals)
-    NameColumns().Add(
-        name_table_,
-        {.cut = cut, .node = input.id, .label = input.label, .weights = ""});
+    NameColumns().Add(name_table_, {.cut = cut,
+                                    .node = input.id,
+                                    .label = input.label,
+                                    .weights = "",
+                                    .lines = LinesOf(DrawInput(input, rules_)),
+                                    .heat = "",
+                                    .badge = ""});
   return cut;
 }
 

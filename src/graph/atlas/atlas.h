@@ -17,6 +17,7 @@
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/rules.h"
 #include "lamina/result.h"
+#include "render/dot/dot.h"
 
 namespace lamina::graph {
 
@@ -49,8 +50,9 @@ class Atlas {
 
  private:
   void AddLayer(size_t file, const std::string& name, const LayerGraph& layer);
-  size_t KindOf(const LayerGraph& layer);
-  size_t CutOf(size_t kind, const LayerGraph& layer);
+  size_t KindOf(const LayerGraph& layer, const render::DotGraph& scene);
+  size_t CutOf(size_t kind, const LayerGraph& layer,
+               const render::DotGraph& scene);
 
   const GroupRules& rules_;
   const LaunchTable& launches_;

@@ -18,9 +18,10 @@
 namespace lamina::graph {
 namespace {
 
-constexpr const char* kSoft = "#5b616e";
+// Readable on every shade of a box.
+constexpr const char* kSoft = "#3f4551";
 constexpr const char* kKernel = "#083a8c";
-constexpr const char* kWeight = "#6b3f00";
+constexpr const char* kWeight = "#5e3700";
 constexpr std::string_view kTimes = "\u00d7";
 constexpr size_t kMaxWeightLines = 4;
 
@@ -65,6 +66,12 @@ std::string Lighter(std::string_view colour, double share) {
   return out;
 }
 
+render::DotLine InputLine(const ExternalInput& input) {
+  const std::string shape = OneShape(input.shape);
+  return {
+      shape.empty() ? input.id : input.id + "  " + shape, kSoft, 9, false, {}};
+}
+
 class Drawer {
  public:
   Drawer(const LayerGraph& layer, const GroupRules& rules)
@@ -75,6 +82,7 @@ class Drawer {
     out_.title = "Layer " + (layer_.stack.empty() ? "" : layer_.stack + ":") +
                  std::to_string(layer_.index) + " of " + layer_.source_file;
     if (layer_.trace) AddTraceTitle();
+    ReadFaces();
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
     AddExternals();
     AddEdges();
@@ -170,30 +178,36 @@ class Drawer {
     }
   }
 
-  // Whether another box has the same label and weights: then ids are drawn.
-  bool HasTwin(const LayerNode& node) const {
-    size_t twins = 0;
-    for (const LayerNode& other : layer_.nodes) {
-      twins += rules_.LabelOf(other.op) == rules_.LabelOf(node.op) &&
-               WeightLabels(other) == WeightLabels(node);
+  // Label and weights of a box: where two have the same, ids are drawn.
+  static std::string FaceOf(const std::string& label,
+                            const std::vector<std::string>& weights) {
+    std::string out = label;
+    for (const std::string& weight : weights) out += '\n' + weight;
+    return out;
+  }
+
+  void ReadFaces() {
+    for (const LayerNode& node : layer_.nodes) {
+      labels_.push_back(rules_.LabelOf(node.op));
+      weights_.push_back(WeightLabels(node));
+      ++faces_[FaceOf(labels_.back(), weights_.back())];
     }
-    return twins > 1;
   }
 
   void AddNode(size_t i) {
     const LayerNode& node = layer_.nodes[i];
     render::DotNode box;
     box.id = node.id;
-    box.lines.push_back({rules_.LabelOf(node.op), "#1c202a", 12, true});
+    box.lines.push_back({labels_[i], "#1c202a", 12, true});
     const bool traced = layer_.trace.has_value();
-    if (!traced || HasTwin(node))
+    const std::vector<std::string>& weights = weights_[i];
+    if (!traced || faces_[FaceOf(labels_[i], weights)] > 1)
       box.lines.push_back({node.id, kSoft, 9, false});
     const std::string shape = ShapeLabel(node);
     const auto add_shape = [&] {
       if (!shape.empty()) box.lines.push_back({shape, "#1c202a", 10, false});
     };
     if (!traced) add_shape();
-    const std::vector<std::string> weights = WeightLabels(node);
     for (size_t w = 0; w < std::min(weights.size(), kMaxWeightLines); ++w)
       box.lines.push_back({weights[w], kWeight, 9, false});
     if (weights.size() > kMaxWeightLines) {
@@ -216,7 +230,7 @@ class Drawer {
     if (Matches(rules_.aux_streams, node.op) && node.kernels.empty()) {
       box.circle = true;
       box.border = box.fill = kSecond;
-      box.tooltip = rules_.LabelOf(node.op) + ": " + node.target;
+      box.tooltip = labels_[i] + ": " + node.target;
     }
     out_.nodes.push_back(std::move(box));
   }
@@ -244,7 +258,7 @@ class Drawer {
   // What the shades are, and the groups that bands stand for.
   void AddLegend() {
     render::DotNode box;
-    box.id = "(legend)";
+    box.id = kLegend;
     box.fill = "#f4f5f8";
     box.border = "#c9ccd4";
     box.rounded = true;
@@ -336,18 +350,13 @@ class Drawer {
   }
 
   render::DotNode ExternalBox(const ExternalInput& input) const {
-    render::DotNode box;
-    box.id = input.id;
-    box.lines.push_back({input.label, "#1c202a", 10, true});
-    box.fill = rules_.ColourOf("external");
-    box.rounded = true;
+    render::DotNode box = DrawInput(input, rules_);
+    box.lines.resize(1);
     return box;
   }
 
   static void AddLine(render::DotNode& box, const ExternalInput& input) {
-    const std::string shape = OneShape(input.shape);
-    box.lines.push_back(
-        {shape.empty() ? input.id : input.id + "  " + shape, kSoft, 9, false});
+    box.lines.push_back(InputLine(input));
   }
 
   void AddEdges() {
@@ -401,16 +410,17 @@ class Drawer {
   void AddClusters() {
     const std::vector<int> frame = Frames();
     render::DotCluster inputs;
-    inputs.title = "Inputs";
+    inputs.title = kInputs;
     inputs.fill = "#fbfbfc";
     inputs.nodes = streams_;
-    out_.clusters.push_back(std::move(inputs));
+    if (streams_.size() > 1) out_.clusters.push_back(std::move(inputs));
     for (size_t c = 0; c < rules_.clusters.size(); ++c) {
       const ClusterRule& rule = rules_.clusters[c];
       render::DotCluster cluster;
       cluster.title = rule.title;
       cluster.fill = Lighter(rules_.ColourOf(rule.groups[0]), 0.6);
       std::vector<render::DotCluster> inner(rules_.sub_clusters.size());
+      size_t members = 0;
       for (size_t i = 0; i < frame.size(); ++i) {
         if (frame[i] != static_cast<int>(c)) continue;
         const auto sub =
@@ -424,9 +434,14 @@ class Drawer {
                 : inner[static_cast<size_t>(sub - rules_.sub_clusters.begin())]
                       .nodes;
         nodes.push_back(static_cast<uint32_t>(i));
+        ++members;
       }
+      // One box alone needs no frame.
+      if (members < 2) continue;
       for (size_t s = 0; s < inner.size(); ++s) {
-        if (inner[s].nodes.empty()) continue;
+        if (inner[s].nodes.size() == 1)
+          cluster.nodes.push_back(inner[s].nodes[0]);
+        if (inner[s].nodes.size() < 2) continue;
         inner[s].title = rules_.sub_clusters[s].second;
         inner[s].fill = Lighter(rules_.ColourOf(rule.groups[0]), 0.35);
         cluster.clusters.push_back(std::move(inner[s]));
@@ -439,6 +454,9 @@ class Drawer {
   const GroupRules& rules_;
   const Positions at_;
   std::vector<bool> second_;
+  std::vector<std::string> labels_;  // of the nodes
+  std::vector<std::vector<std::string>> weights_;
+  absl::flat_hash_map<std::string, size_t> faces_;
   std::vector<uint32_t> streams_;  // boxes of the stream of data
   render::DotGraph out_;
 };
@@ -447,6 +465,24 @@ class Drawer {
 
 render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules) {
   return Drawer(layer, rules).Run();
+}
+
+render::DotNode DrawInput(const ExternalInput& input, const GroupRules& rules) {
+  render::DotNode box;
+  box.id = input.id;
+  box.lines.push_back({input.label, "#1c202a", 10, true, {}});
+  box.lines.push_back(InputLine(input));
+  box.fill = rules.ColourOf("external");
+  box.rounded = true;
+  return box;
+}
+
+LineKind KindOf(const render::DotLine& line) {
+  return line.bold                ? LineKind::kLabel
+         : line.colour == kWeight ? LineKind::kWeight
+         : line.colour == kKernel ? LineKind::kKernel
+         : line.colour == kSoft   ? LineKind::kSoft
+                                  : LineKind::kText;
 }
 
 void HideNodes(LayerGraph& layer,

@@ -13,7 +13,26 @@
 
 namespace lamina::graph {
 
+// Names of a box and of a frame that are no part of a layer.
+inline constexpr std::string_view kLegend = "(legend)";
+inline constexpr std::string_view kInputs = "Inputs";
+
+// The first boxes are the nodes of the layer in their order; the box
+// "(legend)" is there with kernels.
 render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules);
+
+// One input from outside as a box of its own.
+render::DotNode DrawInput(const ExternalInput& input, const GroupRules& rules);
+
+// What a line of a box is, for those who draw it with colours of their own.
+enum class LineKind : char {
+  kLabel = 'b',
+  kWeight = 'w',
+  kKernel = 'k',
+  kSoft = 'x',  // names of nodes, kernels that are not claimed
+  kText = 's',  // shapes
+};
+LineKind KindOf(const render::DotLine& line);
 
 // Takes the nodes out whose op `hide` names: who used one uses its first input
 // instead. Nodes with kernels and nodes without inputs stay.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/draw/draw_layer.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "rules/document.h"
 
@@ -54,15 +56,69 @@ TEST(Draw, NormsStandWithWhatTheyFeed) {
                  Node("input_layernorm_like", "f.rms_norm", {"q"}, "norm"),
                  Node("up", "f.linear", {"input_layernorm_like"}, "mlp")};
   layer.externals.push_back({"x", "Layer 3 output", "4"});
+  layer.externals.push_back({"y", "Layer 3 residual output", "4"});
   const render::DotGraph graph = DrawLayer(layer, *Rules());
   std::vector<std::string> frames;
   for (const render::DotCluster& cluster : graph.clusters) {
     for (const uint32_t node : cluster.nodes)
       frames.push_back(cluster.title + ": " + graph.nodes[node].id);
   }
-  EXPECT_THAT(frames, ElementsAre("Inputs: x", "Self attention: any_name",
-                                  "Self attention: q",
-                                  "FFN: input_layernorm_like", "FFN: up"));
+  EXPECT_THAT(
+      frames,
+      ElementsAre("Inputs: x", "Inputs: y", "Self attention: any_name",
+                  "Self attention: q", "FFN: input_layernorm_like", "FFN: up"));
+}
+
+TEST(Draw, OneBoxAloneHasNoFrame) {
+  LayerGraph layer;
+  layer.nodes = {Node("q", "f.linear", {"x"}), Node("k", "f.linear", {"x"}),
+                 Node("up", "f.linear", {"k"}, "mlp")};
+  layer.nodes[0].sub_group = "q_branch";
+  layer.externals.push_back({"x", "Layer 3 output", "4"});
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  ASSERT_EQ(graph.clusters.size(), 1u);
+  EXPECT_EQ(graph.clusters[0].title, "Self attention");
+  EXPECT_THAT(graph.clusters[0].nodes, ElementsAre(1, 0));
+  EXPECT_TRUE(graph.clusters[0].clusters.empty());
+}
+
+// WCAG 2.1, relative luminance.
+double Luminance(std::string_view colour) {
+  const auto part = [&](size_t at) {
+    const double v =
+        std::stoi(std::string(colour.substr(at, 2)), nullptr, 16) / 255.0;
+    return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+}
+
+TEST(Draw, TextIsReadableOnEveryShade) {
+  LayerGraph layer;
+  layer.trace.emplace();
+  layer.trace->total_ns = 100;
+  // Of each shade one box, all of them twins: with ids, weights and kernels.
+  for (const double share : {40.0, 15.0, 7.0, 3.0, 1.0}) {
+    LayerNode node = Node(std::to_string(share), "f.linear", {"x"});
+    node.weights.push_back({"model_layers_3_mlp_up_proj_weight", "4", "f"});
+    node.kernels.push_back({"k", "k", share, {}, KernelFit::kSure});
+    layer.nodes.push_back(std::move(node));
+  }
+  std::vector<std::string> fills;
+  std::set<std::string> inks;
+  const auto rules = Rules();
+  for (const render::DotNode& node : DrawLayer(layer, *rules).nodes) {
+    fills.push_back(node.fill);
+    for (const render::DotLine& line : node.lines) inks.insert(line.colour);
+  }
+  EXPECT_GE(inks.size(), 4u);
+  for (const auto& [group, colour] : rules->colours)
+    fills.push_back(std::string(colour));
+  for (const std::string& fill : fills) {
+    for (const std::string& ink : inks) {
+      EXPECT_GE((Luminance(fill) + 0.05) / (Luminance(ink) + 0.05), 4.5)
+          << ink << " on " << fill;
+    }
+  }
 }
 
 TEST(Draw, ASecondStreamEndsWhereItMeetsTheFirst) {

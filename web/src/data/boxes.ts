@@ -18,7 +18,48 @@ export interface Boxes {
   boxes: Box[];
   boxOf: Map<number, number>;   // shown node -> box
   edges: [number, number][];    // between boxes
-  part: Map<number, number>;    // box -> part, named by its first node
+  frames: Frame[];              // outer ones first
+  frameOf: Map<number, number>; // box -> the innermost frame around it
+}
+
+export interface Frame {
+  title: string;
+  fill: string;
+  outer: number;     // the frame around it; -1: none
+}
+
+// Frames around two boxes or more: one alone needs none.
+function addFrames(graph: LayerGraph, out: Boxes): void {
+  const members = new Map<string, number[]>();
+  const add = (key: string, box: number) =>
+    members.set(key, [...members.get(key) ?? [], box]);
+  const keys = out.boxes.map(({ node }) => {
+    const { frame, part } = graph.nodes[node]!;
+    return frame === null ? null
+      : { frame: frame.title, part: part && `${frame.title}\n${part.title}` };
+  });
+  keys.forEach((key, box) => {
+    if (key) add(key.frame, box);
+    if (key?.part) add(key.part, box);
+  });
+  const made = new Map<string, number>();
+  const open = (key: string, of: { title: string; fill: string },
+                outer: number) => {
+    if (members.get(key)!.length < 2) return outer;
+    let at = made.get(key);
+    if (at === undefined) {
+      made.set(key, at = out.frames.length);
+      out.frames.push({ title: of.title, fill: of.fill, outer });
+    }
+    return at;
+  };
+  keys.forEach((key, box) => {
+    if (!key) return;
+    const node = graph.nodes[out.boxes[box]!.node]!;
+    let at = open(key.frame, node.frame!, -1);
+    if (key.part) at = open(key.part, node.part!, at);
+    if (at >= 0) out.frameOf.set(box, at);
+  });
 }
 
 export interface BoxOptions {
@@ -83,7 +124,7 @@ export function boxesOf(graph: LayerGraph, options: BoxOptions): Boxes {
   const parts = partsOf(graph, shown);
   const folded = shown.length > kMostOpenNodes;
   const out: Boxes = { boxes: [], boxOf: new Map(), edges: [],
-                       part: new Map() };
+                       frames: [], frameOf: new Map() };
   const partBox = new Map<number, number>();
   for (const i of shown) {
     const part = parts.get(i);
@@ -93,7 +134,6 @@ export function boxesOf(graph: LayerGraph, options: BoxOptions): Boxes {
       box = out.boxes.length;
       out.boxes.push({ node: i, nodes: [], isPart });
       if (isPart) partBox.set(part, box);
-      else if (part !== undefined) out.part.set(box, part);
     }
     out.boxes[box]!.nodes.push(i);
     out.boxOf.set(i, box);
@@ -110,5 +150,6 @@ export function boxesOf(graph: LayerGraph, options: BoxOptions): Boxes {
       out.edges.push([from, to]);
     }
   }
+  addFrames(graph, out);
   return out;
 }

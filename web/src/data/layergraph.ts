@@ -31,7 +31,25 @@ export interface GraphNode {
   carried: boolean;     // and from the layer before
   weights: string[];
   kernels: GraphKernel[];
+  // Its box, as src/graph/draw says: see drawBox.
+  lines: BoxLine[];
+  fill: string;         // of its group
+  heat: string;         // by its share of the time; without kernels ""
+  badge: string;
+  heavy: boolean;
+  dashed: boolean;
+  bar: string;          // colour of another stream
+  forks: boolean;       // begins, ends or waits for one
+  frame: FrameOf | null;
+  part: FrameOf | null;   // inside of it
 }
+
+export interface BoxLine {
+  kind: string;         // b label, w weight, k kernel, s shape, x other
+  text: string;
+}
+
+export interface FrameOf { title: string; fill: string }
 
 export interface LayerGraph {
   kind: number;
@@ -46,7 +64,29 @@ export interface GraphFile {
   stage: string;
   transform: string;
   section: string;
-  layers: Map<string, { kind: number; cut: number; nodes: number }>;
+  layers: Map<string, LayerPlace>;
+}
+
+export interface LayerPlace {
+  kind: number;
+  cut: number;
+  nodes: number;
+  trace: string[];      // what the trace says of it
+  legend: { color: string; text: string }[];
+}
+
+// Only what is a colour gets into a drawing.
+function colorOf(text: string): string {
+  return /^#[0-9a-f]{6}$/i.test(text) ? text : "";
+}
+
+function lineOf(text: string, id: string): BoxLine {
+  return text === "i" ? { kind: "x", text: id }
+    : { kind: /^[bwksx]/.test(text) ? text[0]! : "s", text: text.slice(1) };
+}
+
+function frameOf(title: string, fill: string): FrameOf | null {
+  return title === "" ? null : { title, fill: colorOf(fill) };
 }
 
 // First row of each value of a column that counts up from 0.
@@ -106,7 +146,13 @@ export class LayerAtlas {
           cut + 1 >= this.nameRows.length)
         throw new DamagedFile("a layer of a graph is missing");
       file.layers.set(layers.str(row, "layer"),
-                      { kind, cut, nodes: layers.num(row, "nodes") });
+        { kind, cut, nodes: layers.num(row, "nodes"),
+          trace: layers.str(row, "trace").split("\n").filter((s) => s !== ""),
+          legend: layers.str(row, "legend").split("\n").filter((s) => s !== "")
+            .map((line) => {
+              const [color, ...text] = line.split("\t");
+              return { color: colorOf(color!), text: text.join(" ") };
+            }) });
     }
   }
 
@@ -151,7 +197,20 @@ export class LayerAtlas {
         secondStream: table.num(first + i, "second_stream") === 1,
         carried: table.num(first + i, "carried") === 1,
         weights: names.str(at + i, "weights").split("\n").filter((w) => w),
-        kernels: [] });
+        kernels: [],
+        lines: names.str(at + i, "lines").split("\n").map((line) =>
+          lineOf(line, id)),
+        fill: colorOf(table.str(first + i, "fill")),
+        heat: colorOf(names.str(at + i, "heat")),
+        badge: names.str(at + i, "badge"),
+        heavy: names.num(at + i, "heavy") === 1,
+        dashed: table.num(first + i, "dashed") === 1,
+        bar: colorOf(table.str(first + i, "bar")),
+        forks: table.num(first + i, "forks") === 1,
+        frame: frameOf(table.str(first + i, "frame"),
+                       table.str(first + i, "frame_fill")),
+        part: frameOf(table.str(first + i, "part"),
+                      table.str(first + i, "part_fill")) });
     }
     this.addKernels(cut, nodes, byId);
     const producers: number[][] = nodes.map(() => []);

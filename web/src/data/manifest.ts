@@ -129,5 +129,5 @@ export interface Manifest {
   counters?: CounterSeries[];
   memory?: SeriesInfo[];          // of pages of memory snapshots
   memory_categories?: string[];
-  graph_start?: { file?: unknown; layer?: unknown };  // see layergraph.ts
+  graph_start?: { file?: unknown; layer?: unknown; views?: unknown };  // see layergraph.ts
 }

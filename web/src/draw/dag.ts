@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A layer as boxes and arrows from top to bottom; groups are tinted frames.
-// The stripe of a node is its share of the layer's time. Of large graphs only
-// what is near the window is drawn.
+// A layer as boxes and arrows from top to bottom, as src/graph/draw says what
+// stands in them: lines, frames, shade by share of the time, band of the group.
+// Of large graphs only what is near the window is drawn.
 
 import type { Box, Boxes } from "../data/boxes";
-import { nodeTime, type LayerGraph } from "../data/layergraph";
-import { groupColor } from "../ui/colors";
+import { nodeTime, type BoxLine, type GraphNode, type LayerGraph } from
+  "../data/layergraph";
 import { svg } from "../ui/dom";
 import { clean } from "../ui/format";
 import type { Placed, Size } from "./dagplace";
@@ -31,48 +31,52 @@ interface Rect { x0: number; y0: number; x1: number; y1: number }
 
 // Boxes above which only those near the window are drawn.
 export const kMostDrawn = 600;
-const kLine = 15;
-const kMargin = 12;  // in front of the text; a wider stripe stands below it
-const kLetter = 6.6;
-const kMostLetters = 46;
+const kLine = 16;
+const kTitle = 26;   // above the boxes of a frame
+const kLetter = 6.7;
+const kMostLetters = 52;
 
-// Of all kinds of layers alike, so that alike layers share a layout: the width
-// of a line with times is a guess.
-export function sizeOf(graph: LayerGraph, box: Box): Size {
+// Texts of boxes have their own colours, dark on every shade.
+const kInks: Record<string, string> = { b: "#1c202a", s: "#1c202a",
+  w: "#5e3700", k: "#083a8c", x: "#3f4551" };
+const kEdge = "#5b616e";
+
+// A fork or join of a stream is a small circle.
+function isCircle(graph: LayerGraph, box: Box): boolean {
   const node = graph.nodes[box.node]!;
-  const text = linesOf(graph, box);
-  const wide = node.external ? [25, node.shape.length]
-    : box.isPart || node.kernels.length > 0
-    ? [...text.slice(0, 2).map((line) => line.length), 24]
-    : text.map((line) => line.length);
-  const letters = Math.min(kMostLetters, Math.max(...wide));
-  return { width: Math.max(90, kLetter * letters + 26),
-           height: text.length * kLine + 12 };
+  return node.forks && !box.isPart && node.kernels.length === 0;
 }
 
-function linesOf(graph: LayerGraph, box: Box): string[] {
+// Alike layers share a layout: numbers at the end of a name are as wide as
+// those of another layer, and lines with times are rounded up.
+export function sizeOf(graph: LayerGraph, box: Box): Size {
+  if (isCircle(graph, box)) return { width: 16, height: 16 };
   const node = graph.nodes[box.node]!;
+  const lines = linesOf(graph, box);
+  const timed = lines.some((line) => line.kind === "k");
+  const letters = Math.min(kMostLetters + 4, Math.max(10, ...lines.map(
+    ({ kind, text }) => kind === "b"
+      ? 1.15 * text.replace(/\b\d+\b/, "00").length + (timed ? 19 : 0)
+      : text.replace(/_\d+(?=\s|$)/, "_0000").length)));
+  const width = kLetter * letters + 30;
+  return { width: timed ? 40 * Math.ceil(width / 40) : width,
+           height: lines.length * kLine + 12 };
+}
+
+function linesOf(graph: LayerGraph, box: Box): BoxLine[] {
+  const node = graph.nodes[box.node]!;
+  if (!box.isPart) {
+    return node.lines.map(({ kind, text }) => ({ kind,
+      text: clean(text, kMostLetters) }));
+  }
   const kernels = box.nodes.reduce((sum, i) =>
     sum + graph.nodes[i]!.kernels.length, 0);
   const ns = box.nodes.reduce((sum, i) => sum + nodeTime(graph.nodes[i]!), 0);
-  const op = node.external ? node.op : node.op.replace(/^\w+\.(?=\w)/, "")
-    .replace(/\.default$/, "");
-  const what = box.isPart
-    ? [`${clean(node.group, 30)}: ${box.nodes.length} nodes`, "click to open"]
-    : [clean(op, kMostLetters), clean([node.shape,
-        node.dtype.replace(/torch\./g, "")].filter((s) => s !== "").join(" "),
-        kMostLetters)];
-  return [...what, kernels > 0 ? `${kernels} ${kernels === 1 ? "kernel"
-    : "kernels"}, ${(ns / 1000).toFixed(1)} \u00b5s` : ""]
-    .filter((line) => line !== "");
-}
-
-// Colours of groups of nodes: those of the kernels they become.
-function colorOf(group: string): string {
-  const names: Record<string, string> = { attention: "attention",
-    mla: "attention", mlp: "gemm", moe: "moe", norm: "norm",
-    residual: "elementwise", mamba: "conv", gdn: "conv", inputs: "other" };
-  return groupColor(names[group] ?? "other");
+  return [{ kind: "b", text: `${clean(node.group, 30)}: ${box.nodes.length} ` +
+            "nodes" }, { kind: "x", text: "click to open" },
+    ...(kernels > 0 ? [{ kind: "k", text: `${kernels} ` +
+      `${kernels === 1 ? "kernel" : "kernels"}, ` +
+      `${(ns / 1000).toFixed(1)} us` }] : [])];
 }
 
 function rectOf(box: Placed["boxes"][number]): Rect {
@@ -101,15 +105,18 @@ export function drawDag(picture: SVGElement, what: DagPicture,
   const states = boxes.boxes.map((_, b) => options.state(b));
   picture.replaceChildren(svg("defs", {}, svg("marker", { id: "tip", viewBox:
     "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
-    orient: "auto" }, svg("path", { d: "M0 0 L8 4 L0 8 z",
-                                    fill: "var(--muted)" }))));
-  for (const { group, rect } of partRects(what, rects)) {
-    if (!seen(rect)) continue;
-    picture.append(svg("rect", { class: "cluster", rx: 8, x: rect.x0 - 8,
-      y: rect.y0 - 8, width: rect.x1 - rect.x0 + 16,
-      height: rect.y1 - rect.y0 + 16, fill: colorOf(group) },
-      svg("title", {}, clean(group, 80))));
-  }
+    orient: "auto" }, svg("path", { d: "M0 0 L8 4 L0 8 z", fill: kEdge }))),
+    svg("rect", { width: placed.width, height: placed.height,
+                  fill: "#ffffff" }));
+  frameRects(what, rects).forEach((rect, f) => {
+    if (!rect || !seen(rect)) return;
+    const frame = boxes.frames[f]!;
+    picture.append(svg("rect", { class: "cluster", rx: 8, x: rect.x0,
+      y: rect.y0, width: rect.x1 - rect.x0, height: rect.y1 - rect.y0,
+      fill: frame.fill || "#fbfbfc", stroke: "#c9ccd4" }),
+      svg("text", { class: "clustername", x: rect.x0 + 8, y: rect.y0 + 16,
+                    fill: kInks.b }, clean(frame.title, 60)));
+  });
   for (const { from, to, points } of placed.edges) {
     const a = rects[from]!;
     const b = rects[to]!;
@@ -118,62 +125,77 @@ export function drawDag(picture: SVGElement, what: DagPicture,
     const near = states[from] !== "far" && states[to] !== "far";
     const line = points.length > 0 ? points : [
       { x: placed.boxes[from]!.x, y: a.y1 }, { x: placed.boxes[to]!.x, y: b.y0 }];
+    const [ends, begins] = [from, to].map((b) =>
+      graph.nodes[boxes.boxes[b]!.node]!) as [GraphNode, GraphNode];
+    const bar = ends.forks || begins.forks ? ends.bar || begins.bar : "";
     picture.append(svg("polyline", { class: near ? "edge" : "edge far",
+      stroke: bar || kEdge, "stroke-dasharray": bar ? "5 3" : "none",
       points: line.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" "),
       "marker-end": "url(#tip)" }));
   }
-  const total = Math.max(1e-9, graph.nodes.reduce((s, n) => s + nodeTime(n),
-                                                  0));
   boxes.boxes.forEach((_, b) => {
-    if (seen(rects[b]!))
-      picture.append(drawBox(what, b, states[b]!, options, total));
+    if (seen(rects[b]!)) picture.append(drawBox(what, b, states[b]!, options));
   });
 }
 
 function drawBox({ graph, boxes, placed }: DagPicture, at: number,
-                 state: BoxState, options: DagOptions, total: number):
-    SVGElement {
+                 state: BoxState, options: DagOptions): SVGElement {
   const box = boxes.boxes[at]!;
   const node = graph.nodes[box.node]!;
   const { x: mx, y: my, width, height } = placed.boxes[at]!;
   const [x, y] = [mx - width / 2, my - height / 2];
-  const share = box.nodes.reduce((s, i) => s + nodeTime(graph.nodes[i]!), 0) /
-    total;
-  const text = linesOf(graph, box);
-  const stripe = 5 + share * (width - 5);
+  const lines = linesOf(graph, box);
   const fresh = options.isNew(at);
+  const circle = isCircle(graph, box);
+  const band = box.isPart || node.heat === "" ? "" : node.fill;
+  const look = { stroke: node.bar || kEdge, "stroke-width": node.heavy ? 2 : 1,
+    "stroke-dasharray": node.dashed && !box.isPart ? "4 3" : "none",
+    fill: box.isPart ? "#f4f5f8" : node.heat || node.fill || "#ffffff" };
+  const parts = circle
+    ? [svg("circle", { class: "box", cx: mx, cy: my, r: 7, ...look,
+                       fill: node.bar || kEdge })]
+    : [svg("rect", { class: "box", x, y, width, height, ...look,
+                     rx: node.external ? 10 : 3 }),
+       band ? svg("rect", { class: "stripe", x: x + 3, y: y + 3, width: 9,
+                            height: height - 6, fill: band }) : null,
+       node.bar && !box.isPart ? svg("rect", { class: "stripe", x: x + width - 5,
+         y, width: 5, height, fill: node.bar }) : null,
+       ...lines.map(({ kind, text }, k) => svg("text", {
+         x: x + (band ? 17 : 9), y: y + 18 + k * kLine, fill: kInks[kind],
+         class: kind === "b" ? "name" : "" }, text)),
+       node.badge && !box.isPart ? svg("text", { x: x + width - 9, y: y + 18,
+         "text-anchor": "end", class: "name badge", fill: kInks.b },
+         clean(node.badge, 30)) : null];
   return svg("a", { href: options.href(box), "data-node": node.id,
     "data-part": box.isPart ? String(box.node) : undefined,
     "data-k": "node." + node.id.slice(0, 100),
     class: `node ${state}${fresh ? " new" : ""}${box.isPart ? " part" : ""}` },
-    svg("title", {}, (fresh ? "new: " : "") + (box.isPart ? text.join(", ")
-      : [clean(`${node.id}: ${node.op}`, 400), ...text.slice(1)].join(", "))),
-    svg("rect", { class: "box", x, y, width, height, rx: 4,
-      "stroke-dasharray": node.external || node.secondStream ? "4 3"
-        : "none" }),
-    svg("rect", { class: "stripe", x, y, height, width: stripe,
-      fill: colorOf(node.group), opacity: stripe > kMargin ? 0.3 : 1 }),
-    ...text.map((line, k) => svg("text", { x: x + kMargin,
-      y: y + 18 + k * kLine, class: k === 0 ? "name" : "" }, line)));
+    svg("title", {}, (fresh ? "new: " : "") + (box.isPart
+      ? lines.map((line) => line.text).join(", ")
+      : [clean(`${node.id}: ${node.op}`, 400), ...lines.slice(1)
+          .map((line) => line.text).filter((text) => text !== node.id)]
+        .join(", "))),
+    ...parts);
 }
 
-// The extent of each opened part, with its group.
-function partRects({ graph, boxes }: DagPicture, rects: Rect[]):
-    { group: string; rect: Rect }[] {
-  const parts = new Map<number, { group: string; rect: Rect }>();
-  for (const [b, name] of boxes.part) {
-    const { x0, y0, x1, y1 } = rects[b]!;
-    const part = parts.get(name);
-    const group = graph.nodes[boxes.boxes[b]!.node]!.group;
-    if (!part) {
-      parts.set(name, { group, rect: { x0, y0, x1, y1 } });
-      continue;
-    }
-    const { rect } = part;
-    rect.x0 = Math.min(rect.x0, x0);
-    rect.y0 = Math.min(rect.y0, y0);
-    rect.x1 = Math.max(rect.x1, x1);
-    rect.y1 = Math.max(rect.y1, y1);
+// The extent of each frame; inner ones are inside of theirs.
+function frameRects({ boxes }: DagPicture, rects: Rect[]): (Rect | null)[] {
+  const out: (Rect | null)[] = boxes.frames.map(() => null);
+  const grow = (f: number, rect: Rect) => {
+    const old = out[f];
+    out[f] = old ? { x0: Math.min(old.x0, rect.x0),
+      y0: Math.min(old.y0, rect.y0), x1: Math.max(old.x1, rect.x1),
+      y1: Math.max(old.y1, rect.y1) } : { ...rect };
+  };
+  for (const [b, f] of boxes.frameOf) grow(f, rects[b]!);
+  for (let f = out.length - 1; f >= 0; --f) {
+    const rect = out[f];
+    if (!rect) continue;
+    // Room for the title and around.
+    out[f] = { x0: rect.x0 - 8, y0: rect.y0 - kTitle, x1: rect.x1 + 8,
+               y1: rect.y1 + 8 };
+    const { outer } = boxes.frames[f]!;
+    if (outer >= 0) grow(outer, out[f]!);
   }
-  return [...parts.values()];
+  return out;
 }

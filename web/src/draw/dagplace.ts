@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places for boxes, from top to bottom: by dagre, with the boxes of a part
+// Places for boxes, from top to bottom: by dagre, with the boxes of a frame
 // close together, or by a simpler layout where there are too many for it.
 
 import { Graph, layout } from "@dagrejs/dagre";
 
+import type { Boxes } from "../data/boxes";
 import { placeLayered } from "./layered";
 
 export interface Size {
@@ -26,28 +27,28 @@ const kMostEdgesForDagre = 1200;
 
 export const layoutTimes: number[] = [];
 
-// `part` names the part of a box, where it has one.
-export function placeBoxes(sizes: Size[], edges: [number, number][],
-                           part: Map<number, number>): Placed {
+export function placeBoxes(sizes: Size[], boxes: Boxes): Placed {
+  const { edges } = boxes;
   const begin = performance.now();
   const placed = sizes.length > kMostForDagre ||
     edges.length > kMostEdgesForDagre ? placeLayered(sizes, edges)
-    : placeByDagre(sizes, edges, part);
+    : placeByDagre(sizes, boxes);
   layoutTimes.push(performance.now() - begin);
   return placed;
 }
 
-function placeByDagre(sizes: Size[], edges: [number, number][],
-                      part: Map<number, number>): Placed {
+function placeByDagre(sizes: Size[], { edges, frames, frameOf }: Boxes):
+    Placed {
   const dag = new Graph({ compound: true });
-  dag.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 30, marginx: 12,
+  dag.setGraph({ rankdir: "TB", nodesep: 18, ranksep: 34, marginx: 12,
                  marginy: 12 });
   dag.setDefaultEdgeLabel(() => ({}));
   sizes.forEach((size, i) => dag.setNode(String(i), { ...size }));
-  for (const [i, name] of part) {
-    if (!dag.hasNode("g" + name)) dag.setNode("g" + name, {});
-    dag.setParent(String(i), "g" + name);
-  }
+  frames.forEach((frame, f) => {
+    dag.setNode("g" + f, {});
+    if (frame.outer >= 0) dag.setParent("g" + f, "g" + frame.outer);
+  });
+  for (const [i, f] of frameOf) dag.setParent(String(i), "g" + f);
   for (const [from, to] of edges) dag.setEdge(String(from), String(to), {});
   layout(dag);
   const label = dag.graph() as Partial<Size>;

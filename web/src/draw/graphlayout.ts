@@ -77,7 +77,7 @@ export function pictureOf(atlas: LayerAtlas, file: number, layer: string,
   if (held) return { graph, boxes, placed: held };
   const sizes = boxes.boxes.map((box) => sizeOf(graph, box));
   const placed = kept(`${graph.kind} ${keyOf(options, sizes)}`, () =>
-    placeBoxes(sizes, boxes.edges, boxes.part));
+    placeBoxes(sizes, boxes));
   return { graph, boxes, placed };
 }
 
@@ -100,7 +100,7 @@ function heldPlaces(graphs: LayerGraph[], graph: LayerGraph, boxes: Boxes,
   }));
   const whole = kept(`held ${graphs.map((g) => g.kind)} ` +
     `${union.places.map((p) => p.join(","))} ${keyOf(options, sizes)}`, () =>
-    placeBoxes(sizes, all.edges, all.part));
+    placeBoxes(sizes, all));
   const places = union.places[graphs.indexOf(graph)]!;
   const wholeBox = (b: number) => all.boxOf.get(places[boxes.boxes[b]!.node]!);
   if (boxes.boxes.some((_, b) => wholeBox(b) === undefined)) return null;

@@ -5,14 +5,15 @@
 // files can be stepped through.
 
 import { atlasOf, kGraphTables, nodeTime, pathBetween, unionKey,
-         type LayerAtlas, type LayerGraph } from "../data/layergraph";
+         type LayerAtlas, type LayerGraph, type LayerPlace } from
+  "../data/layergraph";
 import { textTest } from "../data/filter";
 import { drawDag, emptyPicture, kMostDrawn, type BoxState, type DagPicture }
   from "../draw/dag";
 import { canHold, pictureOf } from "../draw/graphlayout";
 import { svgFile } from "../draw/svgfile";
 import type { App, Patch, View } from "../ui/app";
-import { h } from "../ui/dom";
+import { h, svg } from "../ui/dom";
 import { clean, count, kernelName } from "../ui/format";
 import { textFilter } from "../ui/inputs";
 import { drawTable } from "../ui/table";
@@ -25,9 +26,10 @@ interface Place {
 }
 
 // Where the page begins, as the command was asked.
-function startOf(app: App): { file: number; layer: string } {
+function startOf(app: App): { file: number; layer: string; views: string } {
   const start = app.model.manifest.graph_start;
-  return { file: Number(start?.file ?? 0), layer: String(start?.layer ?? "") };
+  return { file: Number(start?.file ?? 0), layer: String(start?.layer ?? ""),
+           views: String(start?.views ?? "") };
 }
 
 function layersOf(atlas: LayerAtlas, file: number): string[] {
@@ -48,14 +50,27 @@ function placeOf(app: App): Place {
   return { atlas, file, layer, graph: atlas.graph(file, layer)! };
 }
 
+// Among kernels what launches nothing is in the way, unless asked for.
+function hidesViews(app: App, { atlas, file, layer }: Place): boolean {
+  const asked = app.option("graph.views") || startOf(app).views;
+  return asked === "" ? placeOfLayer(atlas, file, layer).trace.length > 0
+    : asked === "0";
+}
+
+function placeOfLayer(atlas: LayerAtlas, file: number, layer: string):
+    LayerPlace {
+  return atlas.files[file]!.layers.get(layer)!;
+}
+
 function openParts(app: App): Set<number> {
   return new Set(app.option("graph.open").split(" ").filter((s) => s !== "")
     .map(Number));
 }
 
-function picture(app: App, { atlas, file, layer }: Place): DagPicture {
+function picture(app: App, place: Place): DagPicture {
+  const { atlas, file, layer } = place;
   return pictureOf(atlas, file, layer, {
-    hideViews: app.option("graph.views") === "0",
+    hideViews: hidesViews(app, place),
     allInputs: app.option("graph.inputs") === "1",
     hold: app.option("graph.hold") !== "0", open: openParts(app) })!;
 }
@@ -262,7 +277,10 @@ function toolbars(app: App, place: Place, box: HTMLElement): HTMLElement {
       ? toggle("hold", "0", "Place this dump alone") : null),
     h("div", { class: "tools" },
     textFilter(app, "graph.q", "Nodes with", "linear 4096"),
-    toggle("views", "0", "Hide views"),
+    app.button("Hide views", () => app.go(app.withOption("graph.views",
+      hidesViews(app, place) ? "1" : "0")),
+      { "aria-pressed": String(hidesViews(app, place)),
+        "data-k": "graph.views" }),
     toggle("inputs", "1", "Show all inputs"),
     parts.length > 0 ? app.button("Open all parts", () =>
       app.go(app.withOption("graph.open", parts.map((b) => b.node).join(" "))),
@@ -328,6 +346,16 @@ function nodeTable(app: App, graph: LayerGraph): HTMLElement {
           ? microseconds(nodeTime(graph.nodes[i]!)) : "" }] });
 }
 
+// What shades and bands stand for; lines without a colour are headings.
+function legendOf(legend: LayerPlace["legend"]): HTMLElement {
+  return h("ul", { class: "daglegend", "data-k": "graph.legend" },
+    ...legend.map(({ color, text }) => h("li", {}, color === "" ? null
+      : svg("svg", { width: 16, height: 12, "aria-hidden": "true" },
+            svg("rect", { x: 0.5, y: 0.5, width: 15, height: 11, fill: color,
+                          stroke: "#8a90a0" })),
+      h(color === "" ? "strong" : "span", {}, clean(text, 80)))));
+}
+
 export const graphView: View = {
   id: "graph",
   title: "Graph",
@@ -343,9 +371,14 @@ export const graphView: View = {
       "data-k": "graph.box" });
     const name = /^\d/.test(place.layer) ? `Layer ${place.layer}`
       : clean(place.layer, 100);
+    const { trace, legend } = placeOfLayer(place.atlas, place.file,
+                                           place.layer);
     root.append(h("h2", {}, `${name} of ` +
       clean(place.atlas.files[place.file]!.name, 120)),
+      ...trace.map((line) => h("p", { "data-k": "graph.trace" },
+                               clean(line, 300))),
       toolbars(app, place, box), box);
+    if (legend.length > 0) root.append(legendOf(legend));
     const chosen = chosenNode(app, graph, "graph.node");
     if (chosen >= 0) root.append(details(app, graph, chosen));
     const kernels = markedKernels(app, graph);
