@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina host: why the device waits, and what launching costs.
-#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
-#include <fmt/core.h>
 #include <functional>
+#include <initializer_list>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -13,9 +13,11 @@
 #include "analysis/host/tables.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
+#include "dist/rank_times.h"
+#include "engine/find_traces.h"
 #include "engine/found_layers.h"
+#include "engine/host_tables.h"
 #include "engine/link_peaks.h"
-#include "engine/sequences.h"
 
 namespace lamina::cli {
 namespace {
@@ -28,6 +30,7 @@ struct Options {
   std::string step;
   std::string infer = "on";
   bool no_sync_records = false;
+  std::vector<std::string> ranks;
 };
 
 // Position of the step with this number.
@@ -45,40 +48,35 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
                                    " to " + std::to_string(all.back().number)));
 }
 
-// The layer of device work as text, empty for work of none.
-std::function<std::string(trace::SliceId)> LayerNames(
-    const analysis::layers::LayerModel& model) {
-  std::vector<std::string> names;
-  absl::flat_hash_map<trace::SliceId, size_t> of;
-  for (const analysis::layers::Layer& layer : model.layers) {
-    for (const trace::SliceId s : layer.work) of[s] = names.size();
-    names.push_back(
-        fmt::format("{} {}", model.stacks[layer.stack].name, layer.index));
-  }
-  return [names = std::move(names), of = std::move(of)](trace::SliceId s) {
-    const auto it = of.find(s);
-    return it == of.end() ? std::string() : names[it->second];
-  };
-}
-
-// The layers of the trace, found when they are asked for.
-class Layers {
+// What other analyses know of the trace, made when it is asked for; from any
+// thread.
+class Sources {
  public:
-  Layers(const engine::Session& session, const analysis::Context& context)
+  Sources(const engine::Session& session, const analysis::Context& context)
       : session_(session), context_(context) {}
 
-  // Not for two threads at once.
-  Result<const analysis::layers::LayerModel*> Find() {
-    if (!found_) {
-      LAMINA_ASSIGN(found_, engine::FindLayers(session_, context_));
+  Result<const analysis::layers::LayerModel*> Layers() {
+    const std::lock_guard lock(mutex_);
+    if (!layers_) {
+      LAMINA_ASSIGN(layers_, engine::FindLayers(session_, context_));
     }
-    return &found_->model;
+    return &layers_->model;
+  }
+  engine::HostSources Of(const host::HostModel& model) {
+    return {[this] { return Layers(); },
+            [this, &model]() -> Result<const analysis::path::Graph*> {
+              const std::lock_guard lock(mutex_);
+              if (!path_) path_ = analysis::path::Graph::Build(model);
+              return &*path_;
+            }};
   }
 
  private:
   const engine::Session& session_;
   const analysis::Context& context_;
-  std::optional<engine::FoundLayers> found_;
+  std::mutex mutex_;
+  std::optional<engine::FoundLayers> layers_;
+  std::optional<analysis::path::Graph> path_;
 };
 
 bool Names(const std::vector<std::string>& only,
@@ -88,14 +86,23 @@ bool Names(const std::vector<std::string>& only,
   });
 }
 
+// What is known from elsewhere than the trace.
+struct Beside {
+  host::LinkPeaks peaks;
+  host::RankTimesOf ranks;
+};
 // The tables that are asked for, in the order of the list, and what is made
 // with them.
 Result<ResultSet> MakeTables(const engine::Session& session,
                              const host::HostModel& model,
                              const host::Idle& idle,
                              const host::TableOptions& options,
-                             const host::LinkPeaks& peaks, Layers& layers,
+                             const Beside& beside, Sources& others,
                              const std::vector<std::string>& only) {
+  const engine::HostSources sources = others.Of(model);
+  const auto has = [&](std::initializer_list<std::string_view> names) {
+    return only.empty() || Names(only, names);
+  };
   struct Group {
     std::vector<Schema> schemas;
     std::function<Result<ResultSet>()> make;
@@ -104,18 +111,23 @@ Result<ResultSet> MakeTables(const engine::Session& session,
       {host::IdleSchemas(),
        [&] { return host::IdleTables(model, idle, options); }},
       {host::LaunchSchemas(),
-       [&] { return host::LaunchTables(model, options); }},
+       [&] {
+         return engine::LaunchTables(model, options, sources,
+                                     has({"launch_runs", "launch_events"}));
+       }},
       {host::SequenceSchemas(),
        [&]() -> Result<ResultSet> {
          LAMINA_ASSIGN(Table table,
-                       engine::SequencesTable(session, model, idle,
-                                              [&] { return layers.Find(); }));
+                       engine::SequencesTable(session, model, idle, sources));
          ResultSet result;
          result.tables.push_back(std::move(table));
          return result;
        }},
       {host::TransferSchemas(),
-       [&] { return host::TransferTables(model, peaks); }},
+       [&] {
+         return engine::TransferTables(model, beside.peaks, sources,
+                                       options.events, beside.ranks);
+       }},
       {host::RangeSchemas(),
        [&] {
          ResultSet result = host::RangeTables(model);
@@ -168,11 +180,25 @@ Result<int> RunHost(const Options& options, Common& common) {
   document.inputs = {options.trace};
   document.inputs.insert(document.inputs.end(), common.captures.begin(),
                          common.captures.end());
-  LAMINA_ASSIGN(const host::LinkPeaks peaks, engine::FindLinkPeaks(*session));
-  Layers layers(*session, *context);
+  Beside beside;
+  LAMINA_ASSIGN(beside.peaks, engine::FindLinkPeaks(*session));
+  if (!options.ranks.empty()) {
+    LAMINA_ASSIGN(const auto files, engine::FindTraces(options.ranks));
+    dist::LoadOptions load;
+    load.threads = common.ThreadCount();
+    load.rules_dir = common.rules_dir;
+    load.catalog = session->shared_catalog();
+    LAMINA_ASSIGN(beside.ranks,
+                  dist::TimesAmongRanks(*context, options.trace, files, load));
+    document.inputs.insert(document.inputs.end(), files.begin(), files.end());
+  }
+  Sources others(*session, *context);
   if (options.by == "layer") {
-    LAMINA_ASSIGN(const auto* const found, layers.Find());
-    tables.layer_of = LayerNames(*found);
+    LAMINA_ASSIGN(const auto* const found, others.Layers());
+    tables.layer_of = [layers = engine::LayersOfWork(context->trace, *found),
+                       &trace = context->trace](trace::SliceId s) {
+      return std::string(layers.Of(trace.slices.detail[s.value]).value_or(""));
+    };
   }
   host::Options model_options;
   model_options.sync_records = !options.no_sync_records;
@@ -183,7 +209,7 @@ Result<int> RunHost(const Options& options, Common& common) {
   const host::Idle idle = host::FindIdle(model, *rules);
   stage.emplace(&common.times, "host tables");
   LAMINA_ASSIGN(document.result, MakeTables(*session, model, idle, tables,
-                                            peaks, layers, common.only));
+                                            beside, others, common.only));
   stage.reset();
   if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables,
@@ -207,6 +233,9 @@ Run Add(Arguments& args, Common& common) {
            "Whether waits that are not recorded are inferred from times")
       .OneOf({"on", "off"})
       .ShowDefault();
+  args.Add("--ranks", options->ranks,
+           "Traces of the other ranks, a folder or a pattern: comm_exposure "
+           "then says how long collectives waited for them");
   common.AddCapturesTo(args);
   common.AddTo(args);
   return [options, &common] { return RunHost(*options, common); };

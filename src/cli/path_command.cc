@@ -14,6 +14,7 @@
 #include "emit/perfetto/trace_writer.h"
 #include "engine/find_traces.h"
 #include "engine/found_layers.h"
+#include "engine/host_tables.h"
 
 namespace lamina::cli {
 namespace {
@@ -185,13 +186,15 @@ path::TableOptions WantedTables(const Common& common) {
   return tables;
 }
 
+bool WantsSegments(const Common& common) {
+  return common.only.empty() ? common.format != "table"
+                             : std::find(common.only.begin(), common.only.end(),
+                                         "path_segments") != common.only.end();
+}
+
 // Each layer from its first kernel to that of the next.
-Status CutAtLayers(const engine::Session& session,
-                   const analysis::Context& context,
-                   path::TableOptions& tables) {
-  LAMINA_ASSIGN(const engine::FoundLayers found,
-                engine::FindLayers(session, context));
-  const trace::Trace& trace = session.trace();
+void CutAtLayers(const trace::Trace& trace, const engine::FoundLayers& found,
+                 path::TableOptions& tables) {
   for (const analysis::layers::Layer& layer : found.model.layers) {
     if (layer.work.empty()) continue;
     tables.cuts.push_back(
@@ -205,7 +208,6 @@ Status CutAtLayers(const engine::Session& session,
                    [](const path::Cut& a, const path::Cut& b) {
                      return a.start_ns < b.start_ns;
                    });
-  return {};
 }
 
 Status ExplainTrace(const Options& options, const std::string& file,
@@ -231,11 +233,17 @@ Status ExplainTrace(const Options& options, const std::string& file,
   const path::PathSums sums =
       path::SumRecorded(graph, window.sink, window.start_ns);
   path::TableOptions tables = WantedTables(common);
-  if (options.by == "layer") {
-    LAMINA_TRY(CutAtLayers(*session, *context, tables));
+  const bool by_layer = options.by == "layer";
+  analysis::host::WorkLayers layers;
+  if (by_layer || WantsSegments(common)) {
+    LAMINA_ASSIGN(const engine::FoundLayers found,
+                  engine::FindLayers(*session, *context));
+    if (by_layer) CutAtLayers(session->trace(), found, tables);
+    layers = engine::LayersOfWork(session->trace(), found.model);
+    tables.layers = &layers;
   }
   result = path::PathTables(graph, window, sums, tables);
-  if (options.by == "layer" && tables.cuts.empty()) {
+  if (by_layer && tables.cuts.empty()) {
     result.notes.push_back(MakeNote(
         Severity::kWarning, "no_layers",
         "No layers were found: --by layer has nothing to cut at. lamina "

@@ -16,13 +16,8 @@ namespace {
 using analysis::CollectiveElementBytes;
 using analysis::MiddleOf;
 
-// Longest message whose size in bytes stays within int64.
-constexpr int64_t kMostElements = int64_t{1} << 58;
-
 int64_t BytesOf(int64_t elements, std::string_view dtype) {
-  const auto element = CollectiveElementBytes(dtype);
-  if (!element || elements < 0 || elements > kMostElements) return kNoInt;
-  return elements * *element;
+  return analysis::CollectiveBytes(elements, dtype).value_or(kNoInt);
 }
 
 int64_t TimeOf(const RankSummary& rank, const std::vector<WorkItem>& items,
@@ -221,9 +216,9 @@ MeasuredCall MeasureCall(const JoinedCall& joined, const JoinedGroup& group,
     last_end = std::max(last_end, end);
     out.members.push_back(measured);
   }
-  out.bytes = BytesOf(out.kind == CollectiveKind::kAllGather ? out.out_elements
-                                                             : out.in_elements,
-                      out.dtype);
+  out.bytes = BytesOf(
+      analysis::MessageElements(out.kind, out.in_elements, out.out_elements),
+      out.dtype);
   if (out.by == MatchedBy::kOrder && Overlaps(out.kind) &&
       last_start > first_end)
     out.doubt = "no overlap in time";
@@ -305,23 +300,6 @@ void Measured::Append(Measured&& other) {
   for (auto& l : other.lost) {
     l.group += shift;
     lost.push_back(l);
-  }
-}
-
-double BusFactor(CollectiveKind kind, int64_t ranks) {
-  if (ranks < 1) return 1;
-  const auto n = static_cast<double>(ranks);
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return 2 * (n - 1) / n;
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      return (n - 1) / n;
-    default:
-      return 1;
   }
 }
 

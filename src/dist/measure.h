@@ -128,9 +128,7 @@ std::string EncodeMeasured(const std::vector<Measured>& list);
 // Adds them to `list`; false for bytes that EncodeMeasured did not write.
 bool DecodeMeasured(std::string_view bytes, std::vector<Measured>& list);
 
-// Factor from algorithm to bus bandwidth, for `ranks` in the group (the tests
-// of NCCL define it).
-double BusFactor(CollectiveKind kind, int64_t ranks);
+using analysis::BusFactor;
 
 // Ranks of a list as profilers write them: "[0, 1, 8]".
 std::vector<int64_t> ParseRanks(std::string_view text);

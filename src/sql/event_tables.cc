@@ -16,8 +16,8 @@
 #include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
+#include "engine/host_tables.h"
 #include "engine/link_peaks.h"
-#include "engine/sequences.h"
 #include "sql/source.h"
 #include "sql/table_def.h"
 #include "trace/losses.h"
@@ -563,6 +563,15 @@ struct Group {
   Result<ResultSet> (*make)(Source& source);
 };
 
+engine::HostSources SourcesOf(Source& source) {
+  using Layers = Result<const analysis::layers::LayerModel*>;
+  return {[&source]() -> Layers {
+            LAMINA_ASSIGN(const auto* const found, source.Layers());
+            return &found->model;
+          },
+          [&source] { return source.PathGraph(); }};
+}
+
 Result<ResultSet> PathResult(Source& source) {
   namespace path = analysis::path;
   LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
@@ -570,7 +579,12 @@ Result<ResultSet> PathResult(Source& source) {
   LAMINA_ASSIGN(const path::Window window, path::FindWindow(*graph, ""));
   const path::PathSums sums =
       path::SumRecorded(*graph, window.sink, window.start_ns);
-  return path::PathTables(*graph, window, sums, {});
+  LAMINA_ASSIGN(const auto* const found, source.Layers());
+  const host::WorkLayers layers =
+      engine::LayersOfWork(graph->model().trace(), found->model);
+  path::TableOptions options;
+  options.layers = &layers;
+  return path::PathTables(*graph, window, sums, options);
 }
 
 const Group kGroups[] = {
@@ -589,10 +603,16 @@ const Group kGroups[] = {
        options.events = false;
        return host::IdleTables(view->model, view->idle, options);
      }},
+    // Alone: the others need no layers.
+    {&host::LaunchLayerSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
+       return engine::LaunchTables(view->model, {}, SourcesOf(source), true);
+     }},
     {&host::LaunchSchemas,
      [](Source& source) -> Result<ResultSet> {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
-       return host::LaunchTables(view->model, {});
+       return engine::LaunchTables(view->model, {}, SourcesOf(source), false);
      }},
     {&host::TransferSchemas,
      [](Source& source) -> Result<ResultSet> {
@@ -600,19 +620,16 @@ const Group kGroups[] = {
        LAMINA_ASSIGN(engine::Session* const session, source.session());
        LAMINA_ASSIGN(const host::LinkPeaks peaks,
                      engine::FindLinkPeaks(*session));
-       return host::TransferTables(view->model, peaks);
+       return engine::TransferTables(view->model, peaks, SourcesOf(source),
+                                     true);
      }},
     {&host::SequenceSchemas,
      [](Source& source) -> Result<ResultSet> {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        LAMINA_ASSIGN(engine::Session* const session, source.session());
-       using Layers = Result<const analysis::layers::LayerModel*>;
-       const auto layers = [&]() -> Layers {
-         LAMINA_ASSIGN(const auto* const found, source.Layers());
-         return &found->model;
-       };
-       LAMINA_ASSIGN(Table table, engine::SequencesTable(*session, view->model,
-                                                         view->idle, layers));
+       LAMINA_ASSIGN(Table table,
+                     engine::SequencesTable(*session, view->model, view->idle,
+                                            SourcesOf(source)));
        ResultSet result;
        result.tables.push_back(std::move(table));
        return result;

@@ -228,6 +228,32 @@ CollectiveKind KindOfOps(const tree::Tree& tree, NodeId launch) {
 
 }  // namespace
 
+std::optional<int64_t> CollectiveBytes(int64_t elements,
+                                       std::string_view dtype) {
+  // Longest message whose size in bytes stays within int64.
+  constexpr int64_t kMost = int64_t{1} << 58;
+  const auto element = CollectiveElementBytes(dtype);
+  if (!element || elements < 0 || elements > kMost) return std::nullopt;
+  return elements * *element;
+}
+
+double BusFactor(CollectiveKind kind, int64_t ranks) {
+  if (ranks < 1) return 1;
+  const auto n = static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return (n - 1) / n;
+    default:
+      return 1;
+  }
+}
+
 std::vector<Collective> CollectCollectives(const tree::Tree& tree,
                                            const DeviceView& device) {
   const Trace& trace = tree.trace();

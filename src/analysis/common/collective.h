@@ -36,6 +36,18 @@ CollectiveKind CollectiveKindOf(std::string_view name);
 // Bytes per element of an NCCL dtype name ("BFloat16", "Float8_e4m3fn");
 // nothing for an unknown one.
 std::optional<int64_t> CollectiveElementBytes(std::string_view dtype);
+// Bytes of so many elements; nothing where either is not known.
+std::optional<int64_t> CollectiveBytes(int64_t elements,
+                                       std::string_view dtype);
+// What the size of a message counts: of all_gather what comes out, else what
+// goes in.
+inline int64_t MessageElements(CollectiveKind kind, int64_t in_elements,
+                               int64_t out_elements) {
+  return kind == CollectiveKind::kAllGather ? out_elements : in_elements;
+}
+// Factor from algorithm to bus bandwidth, for `ranks` in the group (the tests
+// of NCCL define it).
+double BusFactor(CollectiveKind kind, int64_t ranks);
 
 struct Collective {
   SliceId slice;

@@ -136,12 +136,8 @@ Result<ResultSet> Run(const Context& context) {
   for (const Row& row : rows) {
     const Collective& c = row.group->first;
     const trace::CollectiveArgs& a = c.args ? *c.args : kNothing;
-    const auto element = CollectiveElementBytes(trace.Text(a.dtype));
     const auto bytes = [&](int64_t elements) {
-      return element && elements != trace::kNoInt && elements >= 0 &&
-                     elements < (int64_t{1} << 58)
-                 ? std::optional(elements * *element)
-                 : std::nullopt;
+      return CollectiveBytes(elements, trace.Text(a.dtype));
     };
     const auto number = [](int64_t value) {
       return value == trace::kNoInt ? std::nullopt : std::optional(value);

@@ -12,6 +12,7 @@
 #include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
 #include "base/run_sort.h"
+#include "table/row_writer.h"
 #include "trace/categories.h"
 
 namespace lamina::analysis::host {
@@ -50,24 +51,46 @@ Schema ApisSchema() {
         "Events that began before their call."}}};
 }
 
-Schema EventsSchema() {
-  return {"launch_events",
-          "Every launched device event.",
-          {{"call_uid", ColumnType::kInt, "Event number of the call."},
-           {"device_uid", ColumnType::kInt, "Event number of the work."},
-           {"api", ColumnType::kText, "Name of the call."},
-           {"thread", ColumnType::kText, "Thread of the call."},
-           {"call_us", ColumnType::kTime, "Time of the call."},
-           {"latency_us", ColumnType::kTime,
-            "Start less start of the call; 0 where it is negative."},
-           {"queue_us", ColumnType::kTime,
-            "Behind launch floor and the work before it on the stream."},
-           {"depth_before", ColumnType::kInt,
-            "Work of the stream that waited when it was launched."},
-           {"op", ColumnType::kText, "Op that launched it."},
-           {"module", ColumnType::kText, "nn.Module that launched it."},
-           {"step", ColumnType::kInt, "Step of the launch."},
-           {"graph", ColumnType::kBool, "Launched with others by one call."}}};
+// One launched device event. Times in nanoseconds.
+struct EventRow {
+  int64_t call_uid, device_uid;
+  std::string_view api, thread;
+  int64_t call_ns, latency_ns, queue_ns, depth_before;
+  std::optional<std::string_view> op, module;
+  std::optional<int64_t> step;
+  bool graph;
+  std::optional<std::string_view> layer;
+};
+
+const RowColumns<EventRow>& EventColumns() {
+  using R = EventRow;
+  static const RowColumns<R> columns{
+      "launch_events",
+      "Every launched device event.",
+      {{"call_uid", ColumnType::kInt, "Event number of the call.",
+        &R::call_uid},
+       {"device_uid", ColumnType::kInt, "Event number of the work.",
+        &R::device_uid},
+       {"api", ColumnType::kText, "Name of the call.", &R::api},
+       {"thread", ColumnType::kText, "Thread of the call.", &R::thread},
+       {"call_us", ColumnType::kTime, "Time of the call.", &R::call_ns},
+       {"latency_us", ColumnType::kTime,
+        "Start less start of the call; 0 where it is negative.",
+        &R::latency_ns},
+       {"queue_us", ColumnType::kTime,
+        "Behind launch floor and the work before it on the stream.",
+        &R::queue_ns},
+       {"depth_before", ColumnType::kInt,
+        "Work of the stream that waited when it was launched.",
+        &R::depth_before},
+       {"op", ColumnType::kText, "Op that launched it.", &R::op},
+       {"module", ColumnType::kText, "nn.Module that launched it.", &R::module},
+       {"step", ColumnType::kInt, "Step of the launch.", &R::step},
+       {"graph", ColumnType::kBool, "Launched with others by one call.",
+        &R::graph},
+       {"layer", ColumnType::kText, "Stack and number of the work's layer.",
+        &R::layer}}};
+  return columns;
 }
 
 Schema DepthSchema() {
@@ -125,7 +148,9 @@ Schema RunsSchema() {
         "Span if the run were one graph: busy time, gap floors and one launch "
         "floor."},
        {"first_uid", ColumnType::kInt, "Event number of its first work.",
-        Shown::kHidden}}};
+        Shown::kHidden},
+       {"layer", ColumnType::kText,
+        "Stack and number of the layer of its first work."}}};
 }
 
 Schema VerdictsSchema() {
@@ -182,13 +207,15 @@ struct Depth {
 
 class Launches {
  public:
-  Launches(const HostModel& model, const TableOptions& options)
+  Launches(const HostModel& model, const TableOptions& options,
+           const WorkFacts& facts)
       : model_(model),
         trace_(model.trace()),
         options_(options),
+        facts_(facts),
         depths_(DepthSchema()),
         series_(SeriesSchema()),
-        events_(EventsSchema()),
+        events_(EventColumns()),
         verdicts_(VerdictsSchema()) {
     if (!options_.events) return;
     const auto& modules = model_.context().modules;
@@ -204,7 +231,7 @@ class Launches {
     result.tables.push_back(std::move(depths_));
     result.tables.push_back(Runs());
     if (options_.events) {
-      result.tables.push_back(std::move(events_));
+      result.tables.push_back(events_.Take());
       result.tables.push_back(std::move(series_));
     }
     return result;
@@ -416,27 +443,32 @@ class Launches {
       const NodeId launcher = model_.context().device.launcher(s);
       const uint32_t step = model_.context().steps.StepOf(s);
       const trace::Track& track = trace_.TrackOf(call.slice);
-      Value module;
+      std::optional<std::string_view> op, module;
       if (launcher.valid()) {
+        op = model_.context().tree.name(launcher);
         const auto owner = model_.context().modules.OwnerOf(launcher);
-        if (owner.path.valid()) module = Value(modules_[owner.path.value]);
+        if (owner.path.valid()) module = modules_[owner.path.value];
       }
-      events_.Add(trace_.EventOf(call.slice), trace_.Uid(s),
-                  trace_.Name(call.slice),
-                  trace_.Text(track.thread_name.valid() ? track.thread_name
-                                                        : track.tid),
-                  trace_.Duration(call.slice),
-                  std::max<int64_t>(0, trace_.Start(s) - start),
-                  std::max<int64_t>(
-                      0, trace_.Start(s) - std::max(model_.Ready(s), before)),
-                  index == 0 ? 0 : sums[static_cast<size_t>(index) - 1],
-                  launcher.valid() ? Value(model_.context().tree.name(launcher))
-                                   : Value(),
-                  module,
-                  step == tree::Steps::kOutside
-                      ? Value()
-                      : Value(model_.context().steps.steps()[step].number),
-                  call.end - call.begin > 1);
+      events_.Add(
+          {.call_uid = trace_.EventOf(call.slice),
+           .device_uid = trace_.Uid(s),
+           .api = trace_.Name(call.slice),
+           .thread = trace_.Text(track.thread_name.valid() ? track.thread_name
+                                                           : track.tid),
+           .call_ns = trace_.Duration(call.slice),
+           .latency_ns = std::max<int64_t>(0, trace_.Start(s) - start),
+           .queue_ns = std::max<int64_t>(
+               0, trace_.Start(s) - std::max(model_.Ready(s), before)),
+           .depth_before =
+               index == 0 ? 0 : sums[static_cast<size_t>(index) - 1],
+           .op = op,
+           .module = module,
+           .step = step == tree::Steps::kOutside
+                       ? std::nullopt
+                       : std::optional<int64_t>(
+                             model_.context().steps.steps()[step].number),
+           .graph = call.end - call.begin > 1,
+           .layer = facts_.layers.Of(trace_.slices.detail[s.value])});
     }
   }
 
@@ -506,7 +538,8 @@ class Launches {
                     ? Value()
                     : Value(model_.context().steps.steps()[step].number),
                 run.launch_bound() ? "launch_bound" : "mixed",
-                run.graph_span_ns, trace_.Uid(run.first));
+                run.graph_span_ns, trace_.Uid(run.first),
+                facts_.layers.Of(trace_.slices.detail[run.first.value]));
     }
     return table;
   }
@@ -514,23 +547,29 @@ class Launches {
   const HostModel& model_;
   const Trace& trace_;
   const TableOptions& options_;
+  const WorkFacts& facts_;
   Table depths_;
   Table series_;
   std::vector<std::string> modules_;  // by path; with options_.events
-  Table events_;
+  RowWriter<EventRow> events_;
   Table verdicts_;
   std::vector<LaunchRun> runs_;
 };
 
 }  // namespace
 
-ResultSet LaunchTables(const HostModel& model, const TableOptions& options) {
-  return Launches(model, options).Make();
+ResultSet LaunchTables(const HostModel& model, const TableOptions& options,
+                       const WorkFacts& facts) {
+  return Launches(model, options, facts).Make();
+}
+
+std::vector<Schema> LaunchLayerSchemas() {
+  return {RunsSchema(), EventColumns().schema()};
 }
 
 std::vector<Schema> LaunchSchemas() {
-  return {ApisSchema(), VerdictsSchema(), DepthSchema(),
-          RunsSchema(), EventsSchema(),   SeriesSchema()};
+  return {ApisSchema(), VerdictsSchema(),        DepthSchema(),
+          RunsSchema(), EventColumns().schema(), SeriesSchema()};
 }
 
 }  // namespace lamina::analysis::host

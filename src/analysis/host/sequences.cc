@@ -13,6 +13,7 @@
 
 #include "analysis/common/stats.h"
 #include "base/interval_set.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::host {
 namespace {
@@ -22,38 +23,69 @@ constexpr size_t kLeastCount = 3;
 // Of a replay, from which on spacing is worth removing.
 constexpr int64_t kGapShare = 10;
 
-Schema SequencesSchema() {
-  return {
+using OptionalText = std::optional<std::string_view>;
+
+// Times in nanoseconds.
+struct SequenceRow {
+  size_t number;
+  std::string_view device;
+  int64_t stream, length;
+  size_t count;
+  int64_t recoverable, exclusive, kernel_time, gap, shortest;
+  std::string_view names, ops;
+  OptionalText module;
+  std::optional<double> layers_percent;
+  std::string_view rule;
+  int64_t example_uid;
+  std::optional<int64_t> on_path;
+};
+
+const RowColumns<SequenceRow>& SequenceColumns() {
+  using R = SequenceRow;
+  static const RowColumns<R> columns{
       "kernel_sequences",
       "Kernels that follow each other again and again where launching takes "
       "the time: launch-bound runs, and replays with wide spacing. A proposal, "
       "not a claim that they can be fused.",
-      {{"sequence", ColumnType::kInt, "Number, for --what-if fuse:NUMBER."},
-       {"device", ColumnType::kText, "process:device."},
-       {"stream", ColumnType::kInt, "Stream."},
-       {"length", ColumnType::kInt, "Kernels."},
-       {"count", ColumnType::kInt, "Occurrences that do not overlap."},
+      {{"sequence", ColumnType::kInt, "Number, for --what-if fuse:NUMBER.",
+        &R::number},
+       {"device", ColumnType::kText, "process:device.", &R::device},
+       {"stream", ColumnType::kInt, "Stream.", &R::stream},
+       {"length", ColumnType::kInt, "Kernels.", &R::length},
+       {"count", ColumnType::kInt, "Occurrences that do not overlap.",
+        &R::count},
        {"recoverable_us", ColumnType::kTime,
-        "Idle time of the device within them that one kernel would not have."},
+        "Idle time of the device within them that one kernel would not have.",
+        &R::recoverable},
        {"exclusive_us", ColumnType::kTime,
-        "Of it, what no row above has: these add up."},
-       {"kernel_time_us", ColumnType::kTime, "Sum of their kernels."},
+        "Of it, what no row above has: these add up.", &R::exclusive},
+       {"kernel_time_us", ColumnType::kTime, "Sum of their kernels.",
+        &R::kernel_time},
        {"inner_gap_us", ColumnType::kTime,
-        "Time between their kernels in which the stream has nothing."},
-       {"shortest_kernel_us", ColumnType::kTime, "Shortest of all."},
-       {"names", ColumnType::kText, "Kernels in order, joined by \" + \"."},
-       {"ops", ColumnType::kText, "Innermost op of each, where known."},
+        "Time between their kernels in which the stream has nothing.", &R::gap},
+       {"shortest_kernel_us", ColumnType::kTime, "Shortest of all.",
+        &R::shortest},
+       {"names", ColumnType::kText, "Kernels in order, joined by \" + \".",
+        &R::names},
+       {"ops", ColumnType::kText, "Innermost op of each, where known.",
+        &R::ops},
        {"module", ColumnType::kText,
-        "nn.Module of the first kernel of the first occurrence."},
+        "nn.Module of the first kernel of the first occurrence.", &R::module},
        {"layers_percent", ColumnType::kReal,
         "Layers in which an occurrence begins, of all layers; empty where no "
         "layers are found.",
-        Shown::kPercent},
+        &R::layers_percent, Shown::kPercent},
        {"rule", ColumnType::kText,
         "Fusion rule whose ops these are, in order (docs/fusions.md); new: "
-        "none."},
+        "none.",
+        &R::rule},
        {"example_uid", ColumnType::kInt,
-        "Event number of the first kernel of the first occurrence."}}};
+        "Event number of the first kernel of the first occurrence.",
+        &R::example_uid},
+       {"on_path_us", ColumnType::kTime,
+        "Of kernel_time_us, on the chain of last arrivals (lamina path).",
+        &R::on_path}}};
+  return columns;
 }
 
 class Finder {
@@ -382,7 +414,7 @@ std::vector<KernelSequence> FindSequences(const HostModel& model,
   return Finder(model, idle).Run();
 }
 
-std::vector<Schema> SequenceSchemas() { return {SequencesSchema()}; }
+std::vector<Schema> SequenceSchemas() { return {SequenceColumns().schema()}; }
 
 Table SequenceTable(const HostModel& model,
                     const std::vector<KernelSequence>& sequences,
@@ -408,7 +440,19 @@ Table SequenceTable(const HostModel& model,
     std::sort(in.begin(), in.end());
     return std::unique(in.begin(), in.end()) - in.begin();
   };
-  Table table(SequencesSchema());
+  const auto on_path =
+      [&](const KernelSequence& sequence) -> std::optional<int64_t> {
+    if (facts.path_ns.empty()) return std::nullopt;
+    int64_t sum = 0;
+    for (const uint32_t start : sequence.starts) {
+      for (uint32_t k = start; k < start + sequence.length; ++k) {
+        const SliceId s = trace.streams[sequence.stream].slices[k];
+        sum += facts.path_ns[trace.slices.detail[s.value]];
+      }
+    }
+    return sum;
+  };
+  Table table(SequenceColumns().schema());
   for (size_t n = 0; n < std::min(kMost, sequences.size()); ++n) {
     const KernelSequence& sequence = sequences[n];
     const auto& slices = trace.streams[sequence.stream].slices;
@@ -436,13 +480,25 @@ Table SequenceTable(const HostModel& model,
                                  static_cast<int64_t>(facts.layers.size()));
     }
     const std::string_view rule = facts.rule(launchers);
-    table.Add(n + 1, model.devices()[model.facts(sequence.stream).device].name,
-              trace.streams[sequence.stream].stream, sequence.length,
-              sequence.starts.size(), sequence.recoverable_ns,
-              sequence.exclusive_ns, sequence.kernel_ns, sequence.gap_ns,
-              sequence.shortest_ns, names, ops, module, layers_percent,
-              rule.empty() ? "new" : rule,
-              trace.Uid(slices[sequence.starts[0]]));
+    SequenceColumns().Add(
+        table,
+        {.number = n + 1,
+         .device = model.devices()[model.facts(sequence.stream).device].name,
+         .stream = trace.streams[sequence.stream].stream,
+         .length = sequence.length,
+         .count = sequence.starts.size(),
+         .recoverable = sequence.recoverable_ns,
+         .exclusive = sequence.exclusive_ns,
+         .kernel_time = sequence.kernel_ns,
+         .gap = sequence.gap_ns,
+         .shortest = sequence.shortest_ns,
+         .names = names,
+         .ops = ops,
+         .module = module,
+         .layers_percent = layers_percent,
+         .rule = rule.empty() ? "new" : rule,
+         .example_uid = trace.Uid(slices[sequence.starts[0]]),
+         .on_path = on_path(sequence)});
   }
   return table;
 }

@@ -76,6 +76,8 @@ struct SequenceFacts {
   std::vector<std::span<const SliceId>> layers;
   // The fusion rule that kernels with these launchers look like; empty: none.
   std::function<std::string_view(std::span<const NodeId> launchers)> rule;
+  // As WorkFacts::path_ns.
+  std::vector<int64_t> path_ns;
 };
 
 std::vector<Schema> SequenceSchemas();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/host/idle.h"
+#include "analysis/host/work_facts.h"
 #include "lamina/result.h"
 
 namespace lamina::analysis::host {
@@ -46,6 +47,8 @@ std::span<const std::string_view> EventTables();
 
 std::vector<Schema> IdleSchemas();
 std::vector<Schema> LaunchSchemas();
+// Those of them that name layers.
+std::vector<Schema> LaunchLayerSchemas();
 std::vector<Schema> TransferSchemas();
 std::vector<Schema> RangeSchemas();
 
@@ -57,7 +60,8 @@ Table IdlePartsTable(const HostModel& model, const Idle& idle);
 std::vector<Schema> IdlePartsSchemas();
 // launch_apis, queue_depth, launch_runs, launch_verdicts; with events
 // launch_events and queue_depth_series.
-ResultSet LaunchTables(const HostModel& model, const TableOptions& options);
+ResultSet LaunchTables(const HostModel& model, const TableOptions& options,
+                       const WorkFacts& facts);
 // What the links of a device carry at most in one direction, in bytes per
 // second; 0: not known.
 struct LinkPeaks {
@@ -65,8 +69,9 @@ struct LinkPeaks {
   double device = 0;  // to one of its kind: NVLink, xGMI
   double memory = 0;  // its own memory, reads and writes together
 };
-// comm_exposure and copies.
-ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks);
+// comm_exposure and copies; with `events` comm_events.
+ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks,
+                         const WorkFacts& facts, bool events);
 // annotation_time and op_launch_delay.
 ResultSet RangeTables(const HostModel& model);
 // step_drift and slow_steps.

@@ -4,71 +4,268 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "analysis/common/collective.h"
 #include "analysis/common/stats.h"
 #include "analysis/host/tables.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::host {
 namespace {
 
 using trace::kNoInt;
 
-Schema CommSchema() {
-  return {
+using OptionalText = std::optional<std::string_view>;
+using OptionalInt = std::optional<int64_t>;
+
+// One collective. Times in nanoseconds.
+struct CommEvent {
+  std::string_view device;
+  int64_t stream = 0;
+  std::string_view collective, kernel;
+  OptionalText group, dtype;
+  OptionalInt in_elements, in_bytes, out_bytes, group_size;
+  int64_t uid = 0, start_ns = 0, time_ns = 0, hidden_ns = 0, alone_ns = 0,
+          exposed_ns = 0;
+  OptionalInt critical_ns, wait_ns, transfer_ns, early_ns, step;
+  OptionalText layer;
+  double bus_bytes = 0;  // what a link moves; 0: not known
+
+  // What moving took, with all waiting in it where nothing is known of that.
+  int64_t moving_ns() const { return transfer_ns.value_or(time_ns); }
+  std::optional<double> bus_gb_s() const {
+    return Rate(bus_bytes, bus_bytes > 0 ? moving_ns() : 0);
+  }
+  // 1e9 bytes per second are bytes per nanosecond.
+  static std::optional<double> Rate(double bytes, int64_t ns) {
+    if (bytes <= 0 || ns <= 0) return std::nullopt;
+    return bytes / static_cast<double>(ns);
+  }
+};
+
+constexpr const char* kWaitDoc =
+    "From its start to that of the last rank. Empty without the traces of the "
+    "other ranks (--ranks).";
+constexpr const char* kTransferDoc =
+    "Shortest duration of any rank: of the one that waited least. Empty "
+    "without the traces of the other ranks (--ranks).";
+constexpr const char* kBusDoc =
+    "Bytes that a link moves in the time of the transfer, 1e9 per second; "
+    "without the other ranks over the whole time, so that it is at least "
+    "this. Empty: bytes or ranks are not recorded.";
+constexpr const char* kCriticalDoc =
+    "Of it, on the chain of last arrivals (lamina path).";
+
+const RowColumns<CommEvent>& CommEventColumns() {
+  using R = CommEvent;
+  static const RowColumns<R> columns{
+      "comm_events",
+      "Every collective: what hides it, and what of it the run waits for.",
+      {{"device", ColumnType::kText, "process:device.", &R::device},
+       {"stream", ColumnType::kInt, "Stream.", &R::stream},
+       {"uid", ColumnType::kInt, "Event number.", &R::uid},
+       {"start_us", ColumnType::kTime, "From the first event of the trace.",
+        &R::start_ns},
+       {"collective", ColumnType::kText, "As recorded; else from the kernel.",
+        &R::collective},
+       {"kernel", ColumnType::kText, "Kernel.", &R::kernel},
+       {"process_group", ColumnType::kText, "As recorded.", &R::group},
+       {"dtype", ColumnType::kText, "As recorded.", &R::dtype},
+       {"in_bytes", ColumnType::kInt, "That go in.", &R::in_bytes,
+        Shown::kBytes},
+       {"out_bytes", ColumnType::kInt, "That come out.", &R::out_bytes,
+        Shown::kBytes},
+       {"group_size", ColumnType::kInt, "As recorded.", &R::group_size},
+       {"time_us", ColumnType::kTime, "Duration.", &R::time_ns},
+       {"hidden_us", ColumnType::kTime, "Beside computation of the device.",
+        &R::hidden_ns},
+       {"exposed_alone_us", ColumnType::kTime,
+        "Outside computation, other collectives left out of account.",
+        &R::alone_ns},
+       {"exposed_us", ColumnType::kTime,
+        "Outside computation; each moment belongs to the collective that "
+        "began first.",
+        &R::exposed_ns},
+       {"critical_us", ColumnType::kTime, kCriticalDoc, &R::critical_ns},
+       {"wait_us", ColumnType::kTime, kWaitDoc, &R::wait_ns},
+       {"transfer_us", ColumnType::kTime, kTransferDoc, &R::transfer_ns},
+       {"busbw_gb_per_s", ColumnType::kReal, kBusDoc, &R::bus_gb_s},
+       {"launched_early_us", ColumnType::kTime,
+        "From submitting to starting; empty: no call is known.", &R::early_ns},
+       {"step", ColumnType::kInt, "Step of its launch.", &R::step},
+       {"layer", ColumnType::kText, "Stack and number of its layer.",
+        &R::layer}}};
+  return columns;
+}
+
+// Collectives of one kind and size.
+struct CommRow {
+  CommEvent first;
+  int64_t count = 0, time_ns = 0, hidden_ns = 0, alone_ns = 0, exposed_ns = 0;
+  OptionalInt critical_ns, wait_ns, transfer_ns;
+  double bus_bytes = 0;
+  int64_t moving_ns = 0;  // of those with bus_bytes
+  bool one_step = true, one_layer = true;
+  std::vector<int64_t> early;
+
+  void Add(const CommEvent& e) {
+    if (count++ == 0) first = e;
+    time_ns += e.time_ns;
+    hidden_ns += e.hidden_ns;
+    alone_ns += e.alone_ns;
+    exposed_ns += e.exposed_ns;
+    Sum(critical_ns, e.critical_ns);
+    Sum(wait_ns, e.wait_ns);
+    Sum(transfer_ns, e.transfer_ns);
+    if (e.bus_bytes > 0) {
+      bus_bytes += e.bus_bytes;
+      moving_ns += e.moving_ns();
+    }
+    one_step = one_step && e.step == first.step;
+    one_layer = one_layer && e.layer == first.layer;
+    if (e.early_ns) early.push_back(*e.early_ns);
+  }
+  static void Sum(OptionalInt& sum, OptionalInt value) {
+    if (value) sum = sum.value_or(0) + *value;
+  }
+  OptionalInt early_ns() const {
+    std::vector<int64_t> values = early;
+    return values.empty() ? OptionalInt() : Pick(values, 0.5);
+  }
+};
+
+const RowColumns<CommRow>& CommColumns() {
+  using R = CommRow;
+  static const RowColumns<R> columns{
       "comm_exposure",
       "Communication by kind and size, and how much of it no computation "
       "hides. Sums of exposed_us are the exposed time of a device.",
-      {{"device", ColumnType::kText, "process:device."},
-       {"stream", ColumnType::kInt, "Stream."},
-       {"collective", ColumnType::kText, "As recorded; else from the kernel."},
-       {"kernel", ColumnType::kText, "Kernel."},
-       {"process_group", ColumnType::kText, "As recorded."},
-       {"dtype", ColumnType::kText, "As recorded."},
-       {"in_elements", ColumnType::kInt, "As recorded."},
-       {"group_size", ColumnType::kInt, "As recorded."},
-       {"count", ColumnType::kInt, "Collectives."},
-       {"time_us", ColumnType::kTime, "Sum of durations."},
-       {"hidden_us", ColumnType::kTime, "Beside computation of the device."},
-       {"hidden_percent", ColumnType::kReal, "Its share.", Shown::kPercent},
+      {{"device", ColumnType::kText, "process:device.",
+        [](const R& r) { return r.first.device; }},
+       {"stream", ColumnType::kInt, "Stream.",
+        [](const R& r) { return r.first.stream; }},
+       {"collective", ColumnType::kText, "As recorded; else from the kernel.",
+        [](const R& r) { return r.first.collective; }},
+       {"kernel", ColumnType::kText, "Kernel.",
+        [](const R& r) { return r.first.kernel; }},
+       {"process_group", ColumnType::kText, "As recorded.",
+        [](const R& r) { return r.first.group; }},
+       {"dtype", ColumnType::kText, "As recorded.",
+        [](const R& r) { return r.first.dtype; }},
+       {"in_elements", ColumnType::kInt, "As recorded.",
+        [](const R& r) { return r.first.in_elements; }},
+       {"group_size", ColumnType::kInt, "As recorded.",
+        [](const R& r) { return r.first.group_size; }},
+       {"count", ColumnType::kInt, "Collectives.", &R::count},
+       {"time_us", ColumnType::kTime, "Sum of durations.", &R::time_ns},
+       {"hidden_us", ColumnType::kTime, "Beside computation of the device.",
+        &R::hidden_ns},
+       {"hidden_percent", ColumnType::kReal, "Its share.",
+        [](const R& r) { return PercentOf(r.hidden_ns, r.time_ns); },
+        Shown::kPercent},
        {"exposed_alone_us", ColumnType::kTime,
-        "Outside computation, other collectives left out of account."},
+        "Outside computation, other collectives left out of account.",
+        &R::alone_ns},
        {"exposed_us", ColumnType::kTime,
         "Outside computation; each moment belongs to the collective that "
-        "began first."},
+        "began first.",
+        &R::exposed_ns},
        {"launched_early_us", ColumnType::kTime,
-        "Median time from submitting to starting."}}};
+        "Median time from submitting to starting.", &R::early_ns},
+       {"critical_us", ColumnType::kTime, kCriticalDoc, &R::critical_ns},
+       {"wait_us", ColumnType::kTime, kWaitDoc, &R::wait_ns},
+       {"transfer_us", ColumnType::kTime, kTransferDoc, &R::transfer_ns},
+       {"busbw_gb_per_s", ColumnType::kReal, kBusDoc,
+        [](const R& r) { return CommEvent::Rate(r.bus_bytes, r.moving_ns); }},
+       {"in_bytes", ColumnType::kInt, "That go into one.",
+        [](const R& r) { return r.first.in_bytes; }, Shown::kBytes},
+       {"out_bytes", ColumnType::kInt, "That come out of one.",
+        [](const R& r) { return r.first.out_bytes; }, Shown::kBytes},
+       {"step", ColumnType::kInt, "Step, where all are of one.",
+        [](const R& r) { return r.one_step ? r.first.step : OptionalInt(); }},
+       {"layer", ColumnType::kText, "Layer, where all are of one.",
+        [](const R& r) {
+          return r.one_layer ? r.first.layer : OptionalText();
+        }}}};
+  return columns;
 }
 
-Schema CopiesSchema() {
-  return {
+// Copies of one direction, memory and size class.
+struct CopyRow {
+  std::string_view device, direction, memory;
+  int size = 0;             // bytes as a power of two; -1: not recorded
+  double peak_gb_s = 0;     // 0: not known
+  int64_t shortest_ns = 0;  // of its direction and memory
+  int64_t count = 0, bytes = 0, time_ns = 0, exposed_ns = 0, blocked_ns = 0;
+  OptionalInt critical_ns;
+  double best = 0;
+
+  bool known() const { return size >= 0; }
+  OptionalInt up_to() const {
+    if (!known()) return std::nullopt;
+    return size < 62 ? int64_t{1} << size : bytes;
+  }
+  OptionalInt sum() const {
+    return known() ? OptionalInt(bytes) : std::nullopt;
+  }
+  std::optional<double> rate() const {
+    if (!known() || time_ns <= 0) return std::nullopt;
+    return static_cast<double>(bytes) / static_cast<double>(time_ns);
+  }
+  std::optional<double> peak_percent() const {
+    const auto own = rate();
+    if (!own || *own <= 0 || peak_gb_s <= 0) return std::nullopt;
+    return 100 * *own / peak_gb_s;
+  }
+  static std::optional<double> Above0(double value) {
+    return value > 0 ? std::optional(value) : std::nullopt;
+  }
+};
+
+const RowColumns<CopyRow>& CopyColumns() {
+  using R = CopyRow;
+  static const RowColumns<R> columns{
       "copies",
       "Copies by direction, memory and size (powers of two).",
-      {{"device", ColumnType::kText, "process:device."},
+      {{"device", ColumnType::kText, "process:device.", &R::device},
        {"direction", ColumnType::kText,
-        "HtoD, DtoH, DtoD, PtoP, HtoH; empty: not recorded."},
+        "HtoD, DtoH, DtoD, PtoP, HtoH; empty: not recorded.", &R::direction},
        {"memory", ColumnType::kText,
-        "pageable, pinned or device, of the host's side."},
+        "pageable, pinned or device, of the host's side.", &R::memory},
        {"up_to_bytes", ColumnType::kInt,
-        "Largest of the size class; empty: no bytes are recorded.",
+        "Largest of the size class; empty: no bytes are recorded.", &R::up_to,
         Shown::kBytes},
-       {"count", ColumnType::kInt, "Copies."},
-       {"bytes", ColumnType::kInt, "Sum.", Shown::kBytes},
-       {"time_us", ColumnType::kTime, "Sum of durations."},
-       {"gb_per_s", ColumnType::kReal, "Bytes over time, 1e9 per second."},
-       {"best_gb_per_s", ColumnType::kReal, "Of the fastest copy."},
+       {"count", ColumnType::kInt, "Copies.", &R::count},
+       {"bytes", ColumnType::kInt, "Sum.", &R::sum, Shown::kBytes},
+       {"time_us", ColumnType::kTime, "Sum of durations.", &R::time_ns},
+       {"gb_per_s", ColumnType::kReal, "Bytes over time, 1e9 per second.",
+        &R::rate},
+       {"best_gb_per_s", ColumnType::kReal, "Of the fastest copy.",
+        [](const R& r) { return R::Above0(r.best); }},
        {"link_peak_gb_per_s", ColumnType::kReal,
         "Of the link in this direction, by the data of the device: PCIe to "
         "and from the host, NVLink or xGMI between devices, half of the "
-        "memory's rate within one. Empty: not known."},
-       {"peak_percent", ColumnType::kReal, "gb_per_s, of it.", Shown::kPercent},
+        "memory's rate within one. Empty: not known.",
+        [](const R& r) { return R::Above0(r.peak_gb_s); }},
+       {"peak_percent", ColumnType::kReal, "gb_per_s, of it.", &R::peak_percent,
+        Shown::kPercent},
        {"bound", ColumnType::kText,
         "latency: takes less than twice as long as the shortest copy of "
-        "its direction and memory; else bandwidth."},
+        "its direction and memory; else bandwidth.",
+        [](const R& r) -> std::string_view {
+          return r.time_ns < 2 * r.count * r.shortest_ns ? "latency"
+                                                         : "bandwidth";
+        }},
        {"exposed_us", ColumnType::kTime,
-        "While nothing else ran on the device."},
+        "While nothing else ran on the device.", &R::exposed_ns},
        {"host_blocked_us", ColumnType::kTime,
-        "Time of calls that returned when the copy was done."}}};
+        "Time of calls that returned when the copy was done.", &R::blocked_ns},
+       {"critical_us", ColumnType::kTime,
+        "Of time_us, on the chain of last arrivals (lamina path).",
+        &R::critical_ns}}};
+  return columns;
 }
 
 // What carries a copy of this direction; 0: not known. With several devices
@@ -99,21 +296,29 @@ std::string_view MemoryOf(std::string_view name) {
 
 class Transfers {
  public:
-  Transfers(const HostModel& model, const LinkPeaks& peaks)
-      : model_(model), trace_(model.trace()), peaks_(peaks) {
+  Transfers(const HostModel& model, const LinkPeaks& peaks,
+            const WorkFacts& facts)
+      : model_(model),
+        trace_(model.trace()),
+        peaks_(peaks),
+        facts_(facts),
+        events_(CommEventColumns().schema()),
+        comm_(CommColumns().schema()),
+        copies_(CopyColumns().schema()) {
     for (const Collective& c :
          CollectCollectives(model.context().tree, model.context().device))
       by_slice_[c.slice] = c;
   }
 
-  ResultSet Make() {
+  ResultSet Make(bool events) {
+    for (uint32_t d = 0; d < model_.devices().size(); ++d) {
+      Comm(d, events);
+      Copies(d);
+    }
     ResultSet result;
-    Table comm(CommSchema());
-    for (uint32_t d = 0; d < model_.devices().size(); ++d) Comm(comm, d);
-    result.tables.push_back(std::move(comm));
-    Table copies(CopiesSchema());
-    for (uint32_t d = 0; d < model_.devices().size(); ++d) Copies(copies, d);
-    result.tables.push_back(std::move(copies));
+    result.tables.push_back(std::move(comm_));
+    if (events) result.tables.push_back(std::move(events_));
+    result.tables.push_back(std::move(copies_));
     return result;
   }
 
@@ -126,20 +331,70 @@ class Transfers {
     }
     return Cover(std::move(intervals));
   }
+  uint32_t Row(SliceId s) const { return trace_.slices.detail[s.value]; }
 
-  void Comm(Table& table, uint32_t device) const {
-    struct Sum {
-      const trace::CollectiveArgs* args = nullptr;
-      int64_t count = 0, time = 0, hidden = 0, alone = 0, exposed = 0;
-      std::vector<int64_t> early;
+  // What is known of a collective but for what hides it.
+  CommEvent EventOf(uint32_t device, SliceId s) const {
+    static const Collective kUnknown;
+    static const trace::CollectiveArgs kNothing;
+    const auto found = by_slice_.find(s);
+    const Collective& c = found == by_slice_.end() ? kUnknown : found->second;
+    const trace::CollectiveArgs& args = c.args == nullptr ? kNothing : *c.args;
+    const auto text = [&](StringId id) {
+      return id.valid() ? OptionalText(trace_.Text(id)) : std::nullopt;
     };
+    const auto number = [](int64_t value) {
+      return value == kNoInt ? std::nullopt : OptionalInt(value);
+    };
+    CommEvent e;
+    e.device = model_.devices()[device].name;
+    e.stream = trace_.streams[model_.stream(s)].stream;
+    if (args.name.valid()) {
+      e.collective = trace_.Text(args.name);
+    } else if (c.kind != CollectiveKind::kUnknown) {
+      e.collective = CollectiveKindName(c.kind);
+    }
+    e.kernel = trace_.Name(s);
+    e.group = text(args.group);
+    e.dtype = text(args.dtype);
+    e.in_elements = number(args.in_elements);
+    const std::string_view dtype = trace_.Text(args.dtype);
+    e.in_bytes = CollectiveBytes(args.in_elements, dtype);
+    e.out_bytes = CollectiveBytes(args.out_elements, dtype);
+    e.group_size = number(args.group_size);
+    const auto bytes = CollectiveBytes(
+        MessageElements(c.kind, args.in_elements, args.out_elements), dtype);
+    if (bytes && c.kind != CollectiveKind::kUnknown && args.group_size > 0) {
+      e.bus_bytes =
+          static_cast<double>(*bytes) * BusFactor(c.kind, args.group_size);
+    }
+    e.uid = static_cast<int64_t>(trace_.Uid(s));
+    e.start_ns = trace_.Start(s) - trace_.first_ns;
+    e.time_ns = trace_.Duration(s);
+    e.critical_ns = facts_.PathOf(Row(s));
+    if (const auto it = facts_.ranks.find(s); it != facts_.ranks.end()) {
+      e.wait_ns = it->second.wait_ns;
+      e.transfer_ns = it->second.transfer_ns;
+    }
+    if (const uint32_t call = model_.call(s); call != kNone) {
+      e.early_ns = std::max<int64_t>(
+          0, trace_.Start(s) - model_.calls()[call].submit_ns);
+    }
+    const auto& steps = model_.context().steps;
+    if (const uint32_t step = steps.StepOf(s); step != tree::Steps::kOutside)
+      e.step = steps.steps()[step].number;
+    e.layer = facts_.layers.Of(Row(s));
+    return e;
+  }
+
+  void Comm(uint32_t device, bool events) {
     const Cover compute = CoverOf(device, [&](SliceId s) {
       const WorkKind kind = model_.kind(s);
       return kind == WorkKind::kCompute || kind == WorkKind::kFill;
     });
-    using Key =
-        std::tuple<StringId, int64_t, std::string, int64_t, std::string>;
-    std::map<Key, Sum> sums;
+    using Key = std::tuple<StringId, int64_t, std::string_view, int64_t,
+                           std::string_view>;
+    std::map<Key, CommRow> sums;
     int64_t reached = kNoInt;
     for (const SliceId s : model_.devices()[device].work) {
       if (model_.kind(s) != WorkKind::kComm) continue;
@@ -148,65 +403,28 @@ class Transfers {
       // What an earlier collective covers is its own.
       const int64_t from = std::max(start, std::min(reached, end));
       reached = std::max(reached, end);
-      const auto found = by_slice_.find(s);
-      const trace::CollectiveArgs* args =
-          found == by_slice_.end() ? nullptr : found->second.args;
-      std::string name, group;
-      if (args != nullptr && args->name.valid()) {
-        name = trace_.Text(args->name);
-      } else if (found != by_slice_.end() &&
-                 found->second.kind != CollectiveKind::kUnknown) {
-        name = CollectiveKindName(found->second.kind);
-      }
-      if (args != nullptr && args->group.valid())
-        group = trace_.Text(args->group);
-      Sum& sum = sums[{trace_.slices.name[s.value],
-                       trace_.streams[model_.stream(s)].stream, name,
-                       args == nullptr ? kNoInt : args->in_elements, group}];
-      sum.args = args;
-      ++sum.count;
-      sum.time += end - start;
-      const int64_t hidden = compute.Over(start, end);
-      sum.hidden += hidden;
-      sum.alone += end - start - hidden;
-      sum.exposed += end - from - compute.Over(from, end);
-      const uint32_t c = model_.call(s);
-      if (c != kNone)
-        sum.early.push_back(
-            std::max<int64_t>(0, start - model_.calls()[c].submit_ns));
+      CommEvent e = EventOf(device, s);
+      e.hidden_ns = compute.Over(start, end);
+      e.alone_ns = end - start - e.hidden_ns;
+      e.exposed_ns = end - from - compute.Over(from, end);
+      if (events) CommEventColumns().Add(events_, e);
+      sums[{trace_.slices.name[s.value], e.stream, e.collective,
+            e.in_elements.value_or(kNoInt), e.group.value_or("")}]
+          .Add(e);
     }
-    std::vector<std::pair<Key, Sum>> rows(sums.begin(), sums.end());
+    std::vector<const CommRow*> rows;
+    for (const auto& [key, row] : sums) rows.push_back(&row);
     std::stable_sort(rows.begin(), rows.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.second.exposed > b.second.exposed;
+                     [](const CommRow* a, const CommRow* b) {
+                       return a->exposed_ns > b->exposed_ns;
                      });
-    const auto text = [&](StringId id) {
-      return id.valid() ? Value(trace_.Text(id)) : Value();
-    };
-    const auto number = [](int64_t value) {
-      return value == kNoInt ? Value() : Value(value);
-    };
-    for (auto& [key, sum] : rows) {
-      const trace::CollectiveArgs none;
-      const trace::CollectiveArgs& args =
-          sum.args == nullptr ? none : *sum.args;
-      table.Add(model_.devices()[device].name, std::get<1>(key),
-                std::get<2>(key), trace_.Text(std::get<0>(key)),
-                text(args.group), text(args.dtype), number(std::get<3>(key)),
-                number(args.group_size), sum.count, sum.time, sum.hidden,
-                PercentOf(sum.hidden, sum.time), sum.alone, sum.exposed,
-                sum.early.empty() ? Value() : Value(Pick(sum.early, 0.5)));
-    }
+    for (const CommRow* row : rows) CommColumns().Add(comm_, *row);
   }
 
-  void Copies(Table& table, uint32_t device) const {
-    struct Sum {
-      int64_t count = 0, bytes = 0, time = 0, exposed = 0, blocked = 0;
-      double best = 0;
-    };
+  void Copies(uint32_t device) {
     const Cover other = CoverOf(
         device, [&](SliceId s) { return model_.kind(s) != WorkKind::kCopy; });
-    std::map<std::tuple<std::string_view, std::string_view, int>, Sum> sums;
+    std::map<std::tuple<std::string_view, std::string_view, int>, CopyRow> sums;
     std::map<std::pair<std::string_view, std::string_view>, int64_t> shortest;
     int64_t reached = kNoInt;
     for (const SliceId s : model_.devices()[device].work) {
@@ -219,19 +437,20 @@ class Transfers {
       const int size = bytes < 0 ? -1
                                  : std::bit_width(static_cast<uint64_t>(
                                        std::max<int64_t>(bytes, 1) - 1));
-      Sum& sum = sums[{direction, memory, size}];
-      ++sum.count;
-      sum.time += ns;
+      CopyRow& row = sums[{direction, memory, size}];
+      ++row.count;
+      row.time_ns += ns;
+      CommRow::Sum(row.critical_ns, facts_.PathOf(Row(s)));
       if (bytes > 0) {
-        sum.bytes += bytes;
+        row.bytes += bytes;
         if (ns > 0)
-          sum.best = std::max(
-              sum.best, static_cast<double>(bytes) / static_cast<double>(ns));
+          row.best = std::max(
+              row.best, static_cast<double>(bytes) / static_cast<double>(ns));
       }
       const int64_t end = trace_.End(s);
       const int64_t from = std::max(trace_.Start(s), std::min(reached, end));
       reached = std::max(reached, end);
-      sum.exposed += end - from - other.Over(from, end);
+      row.exposed_ns += end - from - other.Over(from, end);
       const auto [it, is_new] = shortest.try_emplace({direction, memory}, ns);
       it->second = std::min(it->second, ns);
       const uint32_t c = model_.call(s);
@@ -239,44 +458,36 @@ class Transfers {
       const Call& call = model_.calls()[c];
       if (call.staged ||
           (model_.Work(call).size() == 1 && end <= trace_.End(call.slice)))
-        sum.blocked += trace_.Duration(call.slice);
+        row.blocked_ns += trace_.Duration(call.slice);
     }
-    for (const auto& [key, sum] : sums) {
-      const auto& [direction, memory, size] = key;
-      const bool known = size >= 0;
-      const double rate =
-          known && sum.time > 0
-              ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time)
-              : 0;
-      const double peak =
-          PeakOf(direction, peaks_, model_.devices().size()) / 1e9;
-      table.Add(
-          model_.devices()[device].name, direction, memory,
-          known ? Value(size < 62 ? int64_t{1} << size : sum.bytes) : Value(),
-          sum.count, known ? Value(sum.bytes) : Value(), sum.time,
-          known && sum.time > 0 ? Value(rate) : Value(),
-          sum.best > 0 ? Value(sum.best) : Value(),
-          peak > 0 ? Value(peak) : Value(),
-          peak > 0 && rate > 0 ? Value(100 * rate / peak) : Value(),
-          sum.time < 2 * sum.count * shortest[{direction, memory}]
-              ? "latency"
-              : "bandwidth",
-          sum.exposed, sum.blocked);
+    for (auto& [key, row] : sums) {
+      std::tie(row.direction, row.memory, row.size) = key;
+      row.device = model_.devices()[device].name;
+      row.shortest_ns = shortest[{row.direction, row.memory}];
+      row.peak_gb_s =
+          PeakOf(row.direction, peaks_, model_.devices().size()) / 1e9;
+      CopyColumns().Add(copies_, row);
     }
   }
 
   const HostModel& model_;
   const Trace& trace_;
   const LinkPeaks& peaks_;
+  const WorkFacts& facts_;
   std::map<SliceId, Collective> by_slice_;
+  Table events_, comm_, copies_;
 };
 
 }  // namespace
 
-ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks) {
-  return Transfers(model, peaks).Make();
+ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks,
+                         const WorkFacts& facts, bool events) {
+  return Transfers(model, peaks, facts).Make(events);
 }
 
-std::vector<Schema> TransferSchemas() { return {CommSchema(), CopiesSchema()}; }
+std::vector<Schema> TransferSchemas() {
+  return {CommColumns().schema(), CommEventColumns().schema(),
+          CopyColumns().schema()};
+}
 
 }  // namespace lamina::analysis::host

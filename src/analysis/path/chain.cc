@@ -26,6 +26,11 @@ void Add(PathSums& sums, const Segment& s, int64_t ns) {
 
 }  // namespace
 
+bool IsWork(SegmentKind kind) {
+  return kind == SegmentKind::kCompute || kind == SegmentKind::kFill ||
+         kind == SegmentKind::kComm || kind == SegmentKind::kCopy;
+}
+
 SegmentKind WorkSegment(EdgeKind kind) {
   switch (kind) {
     case EdgeKind::kCompute:
@@ -185,6 +190,23 @@ std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
   ForSegments(graph, view, sink, from_ns, kNoNode,
               [&](const Segment& s) { out[--count] = s; });
   return out;
+}
+
+std::vector<int64_t> TimesOfWork(const Graph& graph, uint32_t sink,
+                                 int64_t from_ns) {
+  const Trace& trace = graph.model().trace();
+  std::vector<int64_t> times(trace.device.size(), 0);
+  ForSegments(graph, Recorded{graph}, sink, from_ns, kNoNode,
+              [&](const Segment& s) {
+                if (!IsWork(s.kind) || !s.owner.valid() ||
+                    !trace::IsDevice(trace.KindOf(s.owner)))
+                  return;
+                // A call may feed on a copy beyond its end.
+                times[trace.slices.detail[s.owner.value]] += std::max<int64_t>(
+                    0, std::min(s.end_ns, trace.End(s.owner)) -
+                           std::max(s.start_ns, trace.Start(s.owner)));
+              });
+  return times;
 }
 
 int64_t PathSums::of(PathClass c) const {

@@ -31,6 +31,8 @@ enum class SegmentKind : uint8_t {
 };
 inline constexpr size_t kSegmentKinds = 14;
 std::string_view SegmentKindName(SegmentKind kind);
+// Whether it is device work itself, not what lies between.
+bool IsWork(SegmentKind kind);
 // What the work of an edge is on a chain.
 SegmentKind WorkSegment(EdgeKind kind);
 
@@ -84,6 +86,11 @@ uint32_t MeetBefore(const Graph& graph, const Outcome& outcome, uint32_t sink,
 // The segments of the recorded chain, by time.
 std::vector<Segment> RecordedPath(const Graph& graph, uint32_t sink,
                                   int64_t from_ns);
+
+// Time of each device event on the chain, by the row of its device arguments;
+// of a graph of one recording. Nothing but what lies within the event counts.
+std::vector<int64_t> TimesOfWork(const Graph& graph, uint32_t sink,
+                                 int64_t from_ns);
 
 // Nanoseconds by kind and by class.
 struct PathSums {

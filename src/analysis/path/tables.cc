@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "analysis/common/stats.h"
+#include "analysis/path/chain_tables.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
@@ -33,53 +34,6 @@ Schema SummarySchema() {
            {"segments", ColumnType::kInt, "Segments."},
            {"inferred_us", ColumnType::kTime,
             "Behind waits that were inferred, not recorded."}}};
-}
-
-Schema OwnersSchema() {
-  return {"path_owners",
-          "What the chain runs through: kernels, ops and calls.",
-          {{"class", ColumnType::kText, "As in path_summary."},
-           {"kind", ColumnType::kText, "As in path_summary."},
-           {"name", ColumnType::kText, "Kernel, op or call; \"-\": none."},
-           {"op", ColumnType::kText, "Op that launched it."},
-           {"count", ColumnType::kInt, "Segments."},
-           {"time_us", ColumnType::kTime, "Time on the chain."},
-           {"percent", ColumnType::kReal, "Share of the window.", Shown::kBar},
-           {"total_us", ColumnType::kTime,
-            "Of device work: all its time, off the chain, too."},
-           {"slack_min_us", ColumnType::kTime,
-            "Of device work: how much its least slack one may grow for "
-            "nothing."}}};
-}
-
-Schema SegmentsSchema() {
-  return {"path_segments",
-          "The chain, segment by segment; they tile the window.",
-          {{"start_us", ColumnType::kTime, "From the first event."},
-           {"dur_us", ColumnType::kTime, "Length."},
-           {"class", ColumnType::kText, "As in path_summary."},
-           {"kind", ColumnType::kText, "As in path_summary."},
-           {"evidence", ColumnType::kText,
-            "recorded; inferred: hangs on an inferred wait; time: nothing "
-            "recorded explains it."},
-           {"uid", ColumnType::kInt, "Event number of the owner."},
-           {"name", ColumnType::kText, "Name of the owner."},
-           {"op", ColumnType::kText, "Op of device work."},
-           {"step", ColumnType::kInt, "Step of device work."},
-           {"track", ColumnType::kText, "Thread, or device and stream."}}};
-}
-
-Schema EdgesSchema() {
-  return {"path_edges",
-          "Every edge that is none between neighbours of one thread.",
-          {{"from_uid", ColumnType::kInt, "Event number."},
-           {"to_uid", ColumnType::kInt, "Event number."},
-           {"kind", ColumnType::kText, "What joins them."},
-           {"work_us", ColumnType::kTime, "Least time from one to the other."},
-           {"slack_us", ColumnType::kTime,
-            "How much later the source may be without moving the target."},
-           {"critical", ColumnType::kBool, "It decided about the target."},
-           {"inferred", ColumnType::kBool, "It is not recorded."}}};
 }
 
 Schema GraphSchema() {
@@ -148,11 +102,6 @@ Schema WhatIfSchema() {
         Shown::kPercent}}};
 }
 
-bool DeviceKind(SegmentKind kind) {
-  return kind == SegmentKind::kCompute || kind == SegmentKind::kFill ||
-         kind == SegmentKind::kComm || kind == SegmentKind::kCopy;
-}
-
 class Tables {
  public:
   Tables(const Graph& graph, const Window& window, const PathSums& sums)
@@ -168,112 +117,6 @@ class Tables {
       if (model_.call(s) != host::kNone) linked += trace_.Duration(s);
     }
     linked_ = 10 * linked >= 9 * all;
-  }
-
-  // What the chain runs through.
-  struct Owner {
-    int64_t time = 0, count = 0;
-    SliceId first;
-  };
-  using OwnerRows =
-      absl::flat_hash_map<std::pair<SegmentKind, StringId>, Owner>;
-  OwnerRows OwnersOfChain() const {
-    OwnerRows rows;
-    ForSegments(graph_, Recorded{graph_}, window_.sink, window_.start_ns,
-                kNoNode, [&](const Segment& s) {
-                  const StringId name = s.owner.valid()
-                                            ? trace_.slices.name[s.owner.value]
-                                            : StringId();
-                  Owner& row = rows[{s.kind, name}];
-                  row.time += s.end_ns - s.start_ns;
-                  ++row.count;
-                  row.first = s.owner;  // segments come backwards
-                });
-    return rows;
-  }
-
-  // Time of all device work by name, on the chain and off it, and the least
-  // slack of any.
-  using WorkTotals = absl::flat_hash_map<StringId, std::pair<int64_t, int64_t>>;
-  WorkTotals TotalsOfWork() const {
-    WorkTotals totals;
-    const std::vector<int64_t> slack = TotalSlack(graph_, window_.sink);
-    for (size_t i = 0; i < graph_.work().size(); ++i) {
-      const SliceId s = graph_.work()[i];
-      const auto [it, is_new] = totals.try_emplace(
-          trace_.slices.name[s.value], std::pair(int64_t{0}, kNever));
-      it->second.first += trace_.Duration(s);
-      it->second.second =
-          std::min(it->second.second, slack[graph_.first_device() + 2 * i + 1]);
-    }
-    return totals;
-  }
-
-  Table Owners(const OwnerRows& rows, const WorkTotals& totals) const {
-    std::vector<std::pair<std::pair<SegmentKind, StringId>, Owner>> sorted(
-        rows.begin(), rows.end());
-    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-      return a.second.time != b.second.time ? a.second.time > b.second.time
-                                            : a.first < b.first;
-    });
-    constexpr size_t kMost = 500;
-    if (sorted.size() > kMost) sorted.resize(kMost);
-    Table table(OwnersSchema());
-    for (const auto& [key, row] : sorted) {
-      const auto& [kind, name] = key;
-      const auto total = totals.find(name);
-      const bool device = DeviceKind(kind) && total != totals.end();
-      const StringId op = OpOf(row.first);
-      table.Add(PathClassName(ClassOf(kind)), SegmentKindName(kind),
-                name.valid() ? trace_.Text(name) : std::string_view("-"),
-                op.valid() ? Value(trace_.Text(op)) : Value(), row.count,
-                row.time, PercentOf(row.time, length_),
-                device ? Value(total->second.first) : Value(),
-                device && total->second.second != kNever
-                    ? Value(total->second.second)
-                    : Value());
-    }
-    return table;
-  }
-
-  Table Segments(const std::vector<Segment>& segments) const {
-    Table table(SegmentsSchema());
-    const auto& steps = model_.context().steps;
-    for (const Segment& s : segments) {
-      const StringId op = OpOf(s.owner);
-      const bool device =
-          s.owner.valid() && trace::IsDevice(trace_.KindOf(s.owner));
-      const uint32_t step =
-          device ? steps.StepOf(s.owner) : tree::Steps::kOutside;
-      table.Add(s.start_ns - trace_.first_ns, s.end_ns - s.start_ns,
-                PathClassName(ClassOf(s.kind)), SegmentKindName(s.kind),
-                s.inferred ? "inferred"
-                : s.kind == SegmentKind::kSubmittedWait ||
-                        s.kind == SegmentKind::kLeadIn
-                    ? "time"
-                    : "recorded",
-                s.owner.valid() ? Value(trace_.EventOf(s.owner)) : Value(),
-                s.owner.valid() ? Value(trace_.Name(s.owner)) : Value(),
-                op.valid() ? Value(trace_.Text(op)) : Value(),
-                step == tree::Steps::kOutside
-                    ? Value()
-                    : Value(steps.steps()[step].number),
-                Track(s));
-    }
-    return table;
-  }
-
-  Table Edges() const {
-    Table table(EdgesSchema());
-    for (uint32_t e = 0; e < graph_.edges().size(); ++e) {
-      const Edge& edge = graph_.edges()[e];
-      const int64_t slack = graph_.time(edge.to) - graph_.residual(edge.to) -
-                            graph_.time(edge.from) - edge.work_ns;
-      table.Add(UidOf(edge.from), UidOf(edge.to), EdgeKindName(edge.kind),
-                edge.work_ns, slack, graph_.critical(edge.to) == e,
-                edge.inferred);
-    }
-    return table;
   }
 
   // `saved`: with half the work of host, computation and communication.
@@ -297,34 +140,6 @@ class Tables {
   }
 
  private:
-  StringId OpOf(SliceId s) const {
-    if (!s.valid() || !trace::IsDevice(trace_.KindOf(s))) return {};
-    const NodeId launcher = model_.context().device.launcher(s);
-    return launcher.valid()
-               ? trace_.slices.name[model_.context().tree.slice(launcher).value]
-               : StringId();
-  }
-
-  Value UidOf(uint32_t v) const {
-    if (graph_.OfDevice(v)) return trace_.Uid(graph_.Work(v));
-    // A host point belongs to the event that it opens or closes.
-    SliceId s = graph_.owner(v);
-    if (!s.valid() && v + 1 < graph_.first_device()) s = graph_.owner(v + 1);
-    return s.valid() ? Value(trace_.EventOf(s)) : Value();
-  }
-
-  std::string Track(const Segment& s) const {
-    if (s.owner.valid() && trace::IsDevice(trace_.KindOf(s.owner))) {
-      const trace::Stream& stream = trace_.streams[model_.stream(s.owner)];
-      return fmt::format("device {} stream {}", stream.device, stream.stream);
-    }
-    if (s.node == kNoNode || graph_.OfDevice(s.node)) return "";
-    const trace::Track& track =
-        trace_.tracks[model_.threads()[graph_.thread(s.node)].track.value];
-    return std::string(
-        trace_.Text(track.thread_name.valid() ? track.thread_name : track.tid));
-  }
-
   void AddSteps(Table& table, const std::vector<StepPath>& paths) const {
     const auto& steps = model_.context().steps.steps();
     for (const StepPath& path : paths) {
@@ -595,8 +410,10 @@ std::vector<StepPath> StepPaths(const Graph& graph) {
 }
 
 std::vector<Schema> Schemas() {
-  return {SummarySchema(),  OwnersSchema(), VerdictsSchema(),
-          SegmentsSchema(), EdgesSchema(),  WhatIfSchema()};
+  std::vector<Schema> schemas = {SummarySchema(), VerdictsSchema(),
+                                 WhatIfSchema()};
+  for (Schema& schema : ChainSchemas()) schemas.push_back(std::move(schema));
+  return schemas;
 }
 
 ResultSet PathTables(const Graph& graph, const Window& window,
@@ -608,8 +425,8 @@ ResultSet PathTables(const Graph& graph, const Window& window,
     segments = RecordedPath(graph, window.sink, window.start_ns);
   // All that a table needs beside its own rows, and the large tables.
   std::array<int64_t, 3> saved{};
-  Tables::WorkTotals totals;
-  Tables::OwnerRows owners;
+  WorkTotals totals;
+  ChainOwners owners;
   std::vector<StepPath> steps;
   std::optional<Table> all, edges;
   const std::function<void()> tasks[] = {
@@ -618,24 +435,25 @@ ResultSet PathTables(const Graph& graph, const Window& window,
         saved[0] = tables.Saved({EdgeKind::kHost, EdgeKind::kHostGap});
         saved[1] = tables.Saved({EdgeKind::kCompute});
         saved[2] = tables.Saved({EdgeKind::kComm});
-        totals = tables.TotalsOfWork();
+        totals = TotalsOfWork(graph, window);
       },
-      [&] { owners = tables.OwnersOfChain(); },
+      [&] { owners = OwnersOfChain(graph, window); },
       [&] {
         if (window.name.empty()) steps = StepPaths(graph);
       },
       [&] {
-        if (options.segments) all = tables.Segments(segments);
+        if (options.segments)
+          all = SegmentsTable(graph, segments, options.layers);
       },
       [&] {
-        if (options.segments) edges = tables.Edges();
+        if (options.segments) edges = EdgesTable(graph);
       }};
   ParallelFor(graph.model().context().settings.threads, std::size(tasks),
               [&](size_t i) { tasks[i](); });
   result.tables.push_back(
       tables.Verdicts(result, options, saved, steps, segments));
   result.tables.push_back(SummaryTable(graph, window, sums));
-  result.tables.push_back(tables.Owners(owners, totals));
+  result.tables.push_back(OwnersTable(graph, window, owners, totals));
   if (options.segments) {
     result.tables.push_back(std::move(*all));
     result.tables.push_back(std::move(*edges));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/host/work_facts.h"
 #include "analysis/path/chain.h"
 #include "analysis/path/what_if.h"
 #include "lamina/result.h"
@@ -32,6 +33,8 @@ struct Cut {
 
 struct TableOptions {
   bool segments = true;  // path_segments and path_edges
+  // For the column of path_segments; null: it stays empty.
+  const host::WorkLayers* layers = nullptr;
   // By start; each part ends where the next begins, the last at `cut_end_ns`.
   // With what lies before and behind them they add up to the window.
   std::vector<Cut> cuts;

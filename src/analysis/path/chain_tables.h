@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The chain of one recording event by event: path_owners, path_segments and
+// path_edges.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+#include <utility>
+#include <vector>
+
+#include "analysis/host/work_facts.h"
+#include "analysis/path/tables.h"
+
+namespace lamina::analysis::path {
+
+// What the chain runs through.
+struct ChainOwner {
+  int64_t time_ns = 0, count = 0;
+  SliceId first;
+};
+using ChainOwners =
+    absl::flat_hash_map<std::pair<SegmentKind, StringId>, ChainOwner>;
+ChainOwners OwnersOfChain(const Graph& graph, const Window& window);
+
+// Time of all device work by name, on the chain and off it, and the least
+// slack of any; kNoSlack where the sink does not depend on it.
+inline constexpr int64_t kNoSlack = INT64_MAX;
+using WorkTotals = absl::flat_hash_map<StringId, std::pair<int64_t, int64_t>>;
+WorkTotals TotalsOfWork(const Graph& graph, const Window& window);
+
+std::vector<Schema> ChainSchemas();
+Table OwnersTable(const Graph& graph, const Window& window,
+                  const ChainOwners& owners, const WorkTotals& totals);
+// `layers` may be null.
+Table SegmentsTable(const Graph& graph, const std::vector<Segment>& segments,
+                    const host::WorkLayers* layers);
+Table EdgesTable(const Graph& graph);
+
+}  // namespace lamina::analysis::path

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/host_tables.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+
+#include "analysis/path/tables.h"
+#include "engine/fusion_names.h"
+
+namespace lamina::engine {
+
+namespace host = analysis::host;
+namespace path = analysis::path;
+
+namespace {
+
+bool Has(const host::HostModel& model, host::WorkKind kind) {
+  const auto slices = model.trace().device_slices();
+  return std::any_of(slices.begin(), slices.end(),
+                     [&](trace::SliceId s) { return model.kind(s) == kind; });
+}
+
+Result<std::vector<int64_t>> PathTimes(const HostSources& sources) {
+  LAMINA_ASSIGN(const path::Graph* const graph, sources.path());
+  if (graph->sink() == path::kNoNode) return std::vector<int64_t>();
+  LAMINA_ASSIGN(const path::Window whole, path::FindWindow(*graph, ""));
+  return path::TimesOfWork(*graph, whole.sink, whole.start_ns);
+}
+
+}  // namespace
+
+host::WorkLayers LayersOfWork(const trace::Trace& trace,
+                              const analysis::layers::LayerModel& model) {
+  host::WorkLayers out;
+  for (const analysis::layers::Layer& layer : model.layers) {
+    out.Add(trace,
+            fmt::format("{} {}", model.stacks[layer.stack].name, layer.index),
+            layer.work);
+  }
+  return out;
+}
+
+Result<ResultSet> LaunchTables(const host::HostModel& model,
+                               const host::TableOptions& options,
+                               const HostSources& sources, bool named) {
+  host::WorkFacts facts;
+  if (named && !model.calls().empty()) {
+    LAMINA_ASSIGN(const auto* const layers, sources.layers());
+    facts.layers = LayersOfWork(model.trace(), *layers);
+  }
+  return host::LaunchTables(model, options, facts);
+}
+
+Result<Table> SequencesTable(const Session& session,
+                             const host::HostModel& model,
+                             const host::Idle& idle,
+                             const HostSources& sources) {
+  const auto sequences = host::FindSequences(model, idle);
+  FusionNames rules;
+  host::SequenceFacts facts;
+  if (!sequences.empty()) {
+    LAMINA_ASSIGN(rules, FusionNames::Load(session.data()));
+    facts.rule = [&](std::span<const tree::NodeId> launchers) {
+      return rules.Find(model.context().tree, launchers);
+    };
+    LAMINA_ASSIGN(const analysis::layers::LayerModel* const found,
+                  sources.layers());
+    for (const analysis::layers::Layer& layer : found->layers)
+      facts.layers.emplace_back(layer.work);
+    LAMINA_ASSIGN(facts.path_ns, PathTimes(sources));
+  }
+  return host::SequenceTable(model, sequences, facts);
+}
+
+Result<ResultSet> TransferTables(const host::HostModel& model,
+                                 const host::LinkPeaks& peaks,
+                                 const HostSources& sources, bool events,
+                                 host::RankTimesOf ranks) {
+  host::WorkFacts facts;
+  facts.ranks = std::move(ranks);
+  const bool comm = Has(model, host::WorkKind::kComm);
+  if (comm || Has(model, host::WorkKind::kCopy)) {
+    LAMINA_ASSIGN(facts.path_ns, PathTimes(sources));
+  }
+  if (comm) {
+    LAMINA_ASSIGN(const auto* const layers, sources.layers());
+    facts.layers = LayersOfWork(model.trace(), *layers);
+  }
+  return host::TransferTables(model, peaks, facts, events);
+}
+
+}  // namespace lamina::engine

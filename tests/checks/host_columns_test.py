@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Columns that tables of lamina host and lamina path take from elsewhere: the
+chain of last arrivals, layers, modules, threads and links. What must hold of
+any trace: parts add up, bounds are kept, two tables say the same."""
+import json
+import os
+import pathlib
+
+from common import ROOT, SAMPLES, Checks, Exact, lamina
+
+WORK = {"compute", "fill", "comm", "copy"}
+
+
+def tables(command, trace, *args):
+    return json.loads(
+        lamina(command, trace, "--format", "json", *args).stdout,
+        parse_float=Exact)["tables"]
+
+
+def rows_of(trace, sql):
+    run = lamina("query", trace, sql, "--format", "json")
+    return next(iter(json.loads(run.stdout)["tables"].values()))
+
+
+def known(rows, column):
+    return [r[column].ns for r in rows if r[column] is not None]
+
+
+def check_comm(checks, name, host, path):
+    """Every collective once, and the groups are their sums."""
+    groups, events = host["comm_exposure"], host["comm_events"]
+    for column in ("time_us", "hidden_us", "exposed_alone_us", "exposed_us",
+                   "critical_us"):
+        checks.equal(f"{name}: {column} of collectives",
+                     sum(known(events, column)), sum(known(groups, column)))
+    checks.equal(f"{name}: collectives", len(events),
+                 sum(r["count"] for r in groups))
+    kinds = {r["kind"]: r["time_us"].ns for r in path["path_summary"]}
+    checks.equal(f"{name}: critical time is that of the path",
+                 sum(known(events, "critical_us")), kinds.get("comm", 0))
+    for row in events:
+        what = f"{name}: collective {row['uid']}"
+        checks.true(f"{what}: critical",
+                    0 <= row["critical_us"].ns <= row["time_us"].ns)
+        checks.equal(f"{what}: hidden and exposed",
+                     row["hidden_us"].ns + row["exposed_alone_us"].ns,
+                     row["time_us"].ns)
+        # Nothing is known of other ranks.
+        checks.equal(f"{what}: other ranks",
+                     (row["wait_us"], row["transfer_us"]), (None, None))
+        if row["busbw_gb_per_s"] is not None:
+            size = max(row["in_bytes"], row["out_bytes"] or 0)
+            rate = float(str(row["busbw_gb_per_s"]))
+            checks.true(f"{what}: at most twice its bytes per time",
+                        0 < rate <= 2 * size / row["time_us"].ns + 1e-9)
+    steps = {}
+    for row in events:
+        key = (row["device"], row["stream"], row["collective"], row["kernel"],
+               row["process_group"], row["in_bytes"])
+        steps.setdefault(key, set()).add((row["step"], row["layer"]))
+    for row in groups:
+        key = (row["device"], row["stream"], row["collective"], row["kernel"],
+               row["process_group"], row["in_bytes"])
+        for i, column in enumerate(("step", "layer")):
+            if row[column] is not None:
+                checks.true(f"{name}: {column} of a group",
+                            row[column] in {s[i] for s in steps[key]})
+
+
+def check_copies(checks, name, host, path):
+    kinds = {r["kind"]: r["time_us"].ns for r in path["path_summary"]}
+    critical = 0
+    for row in host["copies"]:
+        checks.true(f"{name}: critical copies",
+                    0 <= row["critical_us"].ns <= row["time_us"].ns)
+        critical += row["critical_us"].ns
+    # A call may feed on a copy beyond its end: that is on the path, too.
+    checks.true(f"{name}: not more than the path has",
+                critical <= kinds.get("copy", 0))
+    for row in host["kernel_sequences"]:
+        checks.true(f"{name}: sequence on the path",
+                    0 <= row["on_path_us"].ns <= row["kernel_time_us"].ns)
+
+
+def check_layers(checks, name, host, trace):
+    """The layer of work in every table is that of SQL."""
+    layer = {r["uid"]: f"{r['layer_stack']} {r['layer']}" for r in rows_of(
+        trace, "SELECT uid, layer, layer_stack FROM kernel "
+        "WHERE layer IS NOT NULL")}
+    for row in host["launch_events"]:
+        checks.equal(f"{name}: layer of a launch", row["layer"],
+                     layer.get(row["device_uid"]))
+    for row in host["comm_events"]:
+        checks.equal(f"{name}: layer of a collective", row["layer"],
+                     layer.get(row["uid"]))
+    for row in host["launch_runs"]:
+        checks.equal(f"{name}: layer of a run", row["layer"],
+                     layer.get(row["first_uid"]))
+    return layer
+
+
+def check_path(checks, name, host, path, layer):
+    steps = {r["step"] for r in host["launch_events"]} | {None}
+    for row in path["path_segments"]:
+        what = f"{name}: segment at {row['start_us']}"
+        checks.true(f"{what}: thread or stream",
+                    row["thread"] is None or row["stream"] is None)
+        if row["kind"] in WORK:
+            checks.true(f"{what}: work has a stream",
+                        row["stream"] is not None)
+            checks.equal(f"{what}: layer", row["layer"],
+                         layer.get(row["uid"]))
+        if row["kind"] in ("host", "host_gap", "sync"):
+            checks.true(f"{what}: the host has a thread",
+                        row["thread"] is not None and row["layer"] is None)
+            checks.equal(f"{what}: track", row["track"], row["thread"])
+        elif row["step"] is not None:
+            checks.true(f"{what}: step", row["step"] in steps)
+    module = {}
+    for row in host["launch_events"]:
+        module[row["device_uid"]] = (row["op"], row["module"])
+    for row in path["path_segments"]:
+        if row["kind"] in WORK and row["uid"] in module:
+            checks.equal(f"{name}: op and module of work {row['uid']}",
+                         (row["op"], row["module"]), module[row["uid"]])
+    owners = {(r["kind"], r["name"]): r for r in path["path_owners"]}
+    seen = set()
+    for row in path["path_segments"]:
+        key = row["kind"], row["name"] or "-"
+        if key in owners and key not in seen:  # its first segment
+            seen.add(key)
+            checks.equal(f"{name}: owner {key}",
+                         (owners[key]["op"], owners[key]["module"]),
+                         (row["op"], row["module"]))
+
+
+def check_edges(checks, name, host, path):
+    call = {r["device_uid"]: r["call_uid"] for r in host["launch_events"]}
+    for row in path["path_edges"]:
+        what = f"{name}: {row['kind']} {row['from_uid']} to {row['to_uid']}"
+        checks.true(f"{what}: sides", all(
+            row[side] in ("start", "end", "inside", None)
+            for side in ("from_side", "to_side")))
+        if row["kind"] == "launch":
+            checks.equal(f"{what}: begins at its work", row["to_side"],
+                         "start")
+            checks.true(f"{what}: comes from its call",
+                        row["from_side"] in ("start", "inside") and
+                        (row["from_uid"] == call.get(row["to_uid"])))
+        elif row["kind"] == "sync":
+            checks.equal(f"{what}: from the end of work to that of the call",
+                         (row["from_side"], row["to_side"]), ("end", "end"))
+        elif row["kind"] == "stream_order":
+            checks.equal(f"{what}: between two works",
+                         (row["from_side"], row["to_side"]),
+                         ("end", "start"))
+
+
+def check(checks, trace, label):
+    host, path = tables("host", trace), tables("path", trace)
+    if "path_summary" not in path:
+        return
+    check_comm(checks, label, host, path)
+    check_copies(checks, label, host, path)
+    layer = check_layers(checks, label, host, trace)
+    check_path(checks, label, host, path, layer)
+    check_edges(checks, label, host, path)
+    for command, tables_of in (("host", host), ("path", path)):
+        checks.equal(f"{label}: {command}, one thread",
+                     tables(command, trace, "--threads", "1"), tables_of)
+
+
+def check_ranks(checks, files, label):
+    """With the other ranks, waits and transfers are those of lamina ranks."""
+    joined = json.loads(lamina("ranks", *files, "--format", "json").stdout,
+                        parse_float=Exact)["tables"]
+    transfer = {r["id"]: r["transfer_us"] for r in joined["collectives"]}
+    for number, file in enumerate(files):
+        wanted = sorted(
+            (r["dur_us"].ns, r["wait_us"].ns, transfer[r["id"]].ns)
+            for r in joined["collective_waits"]
+            if r["rank"] == number and r["wait_us"] is not None)
+        host = tables("host", file, "--ranks", *files)
+        found = sorted(
+            (r["time_us"].ns, r["wait_us"].ns, r["transfer_us"].ns)
+            for r in host["comm_events"] if r["wait_us"] is not None)
+        checks.equal(f"{label}: waits of rank {number}", found, wanted)
+        if label == "samples/ranks":  # elsewhere clocks may not be known
+            checks.true(f"{label}: rank {number} has some", len(found) > 0)
+        for column in ("wait_us", "transfer_us"):
+            checks.equal(f"{label}: {column} of groups",
+                         sum(known(host["comm_exposure"], column)),
+                         sum(known(host["comm_events"], column)))
+        alone = tables("host", file)
+        for row, own in zip(host["comm_events"], alone["comm_events"]):
+            checks.true(f"{label}: transfer and wait within the time",
+                        row["wait_us"] is None or
+                        (0 <= row["wait_us"].ns <= row["time_us"].ns and
+                         0 < row["transfer_us"].ns <= row["time_us"].ns))
+            if row["busbw_gb_per_s"] is not None:
+                checks.true(f"{label}: alone the bandwidth is a lower bound",
+                            float(str(own["busbw_gb_per_s"])) <=
+                            float(str(row["busbw_gb_per_s"])) + 1e-9)
+    lamina("host", files[0], "--ranks", files[0], status=2)
+
+
+def main():
+    checks = Checks()
+    check_ranks(checks, sorted((SAMPLES / "ranks").glob("rank?.json.gz")),
+                "samples/ranks")
+    for name in ("train_step", "moe", "serve", "ranks/rank0"):
+        check(checks, SAMPLES / f"{name}.json.gz", name)
+    folder = pathlib.Path(
+        os.environ.get("LAMINA_SHARED", ROOT.parent / "shared")) / "traces"
+    for name in ("nccl-fields", "queue-length", "ddp-2ranks/rank-0", "alexnet",
+                 "h100-bert-small", "vllm-prefilldecode-piecewise/replay"):
+        if (folder / f"{name}.json.gz").exists():
+            check(checks, folder / f"{name}.json.gz", name)
+    if (folder / "ddp-2ranks").is_dir():
+        check_ranks(checks, sorted((folder / "ddp-2ranks").glob("*.json.gz")),
+                    "ddp-2ranks")
+    if not folder.is_dir():
+        print(f"left out: no reference traces in {folder}")
+    checks.finish()
+
+
+main()
