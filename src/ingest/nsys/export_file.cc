@@ -20,14 +20,20 @@ ExportFile::ExportFile(TableReader* reader)
 
 void ExportFile::ForRows(const DatabaseTable* table, Columns columns,
                          void (ExportThread::*read)(const Row&)) {
-  reader_.ForEach(table, columns,
-                  [&](int worker, size_t) -> TableReader::RowFunction {
-                    ExportThread& thread = Thread(worker);
-                    return [&thread, read](const Row& row) {
-                      (thread.*read)(row);
-                      thread.Next();
-                    };
-                  });
+  EndTable(reader_.ForEach(
+      table, columns,
+      [&](int worker, size_t piece) -> TableReader::RowFunction {
+        ExportThread& thread = Thread(worker);
+        thread.BeginPiece(piece);
+        return [&thread, read](const Row& row) {
+          (thread.*read)(row);
+          thread.Next();
+        };
+      }));
+}
+
+void ExportFile::EndTable(size_t count) {
+  for (ExportThread& thread : threads_) thread.EndTable(count);
 }
 
 Interval ExportFile::Recorded() const {
@@ -42,9 +48,15 @@ Interval ExportFile::Recorded() const {
   return all.value_or(Interval());
 }
 
-void ExportFile::ReadTrackNames() {
+std::set<int64_t> ExportFile::KnownThreads() const {
+  std::set<int64_t> known;
   for (const ExportThread& thread : threads_)
-    thread.CollectThreads(facts_.threads);
+    known.insert(thread.threads().begin(), thread.threads().end());
+  return known;
+}
+
+void ExportFile::ReadTrackNames() {
+  facts_.threads = KnownThreads();
   ForRows(Table("ThreadNames"), {"globalTid", "nameId"},
           &ExportThread::ThreadName);
   ForRows(Table("PROCESSES"), {"globalPid", "name"},
@@ -135,7 +147,8 @@ void ExportFile::NoteSource() {
 void ExportFile::NoteMissing() {
   std::set<int64_t> on_device;
   for (const ExportThread& thread : threads_)
-    thread.CollectDeviceUsers(on_device);
+    on_device.insert(thread.device_users().begin(),
+                     thread.device_users().end());
   if (on_device.size() > 1) {
     diagnostics().Add(Effect::kInfo, "processes_on_devices",
                       "Several processes used a GPU: the sums are over all of "

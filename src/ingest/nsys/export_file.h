@@ -58,6 +58,10 @@ class ExportFile {
                                                     std::vector<T>&));
   // From the first start of a span that was read to the last end.
   Interval Recorded() const;
+  // Global ids of the threads that records named.
+  std::set<int64_t> KnownThreads() const;
+  // So many pieces of the table that was read count.
+  void EndTable(size_t count);
   void NoteSource();
   void NoteMissing();
   void NoteUnread();
@@ -81,9 +85,11 @@ std::vector<T> ExportFile::Collect(
       [&](int worker, size_t piece) -> TableReader::RowFunction {
         const std::lock_guard lock(mutex);
         while (parts.size() <= piece) parts.emplace_back();
+        Thread(worker).BeginPiece(piece);
         return [&thread = Thread(worker), &part = parts[piece],
                 read](const Row& row) { (thread.*read)(row, part); };
       });
+  EndTable(count);
   std::vector<T> all;
   for (size_t i = 0; i < count; ++i)
     all.insert(all.end(), parts[i].begin(), parts[i].end());

@@ -32,11 +32,15 @@ ExportThread::Process ExportThread::ProcessOf(
 TrackId ExportThread::Thread(int64_t global_tid) {
   const auto [it, is_new] = threads_.try_emplace(global_tid);
   if (is_new) {
-    it->second = names_.InternTrack(
+    it->second.id = names_.InternTrack(
         ProcessOf(global_tid).pid,
         filler_.Intern(std::to_string(global_tid & kThreadMask)));
   }
-  return it->second;
+  if (it->second.noted != stamp_) {
+    it->second.noted = stamp_;
+    Now().threads.insert(global_tid);
+  }
+  return it->second.id;
 }
 
 TrackId ExportThread::StateTrack(int64_t global_tid) {
@@ -57,10 +61,14 @@ TrackId ExportThread::Lane(const Process& process, int64_t device,
     std::string name = "GPU " + std::to_string(device);
     if (stream != kNoInt) name += " stream " + std::to_string(stream);
     const StringId text = filler_.Intern(name);
-    it->second = names_.InternTrack(process.pid, text);
-    NameTrack(it->second, trace::TrackFact::What::kThreadName, text);
+    it->second.id = names_.InternTrack(process.pid, text);
+    NameTrack(it->second.id, trace::TrackFact::What::kThreadName, text);
   }
-  return it->second;
+  if (it->second.noted != stamp_) {
+    it->second.noted = stamp_;
+    Now().device_users.insert(process.index);
+  }
+  return it->second.id;
 }
 
 void ExportThread::NameTrack(TrackId track, trace::TrackFact::What what,
@@ -87,18 +95,43 @@ StringId ExportThread::NameOf(const Row& row, int column) {
 
 bool ExportThread::Usable(int64_t start_ns, int64_t end_ns) {
   if (!filler_.Usable(start_ns, end_ns)) return false;
-  if (!recorded_) recorded_ = {start_ns, end_ns};
-  recorded_->start_ns = std::min(recorded_->start_ns, start_ns);
-  recorded_->end_ns = std::max(recorded_->end_ns, end_ns);
+  Now().Add(Interval{start_ns, end_ns});
   return true;
 }
 
-void ExportThread::CollectThreads(std::set<int64_t>& threads) const {
-  for (const auto& [id, track] : threads_) threads.insert(id);
+void ExportThread::BeginPiece(size_t piece) {
+  pieces_.emplace_back(piece, Seen());
+  ++stamp_;
 }
 
-void ExportThread::CollectDeviceUsers(std::set<int64_t>& processes) const {
-  for (const auto& [lane, track] : lanes_) processes.insert(std::get<0>(lane));
+void ExportThread::EndTable(size_t count) {
+  bool dropped = false;
+  for (const auto& [piece, seen] : pieces_) {
+    if (piece < count) {
+      seen_.Add(seen);
+    } else {
+      dropped = true;
+    }
+  }
+  pieces_.clear();
+  ++stamp_;
+  // Names of tracks may have gone with the segments of those pieces.
+  if (dropped) {
+    lanes_.clear();
+    state_tracks_.clear();
+  }
+}
+
+void ExportThread::Seen::Add(const Interval& span) {
+  if (!recorded) recorded = span;
+  recorded->start_ns = std::min(recorded->start_ns, span.start_ns);
+  recorded->end_ns = std::max(recorded->end_ns, span.end_ns);
+}
+
+void ExportThread::Seen::Add(const Seen& other) {
+  if (other.recorded) Add(*other.recorded);
+  threads.insert(other.threads.begin(), other.threads.end());
+  device_users.insert(other.device_users.begin(), other.device_users.end());
 }
 
 }  // namespace lamina::ingest::nsys

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ingest/common/op_text.h"
@@ -53,13 +56,19 @@ class ExportThread {
   // The record of a row is done.
   void Next() { filler_.Next(); }
 
+  // Rows of a piece of a table follow, and after the table how many of its
+  // pieces count. Of a damaged table others may have been read by then, by
+  // whoever was quick: what they saw must leave no trace.
+  void BeginPiece(size_t piece);
+  void EndTable(size_t count);
+
   // From the first start of a span to the last end; nothing before the first
   // one.
-  std::optional<Interval> recorded() const { return recorded_; }
+  std::optional<Interval> recorded() const { return seen_.recorded; }
   // Global ids of the threads that records named.
-  void CollectThreads(std::set<int64_t>& threads) const;
+  const std::set<int64_t>& threads() const { return seen_.threads; }
   // Indexes of the processes that used a device.
-  void CollectDeviceUsers(std::set<int64_t>& processes) const;
+  const std::set<int64_t>& device_users() const { return seen_.device_users; }
 
  private:
   struct Process {
@@ -78,6 +87,22 @@ class ExportThread {
     trace::DeviceArgs args;
   };
 
+  // What rows have shown.
+  struct Seen {
+    std::optional<Interval> recorded;
+    std::set<int64_t> threads;
+    std::set<int64_t> device_users;
+
+    void Add(const Interval& span);
+    void Add(const Seen& other);
+  };
+  // A track, and the piece in which its thread or process was last noted.
+  struct KnownTrack {
+    trace::TrackId id;
+    uint64_t noted = 0;
+  };
+
+  Seen& Now() { return pieces_.empty() ? seen_ : pieces_.back().second; }
   void AddRange(const Row& row, std::vector<OpenRange>& open);
   Process ProcessOf(std::optional<int64_t> global_id);
   trace::TrackId Thread(int64_t global_tid);
@@ -105,14 +130,15 @@ class ExportThread {
   TextNames strings_;
   RangeWriter ranges_;
   absl::flat_hash_map<int64_t, Process> processes_;
-  absl::flat_hash_map<int64_t, trace::TrackId> threads_;
+  absl::flat_hash_map<int64_t, KnownTrack> threads_;
   absl::flat_hash_map<int64_t, trace::TrackId> state_tracks_;
-  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, trace::TrackId>
-      lanes_;
+  absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, KnownTrack> lanes_;
   absl::flat_hash_map<std::tuple<int64_t, int64_t, int64_t>, StringId> copies_;
   std::vector<uint32_t> shared_;  // numbers of names in the facts
   std::vector<Api> apis_;         // by shared number
-  std::optional<Interval> recorded_;
+  Seen seen_;                     // in pieces that count
+  std::vector<std::pair<size_t, Seen>> pieces_;  // of the table
+  uint64_t stamp_ = 1;                           // of the piece
 };
 
 }  // namespace lamina::ingest::nsys

@@ -164,8 +164,8 @@ void ExportFile::ReadThreadStates() {
       &ExportThread::Sched);
   if (rows.empty()) return;
   // The scheduler sees the threads of the whole machine.
-  std::set<int64_t> known, others;
-  for (const ExportThread& thread : threads_) thread.CollectThreads(known);
+  const std::set<int64_t> known = KnownThreads();
+  std::set<int64_t> others;
   std::erase_if(rows, [&](const SchedRow& row) {
     if (known.contains(row.global_tid)) return false;
     others.insert(row.global_tid);
