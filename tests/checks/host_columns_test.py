@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 
-from common import ROOT, SAMPLES, Checks, Exact, lamina
+from common import ROOT, SAMPLES, Checks, Exact, lamina, temporary
 
 WORK = {"compute", "fill", "comm", "copy"}
 
@@ -205,8 +205,41 @@ def check_ranks(checks, files, label):
     lamina("host", files[0], "--ranks", files[0], status=2)
 
 
+def check_resolution(checks):
+    """A recording of whole microseconds is said to be one; a nanosecond in one
+    event is enough to take that back, and a few events say nothing."""
+    def notes(events):
+        with temporary() as folder:
+            path = pathlib.Path(folder) / "made.json"
+            path.write_text(json.dumps({"traceEvents": events}))
+            document = json.loads(
+                lamina("host", path, "--format", "json").stdout)
+            return any(n["id"] == "time_resolution"
+                       for n in document["notes"])
+
+    for base in (0, 1234567, 8.5):
+        events = []
+        for i in range(20):
+            at = base + 40 * i
+            events += [{"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1,
+                        "name": "cudaLaunchKernel", "ts": at, "dur": 5,
+                        "args": {"correlation": i + 1}},
+                       {"ph": "X", "cat": "kernel", "name": "k", "pid": 0,
+                        "tid": 7, "ts": at + 8, "dur": 10,
+                        "args": {"device": 0, "stream": 7,
+                                 "correlation": i + 1}}]
+        checks.equal(f"whole microseconds from {base}", notes(events), True)
+        checks.equal(f"a few from {base}", notes(events[:10]), False)
+        for which, key in ((21, "dur"), (20, "ts"), (39, "ts")):
+            changed = [dict(e) for e in events]
+            changed[which][key] += 0.125
+            checks.equal(f"a fraction in {key} of {which} from {base}",
+                         notes(changed), False)
+
+
 def main():
     checks = Checks()
+    check_resolution(checks)
     check_ranks(checks, sorted((SAMPLES / "ranks").glob("rank?.json.gz")),
                 "samples/ranks")
     for name in ("train_step", "moe", "serve", "ranks/rank0"):

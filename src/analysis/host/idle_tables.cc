@@ -604,6 +604,27 @@ std::string ShareText(const IdleShare& share) {
   return with(Words(share.activity));
 }
 
+namespace {
+
+// Whether everything that idle time is made from begins and ends at a whole
+// microsecond. Of a few events that says nothing.
+bool InMicroseconds(const HostModel& model) {
+  constexpr size_t kLeast = 8;
+  constexpr int64_t kUnit = 1000;
+  const Trace& trace = model.trace();
+  const auto whole = [&](SliceId s) {
+    return (trace.Start(s) - trace.first_ns) % kUnit == 0 &&
+           trace.Duration(s) % kUnit == 0;
+  };
+  const auto work = trace.device_slices();
+  return work.size() >= kLeast &&
+         std::all_of(work.begin(), work.end(), whole) &&
+         std::all_of(model.calls().begin(), model.calls().end(),
+                     [&](const Call& call) { return whole(call.slice); });
+}
+
+}  // namespace
+
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   std::vector<Note> notes;
   int64_t span = 0, total = 0;
@@ -654,6 +675,14 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
         Counted(static_cast<uint64_t>(early->second), "device event") +
             " began before the call that launched it: the clocks of host and "
             "device differ a little.",
+        {{"launch_apis", "", "", {}}}));
+  }
+  if (InMicroseconds(model)) {
+    notes.push_back(MakeNote(
+        Severity::kInfo, "time_resolution",
+        "1 us resolution: the recording has whole microseconds only. Floors of "
+        "launching and of spacing may be 0, and shorter gaps than that are not "
+        "seen.",
         {{"launch_apis", "", "", {}}}));
   }
   return notes;
