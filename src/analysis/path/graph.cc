@@ -136,7 +136,7 @@ class GraphBuilder {
     Edge edge;
     edge.from = from;
     edge.to = to;
-    edge.work_ns = std::min(work, dt);
+    edge.work_ns = std::clamp(std::min(work, dt), -kMostWorkNs, kMostWorkNs);
     edge.owner = owner;
     edge.kind = kind;
     edge.inferred = inferred;
@@ -429,12 +429,21 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
       edge.from = NodeOf(static_cast<uint32_t>(i), edge.from);
       edge.to = NodeOf(static_cast<uint32_t>(i), edge.to);
       edge.work_ns =
-          std::min(edge.work_ns, times_[edge.to] - times_[edge.from]);
+          std::min<int64_t>(edge.work_ns, times_[edge.to] - times_[edge.from]);
       edges_.push_back(edge);
     }
   }
   std::sort(before_trace_.begin(), before_trace_.end());
 
+  const auto add = [&](uint32_t from, uint32_t to, int64_t work,
+                       SliceId owner) {
+    Edge& edge = edges_.emplace_back();
+    edge.from = from;
+    edge.to = to;
+    edge.work_ns = std::min(work, kMostWorkNs);
+    edge.owner = owner;
+    edge.kind = EdgeKind::kCollective;
+  };
   for (size_t c = 0; c < collectives.size(); ++c) {
     const uint32_t node = first_collective + static_cast<uint32_t>(c);
     std::vector<uint32_t> starts;
@@ -458,13 +467,12 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
     ++counts_["collectives_joined"];
     collectives_.push_back({node, collectives[c]});
     for (const uint32_t v : starts) {
-      edges_.push_back({v, node, 0, SliceId(), EdgeKind::kCollective, false});
+      add(v, node, 0, SliceId());
       chain_[v + 1] = EdgeKind::kNone;
       chain_work_[v + 1] = 0;
       collective_edges_[v + 1] = static_cast<uint32_t>(edges_.size());
-      edges_.push_back({node, v + 1,
-                        std::min(shortest, times_[v + 1] - together),
-                        owner_[v + 1], EdgeKind::kCollective, false});
+      add(node, v + 1, std::min(shortest, times_[v + 1] - together),
+          owner_[v + 1]);
     }
   }
   MakeLists();

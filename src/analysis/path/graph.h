@@ -58,14 +58,21 @@ std::string_view EdgeKindName(EdgeKind kind);
 inline constexpr uint32_t kNoNode = 0xFFFFFFFF;
 inline constexpr uint32_t kChain = 0xFFFFFFFE;  // as a critical edge
 
+// There are as many as launches: 20 bytes, with work of up to 416 days. Times
+// of a damaged trace can be further apart: more is left to the residual.
+inline constexpr int64_t kMostWorkNs = (int64_t{1} << 55) - 1;
+
+#pragma pack(push, 4)
 struct Edge {
   uint32_t from = 0;
   uint32_t to = 0;
-  int64_t work_ns = 0;
+  int64_t work_ns : 56 = 0;
+  EdgeKind kind : 7 = EdgeKind::kNone;
+  bool inferred : 1 = false;
   SliceId owner;
-  EdgeKind kind = EdgeKind::kNone;
-  bool inferred = false;
 };
+#pragma pack(pop)
+static_assert(sizeof(Edge) == 20);
 
 // Edges by the node at which they end or begin, in their order. Most nodes have
 // none: those cost a bit.
