@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
 #include "base/parallel.h"
@@ -127,6 +128,11 @@ Result<ResultSet> MakeTables(const engine::Session& session,
        [&] {
          return engine::TransferTables(model, beside.peaks, sources,
                                        options.events, beside.ranks);
+       }},
+      {host::CounterSchemas(),
+       [&]() -> Result<ResultSet> {
+         LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session.data()));
+         return host::CounterTables(model, *metrics);
        }},
       {host::RangeSchemas(),
        [&] {

@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "analysis/host/counters.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
@@ -633,6 +634,13 @@ const Group kGroups[] = {
        ResultSet result;
        result.tables.push_back(std::move(table));
        return result;
+     }},
+    {&host::CounterSchemas,
+     [](Source& source) -> Result<ResultSet> {
+       LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
+       LAMINA_ASSIGN(engine::Session* const session, source.session());
+       LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session->data()));
+       return host::CounterTables(view->model, *metrics);
      }},
     {&host::RangeSchemas,
      [](Source& source) -> Result<ResultSet> {

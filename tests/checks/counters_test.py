@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counters, energy and fallen clocks of lamina host against a slow twin that
+looks at every nanosecond step of made recordings, and what must hold of any.
+
+usage: counters_test.py LAMINA [FIRST_SEED [SEEDS]]
+"""
+import json
+import pathlib
+import random
+import sys
+
+from common import SAMPLES, Checks, Exact, lamina, temporary
+
+NAMES = ("counters", "energy", "clock_drop")
+SHOWN = {}  # rows that were compared
+OPS = ("aten::mm", "aten::add", "aten::copy_")
+
+
+def tables(trace, *args):
+    found = json.loads(
+        lamina("host", trace, "--format", "json", "--only", ",".join(NAMES),
+               *args).stdout, parse_float=Exact)["tables"]
+    return {name: found.get(name, []) for name in NAMES}
+
+
+class Made:
+    """Kernels of some ops on two streams, steps, and counters."""
+
+    def __init__(self, seed):
+        draw = self.draw = random.Random(seed)
+        self.events, self.work, self.steps = [], [], []
+        self.samples = {}  # by (name, key)
+        self.devices = draw.choice((1, 1, 2))
+        time, ident = 1000, 0
+        for step in range(draw.randrange(0, 4)):
+            begin = time
+            for _ in range(draw.randrange(1, 12)):
+                ident += 1
+                time = self.launch(ident, time, begin)
+            self.steps.append((f"ProfilerStep#{step}", begin, time))
+            self.add("user_annotation", f"ProfilerStep#{step}", begin,
+                     time - begin, 1, 1, {})
+        self.end = time
+        milli = draw.random() < 0.3
+        power = draw.choice(["Power (mW)"] if milli else
+                            ["power.draw [W]", "Power"])
+        for device in range(self.devices):
+            self.sample(f"GPU {device} {power}", "value", 5, 90_000
+                        if milli else 700)
+            self.sample(f"GPU {device} SM clock", "MHz", 800, 1980)
+            if draw.random() < 0.5:
+                self.sample(f"GPU {device} throttle_reasons", "thermal", 0, 1)
+        self.sample("requests", "value", 0, 9)
+        self.watts = 1e-3 if milli else 1
+        self.power = [k for k in self.samples if "ower" in k[0]]
+
+    def add(self, cat, name, ts, dur, pid, tid, args):
+        self.events.append({"ph": "X", "cat": cat, "name": name, "pid": pid,
+                            "tid": tid, "ts": ts / 1000, "dur": dur / 1000,
+                            "args": args})
+
+    def launch(self, ident, time, begin):
+        draw = self.draw
+        op = draw.choice(OPS)
+        self.add("cpu_op", op, time, 5000, 1, 1, {})
+        self.add("cuda_runtime", "cudaLaunchKernel", time + 1000, 3000, 1, 1,
+                 {"correlation": ident})
+        device, stream = draw.randrange(self.devices), draw.choice((7, 8))
+        start = time + 6000 + draw.randrange(20_000)
+        dur = draw.randrange(1, 40_000)
+        own = [w for w in self.work if w[2:4] == (device, stream)]
+        start = max([start] + [w[1] for w in own])
+        self.add("kernel", "k", start, dur, device, stream,
+                 {"device": device, "stream": stream, "correlation": ident})
+        self.work.append((start, start + dur, device, stream, op, begin))
+        return time + 6000 + draw.randrange(30_000)
+
+    def sample(self, name, key, least, most):
+        draw, time = self.draw, self.draw.randrange(0, 20_000)
+        points = {}
+        for _ in range(draw.randrange(1, 40)):
+            value = draw.choice((least, most, draw.randrange(least, most + 1)))
+            points[time] = value
+            self.events.append({"ph": "C", "name": name, "pid": 1, "tid": 9,
+                                "ts": time / 1000, "args": {key: value}})
+            time += draw.randrange(0, 60_000)
+        self.samples[name, key] = sorted(points.items())
+
+    def write(self, path):
+        self.draw.shuffle(self.events)
+        path.write_text(json.dumps({"traceEvents": self.events}))
+
+    # --- the twin ---
+
+    def integral(self, points, begin, end):
+        """(joules or the like, known time, samples inside)."""
+        total = known = inside = 0
+        for (at, value), (behind, _) in zip(points, points[1:]):
+            length = max(0, min(end, behind) - max(begin, at))
+            total += value * length
+            known += length
+        first, last = max(begin, points[0][0]), min(end, points[-1][0])
+        if first < last:
+            inside = sum(begin <= at < end for at, _ in points)
+        return total, known, inside
+
+    def busy(self, device):
+        """[(begin, end, op, step)]: each moment belongs to who began first."""
+        out, reached = [], 0
+        for w in sorted((w for w in self.work if w[2] == device),
+                        key=lambda w: w[0]):
+            if w[1] > max(w[0], reached):
+                out.append((max(w[0], reached), w[1], w[4], w[5]))
+            reached = max(reached, w[1])
+        return out
+
+    def unique_starts(self):
+        starts = [w[:1] + w[2:3] for w in self.work]
+        return len(set(starts)) == len(starts)
+
+
+def close(a, b):
+    a, b = float(str(a)), float(str(b))
+    return abs(a - b) <= 1e-9 + 1e-7 * max(abs(a), abs(b))
+
+
+def check_energy(checks, made, rows, label):
+    for name, key in made.power:
+        points = made.samples[name, key]
+        device = int(name.split()[1])
+        own = [r for r in rows if r["series"].startswith(name)]
+        if len(points) < 2:
+            checks.equal(f"{label}: one sample, no energy", own, [])
+            continue
+        whole = made.integral(points, points[0][0], points[-1][0])
+        by = {(r["scope"], r["name"]): r for r in own}
+
+        def same(scope, what, total, known, inside):
+            row = by.pop((scope, what), None)
+            if known == 0:
+                return checks.equal(f"{label}: {scope} {what}", row, None)
+            checks.true(f"{label}: {scope} {what} is there", row is not None)
+            joules = total * made.watts * 1e-9
+            checks.true(
+                f"{label}: {scope} {what}: {row} for {joules}",
+                row["time_us"].ns == known and close(row["joules"], joules)
+                and row["samples"] == inside and
+                row["evidence"] == ("samples" if inside > 1 else "held") and
+                close(row["mean_watts"], joules / (known * 1e-9)))
+
+        same("samples", "", *whole)
+        mean = {}
+        for step, begin, end in made.steps:
+            found = made.integral(points, begin, end)
+            same("step", step, *found)
+            mean[begin] = found[0] / found[1] if found[1] else None
+        ops, busy = {}, [0, 0, 0]
+        for begin, end, op, step in made.busy(device):
+            found = made.integral(points, begin, end)
+            rate = mean.get(step)
+            rate = whole[0] / whole[1] if rate is None else rate
+            sums = ops.setdefault(op, [0, 0, 0, 0])
+            for i in range(3):
+                busy[i] += found[i]
+                sums[i] += found[i]
+            sums[3] += rate * found[1]
+        same("busy", "", *busy)
+        for op, (total, known, inside, held) in ops.items():
+            same("op", op, total if inside > 1 else held, known, inside)
+        checks.equal(f"{label}: nothing else", list(by), [])
+
+
+def check_drops(checks, made, rows, zero, label):
+    expected = []
+    for (name, key), points in made.samples.items():
+        if "clock" not in name or len(points) < 2:
+            continue
+        device = int(name.split()[1])
+        most = max(v for _, v in points)
+        throttle = [p for (n, _), p in made.samples.items()
+                    if n == f"GPU {device} throttle_reasons"]
+        low = []
+        for (at, value), (behind, _) in zip(points, points[1:]):
+            if value >= 0.9 * most:
+                continue
+            if low and low[-1][1] == at:
+                low[-1] = (low[-1][0], behind, min(low[-1][2], value))
+            else:
+                low.append((at, behind, value))
+        for begin, end, least in low:
+            worked = sum(max(0, min(e, end) - max(b, begin))
+                         for b, e, _, _ in made.busy(device))
+            why = any(v and max(at, begin) < min(behind, end)
+                      for p in throttle for (at, v), (behind, _) in
+                      zip(p, p[1:] + [(10 ** 15, 0)]))
+            if worked:
+                expected.append((device, begin - zero, end - begin, worked,
+                                 least, why))
+    found = [(r["device"], r["start_us"].ns, r["dur_us"].ns, r["busy_us"].ns,
+              float(str(r["lowest"])), r["reason"] is not None) for r in rows]
+    checks.equal(f"{label}: fallen clocks", sorted(found), sorted(expected))
+
+
+def check_made(checks, seed, folder):
+    made, label = Made(seed), f"seed {seed}"
+    path = folder / "made.json"
+    made.write(path)
+    found = tables(path)
+    # The first event of the trace is a span; a sample may lie before it.
+    spans = [e["ts"] for e in made.events if e["ph"] == "X"]
+    if not spans or not made.unique_starts():
+        return
+    zero = round(min(spans) * 1000)
+    rows = {r["series"]: r for r in found["counters"]}
+    checks.equal(f"{label}: series", len(rows), len(made.samples))
+    for (name, key), points in made.samples.items():
+        row = rows[name if key == "value" else f"{name} {key}"]
+        total, known, _ = made.integral(points, points[0][0], points[-1][0])
+        values = [v for _, v in points]
+        checks.true(f"{label}: {name}: {row}",
+                    row["samples"] == len(points) and
+                    close(row["min"], min(values)) and
+                    close(row["max"], max(values)) and
+                    close(row["mean_time_weighted"],
+                          total / known if known else values[0]))
+        unit = ("mW" if "mW" in name else "W" if "ower" in name else
+                "MHz" if "clock" in name else None)
+        checks.equal(f"{label}: unit of {name}", row["unit"], unit)
+        if "GPU" in name:
+            checks.equal(f"{label}: device of {name}", row["device"],
+                         int(name.split()[1]))
+    for name in NAMES:
+        SHOWN[name] = SHOWN.get(name, 0) + len(found[name])
+    for row in found["energy"]:
+        key = row["scope"], row["evidence"]
+        SHOWN[key] = SHOWN.get(key, 0) + 1
+    check_energy(checks, made, found["energy"], label)
+    check_drops(checks, made, found["clock_drop"], zero, label)
+    checks.equal(f"{label}: one thread", tables(path, "--threads", "1"), found)
+
+
+def main():
+    checks = Checks()
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    seeds = int(sys.argv[3]) if len(sys.argv) > 3 else 40
+    with temporary() as folder:
+        for seed in range(first, first + seeds):
+            check_made(checks, seed, pathlib.Path(folder))
+        if seeds >= 40:
+            for what in NAMES + (("op", "samples"), ("op", "held"),
+                                 ("step", "samples"), ("step", "held")):
+                checks.true(f"{what}: {SHOWN.get(what)} rows",
+                            SHOWN.get(what, 0) > 5)
+        # Values that are no numbers leave no series.
+        path = pathlib.Path(folder) / "odd.json"
+        path.write_text('{"traceEvents": [{"ph":"X","cat":"kernel","name":"k",'
+                        '"pid":0,"tid":7,"ts":1,"dur":5,"args":{"device":0,'
+                        '"stream":7}},{"ph":"C","name":"power","pid":0,'
+                        '"ts":2,"args":{"a":1e999,"b":"nan","c":5}},'
+                        '{"ph":"C","name":"power","pid":0,"ts":4,"args":'
+                        '{"c":7}}]}')
+        checks.equal("values that are no numbers",
+                     [r["series"] for r in tables(path)["counters"]],
+                     ["power c"])
+    checks.equal("no counters, no rows", tables(SAMPLES / "moe.json.gz"),
+                 {name: [] for name in NAMES})
+    checks.finish()
+
+
+main()
