@@ -8,6 +8,7 @@ import re
 import sqlite3
 
 import common
+import mla_moe_model
 from common import lamina, temporary
 
 
@@ -112,10 +113,54 @@ def check_residuals(checks, folder, work):
         checks.true(f"{dump.name}: experts", experts >= 1)
 
 
+def check_experts(checks, work):
+    """Latent attention and experts, shared ones on a second stream."""
+    dump, trace = mla_moe_model.write(work)
+    out = work / "experts.json"
+    lamina("graph", "layer", dump, "-n", "4", "--trace", trace, "-o", out,
+           "--render", "dot")
+    nodes = {n["id"]: n for n in json.loads(out.read_text())["nodes"]}
+    part = {i: (n["group"], n.get("sub_group")) for i, n in nodes.items()}
+    # What routed and shared experts give is summed for both.
+    checks.equal("sum", part["add_1"], ("moe", None))
+    checks.equal("its all-reduce", part["trtllm_dist_all_reduce_9"],
+                 ("moe", None))
+    checks.equal("shared", part["fused_finegrained_fp8_swiglu_mlp_4"],
+                 ("mlp", "shared_experts"))
+    checks.equal("routed", part["trtllm_quant_finegrained_fp8_moe_fused_1"],
+                 ("moe", "moe_experts"))
+    kernels = {i: [k["kernel"] for k in n.get("trace_kernels", [])]
+               for i, n in nodes.items()}
+    want = mla_moe_model.layer_kernels(4, 3)
+    found = [k for list_ in kernels.values() for k in list_]
+    checks.equal("kernels", len(found), sum(len(k) for _, k, _ in want))
+    checks.equal("kernels of the shared experts",
+                 len(kernels["fused_finegrained_fp8_swiglu_mlp_4"]), 5)
+    checks.equal("kernels of the routed ones", len(
+        kernels["trtllm_quant_finegrained_fp8_moe_fused_1"]), 5)
+    dot = out.with_suffix(".dot").read_text()
+    # Views are hidden, forks and joins are not.
+    checks.equal("circles", sorted(re.findall(
+        r'"(\w+)_aux_stream_passthrough_1" \[label="", shape=circle', dot)),
+                 ["begin", "end", "wait"])
+    checks.true("no views", "aten.view" not in dot)
+    checks.true("the second stream", "second stream: 5 kernels, " in dot)
+    frames = re.findall(r'^ +label="([^"]*)"; labeljust', dot, re.M)
+    checks.equal("frames", frames, ["Inputs", "Self attention", "Q", "KV",
+                                    "FFN", "Router", "Experts",
+                                    "Shared experts"])
+    for text in (">q_a_proj<", ">shared_experts_gate_proj<",
+                 ">router_gemm_kernel_float_output  ",
+                 ">norm::FusedAddRMSNormKernel  "):
+        checks.true(f"drawn: {text}", text in dot)
+    checks.true("no scales", "scale_inv" not in dot)
+
+
 def main():
     checks = common.Checks()
     with temporary() as folder:
         work = pathlib.Path(folder)
+        check_experts(checks, work)
         check_residuals(checks, common.SAMPLES / "dumps", work)
         shared = common.shared()
         check_heat(checks, shared, work)

@@ -498,7 +498,11 @@ const tests = {
     const shared = process.env.LAMINA_SHARED ?? join(root, "..", "shared");
     const samples = join(root, "samples/dumps");
     const llama = join(shared, "dumps/llama_32l_gqa_symbolic");
+    execFileSync("python3", [join(root, "tests/checks/mla_moe_model.py"),
+                             folder]);
     const cases = [
+      ["experts", join(folder, "086_compile_compile_model.txt"), "4",
+       ["--trace", join(folder, "trace.json")]],
       ["plain", join(samples, "064_post_load_fusion_fuse_add_rms_norm.txt"),
        "2", []],
       ["traced", join(llama, "086_compile_compile_model.txt"), "5",

@@ -206,8 +206,11 @@ Status Draw(graph::LayerGraph layer, const Options& options,
             const graph::LaunchTable& launches) {
   // Among kernels views are in the way; nodes with time stay.
   if (options.hide_views || (layer.trace && !options.show_views)) {
-    graph::HideNodes(
-        layer, [&](std::string_view op) { return launches.NeverLaunches(op); });
+    // Forks and joins of streams are drawn.
+    graph::HideNodes(layer, [&](std::string_view op) {
+      return launches.NeverLaunches(op) &&
+             !graph::Matches(rules.aux_streams, op);
+    });
   }
   const std::string dot = stem + ".dot";
   LAMINA_TRY(WriteFile(dot, render::DotText(graph::DrawLayer(layer, rules))));

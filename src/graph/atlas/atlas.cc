@@ -354,7 +354,7 @@ size_t Atlas::KindOf(const LayerGraph& layer, const render::DotGraph& scene) {
                        .part = TitleOf(frames[i].part),
                        .part_fill = FillOf(frames[i].part),
                        .fill = box.band.empty() ? box.fill : box.band,
-                       .bar = box.bar});
+                       .bar = box.circle ? box.fill : box.bar});
   }
   const auto inputs = std::find_if(
       scene.clusters.begin(), scene.clusters.end(),

@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/shorten.h"
 #include "base/string_pool.h"
 #include "graph/graph.h"
 #include "graph/layers/names.h"
@@ -141,18 +142,6 @@ class Drawer {
     if (share >= 0.5) box.badge += fmt::format("  {:.1f} %", share);
   }
 
-  // The end of a kernel's name tells its tile, hash or number.
-  static std::string Middle(const std::string& name) {
-    constexpr size_t kMost = 34;
-    constexpr size_t kTail = 12;
-    if (name.size() <= kMost) return name;
-    size_t tail = name.size() - kTail;
-    while (tail < name.size() &&
-           (static_cast<unsigned char>(name[tail]) & 0xC0) == 0x80)
-      ++tail;
-    return Shorten(name, kMost - kTail - 3) + name.substr(tail);
-  }
-
   void AddKernelLines(const LayerNode& node, render::DotNode& box) const {
     constexpr size_t kShown = 3;
     double more = 0;
@@ -166,9 +155,10 @@ class Drawer {
       const char* const mark = hollow                             ? "? "
                                : kernel.fit == KernelFit::kLikely ? "~ "
                                                                   : "";
-      box.lines.push_back({fmt::format("{}{}  {}", mark, Middle(kernel.name),
-                                       Time(kernel.duration_ns)),
-                           hollow ? kSoft : kKernel, 10, false});
+      box.lines.push_back(
+          {fmt::format("{}{}  {}", mark, KernelLabel(kernel.name),
+                       Time(kernel.duration_ns)),
+           hollow ? kSoft : kKernel, 10, false});
     }
     if (node.kernels.size() > kShown) {
       box.lines.push_back(
@@ -189,7 +179,7 @@ class Drawer {
   void ReadFaces() {
     for (const LayerNode& node : layer_.nodes) {
       labels_.push_back(rules_.LabelOf(node.op));
-      weights_.push_back(WeightLabels(node));
+      weights_.push_back(WeightLabels(node, rules_));
       ++faces_[FaceOf(labels_.back(), weights_.back())];
     }
   }
@@ -566,16 +556,67 @@ std::string ShapeLabel(const LayerNode& node) {
   return out;
 }
 
-std::vector<std::string> WeightLabels(const LayerNode& node) {
+std::string KernelLabel(std::string_view name) {
+  constexpr size_t kMost = 34;
+  constexpr size_t kTail = 12;
+  // Namespaces say least, then what half of all names have in common.
+  for (size_t colons = name.find("::");
+       name.size() > kMost && colons != std::string_view::npos;
+       colons = name.find("::"))
+    name.remove_prefix(colons + 2);
+  std::string out(name);
+  for (const std::string_view noise : {"_sm90", "_sm100", "_kernel"}) {
+    const size_t at = out.find(noise);
+    const size_t end = at == std::string::npos ? at : at + noise.size();
+    if (out.size() > kMost && end != std::string::npos &&
+        (end == out.size() || out[end] == '_'))
+      out.erase(at, noise.size());
+  }
+  return ShortenInside(out, kMost, kTail);
+}
+
+namespace {
+
+// "self_attn_q_proj" as "q_proj": the box stands in the frame of its owner.
+std::string_view WithoutOwner(std::string_view name, const GroupRules& rules) {
+  for (const std::string& owner : rules.weight_owners) {
+    if (name.size() > owner.size() + 1 && name.starts_with(owner) &&
+        name[owner.size()] == '_')
+      return name.substr(owner.size() + 1);
+  }
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> WeightLabels(const LayerNode& node,
+                                      const GroupRules& rules) {
+  std::vector<std::string_view> names;
+  absl::flat_hash_set<std::string_view> weights;
+  for (const LayerWeight& weight : node.weights) {
+    const auto layer = ParseLayerName(weight.name);
+    names.push_back(layer ? layer->rest : std::string_view(weight.name));
+    constexpr std::string_view kWeightEnd = "_weight";
+    if (names.back().ends_with(kWeightEnd)) {
+      names.back().remove_suffix(kWeightEnd.size());
+      weights.insert(names.back());
+    }
+  }
   std::vector<std::pair<std::string, size_t>> families;
   std::vector<std::string> first;
   absl::flat_hash_map<std::string, size_t> known;
-  for (const LayerWeight& weight : node.weights) {
-    const auto layer = ParseLayerName(weight.name);
-    std::string_view name = layer ? layer->rest : std::string_view(weight.name);
-    for (const std::string_view suffix : {"_weight", "_bias"}) {
-      if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  for (std::string_view name : names) {
+    // Biases and scales are not listed beside their weight.
+    const auto companion = std::find_if(
+        rules.weight_companions.begin(), rules.weight_companions.end(),
+        [&](const std::string& end) { return name.ends_with(end); });
+    if (companion != rules.weight_companions.end()) {
+      const std::string_view stem =
+          name.substr(0, name.size() - companion->size());
+      if (weights.contains(stem)) continue;
+      if (*companion == "_bias") name = stem;
     }
+    name = WithoutOwner(name, rules);
     std::string family = FamilyOf(name);
     const auto [found, fresh] = known.try_emplace(family, families.size());
     if (fresh) {

@@ -47,8 +47,14 @@ std::vector<bool> OnSecondStream(const LayerGraph& layer,
 // "s72×s70×4096 bf16"; several results joined by ", ".
 std::string ShapeLabel(const LayerNode& node);
 
-// "mlp_experts_*_gate_proj ×256" for weights that differ in a number only;
-// without stack, layer number and _weight.
-std::vector<std::string> WeightLabels(const LayerNode& node);
+// "experts_*_gate_proj ×256" for weights that differ in a number only; without
+// stack, layer number, owner (self_attn, mlp) and _weight; biases and scales
+// only where their weight is not there.
+std::vector<std::string> WeightLabels(const LayerNode& node,
+                                      const GroupRules& rules);
+
+// The name of a kernel in at most 34 bytes: without namespaces, then without
+// what most names have, then cut inside.
+std::string KernelLabel(std::string_view name);
 
 }  // namespace lamina::graph

@@ -190,8 +190,54 @@ TEST(Draw, ManyWeightsAreOneLine) {
         {"model_layers_7_mlp_experts_" + n + "_up_proj_weight", "?", "?"});
   }
   node.weights.push_back({"model_layers_7_mlp_gate_bias", "4", "?"});
-  EXPECT_THAT(WeightLabels(node),
-              ElementsAre("mlp_experts_*_up_proj \u00d7256", "mlp_gate"));
+  EXPECT_THAT(WeightLabels(node, *Rules()),
+              ElementsAre("experts_*_up_proj \u00d7256", "gate"));
+}
+
+TEST(Draw, WeightsByTheirUsefulEnd) {
+  const auto labels = [](std::vector<std::string> names) {
+    LayerNode node = Node("n", "f.linear", {});
+    for (std::string& name : names)
+      node.weights.push_back({"model_layers_7_" + name, "?", "?"});
+    return WeightLabels(node, *Rules());
+  };
+  EXPECT_THAT(labels({"self_attn_q_a_proj_weight",
+                      "self_attn_q_a_proj_weight_scale_inv"}),
+              ElementsAre("q_a_proj"));
+  EXPECT_THAT(labels({"mlp_up_proj_weight", "mlp_up_proj_bias",
+                      "mlp_up_proj_input_scale"}),
+              ElementsAre("up_proj"));
+  EXPECT_THAT(labels({"mlp_gate_e_score_correction_bias"}),
+              ElementsAre("gate_e_score_correction"));
+  EXPECT_THAT(labels({"mlp_shared_experts_down_proj_weight"}),
+              ElementsAre("shared_experts_down_proj"));
+  EXPECT_THAT(labels({"input_layernorm_weight"}),
+              ElementsAre("input_layernorm"));
+  // Scales without their weight, and names that are an owner's alone.
+  EXPECT_THAT(labels({"mlp_up_proj_weight_scale"}),
+              ElementsAre("up_proj_weight_scale"));
+  EXPECT_THAT(labels({"mlp_weight"}), ElementsAre("mlp"));
+}
+
+TEST(Draw, KernelsKeepTheirUsefulEnd) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"splitKreduce", "splitKreduce"},
+      {"flashinfer::norm::RMSNormKernel", "flashinfer::norm::RMSNormKernel"},
+      {"flashinfer::norm::FusedAddRMSNormKernel",
+       "norm::FusedAddRMSNormKernel"},
+      {"tensorrt_llm::kernels::dsv3MinLatencyKernels::"
+       "router_gemm_kernel_float_output",
+       "router_gemm_kernel_float_output"},
+      {"nvjet_sm90_tst_64x16_64x16_4x2_h_bz_splitK_TNT",
+       "nvjet_tst_64x16_64x...z_splitK_TNT"},
+      {"fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512PagedKvDenseP64"
+       "VarSeqQ16Kv128StaticSwapsAbForGen",
+       "fmhaSm100fKernel_Qk...wapsAbForGen"},
+  };
+  for (const auto& [name, label] : cases) {
+    EXPECT_EQ(KernelLabel(name), label);
+    EXPECT_LE(KernelLabel(name).size(), 34u);
+  }
 }
 
 }  // namespace

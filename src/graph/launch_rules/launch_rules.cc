@@ -5,7 +5,7 @@
 #include <re2/re2.h>
 
 #include "base/cpp_name.h"
-#include "base/escape.h"
+#include "base/shorten.h"
 #include "graph/target.h"
 
 namespace lamina::graph {
@@ -164,20 +164,23 @@ std::vector<const LaunchRule*> LaunchTable::RulesFor(
 }
 
 std::string LaunchTable::ShortName(std::string_view kernel) const {
+  // Ends of names tell tiles, types and numbers.
   constexpr size_t kMaxBytes = 80;
+  constexpr size_t kTail = 24;
   for (const ShortRule& rule : short_names_) {
     if (rule.name == "@group") {
       re2::StringPiece group;
       if (rule.match->NumberOfCapturingGroups() > 0 &&
           RE2::PartialMatch(Piece(kernel), *rule.match, &group))
-        return Shorten({group.data(), group.size()}, kMaxBytes);
+        return ShortenInside({group.data(), group.size()}, kMaxBytes, kTail);
       continue;
     }
     if (!RE2::PartialMatch(Piece(kernel), *rule.match)) continue;
-    return rule.name == "@base" ? Shorten(QualifiedCppName(kernel), kMaxBytes)
-                                : rule.name;
+    return rule.name == "@base"
+               ? ShortenInside(QualifiedCppName(kernel), kMaxBytes, kTail)
+               : rule.name;
   }
-  return Shorten(QualifiedCppName(kernel), kMaxBytes);
+  return ShortenInside(QualifiedCppName(kernel), kMaxBytes, kTail);
 }
 
 }  // namespace lamina::graph

@@ -171,6 +171,21 @@ class Grouper {
     return group == nullptr || group->name.empty() ? nullptr : group;
   }
 
+  // The sum of what routed and shared experts give is neither: it, and what
+  // only follows it, belongs to the whole.
+  bool JoinsParts(NodeId id) {
+    if (!IsAddition(graph_.op(id))) return false;
+    graph_.Inputs(id, inputs_);
+    std::string_view part;
+    for (const NodeId input : inputs_) {
+      const Group* const group = Of(input);
+      if (group == nullptr || group->sub.empty()) continue;
+      if (!part.empty() && group->sub != part) return true;
+      part = group->sub;
+    }
+    return false;
+  }
+
   void Neighbours() {
     const auto take = [&](size_t i, const Group* group) {
       if (group != nullptr) groups_[i] = *group;
@@ -179,6 +194,7 @@ class Grouper {
       if (!groups_[i].name.empty()) continue;
       take(i, OfElement(nodes_[i]));
       if (groups_[i].name.empty()) take(i, LastOperand(nodes_[i], false));
+      if (JoinsParts(nodes_[i])) groups_[i].sub = {};
     }
     for (size_t i = nodes_.size(); i-- > 0;) {
       if (!groups_[i].name.empty()) continue;

@@ -13,8 +13,8 @@ using rules::Node;
 class Loader {
  public:
   Status Add(const DataFile& file) {
-    std::vector<std::string_view> keys = {"clusters", "sub_clusters",
-                                          "colours"};
+    std::vector<std::string_view> keys = {"clusters", "sub_clusters", "colours",
+                                          "weight_owners", "weight_companions"};
     for (const Entry& entry : Tables()) keys.push_back(entry.key);
     LAMINA_TRY(Members::Of(file, file.root, keys).map([](auto&&) {}));
     for (const auto& [key, value, list] : Tables()) {
@@ -24,6 +24,8 @@ class Loader {
       list->insert(list->begin(), std::make_move_iterator(read.begin()),
                    std::make_move_iterator(read.end()));
     }
+    LAMINA_TRY(Words(file, "weight_owners", out_->weight_owners));
+    LAMINA_TRY(Words(file, "weight_companions", out_->weight_companions));
     LAMINA_TRY(Clusters(file));
     return Colours(file);
   }
@@ -64,6 +66,19 @@ class Loader {
             {"weight_groups", "group", &weight_groups_},
             {"op_labels", "label", &op_labels_},
             {"aux_streams", "does", &aux_streams_}};
+  }
+
+  static Status Words(const DataFile& file, std::string_view key,
+                      std::vector<std::string>& out) {
+    const Node* const list = file.root.Find(key);
+    if (list == nullptr) return {};
+    if (!list->IsList())
+      return Fail(file.ErrorAt(*list, "expected a list of words"));
+    for (const Node& item : list->items) {
+      if (item.text.empty()) return Fail(file.ErrorAt(item, "expected a word"));
+      out.push_back(item.text);
+    }
+    return {};
   }
 
   Status Clusters(const DataFile& file) {

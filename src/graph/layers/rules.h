@@ -27,10 +27,12 @@ struct GroupRules {
   rules::PatternTable mla_ops;
   rules::PatternTable closing_weights;
   rules::PatternTable rope_buffers;
-  rules::PatternTable op_groups;      // value: group, part: sub-group
-  rules::PatternTable weight_groups;  // value: group, part: sub-group
-  rules::PatternTable op_labels;      // value: label
-  rules::PatternTable aux_streams;    // value: begin, end or wait
+  rules::PatternTable op_groups;               // value: group, part: sub-group
+  rules::PatternTable weight_groups;           // value: group, part: sub-group
+  rules::PatternTable op_labels;               // value: label
+  rules::PatternTable aux_streams;             // value: begin, end or wait
+  std::vector<std::string> weight_owners;      // "self_attn"
+  std::vector<std::string> weight_companions;  // ends of names: "_bias"
   std::vector<ClusterRule> clusters;
   std::vector<std::pair<std::string, std::string>> sub_clusters;  // id, title
   std::vector<std::pair<std::string, std::string>> colours;       // group, #rgb

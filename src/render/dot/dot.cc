@@ -135,7 +135,8 @@ class Writer {
     if (node.rounded) style += ",rounded";
     out_.append(static_cast<size_t>(depth) * 2, ' ');
     const bool table =
-        !node.band.empty() || !node.bar.empty() || !node.badge.empty() ||
+        node.rounded || !node.band.empty() || !node.bar.empty() ||
+        !node.badge.empty() ||
         std::any_of(node.lines.begin(), node.lines.end(),
                     [](const DotLine& line) { return !line.swatch.empty(); });
     const std::string pen = node.pen > 0

@@ -33,7 +33,7 @@ interface Rect { x0: number; y0: number; x1: number; y1: number }
 export const kMostDrawn = 600;
 const kLine = 16;
 const kTitle = 26;   // above the boxes of a frame
-const kLetter = 6.7;
+const kLetter = 7.1;
 const kMostLetters = 52;
 
 // Texts of boxes have their own colours, dark on every shade.

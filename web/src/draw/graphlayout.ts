@@ -35,7 +35,8 @@ function hider(graph: LayerGraph, options: LayoutOptions):
   return (i) => {
     const node = graph.nodes[i]!;
     return node.external ? !options.allInputs && !node.carried
-      : options.hideViews && !node.launches && node.kernels.length === 0 &&
+      : options.hideViews && !node.launches && !node.forks &&
+        node.kernels.length === 0 &&
         graph.producers[i]!.length > 0;
   };
 }
