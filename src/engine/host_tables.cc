@@ -6,6 +6,7 @@
 
 #include "analysis/path/tables.h"
 #include "engine/fusion_names.h"
+#include "engine/passed_bytes.h"
 
 namespace lamina::engine {
 
@@ -62,6 +63,9 @@ Result<Table> SequencesTable(const Session& session,
     LAMINA_ASSIGN(rules, FusionNames::Load(session.data()));
     facts.rule = [&](std::span<const tree::NodeId> launchers) {
       return rules.Find(model.context().tree, launchers);
+    };
+    facts.passed = [&](std::span<const tree::NodeId> launchers) {
+      return PassedBytes(model.context().tree, launchers);
     };
     LAMINA_ASSIGN(const analysis::layers::LayerModel* const found,
                   sources.layers());

@@ -237,8 +237,61 @@ def check_resolution(checks):
                          notes(changed), False)
 
 
+# Ops with their inputs, and what each passes to the next: None where that
+# cannot be told.
+BF16, FLOAT = "c10::BFloat16", "float"
+CHAINS = [
+    # A product, a bias, an activation.
+    ([("aten::mm", [[64, 32], [32, 128]], BF16),
+      ("aten::add", [[64, 128], [128]], BF16),
+      ("aten::gelu", [[64, 128]], BF16)], 2 * 64 * 128 * 2),
+    ([("aten::linear", [[4, 16, 32], [128, 32]], BF16),
+      ("aten::silu", [[64, 128]], BF16)], 64 * 128 * 2),
+    # A norm: square, mean over the last dimension, its root, the product.
+    ([("aten::pow", [[8, 256]], FLOAT), ("aten::mean", [[8, 256]], FLOAT),
+      ("aten::rsqrt", [[8, 1]], FLOAT),
+      ("aten::mul", [[8, 256], [8, 1]], FLOAT)],
+     4 * (8 * 256 + 8) + 4 * 8),
+    # The second does not read what the first may have made.
+    ([("aten::add", [[64, 128]], BF16), ("aten::mul", [[7, 7]], BF16)], None),
+    ([("aten::add", [[64, 128]], BF16), ("aten::mul", None, BF16)], None),
+    ([("aten::add", [[64, 128]], BF16), ("aten::mul", [[64, 128]], "")], None),
+]
+
+
+def check_passed(checks):
+    """Bytes between the ops of a sequence by shapes."""
+    with temporary() as folder:
+        path = pathlib.Path(folder) / "made.json"
+        for number, (chain, wanted) in enumerate(CHAINS):
+            events, host, ident = [], 1000, 0
+            for turn in range(6):
+                for op, dims, kind in chain + [(f"other::op{turn}", None, "")]:
+                    ident += 1
+                    args = {} if dims is None else {
+                        "Input Dims": dims, "Input type": [kind] * len(dims)}
+                    events += [
+                        {"ph": "X", "cat": "cpu_op", "name": op, "pid": 1,
+                         "tid": 1, "ts": host, "dur": 28, "args": args},
+                        {"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1,
+                         "name": "cudaLaunchKernel", "ts": host + 20, "dur": 4,
+                         "args": {"correlation": ident}},
+                        {"ph": "X", "cat": "kernel", "name": f"{op} kernel",
+                         "pid": 0, "tid": 7, "ts": host + 28, "dur": 3,
+                         "args": {"device": 0, "stream": 7,
+                                  "correlation": ident}}]
+                    host += 32
+            path.write_text(json.dumps({"traceEvents": events}))
+            rows = [r for r in tables("host", path)["kernel_sequences"]
+                    if r["length"] == len(chain)]
+            checks.equal(f"bytes between the ops of chain {number}",
+                         [r["tensors_between_bytes"] for r in rows[:1]],
+                         [wanted])
+
+
 def main():
     checks = Checks()
+    check_passed(checks)
     check_resolution(checks)
     check_ranks(checks, sorted((SAMPLES / "ranks").glob("rank?.json.gz")),
                 "samples/ranks")

@@ -37,7 +37,7 @@ struct SequenceRow {
   std::optional<double> layers_percent;
   std::string_view rule;
   int64_t example_uid;
-  std::optional<int64_t> on_path;
+  std::optional<int64_t> on_path, passed_bytes;
 };
 
 const RowColumns<SequenceRow>& SequenceColumns() {
@@ -84,7 +84,12 @@ const RowColumns<SequenceRow>& SequenceColumns() {
         &R::example_uid},
        {"on_path_us", ColumnType::kTime,
         "Of kernel_time_us, on the chain of last arrivals (lamina path).",
-        &R::on_path}}};
+        &R::on_path},
+       {"tensors_between_bytes", ColumnType::kInt,
+        "What the ops of one occurrence pass on from each to the next, by the "
+        "shapes of their inputs; empty: shapes are not recorded or do not fit, "
+        "or one op launched two of the kernels.",
+        &R::passed_bytes, Shown::kBytes}}};
   return columns;
 }
 
@@ -498,7 +503,8 @@ Table SequenceTable(const HostModel& model,
          .layers_percent = layers_percent,
          .rule = rule.empty() ? "new" : rule,
          .example_uid = trace.Uid(slices[sequence.starts[0]]),
-         .on_path = on_path(sequence)});
+         .on_path = on_path(sequence),
+         .passed_bytes = facts.passed(launchers)});
   }
   return table;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,9 @@ struct SequenceFacts {
   std::vector<std::span<const SliceId>> layers;
   // The fusion rule that kernels with these launchers look like; empty: none.
   std::function<std::string_view(std::span<const NodeId> launchers)> rule;
+  // Bytes that ops with these launchers pass from one to the next.
+  std::function<std::optional<int64_t>(std::span<const NodeId> launchers)>
+      passed;
   // As WorkFacts::path_ns.
   std::vector<int64_t> path_ns;
 };
