@@ -172,15 +172,60 @@ def compare(checks, path, want):
         checks.equal(f"{name}: layers", layer_count(path), truth["layers"])
 
 
+def weights(path, section):
+    return [row["name"] for row in tables(path, "--section",
+                                          section)["weights"]]
+
+
+def check_primals(checks, folder):
+    """Graphs of AOT have the parameters of the graph of dynamo, where every
+    input agrees."""
+    text = (common.SAMPLES / "dialects/torch_trace.log").read_text()
+    made = pathlib.Path(folder) / "primals.log"
+
+    def found(changed, section="aot_forward_graph"):
+        made.write_text(changed)
+        return weights(made, section)
+
+    of_dynamo = weights(common.SAMPLES / "dialects/torch_trace.log",
+                        "dynamo_output_graph")
+    checks.true("parameters of dynamo", len(of_dynamo) >= 17 and
+                "layers_2_mlp_gate_proj_weight" in of_dynamo)
+    checks.equal("of AOT", found(text), of_dynamo)
+    for name, changed in (
+            ("another shape", text.replace('primals_3: "bf16[64, 64]"',
+                                           'primals_3: "bf16[64, 32]"')),
+            ("another type", text.replace('primals_3: "bf16[64, 64]"',
+                                          'primals_3: "f32[64, 64]"')),
+            ("an input less", re.sub(r"\n\s*primals_20: [^\n]*", "", text)),
+            ("another compilation", re.sub(
+                r'("aot_forward_graph": {}, "frame_id": 0, '
+                r'"frame_compile_id": )0', r"\g<1>1", text))):
+        checks.true(f"{name}: changed", changed != text)
+        section = ("0/1 " if "compilation" in name else "") + \
+            "aot_forward_graph"
+        checks.equal(f"{name}: no names", found(changed, section), [])
+
+
+def check_real_primals(checks, log):
+    for section in ("aot_forward_graph", "aot_joint_graph",
+                    "before_post_grad_graph", "after_post_grad_graph"):
+        checks.equal(section, weights(log, section),
+                     ["fc1_weight", "fc1_bias"])
+    checks.equal("no parameter in it", weights(log, "aot_backward_graph"), [])
+
+
 def main():
     checks = common.Checks()
     with tempfile.TemporaryDirectory() as folder:
         check_samples(checks, folder)
         check_damage(checks, folder)
+        check_primals(checks, folder)
         given = common.shared() / "dumps-other"
         if not (given / "truth.json").is_file():
             common.skip(f"no dumps of other compilers in {given}")
         truth = json.loads((given / "truth.json").read_text())
+        check_real_primals(checks, given / "trace_jit_handles.log")
         files = 0
         for name, want in sorted(truth.items()):
             if name.endswith(".json"):

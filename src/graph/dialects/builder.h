@@ -64,6 +64,19 @@ class Builder {
   std::string_view Fresh(std::string_view base);
   std::string_view Keep(std::string_view text) { return graph().Keep(text); }
 
+  // --- inputs, joined over the graphs of one compilation ---
+
+  struct Input {
+    std::string path;    // of a parameter or buffer; empty: not known
+    std::string result;  // "shape : dtype"
+  };
+  // Inputs of the forward that was read last, in order, as its own text names
+  // them.
+  std::vector<Input> inputs;
+  // Those of the graph that dynamo gave the compiler, which are the primals of
+  // its graphs; null: not known.
+  const std::vector<Input>* primals = nullptr;
+
   // --- nodes ---
 
   struct Statement {

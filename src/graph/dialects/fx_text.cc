@@ -6,11 +6,15 @@
 // other.
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <map>
+#include <optional>
 
+#include "base/decimal.h"
 #include "base/escape.h"
 #include "base/text.h"
 #include "graph/dialects/readers.h"
 #include "graph/line_scan.h"
+#include "graph/types.h"
 
 namespace lamina::graph {
 namespace {
@@ -249,8 +253,79 @@ class Reader {
     return false;
   }
 
+  // The number of an input of AOT: 0 for primals_1 and arg0_1.
+  static std::optional<size_t> PrimalOf(std::string_view name) {
+    const bool primal = name.starts_with("primals_");
+    if (!primal && !(name.starts_with("arg") && name.ends_with("_1")))
+      return std::nullopt;
+    name.remove_prefix(primal ? 8 : 3);
+    if (!primal) name.remove_suffix(2);
+    const auto number = ParseInt(name);
+    if (!number || *number < (primal ? 1 : 0)) return std::nullopt;
+    return static_cast<size_t>(*number - (primal ? 1 : 0));
+  }
+
+  // Whether two results are alike up to the names of symbols, each of which is
+  // always the same one.
+  static bool Agree(std::string_view a, std::string_view b,
+                    std::map<std::string, std::string, std::less<>>& symbols) {
+    const auto parts = [](std::string_view result) {
+      const size_t colon = result.find(" : ");
+      return std::pair(result.substr(0, colon),
+                       colon == kNone ? "" : result.substr(colon + 3));
+    };
+    const auto [shape_a, type_a] = parts(a);
+    const auto [shape_b, type_b] = parts(b);
+    const auto dims_a = SplitShape(shape_a);
+    const auto dims_b = SplitShape(shape_b);
+    if (type_a != type_b || !dims_a || !dims_b ||
+        dims_a->size() != dims_b->size())
+      return type_a == type_b && shape_a == shape_b;
+    for (size_t i = 0; i < dims_a->size(); ++i) {
+      const std::string_view one = (*dims_a)[i];
+      const std::string_view other = (*dims_b)[i];
+      const bool number = ParseInt(one).has_value();
+      if (number != ParseInt(other).has_value()) return false;
+      if (number && one != other) return false;
+      if (number) continue;
+      const auto [known, fresh] = symbols.try_emplace(std::string(one), other);
+      if (!fresh && known->second != other) return false;
+    }
+    return true;
+  }
+
+  struct Parameter {
+    Span span;
+    std::string_view name;
+    std::string_view annotation;
+    std::string_view description;
+  };
+
+  // Whether the primals are the inputs of the graph of dynamo: all of them are
+  // there, or in a backward graph some, each with shape and type of its own.
+  bool JoinsPrimals(const std::vector<Parameter>& parameters) const {
+    if (out_.primals == nullptr) return false;
+    size_t found = 0;
+    bool backward = false;
+    std::map<std::string, std::string, std::less<>> symbols;
+    for (const Parameter& one : parameters) {
+      const auto primal = PrimalOf(one.name);
+      if (!primal) {
+        // Values that the forward graph saved, and tangents behind primals.
+        backward = backward || !one.name.starts_with("tangents_");
+        continue;
+      }
+      if (*primal >= out_.primals->size() ||
+          !Agree((*out_.primals)[*primal].result,
+                 ResultOfAnnotation(one.annotation), symbols))
+        return false;
+      ++found;
+    }
+    return found > 0 && (backward || found == out_.primals->size());
+  }
+
   void Input(Span span, std::string_view name, std::string_view annotation,
-             std::string_view description) {
+             std::string_view description, bool joined = false) {
     const std::string result = ResultOfAnnotation(annotation);
     std::string path;
     if (signature_.found) path = std::string(signature_.PathOf(name));
@@ -265,6 +340,9 @@ class Reader {
         (name.starts_with("p_") || name.starts_with("b_") ||
          name.starts_with("c_")))
       path = std::string(name.substr(2));
+    out_.inputs.push_back({path, result});
+    if (path.empty() && joined)
+      path = (*out_.primals)[PrimalOf(name).value_or(0)].path;
     if (!path.empty()) {
       out_.Weight(name, path, result);
       return;
@@ -278,6 +356,7 @@ class Reader {
   }
 
   void ReadParameters(Span span, bool bound) {
+    std::vector<Parameter> parameters;
     for (Span piece : out_.SplitAt(span, ',')) {
       // The description of the parameter before may stand in front.
       piece = out_.Trim(piece);
@@ -297,9 +376,18 @@ class Reader {
       // A description follows the comma, on the same line.
       const size_t hash = text_.find_first_not_of(", \t", piece.end);
       const bool described = hash != kNone && text_[hash] == '#';
-      Input(piece, name, annotation,
-            described ? RestOfLine(hash) : std::string_view());
+      parameters.push_back({piece, name, annotation,
+                            described ? RestOfLine(hash) : std::string_view()});
     }
+    Inputs(parameters);
+  }
+
+  void Inputs(const std::vector<Parameter>& parameters) {
+    out_.inputs.clear();
+    const bool joined = JoinsPrimals(parameters);
+    for (const Parameter& one : parameters)
+      Input(one.span, one.name, one.annotation, one.description,
+            joined && PrimalOf(one.name).has_value());
   }
 
   std::string_view Unquoted(Span span) const {
@@ -478,6 +566,7 @@ class Reader {
 
   // `a, b, = fx_pytree.tree_flatten_spec(...)`: these are the inputs.
   void Bind(Span names) {
+    std::vector<Parameter> parameters;
     for (Span piece : out_.SplitAt(names, ',')) {
       piece = out_.Trim(piece);
       const std::string_view name = out_.Text(piece);
@@ -485,8 +574,10 @@ class Reader {
       const auto found = declared_.find(name);
       const Declared declared =
           found == declared_.end() ? Declared() : found->second;
-      Input(piece, name, declared.annotation, declared.description);
+      parameters.push_back(
+          {piece, name, declared.annotation, declared.description});
     }
+    Inputs(parameters);
   }
 
   // The path behind `self.` or `getattr(self.`; empty when it is none, or when

@@ -2,6 +2,7 @@
 #include "graph/dialects/read.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/byte_source.h"
@@ -120,6 +121,9 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
     for (const LogPart& part : parts) {
       if (!part.frame.empty()) frames.insert(part.frame);
     }
+    // Graphs of AOT name no parameters: they are the inputs, in their order, of
+    // the graph that dynamo made in the same compilation.
+    std::map<std::string, std::vector<Builder::Input>, std::less<>> inputs;
     for (const LogPart& part : parts) {
       const std::string_view own = part.source.text();
       if (!MayHoldGraph(part.name, own)) continue;
@@ -129,7 +133,14 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
       const std::string prefix =
           frames.size() > 1 && !part.frame.empty() ? part.frame + " " : "";
       std::string called = part.name.empty() ? "" : prefix + part.name;
+      const auto known = inputs.find(part.frame);
+      out.primals = known == inputs.end() ? nullptr : &known->second;
+      out.inputs.clear();
       ReadAs(kind, part.source, called, out, dump.main);
+      out.primals = nullptr;
+      if (std::any_of(out.inputs.begin(), out.inputs.end(),
+                      [](const auto& one) { return !one.path.empty(); }))
+        inputs[part.frame] = std::move(out.inputs);
       if (part.cut && dump.graphs.size() > before)
         out.Warn(own.empty() ? 0 : part.source.ToFile(own.size() - 1),
                  "truncated: the file ends inside of this payload");
