@@ -121,8 +121,7 @@ Result<memory::Recording> OpenRecording(const std::string& path,
   }();
   if (!snapshot) return Fail(snapshot.error());
   const ScopedStage stage(options.times, "replay");
-  return memory::MakeRecording(std::move(*snapshot), std::move(rules),
-                               allocator, tables);
+  return memory::MakeRecording(std::move(*snapshot), rules, allocator, tables);
 }
 
 Result<ResultSet> MakeMemoryTables(const std::string& path,
