@@ -7,6 +7,8 @@
 #include "findings/findings.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <fmt/core.h>
 #include <numeric>
 #include <tuple>
@@ -531,22 +533,27 @@ class Run {
       groups.owned_ns[row_of[i]] += claims[i].owned_ns;
     }
     TextMap<uint32_t> known;
-    std::string key;
+    std::string key, last;
+    uint32_t number = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       key.clear();
       for (const size_t column : columns) {
-        const Value value = rows.At(i, column);
-        // With its length, as a text may hold any character.
-        const std::string text = KeyText(value);
-        key += value.null() ? "-" : fmt::format("{}:{}", text.size(), text);
+        const auto code = rows.CodeOf(i, column);
+        key += code ? '+' : '-';
+        const auto bytes =
+            std::bit_cast<std::array<char, sizeof(int64_t)>>(code.value_or(0));
+        key.append(bytes.data(), bytes.size());
       }
-      auto group = known.find(key);
-      if (group == known.end()) {
-        group = known.emplace(key, static_cast<uint32_t>(known.size())).first;
-        groups.all.push_back({0, i, 0, 0});
+      // Rows of a group often follow each other.
+      if (groups.all.empty() || key != last) {
+        const auto [it, is_new] =
+            known.try_emplace(key, static_cast<uint32_t>(known.size()));
+        if (is_new) groups.all.push_back({0, i, 0, 0});
+        number = it->second;
+        std::swap(key, last);
       }
-      groups.of_row[i] = group->second;
-      Group& sums = groups.all[group->second];
+      groups.of_row[i] = number;
+      Group& sums = groups.all[number];
       ++sums.claims;
       sums.claimed_ns += groups.claimed_ns[i];
       sums.owned_ns += groups.owned_ns[i];
@@ -755,11 +762,13 @@ class Run {
       if (groups[i] == group && claims[i].owned_ns > 0)
         f.spans.push_back(claims[i]);
     }
-    std::sort(f.spans.begin(), f.spans.end(),
-              [](const Claim& a, const Claim& b) {
-                return std::tie(a.device, a.start_ns, a.uid) <
-                       std::tie(b.device, b.start_ns, b.uid);
-              });
+    const auto earlier = [](const Claim& a, const Claim& b) {
+      return std::tie(a.device, a.start_ns, a.uid) <
+             std::tie(b.device, b.start_ns, b.uid);
+    };
+    // Most rules read a table that is in this order.
+    if (!std::is_sorted(f.spans.begin(), f.spans.end(), earlier))
+      std::sort(f.spans.begin(), f.spans.end(), earlier);
     // The largest; of equal ones the first.
     std::vector<size_t> order(f.spans.size());
     std::iota(order.begin(), order.end(), size_t{0});

@@ -6,6 +6,16 @@
 #include <tuple>
 
 namespace lamina::findings {
+namespace {
+
+// Most claims come in their order.
+template <class Less>
+void SortUnlessSorted(std::vector<Claim*>& claims, Less less) {
+  if (!std::is_sorted(claims.begin(), claims.end(), less))
+    std::stable_sort(claims.begin(), claims.end(), less);
+}
+
+}  // namespace
 
 Ledger::Ledger(std::vector<IntervalSet> idle, EventTimes own_ns)
     : idle_(std::move(idle)),
@@ -25,10 +35,9 @@ Ledger::Served Ledger::Serve(std::vector<Claim>& claims) const {
       spans[claim.device].push_back(&claim);
     }
   }
-  std::stable_sort(
-      events.begin(), events.end(), [](const Claim* a, const Claim* b) {
-        return std::tie(a->start_ns, a->uid) < std::tie(b->start_ns, b->uid);
-      });
+  SortUnlessSorted(events, [](const Claim* a, const Claim* b) {
+    return std::tie(a->start_ns, a->uid) < std::tie(b->start_ns, b->uid);
+  });
   for (Claim* claim : events) {
     const auto left = left_ns_.find(claim->uid);
     if (left == left_ns_.end()) continue;
@@ -50,11 +59,9 @@ Ledger::Served Ledger::Serve(std::vector<Claim>& claims) const {
 // searching.
 void Ledger::ServeSpans(std::vector<Claim*>& claims, uint32_t device,
                         Served& served) const {
-  std::stable_sort(claims.begin(), claims.end(),
-                   [](const Claim* a, const Claim* b) {
-                     return std::tie(a->start_ns, a->dur_ns) <
-                            std::tie(b->start_ns, b->dur_ns);
-                   });
+  SortUnlessSorted(claims, [](const Claim* a, const Claim* b) {
+    return std::tie(a->start_ns, a->dur_ns) < std::tie(b->start_ns, b->dur_ns);
+  });
   const std::vector<Owned>& owned = owned_[device];
   const auto gaps = idle_[device].intervals();
   int64_t reached = std::numeric_limits<int64_t>::min();

@@ -38,6 +38,13 @@ class Collected : public Rows {
   Value At(size_t row, size_t column) const {
     return Cell(row, static_cast<int>(column));
   }
+  // A number that two cells of a column share if and only if they are equal;
+  // none of a null.
+  std::optional<int64_t> CodeOf(size_t row, size_t column) const {
+    const Data& data = data_[column];
+    if (data.kinds[row] == Kind::kNull) return std::nullopt;
+    return data.cells[row];
+  }
   // A column of nulls is one of text.
   Table ToTable(std::string name) const;
 
