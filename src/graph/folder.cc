@@ -168,7 +168,16 @@ Result<std::vector<DumpFile>> ListDumps(const std::string& folder) {
       out.push_back(std::move(file));
     }
   }
-  if (error) return Fail(InputError(folder, error.message()));
+  if (error) {
+    std::error_code ignored;
+    return Fail(
+        fs::is_regular_file(folder, ignored)
+            ? InputError(
+                  folder, "is one file, a run is a folder of dumps",
+                  "give the folder; one dump is for lamina graph layers, "
+                  "layer, print and others")
+            : InputError(folder, error.message()));
+  }
   if (out.empty()) {
     out = ListCompilation(folder);
     for (const DumpFile& file : out) NoteInput(file.path);

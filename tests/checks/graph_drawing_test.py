@@ -156,11 +156,45 @@ def check_experts(checks, work):
     checks.true("no scales", "scale_inv" not in dot)
 
 
+def check_parts(checks, work):
+    """What is no layer, and graphs without any, can be drawn."""
+    dump, trace = mla_moe_model.write(work)
+    out = work / "part.json"
+    for part, op in (("shared", "aten.embedding.default"),
+                     ("epilogue", "auto_deploy.torch_linear_simple.default")):
+        lamina("graph", "layer", dump, "-n", part, "-o", out, "--trace", trace,
+               "--render", "dot,html")
+        layer = json.loads(out.read_text())
+        checks.equal(f"{part}: named", layer["layer"], part)
+        checks.true(f"{part}: its op", op in [n["op"] for n in layer["nodes"]])
+        checks.true(f"{part}: title", f'label="{part} of {dump.name}'
+                    in out.with_suffix(".dot").read_text())
+    plain = work / "plain.py"
+    plain.write_text("""class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[8, 4]"):
+        y: "f32[8, 4]" = torch.ops.aten.relu.default(x);  x = None
+        return (y,)
+""")
+    done = lamina("graph", "layer", plain, "-n", "0", "-o", out, status=None)
+    checks.equal("no layers", (done.returncode, "-n shared" in done.stderr),
+                 (3, True))
+    lamina("graph", "layer", plain, "-n", "shared", "-o", out)
+    checks.equal("all of it", [n["id"] for n in json.loads(
+        out.read_text())["nodes"]], ["y"])
+    done = lamina("graph", "layer", plain, "-n", "epilogue", "-o", out,
+                  status=None)
+    checks.equal("an empty part", done.returncode, 2)
+    done = lamina("graph", "pipeline", plain, status=None)
+    checks.equal("a file is no run", (done.returncode, "give the folder" in
+                                      done.stderr), (3, True))
+
+
 def main():
     checks = common.Checks()
     with temporary() as folder:
         work = pathlib.Path(folder)
         check_experts(checks, work)
+        check_parts(checks, work)
         check_residuals(checks, common.SAMPLES / "dumps", work)
         shared = common.shared()
         check_heat(checks, shared, work)

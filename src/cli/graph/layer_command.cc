@@ -60,14 +60,25 @@ std::string NamedFile(const Options& options) {
   return options.output;
 }
 
-// Places that -n names: "5", "2-4", "vision_tower:5", "all".
+// Places that -n names: "5", "2-4", "vision_tower:5", "all", and the parts that
+// are no layer: "shared", "epilogue".
 Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
                                                std::string_view text) {
   std::vector<graph::Place> out;
+  for (const graph::Place part : {graph::kShared, graph::kEpilogue}) {
+    if (text != layers.NameOf(part)) continue;
+    if ((part == graph::kShared ? layers.shared : layers.epilogue).empty()) {
+      return Fail(UsageError(
+          "-n " + layers.NameOf(part) + ": the graph has no op there",
+          "lamina graph layers shows its parts"));
+    }
+    return std::vector<graph::Place>{part};
+  }
   if (layers.layers.empty()) {
     return Fail(InputError("", "the graph has no layers",
-                           "names of weights must hold layers_N_, blocks_N_ "
-                           "or h_N_"));
+                           "-n shared takes all of it; for layers names of "
+                           "weights must hold layers_N_, blocks_N_ or h_N_, or "
+                           "ops must repeat"));
   }
   if (text == "all") {
     for (size_t i = 0; i < layers.layers.size(); ++i)
@@ -100,8 +111,8 @@ Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
       dash == std::string_view::npos ? first : ParseInt(text.substr(dash + 1));
   if (!first || !last || *first < 0 || *last < *first || *last > 100000) {
     return Fail(
-        UsageError("-n: expected a layer like 5, 2-4, STACK:5 or all, "
-                   "found '" +
+        UsageError("-n: expected a layer like 5, 2-4, STACK:5, all, "
+                   "shared or epilogue, found '" +
                    shown + "'"));
   }
   for (int64_t i = *first; i <= *last; ++i) {
@@ -358,7 +369,9 @@ Run Add(Arguments& args, Common& common) {
   args.Add("dump", options->path,
            "Dump file, or a folder of dumps: the last one")
       .Required();
-  args.Add("-n,--layer", options->layer, "Layer: 5, 2-4, STACK:5 or all")
+  args.Add("-n,--layer", options->layer,
+           "Layer: 5, 2-4, STACK:5 or all; shared and epilogue are what "
+           "stands in front of and behind them")
       .Required();
   args.Add("--section", options->section, "GraphModule (default: the largest)");
   args.Flag("--extended", options->extended,

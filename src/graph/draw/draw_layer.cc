@@ -80,8 +80,12 @@ class Drawer {
 
   render::DotGraph Run() {
     second_ = OnSecondStream(layer_, rules_);
-    out_.title = "Layer " + (layer_.stack.empty() ? "" : layer_.stack + ":") +
-                 std::to_string(layer_.index) + " of " + layer_.source_file;
+    out_.title = layer_.part.empty()
+                     ? "Layer " +
+                           (layer_.stack.empty() ? "" : layer_.stack + ":") +
+                           std::to_string(layer_.index)
+                     : layer_.part;
+    out_.title += " of " + layer_.source_file;
     if (layer_.trace) AddTraceTitle();
     ReadFaces();
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);

@@ -18,6 +18,7 @@ class Cutter {
 
   LayerGraph Run(bool extended) {
     if (place_ == kShared || place_ == kEpilogue) {
+      out_.part = layers_.NameOf(place_);
       for (const NodeId id :
            place_ == kShared ? layers_.shared : layers_.epilogue)
         Add(id, false);

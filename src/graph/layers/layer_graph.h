@@ -73,6 +73,7 @@ struct TraceSummary {
 struct LayerGraph {
   uint32_t index = 0;
   std::string stack;        // empty for the main one
+  std::string part;         // "shared", "epilogue": no layer, `index` is 0
   std::string source_file;  // name without folder
   std::vector<LayerNode> nodes;
   std::vector<ExternalInput> externals;  // in order of first use

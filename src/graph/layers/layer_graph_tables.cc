@@ -11,16 +11,17 @@ namespace lamina::graph {
 namespace {
 
 std::string NameOf(const LayerGraph& layer) {
+  if (!layer.part.empty()) return layer.part;
   return (layer.stack.empty() ? "" : layer.stack + ":") +
          std::to_string(layer.index);
 }
 
 Note NoteOf(const LayerGraph& layer, size_t edges, size_t weights) {
-  std::string text =
-      fmt::format("Layer {} of {}: {}, {}, {}, {} from outside.", NameOf(layer),
-                  layer.source_file, Counted(layer.nodes.size(), "node"),
-                  Counted(edges, "edge"), Counted(weights, "weight"),
-                  Counted(layer.externals.size(), "input"));
+  std::string text = fmt::format(
+      "{}{} of {}: {}, {}, {}, {} from outside.",
+      layer.part.empty() ? "Layer " : "", NameOf(layer), layer.source_file,
+      Counted(layer.nodes.size(), "node"), Counted(edges, "edge"),
+      Counted(weights, "weight"), Counted(layer.externals.size(), "input"));
   if (layer.trace) {
     text += fmt::format(" {} on {} take {} in a replay of median length.",
                         Counted(layer.trace->kernels, "kernel"),

@@ -99,7 +99,10 @@ std::string LayerJson(const LayerGraph& layer, bool extended) {
   std::string out;
   Writer w(out, Writer::Spaces::kAfter, 1);
   w.Object(kEach);
-  w.Int("layer", layer.index);
+  if (layer.part.empty())
+    w.Int("layer", layer.index);
+  else
+    w.Text("layer", layer.part);
   w.Text("source_file", layer.source_file);
   w.Array("nodes", kEach);
   for (const LayerNode& node : layer.nodes) {
