@@ -370,8 +370,7 @@ Run Add(Arguments& args, Common& common) {
            "Dump file, or a folder of dumps: the last one")
       .Required();
   args.Add("-n,--layer", options->layer,
-           "Layer: 5, 2-4, STACK:5 or all; shared and epilogue are what "
-           "stands in front of and behind them")
+           "Layer: 5, 2-4, STACK:5, all, shared or epilogue")
       .Required();
   args.Add("--section", options->section, "GraphModule (default: the largest)");
   args.Flag("--extended", options->extended,
