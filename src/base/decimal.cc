@@ -5,7 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <fmt/core.h>
+#include <fmt/compile.h>
+#include <fmt/format.h>
 #include <limits>
 
 #include "base/text.h"
@@ -214,16 +215,12 @@ std::string FormatMicroseconds(int64_t ns) {
 std::string FormatDouble(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  // As repr(): the exponent form below 1e-4 and from 1e16 on. std::to_chars
+  // would bring tables of 128 kB.
   std::array<char, 40> buffer;
-  const double size = std::fabs(value);
-  // repr() switches to the exponent form below 1e-4 and from 1e16 on.
-  const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
-  const auto [end, code] = std::to_chars(
-      buffer.data(), buffer.data() + buffer.size(), value,
-      fixed ? std::chars_format::fixed : std::chars_format::scientific);
-  (void)code;
-  std::string out(buffer.data(), end);
-  if (fixed && out.find('.') == std::string::npos) out += ".0";
+  std::string out(buffer.data(),
+                  fmt::format_to(buffer.data(), FMT_COMPILE("{}"), value));
+  if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return out;
 }
 

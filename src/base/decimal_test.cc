@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/decimal.h"
 
+#include <bit>
+#include <charconv>
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -108,6 +111,36 @@ TEST(Decimal, DoublesPrintAsInPython) {
   EXPECT_EQ(FormatDouble(1e-7), "1e-07");
   EXPECT_EQ(FormatDouble(1e16), "1e+16");
   EXPECT_EQ(FormatDouble(1.6752), "1.6752");
+  EXPECT_EQ(FormatDouble(-0.0), "-0.0");
+  EXPECT_EQ(FormatDouble(9999999999999998), "9999999999999998.0");
+}
+
+// The standard library has the same shortest digits in either form.
+std::string ByStandard(double value) {
+  const double size = std::fabs(value);
+  const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
+  char text[40];
+  const auto [end, code] = std::to_chars(
+      text, text + sizeof(text), value,
+      fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  EXPECT_EQ(code, std::errc());
+  std::string out(text, end);
+  return fixed && out.find('.') == std::string::npos ? out + ".0" : out;
+}
+
+TEST(Decimal, DoublesPrintAsByTheStandardLibrary) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200000; ++i) {
+    const uint64_t bits = random();
+    const double any = std::bit_cast<double>(bits);
+    for (const double value : {any, static_cast<double>(bits >> bits % 64),
+                               static_cast<double>(bits % 1000000) / 1000,
+                               1e16 + static_cast<double>(bits % 100) - 50}) {
+      if (std::isfinite(value)) {
+        ASSERT_EQ(FormatDouble(value), ByStandard(value));
+      }
+    }
+  }
 }
 
 TEST(Decimal, HumanForms) {

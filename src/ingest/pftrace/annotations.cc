@@ -2,7 +2,6 @@
 //
 // The debug annotations of a track event: arguments of the model, and what
 // lamina wrote about a recording.
-#include <charconv>
 #include <cmath>
 
 #include "base/decimal.h"
@@ -27,9 +26,7 @@ void AppendReal(std::string& out, double value) {
     out += "null";
     return;
   }
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), value);
-  out.append(text, end.ptr);
+  AppendNumber(out, value);
 }
 
 }  // namespace
