@@ -7,16 +7,13 @@ usage: build.py WEB_DIR WORK_DIR OUT_TRACE OUT_GRAPH OUT_MEMORY OUT_LIBRARY
 Installs the locked packages into WORK_DIR (not into the source tree) when the
 lock file has changed, then bundles with esbuild. Where node or npm is missing
 or the packages cannot be had, all OUT become empty, which builds lamina
-without the page, and says so; a broken bundle is an error. Beside each OUT
-stands what enters the program: X.packed, as src/base/packed.h has it.
+without the page, and says so; a broken bundle is an error.
 """
 import os
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
-import zlib
 
 
 def install(web, work):
@@ -47,10 +44,6 @@ def main():
     except subprocess.CalledProcessError as error:
         print(f"the report page could not be built: {error}", file=sys.stderr)
         return 1
-    for out in outs:
-        text = out.read_bytes()
-        out.with_suffix(".packed").write_bytes(
-            struct.pack("<I", len(text)) + zlib.compress(text, 9))
     return 0
 
 
@@ -59,7 +52,6 @@ def leave_out(outs, why):
           "(--format html)", file=sys.stderr)
     for out in outs:
         out.write_bytes(b"")
-        out.with_suffix(".packed").write_bytes(b"")
     return 0
 
 

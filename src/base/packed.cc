@@ -1,44 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/packed.h"
 
-#include <isa-l/igzip_lib.h>
-#include <zlib.h>
+#include <algorithm>
+#include <memory>
+#include <zstd.h>
 
 #include "base/status.h"
 
 namespace lamina {
 
-std::string Pack(std::string_view bytes) {
-  if (bytes.empty()) return {};
-  uLongf room = compressBound(bytes.size());
-  std::string out(4 + room, '\0');
-  for (size_t i = 0; i < 4; ++i)
-    out[i] = static_cast<char>(bytes.size() >> 8 * i);
-  LAMINA_CHECK(compress2(reinterpret_cast<Bytef*>(out.data()) + 4, &room,
-                         reinterpret_cast<const Bytef*>(bytes.data()),
-                         bytes.size(), Z_BEST_COMPRESSION) == Z_OK);
-  out.resize(4 + room);
+void AppendVarint(std::string& out, uint32_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
+  out += static_cast<char>(value);
+}
+
+uint32_t TakeVarint(std::string_view& bytes) {
+  uint32_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    LAMINA_CHECK(shift < 32);
+    const auto byte = static_cast<unsigned char>(TakeBytes(bytes, 1)[0]);
+    value |= static_cast<uint32_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+std::string_view TakeBytes(std::string_view& bytes, size_t size) {
+  LAMINA_CHECK(size <= bytes.size());
+  const std::string_view taken = bytes.substr(0, size);
+  bytes.remove_prefix(size);
+  return taken;
+}
+
+std::string PackFiles(
+    const std::vector<std::pair<std::string, std::string>>& files) {
+  std::string bytes;
+  for (const auto& file : files) {
+    for (const std::string& text : {file.first, file.second}) {
+      AppendVarint(bytes, static_cast<uint32_t>(text.size()));
+      bytes += text;
+    }
+  }
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(
+      ZSTD_createCCtx(), ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel,
+                         ZSTD_maxCLevel());
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  std::string out(ZSTD_compressBound(bytes.size()), '\0');
+  const size_t size = ZSTD_compress2(context.get(), out.data(), out.size(),
+                                     bytes.data(), bytes.size());
+  LAMINA_CHECK(!ZSTD_isError(size));
+  out.resize(size);
   return out;
 }
 
-std::string Unpack(std::string_view packed) {
-  if (packed.empty()) return {};
-  LAMINA_CHECK(packed.size() > 4);
-  uint32_t size = 0;
-  for (size_t i = 0; i < 4; ++i)
-    size |= uint32_t{static_cast<unsigned char>(packed[i])} << 8 * i;
-  std::string out(size, '\0');
-  inflate_state state;
-  isal_inflate_init(&state);
-  state.crc_flag = ISAL_ZLIB;
-  state.next_in =
-      const_cast<uint8_t*>(reinterpret_cast<const uint8_t*>(packed.data()) + 4);
-  state.avail_in = static_cast<uint32_t>(packed.size() - 4);
-  state.next_out = reinterpret_cast<uint8_t*>(out.data());
-  state.avail_out = static_cast<uint32_t>(out.size());
-  LAMINA_CHECK(isal_inflate_stateless(&state) == ISAL_DECOMP_OK &&
-               state.total_out == size);
-  return out;
+PackedFiles::PackedFiles(std::string_view packed) {
+  const unsigned long long size =
+      ZSTD_getFrameContentSize(packed.data(), packed.size());
+  LAMINA_CHECK(size < UINT32_MAX);  // errors are larger
+  bytes_.resize(size);
+  LAMINA_CHECK(ZSTD_decompress(bytes_.data(), bytes_.size(), packed.data(),
+                               packed.size()) == size);
+  for (std::string_view rest = bytes_; !rest.empty();) {
+    const std::string_view name = TakeBytes(rest, TakeVarint(rest));
+    files_.emplace_back(name, TakeBytes(rest, TakeVarint(rest)));
+  }
+  std::sort(files_.begin(), files_.end());
 }
 
 }  // namespace lamina

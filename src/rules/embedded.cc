@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules/embedded.h"
 
-#include <cstring>
-#include <map>
-#include <mutex>
+#include <algorithm>
 
 #include "base/packed.h"
+#include "base/status.h"
 
 // The pack that lamina_pack_data made from data/ (see CMakeLists.txt). No list
 // of headers names it: a cache of objects must not keep this one.
@@ -31,88 +30,63 @@ namespace {
 class Cursor {
  public:
   explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
-  uint8_t U8() {
-    LAMINA_CHECK(pos_ < bytes_.size());
-    return static_cast<uint8_t>(bytes_[pos_++]);
-  }
-  uint32_t U32() {
-    LAMINA_CHECK(pos_ + 4 <= bytes_.size());
-    uint32_t value = 0;
-    for (int i = 3; i >= 0; --i)
-      value = value << 8 |
-              static_cast<uint8_t>(bytes_[pos_ + static_cast<size_t>(i)]);
-    pos_ += 4;
-    return value;
-  }
-  std::string_view Text() {
-    const uint32_t size = U32();
-    LAMINA_CHECK(pos_ + size <= bytes_.size());
-    const std::string_view text = bytes_.substr(pos_, size);
-    pos_ += size;
-    return text;
-  }
   void Read(Node& node) {
-    node.kind = static_cast<Node::Kind>(U8());
-    node.line = U32();
-    node.column = U32();
-    if (node.kind == Node::Kind::kScalar) {
-      node.text = Text();
-    } else if (node.kind == Node::Kind::kList) {
-      node.items.resize(U32());
-      for (Node& item : node.items) Read(item);
-    } else if (node.kind == Node::Kind::kMap) {
-      const uint32_t count = U32();
-      node.items.resize(count);
-      node.keys.resize(count);
-      for (uint32_t i = 0; i < count; ++i) {
-        Read(node.keys[i]);
-        Read(node.items[i]);
-      }
+    node.kind = static_cast<Node::Kind>(TakeBytes(bytes_, 1)[0]);
+    const uint32_t behind = TakeVarint(bytes_);
+    node.line = line_ += behind >> 1 ^ -(behind & 1);
+    node.column = TakeVarint(bytes_);
+    if (node.kind == Node::Kind::kNull) return;
+    const uint32_t size = TakeVarint(bytes_);
+    switch (node.kind) {
+      case Node::Kind::kScalar:
+        node.text = TakeBytes(bytes_, size);
+        break;
+      case Node::Kind::kList:
+        node.items.resize(size);
+        for (Node& item : node.items) Read(item);
+        break;
+      default:
+        node.items.resize(size);
+        node.keys.resize(size);
+        for (uint32_t i = 0; i < size; ++i) {
+          Read(node.keys[i]);
+          Read(node.items[i]);
+        }
     }
   }
 
  private:
   std::string_view bytes_;
-  size_t pos_ = 0;
+  uint32_t line_ = 0;
 };
 
-struct File {
-  std::string_view packed;
-  std::once_flag once;
-  std::string content;  // from the first use on
-};
-
-struct Files {
-  std::vector<std::string> names;
-  std::map<std::string, File, std::less<>> files;
-
-  Files() {
-    Cursor cursor({lamina_data_begin,
-                   static_cast<size_t>(lamina_data_end - lamina_data_begin)});
-    const uint32_t count = cursor.U32();
-    for (uint32_t i = 0; i < count; ++i) {
-      std::string name(cursor.Text());
-      files[name].packed = cursor.Text();
-      names.push_back(std::move(name));
-    }
-  }
-};
-
-Files& TheFiles() {
-  static Files files;
+const PackedFiles& TheFiles() {
+  static const PackedFiles files(
+      {lamina_data_begin,
+       static_cast<size_t>(lamina_data_end - lamina_data_begin)});
   return files;
 }
 
 }  // namespace
 
-const std::vector<std::string>& EmbeddedNames() { return TheFiles().names; }
+const std::vector<std::string>& EmbeddedNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> out;
+    for (const auto& file : TheFiles().files()) out.emplace_back(file.first);
+    return out;
+  }();
+  return names;
+}
 
 std::string_view EmbeddedText(std::string_view name) {
-  const auto it = TheFiles().files.find(name);
-  LAMINA_CHECK(it != TheFiles().files.end());
-  File& file = it->second;
-  std::call_once(file.once, [&] { file.content = Unpack(file.packed); });
-  return file.content;
+  const auto& files = TheFiles().files();
+  const auto at =
+      std::lower_bound(files.begin(), files.end(), name,
+                       [](const auto& file, std::string_view wanted) {
+                         return file.first < wanted;
+                       });
+  LAMINA_CHECK(at != files.end() && at->first == name);
+  return at->second;
 }
 
 std::shared_ptr<const DataFile> LoadEmbedded(std::string_view name) {

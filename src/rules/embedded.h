@@ -23,12 +23,10 @@ std::shared_ptr<const DataFile> LoadEmbedded(std::string_view name);
 std::string_view EmbeddedText(std::string_view name);
 
 // --- the form ---
-// pack: u32 count, then per file {name, content, packed (base/packed.h)}; texts
-// are u32 length and bytes. Content of YAML: one node = u8 kind, u32 line, u32
-// column, then for a scalar its text, for a list u32 count and nodes, for a map
-// u32 count and key, value nodes.
+// PackedFiles (base/packed.h). Content of YAML: one node = u8 kind, then as
+// varints how many lines behind the node before (zigzag), column, and for a
+// scalar the size of its text, which follows, for a list the count of nodes,
+// which follow, for a map that of pairs of key and value nodes.
 void AppendNode(std::string& out, const Node& node);
-void AppendText(std::string& out, std::string_view text);
-void AppendU32(std::string& out, uint32_t value);
 
 }  // namespace lamina::rules

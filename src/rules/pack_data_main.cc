@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Build tool: packs the files of data/ for embedding. An error in a data file
-// stops the build with its place.
-//   lamina_pack_data DATA_DIR OUT FILE...    (files relative to DATA_DIR)
+// Build tool: packs the files of data/ for embedding, and the programs of the
+// pages. An error in a data file stops the build with its place.
+//   lamina_pack_data DIR OUT FILE...    (files relative to DIR)
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -18,14 +18,13 @@
 int main(int argc, char** argv) {
   using namespace lamina;
   if (argc < 3) {
-    std::fprintf(stderr, "usage: lamina_pack_data DATA_DIR OUT FILE...\n");
+    std::fprintf(stderr, "usage: lamina_pack_data DIR OUT FILE...\n");
     return 2;
   }
   const std::filesystem::path directory(argv[1]);
   std::vector<std::string> names(argv + 3, argv + argc);
   std::sort(names.begin(), names.end());
-  std::string pack;
-  rules::AppendU32(pack, static_cast<uint32_t>(names.size()));
+  std::vector<std::pair<std::string, std::string>> files;
   for (const std::string& name : names) {
     const std::string path = (directory / name).string();
     auto text = ReadAll(path, size_t{64} << 20);
@@ -44,10 +43,9 @@ int main(int argc, char** argv) {
     } else {
       content = std::move(*text);
     }
-    rules::AppendText(pack, name);
-    rules::AppendText(pack, Pack(content));
+    files.emplace_back(name, std::move(content));
   }
-  if (const Status written = WriteFile(argv[2], pack); !written) {
+  if (const Status written = WriteFile(argv[2], PackFiles(files)); !written) {
     std::fprintf(stderr, "%s\n", written.error().ToString().c_str());
     return 1;
   }

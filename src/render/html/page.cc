@@ -15,34 +15,20 @@
 
 // The templates that web/build.py made, packed (base/packed.h); empty in a
 // build without node.
-#define LAMINA_TEMPLATE(name)                                         \
-  asm(".section .rodata\n"                                            \
-      ".global lamina_" #name                                         \
-      "_begin\n"                                                      \
-      ".global lamina_" #name                                         \
-      "_end\n"                                                        \
-      "lamina_" #name                                                 \
-      "_begin:\n"                                                     \
-      ".incbin \"" LAMINA_PAGE_TEMPLATES "/" #name                    \
-      ".packed\"\n"                                                   \
-      "lamina_" #name                                                 \
-      "_end:\n"                                                       \
-      ".byte 0\n"                                                     \
-      ".previous\n");                                                 \
-  extern "C" {                                                        \
-  extern const char lamina_##name##_begin[];                          \
-  extern const char lamina_##name##_end[];                            \
-  }                                                                   \
-  static std::string_view name() {                                    \
-    static const std::string text =                                   \
-        lamina::Unpack({lamina_##name##_begin, lamina_##name##_end}); \
-    return text;                                                      \
-  }
+asm(".section .rodata\n"
+    ".global lamina_pages_begin\n"
+    ".global lamina_pages_end\n"
+    "lamina_pages_begin:\n"
+    ".incbin \"" LAMINA_PAGE_PACK
+    "\"\n"
+    "lamina_pages_end:\n"
+    ".byte 0\n"
+    ".previous\n");
 
-LAMINA_TEMPLATE(trace_page)
-LAMINA_TEMPLATE(graph_page)
-LAMINA_TEMPLATE(memory_page)
-LAMINA_TEMPLATE(library_page)
+extern "C" {
+extern const char lamina_pages_begin[];
+extern const char lamina_pages_end[];
+}
 
 namespace lamina::render {
 namespace {
@@ -58,17 +44,28 @@ constexpr std::string_view kGraphTables[] = {"graph_layers", "census_rules",
                                              "near_misses",  "candidates",
                                              "pipeline",     "review"};
 
+// "trace_page.html".
+std::string_view Template(std::string_view name) {
+  static const PackedFiles pages(
+      {lamina_pages_begin,
+       static_cast<size_t>(lamina_pages_end - lamina_pages_begin)});
+  for (const auto& [own, text] : pages.files()) {
+    if (own == name) return text;
+  }
+  return {};
+}
+
 std::string_view Template(const Page& page) {
   // Allocations of a snapshot have a program of their own.
   if (std::any_of(page.facts.begin(), page.facts.end(),
                   [](const auto& fact) { return fact.first == "memory"; }))
-    return memory_page();
+    return Template("memory_page.html");
   const auto& tables = page.document.result.tables;
   const bool graph = std::any_of(tables.begin(), tables.end(), [](auto& table) {
     return std::find(std::begin(kGraphTables), std::end(kGraphTables),
                      table.name()) != std::end(kGraphTables);
   });
-  return graph ? graph_page() : trace_page();
+  return Template(graph ? "graph_page.html" : "trace_page.html");
 }
 
 // JSON inside <script>: no text can close the element or open a comment.
@@ -400,12 +397,13 @@ std::vector<std::string> TableNames(const ResultSet& result) {
   return names;
 }
 
-bool HasPage() { return !trace_page().empty(); }
+bool HasPage() { return !Template("trace_page.html").empty(); }
 
 std::string LivePage(LiveProgram program, std::string_view data) {
-  std::string_view rest = program == LiveProgram::kLibrary  ? library_page()
-                          : program == LiveProgram::kMemory ? memory_page()
-                                                            : trace_page();
+  std::string_view rest =
+      program == LiveProgram::kLibrary  ? Template("library_page.html")
+      : program == LiveProgram::kMemory ? Template("memory_page.html")
+                                        : Template("trace_page.html");
   std::string out;
   if (rest.empty()) return out;
   out += Until(rest, "{{connect}}");
