@@ -50,11 +50,16 @@ target_precompile_headers(lamina_test_headers PRIVATE
   <gmock/gmock.h>)
 
 # Folders of src/ whose code runs per event, record or row: for speed. All else
-# runs once per command, file or rule, and is compiled for size where a portable
-# program is made: half of the bytes (docs/install.md has what it gains and costs).
-set(LAMINA_FAST_FOLDERS base table result trace ingest snapshot tree sql findings
-  memory emit analysis/common analysis/host analysis/path analysis/kernels
-  analysis/layers)
+# runs once per command, file, rule or table, and is compiled for size where a
+# portable program is made: 3/5 of the bytes (docs/install.md has what it gains
+# and costs). So are some files of those folders.
+set(LAMINA_FAST_FOLDERS base table result trace ingest snapshot tree sql memory
+  emit analysis/common analysis/host analysis/kernels analysis/path)
+string(JOIN "|" LAMINA_SMALL_FILES
+  "base/(document|files_below|zip)" "ingest/ingest" "ingest/xplane/(hlo|programs)"
+  "snapshot/cache" "sql/export" "memory/(diff|schemas|.*tables)"
+  "emit/chrome/(filter|merge)" "emit/perfetto/(lanes|packets)"
+  "analysis/host/(sequences|.*tables|ranges)" "analysis/path/(joined|spec|tables)")
 if(LAMINA_STATIC_LIBRARIES)
   add_library(lamina_small_headers OBJECT ${LAMINA_GENERATED}/common_headers.cc)
   target_compile_options(lamina_small_headers PRIVATE -Os)
@@ -70,6 +75,14 @@ function(lamina_compile target)
   list(JOIN LAMINA_FAST_FOLDERS "|" fast)
   if(folder MATCHES "^(${fast})(/|$)" OR NOT TARGET lamina_small_headers)
     target_precompile_headers(${target} REUSE_FROM lamina_common_headers)
+    if(TARGET lamina_small_headers)
+      get_target_property(small ${target} SOURCES)
+      list(FILTER small INCLUDE REGEX
+        "/(${LAMINA_SMALL_FILES})[.]cc$")
+      # A precompiled header is of one level of optimization.
+      set_source_files_properties(${small} PROPERTIES COMPILE_OPTIONS -Os
+        SKIP_PRECOMPILE_HEADERS ON)
+    endif()
   else()
     target_compile_options(${target} PRIVATE -Os)
     target_precompile_headers(${target} REUSE_FROM lamina_small_headers)

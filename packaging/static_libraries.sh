@@ -53,7 +53,12 @@ add_sources() {
 }
 
 build() { # name
-  export CFLAGS="-O2 -ffunction-sections -fdata-sections"
+  # For size what matches names, reads rule files, writes workbooks and opens archives.
+  local level=-O2 type=Release
+  case $1 in
+  libxlsxwriter | libzip | re2 | yaml-cpp) level=-Os type=MinSizeRel ;;
+  esac
+  export CFLAGS="$level -ffunction-sections -fdata-sections"
   export CXXFLAGS=$CFLAGS
   case $1 in
   fmtlib)
@@ -96,7 +101,7 @@ build() { # name
       off+=("-DENABLE_$part=OFF")
     done
     for part in TOOLS REGRESS EXAMPLES DOC; do off+=("-DBUILD_$part=OFF"); done
-    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release "${off[@]}" \
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=$type "${off[@]}" \
       -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
     grep -q "define HAVE_LIBBZ2" out/config.h
     cmake --build out -j "$jobs" --target zip
@@ -116,7 +121,7 @@ build() { # name
     cp obj/libre2.a "$folder/lib/"
     ;;
   yaml-cpp)
-    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    cmake -S . -B out -G Ninja -DCMAKE_BUILD_TYPE=$type \
       -DYAML_CPP_BUILD_TOOLS=OFF -DYAML_CPP_BUILD_TESTS=OFF \
       -DYAML_BUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
     cmake --build out -j "$jobs" --target yaml-cpp
