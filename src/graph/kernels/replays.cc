@@ -23,9 +23,7 @@ using trace::Trace;
 // What tells graphs apart.
 using Key = std::pair<int64_t, int64_t>;  // device, graph
 
-bool IsLaunch(int64_t correlation) {
-  return correlation != kNoInt && correlation > 0;
-}
+bool IsLaunch(int64_t correlation) { return correlation > 0; }
 
 // Sets of numbers that share members.
 class Sets {
