@@ -64,9 +64,9 @@ std::string AnyOf(const std::vector<std::string>& patterns) {
 Status Compile(const rules::DataFile& file, const rules::Node& node,
                const std::string& pattern, std::unique_ptr<RE2>* out) {
   rules::PatternCompiler compiler;
-  std::string wrong = compiler.Compile(pattern, pattern, *out);
+  const std::string wrong = compiler.Compile(pattern, pattern, *out);
   if (wrong.empty()) return {};
-  return Fail(file.ErrorAt(node, std::move(wrong), "write it in RE2 syntax"));
+  return Fail(file.ErrorAt(node, wrong, "write it in RE2 syntax"));
 }
 
 Result<std::optional<bool>> OptionalBool(const rules::Members& members,

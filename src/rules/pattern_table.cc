@@ -81,7 +81,7 @@ Result<PatternTable> PatternTable::Make(std::vector<PatternRule> rules) {
   PatternCompiler compiler;
   for (const PatternRule& rule : table.impl_->rules) {
     std::unique_ptr<RE2> pattern;
-    if (std::string wrong =
+    if (const std::string wrong =
             compiler.Compile(rule.match, PatternOf(rule), pattern);
         !wrong.empty()) {
       Error error =
@@ -141,11 +141,11 @@ Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
     rule.file = file.name;
     rule.line = item.line;
     std::unique_ptr<RE2> pattern;
-    if (std::string wrong =
+    if (const std::string wrong =
             compiler.Compile(rule.match, PatternOf(rule), pattern);
         !wrong.empty()) {
-      return Fail(file.ErrorAt(*item.Find("match"), std::move(wrong),
-                               "write it in RE2 syntax"));
+      return Fail(
+          file.ErrorAt(*item.Find("match"), wrong, "write it in RE2 syntax"));
     }
     rules.push_back(std::move(rule));
   }

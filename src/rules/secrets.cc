@@ -79,7 +79,7 @@ Status SecretTable::AddFile(const DataFile& file) {
             "<host> or <path>, and there must be one";
       }
     }
-    if (!wrong.empty()) return Fail(file.ErrorAt(item, std::move(wrong)));
+    if (!wrong.empty()) return Fail(file.ErrorAt(item, wrong));
     if (const Node* const examples = one.Find("examples")) {
       if (!examples->IsList())
         return Fail(file.ErrorAt(*examples, "expected a list of examples"));

@@ -29,7 +29,7 @@ std::string WhyOf(int status, const std::string& err) {
     return "its process was ended by signal " + std::to_string(number) + " (" +
            ::strsignal(number) + ")";
   }
-  if (const std::string line = LastLine(err); !line.empty()) return line;
+  if (std::string line = LastLine(err); !line.empty()) return line;
   return "its process ended with status " + std::to_string(WEXITSTATUS(status));
 }
 

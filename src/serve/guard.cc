@@ -77,7 +77,7 @@ HttpResponse Problem(int status, std::string_view code, std::string_view what,
   return response;
 }
 
-Guard::Guard(std::string token, std::vector<std::string> hosts)
+Guard::Guard(std::string token, const std::vector<std::string>& hosts)
     : token_(std::move(token)), hosts_({"127.0.0.1", "localhost", "[::1]"}) {
   for (const std::string& host : hosts) hosts_.push_back(Lower(host));
 }

@@ -28,7 +28,7 @@ class Guard {
  public:
   // `hosts`: names that a Host header may have besides those of this machine
   // to itself.
-  Guard(std::string token, std::vector<std::string> hosts);
+  Guard(std::string token, const std::vector<std::string>& hosts);
 
   // The answer to who may not ask; nothing: go on.
   std::optional<HttpResponse> Check(const HttpRequest& request);

@@ -6,7 +6,7 @@ namespace lamina::serve {
 Result<std::shared_ptr<Worker>> Worker::Start(std::vector<std::string> words,
                                               std::vector<int> kept,
                                               uint64_t memory_bytes,
-                                              Events events) {
+                                              const Events& events) {
   auto worker = std::make_shared<Worker>();
   // The thread of the child holds the worker until it has ended.
   LAMINA_ASSIGN(worker->child_,

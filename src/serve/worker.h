@@ -33,7 +33,7 @@ class Worker {
   static Result<std::shared_ptr<Worker>> Start(std::vector<std::string> words,
                                                std::vector<int> kept,
                                                uint64_t memory_bytes,
-                                               Events events);
+                                               const Events& events);
 
   // Waits for the reply to a question of a kind of Frame. Nothing: the worker
   // has ended, `why` says how. A peer that has gone ends the query.

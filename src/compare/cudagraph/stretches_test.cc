@@ -7,7 +7,7 @@
 namespace lamina::cudagraph {
 namespace {
 
-std::vector<uint32_t> Joined(std::vector<std::vector<uint32_t>> parts) {
+std::vector<uint32_t> Joined(const std::vector<std::vector<uint32_t>>& parts) {
   std::vector<uint32_t> all;
   for (const auto& part : parts)
     all.insert(all.end(), part.begin(), part.end());

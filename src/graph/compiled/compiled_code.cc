@@ -371,7 +371,7 @@ Result<Text> ReadAll(const std::string& path) {
   }
 }
 
-void AddFile(const std::string& path, const std::string& frame, Text read,
+void AddFile(const std::string& path, const std::string& frame, Text&& read,
              std::vector<Part>& out) {
   auto& [text, cut] = read;
   const std::string_view kind = RecogniseDialect(text);

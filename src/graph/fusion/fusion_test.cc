@@ -26,7 +26,7 @@ std::string Line(std::string_view transform, std::string_view what) {
 // Verdict and class of the only transform.
 std::pair<std::string, std::string> Judge(std::string_view a,
                                           std::string_view b,
-                                          LogDiffOptions options = {}) {
+                                          const LogDiffOptions& options = {}) {
   const LogDiff diff =
       CompareLogs(Log(Line("t", a)), Log(Line("t", b)), options);
   const Table& table = diff.result.tables[0];

@@ -410,7 +410,7 @@ std::string Layers::NameOf(Place at) const {
   if (at == kShared) return "shared";
   if (at == kEpilogue) return "epilogue";
   const Layer& layer = layers[static_cast<size_t>(at)];
-  const std::string index = std::to_string(layer.index);
+  std::string index = std::to_string(layer.index);
   if (static_cast<int>(layer.stack) == main_stack) return index;
   return stacks[layer.stack].name + ":" + index;
 }

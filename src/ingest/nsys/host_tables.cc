@@ -38,7 +38,7 @@ void ExportThread::Range(const Row& row, std::vector<OpenRange>& open) {
 }
 
 void ExportThread::AddRange(const Row& row, std::vector<OpenRange>& open) {
-  const auto type = row.Int(2);
+  const int64_t type = row.IntOr(2, 0);
   const bool range = type == kNvtxPushPop || type == kNvtxStartEnd;
   if (!range && type != kNvtxMark && type != kNvtxThread) return;
   const auto start = row.Int(0);

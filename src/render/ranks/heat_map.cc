@@ -41,7 +41,8 @@ std::string DrawHeatMap(const HeatMap& map) {
   const double gap = std::min({1.0, width / 10, height / 10});
   for (size_t i = 0; i < map.values.size(); ++i) {
     const double value = map.values[i];
-    const auto r = static_cast<double>(i / columns);
+    const size_t row = i / columns;
+    const auto r = static_cast<double>(row);
     const auto c = static_cast<double>(i % columns);
     const bool none = value < 0;
     const double share =

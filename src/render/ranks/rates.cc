@@ -18,15 +18,17 @@ constexpr double kTop = 56;
 constexpr double kBottom = 84;
 
 struct Axis {
-  double low = 0;  // exponents of ten
-  double high = 1;
+  int low = 0;  // exponents of ten
+  int high = 1;
   bool set = false;
 
   void Fit(double value) {
-    if (!(value > 0)) return;
+    if (!(value > 0) || !std::isfinite(value)) return;
     const double e = std::log10(value);
-    low = set ? std::min(low, std::floor(e)) : std::floor(e);
-    high = set ? std::max(high, std::ceil(e)) : std::ceil(e);
+    const auto below = static_cast<int>(std::floor(e));
+    const auto above = static_cast<int>(std::ceil(e));
+    low = set ? std::min(low, below) : below;
+    high = set ? std::max(high, above) : above;
     set = true;
     if (high <= low) high = low + 1;
   }
@@ -57,7 +59,7 @@ std::string DrawRates(const RatePlot& plot) {
   const auto y_of = [&](double rate) {
     return kHeight - kBottom - up.Share(rate) * (kHeight - kTop - kBottom);
   };
-  for (double e = across.low; e <= across.high; ++e) {
+  for (int e = across.low; e <= across.high; ++e) {
     const double x = x_of(std::pow(10.0, e));
     sheet.Put(
         "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:g}\" "
@@ -65,7 +67,7 @@ std::string DrawRates(const RatePlot& plot) {
         x, kTop, kHeight - kBottom);
     sheet.Text(x, kHeight - kBottom + 18, Unit(e, "B"), "middle", "soft");
   }
-  for (double e = up.low; e <= up.high; ++e) {
+  for (int e = up.low; e <= up.high; ++e) {
     const double y = y_of(std::pow(10.0, e));
     sheet.Put(
         "<line class=\"grid\" x1=\"{0:g}\" x2=\"{1:g}\" y1=\"{2:.1f}\" "
@@ -79,8 +81,8 @@ std::string DrawRates(const RatePlot& plot) {
     std::string path;
     constexpr int kSteps = 60;
     for (int i = 0; i <= kSteps; ++i) {
-      const double bytes =
-          std::pow(10.0, across.low + (across.high - across.low) * i / kSteps);
+      const double bytes = std::pow(
+          10.0, across.low + double(across.high - across.low) * i / kSteps);
       const double rate = bytes / (curve.latency_s + bytes / curve.bytes_per_s);
       if (rate < std::pow(10.0, up.low) || rate > std::pow(10.0, up.high))
         continue;

@@ -51,7 +51,6 @@ function isCircle(graph: LayerGraph, box: Box): boolean {
 // those of another layer, and lines with times are rounded up.
 export function sizeOf(graph: LayerGraph, box: Box): Size {
   if (isCircle(graph, box)) return { width: 16, height: 16 };
-  const node = graph.nodes[box.node]!;
   const lines = linesOf(graph, box);
   const timed = lines.some((line) => line.kind === "k");
   const letters = Math.min(kMostLetters + 4, Math.max(10, ...lines.map(
