@@ -23,32 +23,58 @@ constexpr int64_t kFullDepth = 1000;
 // A blocked launch call returns this soon after the device made room.
 constexpr int64_t kRoomNs = 5000;
 
-Schema ApisSchema() {
-  return {
+struct ApiRow {
+  std::string_view device;
+  std::string_view api;
+  int64_t calls;
+  int64_t device_events;
+  int64_t call_median_ns;
+  int64_t call_p90_ns;
+  int64_t latency_min_ns;
+  int64_t latency_median_ns;
+  int64_t latency_p90_ns;
+  std::optional<int64_t> floor_ns;
+  std::optional<int64_t> floor_samples;
+  std::optional<int64_t> graph_floor_ns;
+  int64_t slow_calls;
+  int64_t slow_time_ns;
+  int64_t early_starts;
+};
+
+const RowColumns<ApiRow>& ApisColumns() {
+  using R = ApiRow;
+  static const RowColumns<R> columns{
       "launch_apis",
       "Calls that launch device work, by the link of the work and not by "
       "name. Latency is the start of the first event of a call less the "
       "start of the call, 0 where the clocks differ.",
-      {{"device", ColumnType::kText, "process:device."},
-       {"api", ColumnType::kText, "Name of the call."},
-       {"calls", ColumnType::kInt, "Calls."},
-       {"device_events", ColumnType::kInt, "What they launched."},
-       {"call_median_us", ColumnType::kTime, "Median time of a call."},
-       {"call_p90_us", ColumnType::kTime, "90th percentile."},
-       {"latency_min_us", ColumnType::kTime, "Shortest latency."},
-       {"latency_median_us", ColumnType::kTime, "Median latency."},
-       {"latency_p90_us", ColumnType::kTime, "90th percentile."},
+      {{"device", ColumnType::kText, "process:device.", &R::device},
+       {"api", ColumnType::kText, "Name of the call.", &R::api},
+       {"calls", ColumnType::kInt, "Calls.", &R::calls},
+       {"device_events", ColumnType::kInt, "What they launched.",
+        &R::device_events},
+       {"call_median_us", ColumnType::kTime, "Median time of a call.",
+        &R::call_median_ns},
+       {"call_p90_us", ColumnType::kTime, "90th percentile.", &R::call_p90_ns},
+       {"latency_min_us", ColumnType::kTime, "Shortest latency.",
+        &R::latency_min_ns},
+       {"latency_median_us", ColumnType::kTime, "Median latency.",
+        &R::latency_median_ns},
+       {"latency_p90_us", ColumnType::kTime, "90th percentile.",
+        &R::latency_p90_ns},
        {"floor_us", ColumnType::kTime,
-        "Latency onto an idle stream, 10th percentile, of calls of one event."},
+        "Latency onto an idle stream, 10th percentile, of calls of one event.",
+        &R::floor_ns},
        {"floor_samples", ColumnType::kInt,
-        "Calls that say so; below 4 the floor is assumed."},
+        "Calls that say so; below 4 the floor is assumed.", &R::floor_samples},
        {"graph_floor_us", ColumnType::kTime,
-        "The same of calls with many events."},
+        "The same of calls with many events.", &R::graph_floor_ns},
        {"slow_calls", ColumnType::kInt,
-        "Calls above 4 times the median, copies left out."},
-       {"slow_time_us", ColumnType::kTime, "Their time."},
+        "Calls above 4 times the median, copies left out.", &R::slow_calls},
+       {"slow_time_us", ColumnType::kTime, "Their time.", &R::slow_time_ns},
        {"early_starts", ColumnType::kInt,
-        "Events that began before their call."}}};
+        "Events that began before their call.", &R::early_starts}}};
+  return columns;
 }
 
 // One launched device event. Times in nanoseconds.
@@ -60,6 +86,7 @@ struct EventRow {
   std::optional<int64_t> step;
   bool graph;
   std::optional<std::string_view> layer;
+  std::optional<int64_t> graph_id;
 };
 
 const RowColumns<EventRow>& EventColumns() {
@@ -89,94 +116,176 @@ const RowColumns<EventRow>& EventColumns() {
        {"graph", ColumnType::kBool, "Launched with others by one call.",
         &R::graph},
        {"layer", ColumnType::kText, "Stack and number of the work's layer.",
-        &R::layer}}};
+        &R::layer},
+       {"graph_id", ColumnType::kInt,
+        "Device graph that the work is of, as recorded; empty: none.",
+        &R::graph_id}}};
   return columns;
 }
 
-Schema DepthSchema() {
-  return {"queue_depth",
-          "Work that was launched and had not begun, per stream, weighted by "
-          "time.",
-          {{"device", ColumnType::kText, "process:device."},
-           {"stream", ColumnType::kInt, "Stream."},
-           {"span_us", ColumnType::kTime, "First launch to last start."},
-           {"max", ColumnType::kInt, "Deepest."},
-           {"mean", ColumnType::kReal, "Mean over time."},
-           {"p50", ColumnType::kInt, "Median over time."},
-           {"p95", ColumnType::kInt, "95th percentile over time."},
-           {"empty_us", ColumnType::kTime, "Time at depth 0."},
-           {"empty_percent", ColumnType::kReal, "Its share.", Shown::kPercent},
-           {"full_us", ColumnType::kTime,
-            "Time at a depth of 1000 or in launch calls that waited for room: "
-            "there the host is ahead, not behind."},
-           {"unlinked", ColumnType::kInt, "Events without a call, left out."}}};
+struct DepthRow {
+  std::string_view device;
+  int64_t stream;
+  int64_t span_ns;
+  int64_t max;
+  std::optional<double> mean;
+  int64_t p50;
+  int64_t p95;
+  int64_t empty_ns;
+  double empty_percent;
+  int64_t full_ns;
+  int64_t unlinked;
+};
+
+const RowColumns<DepthRow>& DepthColumns() {
+  using R = DepthRow;
+  static const RowColumns<R> columns{
+      "queue_depth",
+      "Work that was launched and had not begun, per stream, weighted by "
+      "time.",
+      {{"device", ColumnType::kText, "process:device.", &R::device},
+       {"stream", ColumnType::kInt, "Stream.", &R::stream},
+       {"span_us", ColumnType::kTime, "First launch to last start.",
+        &R::span_ns},
+       {"max", ColumnType::kInt, "Deepest.", &R::max},
+       {"mean", ColumnType::kReal, "Mean over time.", &R::mean},
+       {"p50", ColumnType::kInt, "Median over time.", &R::p50},
+       {"p95", ColumnType::kInt, "95th percentile over time.", &R::p95},
+       {"empty_us", ColumnType::kTime, "Time at depth 0.", &R::empty_ns},
+       {"empty_percent", ColumnType::kReal, "Its share.", &R::empty_percent,
+        Shown::kPercent},
+       {"full_us", ColumnType::kTime,
+        "Time at a depth of 1000 or in launch calls that waited for room: "
+        "there the host is ahead, not behind.",
+        &R::full_ns},
+       {"unlinked", ColumnType::kInt, "Events without a call, left out.",
+        &R::unlinked}}};
+  return columns;
 }
 
-Schema SeriesSchema() {
-  return {"queue_depth_series",
-          "Every change of a queue.",
-          {{"device", ColumnType::kText, "process:device."},
-           {"stream", ColumnType::kInt, "Stream."},
-           {"time_us", ColumnType::kTime, "From the first event of the trace."},
-           {"depth", ColumnType::kInt, "From then on."},
-           {"launches", ColumnType::kInt,
-            "The same in calls: those of which work of the stream waits."}}};
+struct SeriesRow {
+  std::string_view device;
+  int64_t stream;
+  int64_t time_ns;
+  int64_t depth;
+  int64_t launches;
+};
+
+const RowColumns<SeriesRow>& SeriesColumns() {
+  using R = SeriesRow;
+  static const RowColumns<R> columns{
+      "queue_depth_series",
+      "Every change of a queue.",
+      {{"device", ColumnType::kText, "process:device.", &R::device},
+       {"stream", ColumnType::kInt, "Stream.", &R::stream},
+       {"time_us", ColumnType::kTime, "From the first event of the trace.",
+        &R::time_ns},
+       {"depth", ColumnType::kInt, "From then on.", &R::depth},
+       {"launches", ColumnType::kInt,
+        "The same in calls: those of which work of the stream waits.",
+        &R::launches}}};
+  return columns;
 }
 
-Schema RunsSchema() {
-  return {
+struct RunRow {
+  std::string_view device;
+  int64_t stream;
+  int64_t run;
+  int64_t start_ns;
+  int64_t span_ns;
+  int64_t events;
+  int64_t busy_ns;
+  int64_t host_per_launch_ns;
+  int64_t kernel_per_launch_ns;
+  int64_t short_events;
+  std::optional<int64_t> step;
+  std::string_view verdict;
+  int64_t graph_span_ns;
+  int64_t first_uid;
+  std::optional<std::string_view> layer;
+};
+
+const RowColumns<RunRow>& RunsColumns() {
+  using R = RunRow;
+  static const RowColumns<R> columns{
       "launch_runs",
       "Runs of at least 4 events on a stream that each waited for their "
       "launch (one exception in 8), the costliest first.",
-      {{"device", ColumnType::kText, "process:device."},
-       {"stream", ColumnType::kInt, "Stream."},
+      {{"device", ColumnType::kText, "process:device.", &R::device},
+       {"stream", ColumnType::kInt, "Stream.", &R::stream},
        {"run", ColumnType::kInt,
-        "Number of the run, from 0 by stream and time."},
-       {"start_us", ColumnType::kTime, "From the first event of the trace."},
-       {"span_us", ColumnType::kTime, "First start to last end."},
-       {"events", ColumnType::kInt, "Device events."},
-       {"busy_us", ColumnType::kTime, "Union of their times."},
+        "Number of the run, from 0 by stream and time.", &R::run},
+       {"start_us", ColumnType::kTime, "From the first event of the trace.",
+        &R::start_ns},
+       {"span_us", ColumnType::kTime, "First start to last end.", &R::span_ns},
+       {"events", ColumnType::kInt, "Device events.", &R::events},
+       {"busy_us", ColumnType::kTime, "Union of their times.", &R::busy_ns},
        {"host_per_launch_us", ColumnType::kTime,
-        "Start of one launch call to the start of the next, mean."},
-       {"kernel_per_launch_us", ColumnType::kTime, "Device time per call."},
+        "Start of one launch call to the start of the next, mean.",
+        &R::host_per_launch_ns},
+       {"kernel_per_launch_us", ColumnType::kTime, "Device time per call.",
+        &R::kernel_per_launch_ns},
        {"short_events", ColumnType::kInt,
-        "Events shorter than the usual time of their call."},
-       {"step", ColumnType::kInt, "Step of the first launch."},
+        "Events shorter than the usual time of their call.", &R::short_events},
+       {"step", ColumnType::kInt, "Step of the first launch.", &R::step},
        {"verdict", ColumnType::kText,
-        "launch_bound: the host needs longer per launch than the device."},
+        "launch_bound: the host needs longer per launch than the device.",
+        &R::verdict},
        {"graph_span_us", ColumnType::kTime,
         "Span if the run were one graph: busy time, gap floors and one launch "
-        "floor."},
+        "floor.",
+        &R::graph_span_ns},
        {"first_uid", ColumnType::kInt, "Event number of its first work.",
-        Shown::kHidden},
+        &R::first_uid, Shown::kHidden},
        {"layer", ColumnType::kText,
-        "Stack and number of the layer of its first work."}}};
+        "Stack and number of the layer of its first work.", &R::layer}}};
+  return columns;
 }
 
-Schema VerdictsSchema() {
-  return {
+struct VerdictRow {
+  std::string_view device;
+  int64_t stream;
+  std::string_view verdict;
+  int64_t host_per_launch_ns;
+  int64_t kernel_per_launch_ns;
+  double run_percent;
+  double empty_percent;
+  double short_percent;
+  double graph_percent;
+  int64_t span_ns;
+  int64_t graph_span_ns;
+};
+
+const RowColumns<VerdictRow>& VerdictsColumns() {
+  using R = VerdictRow;
+  static const RowColumns<R> columns{
       "launch_verdicts",
       "Whether launching limits a stream.",
-      {{"device", ColumnType::kText, "process:device."},
-       {"stream", ColumnType::kInt, "Stream."},
+      {{"device", ColumnType::kText, "process:device.", &R::device},
+       {"stream", ColumnType::kInt, "Stream.", &R::stream},
        {"verdict", ColumnType::kText,
         "launch_bound: the host needs longer per launch than the device and "
         "launch-bound runs hold half of the span; queue_ahead: the queue is "
-        "empty for less than 5 % of the time; else mixed."},
+        "empty for less than 5 % of the time; else mixed.",
+        &R::verdict},
        {"host_per_launch_us", ColumnType::kTime,
-        "Start of one launch call to the next, mean."},
-       {"kernel_per_launch_us", ColumnType::kTime, "Device time per call."},
+        "Start of one launch call to the next, mean.", &R::host_per_launch_ns},
+       {"kernel_per_launch_us", ColumnType::kTime, "Device time per call.",
+        &R::kernel_per_launch_ns},
        {"run_percent", ColumnType::kReal,
-        "Share of the span in launch-bound runs.", Shown::kPercent},
+        "Share of the span in launch-bound runs.", &R::run_percent,
+        Shown::kPercent},
        {"empty_percent", ColumnType::kReal, "Share of time with empty queue.",
-        Shown::kPercent},
+        &R::empty_percent, Shown::kPercent},
        {"short_percent", ColumnType::kReal,
-        "Events shorter than the usual time of their call.", Shown::kPercent},
-       {"graph_percent", ColumnType::kReal, "Events launched by graphs.",
+        "Events shorter than the usual time of their call.", &R::short_percent,
         Shown::kPercent},
-       {"span_us", ColumnType::kTime, "First start to last end."},
+       {"graph_percent", ColumnType::kReal, "Events launched by graphs.",
+        &R::graph_percent, Shown::kPercent},
+       {"span_us", ColumnType::kTime, "First start to last end.", &R::span_ns},
        {"graph_span_us", ColumnType::kTime,
-        "Span if every launch-bound run were one graph."}}};
+        "Span if every launch-bound run were one graph.", &R::graph_span_ns}}};
+  return columns;
 }
 
 // What changes a queue.
@@ -213,10 +322,10 @@ class Launches {
         trace_(model.trace()),
         options_(options),
         facts_(facts),
-        depths_(DepthSchema()),
-        series_(SeriesSchema()),
+        depths_(DepthColumns().schema()),
+        series_(SeriesColumns()),
         events_(EventColumns()),
-        verdicts_(VerdictsSchema()) {
+        verdicts_(VerdictsColumns().schema()) {
     if (!options_.events) return;
     const auto& modules = model_.context().modules;
     for (uint32_t i = 0; i < modules.paths().size(); ++i)
@@ -232,7 +341,7 @@ class Launches {
     result.tables.push_back(Runs());
     if (options_.events) {
       result.tables.push_back(events_.Take());
-      result.tables.push_back(std::move(series_));
+      result.tables.push_back(series_.Take());
     }
     return result;
   }
@@ -242,6 +351,15 @@ class Launches {
     return model_.devices()[model_.facts(stream).device].name;
   }
   bool Short(SliceId s) const { return IsShort(model_, s); }
+  std::optional<int64_t> StepOf(SliceId s) const {
+    const tree::Steps& steps = model_.context().steps;
+    const uint32_t step = steps.StepOf(s);
+    if (step == tree::Steps::kOutside) return std::nullopt;
+    return steps.steps()[step].number;
+  }
+  std::optional<std::string_view> LayerOf(SliceId s) const {
+    return facts_.layers.Of(trace_.slices.detail[s.value]);
+  }
 
   Table Apis() const {
     struct Sum {
@@ -278,17 +396,31 @@ class Launches {
       const Api& api = model_.apis()[call.api];
       (api.many ? sum.many : sum.one) = &api;
     }
-    Table table(ApisSchema());
+    Table table(ApisColumns().schema());
     for (auto& [key, sum] : sums) {
-      const int64_t least =
-          *std::min_element(sum.latencies.begin(), sum.latencies.end());
-      table.Add(model_.devices()[key.first].name, key.second, sum.times.size(),
-                sum.events, Pick(sum.times, 0.5), Pick(sum.times, 0.9), least,
-                Pick(sum.latencies, 0.5), Pick(sum.latencies, 0.9),
-                sum.one == nullptr ? Value() : Value(sum.one->floor_ns),
-                sum.one == nullptr ? Value() : Value(sum.one->samples),
-                sum.many == nullptr ? Value() : Value(sum.many->floor_ns),
-                sum.slow, sum.slow_ns, sum.early);
+      const auto of = [](const Api* api, auto get) {
+        return api == nullptr ? std::nullopt
+                              : std::optional(static_cast<int64_t>(get(*api)));
+      };
+      const auto floor = [](const Api& api) { return api.floor_ns; };
+      ApisColumns().Add(
+          table, {.device = model_.devices()[key.first].name,
+                  .api = key.second,
+                  .calls = static_cast<int64_t>(sum.times.size()),
+                  .device_events = sum.events,
+                  .call_median_ns = Pick(sum.times, 0.5),
+                  .call_p90_ns = Pick(sum.times, 0.9),
+                  .latency_min_ns = *std::min_element(sum.latencies.begin(),
+                                                      sum.latencies.end()),
+                  .latency_median_ns = Pick(sum.latencies, 0.5),
+                  .latency_p90_ns = Pick(sum.latencies, 0.9),
+                  .floor_ns = of(sum.one, floor),
+                  .floor_samples =
+                      of(sum.one, [](const Api& api) { return api.samples; }),
+                  .graph_floor_ns = of(sum.many, floor),
+                  .slow_calls = sum.slow,
+                  .slow_time_ns = sum.slow_ns,
+                  .early_starts = sum.early});
     }
     return table;
   }
@@ -368,13 +500,22 @@ class Launches {
     const Depth depth = DepthOf(stream);
     if (depth.changes.size() >= 2) {
       const int64_t empty = depth.time_at.empty() ? 0 : depth.time_at[0];
-      depths_.Add(DeviceName(i), stream.stream, depth.span_ns, depth.max,
-                  depth.span_ns > 0
-                      ? Value(depth.area / static_cast<double>(depth.span_ns))
-                      : Value(),
-                  depth.Quantile(0.5), depth.Quantile(0.95), empty,
-                  PercentOf(empty, depth.span_ns), depth.full_ns,
-                  depth.unlinked);
+      DepthColumns().Add(
+          depths_,
+          {.device = DeviceName(i),
+           .stream = stream.stream,
+           .span_ns = depth.span_ns,
+           .max = depth.max,
+           .mean = depth.span_ns > 0
+                       ? std::optional(depth.area /
+                                       static_cast<double>(depth.span_ns))
+                       : std::nullopt,
+           .p50 = depth.Quantile(0.5),
+           .p95 = depth.Quantile(0.95),
+           .empty_ns = empty,
+           .empty_percent = PercentOf(empty, depth.span_ns),
+           .full_ns = depth.full_ns,
+           .unlinked = depth.unlinked});
     }
     if (options_.events) Series(i, depth);
     for (const LaunchRun& run : FindLaunchRuns(model_, i)) runs_.push_back(run);
@@ -421,8 +562,11 @@ class Launches {
       for (; call_change != calls.end() && call_change->time_ns <= time;
            ++call_change)
         waiting += call_change->by;
-      series_.Add(DeviceName(i), stream.stream, time - trace_.first_ns, now,
-                  waiting);
+      series_.Add({.device = DeviceName(i),
+                   .stream = stream.stream,
+                   .time_ns = time - trace_.first_ns,
+                   .depth = now,
+                   .launches = waiting});
     }
     // Depth when each was launched: changes up to its call, itself left out.
     std::vector<int64_t> sums;
@@ -441,7 +585,6 @@ class Launches {
           [](const Change& a, int64_t time) { return a.time_ns < time; });
       const auto index = at - depth.changes.begin();
       const NodeId launcher = model_.context().device.launcher(s);
-      const uint32_t step = model_.context().steps.StepOf(s);
       const trace::Track& track = trace_.TrackOf(call.slice);
       std::optional<std::string_view> op, module;
       if (launcher.valid()) {
@@ -463,12 +606,12 @@ class Launches {
                index == 0 ? 0 : sums[static_cast<size_t>(index) - 1],
            .op = op,
            .module = module,
-           .step = step == tree::Steps::kOutside
-                       ? std::nullopt
-                       : std::optional<int64_t>(
-                             model_.context().steps.steps()[step].number),
+           .step = StepOf(s),
            .graph = call.end - call.begin > 1,
-           .layer = facts_.layers.Of(trace_.slices.detail[s.value])});
+           .layer = LayerOf(s),
+           .graph_id = trace_.Device(s)->graph_id == trace::kNoInt
+                           ? std::nullopt
+                           : std::optional(trace_.Device(s)->graph_id)});
     }
   }
 
@@ -514,10 +657,18 @@ class Launches {
     } else if (20 * empty < depth.span_ns) {
       verdict = "queue_ahead";
     }
-    verdicts_.Add(DeviceName(i), trace_.streams[i].stream, verdict, host,
-                  kernel, PercentOf(in_runs, span),
-                  PercentOf(empty, depth.span_ns), PercentOf(shorter, linked),
-                  PercentOf(graph, linked), span, graph_span);
+    VerdictsColumns().Add(verdicts_,
+                          {.device = DeviceName(i),
+                           .stream = trace_.streams[i].stream,
+                           .verdict = verdict,
+                           .host_per_launch_ns = host,
+                           .kernel_per_launch_ns = kernel,
+                           .run_percent = PercentOf(in_runs, span),
+                           .empty_percent = PercentOf(empty, depth.span_ns),
+                           .short_percent = PercentOf(shorter, linked),
+                           .graph_percent = PercentOf(graph, linked),
+                           .span_ns = span,
+                           .graph_span_ns = graph_span});
   }
 
   Table Runs() {
@@ -527,19 +678,24 @@ class Launches {
                        return a.span_ns() - a.busy_ns > b.span_ns() - b.busy_ns;
                      });
     if (runs_.size() > kMost) runs_.resize(kMost);
-    Table table(RunsSchema());
+    Table table(RunsColumns().schema());
     for (const LaunchRun& run : runs_) {
-      const uint32_t step = model_.context().steps.StepOf(run.first);
-      table.Add(DeviceName(run.stream), trace_.streams[run.stream].stream,
-                run.number, run.start_ns - trace_.first_ns, run.span_ns(),
-                run.events, run.busy_ns, run.HostPerLaunch(),
-                run.KernelPerLaunch(), run.shorter,
-                step == tree::Steps::kOutside
-                    ? Value()
-                    : Value(model_.context().steps.steps()[step].number),
-                run.launch_bound() ? "launch_bound" : "mixed",
-                run.graph_span_ns, trace_.Uid(run.first),
-                facts_.layers.Of(trace_.slices.detail[run.first.value]));
+      RunsColumns().Add(
+          table, {.device = DeviceName(run.stream),
+                  .stream = trace_.streams[run.stream].stream,
+                  .run = run.number,
+                  .start_ns = run.start_ns - trace_.first_ns,
+                  .span_ns = run.span_ns(),
+                  .events = run.events,
+                  .busy_ns = run.busy_ns,
+                  .host_per_launch_ns = run.HostPerLaunch(),
+                  .kernel_per_launch_ns = run.KernelPerLaunch(),
+                  .short_events = run.shorter,
+                  .step = StepOf(run.first),
+                  .verdict = run.launch_bound() ? "launch_bound" : "mixed",
+                  .graph_span_ns = run.graph_span_ns,
+                  .first_uid = trace_.Uid(run.first),
+                  .layer = LayerOf(run.first)});
     }
     return table;
   }
@@ -549,7 +705,7 @@ class Launches {
   const TableOptions& options_;
   const WorkFacts& facts_;
   Table depths_;
-  Table series_;
+  RowWriter<SeriesRow> series_;
   std::vector<std::string> modules_;  // by path; with options_.events
   RowWriter<EventRow> events_;
   Table verdicts_;
@@ -564,12 +720,13 @@ ResultSet LaunchTables(const HostModel& model, const TableOptions& options,
 }
 
 std::vector<Schema> LaunchLayerSchemas() {
-  return {RunsSchema(), EventColumns().schema()};
+  return {RunsColumns().schema(), EventColumns().schema()};
 }
 
 std::vector<Schema> LaunchSchemas() {
-  return {ApisSchema(), VerdictsSchema(),        DepthSchema(),
-          RunsSchema(), EventColumns().schema(), SeriesSchema()};
+  return {ApisColumns().schema(),  VerdictsColumns().schema(),
+          DepthColumns().schema(), RunsColumns().schema(),
+          EventColumns().schema(), SeriesColumns().schema()};
 }
 
 }  // namespace lamina::analysis::host
