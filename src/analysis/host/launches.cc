@@ -238,7 +238,9 @@ const RowColumns<RunRow>& RunsColumns() {
        {"first_uid", ColumnType::kInt, "Event number of its first work.",
         &R::first_uid, Shown::kHidden},
        {"layer", ColumnType::kText,
-        "Stack and number of the layer of its first work.", &R::layer}}};
+        "Stack and number of the layer of its first work; with --by layer, "
+        "beside launch_events, and in SQL, else empty.",
+        &R::layer}}};
   return columns;
 }
 
