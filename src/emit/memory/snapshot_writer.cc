@@ -173,7 +173,7 @@ void Writer::AddSlices(const DeviceView& view,
     if (it != ranges.begin() && std::prev(it)->second.end() > a.address)
       place = std::prev(it)->first;
     segments[place].push_back(
-        {times[static_cast<size_t>(a.start + 1)], times[until], id});
+        {times[static_cast<size_t>(a.start) + 1], times[until], id});
   }
   int64_t rank = 1000;
   for (auto& [address, spans] : segments) {

@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
+#include <cmath>
 #include <fmt/core.h>
 #include <map>
 
@@ -61,8 +62,7 @@ std::string Lighter(std::string_view colour, double share) {
   std::string out = "#";
   for (size_t i = 1; i + 1 < colour.size(); i += 2) {
     const int value = std::stoi(std::string(colour.substr(i, 2)), nullptr, 16);
-    out += fmt::format("{:02x}",
-                       value + static_cast<int>((255 - value) * share + 0.5));
+    out += fmt::format("{:02x}", value + std::lround((255 - value) * share));
   }
   return out;
 }

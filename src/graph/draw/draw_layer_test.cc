@@ -195,9 +195,9 @@ TEST(Draw, ManyWeightsAreOneLine) {
 }
 
 TEST(Draw, WeightsByTheirUsefulEnd) {
-  const auto labels = [](std::vector<std::string> names) {
+  const auto labels = [](const std::vector<std::string>& names) {
     LayerNode node = Node("n", "f.linear", {});
-    for (std::string& name : names)
+    for (const std::string& name : names)
       node.weights.push_back({"model_layers_7_" + name, "?", "?"});
     return WeightLabels(node, *Rules());
   };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/decades.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "render/ranks/charts.h"
@@ -17,26 +18,6 @@ constexpr double kRight = 230;  // holds the legend
 constexpr double kTop = 56;
 constexpr double kBottom = 84;
 
-struct Axis {
-  int low = 0;  // exponents of ten
-  int high = 1;
-  bool set = false;
-
-  void Fit(double value) {
-    if (!(value > 0) || !std::isfinite(value)) return;
-    const double e = std::log10(value);
-    const auto below = static_cast<int>(std::floor(e));
-    const auto above = static_cast<int>(std::ceil(e));
-    low = set ? std::min(low, below) : below;
-    high = set ? std::max(high, above) : above;
-    set = true;
-    if (high <= low) high = low + 1;
-  }
-  double Share(double value) const {
-    return (std::log10(value) - low) / (high - low);
-  }
-};
-
 // "1.00 kB" for 3.
 std::string Unit(double exponent, std::string_view unit) {
   std::string text = HumanCount(std::pow(10.0, exponent));
@@ -47,7 +28,7 @@ std::string Unit(double exponent, std::string_view unit) {
 }  // namespace
 
 std::string DrawRates(const RatePlot& plot) {
-  Axis across, up;
+  Decades across, up;
   for (const RatePoint& p : plot.points) {
     across.Fit(p.bytes);
     up.Fit(p.bytes_per_s);

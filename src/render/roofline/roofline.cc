@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/core.h>
 
+#include "base/decades.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 
@@ -18,29 +19,6 @@ constexpr double kRight = 170;  // holds the legend
 constexpr double kTop = 56;
 constexpr double kBottom = 76;
 constexpr size_t kLabels = 8;
-
-// Powers of ten that hold all of `values`.
-struct Axis {
-  double low = 0;  // exponents
-  double high = 1;
-
-  void Fit(double value) {
-    if (!(value > 0)) return;
-    const double e = std::log10(value);
-    if (!set) {
-      low = std::floor(e);
-      high = std::ceil(e);
-      set = true;
-    }
-    low = std::min(low, std::floor(e));
-    high = std::max(high, std::ceil(e));
-    if (high <= low) high = low + 1;
-  }
-  double Share(double value) const {
-    return (std::log10(value) - low) / (high - low);
-  }
-  bool set = false;
-};
 
 // "1 T" for 1e12.
 std::string Power(double exponent, std::string_view unit) {
@@ -102,7 +80,7 @@ class Drawing {
       y_.Fit(roof.flops_per_s * 1.5);
       if (plot_.bytes_per_s > 0) x_.Fit(roof.flops_per_s / plot_.bytes_per_s);
     }
-    if (plot_.bytes_per_s > 0 && x_.set)
+    if (plot_.bytes_per_s > 0 && x_.any)
       y_.Fit(plot_.bytes_per_s * std::pow(10.0, x_.low));
     x_.Fit(1);
     y_.Fit(1e12);
@@ -141,7 +119,7 @@ class Drawing {
   }
 
   void Grid() {
-    for (double e = x_.low; e <= x_.high; ++e) {
+    for (int e = x_.low; e <= x_.high; ++e) {
       const double x = X(std::pow(10.0, e));
       Put("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" "
           "y2=\"{2}\"/>",
@@ -150,7 +128,7 @@ class Drawing {
           "text-anchor=\"middle\">{:g}</text>",
           x, kHeight - kBottom + 18, std::pow(10.0, e));
     }
-    for (double e = y_.low; e <= y_.high; ++e) {
+    for (int e = y_.low; e <= y_.high; ++e) {
       const double y = Y(std::pow(10.0, e));
       Put("<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" "
           "y2=\"{2:.1f}\"/>",
@@ -331,8 +309,8 @@ class Drawing {
 
   const RooflinePlot& plot_;
   std::vector<const RooflineMark*> marks_;
-  Axis x_;
-  Axis y_;
+  Decades x_;
+  Decades y_;
   std::string out_;
 };
 

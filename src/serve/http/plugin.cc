@@ -167,7 +167,7 @@ class Messages : public httplib::Server {
       return;
     }
     if (!response.file.open() || response.file_bytes == 0) {
-      to.set_content(std::move(response.body), response.type);
+      to.set_content(response.body, response.type);
       return;
     }
     const auto file = std::make_shared<Descriptor>(std::move(response.file));
