@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("folders", nargs="*",
                         type=lambda p: pathlib.Path(p).resolve())
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     groups = groups_of(args.build, args.folders)
     if not groups:
         sys.exit(f"{args.build}: no sources there")
