@@ -6,6 +6,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -26,6 +27,9 @@ using analysis::Bucket;
 using dist::CollectiveKind;
 using dist::MeasuredCall;
 using dist::MeasuredMember;
+
+// More work than this is of a damaged trace: a week.
+constexpr double kMostMoreNs = 7 * 86400e9;
 
 // A call is a start of the recording when it lasts so many times the median of
 // its like.
@@ -390,33 +394,22 @@ class JobTables {
                     ExposedOf(*own, own->end_ns - own->start_ns) - late_ns);
   }
 
-  // How much earlier the last would come if what each rank did since the call
-  // before lasted in proportion to an even share of what they put in.
+  // What the call ends earlier if what the ranks put in were even.
   int64_t EvenSavedOf(const MeasuredCall& call) const {
-    double sum = 0;
-    for (const MeasuredMember& m : call.members) {
-      if (m.in_elements <= 0) return 0;
-      sum += static_cast<double>(m.in_elements);
-    }
-    const double mean = sum / static_cast<double>(call.members.size());
-    int64_t last = INT64_MIN, even_last = INT64_MIN;
+    std::vector<Arrival> arrivals;
     int64_t waited = 0, exposed = 0;
     for (const MeasuredMember& m : call.members) {
       const auto* own = CallOf(m);
       if (own == nullptr || m.previous == dist::kNoIndex) return 0;
       const auto& calls = facts_.at(m.rank)->calls;
-      if (m.previous >= calls.size()) return 0;
-      const int64_t work = own->start_ns - calls[m.previous].end_ns;
-      const double times = mean / static_cast<double>(m.in_elements);
-      last = std::max(last, m.start_ns);
-      even_last = std::max(
-          even_last, m.start_ns + static_cast<int64_t>(
-                                      (times - 1) * static_cast<double>(work)));
+      if (m.previous >= calls.size() || m.in_elements < 0) return 0;
+      arrivals.push_back({m.start_ns, own->start_ns - calls[m.previous].end_ns,
+                          m.in_elements});
       waited += m.wait_ns;
       exposed += ExposedOf(*own, m.wait_ns);
     }
-    if (even_last >= last || waited <= 0) return 0;
-    return static_cast<int64_t>(static_cast<double>(last - even_last) *
+    if (waited <= 0) return 0;
+    return static_cast<int64_t>(static_cast<double>(EvenSaved(arrivals)) *
                                 static_cast<double>(exposed) /
                                 static_cast<double>(waited));
   }
@@ -509,6 +502,35 @@ class JobTables {
 };
 
 }  // namespace
+
+int64_t EvenSaved(std::span<const Arrival> arrivals) {
+  if (arrivals.size() < 2) return 0;
+  const auto n = static_cast<double>(arrivals.size());
+  double mean_elements = 0, mean_work = 0;
+  for (const Arrival& a : arrivals) {
+    mean_elements += static_cast<double>(a.elements) / n;
+    mean_work += static_cast<double>(a.work_ns) / n;
+  }
+  double both = 0, squares = 0;
+  for (const Arrival& a : arrivals) {
+    const double more = static_cast<double>(a.elements) - mean_elements;
+    both += more * (static_cast<double>(a.work_ns) - mean_work);
+    squares += more * more;
+  }
+  const double per_element = squares > 0 ? both / squares : 0;
+  if (per_element <= 0) return 0;
+  int64_t last = INT64_MIN, even_last = INT64_MIN;
+  for (const Arrival& a : arrivals) {
+    const double more = static_cast<double>(a.elements) - mean_elements;
+    // No rank has less than no work.
+    const double less =
+        std::clamp(std::min(per_element * more, static_cast<double>(a.work_ns)),
+                   -kMostMoreNs, kMostMoreNs);
+    last = std::max(last, a.start_ns);
+    even_last = std::max<int64_t>(even_last, a.start_ns - std::llround(less));
+  }
+  return std::max<int64_t>(0, last - even_last);
+}
 
 JobDiagnosis DiagnoseJob(const std::vector<std::string>& files,
                          const dist::LoadOptions& load,

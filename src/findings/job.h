@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,5 +48,18 @@ JobDiagnosis DiagnoseJob(const std::vector<std::string>& files,
                          const dist::LoadOptions& load,
                          std::shared_ptr<const RuleSet> rules,
                          const Options& options);
+
+// A rank that comes to a call: what it did since the call before, and how much
+// it puts in.
+struct Arrival {
+  int64_t start_ns = 0;
+  int64_t work_ns = 0;
+  int64_t elements = 0;
+};
+// How much earlier the last of them would come if all put in the same. Work is
+// taken to be a part that all have, one in proportion to the elements (a line
+// of least squares), and what the rank deviates from both, which stays. 0 where
+// more elements are not more work.
+int64_t EvenSaved(std::span<const Arrival> arrivals);
 
 }  // namespace lamina::findings
