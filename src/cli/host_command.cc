@@ -193,6 +193,10 @@ Result<int> RunHost(const Options& options, Common& common) {
   Beside beside;
   LAMINA_ASSIGN(beside.peaks, engine::FindLinkPeaks(*session));
   if (!options.ranks.empty()) {
+    if (common.given.ReadsStdin()) {
+      return Fail(UsageError("--ranks reads the trace together with the others",
+                             "give a file instead of standard input"));
+    }
     LAMINA_ASSIGN(const auto files, engine::FindTraces(options.ranks));
     dist::LoadOptions load;
     load.threads = common.ThreadCount();

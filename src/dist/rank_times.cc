@@ -41,8 +41,12 @@ Result<analysis::host::RankTimesOf> TimesAmongRanks(
     for (const MeasuredMember& member : call.members) {
       const auto calls = own.find(member.rank);
       if (calls == own.end() || member.call >= calls->second.size()) continue;
-      out[calls->second[member.call].slice] = {member.wait_ns,
-                                               call.transfer_ns};
+      const analysis::Collective& mine = calls->second[member.call];
+      // Of a rank that is not there nobody knows whether it came last.
+      if (mine.args != nullptr &&
+          mine.args->group_size > static_cast<int64_t>(call.members.size()))
+        continue;
+      out[mine.slice] = {member.wait_ns, call.transfer_ns};
     }
   }
   return out;

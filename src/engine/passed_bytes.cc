@@ -12,6 +12,9 @@
 namespace lamina::engine {
 namespace {
 
+// All pairs are looked at.
+constexpr size_t kMostTensors = 64;
+
 struct Tensor {
   std::vector<double> dims;
   double elements = 1;
@@ -41,6 +44,8 @@ std::vector<Tensor> InputsOf(const tree::Tree& tree, tree::NodeId op) {
     out.push_back({dims, Product(dims), known ? known->bytes : 0});
   };
   for (const cost::Argument& argument : call->arguments) {
+    // Of lists of many shapes do not tell what is passed on.
+    if (out.size() + argument.list.size() > kMostTensors) return {};
     add(argument.dims, argument.type);
     for (const auto& dims : argument.list) add(dims, "");
   }

@@ -203,6 +203,37 @@ def check_ranks(checks, files, label):
                             float(str(own["busbw_gb_per_s"])) <=
                             float(str(row["busbw_gb_per_s"])) + 1e-9)
     lamina("host", files[0], "--ranks", files[0], status=2)
+    # Of a rank that is not there nobody knows whether it came last.
+    rows = tables("host", files[0], "--ranks", files[1])["comm_events"]
+    checks.true(f"{label}: some ranks are not enough", all(
+        row["wait_us"] is None and row["transfer_us"] is None
+        for row in rows if (row["group_size"] or 0) > 2))
+    with open(files[0], "rb") as pipe:
+        lamina("host", "-", "--ranks", files[1], status=2, stdin=pipe)
+
+
+def check_mixed(checks):
+    """Collectives of one row that are not alike: what differs is of none."""
+    sizes = [("Float", 1000, 4000), ("BFloat16", 1000, 4000),
+             ("Float", 1000, 8000)]
+    for count, dtype, size, out in ((1, "Float", 4000, 16000),
+                                    (2, None, None, None),
+                                    (3, None, None, None)):
+        events = [{"ph": "X", "cat": "kernel", "pid": 0, "tid": 7,
+                   "name": "ncclDevKernel_AllGather_RING_LL", "ts": 100 * i,
+                   "dur": 50, "args": {
+                       "device": 0, "stream": 7, "Collective name":
+                       "_allgather_base", "dtype": kind, "Group size": 4,
+                       "In msg nelems": nelems, "Out msg nelems": whole}}
+                  for i, (kind, nelems, whole) in enumerate(sizes[:count])]
+        with temporary() as folder:
+            path = pathlib.Path(folder) / "made.json"
+            path.write_text(json.dumps({"traceEvents": events}))
+            rows = tables("host", path)["comm_exposure"]
+        checks.equal(f"{count} unlike collectives", [
+            (r["count"], r["dtype"], r["in_bytes"], r["group_size"])
+            for r in rows], [(count, dtype, size, 4)])
+        checks.equal(f"{count}: out", rows[0]["out_bytes"], out)
 
 
 def check_resolution(checks):
@@ -256,6 +287,9 @@ CHAINS = [
     ([("aten::add", [[64, 128]], BF16), ("aten::mul", [[7, 7]], BF16)], None),
     ([("aten::add", [[64, 128]], BF16), ("aten::mul", None, BF16)], None),
     ([("aten::add", [[64, 128]], BF16), ("aten::mul", [[64, 128]], "")], None),
+    # Lists of thousands, as optimizers have them, take no time.
+    ([("aten::_foreach_add_", [[[8, 8]] * 3000, [[8, 8]] * 3000], "TensorList"),
+      ("aten::_foreach_mul_", [[[8, 8]] * 3000], "TensorList")], None),
 ]
 
 
@@ -292,6 +326,7 @@ def check_passed(checks):
 def main():
     checks = Checks()
     check_passed(checks)
+    check_mixed(checks)
     check_resolution(checks)
     check_ranks(checks, sorted((SAMPLES / "ranks").glob("rank?.json.gz")),
                 "samples/ranks")

@@ -46,11 +46,11 @@ struct CommEvent {
 };
 
 constexpr const char* kWaitDoc =
-    "From its start to that of the last rank. Empty without the traces of the "
-    "other ranks (--ranks).";
+    "From its start to that of the last rank. Empty without the traces of all "
+    "other ranks of its group (--ranks).";
 constexpr const char* kTransferDoc =
     "Shortest duration of any rank: of the one that waited least. Empty "
-    "without the traces of the other ranks (--ranks).";
+    "without the traces of all other ranks of its group (--ranks).";
 constexpr const char* kBusDoc =
     "Bytes that a link moves in the time of the transfer, 1e9 per second; "
     "without the other ranks over the whole time, so that it is at least "
@@ -107,7 +107,6 @@ struct CommRow {
   OptionalInt critical_ns, wait_ns, transfer_ns;
   double bus_bytes = 0;
   int64_t moving_ns = 0;  // of those with bus_bytes
-  bool one_step = true, one_layer = true;
   std::vector<int64_t> early;
 
   void Add(const CommEvent& e) {
@@ -123,9 +122,18 @@ struct CommRow {
       bus_bytes += e.bus_bytes;
       moving_ns += e.moving_ns();
     }
-    one_step = one_step && e.step == first.step;
-    one_layer = one_layer && e.layer == first.layer;
+    // What differs is said of none.
+    Keep(first.dtype, e.dtype);
+    Keep(first.in_bytes, e.in_bytes);
+    Keep(first.out_bytes, e.out_bytes);
+    Keep(first.group_size, e.group_size);
+    Keep(first.step, e.step);
+    Keep(first.layer, e.layer);
     if (e.early_ns) early.push_back(*e.early_ns);
+  }
+  template <class T>
+  static void Keep(std::optional<T>& common, const std::optional<T>& value) {
+    if (common != value) common.reset();
   }
   static void Sum(OptionalInt& sum, OptionalInt value) {
     if (value) sum = sum.value_or(0) + *value;
@@ -152,11 +160,11 @@ const RowColumns<CommRow>& CommColumns() {
         [](const R& r) { return r.first.kernel; }},
        {"process_group", ColumnType::kText, "As recorded.",
         [](const R& r) { return r.first.group; }},
-       {"dtype", ColumnType::kText, "As recorded.",
+       {"dtype", ColumnType::kText, "As recorded, where all have one.",
         [](const R& r) { return r.first.dtype; }},
        {"in_elements", ColumnType::kInt, "As recorded.",
         [](const R& r) { return r.first.in_elements; }},
-       {"group_size", ColumnType::kInt, "As recorded.",
+       {"group_size", ColumnType::kInt, "As recorded, where all have one.",
         [](const R& r) { return r.first.group_size; }},
        {"count", ColumnType::kInt, "Collectives.", &R::count},
        {"time_us", ColumnType::kTime, "Sum of durations.", &R::time_ns},
@@ -179,16 +187,15 @@ const RowColumns<CommRow>& CommColumns() {
        {"transfer_us", ColumnType::kTime, kTransferDoc, &R::transfer_ns},
        {"busbw_gb_per_s", ColumnType::kReal, kBusDoc,
         [](const R& r) { return CommEvent::Rate(r.bus_bytes, r.moving_ns); }},
-       {"in_bytes", ColumnType::kInt, "That go into one.",
+       {"in_bytes", ColumnType::kInt, "That go into each, where all are alike.",
         [](const R& r) { return r.first.in_bytes; }, Shown::kBytes},
-       {"out_bytes", ColumnType::kInt, "That come out of one.",
+       {"out_bytes", ColumnType::kInt,
+        "That come out of each, where all are alike.",
         [](const R& r) { return r.first.out_bytes; }, Shown::kBytes},
        {"step", ColumnType::kInt, "Step, where all are of one.",
-        [](const R& r) { return r.one_step ? r.first.step : OptionalInt(); }},
+        [](const R& r) { return r.first.step; }},
        {"layer", ColumnType::kText, "Layer, where all are of one.",
-        [](const R& r) {
-          return r.one_layer ? r.first.layer : OptionalText();
-        }}}};
+        [](const R& r) { return r.first.layer; }}}};
   return columns;
 }
 
