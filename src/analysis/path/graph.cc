@@ -440,7 +440,7 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
     Edge& edge = edges_.emplace_back();
     edge.from = from;
     edge.to = to;
-    edge.work_ns = std::min(work, kMostWorkNs);
+    edge.work_ns = std::clamp(work, -kMostWorkNs, kMostWorkNs);
     edge.owner = owner;
     edge.kind = EdgeKind::kCollective;
   };

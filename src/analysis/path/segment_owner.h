@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the segments of a chain belong to: event, op, module, layer, step and
-// where it ran, for the tables of one recording and of several ranks.
+// where it ran, for the tables of a recording.
 #pragma once
 
 #include <cstdint>
