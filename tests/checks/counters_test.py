@@ -37,7 +37,7 @@ class Made:
             begin = time
             for _ in range(draw.randrange(1, 12)):
                 ident += 1
-                time = self.launch(ident, time, begin)
+                time = self.launch(ident, time)
             self.steps.append((f"ProfilerStep#{step}", begin, time))
             self.add("user_annotation", f"ProfilerStep#{step}", begin,
                      time - begin, 1, 1, {})
@@ -60,7 +60,7 @@ class Made:
                             "tid": tid, "ts": ts / 1000, "dur": dur / 1000,
                             "args": args})
 
-    def launch(self, ident, time, begin):
+    def launch(self, ident, time):
         draw = self.draw
         op = draw.choice(OPS)
         self.add("cpu_op", op, time, 5000, 1, 1, {})
@@ -73,7 +73,7 @@ class Made:
         start = max([start] + [w[1] for w in own])
         self.add("kernel", "k", start, dur, device, stream,
                  {"device": device, "stream": stream, "correlation": ident})
-        self.work.append((start, start + dur, device, stream, op, begin))
+        self.work.append((start, start + dur, device, stream, op))
         return time + 6000 + draw.randrange(30_000)
 
     def sample(self, name, key, least, most):
@@ -106,12 +106,12 @@ class Made:
         return total, known, inside
 
     def busy(self, device):
-        """[(begin, end, op, step)]: each moment belongs to who began first."""
+        """[(begin, end, op)]: each moment belongs to who began first."""
         out, reached = [], 0
         for w in sorted((w for w in self.work if w[2] == device),
                         key=lambda w: w[0]):
             if w[1] > max(w[0], reached):
-                out.append((max(w[0], reached), w[1], w[4], w[5]))
+                out.append((max(w[0], reached), w[1], w[4]))
             reached = max(reached, w[1])
         return out
 
@@ -149,26 +149,32 @@ def check_energy(checks, made, rows, label):
                 row["evidence"] == ("samples" if inside > 1 else "held") and
                 close(row["mean_watts"], joules / (known * 1e-9)))
 
-        same("samples", "", *whole)
-        mean = {}
+        same("samples", "", *whole[:2], len(points))
         for step, begin, end in made.steps:
-            found = made.integral(points, begin, end)
-            same("step", step, *found)
-            mean[begin] = found[0] / found[1] if found[1] else None
+            same("step", step, *made.integral(points, begin, end))
         ops, busy = {}, [0, 0, 0]
-        for begin, end, op, step in made.busy(device):
+        for begin, end, op in made.busy(device):
             found = made.integral(points, begin, end)
-            rate = mean.get(step)
-            rate = whole[0] / whole[1] if rate is None else rate
-            sums = ops.setdefault(op, [0, 0, 0, 0])
+            sums = ops.setdefault(op, [0, 0, 0])
             for i in range(3):
                 busy[i] += found[i]
                 sums[i] += found[i]
-            sums[3] += rate * found[1]
         same("busy", "", *busy)
-        for op, (total, known, inside, held) in ops.items():
-            same("op", op, total if inside > 1 else held, known, inside)
+        for op, sums in ops.items():
+            same("op", op, *sums)
+        check_sum(checks, own, label)
         checks.equal(f"{label}: nothing else", list(by), [])
+
+
+def check_sum(checks, rows, label):
+    """Ops add up to the busy time."""
+    busy = [r for r in rows if r["scope"] == "busy"]
+    ops = [r for r in rows if r["scope"] == "op"]
+    checks.equal(f"{label}: time of ops", sum(r["time_us"].ns for r in ops),
+                 sum(r["time_us"].ns for r in busy))
+    checks.true(f"{label}: joules of ops",
+                close(sum(float(str(r["joules"])) for r in ops),
+                      sum(float(str(r["joules"])) for r in busy)))
 
 
 def check_drops(checks, made, rows, zero, label):
@@ -190,7 +196,7 @@ def check_drops(checks, made, rows, zero, label):
                 low.append((at, behind, value))
         for begin, end, least in low:
             worked = sum(max(0, min(e, end) - max(b, begin))
-                         for b, e, _, _ in made.busy(device))
+                         for b, e, _ in made.busy(device))
             why = any(v and max(at, begin) < min(behind, end)
                       for p in throttle for (at, v), (behind, _) in
                       zip(p, p[1:] + [(10 ** 15, 0)]))
@@ -228,6 +234,13 @@ def check_made(checks, seed, folder):
                 "MHz" if "clock" in name else None)
         checks.equal(f"{label}: unit of {name}", row["unit"], unit)
         if "GPU" in name:
+            parts = [made.integral(points, *w[:2])
+                     for w in made.busy(int(name.split()[1]))]
+            time = sum(p[1] for p in parts)
+            checks.true(f"{label}: {name}: mean busy {row}",
+                        (row["mean_busy"] is None) == (time == 0) and
+                        (time == 0 or close(row["mean_busy"],
+                                            sum(p[0] for p in parts) / time)))
             checks.equal(f"{label}: device of {name}", row["device"],
                          int(name.split()[1]))
     for name in NAMES:
@@ -238,6 +251,60 @@ def check_made(checks, seed, folder):
     check_energy(checks, made, found["energy"], label)
     check_drops(checks, made, found["clock_drop"], zero, label)
     checks.equal(f"{label}: one thread", tables(path, "--threads", "1"), found)
+
+
+def kernels(ops, device=0):
+    """Kernels of 10 us, one after the other, each of an op of its own."""
+    out = []
+    for i, op in enumerate(ops):
+        at = 10 * i
+        out += [
+            {"ph": "X", "cat": "cpu_op", "name": op, "pid": 1, "tid": 1,
+             "ts": at, "dur": 8},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel",
+             "pid": 1, "tid": 1, "ts": at + 1, "dur": 2,
+             "args": {"correlation": i + 1}},
+            {"ph": "X", "cat": "kernel", "name": "k", "pid": device, "tid": 7,
+             "ts": at + 5, "dur": 10,
+             "args": {"device": device, "stream": 7, "correlation": i + 1}}]
+    return out
+
+
+def counter(name, points):
+    return [{"ph": "C", "name": name, "pid": 1, "ts": at,
+             "args": {"value": value}} for at, value in points]
+
+
+def written(folder, events):
+    path = pathlib.Path(folder) / "case.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
+def check_many_ops(checks, folder):
+    """Ops beyond the 500 of the most time are one row."""
+    watts = [(at, 100 + at % 7) for at in range(0, 6100, 3)]
+    rows = tables(written(folder, kernels(f"op{i:03}" for i in range(600)) +
+                          counter("power", watts)))["energy"]
+    by = {r["name"]: r for r in rows if r["scope"] == "op"}
+    checks.equal("rows of ops", len(by), 501)
+    checks.equal("other ops", by["(other)"]["time_us"].ns, 100 * 10_000)
+    check_sum(checks, rows, "600 ops")
+
+
+def check_reasons(checks, folder):
+    """Many counters of throttling: some are named, the others counted."""
+    events = kernels(["op"] * 40) + counter(
+        "sm clock", [(0, 1000), (50, 500), (100, 1000), (200, 500), (250, 1000),
+                     (300, 500), (350, 1000)])
+    for i in range(23):
+        events += counter(f"throttle {i:02}",
+                          [(0, 0), (60, 1), (70, 0), (80, 1), (200, 0)])
+    events += counter("throttle last", [(0, 0), (210, 1)])
+    rows = tables(written(folder, events))["clock_drop"]
+    checks.equal("reasons", [r["reason"] for r in rows],
+                 [", ".join(f"throttle {i:02}" for i in range(20)) + ", 3 more",
+                  "throttle last", "throttle last"])
 
 
 def main():
@@ -252,6 +319,8 @@ def main():
                                  ("step", "samples"), ("step", "held")):
                 checks.true(f"{what}: {SHOWN.get(what)} rows",
                             SHOWN.get(what, 0) > 5)
+        check_many_ops(checks, folder)
+        check_reasons(checks, folder)
         # Values that are no numbers leave no series.
         path = pathlib.Path(folder) / "odd.json"
         path.write_text('{"traceEvents": [{"ph":"X","cat":"kernel","name":"k",'

@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <fmt/core.h>
 #include <map>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/decimal.h"
 #include "table/row_columns.h"
@@ -25,6 +27,7 @@ using OptionalText = std::optional<std::string_view>;
 using OptionalReal = std::optional<double>;
 
 constexpr size_t kMostOps = 500;
+constexpr size_t kMostReasons = 20;  // named for one drop
 constexpr size_t kMostSeries = 10'000;
 // Of the highest value; below it a clock has fallen.
 constexpr double kDropShare = 0.9;
@@ -87,15 +90,16 @@ const RowColumns<EnergyRow>& EnergyColumns() {
         &R::device},
        {"scope", ColumnType::kText, "samples, busy, step or op.", &R::scope},
        {"name", ColumnType::kText,
-        "Step or op; \"(no op)\": work that no op launched.", &R::name},
+        "Step or op; \"(no op)\": work that no op launched, \"(other)\": ops "
+        "beyond the 500 of the most time.",
+        &R::name},
        {"time_us", ColumnType::kTime,
         "Its time between the first and the last sample.", &R::time},
        {"joules", ColumnType::kReal, "Energy.", &R::joules},
        {"mean_watts", ColumnType::kReal, "Energy over time.", &R::watts},
        {"evidence", ColumnType::kText,
-        "samples: at least two lie inside; held: fewer, so a step has the "
-        "value that was sampled before, and an op the mean of the steps "
-        "that it ran in.",
+        "samples: at least two lie inside; held: fewer, so values that "
+        "were sampled before are in it.",
         &R::evidence},
        {"samples", ColumnType::kInt, "Samples inside.", &R::samples}}};
   return columns;
@@ -239,7 +243,19 @@ class Counters {
  public:
   Counters(const HostModel& model, const rules::PatternTable& metrics)
       : model_(model), trace_(model.trace()) {
+    for (const DeviceFacts& device : model_.devices())
+      devices_.try_emplace(device.id);
     Collect(metrics);
+    for (auto& [id, device] : devices_) FindWork(id, device);
+    for (size_t i = 0; i < series_.size(); ++i) {
+      if (series_[i].part == "throttle") AddRuns(i);
+    }
+    for (auto& [device, runs] : runs_) {
+      std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+        return std::pair(a.when.start_ns, a.series) <
+               std::pair(b.when.start_ns, b.series);
+      });
+    }
   }
 
   ResultSet Make() const {
@@ -259,6 +275,74 @@ class Counters {
   }
 
  private:
+  // What work has for itself of the time of its device: not what earlier work
+  // covers.
+  struct Piece {
+    Interval own;
+    uint32_t op;  // of Device::ops
+  };
+  // All devices of one number.
+  struct Device {
+    std::vector<Piece> pieces;  // disjoint, by start
+    std::vector<std::string_view> ops;
+    Cover busy;
+  };
+  // A time in which a counter of throttling was not 0.
+  struct Run {
+    Interval when;
+    size_t series;
+  };
+  using Runs = std::map<OptionalInt, std::vector<Run>>;
+
+  void FindWork(int64_t id, Device& out) const {
+    std::vector<SliceId> work;
+    for (const DeviceFacts& device : model_.devices()) {
+      if (device.id == id)
+        work.insert(work.end(), device.work.begin(), device.work.end());
+    }
+    std::sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
+      return std::pair(trace_.Start(a), a) < std::pair(trace_.Start(b), b);
+    });
+    std::map<std::string_view, uint32_t> ops;
+    std::vector<Interval> busy;
+    int64_t reached = trace::kNoInt;
+    for (const SliceId w : work) {
+      const Interval own = {std::max(trace_.Start(w), reached), trace_.End(w)};
+      reached = std::max(reached, own.end_ns);
+      if (own.end_ns <= own.start_ns) continue;
+      const NodeId launcher = model_.context().device.launcher(w);
+      const auto [op, is_new] = ops.try_emplace(
+          launcher.valid() ? model_.context().tree.name(launcher)
+                           : std::string_view("(no op)"),
+          static_cast<uint32_t>(out.ops.size()));
+      if (is_new) out.ops.push_back(op->first);
+      out.pieces.push_back({own, op->second});
+      busy.push_back(own);
+    }
+    out.busy = Cover(std::move(busy));
+  }
+
+  // The work of the device of a series.
+  const Device& WorkOf(const Series& s) const {
+    static const Device none;
+    const auto found = s.device ? devices_.find(*s.device) : devices_.end();
+    return found == devices_.end() ? none : found->second;
+  }
+
+  // The last value holds for good: what throttles may have no later sample.
+  void AddRuns(size_t series) {
+    const auto& points = series_[series].held.points();
+    std::vector<Run>& runs = runs_[series_[series].device];
+    for (size_t i = 0; i < points.size();) {
+      const size_t begin = i++;
+      if (points[begin].second == 0) continue;
+      while (i < points.size() && points[i].second != 0) ++i;
+      runs.push_back({{points[begin].first,
+                       i < points.size() ? points[i].first : trace::kMaxTimeNs},
+                      series});
+    }
+  }
+
   // One for each process, counter and series, in the order of their first
   // sample.
   void Collect(const rules::PatternTable& metrics) {
@@ -304,10 +388,8 @@ class Counters {
           trace_.Text(track.process_name)}) {
       if (!out.device) out.device = NumberIn(text);
     }
-    std::set<int64_t> devices;
-    for (const DeviceFacts& device : model_.devices())
-      devices.insert(device.id);
-    if (!out.device && devices.size() == 1) out.device = *devices.begin();
+    if (!out.device && devices_.size() == 1)
+      out.device = devices_.begin()->first;
     return out;
   }
 
@@ -339,56 +421,41 @@ class Counters {
   }
 
   OptionalReal BusyMean(const Series& s) const {
+    const Cover& busy = WorkOf(s).busy;
+    const auto& points = s.held.points();
     double sum = 0;
-    int64_t time = 0;
-    ForWork(s, [&](SliceId, Interval own) {
-      const Interval known = s.held.Known(own);
-      time += std::max<int64_t>(0, known.end_ns - known.start_ns);
-      sum += s.held.Integral(own);
-    });
+    for (size_t i = 1; i < points.size(); ++i) {
+      sum += points[i - 1].second * static_cast<double>(busy.Over(
+                                        points[i - 1].first, points[i].first));
+    }
+    const int64_t time = busy.Over(s.held.first_ns(), s.held.last_ns());
     return time > 0 ? OptionalReal(sum / static_cast<double>(time))
                     : std::nullopt;
   }
 
-  // Work of the device of a series: all devices of its number.
-  template <class F>
-  void ForWork(const Series& s, const F& f) const {
-    std::vector<SliceId> work;
-    for (const DeviceFacts& device : model_.devices()) {
-      if (s.device && device.id == *s.device)
-        work.insert(work.end(), device.work.begin(), device.work.end());
-    }
-    std::sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
-      return std::pair(trace_.Start(a), a) < std::pair(trace_.Start(b), b);
-    });
-    int64_t reached = trace::kNoInt;
-    for (const SliceId w : work) {
-      // What earlier work covers is its own.
-      const Interval own = {std::max(trace_.Start(w), reached), trace_.End(w)};
-      reached = std::max(reached, own.end_ns);
-      if (own.end_ns > own.start_ns) f(w, own);
-    }
-  }
-
   struct Sum {
     int64_t time_ns = 0, samples = 0;
-    double joules = 0;  // of the values that held
-    double held = 0;    // by the means of the steps
+    double joules = 0;
+    Sum& operator+=(const Sum& more) {
+      time_ns += more.time_ns;
+      samples += more.samples;
+      joules += more.joules;
+      return *this;
+    }
   };
 
   void AddEnergy(Table& table, const Series& s, std::string_view scope,
-                 std::string_view name, const Sum& sum, bool op) const {
+                 std::string_view name, const Sum& sum) const {
     if (sum.time_ns <= 0) return;
     const bool sampled = sum.samples >= 2;
-    const double joules = sampled || !op ? sum.joules : sum.held;
     EnergyColumns().Add(
         table, {.series = s.name,
                 .device = s.device,
                 .scope = scope,
                 .name = name,
                 .time = sum.time_ns,
-                .joules = joules,
-                .watts = joules / (static_cast<double>(sum.time_ns) * 1e-9),
+                .joules = sum.joules,
+                .watts = sum.joules / (static_cast<double>(sum.time_ns) * 1e-9),
                 .evidence = sampled ? "samples" : "held",
                 .samples = sum.samples});
   }
@@ -403,59 +470,43 @@ class Counters {
       sum.samples = sum.time_ns > 0 ? s.held.Samples(of) : 0;
       return sum;
     };
-    const auto mean = [](const Sum& sum) {
-      return sum.time_ns > 0 ? sum.joules / static_cast<double>(sum.time_ns)
-                             : 0;
-    };
-    const Sum whole = over({s.held.first_ns(), s.held.last_ns()});
-    AddEnergy(table, s, "samples", "", whole, false);
+    Sum whole = over({s.held.first_ns(), s.held.last_ns()});
+    whole.samples = static_cast<int64_t>(s.held.points().size());
+    AddEnergy(table, s, "samples", "", whole);
     const tree::Steps& steps = model_.context().steps;
-    std::vector<double> of_step;
-    std::vector<Sum> sums;
-    for (const tree::Step& step : steps.steps()) {
-      sums.push_back(over(step.host));
-      of_step.push_back(mean(sums.back()));
+    const Device& device = WorkOf(s);
+    std::vector<Sum> ops(device.ops.size());
+    for (const Piece& piece : device.pieces) {
+      if (piece.own.end_ns <= s.held.first_ns()) continue;
+      if (piece.own.start_ns >= s.held.last_ns()) break;
+      ops[piece.op] += over(piece.own);
+    }
+    // Added up in the order of the rows, so that the rows add up.
+    std::vector<std::pair<std::string_view, Sum>> rows;
+    for (size_t i = 0; i < ops.size(); ++i)
+      rows.emplace_back(device.ops[i], ops[i]);
+    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return std::pair(-a.second.time_ns, a.first) <
+             std::pair(-b.second.time_ns, b.first);
+    });
+    if (rows.size() > kMostOps) {
+      Sum other;
+      for (size_t i = kMostOps; i < rows.size(); ++i) other += rows[i].second;
+      rows.resize(kMostOps);
+      rows.emplace_back("(other)", other);
     }
     Sum busy;
-    std::map<std::string_view, Sum> ops;
-    ForWork(s, [&](SliceId w, Interval own) {
-      const Sum part = over(own);
-      const NodeId launcher = model_.context().device.launcher(w);
-      Sum& op = ops[launcher.valid() ? model_.context().tree.name(launcher)
-                                     : std::string_view("(no op)")];
-      const uint32_t step = steps.StepOf(w);
-      const double rate =
-          step == tree::Steps::kOutside || sums[step].time_ns == 0
-              ? mean(whole)
-              : of_step[step];
-      for (Sum* sum : {&busy, &op}) {
-        sum->time_ns += part.time_ns;
-        sum->samples += part.samples;
-        sum->joules += part.joules;
-        sum->held += rate * static_cast<double>(part.time_ns);
-      }
-    });
-    AddEnergy(table, s, "busy", "", busy, false);
-    for (size_t i = 0; i < sums.size(); ++i) {
-      AddEnergy(table, s, "step", trace_.Name(steps.steps()[i].slice), sums[i],
-                false);
-    }
-    std::vector<std::pair<std::string_view, Sum>> sorted(ops.begin(),
-                                                         ops.end());
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) {
-                       return a.second.time_ns > b.second.time_ns;
-                     });
-    if (sorted.size() > kMostOps) sorted.resize(kMostOps);
-    for (const auto& [name, sum] : sorted)
-      AddEnergy(table, s, "op", name, sum, true);
+    for (const auto& [name, sum] : rows) busy += sum;
+    AddEnergy(table, s, "busy", "", busy);
+    for (const tree::Step& step : steps.steps())
+      AddEnergy(table, s, "step", trace_.Name(step.slice), over(step.host));
+    for (const auto& [name, sum] : rows) AddEnergy(table, s, "op", name, sum);
   }
 
   void Drops(Table& table, const Series& s) const {
-    std::vector<Interval> work;
-    ForWork(s, [&](SliceId, Interval own) { work.push_back(own); });
-    const Cover busy(std::move(work));
+    const Cover& busy = WorkOf(s).busy;
     const auto& points = s.held.points();
+    Throttled throttled{runs_, s.device};
     double most = points[0].second;
     for (const auto& [time, value] : points) most = std::max(most, value);
     if (most <= 0) return;
@@ -471,7 +522,7 @@ class Counters {
       const Interval span = {points[begin].first, points[i].first};
       const int64_t worked = busy.Over(span.start_ns, span.end_ns);
       if (worked == 0) continue;
-      const std::string reason = ReasonOf(s, span);
+      const std::string reason = ReasonOf(throttled, span);
       DropColumns().Add(
           table,
           {.series = s.name,
@@ -485,26 +536,42 @@ class Counters {
     }
   }
 
-  std::string ReasonOf(const Series& clock, Interval span) const {
-    std::string text;
-    for (const Series& s : series_) {
-      if (s.part != "throttle" || (s.device != clock.device)) continue;
-      bool any = false;
-      const auto& points = s.held.points();
-      auto p = std::partition_point(
-          points.begin(), points.end(),
-          [&](const auto& point) { return point.first <= span.start_ns; });
-      if (p != points.begin()) --p;
-      for (; p != points.end() && p->first < span.end_ns; ++p)
-        any = any || p->second != 0;
-      if (any) text += (text.empty() ? "" : ", ") + s.name;
+  // Walks the runs of a device along intervals that follow each other.
+  struct Throttled {
+    Throttled(const Runs& all, OptionalInt device) {
+      const auto found = all.find(device);
+      if (found != all.end()) runs = found->second;
     }
+    std::span<const Run> runs;
+    size_t next = 0;
+    std::vector<Run> open;
+  };
+
+  std::string ReasonOf(Throttled& at, Interval span) const {
+    for (; at.next < at.runs.size() &&
+           at.runs[at.next].when.start_ns < span.end_ns;
+         ++at.next)
+      at.open.push_back(at.runs[at.next]);
+    std::erase_if(at.open, [&](const Run& run) {
+      return run.when.end_ns <= span.start_ns;
+    });
+    std::vector<size_t> found;
+    for (const Run& run : at.open) found.push_back(run.series);
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    std::string text;
+    for (size_t i = 0; i < found.size() && i < kMostReasons; ++i)
+      text += (text.empty() ? "" : ", ") + series_[found[i]].name;
+    if (found.size() > kMostReasons)
+      text += fmt::format(", {} more", found.size() - kMostReasons);
     return text;
   }
 
   const HostModel& model_;
   const Trace& trace_;
+  std::map<int64_t, Device> devices_;  // by number
   std::vector<Series> series_;
+  Runs runs_;  // by start
 };
 
 }  // namespace
