@@ -292,6 +292,29 @@ def check_many_ops(checks, folder):
     check_sum(checks, rows, "600 ops")
 
 
+def check_units(checks, folder):
+    """What has power in its name need not be power in W."""
+    names = {"power.draw [W]": ("W", 1), "GPU 0 power [kW]": ("kW", 1e3),
+             "power1_average (uW)": ("uW", 1e-6), "power_usage_mW": ("mW", 1e-3),
+             "GPU Power Utilization [%]": ("%", None),
+             "power_violation_time_us": (None, None),
+             "System Power Mode": (None, None), "powerState": (None, None),
+             "power.limit [W]": ("W", None), "power.limit [mW]": (None, None)}
+    events = kernels(["op"])
+    for name in names:
+        events += counter(name, [(0, 300), (10, 300)])
+    found = tables(written(folder, events))
+    checks.equal("units", {r["series"]: r["unit"] for r in found["counters"]},
+                 {name: unit for name, (unit, _) in names.items()})
+    joules = {r["series"]: float(str(r["joules"])) for r in found["energy"]
+              if r["scope"] == "samples"}
+    checks.equal("power", sorted(joules),
+                 sorted(n for n, (_, scale) in names.items() if scale))
+    for name, value in joules.items():
+        checks.true(f"joules of {name}: {value}",
+                    close(value, 300 * names[name][1] * 1e-5))
+
+
 def check_reasons(checks, folder):
     """Many counters of throttling: some are named, the others counted."""
     events = kernels(["op"] * 40) + counter(
@@ -301,6 +324,9 @@ def check_reasons(checks, folder):
         events += counter(f"throttle {i:02}",
                           [(0, 0), (60, 1), (70, 0), (80, 1), (200, 0)])
     events += counter("throttle last", [(0, 0), (210, 1)])
+    events += counter("clocks_event_reasons.gpu_idle", [(0, 1), (400, 1)])
+    events += counter("clocks_event_reasons.applications_clocks_setting",
+                      [(0, 1), (400, 1)])
     rows = tables(written(folder, events))["clock_drop"]
     checks.equal("reasons", [r["reason"] for r in rows],
                  [", ".join(f"throttle {i:02}" for i in range(20)) + ", 3 more",
@@ -321,6 +347,7 @@ def main():
                             SHOWN.get(what, 0) > 5)
         check_many_ops(checks, folder)
         check_reasons(checks, folder)
+        check_units(checks, folder)
         # Values that are no numbers leave no series.
         path = pathlib.Path(folder) / "odd.json"
         path.write_text('{"traceEvents": [{"ph":"X","cat":"kernel","name":"k",'

@@ -461,7 +461,10 @@ class Counters {
   }
 
   void Energy(Table& table, const Series& s) const {
-    const double watts = s.unit == "mW" ? 1e-3 : 1;
+    const double watts = s.unit == "uW"   ? 1e-6
+                         : s.unit == "mW" ? 1e-3
+                         : s.unit == "kW" ? 1e3
+                                          : 1;
     const auto over = [&](Interval of) {
       const Interval known = s.held.Known(of);
       Sum sum;
