@@ -115,6 +115,11 @@ class Made:
             reached = max(reached, w[1])
         return out
 
+    def device(self, name):
+        """Of the number that the name has; none if it has no work."""
+        number = int(name.split()[1])
+        return number if number in {w[2] for w in self.work} else None
+
     def unique_starts(self):
         starts = [w[:1] + w[2:3] for w in self.work]
         return len(set(starts)) == len(starts)
@@ -242,7 +247,7 @@ def check_made(checks, seed, folder):
                         (time == 0 or close(row["mean_busy"],
                                             sum(p[0] for p in parts) / time)))
             checks.equal(f"{label}: device of {name}", row["device"],
-                         int(name.split()[1]))
+                         made.device(name))
     for name in NAMES:
         SHOWN[name] = SHOWN.get(name, 0) + len(found[name])
     for row in found["energy"]:
@@ -315,6 +320,33 @@ def check_units(checks, folder):
                     close(value, 300 * names[name][1] * 1e-5))
 
 
+def check_devices(checks, folder):
+    """Which device a name means, where the trace has 0 and 1, or only 0."""
+    names = {"GPU 1 power": 1, "gpu_0": 0, "device[1] power": 1, "card1.power": 1,
+             "power GPU-1d2e (W)": None, "GPU-8f1a2b3c power": None,
+             "GPU-0a1b gpu 1 power": 1, "GPU 7 power": None,
+             "GPU 0000001 power": None, "GPU 99999999999999999999": None,
+             "power": None, "gpu1x power": None}
+    for devices in (1, 2):
+        events = kernels(["op"])
+        if devices > 1:
+            events += kernels(["op"], 1)
+        for name in names:
+            events += counter(name, [(0, 1), (5, 1)])
+        found = {r["series"]: r["device"]
+                 for r in tables(written(folder, events))["counters"]}
+        if devices == 2:
+            checks.equal("devices of names", found, names)
+            continue
+        # What has no number is of the only device, but not what is of another.
+        checks.equal("of the only device", found,
+                     {n: 0 if d == 0 or n in (
+                         "power", "power GPU-1d2e (W)", "GPU-8f1a2b3c power",
+                         "gpu1x power", "GPU 0000001 power",
+                         "GPU 99999999999999999999") else None
+                      for n, d in names.items()})
+
+
 def check_reasons(checks, folder):
     """Many counters of throttling: some are named, the others counted."""
     events = kernels(["op"] * 40) + counter(
@@ -348,6 +380,7 @@ def main():
         check_many_ops(checks, folder)
         check_reasons(checks, folder)
         check_units(checks, folder)
+        check_devices(checks, folder)
         # Values that are no numbers leave no series.
         path = pathlib.Path(folder) / "odd.json"
         path.write_text('{"traceEvents": [{"ph":"X","cat":"kernel","name":"k",'

@@ -27,6 +27,7 @@ using OptionalText = std::optional<std::string_view>;
 using OptionalReal = std::optional<double>;
 
 constexpr size_t kMostOps = 500;
+constexpr size_t kMostDigits = 6;    // of the number of a device
 constexpr size_t kMostReasons = 20;  // named for one drop
 constexpr size_t kMostSeries = 10'000;
 // Of the highest value; below it a clock has fallen.
@@ -214,6 +215,7 @@ struct Series {
 };
 
 // "GPU 1", "gpu_1", "card1", "device[1]": the number of a device in a name.
+// "GPU-8f1a2b3c" is the begin of a UUID.
 OptionalInt NumberIn(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -229,10 +231,12 @@ OptionalInt NumberIn(std::string_view text) {
                  std::string_view::npos)
         ++digit;
       size_t end = digit;
-      while (end < lower.size() && end - digit < 6 &&
+      while (end < lower.size() &&
              std::isdigit(static_cast<unsigned char>(lower[end])))
         ++end;
-      if (end > digit)
+      const bool whole = end == lower.size() ||
+                         !std::isalpha(static_cast<unsigned char>(lower[end]));
+      if (whole && end > digit && end - digit <= kMostDigits)
         return ParseInt(std::string_view(lower).substr(digit, end - digit));
     }
   }
@@ -382,14 +386,18 @@ class Counters {
       out.unit = metrics.rule(rule).value;
       out.part = metrics.rule(rule).part;
     }
+    bool named = false;
     for (const std::string_view text :
          {trace_.Text(track.thread_name), trace_.Text(track.tid),
           std::string_view(out.name), trace_.Text(track.process_labels),
           trace_.Text(track.process_name)}) {
-      if (!out.device) out.device = NumberIn(text);
+      const OptionalInt number = NumberIn(text);
+      named = named || number;
+      if (number && !out.device && devices_.contains(*number))
+        out.device = number;
     }
-    if (!out.device && devices_.size() == 1)
-      out.device = devices_.begin()->first;
+    // A number that is of no device of the trace says: it is of another one.
+    if (!named && devices_.size() == 1) out.device = devices_.begin()->first;
     return out;
   }
 
