@@ -347,6 +347,24 @@ def check_devices(checks, folder):
                       for n, d in names.items()})
 
 
+def check_left_out(checks, folder):
+    """Series that the tables do not take are counted."""
+    for more, said in ((0, []), (1, ["1 series"]), (1500, ["1,500 series"])):
+        events = kernels(["op"])
+        for i in range(10_000 + more):
+            events += counter(f"c{i}", [(0, 1)]) * (1 + i % 2)
+        found = json.loads(lamina(
+            "host", written(folder, events), "--format", "json", "--only",
+            "counters").stdout)
+        checks.equal("rows of counters", len(found["tables"]["counters"]),
+                     10_000)
+        text = [n["text"] for n in found["notes"]
+                if n["id"] == "counters_left_out"]
+        checks.equal("note", text, [
+            f"The tables of counters have the first 10,000 series; left out: "
+            f"{s}." for s in said])
+
+
 def check_reasons(checks, folder):
     """Many counters of throttling: some are named, the others counted."""
     events = kernels(["op"] * 40) + counter(
@@ -381,6 +399,7 @@ def main():
         check_reasons(checks, folder)
         check_units(checks, folder)
         check_devices(checks, folder)
+        check_left_out(checks, folder)
         # Values that are no numbers leave no series.
         path = pathlib.Path(folder) / "odd.json"
         path.write_text('{"traceEvents": [{"ph":"X","cat":"kernel","name":"k",'

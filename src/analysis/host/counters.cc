@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 #include <fmt/core.h>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "table/row_columns.h"
 
@@ -30,6 +32,7 @@ constexpr size_t kMostOps = 500;
 constexpr size_t kMostDigits = 6;    // of the number of a device
 constexpr size_t kMostReasons = 20;  // named for one drop
 constexpr size_t kMostSeries = 10'000;
+constexpr size_t kLeftOut = std::numeric_limits<size_t>::max();
 // Of the highest value; below it a clock has fallen.
 constexpr double kDropShare = 0.9;
 
@@ -275,6 +278,14 @@ class Counters {
     result.tables.push_back(std::move(counters));
     result.tables.push_back(std::move(energy));
     result.tables.push_back(std::move(drops));
+    if (left_out_ > 0) {
+      result.notes.push_back(MakeNote(
+          Severity::kWarning, "counters_left_out",
+          "The tables of counters have the first " +
+              Counted(kMostSeries, "series", "series") +
+              "; left out: " + Counted(left_out_, "series", "series") + ".",
+          {{"counters", "", "", {}}}));
+    }
     return result;
   }
 
@@ -361,11 +372,13 @@ class Counters {
           series_.size());
       if (is_new) {
         if (series_.size() == kMostSeries) {
-          at.erase(it);
+          it->second = kLeftOut;
+          ++left_out_;
           continue;
         }
         series_.push_back(Describe(track, all.name[i], all.series[i], metrics));
       }
+      if (it->second == kLeftOut) continue;
       series_[it->second].held.Add(all.time_ns[i], all.value[i]);
     }
     for (Series& series : series_) series.held.Finish();
@@ -582,7 +595,8 @@ class Counters {
   const Trace& trace_;
   std::map<int64_t, Device> devices_;  // by number
   std::vector<Series> series_;
-  Runs runs_;  // by start
+  uint64_t left_out_ = 0;  // series beyond kMostSeries
+  Runs runs_;              // by start
 };
 
 }  // namespace
