@@ -300,7 +300,8 @@ def check_many_ops(checks, folder):
 def check_units(checks, folder):
     """What has power in its name need not be power in W."""
     names = {"power.draw [W]": ("W", 1), "GPU 0 power [kW]": ("kW", 1e3),
-             "power1_average (uW)": ("uW", 1e-6), "power_usage_mW": ("mW", 1e-3),
+             "power1_average (uW)": ("uW", 1e-6),
+             "power_usage_mW": ("mW", 1e-3),
              "GPU Power Utilization [%]": ("%", None),
              "power_violation_time_us": (None, None),
              "System Power Mode": (None, None), "powerState": (None, None),
@@ -322,8 +323,9 @@ def check_units(checks, folder):
 
 def check_devices(checks, folder):
     """Which device a name means, where the trace has 0 and 1, or only 0."""
-    names = {"GPU 1 power": 1, "gpu_0": 0, "device[1] power": 1, "card1.power": 1,
-             "power GPU-1d2e (W)": None, "GPU-8f1a2b3c power": None,
+    names = {"GPU 1 power": 1, "gpu_0": 0, "device[1] power": 1,
+             "card1.power": 1, "power GPU-1d2e (W)": None,
+             "GPU-8f1a2b3c power": None,
              "GPU-0a1b gpu 1 power": 1, "GPU 7 power": None,
              "GPU 0000001 power": None, "GPU 99999999999999999999": None,
              "power": None, "gpu1x power": None}
