@@ -84,8 +84,7 @@ Result<PatternTable> PatternTable::Make(std::vector<PatternRule> rules) {
     if (const std::string wrong =
             compiler.Compile(rule.match, PatternOf(rule), pattern);
         !wrong.empty()) {
-      Error error =
-          InputError(rule.file, std::move(wrong), "write it in RE2 syntax");
+      Error error = InputError(rule.file, wrong, "write it in RE2 syntax");
       error.line = rule.line;
       return Fail(error);
     }

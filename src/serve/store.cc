@@ -421,9 +421,8 @@ void Store::Begin(const EntryPointer& entry) {
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
   };
-  auto worker =
-      Worker::Start(options_.worker_words(page, paths, numbers), numbers,
-                    options_.memory_bytes, std::move(events));
+  auto worker = Worker::Start(options_.worker_words(page, paths, numbers),
+                              numbers, options_.memory_bytes, events);
   if (!worker) {
     entry->state = State::kFailed;
     entry->error = worker.error().what;
