@@ -91,11 +91,7 @@ struct Model {
     const auto owner = context->modules.OwnerOf(n);
     return owner.path.valid() ? Value(modules[owner.path.value]) : Value();
   }
-  Value Step(uint32_t step) const {
-    return step == tree::Steps::kOutside
-               ? Value()
-               : Value(context->steps.steps()[step].number);
-  }
+  Value Step(uint32_t step) const { return context->steps.NumberOf(step); }
 };
 using M = Model;
 
@@ -343,11 +339,7 @@ Result<Model> MakeModel(Source& source) {
   LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
   model.host = &view->model;
   model.steps = host::FlagSteps(view->model);
-  const auto& modules = model.context->modules;
-  for (size_t i = 0; i < modules.paths().size(); ++i) {
-    model.modules.push_back(
-        modules.PathText(tree::ModulePathId(static_cast<uint32_t>(i))));
-  }
+  model.modules = model.context->modules.PathTexts();
   return model;
 }
 

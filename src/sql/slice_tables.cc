@@ -195,19 +195,14 @@ Spec StepColumn(bool device) {
   if (device) {
     return {{"step", Type::kInt, "Number of the step that launched it."},
             [](const M& m, size_t r) -> Value {
-              const uint32_t step = m.context->steps.StepOf(m.at(r));
-              return step == tree::Steps::kOutside
-                         ? Value()
-                         : Value(m.context->steps.steps()[step].number);
+              const tree::Steps& steps = m.context->steps;
+              return steps.NumberOf(steps.StepOf(m.at(r)));
             }};
   }
   return {{"step", Type::kInt, "Number of the step in which it begins."},
           [](const M& m, size_t r) -> Value {
-            const uint32_t step =
-                m.context->steps.StepAt(m.trace().Start(m.at(r)));
-            return step == tree::Steps::kOutside
-                       ? Value()
-                       : Value(m.context->steps.steps()[step].number);
+            const tree::Steps& steps = m.context->steps;
+            return steps.NumberOf(steps.StepAt(m.trace().Start(m.at(r))));
           }};
 }
 
@@ -595,11 +590,7 @@ TableDef Define(std::string name, std::string doc, std::vector<Spec> specs,
     M model;
     LAMINA_ASSIGN(model.context, source.Context());
     model.source = &source;
-    const auto& modules = model.context->modules;
-    for (size_t i = 0; i < modules.paths().size(); ++i) {
-      model.modules.push_back(
-          modules.PathText(tree::ModulePathId(static_cast<uint32_t>(i))));
-    }
+    model.modules = model.context->modules.PathTexts();
     choose(model);
     return std::make_shared<SliceRows>(std::move(model), cells, layers);
   };

@@ -152,10 +152,8 @@ TableDef ModulePathTable() {
          return m.context->modules.path(kId(row)).calls;
        }},
       [](M& m) {
-        const size_t count = m.context->modules.paths().size();
-        for (size_t i = 0; i < count; ++i)
-          m.modules.push_back(m.context->modules.PathText(kId(i)));
-        return count;
+        m.modules = m.context->modules.PathTexts();
+        return m.modules.size();
       });
 }
 
@@ -193,10 +191,7 @@ TableDef ModuleCallTable() {
              m.context->modules.calls()[row].slice);
        }},
       [](M& m) {
-        const size_t paths = m.context->modules.paths().size();
-        for (size_t i = 0; i < paths; ++i)
-          m.modules.push_back(m.context->modules.PathText(
-              ModulePathId(static_cast<uint32_t>(i))));
+        m.modules = m.context->modules.PathTexts();
         return m.context->modules.calls().size();
       });
 }

@@ -208,4 +208,12 @@ std::string Modules::PathText(ModulePathId id) const {
   return out;
 }
 
+std::vector<std::string> Modules::PathTexts() const {
+  std::vector<std::string> texts;
+  texts.reserve(paths_.size());
+  for (uint32_t i = 0; i < paths_.size(); ++i)
+    texts.push_back(PathText(ModulePathId(i)));
+  return texts;
+}
+
 }  // namespace lamina::tree

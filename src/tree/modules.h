@@ -63,6 +63,8 @@ class Modules {
   static std::string_view ClassName(std::string_view recorded);
   // Names from the root, joined with "/".
   std::string PathText(ModulePathId id) const;
+  // Of all of paths().
+  std::vector<std::string> PathTexts() const;
 
  private:
   const Tree* tree_ = nullptr;

@@ -4,6 +4,8 @@
 // ProfilerStep#N of torch.profiler, the step ranges of serving engines.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +35,11 @@ class Steps {
   }
   // The step whose host range holds a time; kOutside if none.
   uint32_t StepAt(int64_t host_time_ns) const;
+  // The number of a step that StepOf or StepAt found; empty: kOutside.
+  std::optional<int64_t> NumberOf(uint32_t step) const {
+    if (step == kOutside) return std::nullopt;
+    return steps_[step].number;
+  }
   // Name of the step that counts the tokens of its requests ("execute_...") and
   // in which a node of the host tree begins; invalid if none. It need not be
   // one of steps(): a trace may mark steps in several ways.

@@ -388,8 +388,7 @@ class Transfers {
           0, trace_.Start(s) - model_.calls()[call].submit_ns);
     }
     const auto& steps = model_.context().steps;
-    if (const uint32_t step = steps.StepOf(s); step != tree::Steps::kOutside)
-      e.step = steps.steps()[step].number;
+    e.step = steps.NumberOf(steps.StepOf(s));
     e.layer = facts_.layers.Of(Row(s));
     return e;
   }

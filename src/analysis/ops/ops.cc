@@ -338,8 +338,7 @@ class OpTables {
                                         trace_.Start(tree_.slice(launch)),
                       .step = {}};
       if (owner.path.valid()) row.module = module_texts[owner.path.value];
-      if (step != tree::Steps::kOutside)
-        row.step = context_.steps.steps()[step].number;
+      row.step = context_.steps.NumberOf(step);
       columns.Add(table, row);
     }
     return table;

@@ -210,7 +210,7 @@ Table OwnersTable(const Graph& graph, const Window& window,
   });
   constexpr size_t kMost = 500;
   if (sorted.size() > kMost) sorted.resize(kMost);
-  const SegmentOwners words(graph, 0, nullptr);
+  const SegmentOwners words(graph, nullptr);
   const int64_t length = graph.time(window.sink) - window.start_ns;
   Table table(OwnerColumns().schema());
   for (const auto& [key, row] : sorted) {
@@ -238,7 +238,7 @@ Table OwnersTable(const Graph& graph, const Window& window,
 Table SegmentsTable(const Graph& graph, const std::vector<Segment>& segments,
                     const host::WorkLayers* layers) {
   const int64_t first_ns = graph.model().trace().first_ns;
-  const SegmentOwners words(graph, 0, layers);
+  const SegmentOwners words(graph, layers);
   RowWriter<SegmentRow> table(SegmentColumns());
   for (const Segment& s : segments) {
     table.Add({.start = s.start_ns - first_ns,

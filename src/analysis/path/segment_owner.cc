@@ -7,15 +7,12 @@
 
 namespace lamina::analysis::path {
 
-SegmentOwners::SegmentOwners(const Graph& graph, uint32_t part,
-                             const host::WorkLayers* layers)
+SegmentOwners::SegmentOwners(const Graph& graph, const host::WorkLayers* layers)
     : graph_(graph),
-      model_(graph.model(part)),
+      model_(graph.model()),
       trace_(model_.trace()),
-      layers_(layers) {
-  const tree::Modules& modules = model_.context().modules;
-  for (uint32_t i = 0; i < modules.paths().size(); ++i)
-    modules_.push_back(modules.PathText(tree::ModulePathId(i)));
+      layers_(layers),
+      modules_(model_.context().modules.PathTexts()) {
   for (const trace::Stream& stream : trace_.streams) {
     std::string text;
     if (stream.device != trace::kNoInt)
@@ -77,10 +74,9 @@ OwnerFacts SegmentOwners::Of(const Segment& s) const {
     out.thread =
         trace_.Text(track.thread_name.valid() ? track.thread_name : track.tid);
     out.track = *out.thread;
-    // Times of a joined graph are not those of the recording.
-    if (graph_.parts() == 1) step = steps.StepAt(s.start_ns);
+    step = steps.StepAt(s.start_ns);
   }
-  if (step != tree::Steps::kOutside) out.step = steps.steps()[step].number;
+  out.step = steps.NumberOf(step);
   return out;
 }
 

@@ -27,9 +27,8 @@ struct OwnerFacts {
 
 class SegmentOwners {
  public:
-  // Of one part of the graph. `layers` may be null.
-  SegmentOwners(const Graph& graph, uint32_t part,
-                const host::WorkLayers* layers);
+  // Of a graph of one recording. `layers` may be null.
+  SegmentOwners(const Graph& graph, const host::WorkLayers* layers);
 
   OwnerFacts Of(const Segment& s) const;
   // The op that launched device work, or around an event of the host.

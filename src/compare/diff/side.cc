@@ -98,9 +98,8 @@ Side::Side(const Context& context, const SideOptions& options, Names& names)
     StringId& kernel = kernel_of_[NameOf(s)];
     if (!kernel.valid()) kernel = names.Of(NormalKernelName(trace().Name(s)));
   }
-  for (uint32_t i = 0; i < context.modules.paths().size(); ++i)
-    modules_.push_back(
-        names.Of(context.modules.PathText(tree::ModulePathId(i))));
+  for (const std::string& text : context.modules.PathTexts())
+    modules_.push_back(names.Of(text));
   Collect(options, names);
   Label(names);
   Hash();
