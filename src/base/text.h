@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,19 +15,28 @@ inline bool Contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
+// Of ASCII letters, whatever the locale.
+constexpr char LowerCase(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+inline std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = LowerCase(c);
+  return lower;
+}
+
 // `word` is in lower case; ASCII letters of the text match in any case.
 inline bool ContainsIgnoringCase(std::string_view text, std::string_view word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(),
-                     [](char a, char b) {
-                       return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b;
-                     }) != text.end();
+                     [](char a, char b) { return LowerCase(a) == b; }) !=
+         text.end();
 }
 
 // ASCII letters match in any case.
 inline bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+    return LowerCase(x) == LowerCase(y);
+  });
 }
 
 // 0 to 9, whatever the locale.

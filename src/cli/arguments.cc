@@ -3,13 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "rules/document.h"
 
 namespace lamina::cli {
@@ -228,9 +228,7 @@ void JoinTableNames(const CLI::App& command, size_t first,
     std::error_code error;
     return !word.empty() && !std::filesystem::exists(word, error) &&
            std::all_of(word.begin(), word.end(), [](char c) {
-             return std::islower(static_cast<unsigned char>(c)) ||
-                    std::isdigit(static_cast<unsigned char>(c)) || c == '_' ||
-                    c == ',';
+             return (IsWordCharacter(c) && LowerCase(c) == c) || c == ',';
            });
   };
   // The words that no option takes, and how many the inputs need.

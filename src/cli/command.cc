@@ -2,7 +2,6 @@
 #include "cli/command.h"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "cli/host.h"
 #include "engine/report.h"
 #include "report/writers.h"
@@ -27,8 +27,7 @@ std::string_view FormatOfName(std::string_view name) {
       {".json", "json"},        {".csv", "csv"},   {".html", "html"},
       {".htm", "html"},         {".xlsx", "xlsx"}, {".md", "markdown"},
       {".markdown", "markdown"}};
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(std::tolower(c));
+  std::string lower = LowerCase(name);
   if (lower.ends_with(".gz")) lower.resize(lower.size() - 3);
   for (const auto& [ending, format] : kEndings) {
     if (lower.size() > ending.size() && lower.ends_with(ending)) return format;

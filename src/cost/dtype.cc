@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost/dtype.h"
 
-#include <algorithm>
-#include <cctype>
+#include "base/text.h"
 
 namespace lamina::cost {
 namespace {
@@ -88,11 +87,7 @@ constexpr Row kRows[] = {
 std::string Canonical(std::string_view text) {
   if (text.starts_with("c10::")) text.remove_prefix(5);
   if (text.starts_with("torch.")) text.remove_prefix(6);
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return out;
+  return LowerCase(text);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/escape.h"
+#include "base/text.h"
 #include "mcp/message.h"
 
 namespace lamina::serve {
@@ -15,14 +16,6 @@ namespace {
 
 constexpr size_t kTokenBytes = 32;
 constexpr size_t kTokenChars = 43;
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return out;
-}
 
 // "name", "name:80", "[::1]:80"; empty where it is none of them.
 std::string NameOfHost(std::string_view host) {
@@ -41,7 +34,7 @@ std::string NameOfHost(std::string_view host) {
                           return c >= '0' && c <= '9';
                         })))
     return {};
-  return Lower(host.substr(0, end));
+  return LowerCase(host.substr(0, end));
 }
 
 }  // namespace
@@ -79,7 +72,7 @@ HttpResponse Problem(int status, std::string_view code, std::string_view what,
 
 Guard::Guard(std::string token, const std::vector<std::string>& hosts)
     : token_(std::move(token)), hosts_({"127.0.0.1", "localhost", "[::1]"}) {
-  for (const std::string& host : hosts) hosts_.push_back(Lower(host));
+  for (const std::string& host : hosts) hosts_.push_back(LowerCase(host));
 }
 
 bool Guard::IsOurs(std::string_view host) const {
@@ -96,8 +89,8 @@ std::optional<HttpResponse> Guard::Check(const HttpRequest& request) {
   }
   if (request.CountOf("Origin") > 0 &&
       (request.CountOf("Origin") > 1 ||
-       Lower(request.Header("Origin")) !=
-           "http://" + Lower(request.Header("Host"))))
+       LowerCase(request.Header("Origin")) !=
+           "http://" + LowerCase(request.Header("Host"))))
     return Problem(403, "origin", "a page of another origin asks");
   if (const std::string site = request.Header("Sec-Fetch-Site");
       !site.empty() && site != "none" && site != "same-origin") {
@@ -111,7 +104,7 @@ std::optional<HttpResponse> Guard::Check(const HttpRequest& request) {
     return response;
   }
   if (request.method == "POST") {
-    const std::string type = Lower(request.Header("Content-Type"));
+    const std::string type = LowerCase(request.Header("Content-Type"));
     if (type != "application/json" && !type.starts_with("application/json;"))
       return Problem(415, "type", "a body is application/json");
   }

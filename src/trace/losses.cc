@@ -8,6 +8,7 @@
 
 #include "base/counted.h"
 #include "base/decimal.h"
+#include "base/text.h"
 
 namespace lamina::trace {
 namespace {
@@ -35,8 +36,7 @@ std::string Part(const Diagnostic& d) {
   if (text.ends_with('.')) text.pop_back();
   // "JSON" stays as it is.
   if (text.size() > 1 && std::isupper(static_cast<unsigned char>(text[1])) == 0)
-    text[0] =
-        static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+    text[0] = LowerCase(text[0]);
   return text + " (" + GroupDigits(static_cast<int64_t>(d.count)) + ")";
 }
 

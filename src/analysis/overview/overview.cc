@@ -23,6 +23,7 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 #include "trace/categories.h"
 #include "trace/losses.h"
 
@@ -193,7 +194,7 @@ class Overview {
   // another one than the table's, the sentence has both.
   std::string LargestFamily() const {
     std::string title = context_.catalog.family(largest_family_).title;
-    title[0] = static_cast<char>(std::tolower(title[0]));
+    title[0] = LowerCase(title[0]);
     const int64_t linked = largest_family_ns_ - largest_unlinked_ns_;
     std::string text =
         fmt::format("{} of the kernel time is {}",

@@ -3,7 +3,6 @@
 // Tools that are no command, or differ from it: to find and open traces, to
 // learn what can be asked, and SQL with errors that say what there is.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -248,9 +247,7 @@ Outcome ListOfTables(const Call& call) {
   std::vector<std::string> names;
   if (call.Has("name"))
     names = call.arguments["name"].get<std::vector<std::string>>();
-  std::string search = call.Text("search");
-  for (char& c : search)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string search = LowerCase(call.Text("search"));
   for (const std::string& name : names) {
     if (sql::FindTable(name) != nullptr) continue;
     Problem problem(sql::NoSuchTable(name));
@@ -276,7 +273,7 @@ Outcome ListOfTables(const Call& call) {
 std::vector<std::string> WordsOf(const std::string& sql) {
   std::vector<std::string> out(1);
   for (const char c : sql) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+    if (IsWordCharacter(c)) {
       out.back() += c;
     } else if (!out.back().empty()) {
       out.emplace_back();
@@ -302,9 +299,7 @@ std::string WordBehind(const std::string& message, std::string_view text) {
   if (at == std::string::npos) return {};
   std::string word;
   for (const char c : message.substr(at + text.size())) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' &&
-        c != '.')
-      break;
+    if (!IsWordCharacter(c) && c != '.') break;
     word += c;
   }
   return word.substr(word.rfind('.') + 1);

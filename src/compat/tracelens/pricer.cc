@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compat/tracelens/pricer.h"
 
-#include <algorithm>
-
 #include "base/decimal.h"
+#include "base/text.h"
 #include "compat/tracelens/family_params.h"
 #include "cost/dtype.h"
 
@@ -50,9 +49,7 @@ std::string Spec(const Priced& priced, const cost::Call& call) {
   for (const cost::Argument& argument : call.arguments) {
     const std::string_view type = argument.type;
     if (!type.starts_with("c10::")) continue;
-    std::string name(type.substr(5));
-    std::transform(name.begin(), name.end(), name.begin(), ::tolower);
-    return "vector_" + name;
+    return "vector_" + LowerCase(type.substr(5));
   }
   return {};
 }

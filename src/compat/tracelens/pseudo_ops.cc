@@ -4,20 +4,11 @@
 #include <algorithm>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "cost/arguments.h"
 
 namespace lamina::compat::tracelens {
 namespace {
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), ::tolower);
-  return out;
-}
 
 // A frame "aiter/mla.py(12): mla_decode_fwd" whose work is that of an op below.
 struct FrameRule {
@@ -107,7 +98,7 @@ class Finder {
   double TopK(NodeId donor) const {
     for (uint32_t n = donor.value + 1; n < tree_.end(donor).value; ++n) {
       const NodeId node(n);
-      if (!tree_.IsOp(node) || !Has(tree_.name(node), "TopK")) continue;
+      if (!tree_.IsOp(node) || !Contains(tree_.name(node), "TopK")) continue;
       const trace::OpArgs* op = model_.trace().Op(tree_.slice(node));
       if (op == nullptr || !op->concrete.valid()) break;
       const auto call = cost::ParseCall(tree_.name(node), "", "",
@@ -122,7 +113,7 @@ class Finder {
 
   void Unfused(NodeId donor) {
     const auto products = Kernels(donor, [](std::string_view name) {
-      return Has(Lower(name), "matmul_ogs");
+      return Contains(LowerCase(name), "matmul_ogs");
     });
     if (products.empty()) return;
     const double top_k = TopK(donor);
@@ -131,10 +122,10 @@ class Finder {
       Add(i == 0 ? "pseudo_op::moe_triton_unfused_up"
                  : "pseudo_op::moe_triton_unfused_down",
           donor, {products[i]}, top_k,
-          Has(kernel, "_swiglu") || Has(kernel, "_glu"));
+          Contains(kernel, "_swiglu") || Contains(kernel, "_glu"));
     }
     auto scatter = Kernels(donor, [](std::string_view name) {
-      return Has(name, "matmul_scatter");
+      return Contains(name, "matmul_scatter");
     });
     if (scatter.size() == 1) {
       Add("pseudo_op::moe_triton_unfused_finalize_matmul_scatter", donor,
@@ -144,8 +135,8 @@ class Finder {
 
   void OneStage(NodeId donor) {
     auto kernels = Kernels(donor, [](std::string_view name) {
-      return Has(name, "aiter::") && Has(name, "fmoe") &&
-             !Has(name, "MoeSorting") && !Has(name, "quant");
+      return Contains(name, "aiter::") && Contains(name, "fmoe") &&
+             !Contains(name, "MoeSorting") && !Contains(name, "quant");
     });
     if (kernels.size() == 1) {
       Add("pseudo_op::moe_aiter_fused_1stage", donor, std::move(kernels));
@@ -154,7 +145,7 @@ class Finder {
 
   void FourBits(NodeId donor) {
     const auto kernels = Kernels(donor, [](std::string_view name) {
-      return Has(name, "fused_moe_kernel_gptq_awq");
+      return Contains(name, "fused_moe_kernel_gptq_awq");
     });
     if (!kernels.empty())
       Add("pseudo_op::moe_gptq_awq_up", donor, {kernels[0]}, {}, true);
@@ -173,7 +164,8 @@ class Finder {
 
   void Frames(NodeId frame, std::string_view name) {
     for (const FrameRule& rule : kFrames) {
-      if (!Has(name, rule.file) || !name.ends_with(rule.function)) continue;
+      if (!Contains(name, rule.file) || !name.ends_with(rule.function))
+        continue;
       for (uint32_t n = frame.value + 1; n < tree_.end(frame).value; ++n) {
         if (!tree_.IsOp(NodeId(n)) || tree_.name(NodeId(n)) != rule.donor)
           continue;

@@ -2,7 +2,6 @@
 #include "compat/tracelens/stacks.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/escape.h"
 #include "base/text.h"
@@ -55,14 +54,6 @@ bool IsWrapper(std::string_view frame) {
                                              "outer_wrapper"};
   return std::find(std::begin(kFunctions), std::end(kFunctions), function) !=
          std::end(kFunctions);
-}
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return out;
 }
 
 }  // namespace
@@ -155,7 +146,7 @@ std::string CallStackFull(const Model& model, std::span<const SliceId> work,
 
 std::string EntryPoint(const Model& model, NodeId node) {
   const tree::Tree& tree = model.tree();
-  std::string local = Lower(model.Name(node));
+  std::string local = LowerCase(model.Name(node));
   const size_t colons = local.rfind("::");
   if (colons != std::string::npos) local = local.substr(colons + 2);
   for (uint32_t n = node.value + 1; n < tree.end(node).value; ++n) {
@@ -166,7 +157,7 @@ std::string EntryPoint(const Model& model, NodeId node) {
     const std::string_view frame = tree.name(below);
     const size_t colon = frame.rfind(": ");
     if (!Contains(frame, ".py") || colon == std::string_view::npos) continue;
-    if (Contains(Lower(frame.substr(colon + 2)), local))
+    if (Contains(LowerCase(frame.substr(colon + 2)), local))
       return WithoutNumbers(frame);
   }
   for (NodeId up = tree.parent(node); up.valid(); up = tree.parent(up)) {

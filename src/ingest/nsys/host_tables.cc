@@ -2,8 +2,8 @@
 //
 // The tables of the host: NVTX ranges, CUDA calls, the recorder's own work.
 #include <algorithm>
-#include <cctype>
 
+#include "base/text.h"
 #include "ingest/nsys/export_file.h"
 #include "ingest/nsys/export_thread.h"
 #include "ingest/nsys/names.h"
@@ -188,16 +188,6 @@ void ExportThread::Overhead(const Row& row) {
       Thread(row.IntOr(2, 0)), kNoOffset);
 }
 
-namespace {
-
-std::string Lower(std::string text) {
-  for (char& c : text)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-}  // namespace
-
 void ExportFile::ReadMemory() {
   ForRows(Table("CUDA_GPU_MEMORY_USAGE_EVENTS"),
           {"start", "globalPid", "deviceId", "address", "bytes",
@@ -227,7 +217,7 @@ void ExportThread::Memory(const Row& row) {
   if (kind == facts_.memory_kinds.end())
     name = "[driver memory, other]";
   else if (kind->first != kDeviceMemory)
-    name = "[driver memory, " + Lower(kind->second) + "]";
+    name = "[driver memory, " + LowerCase(kind->second) + "]";
   filler_.AddInstant(*start, filler_.Intern(name),
                      Lane(ProcessOf(row.Int(1)), device, kNoInt),
                      filler_.segment().AddMemory(args));

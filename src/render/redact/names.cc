@@ -51,16 +51,8 @@ constexpr string_view kOtherDomains =
 // Ends of keys whose values are versions, "9.8.0.38", and no addresses.
 constexpr string_view kVersionKeys[] = {"version", "ver", "v", "release"};
 
-char Lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-bool IsLetter(char c) { return Lower(c) >= 'a' && Lower(c) <= 'z'; }
-std::string LowerCase(string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), Lower);
-  return out;
-}
+bool IsLetter(char c) { return LowerCase(c) >= 'a' && LowerCase(c) <= 'z'; }
 
 template <typename Is>
 size_t RunEnd(string_view text, size_t i, const Is& is) {
@@ -237,7 +229,8 @@ void SeeAddress6(string_view text, size_t i, const NameSeen& seen) {
   constexpr size_t kLongest = 45;
   text = text.substr(0, i + kLongest + 1);
   const size_t end = RunEnd(text, i, [](char c) {
-    return IsDigit(c) || c == ':' || (Lower(c) >= 'a' && Lower(c) <= 'f');
+    return IsDigit(c) || c == ':' ||
+           (LowerCase(c) >= 'a' && LowerCase(c) <= 'f');
   });
   if (end < text.size() && IsWordByte(text[end])) return;
   string_view name = text.substr(i, end - i);
