@@ -151,6 +151,19 @@ Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
   return rules;
 }
 
+Result<PatternTable> ReadPatternTable(
+    const std::vector<std::shared_ptr<const DataFile>>& files,
+    std::string_view list_key, std::string_view value_key) {
+  std::vector<PatternRule> all;
+  for (const auto& file : files) {
+    const Node* const list = file->root.Find(list_key);
+    if (list == nullptr) continue;
+    LAMINA_ASSIGN(auto rules, ReadPatternRules(*file, *list, value_key));
+    for (PatternRule& rule : rules) all.push_back(std::move(rule));
+  }
+  return PatternTable::Make(std::move(all));
+}
+
 std::vector<std::string> CheckExamples(const PatternTable& table) {
   std::vector<std::string> violations;
   for (size_t i = 0; i < table.rules().size(); ++i) {

@@ -68,6 +68,11 @@ Result<std::vector<PatternRule>> ReadPatternRules(const DataFile& file,
                                                   const Node& list,
                                                   std::string_view value_key);
 
+// The rules of all files that have a list of this name, as one table.
+Result<PatternTable> ReadPatternTable(
+    const std::vector<std::shared_ptr<const DataFile>>& files,
+    std::string_view list_key, std::string_view value_key);
+
 // Checks the examples of every rule against the whole table; one sentence per
 // violation. Used by tests and `lamina list rules --check`.
 std::vector<std::string> CheckExamples(const PatternTable& table);

@@ -34,19 +34,6 @@ constexpr TableName kClassic[] = {
     {"classic_mla", &NameRules::mla},
     {"classic_gdn", &NameRules::gdn}};
 
-Result<PatternTable> ReadTable(
-    const std::vector<std::shared_ptr<const rules::DataFile>>& files,
-    std::string_view name) {
-  std::vector<rules::PatternRule> all;
-  for (const auto& file : files) {
-    const rules::Node* list = file->root.Find(name);
-    if (list == nullptr) continue;
-    LAMINA_ASSIGN(auto rules, rules::ReadPatternRules(*file, *list, "value"));
-    for (auto& rule : rules) all.push_back(std::move(rule));
-  }
-  return PatternTable::Make(std::move(all));
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, const PatternTable*>> Rules::all() const {
@@ -61,10 +48,12 @@ Result<std::shared_ptr<const Rules>> LoadRules(const rules::DataSet& data) {
   LAMINA_ASSIGN(const auto files, data.Load("layers"));
   auto rules = std::make_shared<Rules>();
   for (const TableName& t : kOwn) {
-    LAMINA_ASSIGN(rules->own.*t.table, ReadTable(files, t.name));
+    LAMINA_ASSIGN(rules->own.*t.table,
+                  rules::ReadPatternTable(files, t.name, "value"));
   }
   for (const TableName& t : kClassic) {
-    LAMINA_ASSIGN(rules->classic.*t.table, ReadTable(files, t.name));
+    LAMINA_ASSIGN(rules->classic.*t.table,
+                  rules::ReadPatternTable(files, t.name, "value"));
   }
   return std::shared_ptr<const Rules>(std::move(rules));
 }
