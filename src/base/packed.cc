@@ -67,4 +67,14 @@ PackedFiles::PackedFiles(std::string_view packed) {
   std::sort(files_.begin(), files_.end());
 }
 
+std::optional<std::string_view> PackedFiles::Find(std::string_view name) const {
+  const auto at =
+      std::lower_bound(files_.begin(), files_.end(), name,
+                       [](const auto& file, std::string_view wanted) {
+                         return file.first < wanted;
+                       });
+  if (at == files_.end() || at->first != name) return std::nullopt;
+  return at->second;
+}
+
 }  // namespace lamina

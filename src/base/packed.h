@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,8 @@ class PackedFiles {
  public:
   // Stops the program where `packed` is damaged: it is part of it.
   explicit PackedFiles(std::string_view packed);
+  // Nothing: there is none of this name.
+  std::optional<std::string_view> Find(std::string_view name) const;
   // By name; views live as long as this.
   const std::vector<std::pair<std::string_view, std::string_view>>& files()
       const {
@@ -30,6 +33,29 @@ class PackedFiles {
   std::string bytes_;
   std::vector<std::pair<std::string_view, std::string_view>> files_;
 };
+
+// The pack in the file PATH, a literal, as lamina_NAME_begin and
+// lamina_NAME_end. No list of headers names it: a cache of objects must not
+// keep this one.
+#define LAMINA_EMBED(name, path)             \
+  asm(".section .rodata\n"                   \
+      ".global lamina_" #name                \
+      "_begin\n"                             \
+      ".global lamina_" #name                \
+      "_end\n"                               \
+      ".balign 16\n"                         \
+      "lamina_" #name                        \
+      "_begin:\n"                            \
+      ".incbin \"" path                      \
+      "\"\n"                                 \
+      "lamina_" #name                        \
+      "_end:\n"                              \
+      ".byte 0\n"                            \
+      ".previous\n");                        \
+  extern "C" {                               \
+  extern const char lamina_##name##_begin[]; \
+  extern const char lamina_##name##_end[];   \
+  }
 
 // Numbers of 7 bits a byte, the lowest first; the highest bit says that more
 // follow.

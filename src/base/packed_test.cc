@@ -18,6 +18,9 @@ TEST(PackedFiles, ComeBackAsTheyWere) {
   const PackedFiles files(packed);
   EXPECT_THAT(files.files(), ElementsAre(Pair("a/empty", ""), Pair("b", bytes),
                                          Pair("c", bytes + "and more")));
+  EXPECT_EQ(files.Find("b"), bytes);
+  EXPECT_EQ(files.Find("a"), std::nullopt);
+  EXPECT_EQ(files.Find("d"), std::nullopt);
   // What they share is kept once.
   EXPECT_LT(packed.size(), PackFiles({{"b", bytes}}).size() + 200);
   EXPECT_TRUE(PackedFiles(PackFiles({})).files().empty());

@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules/embedded.h"
 
-#include <algorithm>
-
 #include "base/packed.h"
 #include "base/status.h"
 
-// The pack that lamina_pack_data made from data/ (see CMakeLists.txt). No list
-// of headers names it: a cache of objects must not keep this one.
-asm(".section .rodata\n"
-    ".global lamina_data_begin\n"
-    ".global lamina_data_end\n"
-    ".balign 16\n"
-    "lamina_data_begin:\n"
-    ".incbin \"" LAMINA_DATA_PACK
-    "\"\n"
-    "lamina_data_end:\n"
-    ".byte 0\n"
-    ".previous\n");
-
-extern "C" {
-extern const char lamina_data_begin[];
-extern const char lamina_data_end[];
-}
+// What lamina_pack_data made from data/ (see CMakeLists.txt).
+LAMINA_EMBED(data, LAMINA_DATA_PACK)
 
 namespace lamina::rules {
 namespace {
@@ -61,9 +44,7 @@ class Cursor {
 };
 
 const PackedFiles& TheFiles() {
-  static const PackedFiles files(
-      {lamina_data_begin,
-       static_cast<size_t>(lamina_data_end - lamina_data_begin)});
+  static const PackedFiles files({lamina_data_begin, lamina_data_end});
   return files;
 }
 
@@ -79,14 +60,9 @@ const std::vector<std::string>& EmbeddedNames() {
 }
 
 std::string_view EmbeddedText(std::string_view name) {
-  const auto& files = TheFiles().files();
-  const auto at =
-      std::lower_bound(files.begin(), files.end(), name,
-                       [](const auto& file, std::string_view wanted) {
-                         return file.first < wanted;
-                       });
-  LAMINA_CHECK(at != files.end() && at->first == name);
-  return at->second;
+  const auto text = TheFiles().Find(name);
+  LAMINA_CHECK(text.has_value());
+  return *text;
 }
 
 std::shared_ptr<const DataFile> LoadEmbedded(std::string_view name) {

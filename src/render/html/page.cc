@@ -15,20 +15,7 @@
 
 // The templates that web/build.py made, packed (base/packed.h); empty in a
 // build without node.
-asm(".section .rodata\n"
-    ".global lamina_pages_begin\n"
-    ".global lamina_pages_end\n"
-    "lamina_pages_begin:\n"
-    ".incbin \"" LAMINA_PAGE_PACK
-    "\"\n"
-    "lamina_pages_end:\n"
-    ".byte 0\n"
-    ".previous\n");
-
-extern "C" {
-extern const char lamina_pages_begin[];
-extern const char lamina_pages_end[];
-}
+LAMINA_EMBED(pages, LAMINA_PAGE_PACK)
 
 namespace lamina::render {
 namespace {
@@ -46,13 +33,8 @@ constexpr std::string_view kGraphTables[] = {"graph_layers", "census_rules",
 
 // "trace_page.html".
 std::string_view Template(std::string_view name) {
-  static const PackedFiles pages(
-      {lamina_pages_begin,
-       static_cast<size_t>(lamina_pages_end - lamina_pages_begin)});
-  for (const auto& [own, text] : pages.files()) {
-    if (own == name) return text;
-  }
-  return {};
+  static const PackedFiles pages({lamina_pages_begin, lamina_pages_end});
+  return pages.Find(name).value_or("");
 }
 
 std::string_view Template(const Page& page) {
