@@ -15,8 +15,23 @@ bool StartsBefore(const Interval& a, const Interval& b) {
 IntervalSet IntervalSet::Of(std::vector<Interval> intervals) {
   if (!std::is_sorted(intervals.begin(), intervals.end(), StartsBefore))
     std::sort(intervals.begin(), intervals.end(), StartsBefore);
+  // In place: there may be millions.
+  size_t kept = 0;
   IntervalSet set;
-  for (const Interval& interval : intervals) set.AppendSorted(interval);
+  for (const Interval& interval : intervals) {
+    if (interval.end_ns <= interval.start_ns) continue;
+    if (kept > 0 && interval.start_ns <= intervals[kept - 1].end_ns) {
+      int64_t& end = intervals[kept - 1].end_ns;
+      end = std::max(end, interval.end_ns);
+    } else {
+      intervals[kept++] = interval;
+    }
+  }
+  intervals.resize(kept);
+  if (kept < intervals.capacity() / 2) intervals.shrink_to_fit();
+  for (const Interval& interval : intervals)
+    set.length_ns_ += interval.length_ns();
+  set.intervals_ = std::move(intervals);
   return set;
 }
 
@@ -36,6 +51,7 @@ void IntervalSet::AppendSorted(Interval interval) {
 
 IntervalSet IntervalSet::Union(const IntervalSet& other) const {
   IntervalSet out;
+  out.intervals_.reserve(intervals_.size() + other.intervals_.size());
   auto a = intervals_.begin();
   auto b = other.intervals_.begin();
   while (a != intervals_.end() || b != other.intervals_.end()) {

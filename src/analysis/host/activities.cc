@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/host/activities.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "base/parallel.h"
 #include "base/run_sort.h"
@@ -70,40 +72,84 @@ struct Stretch {
 
 class Labels {
  public:
-  Labels(const HostModel& model, const rules::PatternTable& rules, Idle& idle)
+  Labels(const HostModel& model, const rules::PatternTable& rules,
+         std::span<const Gap> gaps, std::vector<std::vector<Part>>& pieces)
       : model_(model),
         trace_(model.trace()),
         rules_(rules),
-        idle_(idle),
+        gaps_(gaps),
+        pieces_(pieces),
         os_calls_(model.trace()) {}
 
-  void Run() {
+  void Run(std::vector<Activity>& activities) {
     Wanted();
     if (wanted_.empty()) return;
+    const int threads = model_.context().settings.threads;
     Events();
     lines_.resize(events_.size());
-    ParallelFor(model_.context().settings.threads, events_.size(),
-                [&](size_t t) { Sweep(t); });
-    Cut();
+    ParallelFor(threads, events_.size(), [&](size_t t) { Sweep(t); });
+    // Pieces number what they meet; all of them do so in order.
+    std::vector<std::vector<Label>> met(pieces_.size());
+    ParallelFor(threads, pieces_.size(), [&](size_t i) {
+      Cutter cutter(*this);
+      pieces_[i] = cutter.Cut(pieces_[i]);
+      met[i] = std::move(cutter.met);
+    });
+    std::map<std::pair<int, uint32_t>, uint32_t> numbers;
+    std::vector<std::vector<uint32_t>> number_of(pieces_.size());
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      for (const Label& label : met[i]) {
+        const auto [it, is_new] =
+            numbers.try_emplace({label.what, label.name.value},
+                                static_cast<uint32_t>(activities.size()));
+        if (is_new) activities.push_back(ActivityOf(label));
+        number_of[i].push_back(it->second);
+      }
+    }
+    ParallelFor(threads, pieces_.size(), [&](size_t i) {
+      for (Part& part : pieces_[i]) {
+        if (part.activity != kNone) part.activity = number_of[i][part.activity];
+      }
+    });
   }
 
  private:
-  uint32_t TrackOf(const Part& part) const {
-    const Call& call = model_.calls()[model_.call(idle_.gaps[part.gap].next)];
+  const Call& CallOf(const Part& part) const {
+    return model_.calls()[model_.call(gaps_[part.gap].next)];
+  }
+  uint32_t TrackOf(const Call& call) const {
     return trace_.slices.track[call.slice.value].value;
+  }
+  Activity ActivityOf(const Label& label) const {
+    Activity activity;
+    activity.what = label.what >= 0 ? rules_.rule(label.what).value
+                                    : std::string(PlainName(label.what));
+    if (label.name.valid()) activity.detail = trace_.Text(label.name);
+    return activity;
   }
 
   // The time of each track that must be explained.
   void Wanted() {
+    std::vector<std::map<uint32_t, IntervalSet>> found(pieces_.size());
+    const int threads = model_.context().settings.threads;
+    ParallelFor(threads, pieces_.size(), [&](size_t i) {
+      uint32_t last = kNone;  // most parts are of the track of the one before
+      IntervalSet* of_last = nullptr;
+      for (const Part& part : pieces_[i]) {
+        if (part.cause != Cause::kHostBound) continue;
+        const uint32_t track = TrackOf(CallOf(part));
+        if (of_last == nullptr || track != last) of_last = &found[i][track];
+        last = track;
+        of_last->AppendSorted({part.start_ns, part.start_ns + part.length_ns});
+      }
+    });
     std::map<uint32_t, std::vector<Interval>> by_track;
-    uint32_t last = kNone;  // most parts are of the track of the one before
-    std::vector<Interval>* of_last = nullptr;
-    for (const Part& part : idle_.parts) {
-      if (part.cause != Cause::kHostBound) continue;
-      const uint32_t track = TrackOf(part);
-      if (of_last == nullptr || track != last) of_last = &by_track[track];
-      last = track;
-      of_last->push_back({part.start_ns, part.start_ns + part.length_ns});
+    for (const auto& piece : found) {
+      for (const auto& [track, set] : piece) {
+        const auto intervals = set.intervals();
+        auto& all = by_track[track];
+        all.insert(all.end(), intervals.begin(), intervals.end());
+      }
     }
     place_.assign(trace_.tracks.size(), kNone);
     for (auto& [track, intervals] : by_track) {
@@ -245,53 +291,41 @@ class Labels {
     close(std::numeric_limits<int64_t>::max());
   }
 
-  uint32_t Number(const Label& label) {
-    const auto [it, is_new] =
-        numbers_.try_emplace({label.what, label.name.value},
-                             static_cast<uint32_t>(idle_.activities.size()));
-    if (is_new) {
-      Activity activity;
-      activity.what = label.what >= 0 ? rules_.rule(label.what).value
-                                      : std::string(PlainName(label.what));
-      if (label.name.valid()) activity.detail = trace_.Text(label.name);
-      idle_.activities.push_back(std::move(activity));
-    }
-    return it->second;
-  }
+  // Replaces the host_bound parts of a piece by theirs.
+  class Cutter {
+   public:
+    explicit Cutter(Labels& labels)
+        : of_(labels),
+          model_(labels.model_),
+          trace_(labels.trace_),
+          near_(labels.lines_.size(), 0) {}
 
-  // Replaces every host_bound part by its pieces.
-  void Cut() {
-    std::vector<Part> out;
-    out.reserve(idle_.parts.size());
-    std::vector<size_t> near(lines_.size(), 0);
-    for (const Part& part : idle_.parts) {
-      if (part.cause != Cause::kHostBound) {
-        out.push_back(part);
-        continue;
+    // Activities of the result are of `met`.
+    std::vector<Part> Cut(const std::vector<Part>& parts) {
+      out_.reserve(parts.size() + parts.size() / 8);
+      for (const Part& part : parts) {
+        if (part.cause == Cause::kHostBound) {
+          Add(part);
+        } else {
+          out_.push_back(part);
+        }
       }
-      const Call& call = model_.calls()[model_.call(idle_.gaps[part.gap].next)];
-      const uint32_t place =
-          place_[trace_.slices.track[call.slice.value].value];
-      const auto& line = lines_[place];
+      return std::move(out_);
+    }
+
+    std::vector<Label> met;
+
+   private:
+    void Add(const Part& part) {
+      const Call& call = of_.CallOf(part);
+      const uint32_t place = of_.place_[of_.TrackOf(call)];
+      const std::vector<Stretch>& line = of_.lines_[place];
       const int64_t end = part.start_ns + part.length_ns;
       int64_t at = part.start_ns;
-      // Parts of a device come by time: the stretch behind the begin of one is
-      // mostly near to that of the one before.
-      constexpr int kNear = 16;
-      size_t& behind = near[place];
-      const auto begun = [&](size_t i) { return line[i].start_ns <= at; };
-      for (int i = 0; i < kNear && behind < line.size() && begun(behind); ++i)
-        ++behind;
-      if ((behind > 0 && !begun(behind - 1)) ||
-          (behind < line.size() && begun(behind))) {
-        behind = static_cast<size_t>(
-            std::upper_bound(line.begin(), line.end(), at,
-                             [](int64_t time, const Stretch& s) {
-                               return time < s.start_ns;
-                             }) -
-            line.begin());
-      }
-      auto next = line.begin() + static_cast<ptrdiff_t>(behind);
+      size_t& near = near_[place];
+      near = BoundNear(line.size(), near,
+                       [&](size_t i) { return line[i].start_ns <= at; });
+      auto next = line.begin() + static_cast<ptrdiff_t>(near);
       const auto& states = model_.threads()[call.thread].os.states;
       auto state = std::partition_point(
           states.begin(), states.end(),
@@ -313,33 +347,67 @@ class Labels {
         const bool silent = label.what == kNothing || label.what == kBlocked ||
                             label.what == kOffProcessor;
         if (silent && !label.name.valid()) {
-          Elsewhere(part, at, to, label, out);
+          Elsewhere(part, at, to, label);
         } else {
-          Piece(part, at, to, Number(label), out);
+          Piece(part, at, to, Number(label));
         }
         at = to;
         while (state != states.end() && state->interval.end_ns <= at) ++state;
         if (next != line.end() && next->start_ns <= at) ++next;
       }
     }
-    idle_.parts = std::move(out);
-  }
 
-  static void Piece(const Part& part, int64_t from, int64_t to,
-                    uint32_t activity, std::vector<Part>& out) {
-    if (to <= from) return;
-    if (!out.empty() && out.back().gap == part.gap &&
-        out.back().activity == activity &&
-        out.back().after_sync == part.after_sync &&
-        out.back().start_ns + out.back().length_ns == from) {
-      out.back().length_ns += to - from;
-      return;
+    uint32_t Number(const Label& label) {
+      const auto [it, is_new] = numbers_.try_emplace(
+          {label.what, label.name.value}, static_cast<uint32_t>(met.size()));
+      if (is_new) met.push_back(label);
+      return it->second;
     }
-    out.push_back(part);
-    out.back().start_ns = from;
-    out.back().length_ns = to - from;
-    out.back().activity = activity;
-  }
+
+    void Piece(const Part& part, int64_t from, int64_t to, uint32_t activity) {
+      if (to <= from) return;
+      if (!out_.empty() && out_.back().gap == part.gap &&
+          out_.back().activity == activity &&
+          out_.back().after_sync == part.after_sync &&
+          out_.back().start_ns + out_.back().length_ns == from) {
+        out_.back().length_ns += to - from;
+        return;
+      }
+      out_.push_back(part);
+      out_.back().start_ns = from;
+      out_.back().length_ns = to - from;
+      out_.back().activity = activity;
+    }
+
+    // Time in which the launching thread recorded nothing but perhaps its
+    // state.
+    void Elsewhere(const Part& part, int64_t from, int64_t to,
+                   const Label& label) {
+      const auto all = model_.any_host().intervals();
+      const uint32_t nothing = Number(label);
+      // Of the whole: threads that hand over to each other leave short
+      // stretches.
+      const uint32_t other = Number(of_.OtherThread(from, to));
+      int64_t at = from;
+      near_any_ = model_.any_host().FirstAfter(from, near_any_);
+      for (size_t i = near_any_; i < all.size() && all[i].start_ns < to; ++i) {
+        const int64_t start = std::max(at, all[i].start_ns);
+        const int64_t end = std::min(to, all[i].end_ns);
+        Piece(part, at, start, nothing);
+        Piece(part, start, end, other);
+        at = end;
+      }
+      Piece(part, at, to, nothing);
+    }
+
+    Labels& of_;
+    const HostModel& model_;
+    const Trace& trace_;
+    std::vector<size_t> near_;  // by line
+    size_t near_any_ = 0;
+    absl::flat_hash_map<std::pair<int, uint32_t>, uint32_t> numbers_;
+    std::vector<Part> out_;
+  };
 
   // What a thread did that was in this state.
   static Label In(const ThreadState& state, const Label& label) {
@@ -357,44 +425,12 @@ class Labels {
             label.name};
   }
 
-  // Time in which the launching thread recorded nothing but perhaps its state.
-  void Elsewhere(const Part& part, int64_t from, int64_t to, const Label& label,
-                 std::vector<Part>& out) {
-    const auto all = model_.any_host().intervals();
-    const uint32_t nothing = Number(label);
-    // Of the whole: threads that hand over to each other leave short stretches.
-    const uint32_t other = OtherThread(from, to);
-    int64_t at = from;
-    for (size_t i = model_.any_host().FirstAfter(from);
-         i < all.size() && all[i].start_ns < to; ++i) {
-      const int64_t start = std::max(at, all[i].start_ns);
-      const int64_t end = std::min(to, all[i].end_ns);
-      Piece(part, at, start, nothing, out);
-      Piece(part, start, end, other, out);
-      at = end;
-    }
-    Piece(part, at, to, nothing, out);
-  }
-
   // The thread that worked most in a stretch, by what it runs on the outside.
-  uint32_t OtherThread(int64_t from, int64_t to) {
+  Label OtherThread(int64_t from, int64_t to) {
     // Short stretches are hand-overs; naming each of millions says nothing.
     constexpr int64_t kLong = 100000;
-    if (to - from < kLong) return Number({kOtherThread, {}});
-    if (roots_.empty()) {
-      constexpr size_t kMostThreads = 64;
-      for (const Thread& thread : model_.threads()) {
-        if (roots_.size() == kMostThreads) break;
-        std::vector<Interval> outer;
-        int64_t reached = std::numeric_limits<int64_t>::min();
-        for (const SliceId s : thread.events) {
-          if (trace_.End(s) <= reached) continue;
-          outer.push_back({trace_.Start(s), trace_.End(s)});
-          reached = trace_.End(s);
-        }
-        roots_.emplace_back(std::move(outer));
-      }
-    }
+    if (to - from < kLong) return {kOtherThread, {}};
+    std::call_once(roots_made_, [this] { MakeRoots(); });
     int64_t most = 0;
     StringId name;
     for (size_t t = 0; t < roots_.size(); ++t) {
@@ -405,7 +441,18 @@ class Labels {
           trace_.tracks[model_.threads()[t].track.value];
       name = track.thread_name.valid() ? track.thread_name : track.tid;
     }
-    return Number({kOtherThread, name});
+    return {kOtherThread, name};
+  }
+
+  void MakeRoots() {
+    constexpr size_t kMostThreads = 64;
+    for (const Thread& thread : model_.threads()) {
+      if (roots_.size() == kMostThreads) break;
+      IntervalSet outer;
+      for (const SliceId s : thread.events)
+        outer.AppendSorted({trace_.Start(s), trace_.End(s)});
+      roots_.emplace_back(std::move(outer));
+    }
   }
 
   static constexpr int kUnread = -100;
@@ -413,35 +460,32 @@ class Labels {
   const HostModel& model_;
   const Trace& trace_;
   const rules::PatternTable& rules_;
-  Idle& idle_;
+  const std::span<const Gap> gaps_;
+  std::vector<std::vector<Part>>& pieces_;
   const OsCalls os_calls_;
   std::vector<uint32_t> place_;  // by track: of wanted_
   std::vector<Cover> wanted_;
   std::vector<std::vector<SliceId>> events_;
   std::vector<int> rule_of_;  // by name
   std::vector<std::vector<Stretch>> lines_;
-  std::map<std::pair<int, uint32_t>, uint32_t> numbers_;
+  std::once_flag roots_made_;
   std::vector<Cover> roots_;
 };
 
 }  // namespace
 
 void LabelHostParts(const HostModel& model, const rules::PatternTable& rules,
-                    Idle& idle) {
-  Labels(model, rules, idle).Run();
+                    std::span<const Gap> gaps,
+                    std::vector<std::vector<Part>>& pieces,
+                    std::vector<Activity>& activities) {
+  Labels(model, rules, gaps, pieces).Run(activities);
 }
 
 Result<std::shared_ptr<const rules::PatternTable>> LoadRules(
     const rules::DataSet& data) {
   LAMINA_ASSIGN(const auto files, data.Load("host"));
-  std::vector<rules::PatternRule> all;
-  for (const auto& file : files) {
-    const rules::Node* list = file->root.Find("rules");
-    if (list == nullptr) continue;
-    LAMINA_ASSIGN(auto more, rules::ReadPatternRules(*file, *list, "activity"));
-    for (auto& rule : more) all.push_back(std::move(rule));
-  }
-  LAMINA_ASSIGN(auto table, rules::PatternTable::Make(std::move(all)));
+  LAMINA_ASSIGN(auto table,
+                rules::ReadPatternTable(files, "rules", "activity"));
   return std::make_shared<const rules::PatternTable>(std::move(table));
 }
 

@@ -4,12 +4,16 @@
 // is to blame.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "analysis/host/idle.h"
 
 namespace lamina::analysis::host {
 
 // Cuts the parts that are host_bound where the activity of the launching
-// thread changes, and fills their `activity` and `idle.activities`. The
+// thread changes, and fills their `activity` and `activities`. `pieces` are the
+// parts of all gaps, in order, cut between gaps and between devices. The
 // innermost frame, range, op or call whose name a rule knows decides for all
 // that runs inside; without one the innermost op, else the call outside ops,
 // the innermost Python frame, or the range. O(n log n) in the events that
@@ -22,6 +26,8 @@ namespace lamina::analysis::host {
 // it did. One that waited is `blocked`, if no rule knows in what. Running
 // without any record is `running`.
 void LabelHostParts(const HostModel& model, const rules::PatternTable& rules,
-                    Idle& idle);
+                    std::span<const Gap> gaps,
+                    std::vector<std::vector<Part>>& pieces,
+                    std::vector<Activity>& activities);
 
 }  // namespace lamina::analysis::host

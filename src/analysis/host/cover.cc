@@ -6,16 +6,21 @@
 namespace lamina::analysis::host {
 
 Cover::Cover(std::vector<Interval> intervals)
-    : set_(IntervalSet::Of(std::move(intervals))) {
+    : Cover(IntervalSet::Of(std::move(intervals))) {}
+
+Cover::Cover(IntervalSet set) : set_(std::move(set)) {
   before_.reserve(set_.intervals().size() + 1);
   before_.push_back(0);
   for (const Interval& i : set_.intervals())
     before_.push_back(before_.back() + i.length_ns());
 }
 
+Cover Cover::Plus(const Cover& other) const {
+  return Cover(set_.Union(other.set_));
+}
+
 Cover Cover::Minus(const Cover& other) const {
-  const auto left = set_.Minus(other.set_);
-  return Cover({left.intervals().begin(), left.intervals().end()});
+  return Cover(set_.Minus(other.set_));
 }
 
 size_t Cover::FirstAfter(int64_t time) const {
@@ -29,27 +34,8 @@ size_t Cover::FirstAfter(int64_t time) const {
 
 size_t Cover::FirstAfter(int64_t time, size_t near) const {
   const auto all = set_.intervals();
-  const auto ended = [&](size_t i) { return all[i].end_ns <= time; };
-  // Steps of doubling length until the answer lies in [low, high].
-  size_t low = std::min(near, all.size()), high = low, step = 1;
-  while (low > 0 && !ended(low - 1)) {
-    high = low - 1;
-    low -= std::min(low, step);
-    step *= 2;
-  }
-  step = 1;
-  while (high < all.size() && ended(high)) {
-    low = high + 1;
-    high += std::min(all.size() - high, step);
-    step *= 2;
-  }
-  const auto first = all.begin();
-  return static_cast<size_t>(
-      std::partition_point(
-          first + static_cast<ptrdiff_t>(low),
-          first + static_cast<ptrdiff_t>(high),
-          [&](const Interval& i) { return i.end_ns <= time; }) -
-      first);
+  return BoundNear(all.size(), near,
+                   [&](size_t i) { return all[i].end_ns <= time; });
 }
 
 int64_t Cover::UpTo(int64_t time) const {

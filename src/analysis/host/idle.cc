@@ -23,7 +23,8 @@ struct Bounds {
   bool woken_by_copy = false;
 };
 
-Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next) {
+// What the host and its launch have of it: all up to ready.
+Bounds LaunchOf(const HostModel& model, const Interval& gap, SliceId next) {
   const Trace& trace = model.trace();
   const Call& call = model.calls()[model.call(next)];
   const int64_t a = gap.start_ns;
@@ -35,6 +36,15 @@ Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next) {
   out.submit = std::min(b, std::max(out.launch, submit));
   out.ready = std::min(b, std::max(out.submit, model.Ready(next)));
   out.woken = out.spaced = out.ready;
+  return out;
+}
+
+// `near` as for HostModel::Infer.
+Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next,
+                size_t* near) {
+  const Trace& trace = model.trace();
+  const int64_t b = gap.end_ns;
+  Bounds out = LaunchOf(model, gap, next);
   if (b <= out.ready) return out;
   SliceId source;
   const auto better = [&](SliceId s) {
@@ -44,7 +54,7 @@ Bounds BoundsOf(const HostModel& model, const Interval& gap, SliceId next) {
   const auto recorded = model.Dependencies(next);
   for (const auto& [waits, on] : recorded) better(on);
   if (recorded.empty() && b - out.ready > kDelayNs)
-    better(model.Infer(next, out.ready));
+    better(model.Infer(next, out.ready, near));
   if (source.valid() && std::min(b, trace.End(source)) > out.ready) {
     out.woken = std::min(b, trace.End(source));
     out.woken_by_copy = model.kind(source) == WorkKind::kCopy;
@@ -155,6 +165,7 @@ class GapParts {
       : model_(model), gap_(first) {}
 
   void Run(std::span<const host::Gap> gaps) {
+    parts.reserve(2 * gaps.size());
     for (const host::Gap& gap : gaps) {
       times_ = {};
       Gap(gap.interval, gap.next, gap.before);
@@ -192,7 +203,7 @@ class GapParts {
       Add(*cause, gap.start_ns, gap.end_ns);
       return;
     }
-    const Bounds at = BoundsOf(model_, gap, next);
+    const Bounds at = BoundsOf(model_, gap, next, &near_);
     const Thread& thread =
         model_.threads()[model_.calls()[model_.call(next)].thread];
     const int64_t a = gap.start_ns;
@@ -251,6 +262,7 @@ class GapParts {
 
   const HostModel& model_;
   uint32_t gap_;
+  size_t near_ = 0;
   CauseTimes times_{};
   bool after_ = false;
 };
@@ -265,8 +277,21 @@ std::string_view CauseName(Cause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
+bool HostIsLate(const HostModel& model, const Interval& gap, SliceId next,
+                SliceId before) {
+  if (WholeCause(model, next, before)) return false;
+  const Bounds at = LaunchOf(model, gap, next);
+  if (at.ready > at.submit || (!at.staged && at.submit > at.launch))
+    return true;
+  const Thread& thread =
+      model.threads()[model.calls()[model.call(next)].thread];
+  return at.launch - gap.start_ns >
+         thread.blocked.Over(gap.start_ns, at.launch) +
+             QuietTime(model, thread, gap.start_ns, at.launch);
+}
+
 CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
-                    SliceId before) {
+                    SliceId before, size_t* near) {
   CauseTimes out{};
   const auto add = [&](Cause cause, int64_t ns) {
     out[static_cast<size_t>(cause)] += ns;
@@ -275,7 +300,7 @@ CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
     add(*cause, gap.length_ns());
     return out;
   }
-  const Bounds at = BoundsOf(model, gap, next);
+  const Bounds at = BoundsOf(model, gap, next, near);
   const Thread& thread =
       model.threads()[model.calls()[model.call(next)].thread];
   const int64_t a = gap.start_ns;
@@ -294,9 +319,10 @@ CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
 
 IdleSum StreamIdle(const HostModel& model, uint32_t stream) {
   IdleSum sum;
+  size_t near = 0;
   ForGaps(model.trace(), model.trace().streams[stream].slices, sum,
           [&](const Interval& gap, SliceId next, SliceId before) {
-            AddTo(sum, SplitGap(model, gap, next, before), next);
+            AddTo(sum, SplitGap(model, gap, next, before, &near), next);
           });
   return sum;
 }
@@ -317,7 +343,7 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
   // Pieces of one device each.
   struct Piece {
     size_t begin, end;
-    std::optional<GapParts> made;
+    IdleSum sum;
   };
   std::vector<Piece> pieces;
   for (size_t begin = 0; begin < idle.gaps.size();) {
@@ -325,29 +351,36 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
     while (end < idle.gaps.size() && end - begin < kGrain &&
            idle.gaps[end].device == idle.gaps[begin].device)
       ++end;
-    pieces.push_back({begin, end, std::nullopt});
+    pieces.push_back({begin, end, {}});
     begin = end;
   }
+  std::vector<std::vector<Part>> parts(pieces.size());
   ParallelFor(threads, pieces.size(), [&](size_t i) {
     Piece& piece = pieces[i];
-    piece.made.emplace(model, static_cast<uint32_t>(piece.begin));
-    piece.made->Run(
+    GapParts made(model, static_cast<uint32_t>(piece.begin));
+    made.Run(
         std::span(idle.gaps).subspan(piece.begin, piece.end - piece.begin));
+    piece.sum = made.sum;
+    parts[i] = std::move(made.parts);
   });
-  size_t count = 0;
-  for (const Piece& piece : pieces) count += piece.made->parts.size();
-  idle.parts.reserve(count);
-  for (Piece& piece : pieces) {
-    const std::vector<Part>& parts = piece.made->parts;
-    idle.parts.insert(idle.parts.end(), parts.begin(), parts.end());
-    Join(idle.devices[idle.gaps[piece.begin].device], piece.made->sum);
-    piece.made.reset();
-  }
-  LabelHostParts(model, rules, idle);
-  idle.first_part.assign(idle.gaps.size() + 1, 0);
-  for (const Part& part : idle.parts) ++idle.first_part[part.gap + 1];
-  for (size_t g = 0; g < idle.gaps.size(); ++g)
-    idle.first_part[g + 1] += idle.first_part[g];
+  for (const Piece& piece : pieces)
+    Join(idle.devices[idle.gaps[piece.begin].device], piece.sum);
+  LabelHostParts(model, rules, idle.gaps, parts, idle.activities);
+  std::vector<size_t> first(1, 0);
+  for (const std::vector<Part>& of_piece : parts)
+    first.push_back(first.back() + of_piece.size());
+  Part* const all = idle.parts.AppendUninitialized(first.back());
+  idle.first_part.resize(idle.gaps.size() + 1);
+  idle.first_part.back() = static_cast<uint32_t>(first.back());
+  ParallelFor(threads, pieces.size(), [&](size_t i) {
+    std::copy(parts[i].begin(), parts[i].end(), all + first[i]);
+    size_t p = 0;
+    for (size_t g = pieces[i].begin; g < pieces[i].end; ++g) {
+      idle.first_part[g] = static_cast<uint32_t>(first[i] + p);
+      while (p < parts[i].size() && parts[i][p].gap == g) ++p;
+    }
+    parts[i] = {};
+  });
   return idle;
 }
 

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "analysis/host/model.h"
+#include "base/pod_vector.h"
 #include "rules/document.h"
 #include "rules/pattern_table.h"
 
@@ -93,8 +94,8 @@ struct IdleSum {
 
 // Idle time of the devices, each over the union of its streams.
 struct Idle {
-  std::vector<Gap> gaps;    // per device by start
-  std::vector<Part> parts;  // per gap by start; they tile the gap
+  std::vector<Gap> gaps;  // per device by start
+  PodVector<Part> parts;  // per gap by start; they tile the gap
   std::vector<Activity> activities;
   std::vector<IdleSum> devices;
   // Position in `parts` of the first one of a gap; gaps.size() + 1 entries.
@@ -105,9 +106,13 @@ struct Idle {
 Result<std::shared_ptr<const rules::PatternTable>> LoadRules(
     const rules::DataSet& data);
 
-// The causes of one gap. Sums only: O(log n).
+// The causes of one gap. Sums only: O(log n). `near` as for HostModel::Infer.
 CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
-                    SliceId before);
+                    SliceId before, size_t* near = nullptr);
+
+// Whether these have time that is host_bound or launch_overhead.
+bool HostIsLate(const HostModel& model, const Interval& gap, SliceId next,
+                SliceId before);
 
 // Sums over one stream.
 IdleSum StreamIdle(const HostModel& model, uint32_t stream);

@@ -239,7 +239,10 @@ class Tables {
 
   template <class NameOf>
   void Fold(const std::string& scope, const NameOf& name_of) {
-    absl::flat_hash_map<Key, Row> sums_of;
+    absl::flat_hash_map<Key, size_t> known;
+    std::vector<std::pair<Key, Row>> sorted;
+    // The row that a cause or activity had last: mostly that of the next part.
+    std::vector<size_t> near(kCauses + kinds_.size(), 0);
     for (const Part& part : idle_.parts) {
       const Gap& gap = idle_.gaps[part.gap];
       if (!Wanted(gap)) continue;
@@ -248,7 +251,14 @@ class Tables {
       key.name = name_of(gap);
       key.cause = part.cause;
       if (part.activity != kNone) key.activity = kind_of_[part.activity];
-      Row& row = sums_of[key];
+      size_t& at = near[key.activity == kNone ? static_cast<size_t>(key.cause)
+                                              : kCauses + key.activity];
+      if (at == sorted.size() || sorted[at].first != key) {
+        const auto [it, is_new] = known.try_emplace(key, sorted.size());
+        if (is_new) sorted.emplace_back(key, Row());
+        at = it->second;
+      }
+      Row& row = sorted[at].second;
       row.time_ns += part.length_ns;
       if (part.after_sync) row.after_ns += part.length_ns;
       if (row.last_gap != part.gap) ++row.gaps;
@@ -258,11 +268,11 @@ class Tables {
         row.largest_gap = part.gap;
       }
     }
-    const std::map<Key, Row> rows(sums_of.begin(), sums_of.end());
+    std::sort(sorted.begin(), sorted.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     std::map<std::pair<uint32_t, uint32_t>, int64_t> sums;
-    for (const auto& [key, row] : rows)
+    for (const auto& [key, row] : sorted)
       sums[{key.device, key.name}] += row.time_ns;
-    std::vector<std::pair<Key, Row>> sorted(rows.begin(), rows.end());
     // Groups by their idle time, rows of a group by theirs.
     std::stable_sort(sorted.begin(), sorted.end(),
                      [&](const auto& a, const auto& b) {
@@ -394,12 +404,9 @@ class Tables {
         CauseName(main.cause), parts,
         main.activity == kNone ? Value()
                                : Value(idle_.activities[main.activity].detail),
-        thread,
-        step == tree::Steps::kOutside ? Value()
-                                      : Value(steps.steps()[step].number),
-        trace_.Name(gap.next), trace_.streams[model_.stream(gap.next)].stream,
-        ModuleOf(gap.next), Evidence(gap, main, call), trace_.Uid(gap.before),
-        trace_.Uid(gap.next),
+        thread, steps.NumberOf(step), trace_.Name(gap.next),
+        trace_.streams[model_.stream(gap.next)].stream, ModuleOf(gap.next),
+        Evidence(gap, main, call), trace_.Uid(gap.before), trace_.Uid(gap.next),
         call == nullptr ? Value() : Value(trace_.EventOf(call->slice)));
   }
 
@@ -492,10 +499,7 @@ Table Tables::Parts() const {
         part.start_ns - trace_.first_ns, part.length_ns, part.after_sync,
         trace_.Uid(gap.next), uid(gap.before), uid(call),
         call.valid() ? Value(trace_.slices.track[call.value].value) : Value(),
-        uid(syncs[p]),
-        step == tree::Steps::kOutside ? Value()
-                                      : Value(steps.steps()[step].number),
-        IsSteady(model_, flags, gap.next),
+        uid(syncs[p]), steps.NumberOf(step), IsSteady(model_, flags, gap.next),
         gap.before.valid() && steps.StepOf(gap.before) != step,
         most == nullptr ? Value() : Value(most->what),
         most == nullptr ? Value() : Value(most->detail));

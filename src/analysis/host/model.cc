@@ -7,6 +7,11 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+#include <mutex>
+#include <queue>
 
 #include "base/parallel.h"
 #include "base/run_sort.h"
@@ -28,12 +33,42 @@ constexpr int64_t kSlow = 4;
 
 }  // namespace
 
-int64_t Pick(std::vector<int64_t>& values, double q) {
+int64_t Pick(std::span<const int64_t> values, double q) {
   if (values.empty()) return 0;
-  const auto at =
-      static_cast<ptrdiff_t>(q * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<size_t>(at)];
+  auto at = static_cast<size_t>(q * static_cast<double>(values.size() - 1));
+  // Many values are counted by their leading bits, and those of the bucket
+  // that holds the answer looked at again: three walks in place of the many
+  // that are mispredicted when all of them are partitioned.
+  constexpr size_t kFew = 2048;
+  constexpr int kBits = 11;
+  std::vector<int64_t> kept;
+  while (values.size() > kFew) {
+    const auto [least, most] =
+        std::minmax_element(values.begin(), values.end());
+    const auto low = static_cast<uint64_t>(*least);
+    const uint64_t range = static_cast<uint64_t>(*most) - low;
+    const int shift =
+        std::max(0, static_cast<int>(std::bit_width(range)) - kBits);
+    const auto bucket_of = [&](int64_t value) {
+      return static_cast<size_t>((static_cast<uint64_t>(value) - low) >> shift);
+    };
+    std::array<size_t, size_t{1} << kBits> counts{};
+    for (const int64_t value : values) ++counts[bucket_of(value)];
+    size_t bucket = 0;
+    while (at >= counts[bucket]) at -= counts[bucket++];
+    if (shift == 0) return static_cast<int64_t>(low + bucket);
+    std::vector<int64_t> inside;
+    inside.reserve(counts[bucket]);
+    for (const int64_t value : values) {
+      if (bucket_of(value) == bucket) inside.push_back(value);
+    }
+    kept = std::move(inside);
+    values = kept;
+  }
+  if (kept.empty()) kept.assign(values.begin(), values.end());
+  const auto found = kept.begin() + static_cast<ptrdiff_t>(at);
+  std::nth_element(kept.begin(), found, kept.end());
+  return *found;
 }
 
 CallKind CallKindOf(std::string_view name) {
@@ -70,30 +105,29 @@ class Builder {
   }
 
   void Run() {
-    // What stands in one call is independent of each other; one of them at
-    // most counts anything.
+    // What stands in one call is independent of each other.
     const int threads = context_.settings.threads;
     ParallelFor(threads, 2, [&](size_t i) {
       if (i == 0) Threads();
       if (i == 1) Devices();
     });
-    ParallelFor(threads, 3, [&](size_t i) {
-      if (i == 0) {
-        Calls();
-        Floors();
-        SubmitPoints();
-      }
+    ParallelFor(threads, 4, [&](size_t i) {
+      if (i == 0) Calls();
       if (i == 1 && m_.options_.any_host) AnyHost();
       if (i == 2) Ends();
+      if (i == 3) ReadSyncs();
     });
     ParallelFor(threads, 2, [&](size_t i) {
       if (i == 0) {
-        ReadSyncs();
+        Floors();
+        SubmitPoints();
+        Gaps();
+      }
+      if (i == 1) {
         LaunchOrder();
         Waits();
         Dependencies();
       }
-      if (i == 1) Gaps();
     });
     Covers();
     if (m_.options_.any_host) OperatingSystem();
@@ -101,7 +135,9 @@ class Builder {
 
  private:
   void Count(const char* what, int64_t by = 1) {
-    if (by != 0) m_.counts_[what] += by;
+    if (by == 0) return;
+    const std::lock_guard lock(counting_);
+    m_.counts_[what] += by;
   }
   int64_t Start(SliceId s) const { return trace_.Start(s); }
   int64_t End(SliceId s) const { return trace_.End(s); }
@@ -272,9 +308,14 @@ class Builder {
   // Calls that take much longer than usual, and floors of launching.
   void Floors() {
     std::map<StringId, std::vector<int64_t>> times;
-    for (const Call& call : m_.calls_)
-      times[trace_.slices.name[call.slice.value]].push_back(
-          trace_.Duration(call.slice));
+    StringId last;  // most calls have the name of the one before
+    std::vector<int64_t>* of_last = nullptr;
+    for (const Call& call : m_.calls_) {
+      const StringId name = trace_.slices.name[call.slice.value];
+      if (of_last == nullptr || name != last) of_last = &times[name];
+      last = name;
+      of_last->push_back(trace_.Duration(call.slice));
+    }
     // Of few calls all may be slow: the first use of a kernel loads it.
     for (auto& [name, values] : times) {
       const int64_t median = Pick(values, 0.5);
@@ -282,9 +323,12 @@ class Builder {
                                          ? std::min(median, kMaxLatencyNs)
                                          : median);
     }
+    int64_t usual = last.valid() ? m_.Typical(last) : 0;
     for (Call& call : m_.calls_) {
       const StringId name = trace_.slices.name[call.slice.value];
-      call.slow = trace_.Duration(call.slice) > kSlow * m_.Typical(name) &&
+      if (name != last) usual = m_.Typical(name);
+      last = name;
+      call.slow = trace_.Duration(call.slice) > kSlow * usual &&
                   CallKindOf(trace_.Text(name)) != CallKind::kCopy;
     }
     std::vector<std::vector<int64_t>> idle(m_.apis_.size());
@@ -386,13 +430,20 @@ class Builder {
                     return c == kNone ? Start(s) : Start(m_.calls_[c].slice);
                   };
                   RunSort(order.work, 1, [&](SliceId a, SliceId b) {
-                    return std::pair(launched(a), trace_.Uid(a)) <
-                           std::pair(launched(b), trace_.Uid(b));
+                    const int64_t x = launched(a), y = launched(b);
+                    return x != y ? x < y : trace_.Uid(a) < trace_.Uid(b);
                   });
+                  order.launched.reserve(order.work.size());
+                  order.last.reserve(order.work.size());
                   SliceId last;
+                  int64_t reached = kNoInt;
                   for (const SliceId s : order.work) {
                     order.launched.push_back(launched(s));
-                    if (!last.valid() || End(s) >= End(last)) last = s;
+                    const int64_t end = End(s);
+                    if (!last.valid() || end >= reached) {
+                      last = s;
+                      reached = end;
+                    }
                     order.last.push_back(last);
                   }
                 });
@@ -584,8 +635,8 @@ class Builder {
         ends.work.insert(ends.work.end(), slices.begin(), slices.end());
       }
       RunSort(ends.work, 1, [&](SliceId a, SliceId b) {
-        return std::pair(End(a), trace_.Uid(a)) <
-               std::pair(End(b), trace_.Uid(b));
+        const int64_t x = End(a), y = End(b);
+        return x != y ? x < y : trace_.Uid(a) < trace_.Uid(b);
       });
       ends.other.resize(ends.work.size(), kNone);
       for (size_t i = 1; i < ends.work.size(); ++i) {
@@ -629,17 +680,45 @@ class Builder {
   }
 
   void AnyHost() {
-    // Outermost intervals of every thread, then of frames and annotations:
-    // what lies in the one before it adds nothing.
-    std::vector<Interval> all;
-    for (const Thread& thread : m_.threads_) {
-      int64_t reached = kNoInt;
-      for (const SliceId s : thread.events) {
-        if (End(s) <= reached) continue;
-        all.push_back({Start(s), End(s)});
-        reached = End(s);
+    // Of all threads, the one with the earliest event until another one has an
+    // earlier event.
+    struct Head {
+      int64_t start_ns;
+      uint32_t thread;
+      bool operator>(const Head& other) const {
+        return start_ns > other.start_ns;
       }
+    };
+    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
+    std::vector<size_t> at(m_.threads_.size(), 0);
+    size_t count = 0;
+    for (uint32_t t = 0; t < m_.threads_.size(); ++t) {
+      const auto& events = m_.threads_[t].events;
+      if (!events.empty()) heads.push({Start(events[0]), t});
+      count += events.size();
     }
+    std::vector<Interval> all;
+    all.reserve(count);
+    while (!heads.empty()) {
+      const uint32_t t = heads.top().thread;
+      heads.pop();
+      const auto& events = m_.threads_[t].events;
+      size_t& next = at[t];
+      do {
+        const Interval here{Start(events[next]), End(events[next])};
+        if (!all.empty() && here.start_ns <= all.back().end_ns) {
+          all.back().end_ns = std::max(all.back().end_ns, here.end_ns);
+        } else if (here.end_ns > here.start_ns) {
+          all.push_back(here);
+        }
+        ++next;
+      } while (next < events.size() &&
+               (heads.empty() || Start(events[next]) <= heads.top().start_ns));
+      if (next < events.size()) heads.push({Start(events[next]), t});
+    }
+    m_.any_ = Cover(std::move(all));
+    // Of frames and annotations, what lies in the one before adds nothing.
+    std::vector<Interval> around;
     std::vector<Interval> last(trace_.tracks.size(), {1, 0});
     for (uint32_t i = 0; i < slices_; ++i) {
       const Kind kind = trace_.slices.kind[i];
@@ -649,14 +728,14 @@ class Builder {
       Interval& before = last[trace_.slices.track[i].value];
       if (before.start_ns <= here.start_ns && here.end_ns <= before.end_ns)
         continue;
-      all.push_back(here);
+      around.push_back(here);
       before = here;
     }
-    RunSort(all, context_.settings.threads,
+    RunSort(around, context_.settings.threads,
             [](const Interval& a, const Interval& b) {
               return a.start_ns < b.start_ns;
             });
-    m_.any_ = Cover(std::move(all));
+    if (!around.empty()) m_.any_ = m_.any_.Plus(Cover(std::move(around)));
   }
 
   struct Order {
@@ -668,6 +747,7 @@ class Builder {
   const Context& context_;
   const Trace& trace_;
   HostModel& m_;
+  std::mutex counting_;
   uint32_t slices_ = 0;              // without captured ones
   std::vector<uint32_t> thread_of_;  // by track
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> api_of_;
@@ -739,19 +819,19 @@ std::span<const std::pair<SliceId, SliceId>> HostModel::Dependencies(
   return {first, last};
 }
 
-SliceId HostModel::Infer(SliceId s, int64_t after) const {
+SliceId HostModel::Infer(SliceId s, int64_t after, size_t* near) const {
   // More events than this end at one time in no recording: a limit for files
   // that were made to be slow.
   constexpr int kMostSteps = 1024;
   if (!options_.infer) return {};
   const Ends& ends = ends_[device(s)];
   const int64_t start = trace().Start(s);
-  auto i = static_cast<uint32_t>(
-      std::upper_bound(
-          ends.work.begin(), ends.work.end(), start,
-          [&](int64_t time, SliceId k) { return time < trace().End(k); }) -
-      ends.work.begin());
-  if (i-- == 0) return {};
+  const size_t behind =
+      BoundNear(ends.work.size(), near == nullptr ? 0 : *near,
+                [&](size_t k) { return trace().End(ends.work[k]) <= start; });
+  if (near != nullptr) *near = behind;
+  if (behind == 0) return {};
+  auto i = static_cast<uint32_t>(behind - 1);
   for (int step = 0; step < kMostSteps && i != kNone; ++step) {
     const SliceId k = ends.work[i];
     if (trace().End(k) <= after || start - trace().End(k) > kNearNs) break;

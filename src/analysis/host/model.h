@@ -160,7 +160,8 @@ class HostModel {
   std::span<const std::pair<SliceId, SliceId>> Dependencies(SliceId s) const;
   // The latest end on another stream of the device in (after, start of s], at
   // most kNearNs before that start; invalid if none, or if not to be inferred.
-  SliceId Infer(SliceId s, int64_t after) const;
+  // `near`: where an earlier answer for the device was found, see BoundNear.
+  SliceId Infer(SliceId s, int64_t after, size_t* near = nullptr) const;
   // The call of an API slice; kNone when it launched nothing.
   uint32_t CallOf(SliceId api) const;
   // Median duration of launch calls of this name; 0 if there are none.
@@ -209,6 +210,6 @@ class HostModel {
 };
 
 // Value at position floor(q * (n - 1)) of the sorted values; 0 for none.
-int64_t Pick(std::vector<int64_t>& values, double q);
+int64_t Pick(std::span<const int64_t> values, double q);
 
 }  // namespace lamina::analysis::host

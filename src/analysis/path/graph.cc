@@ -298,6 +298,7 @@ class GraphBuilder {
 
   void Stream(uint32_t i) {
     const host::StreamFacts& facts = m_.facts(i);
+    size_t near = 0;         // of the last inferred wait
     SliceId previous, last;  // last: of the running maximum of the ends
     for (const SliceId s : trace_.streams[i].slices) {
       const uint32_t node = StartNode(s);
@@ -334,7 +335,7 @@ class GraphBuilder {
         g_.before_trace_.push_back(node);
       if (explained != trace::kNoInt && c != host::kNone &&
           start - explained > host::kDelayNs) {
-        const SliceId source = m_.Infer(s, explained);
+        const SliceId source = m_.Infer(s, explained, &near);
         if (source.valid()) {
           AddEdge(EndNode(source), node, 0, EdgeKind::kDependencyInferred, s,
                   true);
