@@ -4,6 +4,7 @@
 // runs. One file, because all of them come from one walk over the launches.
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "analysis/common/stats.h"
 #include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
+#include "base/parallel.h"
 #include "base/run_sort.h"
 #include "table/row_writer.h"
 #include "trace/categories.h"
@@ -297,7 +299,9 @@ struct Change {
 };
 
 struct Depth {
-  std::vector<Change> changes;   // by time, additions first
+  // Of the events that a call launched, each sorted: when they joined the
+  // queue, which is their start where the call is later, and when they left it.
+  std::vector<int64_t> joined, left;
   std::vector<int64_t> time_at;  // by depth
   int64_t span_ns = 0;
   int64_t max = 0;
@@ -306,6 +310,7 @@ struct Depth {
   int64_t unlinked = 0;
 
   int64_t Quantile(double q) const {
+    if (time_at.empty()) return 0;  // all at one time
     const auto wanted = static_cast<int64_t>(q * static_cast<double>(span_ns));
     int64_t sum = 0;
     for (size_t d = 0; d < time_at.size(); ++d) {
@@ -313,6 +318,22 @@ struct Depth {
       if (sum > wanted || sum == span_ns) return static_cast<int64_t>(d);
     }
     return max;
+  }
+  // f(time, by) for every change, by time, additions first.
+  template <class F>
+  void ForChanges(const F& f) const {
+    auto add = joined.begin();
+    for (const int64_t time : left) {
+      for (; add != joined.end() && *add <= time; ++add) f(*add, 1);
+      f(time, -1);
+    }
+  }
+  // What waits of all that happened before a time.
+  int64_t Before(int64_t time) const {
+    const auto count = [&](const std::vector<int64_t>& times) {
+      return std::lower_bound(times.begin(), times.end(), time) - times.begin();
+    };
+    return count(joined) - count(left);
   }
 };
 
@@ -328,16 +349,19 @@ class Launches {
         series_(SeriesColumns()),
         events_(EventColumns()),
         verdicts_(VerdictsColumns().schema()) {
-    if (!options_.events) return;
-    const auto& modules = model_.context().modules;
-    for (uint32_t i = 0; i < modules.paths().size(); ++i)
-      modules_.push_back(modules.PathText(tree::ModulePathId(i)));
+    if (options_.events) modules_ = model_.context().modules.PathTexts();
   }
 
   ResultSet Make() {
     ResultSet result;
-    result.tables.push_back(Apis());
-    for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
+    std::optional<Table> apis;
+    ParallelFor(model_.context().settings.threads, 2, [&](size_t task) {
+      if (task == 0) apis = Apis();
+      if (task == 1) {
+        for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
+      }
+    });
+    result.tables.push_back(std::move(*apis));
     result.tables.push_back(std::move(verdicts_));
     result.tables.push_back(std::move(depths_));
     result.tables.push_back(Runs());
@@ -355,9 +379,7 @@ class Launches {
   bool Short(SliceId s) const { return IsShort(model_, s); }
   std::optional<int64_t> StepOf(SliceId s) const {
     const tree::Steps& steps = model_.context().steps;
-    const uint32_t step = steps.StepOf(s);
-    if (step == tree::Steps::kOutside) return std::nullopt;
-    return steps.steps()[step].number;
+    return steps.NumberOf(steps.StepOf(s));
   }
   std::optional<std::string_view> LayerOf(SliceId s) const {
     return facts_.layers.Of(trace_.slices.detail[s.value]);
@@ -429,42 +451,37 @@ class Launches {
 
   Depth DepthOf(const trace::Stream& stream) const {
     Depth depth;
-    // Launches nearly by time, then starts by time: two runs to merge.
-    auto& changes = depth.changes;
-    changes.reserve(2 * stream.slices.size());
+    depth.joined.reserve(stream.slices.size());
+    depth.left.reserve(stream.slices.size());
     for (const SliceId s : stream.slices) {
       const uint32_t c = model_.call(s);
       if (c == kNone) {
         ++depth.unlinked;
         continue;
       }
+      const int64_t start = trace_.Start(s);
       const int64_t call = trace_.Start(model_.calls()[c].slice);
-      changes.push_back({std::min(call, trace_.Start(s)), 1});
+      depth.joined.push_back(std::min(call, start));
+      depth.left.push_back(start);
     }
-    for (const SliceId s : stream.slices) {
-      if (model_.call(s) != kNone) changes.push_back({trace_.Start(s), -1});
-    }
-    RunSort(changes, model_.context().settings.threads,
-            [](const Change& a, const Change& b) {
-              return a.time_ns != b.time_ns ? a.time_ns < b.time_ns
-                                            : a.by > b.by;
-            });
-    if (changes.size() < 2) return depth;
-    int64_t now = 0;
+    if (depth.left.empty()) return depth;
+    RunSort(depth.joined, model_.context().settings.threads, std::less<>());
+    int64_t now = 0, before = depth.joined.front();
     std::vector<Interval> full;
-    for (size_t i = 0; i < changes.size(); ++i) {
-      now += changes[i].by;
+    depth.ForChanges([&](int64_t time, int by) {
+      const int64_t length = time - before;
+      if (length > 0) {
+        if (depth.time_at.size() <= static_cast<size_t>(now))
+          depth.time_at.resize(static_cast<size_t>(now) + 1, 0);
+        depth.time_at[static_cast<size_t>(now)] += length;
+        depth.area += static_cast<double>(now) * static_cast<double>(length);
+        if (now >= kFullDepth) full.push_back({before, time});
+      }
+      before = time;
+      now += by;
       depth.max = std::max(depth.max, now);
-      if (i + 1 == changes.size()) break;
-      const int64_t length = changes[i + 1].time_ns - changes[i].time_ns;
-      if (depth.time_at.size() <= static_cast<size_t>(now))
-        depth.time_at.resize(static_cast<size_t>(now) + 1, 0);
-      depth.time_at[static_cast<size_t>(now)] += length;
-      depth.area += static_cast<double>(now) * static_cast<double>(length);
-      if (now >= kFullDepth)
-        full.push_back({changes[i].time_ns, changes[i + 1].time_ns});
-    }
-    depth.span_ns = changes.back().time_ns - changes.front().time_ns;
+    });
+    depth.span_ns = depth.left.back() - depth.joined.front();
     WaitsForRoom(stream, depth, full);
     depth.full_ns = IntervalSet::Of(std::move(full)).length_ns();
     return depth;
@@ -479,10 +496,10 @@ class Launches {
     if (depth.max < kLeastDepth) return;
     std::vector<int64_t> room;
     int64_t now = 0;
-    for (const Change& change : depth.changes) {
-      if (change.by < 0 && now == depth.max) room.push_back(change.time_ns);
-      now += change.by;
-    }
+    depth.ForChanges([&](int64_t time, int by) {
+      if (by < 0 && now == depth.max) room.push_back(time);
+      now += by;
+    });
     uint32_t last = kNone;
     for (const SliceId s : stream.slices) {
       const uint32_t c = model_.call(s);
@@ -500,7 +517,7 @@ class Launches {
     const trace::Stream& stream = trace_.streams[i];
     if (stream.slices.empty()) return;
     const Depth depth = DepthOf(stream);
-    if (depth.changes.size() >= 2) {
+    if (!depth.left.empty()) {
       const int64_t empty = depth.time_at.empty() ? 0 : depth.time_at[0];
       DepthColumns().Add(
           depths_,
@@ -555,25 +572,23 @@ class Launches {
     const std::vector<Change> calls = WaitingCalls(stream);
     int64_t now = 0, waiting = 0;
     auto call_change = calls.begin();
-    for (size_t k = 0; k < depth.changes.size(); ++k) {
-      now += depth.changes[k].by;
-      if (k + 1 < depth.changes.size() &&
-          depth.changes[k + 1].time_ns == depth.changes[k].time_ns)
-        continue;
-      const int64_t time = depth.changes[k].time_ns;
-      for (; call_change != calls.end() && call_change->time_ns <= time;
+    std::optional<int64_t> changed;
+    const auto say = [&] {
+      for (; call_change != calls.end() && call_change->time_ns <= *changed;
            ++call_change)
         waiting += call_change->by;
       series_.Add({.device = DeviceName(i),
                    .stream = stream.stream,
-                   .time_ns = time - trace_.first_ns,
+                   .time_ns = *changed - trace_.first_ns,
                    .depth = now,
                    .launches = waiting});
-    }
-    // Depth when each was launched: changes up to its call, itself left out.
-    std::vector<int64_t> sums;
-    now = 0;
-    for (const Change& change : depth.changes) sums.push_back(now += change.by);
+    };
+    depth.ForChanges([&](int64_t time, int by) {
+      if (changed && *changed != time) say();
+      changed = time;
+      now += by;
+    });
+    if (changed) say();
     int64_t reached = trace::kNoInt;
     for (const SliceId s : stream.slices) {
       const int64_t before = reached;
@@ -582,10 +597,6 @@ class Launches {
       if (c == kNone) continue;
       const Call& call = model_.calls()[c];
       const int64_t start = trace_.Start(call.slice);
-      const auto at = std::lower_bound(
-          depth.changes.begin(), depth.changes.end(), start,
-          [](const Change& a, int64_t time) { return a.time_ns < time; });
-      const auto index = at - depth.changes.begin();
       const NodeId launcher = model_.context().device.launcher(s);
       const trace::Track& track = trace_.TrackOf(call.slice);
       std::optional<std::string_view> op, module;
@@ -604,8 +615,7 @@ class Launches {
            .latency_ns = std::max<int64_t>(0, trace_.Start(s) - start),
            .queue_ns = std::max<int64_t>(
                0, trace_.Start(s) - std::max(model_.Ready(s), before)),
-           .depth_before =
-               index == 0 ? 0 : sums[static_cast<size_t>(index) - 1],
+           .depth_before = depth.Before(start),
            .op = op,
            .module = module,
            .step = StepOf(s),

@@ -386,14 +386,8 @@ std::vector<LaunchRun> FindLaunchRuns(const HostModel& model, uint32_t stream) {
   };
   for (size_t k = 1; k < slices.size(); ++k) {
     const SliceId s = slices[k];
-    bool hit = false;
-    if (trace.Start(s) > reached) {
-      const CauseTimes times =
-          SplitGap(model, {reached, trace.Start(s)}, s, last);
-      hit = times[static_cast<size_t>(Cause::kHostBound)] +
-                times[static_cast<size_t>(Cause::kLaunchOverhead)] >
-            0;
-    }
+    const bool hit = trace.Start(s) > reached &&
+                     HostIsLate(model, {reached, trace.Start(s)}, s, last);
     if (trace.End(s) >= reached) {
       reached = trace.End(s);
       last = s;
