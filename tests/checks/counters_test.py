@@ -413,6 +413,32 @@ def main():
         checks.equal("values that are no numbers",
                      [r["series"] for r in tables(path)["counters"]],
                      ["power c"])
+        # Chrome's format: a track is of a process, a name and an id.
+        path.write_text(json.dumps({"traceEvents": [
+            {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+             "ts": 1, "dur": 5, "args": {"device": 0, "stream": 7}}] + [
+            {"ph": "C", "name": "queue", "pid": 0, "ts": at, "id": number,
+             "args": {"depth": value}} for at, number, value in (
+                 (2, 0, 1), (2, "a\"b", 8), (4, 0, 3), (4, "a\"b", 10))]}))
+        checks.equal("counters of one name with ids",
+                     [(r["series"], r["min"], r["max"])
+                      for r in tables(path)["counters"]],
+                     [("queue[0] depth", 1, 3), ('queue[a"b] depth', 8, 10)])
+        # Of several ids each is the device of its number, or of none.
+        path.write_text(json.dumps({"traceEvents": [
+            {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+             "ts": 1, "dur": 5, "args": {"device": 0, "stream": 7}}] + [
+            {"ph": "C", "name": "power_usage_mW", "pid": 0, "ts": at, "id": one,
+             "args": {"value": 5000}} for one in (0, 1, "x")
+            for at in (0, 10)]}))
+        found = tables(path)
+        checks.equal("devices of ids",
+                     [(r["series"], r["device"]) for r in found["counters"]],
+                     [("power_usage_mW[0]", 0), ("power_usage_mW[1]", None),
+                      ("power_usage_mW[x]", None)])
+        checks.equal("energy of the device alone",
+                     [r["device"] for r in found["energy"]
+                      if r["scope"] == "busy"], [0])
     checks.equal("no counters, no rows", tables(SAMPLES / "moe.json.gz"),
                  {name: [] for name in NAMES})
     checks.finish()

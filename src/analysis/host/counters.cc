@@ -3,8 +3,8 @@
 // Counters, energy and clocks in one file: all read the same held values.
 #include "analysis/host/counters.h"
 
+#include <absl/strings/ascii.h>
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <fmt/core.h>
 #include <limits>
@@ -19,6 +19,7 @@
 
 #include "base/counted.h"
 #include "base/decimal.h"
+#include "base/text.h"
 #include "table/row_columns.h"
 
 namespace lamina::analysis::host {
@@ -214,31 +215,29 @@ struct Series {
   std::string_view unit, part;  // of its rule
   bool known = false;           // a rule has its name
   OptionalInt device;
+  // Of "power[2]" where nothing else says which device is meant: "power" with
+  // process and series, and "2".
+  std::string of_several, id;
   Held held;
 };
 
 // "GPU 1", "gpu_1", "card1", "device[1]": the number of a device in a name.
 // "GPU-8f1a2b3c" is the begin of a UUID.
 OptionalInt NumberIn(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = LowerCase(text);
   for (const std::string_view word : {"gpu", "device", "card", "agent"}) {
     for (size_t at = lower.find(word); at != std::string::npos;
          at = lower.find(word, at + 1)) {
-      if (at > 0 && std::isalpha(static_cast<unsigned char>(lower[at - 1])))
-        continue;
+      if (at > 0 && absl::ascii_isalpha(lower[at - 1])) continue;
       size_t digit = at + word.size();
       while (digit < lower.size() &&
              std::string_view(" _#[:-").find(lower[digit]) !=
                  std::string_view::npos)
         ++digit;
       size_t end = digit;
-      while (end < lower.size() &&
-             std::isdigit(static_cast<unsigned char>(lower[end])))
-        ++end;
-      const bool whole = end == lower.size() ||
-                         !std::isalpha(static_cast<unsigned char>(lower[end]));
+      while (end < lower.size() && IsDigit(lower[end])) ++end;
+      const bool whole =
+          end == lower.size() || !absl::ascii_isalpha(lower[end]);
       if (whole && end > digit && end - digit <= kMostDigits)
         return ParseInt(std::string_view(lower).substr(digit, end - digit));
     }
@@ -253,9 +252,10 @@ class Counters {
     for (const DeviceFacts& device : model_.devices())
       devices_.try_emplace(device.id);
     Collect(metrics);
-    for (auto& [id, device] : devices_) FindWork(id, device);
     for (size_t i = 0; i < series_.size(); ++i) {
-      if (series_[i].part == "throttle") AddRuns(i);
+      const Series& s = series_[i];
+      if (s.device) FindWork(*s.device, devices_.at(*s.device));
+      if (s.part == "throttle") AddRuns(i);
     }
     for (auto& [device, runs] : runs_) {
       std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
@@ -301,6 +301,7 @@ class Counters {
     std::vector<Piece> pieces;  // disjoint, by start
     std::vector<std::string_view> ops;
     Cover busy;
+    bool found = false;
   };
   // A time in which a counter of throttling was not 0.
   struct Run {
@@ -309,7 +310,10 @@ class Counters {
   };
   using Runs = std::map<OptionalInt, std::vector<Run>>;
 
+  // Once for each device of which there are counters.
   void FindWork(int64_t id, Device& out) const {
+    if (out.found) return;
+    out.found = true;
     std::vector<SliceId> work;
     for (const DeviceFacts& device : model_.devices()) {
       if (device.id == id)
@@ -340,8 +344,7 @@ class Counters {
   // The work of the device of a series.
   const Device& WorkOf(const Series& s) const {
     static const Device none;
-    const auto found = s.device ? devices_.find(*s.device) : devices_.end();
-    return found == devices_.end() ? none : found->second;
+    return s.device ? devices_.at(*s.device) : none;
   }
 
   // The last value holds for good: what throttles may have no later sample.
@@ -382,6 +385,21 @@ class Counters {
       series_[it->second].held.Add(all.time_ns[i], all.value[i]);
     }
     for (Series& series : series_) series.held.Finish();
+    TellApart();
+  }
+
+  // Counters of one name with several ids are not all of the only device: an id
+  // is the number of a device that there is, or of nothing that is known.
+  void TellApart() {
+    std::map<std::string_view, int64_t> ids;
+    for (const Series& s : series_) {
+      if (!s.of_several.empty()) ++ids[s.of_several];
+    }
+    for (Series& s : series_) {
+      if (s.of_several.empty() || ids[s.of_several] < 2) continue;
+      const OptionalInt number = ParseInt(s.id);
+      s.device = number && devices_.contains(*number) ? number : std::nullopt;
+    }
   }
 
   Series Describe(const trace::Track& track, StringId name, StringId series,
@@ -409,8 +427,16 @@ class Counters {
       if (number && !out.device && devices_.contains(*number))
         out.device = number;
     }
+    if (named) return out;
     // A number that is of no device of the trace says: it is of another one.
-    if (!named && devices_.size() == 1) out.device = devices_.begin()->first;
+    if (devices_.size() == 1) out.device = devices_.begin()->first;
+    const std::string_view text = trace_.Text(name);
+    const size_t open = text.rfind('[');
+    if (open != std::string_view::npos && text.ends_with(']')) {
+      out.of_several =
+          fmt::format("{}|{}|{}", text.substr(0, open), key, track.pid.value);
+      out.id = text.substr(open + 1, text.size() - open - 2);
+    }
     return out;
   }
 
@@ -604,14 +630,7 @@ class Counters {
 Result<std::shared_ptr<const rules::PatternTable>> LoadMetrics(
     const rules::DataSet& data) {
   LAMINA_ASSIGN(const auto files, data.Load("counters"));
-  std::vector<rules::PatternRule> all;
-  for (const auto& file : files) {
-    const rules::Node* list = file->root.Find("rules");
-    if (list == nullptr) continue;
-    LAMINA_ASSIGN(auto more, rules::ReadPatternRules(*file, *list, "unit"));
-    for (auto& rule : more) all.push_back(std::move(rule));
-  }
-  LAMINA_ASSIGN(auto table, rules::PatternTable::Make(std::move(all)));
+  LAMINA_ASSIGN(auto table, rules::ReadPatternTable(files, "rules", "unit"));
   return std::make_shared<const rules::PatternTable>(std::move(table));
 }
 

@@ -122,6 +122,7 @@ class EventParser final : public JsonRecordParser {
   }
 
   StringId InternText(const RawValue& raw);
+  StringId CounterName();
   StringId InternOptional(ArgKey key);
   StringId InternList(ArgKey key);
   const KnownCategory& Category();
@@ -162,6 +163,20 @@ StringId EventParser::InternList(ArgKey key) {
   const StringId id = segment_->names->Intern(json::Canonical(raw.text));
   lists_.emplace(raw.text, id);
   return id;
+}
+
+// Counters of one name with different ids are different; Chrome shows them as
+// name[id].
+StringId EventParser::CounterName() {
+  const RawValue& id = event_.id;
+  const bool text = id.kind == '"';
+  if (!text && !ParseDouble(id.text)) return InternText(event_.name);
+  const std::string name = event_.name.kind == '"'
+                               ? json::DecodeString(event_.name.text)
+                               : std::string(event_.name.text);
+  return segment_->names->Intern(
+      name + "[" + (text ? json::DecodeString(id.text) : std::string(id.text)) +
+      "]");
 }
 
 const EventParser::KnownCategory& EventParser::Category() {
@@ -340,7 +355,7 @@ void EventParser::EmitInstant(int64_t time_ns) {
 void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
   size_t token = event_.args_token;
   if (token == 0) return;
-  const StringId name = InternText(event_.name);
+  const StringId name = CounterName();
   const TrackId track = Track();
   json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
     RawValue value;
