@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/beneath.h"
 #include "base/leftovers.h"
 #include "base/opened.h"
 #include "base/unpack.h"
@@ -246,7 +247,10 @@ Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
     if (member != nullptr) return member;
     return Unpack(std::make_unique<FileSource>("-", STDIN_FILENO, 0));
   }
-  const int fd = ::open(NameToRead(path).c_str(), O_RDONLY | O_CLOEXEC);
+  const NameToRead name(path);
+  if (name.error() != 0 && name.error() != ENOENT)
+    return Fail(InputError(path, WhyNotOpened(name.error())));
+  const int fd = ::open(name.text().c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return Fail(SystemError(path, "cannot open", errno));
   struct stat info {};
   if (::fstat(fd, &info) != 0) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/opened.h"
 
+#include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <map>
 #include <mutex>
@@ -8,6 +10,9 @@
 #include <set>
 #include <tuple>
 #include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/status.h"
 
 namespace lamina {
 namespace {
@@ -38,11 +43,23 @@ struct Known {
   std::mutex mutex;
   std::set<FileId> files;
   std::map<std::string, int> instead;
+  std::set<std::string> also;
+  // Real paths, each held from when it was named. They stay.
+  std::vector<std::pair<std::string, Descriptor>> folders;
 };
 
 Known& TheKnown() {
   static Known* const known = new Known;
   return *known;
+}
+
+// Without links; empty, and errno: it is not there.
+std::string RealPath(const std::string& path) {
+  char* const found = ::realpath(path.c_str(), nullptr);
+  if (found == nullptr) return {};
+  std::string out(found);
+  std::free(found);
+  return out;
 }
 
 void Note(const std::optional<FileId>& file) {
@@ -73,13 +90,63 @@ void ReadInstead(const std::string& path, int fd) {
   known.instead[path] = fd;
 }
 
-std::string NameToRead(const std::string& path) {
+bool IsReadInstead(const std::string& path) {
   Known& known = TheKnown();
   const std::lock_guard lock(known.mutex);
-  const auto found = known.instead.find(path);
-  return found == known.instead.end()
-             ? path
-             : "/proc/self/fd/" + std::to_string(found->second);
+  return known.instead.contains(path);
+}
+
+Status ReadBelow(const std::vector<std::string>& folders) {
+  std::vector<std::pair<std::string, Descriptor>> held;
+  for (const std::string& folder : folders) {
+    std::string real = RealPath(folder);
+    Descriptor open = HoldFolder(real);
+    if (!open.open()) return Fail(InputError(folder, WhyNotOpened(errno)));
+    held.emplace_back(std::move(real), std::move(open));
+  }
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  known.folders = std::move(held);
+  return {};
+}
+
+void ReadAlso(const std::string& path) {
+  Known& known = TheKnown();
+  const std::lock_guard lock(known.mutex);
+  known.also.insert(path);
+}
+
+NameToRead::NameToRead(const std::string& path) : text_(path) {
+  constexpr const char* kOpenFiles = "/proc/self/fd/";
+  Known& known = TheKnown();
+  std::unique_lock lock(known.mutex);
+  if (const auto found = known.instead.find(path);
+      found != known.instead.end()) {
+    text_ = kOpenFiles + std::to_string(found->second);
+    return;
+  }
+  if (known.folders.empty() || known.also.contains(path)) return;
+  lock.unlock();
+  const std::string real = RealPath(path);
+  error_ = real.empty() ? errno : EXDEV;
+  for (const auto& [folder, open] : known.folders) {
+    const std::string before = folder == "/" ? folder : folder + "/";
+    if (real == folder) {
+      error_ = 0;
+      text_ = kOpenFiles + std::to_string(open.get());
+      return;
+    }
+    if (!real.starts_with(before)) continue;
+    // Who changes names behind RealPath() is not followed.
+    held_ = HoldBeneath(open, real.substr(before.size()));
+    struct stat info {};
+    error_ = !held_.open() || ::fstat(held_.get(), &info) != 0 ? errno
+             : S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)  ? 0
+                                                               : EINVAL;
+    break;
+  }
+  // A name that nothing has.
+  text_ = kOpenFiles + std::to_string(error_ == 0 ? held_.get() : -1);
 }
 
 bool IsSame(const struct stat& a, const struct stat& b) {

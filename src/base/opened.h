@@ -4,8 +4,13 @@
 // may replace one of them, for a trace cannot be recorded again.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <sys/stat.h>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "lamina/status.h"
 
 namespace lamina {
 
@@ -17,8 +22,30 @@ void NoteInput(const std::string& path);
 // leads to by now; `fd` stays open, in
 // this process alone.
 void ReadInstead(const std::string& path, int fd);
-// The name to open for reading `path`: that of the open file, else `path`.
-std::string NameToRead(const std::string& path);
+bool IsReadInstead(const std::string& path);
+
+// From now on names are read below these folders alone: whoever puts a link in
+// the place of a file or a folder, at whatever moment, does not lead out of
+// them. Links that stay inside are followed. Errors: a folder that is none.
+Status ReadBelow(const std::vector<std::string>& folders);
+// A file that this process has made to read it, wherever that is.
+void ReadAlso(const std::string& path);
+
+// What to open for reading `path`: the open file of ReadInstead(), or what is
+// held of a name below the folders of ReadBelow(), else `path`.
+class NameToRead {
+ public:
+  explicit NameToRead(const std::string& path);
+  // Good as long as this lives.
+  const std::string& text() const { return text_; }
+  // Why it may not be read, as errno; 0: it may.
+  int error() const { return error_; }
+
+ private:
+  std::string text_;
+  int error_ = 0;
+  Descriptor held_;
+};
 
 // A file of our own that is read to be written anew.
 void ForgetInput(const std::string& path);

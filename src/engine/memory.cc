@@ -100,7 +100,7 @@ bool IsForSnapshots(const std::string& path) {
 bool IsMemorySnapshot(const std::string& path) {
   // A look into a pipe would take its first bytes from the reader.
   std::error_code none_there;
-  if (!std::filesystem::is_regular_file(NameToRead(path), none_there))
+  if (!std::filesystem::is_regular_file(NameToRead(path).text(), none_there))
     return false;
   const auto head = ReadHead(path, 2);
   return head && head->size() == 2 && (*head)[0] == '\x80';

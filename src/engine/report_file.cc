@@ -71,9 +71,10 @@ Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
                            "report TRACE --format json -o FILE"));
   };
   if (std::filesystem::is_regular_file(
-          std::filesystem::path(NameToRead(path)) / "gpu_timeline.csv", error))
+          std::filesystem::path(NameToRead(path).text()) / "gpu_timeline.csv",
+          error))
     return other_form("the folder of tables");
-  if (!std::filesystem::is_regular_file(NameToRead(path), error))
+  if (!std::filesystem::is_regular_file(NameToRead(path).text(), error))
     return std::optional<ResultSet>();
   LAMINA_ASSIGN(const std::string head, ReadHead(path, kHead));
   if (path.ends_with(".xlsx") && head.starts_with("PK"))

@@ -14,6 +14,7 @@
 
 #include "base/descriptor.h"
 #include "base/escape.h"
+#include "base/opened.h"
 #include "base/text.h"
 #include "rules/document.h"
 
@@ -58,8 +59,9 @@ void AddToDigest(uint64_t number, uint64_t& hash) {
 uint64_t DigestOfFile(const std::string& path) {
   constexpr off_t kPart = off_t{64} << 10;
   uint64_t hash = Fnv1a("");
+  const NameToRead name(path);
   const Descriptor file(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+      ::open(name.text().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (file.open() && ::fstat(file.get(), &info) == 0) {
     AddToDigest(static_cast<uint64_t>(info.st_size), hash);

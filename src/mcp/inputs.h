@@ -4,8 +4,9 @@
 // lead. A handle ("t_" and 12 hexadecimal digits) stands for a file whose
 // content is as it was when the handle was given.
 //
-// What is checked is the name of a moment; a program of the same user that
-// changes links between this check and the reading can get past it.
+// What is checked here is the name of a moment, so that what is said of it is
+// right; that no link leads out when it is read is held by ReadBelow() of
+// base/opened.h.
 #pragma once
 
 #include <map>

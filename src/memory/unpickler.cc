@@ -744,7 +744,8 @@ Result<Snapshot> ReadSnapshotFile(const std::string& path,
   Error error = source.error();
   char head[2] = {};
   if (std::FILE* const file =
-          path == "-" ? nullptr : std::fopen(NameToRead(path).c_str(), "rb")) {
+          path == "-" ? nullptr
+                      : std::fopen(NameToRead(path).text().c_str(), "rb")) {
     const size_t got = std::fread(head, 1, sizeof(head), file);
     std::fclose(file);
     if (got == 2 && head[0] == 'P' && head[1] == 'K') {

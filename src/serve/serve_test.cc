@@ -4,14 +4,15 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <map>
 #include <random>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/leftovers.h"
 #include "base/opened.h"
-#include "serve/beneath.h"
 #include "serve/frames.h"
 #include "serve/guard.h"
 
@@ -159,6 +160,45 @@ TEST_P(Beneath, NothingLeadsOut) {
   EXPECT_EQ(text("was/b/c"), "inside");
 }
 
+TEST_P(Beneath, WhoeverSwapsNamesMeanwhile) {
+  namespace fs = std::filesystem;
+  const auto made = MakeTemporaryFolder();
+  ASSERT_TRUE(made);
+  const fs::path top = made->path();
+  fs::create_directories(top / "served/a");
+  fs::create_directories(top / "other");
+  std::ofstream(top / "served/a/c") << "inside";
+  std::ofstream(top / "served/d") << "inside";
+  std::ofstream(top / "other/c") << "outside";
+  std::ofstream(top / "other/d") << "outside";
+  fs::create_symlink("../other/d", top / "served/link");
+  fs::create_directory_symlink("../other", top / "served/folder");
+  const Descriptor root = HoldFolder(top / "served");
+  std::atomic<bool> stop = false;
+  // Each name is now the file or folder, now a link that leads out.
+  std::thread swapper([&] {
+    const auto swap = [&](const char* one, const char* other) {
+      ::renameat2(root.get(), one, root.get(), other, RENAME_EXCHANGE);
+    };
+    while (!stop) {
+      swap("d", "link");
+      swap("a", "folder");
+    }
+  });
+  std::map<std::string, int> seen;
+  for (int i = 0; i < 20'000; ++i) {
+    for (const char* name : {"d", "a/c"}) {
+      const Descriptor file = GetParam()(root, name);
+      ++seen[file.open() ? TextOf(file) : WhyNotOpened(errno)];
+    }
+  }
+  stop = true;
+  swapper.join();
+  EXPECT_EQ(seen.count("outside"), 0U);
+  EXPECT_GT(seen["inside"], 0);
+  EXPECT_GT(seen[WhyNotOpened(ELOOP)], 0);
+}
+
 TEST(NotOpened, SaysWhy) {
   std::set<std::string> said;
   for (const int number :
@@ -172,8 +212,9 @@ TEST(ReadInstead, IsNotForOtherPrograms) {
   ASSERT_GE(file, 0);
   ReadInstead("given", file);
   EXPECT_NE(::fcntl(file, F_GETFD) & FD_CLOEXEC, 0);
-  EXPECT_EQ(NameToRead("given"), "/proc/self/fd/" + std::to_string(file));
-  EXPECT_EQ(NameToRead("other"), "other");
+  EXPECT_EQ(NameToRead("given").text(),
+            "/proc/self/fd/" + std::to_string(file));
+  EXPECT_EQ(NameToRead("other").text(), "other");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Beneath,

@@ -10,10 +10,10 @@
 #include <filesystem>
 #include <sodium.h>
 
+#include "base/beneath.h"
 #include "base/opened.h"
 #include "engine/find_traces.h"
 #include "mcp/message.h"
-#include "serve/beneath.h"
 #include "serve/guard.h"
 
 namespace lamina::serve {
@@ -387,6 +387,9 @@ void Store::Begin(const EntryPointer& entry) {
                            ? Json::parse(body, nullptr, false)
                            : Json(Json::value_t::discarded);
     with([&](Entry& now) {
+      // What is known of it later than its page.
+      if (now.state == State::kOpen && status == 200 && facts.is_object())
+        now.facts = facts;
       if (now.state != State::kOpening) return;
       if (status == 200 && facts.is_object()) {
         --opening_;
@@ -445,6 +448,8 @@ void Store::End(Entry& entry, State state, std::string error) {
   entry.state = state;
   entry.error = std::move(error);
   entry.session = ++clock_;
+  // Whether they come is of one process.
+  if (entry.facts.is_object()) entry.facts.erase("findings");
   if (entry.worker != nullptr) entry.worker->Kill();
   entry.worker = nullptr;
 }

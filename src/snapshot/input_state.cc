@@ -98,7 +98,8 @@ void Put(std::string& to, const T& value) {
 std::optional<InputState> LookAt(const std::string& path) {
   struct stat info {};
   // A pipe is not even opened: its writer would see that.
-  const std::string name = NameToRead(path);
+  const NameToRead read(path);
+  const std::string& name = read.text();
   if (path == "-" || ::stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
     return std::nullopt;
   const Descriptor file(

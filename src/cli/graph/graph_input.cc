@@ -43,6 +43,13 @@ Result<GraphInput> OpenGraph(const std::string& path,
   if (input.path != path) Say("reading " + EscapeTerminal(input.path));
   LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options, false, times));
   LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
+  if (!input.dump.weights_from.empty()) {
+    const std::string& from = input.dump.weights_from;
+    const std::string named = "weights are named as in " +
+                              EscapeTerminal(from.substr(from.rfind('/') + 1));
+    Say(named);
+    input.told.push_back(MakeNote(Severity::kInfo, "weights_named", named));
+  }
   // A note is of one line.
   std::string faults = graph::Format(input.dump.diagnostics, input.dump.name);
   std::replace(faults.begin(), faults.end(), '\n', ' ');

@@ -8,6 +8,7 @@
 
 #include "base/decimal.h"
 #include "base/leftovers.h"
+#include "base/opened.h"
 #include "cli/commands.h"
 #include "cli/mcp/tools.h"
 #include "lamina/version.h"
@@ -117,6 +118,7 @@ Result<int> RunMcp(const Options& options, Common& common) {
       mcp::Inputs::Allow(
           options.allow.empty() ? std::vector<std::string>{"."} : options.allow,
           options.allow_write));
+  LAMINA_TRY(ReadBelow(inputs->folders()));
   constexpr double kGigabyte = 1024.0 * 1024 * 1024;
   Workshop workshop;
   workshop.threads = common.ThreadCount();

@@ -25,7 +25,7 @@ uint64_t MemoryNow() {
 // One name for one file: as it was given where its open file is read, whatever
 // the name leads to by now.
 std::string RealName(const std::string& path) {
-  if (NameToRead(path) != path) return path;
+  if (IsReadInstead(path)) return path;
   std::error_code error;
   const auto real = std::filesystem::canonical(path, error);
   return error ? path : real.string();
@@ -45,7 +45,7 @@ Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
   }
   const std::lock_guard opening(entry->opening);
   struct stat now {};
-  if (::stat(NameToRead(path).c_str(), &now) != 0)
+  if (::stat(NameToRead(path).text().c_str(), &now) != 0)
     return Fail(InputError(path, "is not there any more"));
   std::shared_ptr<sql::Source> source;
   {

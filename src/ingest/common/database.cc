@@ -29,15 +29,6 @@ constexpr uint64_t kMinRowBytes = 4;
 // How often a reader may go over all of a file.
 constexpr uint64_t kPasses = 3;
 
-// ASCII letters in lower case, as SQLite compares names.
-std::string Lower(std::string_view name) {
-  std::string out(name);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  }
-  return out;
-}
-
 // An open file below /proc by the name that it has there: SQLite follows links
 // by itself, which gives the name that the file once had.
 constexpr std::string_view kOpenFiles = "/proc/self/fd/";
@@ -219,7 +210,8 @@ Result<std::shared_ptr<const UnpackedCopy>> UnpackedCopy::Of(
     const std::string& path) {
   LastCopy& last = Last();
   std::string head(16, '\0');
-  const std::string name = NameToRead(path);
+  const NameToRead read(path);
+  const std::string& name = read.text();
   std::ifstream file(name, std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
@@ -252,8 +244,9 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path) {
   database->name_ = path;
   LAMINA_ASSIGN(database->unpacked_, UnpackedCopy::Of(path));
   std::string head(100, '\0');
-  const std::string name =
-      database->unpacked_ ? database->unpacked_->path() : NameToRead(path);
+  const NameToRead read(path);
+  const std::string& name =
+      database->unpacked_ ? database->unpacked_->path() : read.text();
   std::ifstream file(name, std::ios::binary);
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
@@ -297,7 +290,8 @@ Database::~Database() { sqlite3_close_v2(connection_); }
 Status Database::Connect() {
   // Each connection is used by one thread at a time.
   constexpr int kFlags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
-  const std::string file = unpacked_ ? unpacked_->path() : NameToRead(name_);
+  const NameToRead read(name_);
+  const std::string& file = unpacked_ ? unpacked_->path() : read.text();
   const int code =
       bytes_ != nullptr
           ? sqlite3_open_v2(":memory:", &connection_,
@@ -391,7 +385,7 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
       while (sqlite3_step(info) == SQLITE_ROW) {
         const unsigned char* column = sqlite3_column_text(info, 1);
         if (column == nullptr) continue;
-        std::erase(row_ids, Lower(reinterpret_cast<const char*>(column)));
+        std::erase(row_ids, LowerCase(reinterpret_cast<const char*>(column)));
         // Generated columns are not read.
         if (sqlite3_column_int(info, 6) != 0) continue;
         table.columns.emplace_back(reinterpret_cast<const char*>(column));
@@ -406,14 +400,14 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
       unreadable_tables_.push_back(name);
       continue;
     }
-    places_.try_emplace(Lower(name), tables_.size());
+    places_.try_emplace(LowerCase(name), tables_.size());
     tables_.push_back(std::move(table));
   }
   return {};
 }
 
 const DatabaseTable* Database::Find(std::string_view table) const {
-  const auto it = places_.find(Lower(table));
+  const auto it = places_.find(LowerCase(table));
   return it == places_.end() ? nullptr : &tables_[it->second];
 }
 

@@ -103,7 +103,7 @@ Status WriteAll(int file, const char* data, size_t size) {
 
 Input::Input(std::string path) : path_(std::move(path)) {
   std::error_code error;
-  const fs::file_status status = fs::status(NameToRead(path_), error);
+  const fs::file_status status = fs::status(NameToRead(path_).text(), error);
   directory_ = path_ != "-" && fs::is_directory(status);
   piped_ = path_ == "-" ||
            (fs::exists(status) && !directory_ && !fs::is_regular_file(status));

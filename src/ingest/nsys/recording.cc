@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/child_process.h"
+#include "base/opened.h"
 
 namespace lamina::ingest::nsys {
 
@@ -22,6 +23,7 @@ Result<std::unique_ptr<ExportedFile>> ExportedFile::Make(
   std::unique_ptr<ExportedFile> file(new ExportedFile);
   LAMINA_ASSIGN(file->folder_, MakeTemporaryFolder());
   file->path_ = file->folder_.path() + "/export.sqlite";
+  ReadAlso(file->path_);
   std::error_code error;
   // Large recordings take minutes.
   constexpr std::chrono::minutes kLimit{60};

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // CSV files of a folder and of the folders in it (one per host), by name.
 std::vector<std::string> FilesOf(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(NameToRead(path), error)) return {path};
+  if (!fs::is_directory(NameToRead(path).text(), error)) return {path};
   constexpr int kMostDepth = 1;
   std::vector<std::string> files = FilesBelow(path, kMostDepth);
   std::erase_if(files, [](const std::string& file) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/beneath.h"
+#include "base/beneath.h"
 
 #include <cerrno>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-namespace lamina::serve {
+namespace lamina {
 namespace {
 
 // What stands there, for looking at alone.
@@ -37,7 +37,7 @@ Descriptor HoldFolder(const std::string& path) {
   return Descriptor(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-Descriptor OpenBeneath(const Descriptor& folder, const std::string& name) {
+Descriptor HoldBeneath(const Descriptor& folder, const std::string& name) {
   open_how how{};
   how.flags = kLook;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -50,11 +50,25 @@ Descriptor OpenBeneath(const Descriptor& folder, const std::string& name) {
   }
   // Before Linux 5.6, or where a sandbox does not know it.
   if (got < 0 && (errno == ENOSYS || errno == EPERM))
-    return OpenByParts(folder, name);
-  return Regular(Descriptor(static_cast<int>(got)));
+    return HoldByParts(folder, name);
+  Descriptor held(static_cast<int>(got));
+  struct stat info {};
+  if (held.open() && ::fstat(held.get(), &info) == 0 && S_ISLNK(info.st_mode)) {
+    errno = ELOOP;
+    return Descriptor();
+  }
+  return held;
+}
+
+Descriptor OpenBeneath(const Descriptor& folder, const std::string& name) {
+  return Regular(HoldBeneath(folder, name));
 }
 
 Descriptor OpenByParts(const Descriptor& folder, const std::string& name) {
+  return Regular(HoldByParts(folder, name));
+}
+
+Descriptor HoldByParts(const Descriptor& folder, const std::string& name) {
   std::string_view rest = name;
   Descriptor at;
   int from = folder.get();
@@ -66,13 +80,13 @@ Descriptor OpenByParts(const Descriptor& folder, const std::string& name) {
     }
     // The link itself where one stands. A folder need not be readable.
     Descriptor next(::openat(from, part.c_str(), kLook | O_NOFOLLOW));
-    if (rest.empty() || !next.open()) return Regular(next);
     struct stat info {};
-    if (::fstat(next.get(), &info) != 0) return Descriptor();
+    if (!next.open() || ::fstat(next.get(), &info) != 0) return Descriptor();
     if (S_ISLNK(info.st_mode)) {
       errno = ELOOP;
       return Descriptor();
     }
+    if (rest.empty()) return next;
     at = std::move(next);
     from = at.get();
   }
@@ -102,4 +116,4 @@ std::string WhyNotOpened(int number) {
   }
 }
 
-}  // namespace lamina::serve
+}  // namespace lamina
