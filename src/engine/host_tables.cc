@@ -21,14 +21,22 @@ bool Has(const host::HostModel& model, host::WorkKind kind) {
                      [&](trace::SliceId s) { return model.kind(s) == kind; });
 }
 
-Result<std::vector<int64_t>> PathTimes(const HostSources& sources) {
-  LAMINA_ASSIGN(const path::Graph* const graph, sources.path());
-  if (graph->sink() == path::kNoNode) return std::vector<int64_t>();
-  LAMINA_ASSIGN(const path::Window whole, path::FindWindow(*graph, ""));
-  return path::TimesOfWork(*graph, whole.sink, whole.start_ns);
-}
-
 }  // namespace
+
+Result<const std::vector<int64_t>*> PathTimes::Of(
+    const std::function<Result<const path::Graph*>()>& path_of) {
+  const std::lock_guard lock(mutex_);
+  if (!times_ns_) {
+    LAMINA_ASSIGN(const path::Graph* const graph, path_of());
+    if (graph->sink() == path::kNoNode) {
+      times_ns_.emplace();
+    } else {
+      LAMINA_ASSIGN(const path::Window whole, path::FindWindow(*graph, ""));
+      times_ns_ = path::TimesOfWork(*graph, whole.sink, whole.start_ns);
+    }
+  }
+  return &*times_ns_;
+}
 
 host::WorkLayers LayersOfWork(const trace::Trace& trace,
                               const analysis::layers::LayerModel& model) {
@@ -71,7 +79,9 @@ Result<Table> SequencesTable(const Session& session,
                   sources.layers());
     for (const analysis::layers::Layer& layer : found->layers)
       facts.layers.emplace_back(layer.work);
-    LAMINA_ASSIGN(facts.path_ns, PathTimes(sources));
+    LAMINA_ASSIGN(const auto* const times,
+                  sources.path_times->Of(sources.path));
+    facts.path_ns = *times;
   }
   return host::SequenceTable(model, sequences, facts);
 }
@@ -84,7 +94,9 @@ Result<ResultSet> TransferTables(const host::HostModel& model,
   facts.ranks = std::move(ranks);
   const bool comm = Has(model, host::WorkKind::kComm);
   if (comm || Has(model, host::WorkKind::kCopy)) {
-    LAMINA_ASSIGN(facts.path_ns, PathTimes(sources));
+    LAMINA_ASSIGN(const auto* const times,
+                  sources.path_times->Of(sources.path));
+    facts.path_ns = *times;
   }
   if (comm) {
     LAMINA_ASSIGN(const auto* const layers, sources.layers());

@@ -4,7 +4,12 @@
 // the chain of last arrivals, layers, fusion rules, peaks of links.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include "analysis/host/sequences.h"
 #include "analysis/host/tables.h"
@@ -14,10 +19,23 @@
 
 namespace lamina::engine {
 
+// Times of work on the chain, computed once for all tables that show them; from
+// any thread.
+class PathTimes {
+ public:
+  Result<const std::vector<int64_t>*> Of(
+      const std::function<Result<const analysis::path::Graph*>()>& path_of);
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::vector<int64_t>> times_ns_;
+};
+
 // Where they come from; asked only by tables with rows that show them.
 struct HostSources {
   std::function<Result<const analysis::layers::LayerModel*>()> layers;
   std::function<Result<const analysis::path::Graph*>()> path;
+  std::shared_ptr<PathTimes> path_times = std::make_shared<PathTimes>();
 };
 
 // The layers by name, "LlamaDecoderLayer 3".

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <re2/re2.h>
 
+#include "base/text.h"
 #include "sql/impl.h"
 
 namespace lamina::sql {
@@ -140,12 +141,21 @@ class Filter {
 struct Cursor : sqlite3_vtab_cursor {
   const Vtab& vtab() const { return *static_cast<const Vtab*>(pVtab); }
 
+  // A join sets it to begin for every row of the table before: what is the same
+  // each time is kept.
+  struct Condition {
+    int op = 0, column = 0;
+  };
+  std::string plan;
+  std::vector<Condition> conditions;  // of `plan`, as are these columns
+  uint64_t used = 0;
+  std::vector<std::shared_ptr<const Rows>> opened;  // by source
+
   std::vector<Filter> filters;
-  uint64_t used = ~uint64_t{0};
   int key = -1;  // filter that an index answers
   // Where it stands: a source, and in it a row or a position in `chosen`.
   size_t source = 0;
-  std::shared_ptr<const Rows> rows;
+  const Rows* rows = nullptr;
   bool by_choice = false;
   std::span<const uint32_t> chosen;  // in an index of `rows`, or in `room`
   std::vector<uint32_t> room;
@@ -155,7 +165,26 @@ struct Cursor : sqlite3_vtab_cursor {
   std::optional<int64_t> rank;  // only this source
 
   size_t row() const { return by_choice ? chosen[at] : at; }
+  void Read(const char* text, bool with_columns);
 };
+
+// "COLUMNS;OPERATOR:COLUMN;..." of BestIndex(), without columns that of
+// BestIndexOfFunction().
+void Cursor::Read(const char* text, bool with_columns) {
+  if (!plan.empty() && plan == text) return;
+  plan = text;
+  conditions.clear();
+  opened.clear();
+  std::string_view left = plan;
+  if (with_columns)
+    used =
+        std::strtoull(std::string(TakeUntil(left, ';')).c_str(), nullptr, 10);
+  while (!left.empty()) {
+    Condition& one = conditions.emplace_back();
+    std::sscanf(std::string(TakeUntil(left, ';')).c_str(), "%d:%d", &one.op,
+                &one.column);
+  }
+}
 
 int FailWith(Vtab& vtab, Error error) {
   sqlite3_free(vtab.zErrMsg);
@@ -488,12 +517,17 @@ int Enter(Cursor& c) {
   const auto& sources = vtab.schema->sources;
   for (; c.source < sources.size(); ++c.source) {
     if (c.rank && vtab.schema->ranks[c.source] != *c.rank) continue;
-    auto rows =
-        sources[c.source]->Open(*vtab.table, {vtab.impl->stop, nullptr});
-    if (!rows) return FailWith(vtab, rows.error());
-    c.rows = *std::move(rows);
-    if (Status ready = c.rows->Prepare(c.used); !ready)
-      return FailWith(vtab, ready.error());
+    c.opened.resize(sources.size());
+    auto& kept = c.opened[c.source];
+    if (kept == nullptr) {
+      auto rows =
+          sources[c.source]->Open(*vtab.table, {vtab.impl->stop, nullptr});
+      if (!rows) return FailWith(vtab, rows.error());
+      if (Status ready = (*rows)->Prepare(c.used); !ready)
+        return FailWith(vtab, ready.error());
+      kept = *std::move(rows);
+    }
+    c.rows = kept.get();
     if (vtab.impl->MustStop()) return SQLITE_INTERRUPT;
     if (!Choose(c, *vtab.impl)) return SQLITE_INTERRUPT;
     Seek(c);
@@ -505,16 +539,14 @@ int Enter(Cursor& c) {
 
 int FilterFunction(Cursor& c, Vtab& vtab, const char* plan, int argc,
                    sqlite3_value** argv) {
+  c.Read(plan, false);
   std::vector<Value> args(vtab.function->args.size());
-  int i = 0;
-  for (const char* p = plan; *p != 0 && i < argc; p = std::strchr(p, ';') + 1) {
-    int op = 0, arg = 0;
-    std::sscanf(p, "%d:%d;", &op, &arg);
-    args[static_cast<size_t>(arg)] = ValueOf(argv[i++]);
-  }
+  for (int i = 0; i < std::min<int>(argc, std::ssize(c.conditions)); ++i)
+    args[static_cast<size_t>(c.conditions[i].column)] = ValueOf(argv[i]);
   auto rows = vtab.function->call(*vtab.impl, args);
   if (!rows) return FailWith(vtab, rows.error());
-  c.rows = *std::move(rows);
+  c.opened = {*std::move(rows)};
+  c.rows = c.opened[0].get();
   c.by_choice = false;
   c.at = 0;
   c.end = c.rows->size();
@@ -534,12 +566,9 @@ int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
   c.source = 0;
   c.done = false;
   std::optional<int64_t> rowid;
-  c.used = std::strtoull(plan, nullptr, 10);
-  int i = 0;
-  for (const char* p = std::strchr(plan, ';') + 1; *p != 0 && i < argc;
-       p = std::strchr(p, ';') + 1, ++i) {
-    int op = 0, column = 0;
-    std::sscanf(p, "%d:%d;", &op, &column);
+  c.Read(plan, true);
+  for (int i = 0; i < std::min<int>(argc, std::ssize(c.conditions)); ++i) {
+    const auto [op, column] = c.conditions[static_cast<size_t>(i)];
     const int type = sqlite3_value_type(argv[i]);
     if (column == -2 || column == kRowid) {
       if (type != SQLITE_INTEGER) continue;

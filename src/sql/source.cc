@@ -183,17 +183,24 @@ Result<std::optional<cost::Device>> Source::Device() {
 
 Result<std::shared_ptr<const Rows>> Source::Open(const TableDef& table,
                                                  const engine::Watch& watch) {
+  if (auto made = MadeRows(table.name)) return made;
   const std::lock_guard lock(mutex_);
-  if (const auto it = rows_.find(table.name); it != rows_.end())
-    return it->second;
+  if (auto made = MadeRows(table.name)) return made;
   if (watch.Stopped()) return Fail(CancelledError());
   // Making one table may ask for others: theirs is the watch of the first.
   const engine::Watch* const outer = watch_;
   if (outer == nullptr) watch_ = &watch;
   const absl::Cleanup restore = [&] { watch_ = outer; };
   LAMINA_ASSIGN(auto rows, table.open(*this));
+  const std::lock_guard shown(rows_mutex_);
   rows_.emplace(table.name, rows);
   return rows;
+}
+
+std::shared_ptr<const Rows> Source::MadeRows(std::string_view table) const {
+  const std::lock_guard lock(rows_mutex_);
+  const auto it = rows_.find(table);
+  return it == rows_.end() ? nullptr : it->second;
 }
 
 }  // namespace lamina::sql

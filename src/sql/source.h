@@ -32,6 +32,8 @@ class Source {
   explicit Source(std::shared_ptr<engine::Session> session, int threads = 1);
 
   const std::string& path() const { return path_; }
+  // For what is made of the trace; 0 or less: all cores.
+  int threads() const { return options_.threads; }
   // While it is held only this thread asks the trace: for work on session().
   std::unique_lock<std::recursive_mutex> Lock() {
     return std::unique_lock(mutex_);
@@ -84,6 +86,9 @@ class Source {
   std::optional<analysis::CompiledWork> compiled_;
   std::optional<std::optional<cost::Device>> device_;
   std::shared_ptr<const cost::ModelSet> models_;
+  // Rows that are made are read while others are made.
+  std::shared_ptr<const Rows> MadeRows(std::string_view table) const;
+  mutable std::mutex rows_mutex_;
   std::map<std::string, std::shared_ptr<const Rows>, std::less<>> rows_;
 };
 
