@@ -20,11 +20,11 @@ std::string Dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-Json FixesOf(const Rule& rule) {
+Json FixesOf(const Finding& f) {
   Json fixes = Json::array();
-  for (const Fix& fix : rule.fixes) {
+  for (const Fix* const fix : f.fixes) {
     fixes.push_back(
-        {{"layer", fix.layer}, {"effort", fix.effort}, {"text", fix.text}});
+        {{"layer", fix->layer}, {"effort", fix->effort}, {"text", fix->text}});
   }
   return fixes;
 }
@@ -47,7 +47,7 @@ Json FindingJson(const Finding& f, const Diagnosis& d,
   json["share"] = f.share;
   json["confidence"] = ConfidenceName(f.confidence);
   json["reason"] = f.reason;
-  json["fix"] = FixesOf(*f.rule);
+  json["fix"] = FixesOf(f);
   json["verify"] = {
       {"command", VerifyCommand(*f.rule, inputs.empty() ? "" : inputs[0])},
       {"table", "findings"},
@@ -222,9 +222,9 @@ std::string ToMarkdown(const Diagnosis& d,
     out += fmt::format("\n**{}. {}** ({})\n\n{}\n\n", ++rank,
                        EscapeMarkdown(f.rule->title), MarkdownCode(f.id),
                        EscapeMarkdown(f.what));
-    for (const Fix& fix : f.rule->fixes) {
-      out += fmt::format("- Fix ({}, {}): {}\n", fix.layer, fix.effort,
-                         EscapeMarkdown(fix.text));
+    for (const Fix* const fix : f.fixes) {
+      out += fmt::format("- Fix ({}, {}): {}\n", fix->layer, fix->effort,
+                         EscapeMarkdown(fix->text));
     }
     out += fmt::format(
         "- Confidence: {}, {}\n- Gone when {} says so{}\n",
@@ -280,8 +280,9 @@ std::string Explain(const Rule& rule) {
   add("Leaves of others", caps);
   std::string fixes;
   for (const Fix& fix : rule.fixes) {
-    fixes += fmt::format("{}  [{}, {}] {}", fixes.empty() ? "" : "\n",
-                         fix.layer, fix.effort, fix.text);
+    fixes += fmt::format(
+        "{}  [{}, {}]{} {}", fixes.empty() ? "" : "\n", fix.layer, fix.effort,
+        fix.condition.empty() ? "" : " if " + fix.condition + ":", fix.text);
   }
   add("Fix", fixes);
   add("Gone when", rule.verify.empty() ? "" : "  " + rule.verify);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <fmt/core.h>
 #include <numeric>
 #include <tuple>
@@ -16,7 +17,9 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/parallel.h"
 #include "base/text.h"
+#include "findings/claims_ahead.h"
 #include "findings/text.h"
 #include "findings/what_if.h"
 #include "findings/world.h"
@@ -34,6 +37,7 @@ constexpr double kLinkedShare = 0.9;
 constexpr double kUsedShare = 0.01;
 constexpr uint64_t kMostClaims = 2'000'000;
 constexpr size_t kTop = 20;
+constexpr int kMostThreads = 8;
 
 // 31 bits that tell anchors apart and never change (FNV-1a, folded). In hex it
 // begins with a digit: "x@word" is a user at a host for those that redact.
@@ -102,25 +106,7 @@ class Run {
       const ScopedStage stage(options_.times, "  tables");
       LAMINA_TRY(world_ != nullptr ? OpenWorld() : Open());
     }
-    for (size_t r = 0; r < out_.rules->rules().size(); ++r) {
-      const Rule& rule = out_.rules->rules()[r];
-      if (world_ != nullptr && !rule.over_ranks) continue;
-      const ScopedStage stage(options_.times, "  " + rule.id);
-      RuleRun run;
-      run.rule = &rule;
-      if (rule.over_ranks && !has_["communication"]) {
-        run.reason = "no communication between ranks";
-      } else if (const Need* missing = MissingNeed(rule)) {
-        run.state = State::kAbstained;
-        run.reason = missing->reason;
-        run.hint = missing->hint;
-      } else if (const Status status = OneRule(static_cast<uint32_t>(r), run);
-                 !status) {
-        run.state = State::kFailed;
-        run.reason = status.error().what;
-      }
-      out_.runs.push_back(std::move(run));
-    }
+    RunRules();
     {
       const ScopedStage stage(options_.times, "  rank");
       LAMINA_TRY(Rank());
@@ -135,14 +121,74 @@ class Run {
   }
 
  private:
-  Status Open() {
-    LAMINA_ASSIGN(view_, source_->Host());
+  void RunRules() {
+    const auto& rules = out_.rules->rules();
+    std::vector<uint32_t> asked;  // rules
+    for (uint32_t r = 0; r < rules.size(); ++r) {
+      if (world_ != nullptr && !rules[r].over_ranks) continue;
+      RuleRun& run = out_.runs.emplace_back();
+      run.rule = &rules[r];
+      if (run.rule->over_ranks && !has_["communication"]) {
+        run.reason = "no communication between ranks";
+      } else if (const Need* missing = MissingNeed(*run.rule)) {
+        run.state = State::kAbstained;
+        run.reason = missing->reason;
+        run.hint = missing->hint;
+      } else {
+        asked.push_back(r);
+      }
+    }
+    const auto ask = [&](sql::Database& database, size_t i) {
+      const Rule& rule = rules[asked[i]];
+      return AskClaims(database, rule, QueryFor(rule));
+    };
+    const auto run_of = [&](uint32_t rule) -> RuleRun& {
+      return *std::ranges::find(out_.runs, &rules[rule], &RuleRun::rule);
+    };
+    ClaimsAhead ahead(asked.size(), ask);
+    RunWorkers(Threads(), [&](int worker) {
+      if (worker != 0) return ahead.Help([&] { return OpenTables(); });
+      for (size_t i = 0; i < asked.size(); ++i) {
+        RuleRun& run = run_of(asked[i]);
+        auto claims = ahead.Take(i, *database_);
+        const auto start = std::chrono::steady_clock::now();
+        const double seconds = claims ? claims->seconds : 0;
+        const Status status = claims ? OneRule(asked[i], *claims, run)
+                                     : Status(Fail(std::move(claims).error()));
+        if (!status) {
+          run.state = State::kFailed;
+          run.reason = status.error().what;
+        }
+        if (options_.times != nullptr) {
+          const std::chrono::duration<double> own =
+              std::chrono::steady_clock::now() - start;
+          options_.times->Add("  " + run.rule->id, seconds + own.count());
+        }
+      }
+      ahead.End();
+    });
+  }
+
+  int Threads() const {
+    if (world_ != nullptr ||
+        view_->model.trace().slices.size() < options_.slices_for_threads)
+      return 1;
+    const int threads = source_->threads();
+    return std::min(threads > 0 ? threads : DefaultThreads(), kMostThreads);
+  }
+
+  Result<std::unique_ptr<sql::Database>> OpenTables() const {
     sql::DatabaseOptions open;
     open.allow_temp = true;
     open.listed = false;
     sql::SchemaInput input;
     input.sources = {source_};
-    LAMINA_ASSIGN(database_, sql::Database::Open({input}, open));
+    return sql::Database::Open({input}, open);
+  }
+
+  Status Open() {
+    LAMINA_ASSIGN(view_, source_->Host());
+    LAMINA_ASSIGN(database_, OpenTables());
     const auto& model = view_->model;
     std::vector<IntervalSet> idle(model.devices().size());
     for (const auto& device : model.devices())
@@ -330,23 +376,15 @@ class Run {
     return query;
   }
 
-  Status OneRule(uint32_t number, RuleRun& run) {
+  Status OneRule(uint32_t number, const Claims& claimed, RuleRun& run) {
     const Rule& rule = *run.rule;
-    const sql::QueryOptions query = QueryFor(rule);
-    for (const Abstention& one : rule.abstains) {
-      LAMINA_ASSIGN(const auto answer,
-                    database_->Run("SELECT (" + one.condition + ")", query));
-      const Value value = answer[0].At(0, 0);
-      if (value.null() || value.real() == 0) continue;
+    if (claimed.abstains != nullptr) {
       run.state = State::kAbstained;
-      run.reason = one.reason;
-      run.hint = one.hint;
+      run.reason = claimed.abstains->reason;
+      run.hint = claimed.abstains->hint;
       return {};
     }
-    LAMINA_ASSIGN(const auto results, database_->Collect(rule.claims, query));
-    if (results.size() != 1)
-      return Fail(UsageError("claims are not one SELECT"));
-    const std::shared_ptr<const Claimed>& rows = results[0];
+    const std::shared_ptr<const Claimed>& rows = claimed.rows;
     if (rows->size() == 0) {
       run.reason = "nothing of the kind";
       return {};
@@ -357,7 +395,7 @@ class Run {
     ledger_->Offer(claims);
     const auto groups =
         std::make_shared<const Groups>(GroupsOf(by, *rows, claims, row_of));
-    LAMINA_ASSIGN(const Table table, Ask(rule, rows, groups, query));
+    LAMINA_ASSIGN(const Table table, Ask(rule, rows, groups, QueryFor(rule)));
     std::vector<bool> spoken(groups->all.size(), false);
     const size_t first = out_.findings.size();
     int64_t largest = 0;
@@ -507,7 +545,9 @@ class Run {
            std::any_of(rule.totals.begin(), rule.totals.end(),
                        [&](const auto& total) { return says(total.second); }) ||
            std::any_of(rule.confidence.begin(), rule.confidence.end(),
-                       [&](const auto& one) { return says(one.condition); });
+                       [&](const auto& one) { return says(one.condition); }) ||
+           std::any_of(rule.fixes.begin(), rule.fixes.end(),
+                       [&](const Fix& fix) { return says(fix.condition); });
   }
 
   // Rows with the same values of what the rule groups by.
@@ -637,6 +677,8 @@ class Run {
     return std::move(found.front());
   }
 
+  static std::string FixColumn(size_t i) { return fmt::format("fix{}_", i); }
+
   // `names`: columns of the table claim.
   static std::string GroupSql(const Rule& rule,
                               const std::vector<std::string>& names) {
@@ -673,7 +715,13 @@ class Run {
       sql += fmt::format(" WHEN ({}) THEN {}",
                          condition.empty() ? "1" : condition, i);
     }
-    return sql + " END AS sure_ FROM g ORDER BY owned_ns DESC" + list;
+    sql += " END AS sure_";
+    for (size_t i = 0; i < rule.fixes.size(); ++i) {
+      const std::string& condition = rule.fixes[i].condition;
+      sql += fmt::format(", ({}) AS {}", condition.empty() ? "1" : condition,
+                         FixColumn(i));
+    }
+    return sql + " FROM g ORDER BY owned_ns DESC" + list;
   }
 
   void AddFinding(const Rule& rule, const Table& table, size_t i) {
@@ -701,6 +749,10 @@ class Run {
                                     : static_cast<size_t>(sure.integer())];
     f.confidence = rule.proven ? one.is : Confidence::kHint;
     f.reason = one.reason;
+    for (size_t fix = 0; fix < rule.fixes.size(); ++fix) {
+      const Value fits = table.At(i, FixColumn(fix));
+      if (!fits.null() && fits.real() != 0) f.fixes.push_back(&rule.fixes[fix]);
+    }
     for (const std::string& column : rule.anchor) {
       if (!f.anchor.empty()) f.anchor += '|';
       f.anchor += AnchorText(KeyText(table.At(i, column)));

@@ -33,7 +33,9 @@ struct Options {
   bool all = false;            // those below and suppressed ones, too
   std::map<std::string, std::map<std::string, double>> params;
   std::vector<Suppression> suppressions;
-  Ledger::EventTimes taken;     // of events: what findings over ranks own
+  Ledger::EventTimes taken;  // of events: what findings over ranks own
+  // A smaller recording is answered before another thread has its connection.
+  size_t slices_for_threads = 100'000;
   StageTimes* times = nullptr;  // what each rule took
 };
 
@@ -48,8 +50,9 @@ std::string_view StateName(State state);
 
 struct Finding {
   const Rule* rule = nullptr;
-  std::string id;      // rule@anchor8
-  std::string anchor;  // what the id is made of
+  std::vector<const Fix*> fixes;  // of the rule, the one to begin with first
+  std::string id;                 // rule@anchor8
+  std::string anchor;             // what the id is made of
   std::string what, cannot_tell;
   // Per device on average: time of the window that would be saved.
   int64_t gain_ns = 0, gain_low_ns = 0, gain_high_ns = 0;

@@ -287,16 +287,22 @@ class Reader {
     const Node* list = m.Find("fix");
     if (list == nullptr || !list->IsList() || list->items.empty())
       return Fail(m.ErrorAt("the key 'fix' is missing, a list"));
-    static constexpr std::string_view kKeys[] = {"layer", "effort", "text"};
+    static constexpr std::string_view kKeys[] = {"if", "layer", "effort",
+                                                 "text"};
     for (const Node& item : list->items) {
       LAMINA_ASSIGN(const Members f, Members::Of(file_, item, kKeys));
       Fix fix;
+      fix.condition = f.TextOr("if", "");
       LAMINA_ASSIGN(fix.layer, f.Text("layer"));
       LAMINA_TRY(OneOf(file_, *item.Find("layer"), kLayers, "layer"));
       LAMINA_ASSIGN(fix.effort, f.Text("effort"));
       LAMINA_TRY(OneOf(file_, *item.Find("effort"), kEfforts, "effort"));
       LAMINA_ASSIGN(fix.text, f.Text("text"));
       rule.fixes.push_back(std::move(fix));
+    }
+    if (!rule.fixes.back().condition.empty()) {
+      return Fail(file_.ErrorAt(*list, "the last fix has no condition",
+                                "{layer, effort, text}"));
     }
     return {};
   }

@@ -26,6 +26,7 @@
 namespace lamina::findings {
 
 struct Fix {
+  std::string condition;  // SQL over a group; empty: of every finding
   std::string layer;   // model, framework, launcher, kernel, cluster, recording
   std::string effort;  // setting, lines, work
   std::string text;

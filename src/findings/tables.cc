@@ -42,7 +42,7 @@ Schema FindingsSchema() {
            {"claims", ColumnType::kInt, "Rows that say so.", Shown::kHidden},
            {"what", ColumnType::kText, "In one sentence.", Shown::kHidden},
            {"reason", ColumnType::kText, "Of the confidence.", Shown::kHidden},
-           {"fix", ColumnType::kText, "The cheapest.", Shown::kHidden},
+           {"fix", ColumnType::kText, "The one to begin with.", Shown::kHidden},
            {"verify", ColumnType::kText, "What shows that it is gone.",
             Shown::kHidden},
            {"cannot_tell", ColumnType::kText, "What would raise confidence.",
@@ -186,8 +186,7 @@ ResultSet Tables(const Diagnosis& d) {
                  f.rule->gain_kind, ConfidenceName(f.confidence), f.id,
                  f.rule->id, f.rule->category, f.severity, f.gain_low_ns,
                  f.gain_high_ns, f.gain_after_ns, f.owned_ns, f.claims, f.what,
-                 f.reason,
-                 f.rule->fixes[0].layer + ": " + f.rule->fixes[0].text,
+                 f.reason, f.fixes[0]->layer + ": " + f.fixes[0]->text,
                  f.rule->verify, f.cannot_tell, f.suppressed);
     const auto uid = [](const Claim& claim) {
       return claim.uid >= 0 ? Value(claim.uid) : Value();
@@ -208,12 +207,12 @@ ResultSet Tables(const Diagnosis& d) {
                                {{"findings", "", "", {}}}));
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
-    Note note = MakeNote(f.rule->gain_kind == "none" ? Severity::kWarning
-                                                     : Severity::kOpportunity,
-                         f.rule->id,
-                         f.what + " Fix (" + f.rule->fixes[0].layer +
-                             "): " + f.rule->fixes[0].text,
-                         {{"findings", "id", f.id, f.events}});
+    Note note = MakeNote(
+        f.rule->gain_kind == "none" ? Severity::kWarning
+                                    : Severity::kOpportunity,
+        f.rule->id,
+        f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
+        {{"findings", "id", f.id, f.events}});
     if (f.rule->gain_kind != "none") {
       note.worth_ns = f.gain_ns;
       note.claim = f.rule->gain_kind;
@@ -284,11 +283,15 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
                          });
     });
   }
-  // The finding says the same of a file that is damaged, and more.
-  if (std::any_of(shown.begin(), shown.end(),
-                  [](const Note& note) { return note.id == "trace.damaged"; }))
-    std::erase_if(notes,
-                  [](const Note& note) { return note.id == "lost_records"; });
+  // Findings that are shown and say the same of what is missing, and more.
+  static constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
+      {"trace.damaged", "lost_records"},
+      {"trace.missing_device_records", "device_records_missing"}};
+  for (const auto& [finding, sentence] : kMissing) {
+    if (std::ranges::find(shown, finding, &Note::id) != shown.end())
+      std::erase_if(notes,
+                    [&](const Note& note) { return note.id == sentence; });
+  }
   auto at = std::find_if(notes.begin(), notes.end(), [](const Note& note) {
     return note.severity != Severity::kVerdict;
   });

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "findings/text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <optional>
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 
 namespace lamina::findings {
 namespace {
@@ -30,6 +33,23 @@ std::string Choose(std::string_view names, const ValueOf& value) {
       return ShowValue(name, found);
     names.remove_prefix(bar + 1);
   }
+}
+
+// "1 copy" and "takes" of one, "3 copies" and "take" of all others; nothing
+// where `inside` is of neither form.
+std::optional<std::string> Numbered(std::string_view inside,
+                                    const ValueOf& value) {
+  const size_t mark = inside.find_first_of(":?|");
+  if (mark == std::string_view::npos || inside[mark] == '|')
+    return std::nullopt;
+  const std::string_view name = inside.substr(0, mark);
+  std::string_view words = inside.substr(mark + 1);
+  const Value found = value(name);
+  const std::string_view one = TakeUntil(words, '|');
+  const std::string_view word =
+      !found.null() && found.real() == 1 ? one : words;
+  if (inside[mark] == '?') return std::string(word);
+  return fmt::format("{} {}", ShowValue(name, found), word);
 }
 
 }  // namespace
@@ -76,7 +96,8 @@ std::string FillTemplate(std::string_view text, const ValueOf& value) {
     } else if (inside.starts_with("if ")) {
       skip = !Truth(value(inside.substr(3)));
     } else if (!skip) {
-      out += Choose(inside, value);
+      const auto numbered = Numbered(inside, value);
+      out += numbered ? *numbered : Choose(inside, value);
     }
   }
   return out;
@@ -99,6 +120,10 @@ std::string CheckTemplate(std::string_view text) {
     } else if (inside == "end") {
       if (!inside_if) return "an {end} without an {if}";
       inside_if = false;
+    } else if (const size_t mark = inside.find_first_of(":?|");
+               mark != std::string_view::npos && inside[mark] != '|' &&
+               std::count(inside.begin(), inside.end(), '|') != 1) {
+      return "no {name:one|many} or {name?one|many}";
     }
     at = close + 1;
   }

@@ -4,6 +4,8 @@
 //
 //   {name}            a value: its unit by its name (_ns, _bytes, _share)
 //   {a|b|the step}    the first that is not empty; the last may be plain words
+//   {n:copy|copies}   the number and the word that goes with it
+//   {n?takes|take}    that word alone
 //   {if name}..{end}  only where the value is there and not 0
 #pragma once
 

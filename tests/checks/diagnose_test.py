@@ -277,6 +277,10 @@ def check_rules(checks, folder):
             ("an unknown key", good.replace("title:", "titel:")),
             ("an unknown kind", good.replace("measured", "guessed")),
             ("an open placeholder", good.replace("{owned}.", "{owned.")),
+            ("words of a number", good.replace("{claims} gaps",
+                                               "{claims:gap}")),
+            ("no fix for the rest", good.replace("[{layer: model",
+                                                 "[{if: \"1\", layer: model")),
             ("a wrong layer", good.replace("layer: model", "layer: modle")),
             ("a wrong need", good.replace("    title", "    needs: [shape]\n"
                                           "    title"))):
@@ -284,6 +288,13 @@ def check_rules(checks, folder):
         code, _, error = status(trace, "--rules", folder / "rules")
         checks.equal(what, code, 3)
         checks.true(f"{what}: names the place", "mine.yaml" in error)
+    file.write_text(good.replace("    fix: [", "    fix: [" + ", ".join(
+        f"{{if: \"claims > {least}\", layer: kernel, effort: work, text: "
+        f"\"More than {least}.\"}}" for least in (2, 1_000_000)) + ", "))
+    checks.equal("a fix is told where its condition holds", [
+        [fix["text"] for fix in f["fix"]] for f in
+        diagnose(trace, "--rules", folder / "rules")["findings"]
+        if f["rule"] == "mine.long_gaps"], [["More than 2.", "Mend it."]])
     ours = good.replace("mine.long_gaps", "host.other")
     file.write_text(ours)
     code, _, error = status(trace, "--rules", folder / "rules")

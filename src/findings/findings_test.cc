@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "findings/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "findings/text.h"
+#include "rules/document.h"
+#include "source_dir.h"
+
+namespace lamina::findings {
+namespace {
+
+using testing::Gt;
+using testing::SizeIs;
+
+// All that is shown of a run, as text.
+std::vector<std::string> TextsOf(const std::string& sample, int threads) {
+  engine::OpenOptions open;
+  open.threads = threads;
+  const auto rules = RuleSet::Load(rules::DataSet(""));
+  EXPECT_TRUE(rules.has_value());
+  Options options;
+  options.all = true;
+  options.min_share = 0;
+  options.slices_for_threads = 0;
+  const auto diagnosis =
+      Diagnose(std::make_shared<sql::Source>(
+                   std::string(LAMINA_SOURCE_DIR "/samples/") + sample, open),
+               *rules, options);
+  EXPECT_TRUE(diagnosis.has_value());
+  std::vector<std::string> out;
+  for (const Table& table : Tables(*diagnosis).tables) {
+    for (size_t row = 0; row < table.rows(); ++row) {
+      std::string& line = out.emplace_back(table.schema().name);
+      for (size_t c = 0; c < table.schema().columns.size(); ++c) {
+        const Value value = table.At(row, c);
+        line += '|';
+        if (value.kind() == Value::Kind::kText) {
+          line += value.text();
+        } else if (!value.null()) {
+          line += std::to_string(value.real());
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST(Diagnose, IsTheSameWithAnyNumberOfThreads) {
+  for (const char* const sample :
+       {"train_step.json.gz", "serve.json.gz", "moe.json.gz"}) {
+    const auto one = TextsOf(sample, 1);
+    EXPECT_THAT(one, SizeIs(Gt(70u)));
+    for (const int threads : {2, 3, 8})
+      EXPECT_EQ(TextsOf(sample, threads), one) << sample << " " << threads;
+  }
+}
+
+TEST(FillTemplate, WordsGoWithTheirNumber) {
+  constexpr std::string_view text =
+      "{n:copy|copies} of {name|work} {n?takes|take} {n:load|loads}.";
+  const auto filled = [&](Value n) {
+    return FillTemplate(
+        text, [&](std::string_view name) { return name == "n" ? n : Value(); });
+  };
+  EXPECT_EQ(filled(1), "1 copy of work takes 1 load.");
+  EXPECT_EQ(filled(1.0), "1 copy of work takes 1 load.");
+  EXPECT_EQ(filled(0), "0 copies of work take 0 loads.");
+  EXPECT_EQ(filled(1200), "1,200 copies of work take 1,200 loads.");
+  EXPECT_EQ(CheckTemplate(text), "");
+  EXPECT_NE(CheckTemplate("{n:copies}"), "");
+  EXPECT_NE(CheckTemplate("{n?a|b|c}"), "");
+}
+
+}  // namespace
+}  // namespace lamina::findings
