@@ -28,6 +28,8 @@ struct Dump {
   Header header;
   std::string_view dialect;  // as Graph::dialect
   std::string main;          // the graph to take by default; may be empty
+  // The file beside it whose graph named its weights; empty: none did.
+  std::string weights_from;
   std::vector<Graph> graphs;
   Diagnostics diagnostics;
 

@@ -2,7 +2,12 @@
 #include "graph/folder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <tuple>
 
 #include "base/decimal.h"
@@ -193,6 +198,125 @@ Result<std::vector<DumpFile>> ListDumps(const std::string& folder) {
   std::sort(out.begin(), out.end(), [](const DumpFile& a, const DumpFile& b) {
     return std::tie(a.number, a.name) < std::tie(b.number, b.name);
   });
+  return out;
+}
+
+namespace {
+
+// "run.aot_forward_graph_5.txt": stage "aot", number 5, prefix "run.".
+struct CompileName {
+  std::string prefix;
+  std::string extension;
+  std::string_view kind;  // "aot_forward_graph"
+  std::string_view stage;
+  int64_t number = -1;  // none
+};
+
+std::optional<CompileName> ReadCompileName(const fs::path& path) {
+  DumpFile file;
+  std::string name = path.filename().string();
+  for (const auto& [known, stage] : kCompileStages) {
+    const size_t at = name.rfind(known);
+    if (at == std::string::npos || (at > 0 && name[at - 1] != '.' &&
+                                    name[at - 1] != '_' && name[at - 1] != '-'))
+      continue;
+    if (!ParseCompileName(path.parent_path() / name.substr(at), file)) continue;
+    CompileName out;
+    out.prefix = name.substr(0, at);
+    out.extension = path.extension().string();
+    out.kind = known;
+    out.stage = stage;
+    // Files without a number got that of their stage.
+    if (file.stem != known) out.number = file.number;
+    return out;
+  }
+  return std::nullopt;
+}
+
+struct SourceGraph {
+  std::string prefix;
+  int64_t number = -1;
+  std::string path;
+};
+using Listing = std::shared_ptr<const std::vector<SourceGraph>>;
+
+// The graphs of dynamo of folders, for a run reads a folder once for each file.
+class Listings {
+ public:
+  Listing Of(const fs::path& folder) {
+    std::error_code error;
+    const fs::file_time_type written = fs::last_write_time(folder, error);
+    // Within one tick of the clock of files two changes have one time.
+    const bool settled = !error && written + std::chrono::seconds(2) <
+                                       fs::file_time_type::clock::now();
+    if (settled) {
+      const std::lock_guard lock(mutex_);
+      const auto found = kept_.find(folder.string());
+      if (found != kept_.end() && found->second.first == written)
+        return found->second.second;
+    }
+    Listing made = Read(folder);
+    if (settled) {
+      const std::lock_guard lock(mutex_);
+      if (kept_.size() >= kMostKept) kept_.clear();
+      kept_[folder.string()] = {written, made};
+    }
+    return made;
+  }
+
+ private:
+  static constexpr size_t kMostKept = 16;
+
+  static Listing Read(const fs::path& folder) {
+    std::vector<SourceGraph> out;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end;
+         !error && it != end && out.size() < kMostFolders;
+         it.increment(error)) {
+      auto one = ReadCompileName(it->path());
+      std::error_code ignored;
+      if (one && one->stage == "dynamo" && it->is_regular_file(ignored))
+        out.push_back(
+            {std::move(one->prefix), one->number, it->path().string()});
+    }
+    std::sort(out.begin(), out.end(),
+              [](const SourceGraph& a, const SourceGraph& b) {
+                return std::tie(a.number, a.path) < std::tie(b.number, b.path);
+              });
+    return std::make_shared<const std::vector<SourceGraph>>(std::move(out));
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::pair<fs::file_time_type, Listing>> kept_;
+};
+
+}  // namespace
+
+std::vector<std::string> SourceGraphsBeside(const std::string& path) {
+  const auto own = ReadCompileName(path);
+  if (!own || (own->stage != "aot" && own->stage != "post_grad")) return {};
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  static Listings listings;
+  const Listing all = listings.Of(folder);
+  std::vector<std::string> out;
+  size_t count = 0;
+  for (auto one = all->rbegin(); one != all->rend(); ++one) {
+    if (one->prefix != own->prefix) continue;
+    ++count;
+    if (own->number < 0 || one->number <= own->number) out.push_back(one->path);
+  }
+  if (count == 1) {
+    for (const SourceGraph& one : *all) {
+      if (one.prefix == own->prefix) return {one.path};
+    }
+  }
+  if (own->number < 0) return {};
+  // Written as soon as dynamo had its graph.
+  const bool at_once = own->kind == "aot_joint_graph" ||
+                       own->kind == "aot_forward_graph" ||
+                       own->kind == "aot_inference_graph";
+  if (at_once && out.size() > 1) out.resize(1);
   return out;
 }
 

@@ -31,6 +31,14 @@ bool ParseDumpName(std::string_view path, DumpFile& file);
 // none may be replaced by an output. Errors: no folder, no dump in it.
 Result<std::vector<DumpFile>> ListDumps(const std::string& folder);
 
+// The graphs that dynamo made beside `path`, a graph of AOT or of Inductor with
+// the same words in front of what it is: those with a lower number, the nearest
+// first, or the only one. Graphs of AOT name no parameters, their inputs are
+// those of one of these: of the nearest for what is compiled at once; a
+// backward graph is compiled later, behind graphs of other frames. Empty: none,
+// or `path` is no such graph.
+std::vector<std::string> SourceGraphsBeside(const std::string& path);
+
 // `path`, or the last dump of it when it is a folder.
 Result<std::string> PickDump(const std::string& path);
 

@@ -4,6 +4,7 @@
 same model in ten forms gives the same layers, damaged files say where, and the
 real dumps of the reference data equal their truth."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -207,7 +208,234 @@ def check_primals(checks, folder):
         checks.equal(f"{name}: no names", found(changed, section), [])
 
 
+def check_keywords(checks, folder):
+    """Keywords of a table have quotes, strings of a printed graph have none."""
+    printed = pathlib.Path(folder) / "graph.txt"
+    printed.write_text("""graph():
+    %x : [num_users=2] = placeholder[target=x]
+    %mean : [num_users=1] = call_method[target=mean](args = (%x, -1), \
+kwargs = {keepdim: True})
+    %getattr_1 : [num_users=1] = call_function[target=builtins.getattr]\
+(args = (%x, dtype), kwargs = {})
+    return (mean, getattr_1)
+""")
+    table = pathlib.Path(folder) / "table.txt"
+    rows = [("placeholder", "x", "x", "()", "{}"),
+            ("call_method", "mean", "mean", "(x, -1)", "{'keepdim': True}"),
+            ("call_function", "getattr_1", "<built-in function getattr>",
+             "(x, 'dtype')", "{}"),
+            ("output", "output", "output", "((mean, getattr_1),)", "{}")]
+    head = ("opcode", "name", "target", "args", "kwargs")
+    widths = [max(len(row[i]) for row in [head] + rows) for i in range(5)]
+    table.write_text("\n".join("  ".join(
+        cell.ljust(w) for cell, w in zip(row, widths)) for row in
+        [head, ["-" * w for w in widths]] + rows) + "\n")
+    for file in (printed, table):
+        nodes = {row["name"]: row for row in tables(file)["nodes"]}
+        checks.true(f"{file.name}: a keyword is a position",
+                    nodes["mean"]["operands"].endswith("x, -1, True"))
+    done = common.lamina("graph", "diff", printed, table)
+    checks.true("both forms compute the same",
+                "compute the same" in done.stdout)
+    table.write_text(table.read_text().replace("True", "None"))
+    done = common.lamina("graph", "diff", printed, table, status=None)
+    checks.true("another keyword", "None instead of True" in done.stdout)
+
+
+def check_answers(checks, folder):
+    """Nothing found is said, and dumps with keywords lack none."""
+    plain = pathlib.Path(folder) / "plain.py"
+    plain.write_text("""class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[8, 4]"):
+        y: "f32[8, 4]" = torch.ops.aten.relu.default(x);  x = None
+        return (y,)
+""")
+    said = common.lamina("graph", "census", plain).stdout
+    checks.true("census of a graph without fusions", "No known fusion" in said)
+    said = common.lamina("graph", "candidates", plain).stdout
+    checks.true("candidates: keywords are there", "keyword" not in said)
+
+
+def hlo_text(layers, shift=0):
+    """An optimised module: a norm, two products and an activation per layer,
+    named by the scopes of ops and by the names of weights."""
+    head, entry, x = [], ["  %p0 = bf16[32,256]{1,0} parameter(0)"], "p0"
+    for i in range(layers):
+        for k, (name, shape) in enumerate((("up", "256,1024"),
+                                           ("down", "1024,256"))):
+            entry.append(
+                f"  %p{2 * i + k + 1} = bf16[{shape}]{{1,0}} parameter("
+                f"{2 * i + k + 1}), metadata={{op_name=\"params['layers_"
+                f"{i + shift}']['{name}']['kernel']\"}}")
+    for i in range(layers):
+        def meta(what):
+            return (f'metadata={{op_name="jit(fwd)/jit(main)/Model/layers_{i}/'
+                    f'{what}" source_file="m.py" source_line={i}}}')
+        for part, shape in (("norm", "32,256"), ("act", "32,1024")):
+            head.append(
+                f"%fused_{part}.{i} (q.{part}{i}: bf16[{shape}]) -> "
+                f"bf16[{shape}] {{\n  %q.{part}{i} = bf16[{shape}]{{1,0}} "
+                f"parameter(0)\n  ROOT %m.{part}{i} = bf16[{shape}]{{1,0}} "
+                f"multiply(%q.{part}{i}, %q.{part}{i})\n}}\n")
+        for part, shape, weight in (("norm", "32,256", "up"),
+                                    ("act", "32,1024", "down")):
+            out = "32,1024" if weight == "up" else "32,256"
+            number = 2 * i + (weight == "down")
+            entry += [
+                f"  %loop_{part}_fusion.{i} = bf16[{shape}]{{1,0}} fusion(%{x})"
+                f", kind=kLoop, calls=%fused_{part}.{i}, {meta(part)}",
+                f"  %custom-call.{number} = (bf16[{out}]{{1,0}}, s8[64]{{0}}) "
+                f"custom-call(%loop_{part}_fusion.{i}, %p{number + 1}), "
+                f'custom_call_target="__cublas$gemm", {meta(weight)}',
+                f"  %get-tuple-element.{number} = bf16[{out}]{{1,0}} get-tuple-"
+                f"element(%custom-call.{number}), index=0, {meta(weight)}"]
+            x = f"get-tuple-element.{number}"
+    return ("HloModule jit_fwd, is_scheduled=true\n\n" + "\n".join(head) +
+            "\nENTRY %main (p: bf16[1]) -> (bf16[32,256]) {\n" +
+            "\n".join(entry) + f"\n  ROOT %t = (bf16[32,256]) tuple(%{x})\n"
+            "}\n")
+
+
+def check_scopes(checks, folder):
+    """Scopes of ops and names of weights that name the same layers."""
+    made = pathlib.Path(folder) / "scopes.hlo"
+    made.write_text(hlo_text(8))
+    kinds = json.loads(common.lamina("graph", "layers", made, "--format",
+                                     "json").stdout)["tables"]["kinds"]
+    checks.equal("one stack", [(k["layers"], k["nodes"]) for k in kinds],
+                 [("0-6", 6), ("7", 7)])  # the last with the tuple of results
+    # Numbers that do not agree are two stacks.
+    made.write_text(hlo_text(8, shift=1))
+    kinds = json.loads(common.lamina("graph", "layers", made, "--format",
+                                     "json").stdout)["tables"]["kinds"]
+    checks.equal("two stacks", len({k["stack"] for k in kinds}), 2)
+
+
+def payloads(text):
+    """(name, text) of the graphs of a structured trace, as tlparse splits it:
+    a payload is the lines with a tab behind its record."""
+    name, lines = None, []
+    for line in text.splitlines() + ["V0 end"]:
+        if line.startswith("\t") or not line:
+            lines.append(line[1:])
+            continue
+        if name:
+            yield name, "\n".join(lines) + "\n"
+        found = re.search(r'\{"(\w+_graph)": \{', line)
+        name, lines = found and found[1], []
+
+
+def check_folder_primals(checks, folder):
+    """The same in a folder with a file per graph."""
+    text = (common.SAMPLES / "dialects/torch_trace.log").read_text()
+    parts = dict(payloads(text))
+    checks.true(f"payloads {sorted(parts)}", {"dynamo_output_graph",
+                                              "aot_forward_graph"} <= set(parts))
+    of_dynamo = weights(common.SAMPLES / "dialects/torch_trace.log",
+                        "dynamo_output_graph")
+
+    def found(name, files):
+        made = pathlib.Path(folder) / name
+        made.mkdir()
+        for file, part in files.items():
+            (made / file).write_text(part)
+        return [row["name"] for row in tables(made / list(files)[0])["weights"]]
+
+    aot, dynamo = parts["aot_forward_graph"], parts["dynamo_output_graph"]
+    other = dynamo.replace("_layers_", "_blocks_").replace("_mlp_", "_ffn_")
+    checks.true("another model", other != dynamo)
+    for name, files, want in (
+            ("tlparse", {"aot_forward_graph_5.txt": aot,
+                         "dynamo_output_graph_1.txt": dynamo}, of_dynamo),
+            ("no numbers", {"aot_forward_graph.txt": aot,
+                            "dynamo_output_graph.txt": dynamo}, of_dynamo),
+            ("a word in front", {"run.aot_forward_graph.txt": aot,
+                                 "run.dynamo_output_graph.txt": dynamo,
+                                 "x.dynamo_output_graph.txt": other},
+             of_dynamo),
+            ("two compilations", {"aot_forward_graph_5.txt": aot,
+                                  "dynamo_output_graph_4.txt": dynamo,
+                                  "dynamo_output_graph_1.txt": other,
+                                  "dynamo_output_graph_7.txt": other},
+             of_dynamo),
+            ("two that may be it", {"aot_forward_graph.txt": aot,
+                                    "dynamo_output_graph_1.txt": dynamo,
+                                    "dynamo_output_graph_2.txt": other}, []),
+            ("another shape", {"aot_forward_graph_5.txt": aot.replace(
+                'primals_3: "bf16[64, 64]"', 'primals_3: "bf16[64, 32]"'),
+                "dynamo_output_graph_1.txt": dynamo}, []),
+            ("not a graph", {"aot_forward_graph_5.txt": aot,
+                             "dynamo_output_graph_1.txt": "nothing\n"}, []),
+            ("alone", {"aot_forward_graph_5.txt": aot}, [])):
+        checks.equal(f"a folder, {name}", found(name, files), want)
+    check_later_backward(checks, found, dynamo, other, of_dynamo)
+    # Which file it was is told.
+    done = call("layers", pathlib.Path(folder) / "tlparse" /
+                "aot_forward_graph_5.txt")
+    checks.true("told", "weights are named as in dynamo_output_graph_1.txt" in
+                done.stderr.decode())
+    done = call("layers", pathlib.Path(folder) / "alone" /
+                "aot_forward_graph_5.txt")
+    checks.true("nothing to tell", "weights are named" not in
+                done.stderr.decode())
+    check_run_of_graphs(checks, folder, aot, dynamo)
+    # All that read a folder see the names: layers of its last graph.
+    checks.equal("layers of a folder", layer_count(
+        pathlib.Path(folder) / "tlparse"), 4)
+
+
+def check_later_backward(checks, found, dynamo, other, of_dynamo):
+    """A backward graph comes behind graphs of other frames: where several fit
+    and differ in names, it is of none."""
+    backward = """class GraphModule(torch.nn.Module):
+    def forward(self, primals_3: "bf16[64, 64]", mm: "bf16[8, 64]", \
+tangents_1: "bf16[8, 64]"):
+        mul: "bf16[8, 64]" = torch.ops.aten.mul.Tensor(tangents_1, mm)
+        mm_1: "bf16[8, 64]" = torch.ops.aten.mm.default(mul, primals_3)
+        return (mm_1,)
+"""
+    narrow = other.replace("64, 64]", "64, 32]")
+    checks.true("other shapes", narrow != other)
+    for file in ("after_post_grad_graph_9.txt", "aot_backward_graph_9.txt"):
+        for name, files, want in (
+                ("alone", {"1": dynamo}, 1),
+                ("another frame in between", {"1": dynamo, "7": other}, 0),
+                ("one frame twice", {"1": dynamo, "7": dynamo}, 1),
+                ("a frame of other shapes in between",
+                 {"1": dynamo, "7": narrow}, 1),
+                ("another frame behind", {"1": dynamo, "12": other}, 1)):
+            names = found(f"{file} {name}", {file: backward, **{
+                f"dynamo_output_graph_{n}.txt": text
+                for n, text in files.items()}})
+            checks.equal(f"{file}, {name}", len(names), want)
+            checks.true(f"{file}, {name}: of dynamo",
+                        set(names) <= set(of_dynamo))
+
+
+def check_run_of_graphs(checks, folder, aot, dynamo):
+    """What is kept of graphs of dynamo is what the files say."""
+    made = pathlib.Path(folder) / "run"
+    made.mkdir()
+    for i in range(0, 40, 10):
+        (made / f"dynamo_output_graph_{i}.txt").write_text(
+            dynamo.replace("_layers_", f"_blocks{i}_"))
+        for k in range(1, 10):
+            (made / f"aot_forward_graph_{i + k}.txt").write_text(aot)
+    fresh = call("pipeline", made, "--format", "json").stdout
+    for path in [*made.iterdir(), made]:
+        os.utime(path, (1e9, 1e9))
+    kept = call("pipeline", made, "--format", "json")
+    checks.equal("a run is read", kept.returncode, 0)
+    checks.true("the same with what is kept", kept.stdout == fresh)
+
+
 def check_real_primals(checks, log):
+    for stage in ("aot_forward_graph", "aot_joint_graph",
+                  "before_post_grad_graph", "after_post_grad_graph"):
+        file = log.with_name(f"{log.stem}.{stage}.txt")
+        checks.equal(file.name, [row["name"] for row in
+                                 tables(file)["weights"]],
+                     ["fc1_weight", "fc1_bias"])
     for section in ("aot_forward_graph", "aot_joint_graph",
                     "before_post_grad_graph", "after_post_grad_graph"):
         checks.equal(section, weights(log, section),
@@ -221,6 +449,10 @@ def main():
         check_samples(checks, folder)
         check_damage(checks, folder)
         check_primals(checks, folder)
+        check_scopes(checks, folder)
+        check_keywords(checks, folder)
+        check_answers(checks, folder)
+        check_folder_primals(checks, folder)
         given = common.shared() / "dumps-other"
         if not (given / "truth.json").is_file():
             common.skip(f"no dumps of other compilers in {given}")

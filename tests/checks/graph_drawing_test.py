@@ -32,8 +32,9 @@ def check_heat(checks, shared, work):
     checks.true("no warning", "warning" not in layer["trace_summary"])
     title = re.search(r'label="(Layer 5 [^"]*)"', dot)[1]
     checks.true(f"title: {title}", re.search(
-        r"\\nwall \S+ us, busy \S+ us, \d+ kernels on \d+ streams?, "
-        r"median of 20 replays", title))
+        r"^Layer 5 of 32, kind B \(layers 1-31\)\\n\S+, 086_compile_compile_"
+        r"model.txt \| wall \S+ us, busy \S+ us, \d+ kernels on \d+ streams? "
+        r"\| median of 20 replays$", title))
     colours = [(20, "#fc9a5f"), (10, "#fdc28c"), (5, "#fee0b6"), (2, "#fff1dc"),
                (0, "#ffffff")]
     boxes = 0
@@ -87,6 +88,9 @@ def check_misfit(checks, shared, work):
     checks.true("another model: no shade", "#fc9a5f" not in dot)
     checks.true("another model: no file of kernels",
                 not (work / "other_kernels.json").exists())
+    said = lamina("graph", "kernels", other, "--dump", dump).stdout
+    checks.true("another model: said of its kernels",
+                "80 % are needed" in " ".join(said.split()))
     layer, dot, _ = draw(dump, other, work / "forced.json", "--force")
     checks.true("forced: kernels", any("trace_kernels" in n
                                        for n in layer["nodes"]))
@@ -144,16 +148,17 @@ def check_experts(checks, work):
         r'"(\w+)_aux_stream_passthrough_1" \[label="", shape=circle', dot)),
                  ["begin", "end", "wait"])
     checks.true("no views", "aten.view" not in dot)
-    checks.true("the second stream", "second stream: 5 kernels, " in dot)
+    checks.true("the second stream", "stream 2: 5 kernels, " in dot)
     frames = re.findall(r'^ +label="([^"]*)"; labeljust', dot, re.M)
     checks.equal("frames", frames, ["Inputs", "Self attention", "Q", "KV",
                                     "FFN", "Router", "Experts",
                                     "Shared experts"])
-    for text in (">q_a_proj<", ">shared_experts_gate_proj<",
+    for text in (">q_a_proj<", ">shared_experts gate up down proj<",
                  ">router_gemm_kernel_float_output  ",
                  ">norm::FusedAddRMSNormKernel  "):
         checks.true(f"drawn: {text}", text in dot)
-    checks.true("no scales", "scale_inv" not in dot)
+    checks.true("no scales", "scale_inv" not in
+                re.sub(r'tooltip="[^"]*"', "", dot))
 
 
 def check_parts(checks, work):
@@ -167,7 +172,7 @@ def check_parts(checks, work):
         layer = json.loads(out.read_text())
         checks.equal(f"{part}: named", layer["layer"], part)
         checks.true(f"{part}: its op", op in [n["op"] for n in layer["nodes"]])
-        checks.true(f"{part}: title", f'label="{part} of {dump.name}'
+        checks.true(f"{part}: title", f'label="{part}\\nmodel, {dump.name}'
                     in out.with_suffix(".dot").read_text())
     plain = work / "plain.py"
     plain.write_text("""class GraphModule(torch.nn.Module):

@@ -545,20 +545,34 @@ const tests = {
         }
         const frames = (list) => plain(list).filter((t) => t !== "");
         return [{ boxes: here, frames: frames(document.querySelectorAll(
-                    ".clustername")) },
+                    ".clustername")),
+                  edges: plain(document.querySelectorAll(".edgename")),
+                  title: document.querySelector("main h2").textContent },
                 { boxes: there, frames: frames(svg.querySelectorAll(
-                    "g.cluster > text")) }];
+                    "g.cluster > text")),
+                  edges: plain(svg.querySelectorAll("g.edge > text, g.edge " +
+                    "a > text")),
+                  title: [...svg.querySelectorAll("g.graph > text")]
+                    .map((e) => e.textContent).join(" ") }];
       }, [image, ids]);
       const sorted = (boxes) => Object.entries(boxes).sort();
       check.true(`${name}: boxes`, Object.keys(wanted.boxes).length >= 10);
       check.equal(`${name}: texts and colours`, sorted(drawn.boxes),
                   sorted(wanted.boxes));
       check.equal(`${name}: frames`, drawn.frames, wanted.frames);
-      if (more.length === 0) continue;
-      const title = await page.locator('[data-k="graph.trace"]')
+      const title = await page.locator('[data-k="graph.title"]')
         .allInnerTexts();
-      check.true(`${name}: times`, /^wall .* us, busy .* replays$/
-        .test(title[0]));
+      const layers = drawn.title.match(/^Layer \d+ of (\d+), kind [A-Z]/);
+      check.true(`${name}: titled`, layers && Number(layers[1]) > 1);
+      check.true(`${name}: title`, wanted.title.startsWith(
+        [drawn.title, ...title].join(" ")));
+      check.equal(`${name}: edges`, drawn.edges, wanted.edges);
+      check.true(`${name}: residual`, drawn.edges.includes("residual"));
+      if (more.length === 0) continue;
+      check.true(`${name}: over views`, await page.locator(
+        "polyline.edge > title").count() > 0);
+      check.true(`${name}: times`,
+        / \| wall .* us, busy .* \| median of \d+ replays$/.test(title[0]));
       check.equal(`${name}: warned`, title.length, name === "misfit" ? 2 : 1);
       const legend = name === "misfit" ? 0 : 1;
       check.equal(`${name}: legend`, await page.locator(

@@ -115,7 +115,9 @@ const tests = {
     await picture(page, "fusions-nearmiss-light-1280");
     check.equal("marks", await marked(page), ["mul_7", "other_7", "silu_7"]);
     check.true("layer", (await page.locator("h2").first().textContent())
-      .startsWith("Layer 7 of 001_export"));
+      .startsWith("Layer 7 of "));
+    check.true("its dump", (await page.locator('[data-k="graph.title"]').first()
+      .textContent()).includes("001_export"));
   },
 
   "32 layers of 62 nodes": async (check) => {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fmt/format.h>
 
 #include "base/byte_sink.h"
 #include "base/decimal.h"
@@ -141,10 +140,7 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     notes = kernels->notes;
     const double share = graph_kernels::SureShare(*kernels);
     if (share < graph_kernels::kSureEnough) {
-      const std::string what = fmt::format(
-          "{:.0f} % of the kernel time of the trace is surely on nodes of this "
-          "dump, 80 % are needed",
-          100 * share);
+      const std::string what = graph_kernels::MisfitText(share);
       if (!options.force) {
         return Fail(UsageError(
             what,

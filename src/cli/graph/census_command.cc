@@ -159,6 +159,17 @@ Result<int> RunCensus(const Options& options, Common& common) {
     document.result.Append(std::move(atlas).Tables());
     document.result.tables.push_back(Explain(rules.set, options.rules));
   }
+  const bool nothing = std::all_of(
+      document.result.tables.begin(), document.result.tables.end(),
+      [](const Table& one) {
+        return one.name() != "census_rules" || Found(one).rows() == 0;
+      });
+  if (nothing && document.result.notes.empty()) {
+    document.result.notes.push_back(
+        MakeNote(Severity::kInfo, "no_rule_matches",
+                 "No known fusion matches, nearly matches or is done already "
+                 "(--explain lists the rules)."));
+  }
   if (common.format == "table") {
     for (Table& table : document.result.tables) {
       if (table.name() == "census_rules") table = Found(table);

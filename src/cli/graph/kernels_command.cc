@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina graph kernels: times of the kernels of a replayed device graph.
+
 #include "base/byte_sink.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_input.h"
@@ -42,6 +43,14 @@ Result<int> RunKernels(const Options& options, Common& common) {
     LAMINA_ASSIGN(map, graph_kernels::MapKernels(session->trace(),
                                                  {*input.graph, layers, kinds},
                                                  *launches, options.kernels));
+    const double share = graph_kernels::SureShare(*map);
+    if (share < graph_kernels::kSureEnough) {
+      map->notes.push_back(MakeNote(
+          Severity::kWarning, "trace_fits_badly",
+          graph_kernels::MisfitText(share) +
+              ": another model, phase, parallelism or stage; kernels may be "
+              "on wrong nodes."));
+    }
   }
   // A JSON file by layer is what other programs read.
   if (common.output.ends_with(".json") && common.format == "table") {

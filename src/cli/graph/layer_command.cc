@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include "base/byte_sink.h"
@@ -32,6 +31,7 @@ struct Options {
   bool hide_views = false;
   bool show_views = false;
   bool force = false;
+  bool ids = false;
   std::string trace;
   graph_kernels::Options kernels;
   std::vector<std::string> render;
@@ -166,7 +166,7 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
                       const graph::Atlas::Decorate& decorate,
                       const Common& common) {
   LAMINA_ASSIGN(const auto files, FilesOfPage(options, input));
-  graph::Atlas atlas(rules, launches);
+  graph::Atlas atlas(rules, launches, {options.ids});
   size_t shown = 0;
   size_t start = 0;
   for (const graph::DumpFile& file : files) {
@@ -224,7 +224,8 @@ Status Draw(graph::LayerGraph layer, const Options& options,
     });
   }
   const std::string dot = stem + ".dot";
-  LAMINA_TRY(WriteFile(dot, render::DotText(graph::DrawLayer(layer, rules))));
+  LAMINA_TRY(WriteFile(
+      dot, render::DotText(graph::DrawLayer(layer, rules, {options.ids}))));
   Say("wrote " + EscapeTerminal(dot));
   for (const std::string& format : options.render) {
     if (format == "dot" || format == "html") continue;
@@ -261,22 +262,20 @@ Result<int> RunLayer(const Options& options, Common& common) {
     return Fail(UsageError("-o names one file and -n several layers",
                            "leave out -o: each layer gets a name"));
   }
+  const graph::Kinds kinds = graph::FindKinds(graph, layers, groups);
   std::optional<graph_kernels::KernelMap> kernels;
   std::string misfit;  // why kernels are not claimed
   std::shared_ptr<engine::Session> session;
   if (!options.trace.empty()) {
     LAMINA_ASSIGN(session, common.OpenTrace(options.trace));
-    const graph::Kinds kinds = graph::FindKinds(graph, layers, groups);
     const ScopedStage stage(&common.times, "kernels");
     LAMINA_ASSIGN(kernels, graph_kernels::MapKernels(
                                session->trace(), {graph, layers, kinds},
                                *launches, options.kernels));
     const double share = graph_kernels::SureShare(*kernels);
     if (share < graph_kernels::kSureEnough) {
-      misfit = fmt::format(
-          "{:.0f} % of the kernel time of the trace is surely on nodes of this "
-          "dump, 80 % are needed: another model, phase, parallelism or stage",
-          100 * share);
+      misfit = graph_kernels::MisfitText(share) +
+               ": another model, phase, parallelism or stage";
       kernels->notes.push_back(MakeNote(
           Severity::kWarning, "trace_fits_badly",
           misfit + (options.force ? "."
@@ -325,6 +324,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
     graph::LayerGraph layer =
         graph::CutLayer(graph, layers, place, groups, *rules, options.extended);
     layer.source_file = input.FileName();
+    graph::NameKind(layer, layers, kinds, place);
     std::string name = layers.NameOf(place);
     std::replace(name.begin(), name.end(), ':', '_');
     std::replace(name.begin(), name.end(), '/', '_');
@@ -389,6 +389,9 @@ Run Add(Arguments& args, Common& common) {
             "Draw without ops that launch nothing (views, getitem); with "
             "--trace this is so unless --show-views is given");
   args.Flag("--show-views", options->show_views, "Draw them with --trace, too");
+  args.Flag("--ids", options->ids,
+            "Draw the name of every node; else only where two boxes have the "
+            "same label and weights");
   args.Flag("--force", options->force,
             "Put kernels on nodes though less than 80 % of the kernel time "
             "fits the dump surely");

@@ -33,7 +33,8 @@ struct LayerRow {
   size_t file;
   std::string_view layer;
   size_t kind, cut, nodes;
-  std::string_view trace;
+  bool traced;
+  std::string title;
   std::string legend;
 };
 
@@ -52,9 +53,11 @@ const RowColumns<LayerRow>& LayerColumns() {
         "Layers of one cut have the same names and times as well.",
         &LayerRow::cut},
        {"nodes", ColumnType::kInt, "Ops.", &LayerRow::nodes},
-       {"trace", ColumnType::kText,
-        "With kernels: wall and busy time, replays, what is unsure.",
-        &LayerRow::trace},
+       {"traced", ColumnType::kBool, "Drawn with the kernels of a trace.",
+        &LayerRow::traced},
+       {"title", ColumnType::kText,
+        "What its picture says above it; with kernels their times.",
+        &LayerRow::title},
        {"legend", ColumnType::kText,
         "What its colours mean, one a line: colour, tab, text.",
         &LayerRow::legend}}};
@@ -103,6 +106,7 @@ const RowColumns<NodeRow>& NodeColumns() {
 
 struct EdgeRow {
   size_t kind, from, to;
+  std::string_view label;
 };
 
 const RowColumns<EdgeRow>& EdgeColumns() {
@@ -111,7 +115,9 @@ const RowColumns<EdgeRow>& EdgeColumns() {
       "Edges of every kind of layer, by positions of its nodes.",
       {{"kind", ColumnType::kInt, "Kind of layer.", &EdgeRow::kind},
        {"from", ColumnType::kInt, "Position of the producer.", &EdgeRow::from},
-       {"to", ColumnType::kInt, "Position of the consumer.", &EdgeRow::to}}};
+       {"to", ColumnType::kInt, "Position of the consumer.", &EdgeRow::to},
+       {"label", ColumnType::kText, "What it is, in a word; mostly empty.",
+        &EdgeRow::label}}};
   return columns;
 }
 
@@ -218,14 +224,6 @@ std::string LinesOf(const render::DotNode& box) {
   return out;
 }
 
-// The second line of the title on: what the trace says of the layer.
-std::string_view TraceTitle(const render::DotGraph& scene) {
-  const size_t line = scene.title.find('\n');
-  return line == std::string::npos
-             ? std::string_view()
-             : std::string_view(scene.title).substr(line + 1);
-}
-
 std::string LegendOf(const render::DotGraph& scene) {
   std::string out;
   const auto legend =
@@ -259,9 +257,11 @@ std::string WeightText(const LayerNode& node) {
 
 }  // namespace
 
-Atlas::Atlas(const GroupRules& rules, const LaunchTable& launches)
+Atlas::Atlas(const GroupRules& rules, const LaunchTable& launches,
+             const DrawOptions& options)
     : rules_(rules),
       launches_(launches),
+      options_(options),
       file_table_(FileColumns().schema()),
       layer_table_(LayerColumns().schema()),
       node_table_(NodeColumns().schema()),
@@ -277,6 +277,7 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
   }
   const Layers layers = FindLayers(graph, rules_);
   const std::vector<Group> groups = GroupNodes(graph, layers, rules_);
+  const Kinds kinds = FindKinds(graph, layers, groups);
   const size_t at = files_++;
   FileColumns().Add(file_table_, {.file = file.name,
                                   .stage = file.stage,
@@ -286,6 +287,7 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
     LayerGraph layer = CutLayer(graph, layers, place, groups, rules_, false);
     if (layer.nodes.empty()) return;
     layer.source_file = file.name;
+    NameKind(layer, layers, kinds, place);
     if (decorate) decorate(layer);
     AddLayer(at, layers.NameOf(place), layer);
   };
@@ -296,14 +298,15 @@ void Atlas::Add(const AtlasFile& file, const Graph& graph,
 
 void Atlas::AddLayer(size_t file, const std::string& name,
                      const LayerGraph& layer) {
-  const render::DotGraph scene = DrawLayer(layer, rules_);
+  const render::DotGraph scene = DrawLayer(layer, rules_, options_);
   const size_t kind = KindOf(layer, scene);
   LayerColumns().Add(layer_table_, {.file = file,
                                     .layer = name,
                                     .kind = kind,
                                     .cut = CutOf(kind, layer, scene),
                                     .nodes = layer.nodes.size(),
-                                    .trace = TraceTitle(scene),
+                                    .traced = layer.trace.has_value(),
+                                    .title = scene.title,
                                     .legend = LegendOf(scene)});
 }
 
@@ -318,7 +321,9 @@ size_t Atlas::KindOf(const LayerGraph& layer, const render::DotGraph& scene) {
          {&node.op, &node.shape, &node.dtype, &node.group, &node.sub_group})
       AppendField(key, *text);
     key += second[i] ? '2' : '1';
+    key += scene.nodes[i].bar;
     if (node.boundary) key += 'b';
+    if (!node.weights.empty()) key += 'w';
     for (const std::string& input : node.inputs) {
       const auto found = at.find(input);
       if (found == at.end()) continue;
@@ -381,8 +386,23 @@ size_t Atlas::KindOf(const LayerGraph& layer, const render::DotGraph& scene) {
                                     .fill = box.fill,
                                     .bar = ""});
   }
-  for (const auto& [from, to] : edges)
-    EdgeColumns().Add(edge_table_, {.kind = kind, .from = from, .to = to});
+  absl::flat_hash_map<std::pair<size_t, size_t>, std::string_view> labels;
+  for (const render::DotEdge& edge : scene.edges) {
+    if (edge.label != kResidual) continue;  // others are times
+    const auto from = at.find(edge.from);
+    const auto to = at.find(edge.to);
+    if (from != at.end() && to != at.end())
+      labels[{from->second, to->second}] = edge.label;
+  }
+  for (const auto& [from, to] : edges) {
+    const auto label = labels.find({from, to});
+    EdgeColumns().Add(
+        edge_table_,
+        {.kind = kind,
+         .from = from,
+         .to = to,
+         .label = label == labels.end() ? std::string_view() : label->second});
+  }
   return kind;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/draw/draw_layer.h"
 #include "graph/launch_rules/launch_rules.h"
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/rules.h"
@@ -35,7 +36,8 @@ class Atlas {
   static constexpr size_t kMostNames = 400000;
 
   // Both must live as long.
-  Atlas(const GroupRules& rules, const LaunchTable& launches);
+  Atlas(const GroupRules& rules, const LaunchTable& launches,
+        const DrawOptions& options = {});
 
   // Puts kernels on the nodes of a layer that was just cut.
   using Decorate = std::function<void(LayerGraph&)>;
@@ -56,6 +58,7 @@ class Atlas {
 
   const GroupRules& rules_;
   const LaunchTable& launches_;
+  const DrawOptions options_;
   std::map<std::string, size_t> kinds_;  // by content
   std::map<std::string, size_t> cuts_;
   size_t files_ = 0;

@@ -278,7 +278,7 @@ NodeId Builder::Add(const Statement& statement) {
       const uint32_t below = operand.extent;
       if (operand.kind == OperandKind::kKeyword && below > 0) {
         const std::string_view key =
-            operand.text.substr(0, operand.text.find_first_of(" =:"));
+            operand.text.substr(0, operand.text.find_first_of(" =:'"));
         if (position >= map->args.size() || key != map->args[position]) break;
         operands[i + 1].nested = false;
         operands.erase(operands.begin() + static_cast<ptrdiff_t>(i));

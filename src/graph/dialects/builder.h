@@ -8,6 +8,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,13 @@ class Builder {
   // Those of the graph that dynamo gave the compiler, which are the primals of
   // its graphs; null: not known.
   const std::vector<Input>* primals = nullptr;
+  // Other graphs of dynamo that a backward graph may be of, from 0; null behind
+  // the last one. May be empty.
+  std::function<const std::vector<Input>*(size_t)> other_primals;
+  // There are more than these: a backward graph may be of any.
+  bool more_primals = false;
+  // Set where primals named a weight: those.
+  const std::vector<Input>* named_by = nullptr;
 
   // --- nodes ---
 

@@ -205,6 +205,15 @@ void ReadFxTable(const SourceText& source, std::string_view name,
           Span cell = cells[i];
           if (cell.end - cell.begin < 2) continue;
           cell = {cell.begin + 1, cell.end - 1};
+          // What is returned is one operand, mostly a tuple of all.
+          const std::vector<Span> pieces =
+              opcode == "output" ? out.SplitAt(cell, ',') : std::vector<Span>();
+          if (pieces.size() == 1) {
+            const Span only = out.Trim(pieces[0]);
+            if (only.end - only.begin > 2 &&
+                ByteOf(text[only.begin]) == Byte::kOpen)
+              cell = {only.begin + 1, only.end - 1};
+          }
           out.ReadOperands(cell, NameStyle::kBare);
         }
         if (opcode == "output") {

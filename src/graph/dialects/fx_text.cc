@@ -303,8 +303,8 @@ class Reader {
 
   // Whether the primals are the inputs of the graph of dynamo: all of them are
   // there, or in a backward graph some, each with shape and type of its own.
-  bool JoinsPrimals(const std::vector<Parameter>& parameters) const {
-    if (out_.primals == nullptr) return false;
+  static bool Joins(const std::vector<Builder::Input>& primals,
+                    const std::vector<Parameter>& parameters) {
     size_t found = 0;
     bool backward = false;
     std::map<std::string, std::string, std::less<>> symbols;
@@ -315,17 +315,47 @@ class Reader {
         backward = backward || !one.name.starts_with("tangents_");
         continue;
       }
-      if (*primal >= out_.primals->size() ||
-          !Agree((*out_.primals)[*primal].result,
-                 ResultOfAnnotation(one.annotation), symbols))
+      if (*primal >= primals.size() ||
+          !Agree(primals[*primal].result, ResultOfAnnotation(one.annotation),
+                 symbols))
         return false;
       ++found;
     }
-    return found > 0 && (backward || found == out_.primals->size());
+    return found > 0 && (backward || found == primals.size());
+  }
+
+  // The inputs of dynamo that the primals are; null: not known. A backward
+  // graph is compiled when other frames may have been: where several of their
+  // graphs fit and name the primals otherwise, it is none of them.
+  const std::vector<Builder::Input>* PrimalsOf(
+      const std::vector<Parameter>& parameters) const {
+    if (out_.primals == nullptr) return nullptr;
+    const bool backward =
+        std::any_of(parameters.begin(), parameters.end(),
+                    [](const auto& one) { return !PrimalOf(one.name); });
+    const std::vector<Builder::Input>* chosen =
+        Joins(*out_.primals, parameters) ? out_.primals : nullptr;
+    if (!backward || !out_.other_primals) return chosen;
+    if (out_.more_primals) return nullptr;
+    for (size_t i = 0;; ++i) {
+      const std::vector<Builder::Input>* const other = out_.other_primals(i);
+      if (other == nullptr) return chosen;
+      if (!Joins(*other, parameters)) continue;
+      if (chosen == nullptr) {
+        chosen = other;
+        continue;
+      }
+      for (const Parameter& one : parameters) {
+        const auto primal = PrimalOf(one.name);
+        if (primal && (*chosen)[*primal].path != (*other)[*primal].path)
+          return nullptr;
+      }
+    }
   }
 
   void Input(Span span, std::string_view name, std::string_view annotation,
-             std::string_view description, bool joined = false) {
+             std::string_view description,
+             const std::vector<Builder::Input>* primals = nullptr) {
     const std::string result = ResultOfAnnotation(annotation);
     std::string path;
     if (signature_.found) path = std::string(signature_.PathOf(name));
@@ -341,8 +371,11 @@ class Reader {
          name.starts_with("c_")))
       path = std::string(name.substr(2));
     out_.inputs.push_back({path, result});
-    if (path.empty() && joined)
-      path = (*out_.primals)[PrimalOf(name).value_or(0)].path;
+    const auto primal = PrimalOf(name);
+    if (path.empty() && primals != nullptr && primal) {
+      path = (*primals)[*primal].path;
+      if (!path.empty()) out_.named_by = primals;
+    }
     if (!path.empty()) {
       out_.Weight(name, path, result);
       return;
@@ -384,10 +417,9 @@ class Reader {
 
   void Inputs(const std::vector<Parameter>& parameters) {
     out_.inputs.clear();
-    const bool joined = JoinsPrimals(parameters);
+    const auto* const primals = PrimalsOf(parameters);
     for (const Parameter& one : parameters)
-      Input(one.span, one.name, one.annotation, one.description,
-            joined && PrimalOf(one.name).has_value());
+      Input(one.span, one.name, one.annotation, one.description, primals);
   }
 
   std::string_view Unquoted(Span span) const {

@@ -2,13 +2,19 @@
 #include "graph/dialects/read.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <set>
+#include <sys/stat.h>
 
 #include "base/byte_source.h"
 #include "base/escape.h"
+#include "base/opened.h"
 #include "graph/dialects/log_text.h"
 #include "graph/dialects/readers.h"
+#include "graph/folder.h"
 
 namespace lamina::graph {
 namespace {
@@ -105,8 +111,53 @@ Error NoDump(const std::string& name, std::string_view text) {
       "output code of Inductor, StableHLO and HLO text");
 }
 
+using Inputs = std::vector<Builder::Input>;
+
+bool NamesAny(const Inputs& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const auto& one) { return !one.path.empty(); });
+}
+
+using SharedInputs = std::shared_ptr<const Inputs>;
+SharedInputs InputsOf(const std::string& path);
+
+// Files with graphs of dynamo that a graph may be of, the nearest first.
+class Sources {
+ public:
+  // More than so many leave it open which it is.
+  static constexpr size_t kMost = 256;
+
+  std::vector<std::string> paths;
+
+  void Offer(Builder& out) {
+    if (paths.empty()) return;
+    out.primals = At(0);
+    out.more_primals = paths.size() > kMost;
+    out.other_primals = [this](size_t i) { return At(i + 1); };
+  }
+  // Null behind the last.
+  const Inputs* At(size_t i) {
+    if (i >= paths.size()) return nullptr;
+    while (read_.size() <= i) read_.push_back(InputsOf(paths[read_.size()]));
+    return read_[i].get();
+  }
+  std::string PathOf(const Inputs* inputs) const {
+    for (size_t i = 0; i < read_.size(); ++i) {
+      if (read_[i].get() == inputs) return paths[i];
+    }
+    return {};
+  }
+
+ private:
+  std::vector<SharedInputs> read_;
+};
+
+// `sources`: where the inputs of the graph stand that dynamo made; null: not
+// known. `own`: gets those of the graph that was read last.
 Result<Dump> ParseForeign(std::string_view dialect, std::string name,
-                          std::string text, const ParseOptions& options) {
+                          std::string text, const ParseOptions& options,
+                          Sources* sources = nullptr,
+                          Inputs* own_inputs = nullptr) {
   Dump dump;
   dump.name = std::move(name);
   dump.text = std::make_shared<const std::string>(std::move(text));
@@ -123,7 +174,7 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
     }
     // Graphs of AOT name no parameters: they are the inputs, in their order, of
     // the graph that dynamo made in the same compilation.
-    std::map<std::string, std::vector<Builder::Input>, std::less<>> inputs;
+    std::map<std::string, Inputs, std::less<>> inputs;
     for (const LogPart& part : parts) {
       const std::string_view own = part.source.text();
       if (!MayHoldGraph(part.name, own)) continue;
@@ -138,16 +189,17 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
       out.inputs.clear();
       ReadAs(kind, part.source, called, out, dump.main);
       out.primals = nullptr;
-      if (std::any_of(out.inputs.begin(), out.inputs.end(),
-                      [](const auto& one) { return !one.path.empty(); }))
-        inputs[part.frame] = std::move(out.inputs);
+      if (NamesAny(out.inputs)) inputs[part.frame] = std::move(out.inputs);
       if (part.cut && dump.graphs.size() > before)
         out.Warn(own.empty() ? 0 : part.source.ToFile(own.size() - 1),
                  "truncated: the file ends inside of this payload");
     }
   } else {
     const SourceText source = WithoutColours(file, 0, file.size());
+    if (sources != nullptr) sources->Offer(out);
     ReadAs(dialect, source, {}, out, dump.main);
+    if (sources != nullptr) dump.weights_from = sources->PathOf(out.named_by);
+    if (own_inputs != nullptr) *own_inputs = std::move(out.inputs);
   }
   out.Finish();
   if (dump.graphs.empty()) {
@@ -188,8 +240,15 @@ Result<Dump> ParseAnyDump(std::string name, std::string text,
   return ParseForeign(dialect, std::move(name), std::move(text), options);
 }
 
-Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
-  const std::string name = path == "-" ? "(stdin)" : path;
+namespace {
+
+struct FileText {
+  std::string text;
+  std::optional<SourceDamage> damage;
+};
+
+// All of a file that begins like a dump.
+Result<FileText> ReadText(const std::string& path, const std::string& name) {
   LAMINA_ASSIGN(const auto source, OpenByteSource(path));
   std::string text;
   constexpr size_t kBlock = size_t{1} << 20;
@@ -213,8 +272,80 @@ Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
     block = std::max(kBlock, std::min(size, size_t{64} << 20));
   }
   text.resize(size);
-  LAMINA_ASSIGN(Dump dump, ParseAnyDump(name, std::move(text), options));
-  if (const auto damage = source->damage()) {
+  return FileText{std::move(text), source->damage()};
+}
+
+// Inputs of a graph of dynamo; none of what is no such graph.
+Inputs ReadInputs(const std::string& path) {
+  auto file = ReadText(path, path);
+  Inputs inputs;
+  if (!file || RecogniseDialect(file->text) != "fx") return inputs;
+  const auto dump =
+      ParseForeign("fx", path, std::move(file->text), {}, {}, &inputs);
+  return dump ? inputs : Inputs();
+}
+
+// Those of the graphs that were read last: a run asks for each once for every
+// graph that was made of it.
+class InputsOfFiles {
+ public:
+  SharedInputs Of(const std::string& path) {
+    NoteInput(path);
+    struct stat now = {};
+    // A file that was just written may be written again within one tick.
+    const bool known = !IsReadInstead(path) && stat(path.c_str(), &now) == 0 &&
+                       now.st_mtim.tv_sec + 2 < std::time(nullptr);
+    if (known) {
+      const std::lock_guard lock(mutex_);
+      const auto found = kept_.find(path);
+      if (found != kept_.end() && IsSame(found->second.file, now))
+        return found->second.inputs;
+    }
+    auto made = std::make_shared<const Inputs>(ReadInputs(path));
+    if (known && made->size() <= kMostInputs) {
+      const std::lock_guard lock(mutex_);
+      if (kept_.size() >= kMostFiles || count_ + made->size() > kMostInputs) {
+        kept_.clear();
+        count_ = 0;
+      }
+      count_ += made->size();
+      kept_[path] = {now, made};
+    }
+    return made;
+  }
+
+ private:
+  static constexpr size_t kMostFiles = 256;
+  static constexpr size_t kMostInputs = size_t{1} << 18;
+
+  struct Kept {
+    struct stat file = {};
+    SharedInputs inputs;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Kept> kept_;
+  size_t count_ = 0;
+};
+
+SharedInputs InputsOf(const std::string& path) {
+  static InputsOfFiles files;
+  return files.Of(path);
+}
+
+}  // namespace
+
+Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
+  const std::string name = path == "-" ? "(stdin)" : path;
+  LAMINA_ASSIGN(FileText file, ReadText(path, name));
+  const bool fx = path != "-" && RecogniseDialect(file.text) == "fx";
+  Sources sources;
+  if (fx) sources.paths = SourceGraphsBeside(path);
+  LAMINA_ASSIGN(
+      Dump dump,
+      sources.paths.empty()
+          ? ParseAnyDump(name, std::move(file.text), options)
+          : ParseForeign("fx", name, std::move(file.text), options, &sources));
+  if (const auto& damage = file.damage) {
     Diagnostic out;
     out.what = "the file is damaged at byte " + std::to_string(damage->offset) +
                ": " + damage->what;

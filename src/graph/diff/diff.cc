@@ -3,7 +3,6 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <tuple>
 
@@ -89,9 +88,8 @@ class Symbols {
 
  private:
   static bool IsName(std::string_view text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-      return std::isalnum(c) || c == '_';
-    }) && !std::isdigit(text[0]);
+    return !text.empty() && !IsDigit(text[0]) &&
+           std::all_of(text.begin(), text.end(), IsWordCharacter);
   }
   bool SameDim(std::string_view a, std::string_view b) {
     if (IsName(a)) {
@@ -107,7 +105,7 @@ class Symbols {
     std::string put;
     for (size_t i = 0; i < a.size();) {
       size_t end = i;
-      while (end < a.size() && (std::isalnum(a[end]) || a[end] == '_')) ++end;
+      while (end < a.size() && IsWordCharacter(a[end])) ++end;
       if (end == i) {
         put += a[i++];
         continue;
@@ -198,6 +196,14 @@ class Comparer {
     return std::string(graph[id].name);
   }
 
+  // Some dialects print strings without quotes.
+  static std::string_view Unquoted(std::string_view text) {
+    return text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+                   text.back() == text.front()
+               ? text.substr(1, text.size() - 2)
+               : text;
+  }
+
   void Operands(NodeId a, NodeId b) {
     const std::span<const Operand> x = a_.Operands(a);
     const std::span<const Operand> y = b_.Operands(b);
@@ -222,7 +228,7 @@ class Comparer {
         return;
       }
       if (x[i].extent() == 0 && y[i].extent() == 0 &&
-          x[i].text() != y[i].text()) {
+          Unquoted(x[i].text()) != Unquoted(y[i].text())) {
         out_.push_back({Change::kLiteral, a, b,
                         std::string(y[i].text()) + " instead of " +
                             std::string(x[i].text())});

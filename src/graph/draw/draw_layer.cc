@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
+#include <absl/strings/ascii.h>
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
@@ -25,7 +26,10 @@ constexpr const char* kSoft = "#3f4551";
 constexpr const char* kKernel = "#083a8c";
 constexpr const char* kWeight = "#5e3700";
 constexpr std::string_view kTimes = "\u00d7";
+constexpr size_t kMostInOneColumn = 80;
 constexpr size_t kMaxWeightLines = 4;
+// Above so many nodes no edge is looked at for what goes around what.
+constexpr size_t kMostResiduals = 3000;
 
 using Positions =
     absl::flat_hash_map<std::string_view, uint32_t, TextHash, std::equal_to<>>;
@@ -75,29 +79,145 @@ render::DotLine InputLine(const ExternalInput& input) {
 
 class Drawer {
  public:
-  Drawer(const LayerGraph& layer, const GroupRules& rules)
-      : layer_(layer), rules_(rules), at_(PositionsOf(layer)) {}
+  Drawer(const LayerGraph& layer, const GroupRules& rules,
+         const DrawOptions& options)
+      : layer_(layer),
+        rules_(rules),
+        options_(options),
+        at_(PositionsOf(layer)) {}
 
   render::DotGraph Run() {
-    second_ = OnSecondStream(layer_, rules_);
-    out_.title = layer_.part.empty()
-                     ? "Layer " +
-                           (layer_.stack.empty() ? "" : layer_.stack + ":") +
-                           std::to_string(layer_.index)
-                     : layer_.part;
-    out_.title += " of " + layer_.source_file;
-    if (layer_.trace) AddTraceTitle();
+    ReadStreams();
+    ReadUsers();
+    AddTitle();
     ReadFaces();
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
     AddExternals();
     AddEdges();
     AddClusters();
+    AddOffNodes();
     if (Heated()) AddLegend();
     return std::move(out_);
   }
 
  private:
-  static constexpr const char* kSecond = "#7b4fa3";  // the second stream
+  // Of streams beside the main one, in turn.
+  static constexpr const char* kStreams[] = {"#7b4fa3", "#0b7f6f", "#a15c00"};
+
+  static const char* ColourOfStream(uint32_t stream) {
+    return kStreams[(stream - 1) % std::size(kStreams)];
+  }
+
+  // Where kernels are, their stream; else what the markers say. 0: the main
+  // one.
+  void ReadStreams() {
+    const std::vector<bool> second = OnSecondStream(layer_, rules_);
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      uint32_t stream = second[i] ? 1 : 0;
+      std::map<uint32_t, double> times;
+      if (!Hollow()) {
+        for (const LayerKernel& kernel : layer_.nodes[i].kernels)
+          times[kernel.stream] += kernel.duration_ns;
+      }
+      double most = -1;
+      for (const auto& [one, ns] : times) {
+        if (ns <= most) continue;
+        most = ns;
+        stream = one;
+      }
+      stream_.push_back(stream);
+    }
+    for (const LayerNode& node : layer_.nodes) {
+      if (Hollow()) break;
+      if (!Clocked(node)) continue;
+      for (const LayerKernel& kernel : node.kernels) {
+        if (kernel.stream == 0)
+          main_.emplace_back(kernel.start_ns,
+                             kernel.start_ns + kernel.duration_ns);
+      }
+    }
+    std::sort(main_.begin(), main_.end());
+  }
+
+  // Its times are of the clock of this layer: those of the next one begin at
+  // its own first kernel.
+  static bool Clocked(const LayerNode& node) { return !node.boundary; }
+
+  // How much of the kernels of a node on other streams runs beside those of the
+  // main one.
+  double HiddenNs(const LayerNode& node) const {
+    double out = 0;
+    for (const LayerKernel& kernel : node.kernels) {
+      if (kernel.stream == 0) continue;
+      double from = kernel.start_ns;
+      const double end = from + kernel.duration_ns;
+      for (const auto& [begin, until] : main_) {
+        const double first = std::max(from, begin);
+        const double last = std::min(end, until);
+        if (last <= first) continue;
+        out += last - first;
+        from = last;
+      }
+    }
+    return out;
+  }
+
+  bool IsFork(const LayerNode& node) const {
+    return Matches(rules_.aux_streams, node.op) && node.kernels.empty();
+  }
+
+  // The next nodes with kernels, along the inputs or against them.
+  std::vector<size_t> Launching(size_t at, bool users) const {
+    std::vector<size_t> out;
+    std::vector<bool> seen(layer_.nodes.size(), false);
+    std::vector<size_t> open = {at};
+    while (!open.empty()) {
+      const size_t one = open.back();
+      open.pop_back();
+      if (seen[one]) continue;
+      seen[one] = true;
+      if (!Clocked(layer_.nodes[one])) continue;
+      if (one != at && !layer_.nodes[one].kernels.empty()) {
+        out.push_back(one);
+        continue;
+      }
+      if (users) {
+        open.insert(open.end(), users_[one].begin(), users_[one].end());
+        continue;
+      }
+      for (const std::string& input : layer_.nodes[one].inputs) {
+        const auto found = at_.find(input);
+        if (found != at_.end()) open.push_back(found->second);
+      }
+    }
+    return out;
+  }
+
+  // How long work waits at a fork or join, on the device: at the begin of a
+  // stream from the end of what it follows to its first kernel; at the end of
+  // one that is late from the last kernel of the main stream to the next.
+  double WaitNs(size_t at) const {
+    const int rule = rules_.aux_streams.Find(layer_.nodes[at].op);
+    const std::string_view does = rules_.aux_streams.rule(rule).value;
+    if (Hollow() || does == "wait") return 0;
+    double ready = -1;
+    for (const size_t source : Launching(at, false)) {
+      for (const LayerKernel& kernel : layer_.nodes[source].kernels)
+        ready = std::max(ready, kernel.start_ns + kernel.duration_ns);
+    }
+    double next = -1;
+    for (const size_t user : Launching(at, true)) {
+      const double start = layer_.nodes[user].kernels[0].start_ns;
+      next = next < 0 ? start : std::min(next, start);
+    }
+    if (ready < 0 || next < 0) return 0;
+    if (does == "begin") return std::max(0.0, next - ready);
+    double last = -1;
+    for (const auto& [begin, end] : main_) {
+      if (begin < next) last = std::max(last, end);
+    }
+    return last < 0 || last > ready ? 0 : std::max(0.0, next - last);
+  }
 
   // Kernels are on their nodes: boxes are shaded by time.
   bool Heated() const { return layer_.trace && layer_.trace->claimed; }
@@ -109,9 +229,50 @@ class Drawer {
     return HumanTime(static_cast<int64_t>(ns));
   }
 
+  // Numbers begin at 0 as in the names: the last of 32 layers is 31.
+  void AddTitle() {
+    if (!layer_.part.empty()) {
+      out_.title = layer_.part;
+    } else {
+      out_.title = "Layer " + (layer_.stack.empty() ? "" : layer_.stack + ":") +
+                   std::to_string(layer_.index);
+      if (layer_.of > 0) out_.title += " of " + std::to_string(layer_.of);
+      if (!layer_.kind.empty()) {
+        out_.title += fmt::format(
+            ", kind {} ({} {})", layer_.kind,
+            layer_.kind_layers.find_first_of(",-") == std::string::npos
+                ? "layer"
+                : "layers",
+            layer_.kind_layers);
+      }
+    }
+    out_.title += "\n";
+    if (!layer_.section.empty()) out_.title += layer_.section + ", ";
+    out_.title += layer_.source_file;
+    if (layer_.trace) AddTraceTitle();
+  }
+
+  void ReadUsers() {
+    users_.resize(layer_.nodes.size());
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      for (const std::string& input : layer_.nodes[i].inputs) {
+        const auto found = at_.find(input);
+        if (found != at_.end())
+          users_[found->second].push_back(static_cast<uint32_t>(i));
+      }
+    }
+  }
+
+  double OffNs() const {
+    double out = 0;
+    for (const LayerKernel& kernel : layer_.off_nodes)
+      out += kernel.duration_ns;
+    return out;
+  }
+
   void AddTraceTitle() {
     const TraceSummary& trace = *layer_.trace;
-    out_.title += "\n";
+    out_.title += " | ";
     if (trace.wall_ns > 0)
       out_.title += fmt::format("wall {}, ", Time(trace.wall_ns));
     out_.title += fmt::format("busy {}, {} on {}", Time(trace.total_ns),
@@ -119,7 +280,12 @@ class Drawer {
                               Counted(trace.streams, "stream"));
     if (trace.replays > 0)
       out_.title +=
-          fmt::format(", median of {}", Counted(trace.replays, "replay"));
+          fmt::format(" | median of {}", Counted(trace.replays, "replay"));
+    const double off = OffNs();
+    const double share =
+        off > 0 ? 100 * trace.total_ns / (trace.total_ns + off) : 100;
+    if (share < 95 && !Hollow())
+      out_.title += fmt::format(" | {:.0f} % of the time is on nodes", share);
     if (!trace.warning.empty()) out_.title += "\n" + trace.warning;
   }
 
@@ -135,8 +301,12 @@ class Drawer {
                              : 0;
     box.band = box.fill;
     box.fill = "#ffffff";
+    // What may as well be of another node is not shaded.
+    const bool unsure = std::all_of(
+        node.kernels.begin(), node.kernels.end(),
+        [](const auto& kernel) { return kernel.fit == KernelFit::kAmbiguous; });
     for (const auto& [least, colour] : kHeat) {
-      if (share < least) continue;
+      if (share < least || unsure) continue;
       box.fill = colour;
       break;
     }
@@ -193,15 +363,10 @@ class Drawer {
     render::DotNode box;
     box.id = node.id;
     box.lines.push_back({labels_[i], "#1c202a", 12, true});
-    const bool traced = layer_.trace.has_value();
     const std::vector<std::string>& weights = weights_[i];
-    if (!traced || faces_[FaceOf(labels_[i], weights)] > 1)
+    if (options_.ids || faces_[FaceOf(labels_[i], weights)] > 1)
       box.lines.push_back({node.id, kSoft, 9, false});
     const std::string shape = ShapeLabel(node);
-    const auto add_shape = [&] {
-      if (!shape.empty()) box.lines.push_back({shape, "#1c202a", 10, false});
-    };
-    if (!traced) add_shape();
     for (size_t w = 0; w < std::min(weights.size(), kMaxWeightLines); ++w)
       box.lines.push_back({weights[w], kWeight, 9, false});
     if (weights.size() > kMaxWeightLines) {
@@ -209,24 +374,161 @@ class Drawer {
           {fmt::format("and {} more", weights.size() - kMaxWeightLines),
            kWeight, 9, false});
     }
-    if (traced) add_shape();
+    if (!shape.empty()) box.lines.push_back({shape, "#1c202a", 10, false});
     AddKernelLines(node, box);
+    AddStreamLines(i, box);
     box.fill = ColourOf(node);
-    box.dashed = node.boundary || second_[i];
-    box.tooltip = node.target;
+    box.dashed = node.boundary || stream_[i] > 0;
+    box.tooltip = TooltipOf(node);
     if (Heated()) Heat(node, box);
     if (IsCollective(node)) box.pen = std::max(box.pen, 2.0);
-    if (second_[i]) {
-      box.border = kSecond;
-      box.bar = kSecond;
-    }
+    if (stream_[i] > 0) box.border = box.bar = ColourOfStream(stream_[i]);
     // Where a stream begins, ends or is waited for.
-    if (Matches(rules_.aux_streams, node.op) && node.kernels.empty()) {
+    if (IsFork(node)) {
       box.circle = true;
-      box.border = box.fill = kSecond;
-      box.tooltip = labels_[i] + ": " + node.target;
+      box.border = box.fill = ForkColour(i);
+      const double wait = layer_.trace ? WaitNs(i) : 0;
+      if (wait > 1000) box.badge = "waits " + Time(wait);
     }
     out_.nodes.push_back(std::move(box));
+  }
+
+  // Markers of a main stream have the colour of the first other one.
+  const char* ForkColour(size_t at) const {
+    return ColourOfStream(std::max<uint32_t>(stream_[at], 1));
+  }
+
+  // "14.0 KiB × s0, 8 ranks" of a collective; how much of another stream is
+  // hidden behind the main one.
+  void AddStreamLines(size_t at, render::DotNode& box) const {
+    const LayerNode& node = layer_.nodes[at];
+    if (IsCollective(node)) {
+      int64_t ranks = node.ranks;
+      int64_t traced = 0;
+      for (const LayerKernel& kernel : node.kernels) {
+        if (Hollow()) break;
+        if (kernel.bytes > 0) traced = kernel.bytes;
+        if (kernel.ranks > 0) ranks = kernel.ranks;
+      }
+      std::string bytes = traced > 0 ? HumanBytes(static_cast<double>(traced))
+                                     : MessageBytes(node, ranks);
+      if (ranks > 0)
+        bytes += (bytes.empty() ? "" : ", ") +
+                 Counted(static_cast<size_t>(ranks), "rank");
+      if (!bytes.empty()) box.lines.push_back({bytes, kSoft, 9, false});
+    }
+    if (stream_[at] == 0 || !layer_.trace || Hollow() || !Clocked(node)) return;
+    double all = 0;
+    for (const LayerKernel& kernel : node.kernels) {
+      if (kernel.stream != 0) all += kernel.duration_ns;
+    }
+    const double hidden = HiddenNs(node);
+    if (hidden > 0 && hidden > all / 2)
+      box.lines.push_back({"hidden " + Time(hidden), kSoft, 9, false});
+  }
+
+  // Bytes of `times` tensors; symbols stay: "14.0 KiB × s0". Empty: not known.
+  static std::string BytesOf(std::string_view shape, std::string_view dtype,
+                             int64_t times) {
+    const auto dims = SplitShape(shape);
+    const auto size = DTypeBytes(dtype);
+    int64_t bytes = 0;
+    if (!dims || !size || __builtin_mul_overflow(*size, times, &bytes))
+      return {};
+    std::string symbols;
+    for (const std::string_view dim : *dims) {
+      if (const auto value = ParseInt(dim)) {
+        if (*value < 0 || __builtin_mul_overflow(bytes, *value, &bytes))
+          return {};
+      } else if (dim.empty() || dim.find('?') != std::string_view::npos) {
+        return {};
+      } else {
+        symbols += fmt::format(" {} {}", kTimes, dim);
+      }
+    }
+    return HumanBytes(static_cast<double>(bytes)) + symbols;
+  }
+
+  // Of the message of a collective, as a profiler counts it.
+  std::string MessageBytes(const LayerNode& node, int64_t ranks) const {
+    const int rule = rules_.collective_messages.Find(node.op);
+    const std::string_view counts =
+        rule == rules::PatternTable::kNone
+            ? std::string_view()
+            : std::string_view(rules_.collective_messages.rule(rule).value);
+    if (counts == "result") return BytesOf(node.shape, node.dtype, 1);
+    const bool scatter = counts == "results_of_ranks";
+    if (scatter && ranks > 0) return BytesOf(node.shape, node.dtype, ranks);
+    const std::string in = InputBytes(node);
+    return !in.empty() || scatter ? in : BytesOf(node.shape, node.dtype, 1);
+  }
+
+  // Of the first input, where nothing that is hidden made another of it.
+  std::string InputBytes(const LayerNode& node) const {
+    if (node.inputs.empty() || node.over.contains(node.inputs[0])) return {};
+    const std::string& input = node.inputs[0];
+    const auto found = at_.find(input);
+    if (found != at_.end()) {
+      const LayerNode& made = layer_.nodes[found->second];
+      return BytesOf(made.shape, made.dtype, 1);
+    }
+    const auto outside =
+        std::find_if(layer_.externals.begin(), layer_.externals.end(),
+                     [&](const auto& one) { return one.id == input; });
+    // A collective keeps the type.
+    return outside == layer_.externals.end()
+               ? std::string()
+               : BytesOf(outside->shape, node.dtype, 1);
+  }
+
+  // Kernels of the layer that no node has, behind the node that ran before.
+  void AddOffNodes() {
+    if (layer_.off_nodes.empty() || Hollow()) return;
+    constexpr size_t kShown = 3;
+    render::DotNode box;
+    box.id = kOffNodes;
+    box.fill = "#e3e5ea";
+    box.rounded = true;
+    const size_t count = layer_.off_nodes.size();
+    box.lines.push_back({fmt::format("not on any node: {}, {}",
+                                     Counted(count, "kernel"), Time(OffNs())),
+                         "#1c202a", 10, true});
+    for (size_t k = 0; k < std::min(count, kShown); ++k) {
+      const LayerKernel& kernel = layer_.off_nodes[k];
+      box.lines.push_back({fmt::format("{}  {}", KernelLabel(kernel.name),
+                                       Time(kernel.duration_ns)),
+                           kSoft, 9, false});
+    }
+    if (count > kShown) {
+      box.lines.push_back(
+          {fmt::format("+{} more", count - kShown), kSoft, 9, false});
+    }
+    const LayerNode* before = nullptr;
+    double latest = -1;
+    for (const LayerNode& node : layer_.nodes) {
+      if (!Clocked(node)) continue;
+      for (const LayerKernel& kernel : node.kernels) {
+        if (kernel.start_ns >= layer_.off_nodes[0].start_ns ||
+            kernel.start_ns <= latest)
+          continue;
+        latest = kernel.start_ns;
+        before = &node;
+      }
+    }
+    if (before != nullptr)
+      out_.edges.push_back({before->id, box.id, true, {}, {}, {}});
+    out_.nodes.push_back(std::move(box));
+  }
+
+  // What lines leave out: the name of the node, whole names of its weights.
+  static std::string TooltipOf(const LayerNode& node) {
+    constexpr size_t kMost = 4;
+    std::string out = node.id + ": " + node.target;
+    for (size_t w = 0; w < std::min(node.weights.size(), kMost); ++w)
+      out += ", " + node.weights[w].name;
+    if (node.weights.size() > kMost)
+      out += fmt::format(", and {} more", node.weights.size() - kMost);
+    return out;
   }
 
   bool IsCollective(const LayerNode& node) const {
@@ -272,19 +574,21 @@ class Drawer {
       groups.push_back(group);
       box.lines.push_back(Swatch(group, ColourOf(node)));
     }
-    size_t kernels = 0;
-    double busy_ns = 0;
+    std::map<uint32_t, std::pair<size_t, double>> streams;
     for (size_t i = 0; i < layer_.nodes.size(); ++i) {
-      if (!second_[i]) continue;
-      kernels += layer_.nodes[i].kernels.size();
-      for (const LayerKernel& kernel : layer_.nodes[i].kernels)
+      if (layer_.nodes[i].boundary) continue;
+      for (const LayerKernel& kernel : layer_.nodes[i].kernels) {
+        auto& [kernels, busy_ns] = streams[kernel.stream];
+        ++kernels;
         busy_ns += kernel.duration_ns;
+      }
     }
-    if (kernels > 0) {
+    for (const auto& [stream, sums] : streams) {
+      if (stream == 0) continue;
       box.lines.push_back(
-          Swatch(fmt::format("second stream: {}, {}",
-                             Counted(kernels, "kernel"), Time(busy_ns)),
-                 kSecond));
+          Swatch(fmt::format("stream {}: {}, {}", stream + 1,
+                             Counted(sums.first, "kernel"), Time(sums.second)),
+                 ColourOfStream(stream)));
     }
     if (std::any_of(layer_.nodes.begin(), layer_.nodes.end(),
                     [](const LayerNode& node) {
@@ -330,8 +634,12 @@ class Drawer {
         if (!fresh) continue;
       }
       for (const uint32_t user : used_by) {
-        out_.edges.push_back(
-            {input.id, layer_.nodes[user].id, !IsStream(input), {}});
+        out_.edges.push_back({input.id,
+                              layer_.nodes[user].id,
+                              !IsStream(input),
+                              {},
+                              ResidualLabel(user, input.id),
+                              Over(layer_.nodes[user], input.id)});
       }
     }
   }
@@ -353,16 +661,94 @@ class Drawer {
     box.lines.push_back(InputLine(input));
   }
 
+  // Labels of the hidden nodes that an edge stands for.
+  std::string Over(const LayerNode& node, const std::string& input) const {
+    std::string out;
+    const auto found = node.over.find(input);
+    if (found == node.over.end()) return out;
+    for (const std::string& op : found->second)
+      out += (out.empty() ? "" : ", ") + rules_.LabelOf(op);
+    return out;
+  }
+
+  // The input of an addition that goes around what is added: the others come
+  // from it through ops with weights. Empty: none does.
+  std::string_view ResidualOf(size_t at) const {
+    const LayerNode& node = layer_.nodes[at];
+    if (node.inputs.size() < 2 || layer_.nodes.size() > kMostResiduals ||
+        (!IsAddition(node.op) && !Matches(rules_.residual_norms, node.op)))
+      return {};
+    for (size_t i = 0; i < 2; ++i) {
+      const std::string& around = node.inputs[i];
+      if (GoesThrough(node.inputs[1 - i], OriginOf(around))) return around;
+    }
+    return {};
+  }
+
+  // What an item of a tuple, a view or a cast is of. A dump may go in circles.
+  std::string_view OriginOf(std::string_view value) const {
+    for (size_t steps = 0; steps < layer_.nodes.size(); ++steps) {
+      const auto found = at_.find(value);
+      if (found == at_.end()) return value;
+      const LayerNode& node = layer_.nodes[found->second];
+      if (node.inputs.size() != 1 || !node.weights.empty()) return value;
+      value = node.inputs[0];
+    }
+    return value;
+  }
+
+  std::string ResidualLabel(size_t at, std::string_view input) {
+    if (residual_of_.empty()) residual_of_.resize(layer_.nodes.size());
+    auto& found = residual_of_[at];
+    if (!found) found = ResidualOf(at);
+    return input == *found ? std::string(kResidual) : std::string();
+  }
+
+  // Whether a value is made of `source` by ops with weights.
+  bool GoesThrough(std::string_view value, std::string_view source) const {
+    const auto first = at_.find(source);
+    const size_t least = first == at_.end() ? 0 : first->second;
+    std::vector<bool> seen(layer_.nodes.size(), false);
+    std::vector<std::string_view> open = {value};
+    bool reached = false;
+    bool weights = false;
+    while (!open.empty()) {
+      const std::string_view one = open.back();
+      open.pop_back();
+      if (one == source) {
+        reached = true;
+        continue;
+      }
+      const auto found = at_.find(one);
+      if (found == at_.end() || found->second < least || seen[found->second])
+        continue;
+      seen[found->second] = true;
+      const LayerNode& node = layer_.nodes[found->second];
+      weights |= node.group != "norm" && !node.weights.empty();
+      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return reached && weights;
+  }
+
   void AddEdges() {
-    for (const LayerNode& node : layer_.nodes) {
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      const LayerNode& node = layer_.nodes[i];
       for (const std::string& input : node.inputs) {
         const auto from = at_.find(input);
         if (from == at_.end()) continue;
-        const auto fork = [&](const LayerNode& one) {
-          return Matches(rules_.aux_streams, one.op);
+        const auto fork = [&](size_t one) {
+          return Matches(rules_.aux_streams, layer_.nodes[one].op);
         };
-        const bool change = fork(node) || fork(layer_.nodes[from->second]);
-        out_.edges.push_back({input, node.id, false, change ? kSecond : ""});
+        std::string colour;
+        if (fork(from->second)) colour = ForkColour(from->second);
+        if (fork(i)) colour = ForkColour(i);
+        // What a fork or join waits stands on the edge that leaves it.
+        const std::string& wait = out_.nodes[from->second].circle
+                                      ? out_.nodes[from->second].badge
+                                      : std::string();
+        out_.edges.push_back({input, node.id, false, std::move(colour),
+                              wait.empty() ? ResidualLabel(i, input) : wait,
+                              Over(node, input)});
       }
     }
   }
@@ -412,6 +798,7 @@ class Drawer {
       const ClusterRule& rule = rules_.clusters[c];
       render::DotCluster cluster;
       cluster.title = rule.title;
+      cluster.column = layer_.nodes.size() > kMostInOneColumn;
       cluster.fill = Lighter(rules_.ColourOf(rule.groups[0]), 0.6);
       std::vector<render::DotCluster> inner(rules_.sub_clusters.size());
       size_t members = 0;
@@ -446,8 +833,12 @@ class Drawer {
 
   const LayerGraph& layer_;
   const GroupRules& rules_;
+  const DrawOptions options_;
   const Positions at_;
-  std::vector<bool> second_;
+  std::vector<uint32_t> stream_;                 // of the nodes
+  std::vector<std::pair<double, double>> main_;  // kernels of the main stream
+  std::vector<std::vector<uint32_t>> users_;
+  std::vector<std::optional<std::string_view>> residual_of_;
   std::vector<std::string> labels_;  // of the nodes
   std::vector<std::vector<std::string>> weights_;
   absl::flat_hash_map<std::string, size_t> faces_;
@@ -457,8 +848,9 @@ class Drawer {
 
 }  // namespace
 
-render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules) {
-  return Drawer(layer, rules).Run();
+render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules,
+                           const DrawOptions& options) {
+  return Drawer(layer, rules, options).Run();
 }
 
 render::DotNode DrawInput(const ExternalInput& input, const GroupRules& rules) {
@@ -482,20 +874,30 @@ LineKind KindOf(const render::DotLine& line) {
 void HideNodes(LayerGraph& layer,
                const std::function<bool(std::string_view op)>& hide) {
   // What stands for a hidden node; inputs come first, so one look is enough.
-  absl::flat_hash_map<std::string, std::string> instead;
+  struct Instead {
+    std::string value;
+    std::vector<std::string> over;  // ops in between
+  };
+  absl::flat_hash_map<std::string, Instead> instead;
   std::vector<LayerNode> kept;
   for (LayerNode& node : layer.nodes) {
     std::vector<std::string> inputs;
     for (const std::string& input : node.inputs) {
       const auto found = instead.find(input);
-      const std::string& now = found == instead.end() ? input : found->second;
-      if (std::find(inputs.begin(), inputs.end(), now) == inputs.end())
-        inputs.push_back(now);
+      const std::string& now =
+          found == instead.end() ? input : found->second.value;
+      if (std::find(inputs.begin(), inputs.end(), now) != inputs.end())
+        continue;
+      inputs.push_back(now);
+      if (found != instead.end()) node.over[now] = found->second.over;
     }
     node.inputs = std::move(inputs);
     if (!node.inputs.empty() && node.kernels.empty() && !node.boundary &&
         hide(node.op)) {
-      instead[node.id] = node.inputs[0];
+      Instead& one = instead[node.id];
+      one.value = node.inputs[0];
+      one.over = std::move(node.over[one.value]);
+      one.over.push_back(std::move(node.op));
     } else {
       kept.push_back(std::move(node));
     }
@@ -581,6 +983,25 @@ std::string KernelLabel(std::string_view name) {
 
 namespace {
 
+// "shared_experts_gate_proj" in "shared_experts", "gate" and "proj". Names
+// that end in a number or have one word have no last word.
+struct WordsOf {
+  explicit WordsOf(std::string_view name) {
+    const size_t cut = name.rfind('_');
+    if (cut == std::string_view::npos || cut == 0 || cut + 1 == name.size() ||
+        absl::ascii_isdigit(static_cast<unsigned char>(name.back())))
+      return;
+    last = name.substr(cut + 1);
+    const size_t before = name.rfind('_', cut - 1);
+    if (before != std::string_view::npos) stem = name.substr(0, before);
+    middle = name.substr(stem.empty() ? 0 : before + 1,
+                         cut - (stem.empty() ? 0 : before + 1));
+  }
+  std::string stem;
+  std::string middle;
+  std::string last;
+};
+
 // "self_attn_q_proj" as "q_proj": the box stands in the frame of its owner.
 std::string_view WithoutOwner(std::string_view name, const GroupRules& rules) {
   for (const std::string& owner : rules.weight_owners) {
@@ -633,9 +1054,32 @@ std::vector<std::string> WeightLabels(const LayerNode& node,
     auto& [family, count] = families[i];
     if (count == 1) continue;
     std::replace(family.begin(), family.end(), '#', '*');
-    first[i] = fmt::format("{} {}{}", family, kTimes, count);
+    first[i] = family;
   }
-  return first;
+  // "q_proj", "k_proj", "v_proj" are one line.
+  std::vector<std::string> out;
+  for (size_t i = 0; i < first.size();) {
+    const WordsOf words(first[i]);
+    std::string line = first[i];
+    size_t end = i + 1;
+    for (; end < first.size() && words.last.size() > 1; ++end) {
+      const WordsOf next(first[end]);
+      if (next.stem != words.stem || next.last != words.last ||
+          families[end].second != families[i].second)
+        break;
+    }
+    if (end > i + 1) {
+      line = words.stem;
+      for (size_t k = i; k < end; ++k)
+        line += (line.empty() ? "" : " ") + WordsOf(first[k]).middle;
+      line += " " + words.last;
+    }
+    if (families[i].second > 1)
+      line += fmt::format(" {}{}", kTimes, families[i].second);
+    out.push_back(std::move(line));
+    i = end;
+  }
+  return out;
 }
 
 }  // namespace lamina::graph

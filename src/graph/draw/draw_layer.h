@@ -15,11 +15,20 @@ namespace lamina::graph {
 
 // Names of a box and of a frame that are no part of a layer.
 inline constexpr std::string_view kLegend = "(legend)";
+inline constexpr std::string_view kOffNodes = "(not on any node)";
 inline constexpr std::string_view kInputs = "Inputs";
+// The label of an edge that goes around what is added to it.
+inline constexpr std::string_view kResidual = "residual";
+
+struct DrawOptions {
+  bool ids = false;  // names of nodes on all boxes, not only on twins
+};
 
 // The first boxes are the nodes of the layer in their order; the box
-// "(legend)" is there with kernels.
-render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules);
+// "(legend)" is there with kernels. The first line of the title names the
+// layer, the second the dump and, with kernels, their times.
+render::DotGraph DrawLayer(const LayerGraph& layer, const GroupRules& rules,
+                           const DrawOptions& options = {});
 
 // One input from outside as a box of its own.
 render::DotNode DrawInput(const ExternalInput& input, const GroupRules& rules);
@@ -35,7 +44,8 @@ enum class LineKind : char {
 LineKind KindOf(const render::DotLine& line);
 
 // Takes the nodes out whose op `hide` names: who used one uses its first input
-// instead. Nodes with kernels and nodes without inputs stay.
+// instead, and knows over what it does. Nodes with kernels and nodes without
+// inputs stay.
 void HideNodes(LayerGraph& layer,
                const std::function<bool(std::string_view op)>& hide);
 
@@ -47,9 +57,10 @@ std::vector<bool> OnSecondStream(const LayerGraph& layer,
 // "s72×s70×4096 bf16"; several results joined by ", ".
 std::string ShapeLabel(const LayerNode& node);
 
-// "experts_*_gate_proj ×256" for weights that differ in a number only; without
-// stack, layer number, owner (self_attn, mlp) and _weight; biases and scales
-// only where their weight is not there.
+// "experts_* gate up down proj ×256" for weights that differ in a number only,
+// or in what stands in front of their last word; without stack, layer number,
+// owner (self_attn, mlp) and _weight; biases and scales only where their weight
+// is not there.
 std::vector<std::string> WeightLabels(const LayerNode& node,
                                       const GroupRules& rules);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 
 #include "rules/document.h"
@@ -38,7 +39,8 @@ TEST(Draw, TextIsEscapedBeforeLinesAreBroken) {
   layer.source_file = "a \"quoted\" \\ name";
   layer.nodes.push_back(Node("a<b>\"&\xff", "f.x<BR/>", {}));
   layer.nodes[0].kernels.push_back({"k<int>", "k<int>(float)", 17300, {}, {}});
-  const std::string dot = render::DotText(DrawLayer(layer, *Rules()));
+  const std::string dot =
+      render::DotText(DrawLayer(layer, *Rules(), {.ids = true}));
   EXPECT_THAT(dot, HasSubstr("a&lt;b&gt;&quot;&amp;"));
   EXPECT_THAT(dot, HasSubstr("\"a<b>\\\"&"));
   EXPECT_THAT(dot, HasSubstr("f.x&lt;BR/&gt;"));
@@ -180,6 +182,339 @@ TEST(Draw, HiddenViewsAreBridged) {
   ASSERT_EQ(layer.nodes.size(), 2U);
   EXPECT_THAT(layer.nodes[1].inputs, ElementsAre("a"));
   ASSERT_EQ(layer.externals.size(), 1U);
+  // The edge says over what it goes; the nearest way where there are two.
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  ASSERT_EQ(graph.edges.size(), 2U);
+  EXPECT_EQ(graph.edges[1].from, "a");
+  EXPECT_EQ(graph.edges[1].tooltip, Rules()->LabelOf("aten.view.default") +
+                                        ", " +
+                                        Rules()->LabelOf("aten.view.default"));
+}
+
+TEST(Draw, TitlesSayWhichLayerOfHowMany) {
+  LayerGraph layer;
+  layer.nodes = {Node("a", "f.linear", {"x"})};
+  layer.source_file = "086.txt";
+  layer.section = "model";
+  layer.index = 5;
+  layer.of = 61;
+  layer.kind = "A";
+  layer.kind_layers = "3-60";
+  EXPECT_EQ(DrawLayer(layer, *Rules()).title,
+            "Layer 5 of 61, kind A (layers 3-60)\nmodel, 086.txt");
+  layer.kind_layers = "5";
+  layer.trace.emplace();
+  layer.trace->total_ns = 655000;
+  layer.trace->wall_ns = 612000;
+  layer.trace->kernels = 31;
+  layer.trace->streams = 2;
+  layer.trace->replays = 20;
+  EXPECT_EQ(DrawLayer(layer, *Rules()).title,
+            "Layer 5 of 61, kind A (layer 5)\nmodel, 086.txt | wall 612 us, "
+            "busy 655 us, 31 kernels on 2 streams | median of 20 replays");
+  layer.part = "shared";
+  layer.trace.reset();
+  EXPECT_EQ(DrawLayer(layer, *Rules()).title, "shared\nmodel, 086.txt");
+}
+
+TEST(Draw, NamesOfNodesOnlyOnTwins) {
+  LayerGraph layer;
+  layer.nodes = {Node("a", "f.linear", {"x"}), Node("b", "f.linear", {"x"}),
+                 Node("c", "f.silu", {"x"})};
+  layer.nodes[1].weights.push_back({"model_layers_5_up_proj_weight", "4", "f"});
+  const auto lines = [&](const DrawOptions& options) {
+    std::string out;
+    for (const render::DotNode& node :
+         DrawLayer(layer, *Rules(), options).nodes) {
+      for (const render::DotLine& line : node.lines) out += line.text + ",";
+      out += ";";
+    }
+    return out;
+  };
+  const std::string linear = Rules()->LabelOf("f.linear");
+  const std::string silu = Rules()->LabelOf("f.silu");
+  const std::string shape = "s0\u00d74 bf16";
+  // Weights stand in front of the shape.
+  EXPECT_EQ(lines({}), linear + "," + shape + ",;" + linear + ",up_proj," +
+                           shape + ",;" + silu + "," + shape + ",;");
+  EXPECT_EQ(lines({.ids = true}), linear + ",a," + shape + ",;" + linear +
+                                      ",b,up_proj," + shape + ",;" + silu +
+                                      ",c," + shape + ",;");
+  layer.nodes[1].weights.clear();
+  EXPECT_THAT(lines({}), HasSubstr(linear + ",a," + shape));
+  EXPECT_EQ(DrawLayer(layer, *Rules()).nodes[2].tooltip, "c: f.silu");
+}
+
+// Two streams: what runs beside the main one, and who waits for whom.
+LayerGraph TwoStreams() {
+  LayerGraph layer;
+  layer.trace.emplace();
+  layer.trace->total_ns = 60000;
+  layer.nodes = {
+      Node("x", "f.linear", {"in"}),
+      Node("begin", "fn.begin_aux_stream_passthrough_9", {"x"}),
+      Node("shared", "f.mlp", {"begin"}),
+      Node("end", "fn.end_aux_stream_passthrough_4", {"shared"}),
+      Node("main", "f.moe", {"x"}),
+      Node("wait", "fn.wait_aux_stream_passthrough_4", {"main"}),
+      Node("sum", "auto_deploy.trtllm_dist_all_reduce", {"wait", "end"})};
+  const auto run = [&](size_t node, double start, double ns, uint32_t stream) {
+    LayerKernel kernel{"k", "k", ns, {}, KernelFit::kSure};
+    kernel.start_ns = start;
+    kernel.stream = stream;
+    layer.nodes[node].kernels.push_back(kernel);
+  };
+  run(0, 0, 10000, 0);
+  run(4, 10500, 10000, 0);
+  run(2, 14200, 12000, 1);
+  run(6, 30000, 5000, 0);
+  return layer;
+}
+
+std::map<std::string, std::string> EdgeLabels(const render::DotGraph& graph) {
+  std::map<std::string, std::string> out;
+  for (const render::DotEdge& edge : graph.edges) {
+    if (!edge.label.empty()) out[edge.from + " " + edge.to] = edge.label;
+  }
+  return out;
+}
+
+TEST(Draw, ForksAndJoinsSayWhatTheyWait) {
+  LayerGraph layer = TwoStreams();
+  // The main stream stands still from 20.5 us to 30 us.
+  EXPECT_EQ(
+      EdgeLabels(DrawLayer(layer, *Rules())),
+      (std::map<std::string, std::string>{{"begin shared", "waits 4.20 us"},
+                                          {"end sum", "waits 9.50 us"}}));
+  // 1 us is the pace of launches; a join that comes early waits for nobody.
+  layer.nodes[2].kernels[0].start_ns = 10900;
+  layer.nodes[2].kernels[0].duration_ns = 4000;
+  EXPECT_TRUE(EdgeLabels(DrawLayer(layer, *Rules())).empty());
+  // Kernels that are said to be of no node have no times there.
+  layer = TwoStreams();
+  layer.trace->claimed = false;
+  EXPECT_TRUE(EdgeLabels(DrawLayer(layer, *Rules())).empty());
+}
+
+TEST(Draw, TimeBesideTheMainStreamIsHidden) {
+  LayerGraph layer = TwoStreams();
+  const auto last = [&](size_t node) {
+    return DrawLayer(layer, *Rules()).nodes[node].lines.back().text;
+  };
+  EXPECT_EQ(last(2), "hidden 6.30 us");
+  EXPECT_NE(last(4).substr(0, 6), "hidden");
+  // Less than half of it.
+  layer.nodes[2].kernels[0].duration_ns = 15800;
+  EXPECT_NE(last(2).substr(0, 6), "hidden");
+  // A kernel says its stream without markers, too.
+  layer.nodes[4].kernels[0].stream = 2;
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(graph.nodes[2].bar, "#7b4fa3");
+  EXPECT_EQ(graph.nodes[4].bar, "#0b7f6f");
+  EXPECT_TRUE(graph.nodes[4].dashed);
+  std::vector<std::string> legend;
+  for (const render::DotLine& line : graph.nodes.back().lines) {
+    if (line.text.starts_with("stream")) legend.push_back(line.text);
+  }
+  EXPECT_THAT(legend, ElementsAre("stream 2: 1 kernel, 15.8 us",
+                                  "stream 3: 1 kernel, 10.0 us"));
+}
+
+TEST(Draw, WorkOfTheMainStreamHidesNotItself) {
+  LayerGraph layer = TwoStreams();
+  // Most of "shared" is on the second stream, a part on the main one.
+  LayerKernel own{"own", "own", 9000, {}, KernelFit::kSure};
+  own.start_ns = 40000;
+  layer.nodes[2].kernels.push_back(own);
+  const auto last = [&] {
+    return DrawLayer(layer, *Rules()).nodes[2].lines.back().text;
+  };
+  EXPECT_EQ(last(), "hidden 6.30 us");
+  // Half of the second stream, not of both.
+  layer.nodes[2].kernels[0].duration_ns = 12700;
+  EXPECT_NE(last().substr(0, 6), "hidden");
+}
+
+// Nodes of the next layer have the clock of that one.
+TEST(Draw, TimesOfTheNextLayerAreNotOfThisOne) {
+  LayerGraph layer = TwoStreams();
+  const auto add = [&](const char* input, double start, uint32_t stream) {
+    LayerNode next = Node(std::string("next_") + input, "f.norm", {input});
+    next.boundary = true;
+    LayerKernel kernel{"k", "k", 6000, {}, KernelFit::kSure};
+    kernel.start_ns = start;
+    kernel.stream = stream;
+    next.kernels.push_back(kernel);
+    layer.nodes.push_back(std::move(next));
+  };
+  // Hides nothing more, and stands not behind an end.
+  add("sum", 21000, 0);
+  add("end", 20600, 0);
+  // What it runs beside is not known.
+  add("wait", 11000, 1);
+  // Not what ran before.
+  layer.off_nodes.resize(1, {"memset", "memset", 5000, {}, KernelFit::kNone});
+  layer.off_nodes[0].start_ns = 29000;
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 6.30 us");
+  EXPECT_NE(graph.nodes[9].id, "");
+  EXPECT_NE(graph.nodes[9].lines.back().text.substr(0, 6), "hidden");
+  EXPECT_EQ(graph.nodes[9].bar, "#7b4fa3");
+  EXPECT_EQ(EdgeLabels(graph)["end sum"], "waits 9.50 us");
+  EXPECT_EQ(graph.edges.back().from + ">" + graph.edges.back().to,
+            "shared>" + std::string(kOffNodes));
+}
+
+TEST(Draw, CollectivesSayBytesAndRanks) {
+  LayerGraph layer;
+  layer.nodes = {Node("a", "auto_deploy.trtllm_dist_all_reduce", {"x"}),
+                 Node("b", "_c10d_functional.all_gather_into_tensor", {"a"}),
+                 Node("c", "f.linear", {"b"})};
+  layer.nodes[1].shape = "16x1024";
+  layer.nodes[1].ranks = 8;
+  const auto last = [&](size_t node) {
+    return DrawLayer(layer, *Rules()).nodes[node].lines.back().text;
+  };
+  EXPECT_EQ(last(0), "8 B \u00d7 s0");
+  EXPECT_EQ(last(1), "32.0 KiB, 8 ranks");
+  EXPECT_EQ(last(2), "s0\u00d74 bf16");
+  // What a scatter reduces is what all ranks get.
+  LayerNode& scatter = layer.nodes[2];
+  scatter = Node("c", "_c10d_functional.reduce_scatter_tensor", {"b"});
+  scatter.shape = "2x1024";
+  scatter.ranks = 8;
+  EXPECT_EQ(last(2), "32.0 KiB, 8 ranks");
+  // Of ranks that are not known: what goes in, if no hidden view made it.
+  scatter.ranks = 0;
+  EXPECT_EQ(last(2), "32.0 KiB");
+  scatter.over["b"] = {"aten.slice.Tensor"};
+  EXPECT_EQ(last(2), "2\u00d71024 bf16");
+  // The rest counts what goes in, also from outside: results may be tuples.
+  LayerNode& fused = layer.nodes[2];
+  fused = Node("c", "trtllm.all_reduce_rms_norm", {"b"});
+  fused.shape = "(16x1024, 16x1024)";
+  fused.dtype = "(torch.bfloat16, torch.bfloat16)";
+  EXPECT_EQ(last(2), "32.0 KiB");
+  layer.externals.push_back({"in", "Layer 2 output", "4x1024"});
+  fused = Node("c", "aten.all_to_all_single", {"in"});
+  EXPECT_EQ(last(2), "8.00 KiB");
+  // Sizes that cannot be.
+  for (const char* const shape :
+       {"-1x4", "?x4", "9223372036854775807x4", "4294967296x4294967296x0x8"}) {
+    layer.nodes[1].shape = shape;
+    EXPECT_THAT(last(1), Not(HasSubstr("B"))) << shape;
+  }
+  scatter = Node("c", "_c10d_functional.reduce_scatter_tensor", {"b"});
+  scatter.shape = "1073741824x1073741824";
+  scatter.ranks = 1 << 20;
+  EXPECT_EQ(last(2), "1,048,576 ranks");
+  layer.nodes[0].shape = "?";
+  EXPECT_EQ(last(0), "bf16");  // not known
+  // A trace knows better.
+  layer.trace.emplace();
+  layer.nodes[0].kernels.push_back({"k", "k", 5000, {}, KernelFit::kSure});
+  layer.nodes[0].kernels[0].bytes = 4096;
+  layer.nodes[0].kernels[0].ranks = 4;
+  EXPECT_EQ(last(0), "4.00 KiB, 4 ranks");
+}
+
+TEST(Draw, KernelsOnNoNodeAreDrawn) {
+  LayerGraph layer = TwoStreams();
+  layer.off_nodes.resize(2, {"memset", "memset", 5000, {}, KernelFit::kNone});
+  layer.off_nodes[0].start_ns = 21000;
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  EXPECT_THAT(graph.title, HasSubstr(" | 86 % of the time is on nodes"));
+  const auto box =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                   [](const auto& one) { return one.id == kOffNodes; });
+  ASSERT_NE(box, graph.nodes.end());
+  EXPECT_EQ(box->lines[0].text, "not on any node: 2 kernels, 10.0 us");
+  // Behind what was launched before.
+  EXPECT_EQ(graph.edges.back().from + ">" + graph.edges.back().to,
+            "shared>" + std::string(kOffNodes));
+  layer.off_nodes.resize(1);
+  layer.off_nodes[0].duration_ns = 2000;
+  EXPECT_THAT(DrawLayer(layer, *Rules()).title, Not(HasSubstr("on nodes")));
+  // Kernels that are said to be of no node: none of them is on one.
+  layer.off_nodes[0].duration_ns = 20000;
+  EXPECT_THAT(DrawLayer(layer, *Rules()).title, HasSubstr("on nodes"));
+  layer.trace->claimed = false;
+  const render::DotGraph hollow = DrawLayer(layer, *Rules());
+  EXPECT_THAT(hollow.title, Not(HasSubstr("on nodes")));
+  EXPECT_TRUE(
+      std::none_of(hollow.nodes.begin(), hollow.nodes.end(),
+                   [](const auto& one) { return one.id == kOffNodes; }));
+}
+
+TEST(Draw, AmbiguousTimeIsNotShaded) {
+  LayerGraph layer = TwoStreams();
+  layer.nodes[0].kernels[0].fit = KernelFit::kAmbiguous;
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(graph.nodes[0].fill, "#ffffff");
+  EXPECT_NE(graph.nodes[4].fill, "#ffffff");
+}
+
+TEST(Draw, LargeLayersAreTwoColumns) {
+  LayerGraph layer;
+  for (int i = 0; i < 41; ++i) {
+    layer.nodes.push_back(Node("a" + std::to_string(i), "f.linear", {}));
+    layer.nodes.push_back(Node("f" + std::to_string(i), "f.linear",
+                               {"a" + std::to_string(i)}, "mlp"));
+  }
+  layer.nodes[3].inputs.push_back("f0");
+  const std::string dot = render::DotText(DrawLayer(layer, *Rules()));
+  EXPECT_THAT(dot, HasSubstr("\"a0\" -> \"f0\" [constraint=false];"));
+  EXPECT_THAT(dot, HasSubstr("\"f0\" -> \"f1\";"));
+  layer.nodes.resize(80);
+  EXPECT_THAT(render::DotText(DrawLayer(layer, *Rules())),
+              Not(HasSubstr("constraint")));
+}
+
+TEST(Draw, ResidualsGoAroundWhatIsAdded) {
+  LayerGraph layer;
+  layer.nodes = {Node("n", "f.rms_norm", {"x"}, "norm"),
+                 Node("up", "f.linear", {"n"}, "mlp"),
+                 Node("sum", "aten.add.Tensor", {"up", "x"}, "mlp"),
+                 // No op with weights between: part of a gelu.
+                 Node("cube", "aten.pow.Tensor_Scalar", {"sum"}, "mlp"),
+                 Node("inner", "aten.add.Tensor", {"sum", "cube"}, "mlp"),
+                 Node("down", "f.linear", {"inner"}, "mlp"),
+                 Node("out", "aten.add.Tensor", {"sum", "down"}, "mlp")};
+  layer.nodes[0].weights.push_back({"w0", "4", "f"});
+  layer.nodes[1].weights.push_back({"w1", "4x4", "f"});
+  layer.nodes[5].weights.push_back({"w2", "4x4", "f"});
+  layer.externals.push_back({"x", "Layer 3 output", "4"});
+  std::vector<std::string> around;
+  for (const render::DotEdge& edge : DrawLayer(layer, *Rules()).edges) {
+    if (!edge.label.empty())
+      around.push_back(edge.from + " " + edge.to + " " + edge.label);
+  }
+  EXPECT_THAT(around, ElementsAre("x sum residual", "sum out residual"));
+  // Of a tuple.
+  layer.nodes = {Node("n", "f.fused_add_rms_norm", {"x", "y"}, "norm"),
+                 Node("h", "builtin.getitem", {"n"}, "norm"),
+                 Node("r", "builtin.getitem", {"n"}, "norm"),
+                 Node("up", "f.linear", {"h"}, "mlp"),
+                 Node("sum", "aten.add.Tensor", {"up", "r"}, "mlp")};
+  layer.nodes[3].weights.push_back({"w1", "4x4", "f"});
+  around.clear();
+  for (const render::DotEdge& edge : DrawLayer(layer, *Rules()).edges) {
+    if (!edge.label.empty()) around.push_back(edge.from + " " + edge.to);
+  }
+  EXPECT_THAT(around, ElementsAre("r sum"));
+}
+
+TEST(Draw, NodesInACircleAreDrawn) {
+  LayerGraph layer;
+  layer.nodes = {Node("p", "aten.relu.default", {"q"}),
+                 Node("q", "aten.relu.default", {"p"}),
+                 Node("self", "aten.relu.default", {"self"}),
+                 Node("u", "aten.add.Tensor", {"p", "w"}),
+                 Node("v", "aten.add.Tensor", {"self", "u"})};
+  layer.externals.push_back({"w", "Shared value", "4"});
+  const render::DotGraph graph = DrawLayer(layer, *Rules());
+  ASSERT_EQ(graph.edges.size(), 7u);
+  for (const render::DotEdge& edge : graph.edges) EXPECT_EQ(edge.label, "");
 }
 
 TEST(Draw, ManyWeightsAreOneLine) {
@@ -192,6 +527,17 @@ TEST(Draw, ManyWeightsAreOneLine) {
   node.weights.push_back({"model_layers_7_mlp_gate_bias", "4", "?"});
   EXPECT_THAT(WeightLabels(node, *Rules()),
               ElementsAre("experts_*_up_proj \u00d7256", "gate"));
+  node.weights.clear();
+  for (int i = 0; i < 4; ++i) {
+    for (const char* const one : {"gate", "up", "down"}) {
+      node.weights.push_back({"model_layers_7_mlp_experts_" +
+                                  std::to_string(i) + "_" + one +
+                                  "_proj_weight",
+                              "?", "?"});
+    }
+  }
+  EXPECT_THAT(WeightLabels(node, *Rules()),
+              ElementsAre("experts_* gate up down proj \u00d74"));
 }
 
 TEST(Draw, WeightsByTheirUsefulEnd) {
@@ -211,6 +557,12 @@ TEST(Draw, WeightsByTheirUsefulEnd) {
               ElementsAre("gate_e_score_correction"));
   EXPECT_THAT(labels({"mlp_shared_experts_down_proj_weight"}),
               ElementsAre("shared_experts_down_proj"));
+  EXPECT_THAT(labels({"self_attn_q_proj_weight", "self_attn_k_proj_weight",
+                      "self_attn_v_proj_weight", "self_attn_v_proj_bias"}),
+              ElementsAre("q k v proj"));
+  EXPECT_THAT(labels({"mlp_shared_experts_gate_proj_weight",
+                      "mlp_shared_experts_up_proj_weight", "mlp_table_4"}),
+              ElementsAre("shared_experts gate up proj", "table_4"));
   EXPECT_THAT(labels({"input_layernorm_weight"}),
               ElementsAre("input_layernorm"));
   // Scales without their weight, and names that are an owner's alone.

@@ -354,9 +354,11 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
                 found.memory.Text(), HumanTime(found.step_ns));
   if (!found.assumed.empty()) text += ", for " + Joined(found.assumed, ", ", 8);
   out.notes.push_back(MakeNote(Severity::kInfo, "claim", text + "."));
-  out.notes.push_back(MakeNote(
-      Severity::kInfo, "keywords",
-      "Dumps drop keyword arguments: an edge or an option may be missing."));
+  if (found.keywords_dropped) {
+    out.notes.push_back(MakeNote(
+        Severity::kInfo, "keywords",
+        "Dumps drop keyword arguments: an edge or an option may be missing."));
+  }
   return out;
 }
 

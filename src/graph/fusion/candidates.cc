@@ -482,6 +482,7 @@ void FindOverlaps(Candidates& found) {
 
 Candidates FindCandidates(const Graph& graph, const CandidateOptions& options) {
   Candidates out = Finder(graph, options).Run();
+  out.keywords_dropped = graph.dialect.empty();
   FindOverlaps(out);
   return out;
 }

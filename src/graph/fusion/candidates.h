@@ -101,6 +101,7 @@ struct Candidates {
   bool bounded = false;
   int64_t step_ns = 0;
   bool measured = false;
+  bool keywords_dropped = false;     // the dialect prints no keywords
   std::vector<std::string> assumed;  // symbols that were bound
   Memory memory;
 };

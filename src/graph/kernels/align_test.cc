@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/kernels/graph_kernels.h"
 #include "rules/document.h"
 
 namespace lamina::graph_kernels {
@@ -30,6 +31,20 @@ std::vector<int> Nodes(const Texts& ops, const Texts& kernels) {
 constexpr std::string_view kLinear = "auto_deploy.torch_linear_simple.default";
 constexpr std::string_view kNorm = "auto_deploy.flashinfer_rms_norm.default";
 constexpr std::string_view kCopy = "aten.contiguous.default";
+
+TEST(Misfit, AShareBelowTheBoundIsNotRoundedToIt) {
+  for (const auto& [share, percent] : {std::pair{0.796, "79 %"},
+                                       {0.79999999999, "79 %"},
+                                       {0.79, "79 %"},
+                                       {0.29, "29 %"},
+                                       {0.004, "0 %"},
+                                       {0.0, "0 %"}}) {
+    EXPECT_EQ(
+        MisfitText(share),
+        percent + std::string(" of the kernel time of the trace is surely "
+                              "on nodes of this dump, 80 % are needed"));
+  }
+}
 
 TEST(Align, OneOpMayLaunchSeveralKernels) {
   EXPECT_EQ(

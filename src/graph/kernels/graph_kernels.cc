@@ -3,6 +3,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <cmath>
 #include <fmt/core.h>
 
 #include "analysis/layers/structure.h"
@@ -144,6 +145,15 @@ double SureShare(const KernelMap& map) {
   return all > 0 ? sure / all : 0;
 }
 
+std::string MisfitText(double sure_share) {
+  // 0.79 is a little less than 79 % in binary.
+  const double percent = std::floor(100 * sure_share + 1e-6);
+  return fmt::format(
+      "{:.0f} % of the kernel time of the trace is surely on nodes of this "
+      "dump, {:.0f} % are needed",
+      std::min(percent, 100 * kSureEnough - 1), 100 * kSureEnough);
+}
+
 Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
                              const graph::LaunchTable& launches,
                              const Options& options) {
@@ -234,8 +244,39 @@ Result<KernelMap> ListKernels(const trace::Trace& trace,
   return map;
 }
 
+namespace {
+
+// Streams by their time in all the graph, the longest first.
+absl::flat_hash_map<int64_t, uint32_t> StreamRanks(const KernelMap& map) {
+  absl::flat_hash_map<int64_t, double> times;
+  for (const MappedKernel& kernel : map.kernels)
+    times[kernel.slot.stream] += kernel.time.median_ns;
+  std::vector<std::pair<double, int64_t>> order;
+  for (const auto& [stream, ns] : times) order.emplace_back(-ns, stream);
+  std::sort(order.begin(), order.end());
+  absl::flat_hash_map<int64_t, uint32_t> out;
+  for (const auto& [ns, stream] : order)
+    out.try_emplace(stream, static_cast<uint32_t>(out.size()));
+  return out;
+}
+
+}  // namespace
+
 void AddKernels(const KernelMap& map, const graph::Graph& graph,
                 graph::LayerGraph& layer) {
+  const auto ranks = StreamRanks(map);
+  const auto kernel_of = [&](const MappedKernel& kernel) {
+    return graph::LayerKernel{kernel.name,
+                              std::string(kernel.full_name),
+                              kernel.time.median_ns,
+                              kernel.time.p95_ns,
+                              kernel.fit,
+                              kernel.start_ns,
+                              ranks.at(kernel.slot.stream),
+                              kernel.ranks,
+                              kernel.bytes};
+  };
+  std::string layer_name;  // as the map names it
   absl::flat_hash_map<std::string_view, std::vector<const MappedKernel*>> of;
   for (const MappedKernel& kernel : map.kernels) {
     if (kernel.node.valid()) of[graph[kernel.node].name].push_back(&kernel);
@@ -246,10 +287,9 @@ void AddKernels(const KernelMap& map, const graph::Graph& graph,
     const auto found = of.find(node.id);
     if (found == of.end()) continue;
     for (const MappedKernel* kernel : found->second) {
-      node.kernels.push_back({kernel->name, std::string(kernel->full_name),
-                              kernel->time.median_ns, kernel->time.p95_ns,
-                              kernel->fit});
+      node.kernels.push_back(kernel_of(*kernel));
       if (node.boundary) continue;
+      layer_name = kernel->layer_name;
       for (const LayerTime& one : map.layers) {
         if (one.name == kernel->layer_name)
           summary.wall_ns = one.wall.median_ns;
@@ -258,6 +298,10 @@ void AddKernels(const KernelMap& map, const graph::Graph& graph,
       ++summary.kernels;
       streams.push_back(kernel->slot.stream);
     }
+  }
+  for (const MappedKernel& kernel : map.kernels) {
+    if (!kernel.node.valid() && kernel.layer_name == layer_name)
+      layer.off_nodes.push_back(kernel_of(kernel));
   }
   std::sort(streams.begin(), streams.end());
   summary.streams = static_cast<size_t>(

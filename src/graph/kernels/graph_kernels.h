@@ -37,6 +37,9 @@ struct MappedKernel {
   std::string layer_name;  // "5", "shared", "epilogue"
   graph::KernelFit fit = graph::KernelFit::kNone;  // none: no node
   Timing time;
+  double start_ns = 0;  // from the first kernel of its layer, median
+  int64_t ranks = 0;    // of a collective, as the trace says; 0: it does not
+  int64_t bytes = 0;
 };
 
 struct NodeTime {
@@ -86,6 +89,9 @@ Result<KernelMap> ListKernels(const trace::Trace& trace,
 // dump is of another stage.
 double SureShare(const KernelMap& map);
 inline constexpr double kSureEnough = 0.8;
+// "79 % of the kernel time of the trace is surely on nodes of this dump, 80 %
+// are needed" of a share below kSureEnough: whole per cent, never rounded up.
+std::string MisfitText(double sure_share);
 
 // Puts kernels on the nodes of a layer that was cut from the same dump.
 void AddKernels(const KernelMap& map, const graph::Graph& graph,

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <map>
 
+#include "analysis/common/collective.h"
+
 namespace lamina::graph_kernels {
 namespace {
 
@@ -52,6 +54,7 @@ class Timer {
     for (LayerTime& layer : map_.layers) {
       layer.time = Sum(layer.kernels);
       layer.wall = Wall(layer.kernels);
+      Starts(layer.kernels);
       std::vector<int64_t> streams;
       for (const size_t k : layer.kernels)
         streams.push_back(map_.kernels[k].slot.stream);
@@ -59,6 +62,7 @@ class Timer {
       layer.streams = static_cast<size_t>(
           std::unique(streams.begin(), streams.end()) - streams.begin());
     }
+    Collectives();
     WarmUp();
   }
 
@@ -87,6 +91,45 @@ class Timer {
       walls.push_back(last - first);
     }
     return TimingOf(std::move(walls));
+  }
+
+  void Starts(const std::vector<size_t>& kernels) {
+    std::vector<std::vector<int64_t>> starts(kernels.size());
+    for (const Replay& replay : map_.runs.replays) {
+      if (!replay.full || kernels.empty()) continue;
+      int64_t first = trace_.Start(replay.slices[kernels[0]]);
+      for (const size_t k : kernels)
+        first = std::min(first, trace_.Start(replay.slices[k]));
+      for (size_t i = 0; i < kernels.size(); ++i)
+        starts[i].push_back(trace_.Start(replay.slices[kernels[i]]) - first);
+    }
+    for (size_t i = 0; i < kernels.size(); ++i)
+      map_.kernels[kernels[i]].start_ns =
+          TimingOf(std::move(starts[i])).median_ns;
+  }
+
+  // What the profiler wrote of a collective, of the first full replay.
+  void Collectives() {
+    const auto full =
+        std::find_if(map_.runs.replays.begin(), map_.runs.replays.end(),
+                     [](const Replay& one) { return one.full; });
+    if (full == map_.runs.replays.end()) return;
+    for (size_t k = 0; k < map_.kernels.size(); ++k) {
+      const trace::DeviceArgs* const device = trace_.Device(full->slices[k]);
+      const trace::CollectiveArgs* const args =
+          device == nullptr ? nullptr : trace_.Collective(device->collective);
+      if (args == nullptr) continue;
+      MappedKernel& kernel = map_.kernels[k];
+      kernel.ranks = std::max<int64_t>(args->group_size, 0);
+      const int64_t elements = analysis::MessageElements(
+          analysis::CollectiveKindOf(trace_.Text(args->name)),
+          args->in_elements, args->out_elements);
+      if (elements > 0) {
+        kernel.bytes =
+            analysis::CollectiveBytes(elements, trace_.Text(args->dtype))
+                .value_or(0);
+      }
+    }
   }
 
   void WarmUp() {

@@ -191,6 +191,18 @@ std::string RangesOf(const std::vector<uint32_t>& numbers) {
   return out;
 }
 
+std::string KindName(uint32_t kind) {
+  return std::string(kind < 26 ? 1 : 2, static_cast<char>('A' + kind % 26)) +
+         (kind < 52 ? "" : std::to_string(kind / 26));
+}
+
+std::string LayersOf(const Kind& kind, const Layers& layers) {
+  std::vector<uint32_t> numbers;
+  for (const Place place : kind.layers)
+    numbers.push_back(layers.layers[static_cast<size_t>(place)].index);
+  return RangesOf(numbers);
+}
+
 Kinds FindKinds(const Graph& graph, const Layers& layers,
                 const std::vector<Group>& groups) {
   return Sorter(graph, layers, groups).Run();

@@ -35,6 +35,12 @@ struct Kinds {
 Kinds FindKinds(const Graph& graph, const Layers& layers,
                 const std::vector<Group>& groups);
 
+// "A", "B", ... by position.
+std::string KindName(uint32_t kind);
+
+// The numbers of its layers: "0-2, 5".
+std::string LayersOf(const Kind& kind, const Layers& layers);
+
 // The text of one node in a signature.
 std::string SignatureOf(const Graph& graph, NodeId id,
                         const std::vector<uint32_t>& position_in_layer);

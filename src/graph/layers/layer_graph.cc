@@ -3,6 +3,8 @@
 
 #include <absl/container/flat_hash_set.h>
 
+#include "base/decimal.h"
+
 namespace lamina::graph {
 namespace {
 
@@ -17,6 +19,7 @@ class Cutter {
         rules_(rules) {}
 
   LayerGraph Run(bool extended) {
+    out_.section = graph_.name();
     if (place_ == kShared || place_ == kEpilogue) {
       out_.part = layers_.NameOf(place_);
       for (const NodeId id :
@@ -26,6 +29,7 @@ class Cutter {
     }
     const Layer& layer = layers_.layers[static_cast<size_t>(place_)];
     out_.index = layer.index;
+    out_.of = layers_.stacks[layer.stack].count;
     if (static_cast<int>(layer.stack) != layers_.main_stack)
       out_.stack = layers_.stacks[layer.stack].name;
     for (const NodeId id : layer.nodes) Add(id, false);
@@ -50,6 +54,7 @@ class Cutter {
     out.group = boundary ? "norm" : groups_[id.value].name;
     out.sub_group = groups_[id.value].sub;
     out.boundary = boundary;
+    out.ranks = RanksOf(id);
     graph_.Inputs(id, inputs_);
     for (const NodeId input : inputs_) {
       const Node& value = graph_[input];
@@ -68,6 +73,19 @@ class Cutter {
       if (outside && seen_.insert(input).second) AddExternal(input);
     }
     out_.nodes.push_back(std::move(out));
+  }
+
+  int64_t RanksOf(NodeId id) const {
+    const int rule = rules_.collective_ranks.Find(graph_.op(id));
+    if (rule == rules::PatternTable::kNone) return 0;
+    const auto at = ParseInt(rules_.collective_ranks.rule(rule).value);
+    const auto operands = graph_.TopOperands(id);
+    if (!at || *at < 0 || static_cast<size_t>(*at) >= operands.size()) return 0;
+    const auto ranks =
+        ParseInt(graph_.operand(operands[static_cast<size_t>(*at)]).text());
+    // More than any machine has is a number of something else.
+    constexpr int64_t kMostRanks = int64_t{1} << 20;
+    return ranks && *ranks > 0 && *ranks <= kMostRanks ? *ranks : 0;
   }
 
   void AddExternal(NodeId id) {
@@ -138,6 +156,14 @@ LayerGraph CutLayer(const Graph& graph, const Layers& layers, Place place,
                     const std::vector<Group>& groups, const GroupRules& rules,
                     bool extended) {
   return Cutter(graph, layers, place, groups, rules).Run(extended);
+}
+
+void NameKind(LayerGraph& layer, const Layers& layers, const Kinds& kinds,
+              Place place) {
+  if (place < 0 || static_cast<size_t>(place) >= kinds.of_layer.size()) return;
+  const uint32_t kind = kinds.of_layer[static_cast<size_t>(place)];
+  layer.kind = KindName(kind);
+  layer.kind_layers = LayersOf(kinds.kinds[kind], layers);
 }
 
 }  // namespace lamina::graph

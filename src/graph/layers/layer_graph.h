@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/layers/groups.h"
+#include "graph/layers/kinds.h"
 #include "graph/layers/layers.h"
 #include "lamina/result.h"
 
@@ -28,6 +30,10 @@ struct LayerKernel {
   double duration_ns = 0;  // median over replays, may end in a half
   std::optional<int64_t> p95_ns;
   KernelFit fit = KernelFit::kNone;
+  double start_ns = 0;  // from the first kernel of the layer, median
+  uint32_t stream = 0;  // 0: the one with most time, then by time
+  int64_t ranks = 0;    // of a collective; 0: not known
+  int64_t bytes = 0;    // of its message; 0: not known
 };
 
 struct LayerWeight {
@@ -45,8 +51,11 @@ struct LayerNode {
   std::string group;
   std::string sub_group;
   std::vector<std::string> inputs;  // nodes or external inputs, each once
+  // Of inputs that hidden nodes stand in front of: the ops of those, in order.
+  std::map<std::string, std::vector<std::string>> over;
   std::vector<LayerWeight> weights;
   std::vector<LayerKernel> kernels;
+  int64_t ranks = 0;      // of a collective, as an operand says; 0: not known
   bool boundary = false;  // of the next layer, shown because of its addition
 };
 
@@ -75,8 +84,13 @@ struct LayerGraph {
   std::string stack;        // empty for the main one
   std::string part;         // "shared", "epilogue": no layer, `index` is 0
   std::string source_file;  // name without folder
+  std::string section;      // name of the graph
+  size_t of = 0;            // layers of its stack
+  std::string kind;         // as KindName() says; empty: not known
+  std::string kind_layers;  // of that kind: "3-60"
   std::vector<LayerNode> nodes;
   std::vector<ExternalInput> externals;  // in order of first use
+  std::vector<LayerKernel> off_nodes;    // of the layer, on none of its nodes
   std::optional<TraceSummary> trace;
 };
 
@@ -86,6 +100,10 @@ struct LayerGraph {
 LayerGraph CutLayer(const Graph& graph, const Layers& layers, Place place,
                     const std::vector<Group>& groups, const GroupRules& rules,
                     bool extended);
+
+// Says of which kind a layer is; parts are of none.
+void NameKind(LayerGraph& layer, const Layers& layers, const Kinds& kinds,
+              Place place);
 
 // The file: JSON of one space per level, keys in a fixed order.
 std::string LayerJson(const LayerGraph& layer, bool extended);

@@ -4,6 +4,8 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
+#include <map>
+#include <set>
 #include <tuple>
 
 #include "base/escape.h"
@@ -41,6 +43,8 @@ class Finder {
   }
 
  private:
+  using Key = std::pair<uint32_t, uint32_t>;  // stack, index
+
   Place& place(NodeId id) { return out_.place[id.value]; }
   bool IsOp(NodeId id) const { return graph_[id].kind == NodeKind::kOp; }
   bool HasWeight(NodeId id) const {
@@ -54,7 +58,6 @@ class Finder {
 
   // The layers that names of weights know, and which weight is of which.
   void ReadNames() {
-    using Key = std::pair<uint32_t, uint32_t>;  // stack, index
     absl::flat_hash_map<std::string_view, uint32_t> stacks;
     std::vector<std::pair<NodeId, Key>> named;
     absl::flat_hash_set<NodeId> seen;
@@ -83,6 +86,7 @@ class Finder {
           add(weight, graph_[weight].name);
       }
     }
+    JoinStacks(named);
     std::vector<Key> keys;
     for (const auto& [id, key] : named) keys.push_back(key);
     std::sort(keys.begin(), keys.end());
@@ -112,6 +116,50 @@ class Finder {
           own = std::max(own, own_[operand.value().value]);
       }
     }
+  }
+
+  // Scopes of ops and names of weights may name one stack twice
+  // ("jit(f)_Model" and "params"): where ops of a layer by scope have weights
+  // of the layer of that number, of one stack that no other scope uses, they
+  // are one.
+  void JoinStacks(std::vector<std::pair<NodeId, Key>>& named) {
+    absl::flat_hash_map<NodeId, Key> key_of;
+    for (const auto& [id, key] : named) key_of.try_emplace(id, key);
+    constexpr uint32_t kNotOne = UINT32_MAX;
+    std::map<uint32_t, uint32_t> weights_of;  // stack of scopes -> of weights
+    std::map<uint32_t, std::set<uint32_t>> scopes_of;
+    for (const auto& [id, key] : named) {
+      if (!IsOp(id)) continue;
+      for (const Operand& operand : graph_.Operands(id)) {
+        if (!operand.IsValue() ||
+            graph_[operand.value()].kind != NodeKind::kWeight)
+          continue;
+        const auto weight = key_of.find(operand.value());
+        if (weight == key_of.end()) continue;
+        const auto [stack, index] = weight->second;
+        scopes_of[stack].insert(key.first);
+        const auto [found, fresh] = weights_of.try_emplace(key.first, stack);
+        if (found->second != stack || index != key.second)
+          found->second = kNotOne;
+      }
+    }
+    std::vector<uint32_t> now(out_.stacks.size());
+    std::vector<Stack> kept;
+    std::map<uint32_t, uint32_t> joined;
+    for (const auto& [scope, stack] : weights_of) {
+      if (stack != kNotOne && stack != scope && scopes_of[stack].size() == 1 &&
+          !weights_of.contains(stack))
+        joined[scope] = stack;
+    }
+    if (joined.empty()) return;
+    for (uint32_t s = 0; s < now.size(); ++s) {
+      if (joined.contains(s)) continue;
+      now[s] = static_cast<uint32_t>(kept.size());
+      kept.push_back(std::move(out_.stacks[s]));
+    }
+    for (const auto& [scope, stack] : joined) now[scope] = now[stack];
+    out_.stacks = std::move(kept);
+    for (auto& [id, key] : named) key.first = now[key.first];
   }
 
   // Weights without names: the op sequence repeats.

@@ -191,6 +191,35 @@ TEST(LayerGraph, HasBothEndsOfEveryEdge) {
                           "rope_buffer: RoPE cache", "kv_cache_0: KV cache"));
 }
 
+TEST(LayerGraph, RanksAreANumberThatMayBe) {
+  for (const auto& [operand, ranks] : {std::pair{"8", 8},
+                                       {"0", 0},
+                                       {"-8", 0},
+                                       {"1048576", 1 << 20},
+                                       {"1048577", 0},
+                                       {"9223372036854775807", 0},
+                                       {"s0", 0}}) {
+    const auto dump =
+        ParseDump("test",
+                  "%x : 16x4 : torch.bfloat16\n%r = "
+                  "_c10d_functional.reduce_scatter_tensor.default(%x : 16x4 : "
+                  "torch.bfloat16, 'sum', " +
+                      std::string(operand) +
+                      ", '0') : 2x4 : torch.bfloat16\noutput None\n");
+    ASSERT_TRUE(dump.has_value());
+    const Graph& graph = dump->graphs[0];
+    const Layers layers = FindLayers(graph, *Rules());
+    const LayerGraph layer =
+        CutLayer(graph, layers, layers.PlaceOf(graph.Find("r")),
+                 GroupNodes(graph, layers, *Rules()), *Rules(), false);
+    int64_t found = -1;
+    for (const LayerNode& node : layer.nodes) {
+      if (node.id == "r") found = node.ranks;
+    }
+    EXPECT_EQ(found, ranks) << operand;
+  }
+}
+
 TEST(Data, ExamplesOfGroupRulesHold) {
   const auto rules = Rules();
   for (const auto& [name, table] : rules->Tables()) {

@@ -41,6 +41,8 @@ class Loader {
           {&out_->op_groups, &op_groups_},
           {&out_->weight_groups, &weight_groups_},
           {&out_->op_labels, &op_labels_},
+          {&out_->collective_ranks, &collective_ranks_},
+          {&out_->collective_messages, &collective_messages_},
           {&out_->aux_streams, &aux_streams_}}) {
       LAMINA_ASSIGN(*table, rules::PatternTable::Make(std::move(*list)));
     }
@@ -65,6 +67,8 @@ class Loader {
             {"op_groups", "group", &op_groups_},
             {"weight_groups", "group", &weight_groups_},
             {"op_labels", "label", &op_labels_},
+            {"collective_ranks", "operand", &collective_ranks_},
+            {"collective_messages", "counts", &collective_messages_},
             {"aux_streams", "does", &aux_streams_}};
   }
 
@@ -132,6 +136,8 @@ class Loader {
   Rules op_groups_;
   Rules weight_groups_;
   Rules op_labels_;
+  Rules collective_ranks_;
+  Rules collective_messages_;
   Rules aux_streams_;
 };
 
@@ -156,6 +162,8 @@ GroupRules::Tables() const {
           {"op_groups", &op_groups},
           {"weight_groups", &weight_groups},
           {"op_labels", &op_labels},
+          {"collective_ranks", &collective_ranks},
+          {"collective_messages", &collective_messages},
           {"aux_streams", &aux_streams}};
 }
 

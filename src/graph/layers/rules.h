@@ -30,6 +30,8 @@ struct GroupRules {
   rules::PatternTable op_groups;               // value: group, part: sub-group
   rules::PatternTable weight_groups;           // value: group, part: sub-group
   rules::PatternTable op_labels;               // value: label
+  rules::PatternTable collective_ranks;        // value: operand, from 0
+  rules::PatternTable collective_messages;     // value: what their size counts
   rules::PatternTable aux_streams;             // value: begin, end or wait
   std::vector<std::string> weight_owners;      // "self_attn"
   std::vector<std::string> weight_companions;  // ends of names: "_bias"

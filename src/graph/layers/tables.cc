@@ -91,16 +91,6 @@ class Writer {
   const std::string& StackOf(const Layer& layer) const {
     return layers_.stacks[layer.stack].name;
   }
-  static std::string KindName(uint32_t kind) {
-    return std::string(kind < 26 ? 1 : 2, static_cast<char>('A' + kind % 26)) +
-           (kind < 52 ? "" : std::to_string(kind / 26));
-  }
-  std::string LayersOf(const Kind& kind) const {
-    std::vector<uint32_t> numbers;
-    for (const Place place : kind.layers)
-      numbers.push_back(LayerAt(place).index);
-    return RangesOf(numbers);
-  }
 
   Table KindTable() const {
     const RowColumns<KindRow> columns{
@@ -129,7 +119,7 @@ class Writer {
       const Layer& layer = LayerAt(kind.layers[0]);
       columns.Add(table, {.kind = KindName(static_cast<uint32_t>(k)),
                           .stack = StackOf(layer),
-                          .layers = LayersOf(kind),
+                          .layers = LayersOf(kind, layers_),
                           .count = kind.layers.size(),
                           .nodes = layer.nodes.size(),
                           .groups = GroupCounts(layer, groups_),
@@ -261,7 +251,7 @@ class Writer {
       const bool one = kind.layers.size() == 1;
       const bool odd = kind.note == "odd";
       std::string who = one ? "Layer " : "Layers ";
-      who += LayersOf(kind);
+      who += LayersOf(kind, layers_);
       if (layers_.stacks.size() > 1)
         who += " of " + layers_.stacks[kind.stack].name;
       Say(odd ? Severity::kWarning : Severity::kInfo,

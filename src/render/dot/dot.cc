@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <fstream>
+#include <map>
 
 #include "base/child_process.h"
 #include "base/escape.h"
@@ -101,20 +103,36 @@ class Writer {
         "fontsize=11, margin=\"0.12,0.06\"];\n"
         "  edge [color=\"#5b616e\", arrowsize=0.7];\n";
     placed_.assign(graph_.nodes.size(), false);
-    for (const DotCluster& cluster : graph_.clusters) Cluster(cluster, 1);
+    for (const DotCluster& cluster : graph_.clusters) {
+      if (cluster.column) ReadColumn(cluster, ++columns_);
+      Cluster(cluster, 1);
+    }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (!placed_[i]) Node(graph_.nodes[i], 1);
     }
     for (const DotEdge& edge : graph_.edges) {
       std::string look;
       if (!edge.colour.empty()) {
-        look = fmt::format(" [color={}, style=dashed, penwidth=1.4]",
+        look = fmt::format(", color={}, style=dashed, penwidth=1.4",
                            Quoted(edge.colour));
       } else if (edge.faint) {
-        look = " [color=\"#b8bcc6\", penwidth=0.6, arrowsize=0.5]";
+        look = ", color=\"#b8bcc6\", penwidth=0.6, arrowsize=0.5";
       }
+      if (!edge.label.empty()) {
+        look += fmt::format(
+            ", label={}, fontname=\"DejaVu Sans\", fontsize=10, "
+            "fontcolor=\"#3f4551\"",
+            Quoted(" " + edge.label + " "));
+      }
+      const auto from = column_of_.find(edge.from);
+      const auto to = column_of_.find(edge.to);
+      if (from != column_of_.end() && to != column_of_.end() &&
+          from->second != to->second)
+        look += ", constraint=false";
+      if (!edge.tooltip.empty())
+        look += ", edgetooltip=" + Quoted(edge.tooltip);
       out_ += fmt::format("  {} -> {}{};\n", Quoted(edge.from), Quoted(edge.to),
-                          look);
+                          look.empty() ? "" : " [" + look.substr(2) + "]");
     }
     return out_ + "}\n";
   }
@@ -168,7 +186,15 @@ class Writer {
     out_ += indent + "}\n";
   }
 
+  void ReadColumn(const DotCluster& cluster, int column) {
+    for (const uint32_t node : cluster.nodes)
+      column_of_[graph_.nodes[node].id] = column;
+    for (const DotCluster& inner : cluster.clusters) ReadColumn(inner, column);
+  }
+
   const DotGraph& graph_;
+  std::map<std::string_view, int> column_of_;
+  int columns_ = 0;
   std::vector<bool> placed_;
   int clusters_ = 0;
   std::string out_;
@@ -176,13 +202,28 @@ class Writer {
 
 }  // namespace
 
-std::string DotText(const DotGraph& graph) { return Writer(graph).Run(); }
+namespace {
 
-Status RunGraphviz(const std::string& program, const std::string& dot_file,
-                   const std::string& format, const std::string& output,
-                   double limit_s) {
+constexpr int kDpi = 144;
+constexpr uint32_t kMostWidth = 4000;
+
+// Width of a PNG in pixels: the first field of its header; 0: not a PNG.
+uint32_t PngWidth(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  char bytes[20] = {};
+  if (!in.read(bytes, sizeof bytes) || std::string_view(bytes + 1, 3) != "PNG")
+    return 0;
+  uint32_t width = 0;
+  for (size_t i = 16; i < 20; ++i)
+    width = width << 8 | static_cast<uint8_t>(bytes[i]);
+  return width;
+}
+
+Status RunOnce(const std::string& program, const std::string& dot_file,
+               const std::string& format, const std::string& output,
+               double limit_s, int dpi) {
   std::vector<std::string> arguments = {program, "-T" + format};
-  if (format == "png") arguments.emplace_back("-Gdpi=110");
+  if (format == "png") arguments.push_back(fmt::format("-Gdpi={}", dpi));
   // A name that begins with a dash would be taken for an option.
   const auto path = [](const std::string& file) {
     return file.starts_with('-') ? "./" + file : file;
@@ -205,6 +246,20 @@ Status RunGraphviz(const std::string& program, const std::string& dot_file,
                                          ": " + EscapeTerminal(first)));
   }
   return {};
+}
+
+}  // namespace
+
+std::string DotText(const DotGraph& graph) { return Writer(graph).Run(); }
+
+Status RunGraphviz(const std::string& program, const std::string& dot_file,
+                   const std::string& format, const std::string& output,
+                   double limit_s) {
+  LAMINA_TRY(RunOnce(program, dot_file, format, output, limit_s, kDpi));
+  const uint32_t width = format == "png" ? PngWidth(output) : 0;
+  if (width <= kMostWidth) return {};
+  return RunOnce(program, dot_file, format, output, limit_s,
+                 std::max(1, static_cast<int>(kDpi * kMostWidth / width)));
 }
 
 }  // namespace lamina::render

@@ -42,6 +42,8 @@ struct DotEdge {
   std::string to;
   bool faint = false;       // not important: thin and grey
   std::string colour = {};  // dashed, in this colour; empty: as usual
+  std::string label = {};
+  std::string tooltip = {};
 };
 
 struct DotCluster {
@@ -49,6 +51,9 @@ struct DotCluster {
   std::string fill;
   std::vector<uint32_t> nodes;  // positions in DotGraph::nodes
   std::vector<DotCluster> clusters;
+  // Stands beside the other columns, not below them: edges between two do not
+  // order their nodes.
+  bool column = false;
 };
 
 struct DotGraph {
@@ -61,7 +66,8 @@ struct DotGraph {
 // Same text for same input. Texts are escaped here and nowhere else.
 std::string DotText(const DotGraph& graph);
 
-// A DOT file as "svg" or "png" by the program `dot`. Errors: it fails or needs
+// A DOT file as "svg" or "png" by the program `dot`; a PNG has 144 dpi, fewer
+// where it would be wider than 4,000 pixels. Errors: it fails or needs
 // more than `limit_s` seconds.
 Status RunGraphviz(const std::string& program, const std::string& dot_file,
                    const std::string& format, const std::string& output,

@@ -97,6 +97,27 @@ export function partsOf(graph: LayerGraph, shown: number[]):
     .map((i) => [i, find(i)]));
 }
 
+// Hidden nodes on a shortest way from one shown node to another, in order.
+export function hiddenBetween(graph: LayerGraph,
+                              shown: (node: number) => boolean, from: number,
+                              to: number): number[] {
+  const after = new Map<number, number>([[to, -1]]);
+  const queue = [to];
+  for (const node of queue) {
+    for (const p of graph.producers[node]!) {
+      if (p === from) {
+        const way = [];
+        for (let at = node; at !== to; at = after.get(at)!) way.push(at);
+        return way;
+      }
+      if (after.has(p) || shown(p)) continue;
+      after.set(p, node);
+      queue.push(p);
+    }
+  }
+  return [];
+}
+
 // What a hidden node passes on: the shown nodes that it comes from.
 function shownSources(graph: LayerGraph, hide: (node: number) => boolean):
     (node: number) => number[] {

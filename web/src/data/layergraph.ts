@@ -57,6 +57,7 @@ export interface LayerGraph {
   byId: Map<string, number>;
   producers: number[][];   // by node
   consumers: number[][];
+  labels: Map<string, string>;   // of edges, "from to"
 }
 
 export interface GraphFile {
@@ -71,7 +72,8 @@ export interface LayerPlace {
   kind: number;
   cut: number;
   nodes: number;
-  trace: string[];      // what the trace says of it
+  traced: boolean;      // kernels of a trace were looked at
+  title: string[];      // what stands above its picture, by line
   legend: { color: string; text: string }[];
 }
 
@@ -107,7 +109,7 @@ export class LayerAtlas {
   readonly hasKernels: boolean;
   private readonly nodeRows: number[];
   private readonly nameRows: number[];
-  private readonly edgesOf = new Map<number, [number, number][]>();
+  private readonly edgesOf = new Map<number, [number, number, string][]>();
   private readonly kernelsOf = new Map<number, number[]>();
   private readonly graphs = new Map<number, LayerGraph>();
 
@@ -131,7 +133,8 @@ export class LayerAtlas {
     for (let row = 0; edges && row < edges.rows; ++row) {
       const kind = edges.num(row, "kind");
       const list = this.edgesOf.get(kind) ?? [];
-      list.push([edges.num(row, "from"), edges.num(row, "to")]);
+      list.push([edges.num(row, "from"), edges.num(row, "to"),
+                 edges.str(row, "label")]);
       this.edgesOf.set(kind, list);
     }
   }
@@ -147,7 +150,8 @@ export class LayerAtlas {
         throw new DamagedFile("a layer of a graph is missing");
       file.layers.set(layers.str(row, "layer"),
         { kind, cut, nodes: layers.num(row, "nodes"),
-          trace: layers.str(row, "trace").split("\n").filter((s) => s !== ""),
+          traced: layers.num(row, "traced") === 1,
+          title: layers.str(row, "title").split("\n").filter((s) => s !== ""),
           legend: layers.str(row, "legend").split("\n").filter((s) => s !== "")
             .map((line) => {
               const [color, ...text] = line.split("\t");
@@ -215,13 +219,15 @@ export class LayerAtlas {
     this.addKernels(cut, nodes, byId);
     const producers: number[][] = nodes.map(() => []);
     const consumers: number[][] = nodes.map(() => []);
-    for (const [from, to] of this.edgesOf.get(kind) ?? []) {
+    const labels = new Map<string, string>();
+    for (const [from, to, label] of this.edgesOf.get(kind) ?? []) {
       if (from >= size || to >= size)
         throw new DamagedFile("an edge of a graph leads nowhere");
       producers[to]!.push(from);
       consumers[from]!.push(to);
+      if (label !== "") labels.set(`${from} ${to}`, label);
     }
-    return { kind, nodes, byId, producers, consumers };
+    return { kind, nodes, byId, producers, consumers, labels };
   }
 
   private addKernels(cut: number, nodes: GraphNode[],
@@ -300,7 +306,7 @@ export function unionOf(graphs: LayerGraph[]):
   const consumers: number[][] = nodes.map(() => []);
   producers.forEach((from, to) => from.forEach((p) => consumers[p]!.push(to)));
   return { graph: { kind: -1, nodes, byId: new Map(nodes.map((n, i) =>
-    [n.id, i])), producers, consumers }, places };
+    [n.id, i])), producers, consumers, labels: new Map() }, places };
 }
 
 export function unionKey(node: GraphNode): string {

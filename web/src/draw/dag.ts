@@ -4,7 +4,7 @@
 // stands in them: lines, frames, shade by share of the time, band of the group.
 // Of large graphs only what is near the window is drawn.
 
-import type { Box, Boxes } from "../data/boxes";
+import { hiddenBetween, type Box, type Boxes } from "../data/boxes";
 import { nodeTime, type BoxLine, type GraphNode, type LayerGraph } from
   "../data/layergraph";
 import { svg } from "../ui/dom";
@@ -127,14 +127,36 @@ export function drawDag(picture: SVGElement, what: DagPicture,
     const [ends, begins] = [from, to].map((b) =>
       graph.nodes[boxes.boxes[b]!.node]!) as [GraphNode, GraphNode];
     const bar = ends.forks || begins.forks ? ends.bar || begins.bar : "";
+    const { label, over } = wordsOf(what, from, to);
     picture.append(svg("polyline", { class: near ? "edge" : "edge far",
       stroke: bar || kEdge, "stroke-dasharray": bar ? "5 3" : "none",
       points: line.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" "),
-      "marker-end": "url(#tip)" }));
+      "marker-end": "url(#tip)" }, over ? svg("title", {}, over) : null));
+    if (label === "") continue;
+    const middle = line[Math.floor(line.length / 2)]!;
+    picture.append(svg("text", { class: near ? "edgename" : "edgename far",
+      x: middle.x + 4, y: middle.y, fill: kInks.x }, label));
   }
   boxes.boxes.forEach((_, b) => {
     if (seen(rects[b]!)) picture.append(drawBox(what, b, states[b]!, options));
   });
+}
+
+// What an edge is, and the hidden nodes that it stands for; nothing of edges
+// of parts.
+function wordsOf({ graph, boxes }: DagPicture, from: number, to: number):
+    { label: string; over: string } {
+  const [a, b] = [boxes.boxes[from]!, boxes.boxes[to]!];
+  if (a.isPart || b.isPart) return { label: "", over: "" };
+  const way = hiddenBetween(graph, (node) => boxes.boxOf.has(node), a.node,
+                            b.node);
+  // What a fork or join waits stands on the edge that leaves it.
+  const wait = isCircle(graph, a) ? graph.nodes[a.node]!.badge : "";
+  return {
+    label: wait ? clean(wait, 30) : clean(graph.labels.get(`${way.at(-1) ?? a.node} ${b.node}`) ?? "",
+                 30),
+    over: way.map((node) => clean(graph.nodes[node]!.lines[0]!.text, 40))
+      .join(", ") };
 }
 
 function drawBox({ graph, boxes, placed }: DagPicture, at: number,
@@ -171,10 +193,19 @@ function drawBox({ graph, boxes, placed }: DagPicture, at: number,
     class: `node ${state}${fresh ? " new" : ""}${box.isPart ? " part" : ""}` },
     svg("title", {}, (fresh ? "new: " : "") + (box.isPart
       ? lines.map((line) => line.text).join(", ")
-      : [clean(`${node.id}: ${node.op}`, 400), ...lines.slice(1)
+      : [clean(`${node.id}: ${node.op}`, 400), ...weightNames(node),
+         ...lines.slice(1)
           .map((line) => line.text).filter((text) => text !== node.id)]
         .join(", "))),
     ...parts);
+}
+
+// Their whole names: what boxes leave out.
+function weightNames({ weights }: GraphNode): string[] {
+  const most = 4;
+  return [...weights.slice(0, most).map((weight) =>
+    clean(weight.split(" ")[0]!, 200)), ...(weights.length > most
+    ? [`and ${weights.length - most} more`] : [])];
 }
 
 // The extent of each frame; inner ones are inside of theirs.

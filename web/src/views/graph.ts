@@ -53,7 +53,7 @@ function placeOf(app: App): Place {
 // Among kernels what launches nothing is in the way, unless asked for.
 function hidesViews(app: App, { atlas, file, layer }: Place): boolean {
   const asked = app.option("graph.views") || startOf(app).views;
-  return asked === "" ? placeOfLayer(atlas, file, layer).trace.length > 0
+  return asked === "" ? placeOfLayer(atlas, file, layer).traced
     : asked === "0";
 }
 
@@ -369,14 +369,11 @@ export const graphView: View = {
     const box = h("div", { class: "canvasbox dags", tabindex: "0",
       role: "region", "aria-label": "Graph of the layer",
       "data-k": "graph.box" });
-    const name = /^\d/.test(place.layer) ? `Layer ${place.layer}`
-      : clean(place.layer, 100);
-    const { trace, legend } = placeOfLayer(place.atlas, place.file,
+    const { title, legend } = placeOfLayer(place.atlas, place.file,
                                            place.layer);
-    root.append(h("h2", {}, `${name} of ` +
-      clean(place.atlas.files[place.file]!.name, 120)),
-      ...trace.map((line) => h("p", { "data-k": "graph.trace" },
-                               clean(line, 300))),
+    root.append(h("h2", {}, clean(title[0] ?? place.layer, 120)),
+      ...title.slice(1).map((line) => h("p", { "data-k": "graph.title" },
+                                        clean(line, 300))),
       toolbars(app, place, box), box);
     if (legend.length > 0) root.append(legendOf(legend));
     const chosen = chosenNode(app, graph, "graph.node");
