@@ -2,20 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lamina serve takes to answer the timeline of a large trace.
 
-usage: bench/run serving [--events N] [--clients N] [--seconds N] [--keep DIR]
+usage: bench/run serving [--events N] [--clients N] [--seconds N] [--opens N]
+                         [--memory-gb N] [--keep DIR]
 
 A trace of --events (default 10,000,000) kernels on four streams is made and
 opened. Then windows from the whole trace to a few events are asked for, as
 the page does while somebody zooms: by one client, then by --clients (default
 64) at a time for --seconds (default 60) each. Every answer of many clients is
 held against that of one. Memory is that of the process that has the trace
-open: what is its own, and what is mapped from files and can be taken back.
+open: what is its own, and what is mapped from files and can be taken back; it
+is ended above --memory-gb (default 8). Last, queries without end are left alone
+by who asked, which must free their places, and two small traces are opened
+--opens (default 1000) times in turn where one may be open.
 """
 import argparse
 import json
 import os
 import pathlib
 import random
+import shutil
+import socket
 import statistics
 import sys
 import tempfile
@@ -109,6 +115,8 @@ def main():
     ap.add_argument("--events", type=int, default=10_000_000)
     ap.add_argument("--clients", type=int, default=64)
     ap.add_argument("--seconds", type=float, default=60)
+    ap.add_argument("--opens", type=int, default=1000)
+    ap.add_argument("--memory-gb", type=float, default=8)
     ap.add_argument("--keep")
     args = ap.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -117,9 +125,12 @@ def main():
             make(path, args.events)
         print(f"{args.events:,} device events, "
               f"{path.stat().st_size / 1e6:,.0f} MB of JSON")
-        with Serve(LAMINA, path, "--memory-gb", 64, "--time-limit", 60) as s:
-            measure(s, args)
+        with Serve(LAMINA, path, "--memory-gb", args.memory_gb, "--time-limit",
+                   60) as s:
+            id = measure(s, args)
+            leave_alone(s, id)
             s.stop()
+        open_often(pathlib.Path(folder), args.opens)
 
 
 def measure(s, args):
@@ -135,6 +146,11 @@ def measure(s, args):
     show = lambda when: print(f"{when}: own memory {memory(pid)[0] / 1e6:,.0f} "
                               f"MB, mapped {memory(pid)[1] / 1e6:,.0f} MB")
     show("opened")
+    while s.get(f"traces/{id}")[1]["facts"].get("findings") == "coming":
+        time.sleep(0.05)
+    print(f"its findings were here after {time.perf_counter() - begin:.1f} s, "
+          f"{processor(pid):.1f} s of the processor", flush=True)
+    show("with findings")
 
     def ask(what, body):
         begin = time.perf_counter()
@@ -202,7 +218,56 @@ def measure(s, args):
           f"{len(times) / args.seconds:.0f}/s, {told[0]} told to wait, "
           f"{len(wrong)} wrong", *wrong[:3])
     show(f"after {args.clients} clients")
-    print(f"server itself: {s.memory() / 1e6:,.0f} MB")
+    print(f"p99 of {args.clients} clients by the median of one:",
+          f"{sorted(times)[int(len(times) * 0.99)] / statistics.median(tiles):.1f}")
+    print(f"server itself: {s.memory() / 1e6:,.0f} MB", flush=True)
+    return id
+
+
+def leave_alone(s, id):
+    """How long a query waits for places of others who have gone."""
+    body = json.dumps({"sql": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                       "SELECT i + 1 FROM n) SELECT count(*) FROM n"}).encode()
+    times = []
+    for _ in range(10):
+        left = [socket.create_connection(("127.0.0.1", s.port))
+                for _ in range(4)]  # as many as run at a time
+        for one in left:
+            one.sendall((f"POST /api/v1/traces/{id}/query HTTP/1.1\r\nHost: "
+                         f"localhost\r\nAuthorization: Bearer {s.token}\r\n"
+                         "Content-Type: application/json\r\nContent-Length: "
+                         f"{len(body)}\r\n\r\n").encode() + body)
+        time.sleep(0.5)
+        begin = time.perf_counter()
+        for one in left:
+            one.close()
+        status, _ = s.query(id, "SELECT 1")
+        assert status == 200
+        times.append(time.perf_counter() - begin)
+    print("a query behind four that were left alone:", spread(times))
+
+
+def open_often(folder, times):
+    """What opening and closing again and again leaves in the server."""
+    if times == 0:
+        return
+    traces = folder / "two"
+    traces.mkdir()
+    for name in "ab":
+        shutil.copy(ROOT / "samples/serve.json.gz", traces / f"{name}.json.gz")
+    with Serve(LAMINA, traces, "--sessions", 1, "--threads", 1) as s:
+        ids = [t["id"] for t in s.traces()]
+        files = lambda: len(os.listdir(f"/proc/{s.process.pid}/fd"))
+        seen = []
+        for i in range(times):
+            assert s.opened(ids[i % 2])["state"] == "open"
+            # What is kept to be used again is kept by then.
+            if i == times // 10:
+                seen = [s.memory(), files()]
+        print(f"opened {times} times in turn: memory of the server "
+              f"{seen[0] / 1e6:.1f} -> {s.memory() / 1e6:.1f} MB, open files "
+              f"{seen[1]} -> {files()}, processes {len(s.workers())}")
+        s.stop()
 
 
 main()

@@ -31,6 +31,8 @@ struct Host {
   std::function<void(uint64_t done, uint64_t total)> progress;
   // Given what the page of a report was made of; may be null.
   std::function<void(page::LiveTrace&& live)> live;
+  // A report without what to change next, which takes longest.
+  bool without_findings = false;
   const std::atomic<bool>* stop = nullptr;
 };
 

@@ -2,11 +2,11 @@
 //
 // lamina query: SQL over one trace, several traces or a folder of ranks.
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <unistd.h>
 
 #include "base/byte_source.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/compiled_input.h"
 #include "cli/query_input.h"
@@ -35,10 +35,8 @@ std::optional<std::pair<std::string, std::string>> Named(
   const size_t equals = word.find('=');
   if (equals == 0 || equals == std::string::npos) return std::nullopt;
   const std::string name = word.substr(0, equals);
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_')
-      return std::nullopt;
-  }
+  if (!std::all_of(name.begin(), name.end(), IsWordCharacter))
+    return std::nullopt;
   std::error_code none_there;
   if (std::filesystem::exists(word, none_there)) return std::nullopt;
   return std::pair(name, word.substr(equals + 1));

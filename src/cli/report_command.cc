@@ -150,9 +150,11 @@ Result<int> RunReport(const Options& options, Common& common) {
           : std::erase_if(report.only, [](const std::string& name) {
               return IsCompiledTable(name);
             });
-  const bool finds = common.only.empty()
-                         ? native && !session->trace().device_slices().empty()
-                         : asked > 0;
+  const bool later = common.host != nullptr && common.host->without_findings;
+  const bool finds =
+      common.only.empty()
+          ? native && !later && !session->trace().device_slices().empty()
+          : asked > 0;
   Document document;
   document.command = "report";
   if (common.only.empty() || !report.only.empty()) {
@@ -170,6 +172,11 @@ Result<int> RunReport(const Options& options, Common& common) {
     AddCompiledTables(*context, work, document.result);
     if (joins > 0 && !finds)
       LAMINA_TRY(engine::KeepOnly(document.result, common.only));
+  }
+  if (later) {
+    document.result.notes.push_back(MakeNote(
+        Severity::kInfo, "findings_later",
+        "What to change next is still looked for: the findings follow."));
   }
   if (finds) {
     const ScopedStage stage(&common.times, "findings");

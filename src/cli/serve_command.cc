@@ -44,6 +44,8 @@ struct Options {
   double time_limit_s = 10;
   double page_mb = 100;
   int64_t page_events = 2'000'000;
+  // Findings of a smaller trace take no time that anyone would wait for.
+  double late_findings_mb = 32;
   std::vector<std::string> compiled;
   bool no_mcp = false;
   bool follow_links = false;
@@ -208,7 +210,8 @@ Result<int> RunServe(const Options& options, Common& common) {
         {options.worker_page, options.traces, std::move(files),
          std::chrono::milliseconds(
              static_cast<int64_t>(options.time_limit_s * 1000)),
-         options.page_mb, options.page_events, options.compiled},
+         options.page_mb, options.page_events, options.compiled,
+         static_cast<uint64_t>(options.late_findings_mb * 1e6)},
         common);
   }
   // What cannot be read is told now, not when a trace is opened.
@@ -232,13 +235,20 @@ Result<int> RunServe(const Options& options, Common& common) {
   store_options.worker_words = [&](const std::string& page,
                                    const std::vector<std::string>& traces,
                                    const std::vector<int>& files) {
-    std::vector<std::string> words = {
-        program,         "serve",
-        "--worker",      page,
-        "--threads",     std::to_string(common.ThreadCount()),
-        "--time-limit",  std::to_string(options.time_limit_s),
-        "--page-mb",     std::to_string(options.page_mb),
-        "--page-events", std::to_string(options.page_events)};
+    std::vector<std::string> words = {program,
+                                      "serve",
+                                      "--worker",
+                                      page,
+                                      "--threads",
+                                      std::to_string(common.ThreadCount()),
+                                      "--time-limit",
+                                      std::to_string(options.time_limit_s),
+                                      "--page-mb",
+                                      std::to_string(options.page_mb),
+                                      "--page-events",
+                                      std::to_string(options.page_events),
+                                      "--late-findings-mb",
+                                      std::to_string(options.late_findings_mb)};
     for (const int file : files)
       words.insert(words.end(), {"--worker-files", std::to_string(file)});
     for (const std::string& code : options.compiled)
@@ -356,6 +366,10 @@ Run Add(Arguments& args, Common& common) {
   args.Flag("--follow-symlinks", options->follow_links,
             "Also traces outside of the folders, to which links in them lead")
       .In(Group::kGeneral);
+  args.Add("--late-findings-mb", options->late_findings_mb,
+           "Size of a trace above which its page is there before its findings")
+      .Within(0, 1e9)
+      .In(Group::kHidden);
   args.Add("--worker", options->worker_page,
            "The process that has a trace open, and the page that it writes")
       .In(Group::kHidden);

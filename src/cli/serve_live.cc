@@ -48,11 +48,15 @@ class Asked {
                            std::to_string(least) + " to " +
                            std::to_string(most)));
   }
-  // from_ns and to_ns; without them all of the time.
-  Result<Interval> Window() const {
+  // from_ns and to_ns; without one of them as far as there are events, also
+  // those without length that start last.
+  Result<Interval> Window(const LiveEvents& events) const {
     LAMINA_ASSIGN(const auto from, Whole("from_ns", -kMostTime, kMostTime));
     LAMINA_ASSIGN(const auto to, Whole("to_ns", -kMostTime, kMostTime));
-    const Interval window{from.value_or(-kMostTime), to.value_or(kMostTime)};
+    const Interval all = events.Span();
+    const Interval window{
+        from.value_or(std::min(all.start_ns, to.value_or(kMostTime) - 1)),
+        to.value_or(std::max(all.end_ns, from.value_or(all.start_ns)) + 1)};
     if (window.start_ns >= window.end_ns)
       return Fail(UsageError("from_ns is less than to_ns"));
     return window;
@@ -151,7 +155,7 @@ Result<std::vector<uint32_t>> LanesOf(const Asked& asked,
 
 Result<Json> Tiles(const Asked& asked, const page::LiveTrace& live,
                    const page::LiveWatch& watch) {
-  LAMINA_ASSIGN(const Interval window, asked.Window());
+  LAMINA_ASSIGN(const Interval window, asked.Window(*live.events));
   LAMINA_ASSIGN(const auto columns, asked.Whole("columns", 1, kMostColumns));
   LAMINA_ASSIGN(const auto lanes, LanesOf(asked, live));
   const auto wide = static_cast<size_t>(columns.value_or(1000));
@@ -236,7 +240,7 @@ Result<Json> SumUp(const Asked& asked, const page::LiveTrace& live,
 
 Result<Json> FindEvents(const Asked& asked, const page::LiveTrace& live,
                         const page::LiveWatch& watch) {
-  LAMINA_ASSIGN(const Interval window, asked.Window());
+  LAMINA_ASSIGN(const Interval window, asked.Window(*live.events));
   LAMINA_ASSIGN(const auto limit, asked.Whole("limit", 0, kMostFound));
   LAMINA_ASSIGN(const auto after, asked.Whole("after", 0, UINT32_MAX));
   auto order = LiveEvents::Order::kLongest;

@@ -38,6 +38,8 @@ constexpr uint64_t kMostRows = 10'000;
 constexpr uint64_t kMostBytes = uint64_t{24} << 20;
 constexpr size_t kMostQueries = 64;  // at a time, of which so many run
 constexpr size_t kMostRunning = 4;
+// SQL may wait for what other SQL makes; what the page asks does not.
+constexpr size_t kMostSqlRunning = 3;
 constexpr size_t kMostSql = size_t{256} << 10;
 
 std::string ErrorBody(const Error& error);
@@ -241,14 +243,16 @@ Json FactsOf(const Document& document, const trace::Trace* trace) {
 
 class Queries {
  public:
-  // `live` is null for a comparison.
+  // `live` is null for a comparison. Where `sql_waits`, no SQL begins before
+  // LetSqlBegin.
   Queries(std::shared_ptr<Out> out, std::vector<sql::SchemaInput> schemas,
           std::shared_ptr<const page::LiveTrace> live,
-          std::chrono::milliseconds time_limit)
+          std::chrono::milliseconds time_limit, bool sql_waits)
       : out_(std::move(out)),
         schemas_(std::move(schemas)),
         live_(std::move(live)),
-        time_limit_(time_limit) {}
+        time_limit_(time_limit),
+        sql_waits_(sql_waits) {}
 
   void Start(const Frame& frame) {
     const auto stop = std::make_shared<std::atomic<bool>>(false);
@@ -265,8 +269,14 @@ class Queries {
     std::thread([this, frame, stop] {
       {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return busy_ < kMostRunning || *stop; });
+        const bool sql = frame.kind == 'q';
+        changed_.wait(lock, [&] {
+          return (busy_ < kMostRunning &&
+                  (!sql || (!sql_waits_ && sql_ < kMostSqlRunning))) ||
+                 *stop;
+        });
         ++busy_;
+        sql_ += sql ? 1 : 0;
       }
       const auto text = AnswerTo(frame, *stop);
       Frame reply{'r', frame.id, 200, {}};
@@ -276,6 +286,7 @@ class Queries {
         const std::lock_guard lock(mutex_);
         running_.erase(frame.id);
         --busy_;
+        sql_ -= frame.kind == 'q' ? 1 : 0;
         changed_.notify_all();
       }
       out_->Write(reply);
@@ -287,10 +298,16 @@ class Queries {
     if (found != running_.end()) *found->second = true;
     changed_.notify_all();
   }
+  void LetSqlBegin() {
+    const std::lock_guard lock(mutex_);
+    sql_waits_ = false;
+    changed_.notify_all();
+  }
 
  private:
   Result<std::string> AnswerTo(const Frame& frame,
                                const std::atomic<bool>& stop) const {
+    if (stop) return Fail(CancelledError());
     if (schemas_.empty()) {
       return Fail(UsageError("a memory snapshot holds no time to ask for",
                              "its page and lamina memory have its tables"));
@@ -318,9 +335,11 @@ class Queries {
   const std::shared_ptr<const page::LiveTrace> live_;
   const std::chrono::milliseconds time_limit_;
   std::mutex mutex_;
+  bool sql_waits_;
   std::condition_variable changed_;
   std::map<uint64_t, std::shared_ptr<std::atomic<bool>>> running_;
   size_t busy_ = 0;
+  size_t sql_ = 0;  // of these, queries
 };
 
 // Opens and writes the page, whose document it gives.
@@ -387,6 +406,11 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   };
   const bool snapshots = std::all_of(
       options.traces.begin(), options.traces.end(), engine::IsMemorySnapshot);
+  struct stat size {};
+  host.without_findings =
+      !snapshots && options.traces.size() == 1 &&
+      ::stat(NameToRead(options.traces[0]).text().c_str(), &size) == 0 &&
+      static_cast<uint64_t>(size.st_size) > options.late_findings_bytes;
   auto document = OpenAll(options, snapshots, threads, host);
   const auto refuse = [&](const Error& error) {
     Json body;
@@ -416,13 +440,27 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     schemas.push_back(
         {options.traces.size() == 1 ? "main" : names[i], {*source}, {}});
   }
-  const Json facts = FactsOf(*document, first);
+  Json facts = FactsOf(*document, first);
+  if (host.without_findings) facts["findings"] = "coming";
   page::KeepEventTables(*document);
   if (live != nullptr) live->document = *std::move(document);
   // Never taken down: queries may still run when the program ends.
-  auto* const queries =
-      new Queries(out, std::move(schemas), live, options.time_limit);
+  // What looks for findings holds the trace: SQL would spend its time waiting.
+  auto* const queries = new Queries(out, std::move(schemas), live,
+                                    options.time_limit, host.without_findings);
   out->Write({'o', 0, 200, mcp::DumpText(facts)});
+  if (host.without_findings) {
+    std::thread([&options, &host, out, queries, threads, facts]() mutable {
+      Host whole = host;
+      whole.without_findings = false;
+      // Answers are those of the first reading of the page.
+      whole.live = [](page::LiveTrace&&) {};
+      const auto found = OpenAll(options, false, threads, whole);
+      facts["findings"] = found ? "here" : found.error().ToString();
+      out->Write({'o', 0, 200, mcp::DumpText(facts)});
+      queries->LetSqlBegin();
+    }).detach();
+  }
   serve::FrameReader reader;
   std::array<char, 65536> buffer;
   while (!reader.damaged()) {

@@ -19,6 +19,8 @@ struct WorkerOptions {
   double page_mb = 100;                          // at most, of the page
   int64_t page_events = 2'000'000;    // above, it holds some events alone
   std::vector<std::string> compiled;  // code of a compiler
+  // Of files above this the page is there before its findings.
+  uint64_t late_findings_bytes = UINT64_MAX;
 };
 
 // The process that has a trace open for `lamina serve`: opens it, writes its

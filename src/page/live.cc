@@ -259,6 +259,17 @@ DeviceRow LiveEvents::Row(size_t row) const {
   return out;
 }
 
+Interval LiveEvents::Span() const {
+  Interval span{INT64_MAX, INT64_MIN};
+  for (const Lane& lane : lanes_) {
+    if (lane.begin == lane.end) continue;
+    span.start_ns = std::min(span.start_ns, Start(lane.begin));
+    for (const int64_t end : lane.block_end)
+      span.end_ns = std::max(span.end_ns, end);
+  }
+  return span.start_ns <= span.end_ns ? span : Interval{0, 0};
+}
+
 size_t LiveEvents::FirstStartingAt(const Lane& lane, int64_t t) const {
   size_t low = lane.begin, high = lane.end;
   while (low < high) {

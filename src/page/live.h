@@ -60,6 +60,8 @@ class LiveEvents {
   size_t size() const { return count_; }
   size_t lanes() const { return lanes_.size(); }
   DeviceRow Row(size_t row) const;
+  // The least time that all events lie in; of no events that of no length.
+  Interval Span() const;
 
   // Events that pass a filter.
   class Selection;

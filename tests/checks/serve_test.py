@@ -381,6 +381,91 @@ def thinned():
                 f"{folder}/a.html").read_bytes(), same)
 
 
+def late_findings():
+    """The page of a large trace is there before its findings, which follow."""
+    with temporary() as folder:
+        trace = os.path.realpath(folder) + "/a.json"
+        many_kernels(trace, 60_000)
+        with start(trace, "--late-findings-mb", 0) as s:
+            id = s.id_of("a.json")
+            s.post(f"traces/{id}/open")
+            while (first := s.get(f"traces/{id}")[1])["state"] != "open":
+                checks.true(f"opens: {first}", "error" not in first)
+                time.sleep(0.005)
+            early = s.ask("GET", f"/api/v1/traces/{id}/page")[2]
+            checks.equal("findings follow", first["facts"]["findings"],
+                         "coming")
+            checks.true("the page says so", b"findings follow" in early)
+            status, sums = s.post(f"traces/{id}/sum")
+            checks.equal("sums meanwhile", (status, sums["events"]),
+                         (200, 60_000))
+            status, rows = s.query(id, "SELECT count(*) FROM kernel")
+            checks.equal("SQL is answered", (status, rows["tables"][0]["rows"]),
+                         (200, [[60_000]]))
+            then = s.get(f"traces/{id}")[1]
+            checks.equal("when they are here", (then["state"], then["facts"]),
+                         ("open", {**first["facts"], "findings": "here"}))
+            lamina("report", trace, "--format", "html", "-o",
+                   f"{folder}/a.html")
+            checks.true("then the page is that of lamina report",
+                        s.ask("GET", f"/api/v1/traces/{id}/page")[2] ==
+                        pathlib.Path(f"{folder}/a.html").read_bytes())
+            # What is known of findings is of one opening.
+            closed = s.post(f"traces/{id}/close")[1]
+            checks.equal("closed", (closed["state"], closed["facts"]), (
+                "closed", {k: v for k, v in first["facts"].items()
+                           if k != "findings"}))
+            s.post(f"traces/{id}/open")
+            while s.get(f"traces/{id}")[1]["state"] != "open":
+                time.sleep(0.005)
+            os.kill(s.workers()[0], signal.SIGKILL)
+            while (then := s.get(f"traces/{id}")[1])["state"] == "open":
+                time.sleep(0.005)
+            checks.equal("its process was ended", (
+                then["state"], "findings" in then["facts"]), ("failed", False))
+            checks.equal("ends", s.stop(), 0)
+            checks.equal("said nothing else", s.errors, [])
+
+
+def frame_of(stream):
+    """(kind, id, status, body) of what a process of a trace says next."""
+    kind, id, status, size = stream.readline().split()
+    return kind.decode(), int(id), int(status), stream.read(int(size))
+
+
+def waiting_queries():
+    """SQL that is asked while findings are looked for begins behind them, and
+    may be given up before."""
+    with temporary() as folder:
+        trace = os.path.realpath(folder) + "/a.json"
+        many_kernels(trace, 60_000)
+        sent = b""
+        for kind, id, body in (
+                ("q", 1, {"sql": "SELECT count(*) FROM kernel"}),
+                ("q", 2, {"sql": "SELECT count(*) FROM kernel"}), ("c", 2, "")):
+            body = json.dumps(body).encode()
+            sent += f"{kind} {id} 0 {len(body)}\n".encode() + body
+        # Asked before the trace is open: it is read as soon as it is.
+        with subprocess.Popen(
+                [LAMINA, "serve", "--worker", f"{folder}/a.html", "--threads",
+                 "1", "--late-findings-mb", "0", trace],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+            worker.stdin.write(sent)
+            worker.stdin.flush()
+            said = []
+            while len(said) < 4:
+                kind, id, status, body = frame_of(worker.stdout)
+                if kind != "p":
+                    said.append((kind, id, status, json.loads(body)))
+            worker.stdin.close()
+        checks.equal("what is said", [
+            (kind, id, status, body.get("findings") or
+             body.get("tables", [{}])[0].get("rows"))
+            for kind, id, status, body in said],
+            [("o", 0, 200, "coming"), ("r", 2, 499, None),
+             ("o", 0, 200, "here"), ("r", 1, 200, [[60_000]])])
+
+
 def snapshots():
     """Memory snapshots stand beside traces and have the page of lamina
     memory."""
@@ -475,6 +560,17 @@ def live(s):
     checks.equal("each once", sorted(found),
                  sorted((r["uid"], r["name"], r["start"], r["dur"])
                         for r in rows))
+    # Without a window it is the whole trace, in as many parts as asked for.
+    for window in ({}, {"from_ns": 0}, {"to_ns": last}):
+        lane, = ask("tiles", columns=40, **window)["lanes"]
+        checks.true(f"tiles {window} are of the trace", 20 < len(
+            lane["busy_ns"]) <= 41 and lane["first_ns"] <= 0 and
+            lane["width_ns"] * 40 < 3 * last)
+        checks.equal(f"tiles {window} hold all", sum(lane["busy_ns"]),
+                     sum(r["dur"] for r in rows))
+    for window in ({"from_ns": 2 * last}, {"to_ns": -5}):
+        checks.equal(f"nothing is there: {window}",
+                     ask("find", **window)["events"], 0)
     # From the whole trace to a few events.
     span, at, exact = last, 0, 0
     while span > 50:
@@ -738,18 +834,22 @@ def agents(s):
     checks.equal("asked again", status, 200)
 
 
+def many_kernels(path, count):
+    """A trace that takes a while to be read."""
+    events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 50}", "ts": i,
+               "dur": 0.5, "pid": 0, "tid": 7,
+               "args": {"device": 0, "stream": 7, "correlation": i}}
+              for i in range(count)]
+    pathlib.Path(path).write_text(json.dumps({"traceEvents": events}))
+
+
 def cancelling():
     """Whenever an opening is ended, nothing of it stays."""
     with temporary() as folder:
         traces, private = folder + "/traces", folder + "/private"
         os.mkdir(traces)
         os.mkdir(private)
-        events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 50}", "ts": i,
-                   "dur": 0.5, "pid": 0, "tid": 7,
-                   "args": {"device": 0, "stream": 7, "correlation": i}}
-                  for i in range(30000)]
-        pathlib.Path(traces, "a.json").write_text(
-            json.dumps({"traceEvents": events}))
+        many_kernels(f"{traces}/a.json", 30_000)
         with start(traces, env={"TMPDIR": private}) as s:
             id = s.id_of("/a.json")
             states = set()
@@ -789,12 +889,8 @@ def change_until_settled(s, id, path):
 def changing():
     """A file that changes while it is opened: nothing of two readings."""
     with temporary() as folder:
-        events = [{"ph": "X", "cat": "kernel", "name": f"k{i % 50}", "ts": i,
-                   "dur": 0.5, "pid": 0, "tid": 7,
-                   "args": {"device": 0, "stream": 7, "correlation": i}}
-                  for i in range(30000)]
         path = pathlib.Path(folder, "a.json")
-        path.write_text(json.dumps({"traceEvents": events}))
+        many_kernels(path, 30_000)
         with start(folder) as s:
             id = s.id_of("/a.json")
             s.post(f"traces/{id}/open")
@@ -826,7 +922,7 @@ def changing():
             # Either of the two may be replaced while both are open.
             for name in ("a.json", "b.json"):
                 new = pathlib.Path(folder, "new")
-                new.write_text(json.dumps({"traceEvents": events[:20000]}))
+                many_kernels(new, 20_000)
                 os.replace(new, pathlib.Path(folder, name))
                 time.sleep(2.2)
                 listed = next(t for t in s.traces() if t["id"] == both["id"])
@@ -934,6 +1030,49 @@ def falling_children():
             trace = s.opened(s.id_of("/a.json.gz"))
             checks.equal("too large for the limit", trace["state"], "failed")
             checks.equal("the server goes on", s.get("info")[0], 200)
+    memory_limit()
+
+
+def own_bytes(pid):
+    """Memory of a process that is its own, as the server counts it."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        _, resident, mapped = map(int, file.read().split()[:3])
+    return (resident - mapped) * os.sysconf("SC_PAGESIZE")
+
+
+def memory_limit():
+    """Above the limit the trace goes that nobody asked for longest."""
+    with temporary() as folder:
+        for name in "abc":
+            many_kernels(f"{folder}/{name}.json", 60_000)
+        with start(folder) as s:
+            s.opened(s.id_of("/a.json"))
+            one = own_bytes(s.workers()[0])
+        # Room for two of them, and for what opening needs besides.
+        with start(folder, "--memory-gb", 2.7 * one / 2**30) as s:
+            ids = {name: s.id_of(f"/{name}.json") for name in "abc"}
+            for name in "ab":
+                checks.equal(f"{name} opens", s.opened(ids[name])["state"],
+                             "open")
+            # The first is now the one that was asked for last.
+            checks.equal("a answers", s.query(ids["a"], "SELECT 1")[0], 200)
+            s.post(f"traces/{ids['c']}/open")
+            states = {}
+            for _ in range(200):
+                states = {name: s.get(f"traces/{ids[name]}")[1]["state"]
+                          for name in "abc"}
+                if states["c"] == "open" and states["b"] == "closed":
+                    break
+                time.sleep(0.05)
+            checks.equal("the one that was not asked for is closed", states,
+                         {"a": "open", "b": "closed", "c": "open"})
+            time.sleep(0.7)
+            held = sum(own_bytes(w) for w in s.workers())
+            checks.true(f"the limit holds: {held} of {2.7 * one}",
+                        held < 2.7 * one)
+            checks.equal("what was closed opens again",
+                         s.opened(ids["b"])["state"], "open")
+            checks.equal("and answers", s.query(ids["b"], "SELECT 1")[0], 200)
 
 
 def bad_http(s):
@@ -946,8 +1085,14 @@ def bad_http(s):
             ("HTTP/0.9", b"GET /\r\n\r\n", (400,)),
             ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 505)),
             ("a proxy", b"GET http://evil.test/ HTTP/1.1\r\n\r\n", (400,)),
-            ("bare LF", b"GET / HTTP/1.1\nHost: localhost\n\n\r\n\r\n",
+            ("bare LF", b"GET / HTTP/1.1\nHost: localhost\n\n", (400,)),
+            ("bare CR", b"GET / HTTP/1.1\rHost: localhost\r\r", (400,)),
+            ("LF CR", b"GET / HTTP/1.1\n\rHost: localhost\n\r\n\r", (400,)),
+            ("CR CR LF", b"GET / HTTP/1.1\r\r\nHost: localhost\r\r\n\r\r\n",
              (400,)),
+            ("an empty line first", b"\r\n" + good + b"\r\n", (400,)),
+            ("LF in a value", good + b"X: a\nOrigin: b\r\n\r\n", (400,)),
+            ("no host", b"GET / HTTP/1.1\r\n\r\n", (421,)),
             ("a zero byte", good + b"X: a\0b\r\n\r\n", (400,)),
             ("a folded header", good + b"X: a\r\n b\r\n\r\n", (400,)),
             ("a blank before the colon", good + b"X : a\r\n\r\n", (400,)),
@@ -974,12 +1119,29 @@ def bad_http(s):
              (431,)),
             ("many headers", good + b"".join(
                 b"X%d: a\r\n" % i for i in range(500)) + b"\r\n", (431,)),
-            ("no end", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 100000, (431,))):
+            ("a million headers", b"GET / HTTP/1.1\r\n" + b"".join(
+                b"X%d: a\r\n" % i for i in range(10**6)) + b"\r\n", (431,)),
+            ("no line at all", b"A" * 5_000_000, (431,)),
+            ("a line without end", good + b"X: " + b"a" * 5_000_000, (431,))):
         out = s.raw(data, close=True)
         first = out.split(b"\r\n")[0] if out else out
-        # A reset may overtake the answer to who sends on and on.
-        checks.true(f"{what}: {first!r}", (out is None and len(data) > 60000) or
-                    (out and int(out.split()[1]) in statuses))
+        checks.true(f"{what}: {first!r}",
+                    out and int(out.split()[1]) in statuses)
+    checks.true("none of it is kept", s.memory() < (256 << 20))
+    for what, data in (("a request", good + b"\r\n"), (
+            "a body", f"POST /api/v1/compare HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {s.token}\r\nContent-Type: application/"
+            "json\r\nContent-Length: 2\r\n\r\n{}".encode())):
+        whole = s.raw(data, close=True)
+        with socket.create_connection((HOST, s.port), timeout=30) as c:
+            c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in data:
+                c.sendall(bytes([byte]))
+            c.shutdown(socket.SHUT_WR)
+            out = b""
+            while part := c.recv(65536):
+                out += part
+        checks.equal(f"{what} byte by byte", out, whole)
     # Two requests in one piece are two answers.
     out = s.raw(good + b"\r\n" + good + b"Connection: close\r\n\r\n")
     checks.equal("pipelined", out.count(b"HTTP/1.1 200 OK"), 2)
@@ -1037,6 +1199,23 @@ def slow_senders(s):
             ended += isinstance(sys.exc_info()[1], ConnectionError)
         c.close()
     checks.equal("slow senders are sent away", ended, len(slow))
+    # Nor is it enough to go on with a byte a second.
+    c = socket.create_connection((HOST, s.port), timeout=40)
+    sent, out = 0, b""
+    for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: a\r\n" * 9:
+        try:
+            c.sendall(bytes([byte]))
+            sent += 1
+            c.settimeout(1)
+            out = c.recv(100)
+            break
+        except TimeoutError:
+            pass
+        except OSError:
+            break
+    checks.true(f"a byte a second: {sent} bytes, {out[:20]!r}",
+                out.startswith(b"HTTP/1.1 408") and sent > 5)
+    c.close()
     # More connections than there may be: the others are told to come again.
     held = [socket.create_connection((HOST, s.port)) for _ in range(128)]
     time.sleep(0.5)
@@ -1317,10 +1496,13 @@ def in_browser():
         folder = os.path.realpath(folder) + "/samples"
         os.makedirs(folder + "/hostile")
         os.mkdir(folder + "/ranks")
-        for name in ("train_step", "serve", "ranks/rank0", "ranks/rank1",
-                     "ranks/rank2"):
-            shutil.copy(SAMPLES / f"{name}.json.gz",
-                        f"{folder}/{name}.json.gz")
+        os.mkdir(folder + "/graphs")
+        for name in ("train_step.json.gz", "serve.json.gz", "moe.json.gz",
+                     "jax.xplane.pb", "graphs/replay.json.gz",
+                     "ranks/rank0.json.gz", "ranks/rank1.json.gz",
+                     "ranks/rank2.json.gz"):
+            shutil.copy(SAMPLES / name, f"{folder}/{name}")
+        many_kernels(f"{folder}/large.json", 60_000)
         hostile_traces(pathlib.Path(folder, "hostile"))
         shutil.copy(SAMPLES / "memory/train.pickle", folder)
         with start(folder) as s:
@@ -1340,6 +1522,14 @@ def in_browser():
                 print(done.stdout, end="")
                 checks.equal(f"{name}: tiles in the browser", done.returncode,
                              0)
+        many_kernels(f"{folder}/late.json", 300_000)
+        with start(f"{folder}/late.json", "--late-findings-mb", 0) as s:
+            done = subprocess.run(
+                ["node", ROOT / "tests/web/served_late.mjs", LAMINA,
+                 s.line.strip()], check=False, text=True, timeout=600,
+                stdout=subprocess.PIPE)
+            print(done.stdout, end="")
+            checks.equal("late findings in the browser", done.returncode, 0)
     return ""
 
 
@@ -1425,6 +1615,8 @@ def main():
         checks.equal("ends", s.stop(), 0)
         checks.equal("said nothing else", s.errors, [])
     thinned()
+    late_findings()
+    waiting_queries()
     snapshots()
     cancelling()
     changing()

@@ -102,10 +102,23 @@ async function library() {
                       "98.0 %", "The GPU is busy 98 %"])
     check.true(`the row says ${text}: ${cells}`, cells.includes(text));
   await openTrace(page, "samples/serve.json.gz");
+  // While it is read the row shows how far that is, and can end it.
+  const large = "samples/large.json";
+  const shown = page.waitForFunction((name) => {
+    const one = document.querySelector(`tr[data-name="${name}"]`);
+    return one.querySelector("progress") && one.innerText.includes("Cancel");
+  }, large, { timeout: kWaitMs, polling: 10 });
+  await row(page, large).getByRole("button", { name: "Open" }).click();
+  await shown;
+  await row(page, large).getByRole("button", { name: "Cancel" }).click();
+  await inState(page, large, "closed");
+  await openTrace(page, large);
   await page.locator("[data-k=sort-size]").click();
   const sizes = await page.locator("tbody tr td.c-size").allInnerTexts();
-  check.true("sorted by size", sizes.length > 5 &&
-             parseFloat(sizes[0]) >= parseFloat(sizes[1]));
+  const bytes = sizes.filter((text) => text !== "").map((text) => parseFloat(text) *
+    1024 ** ["B", "KiB", "MiB"].indexOf(text.replace(/[^A-Za-z]/g, "")));
+  check.true(`sorted by size: ${sizes}`, bytes.length > 5 && bytes.every(
+    (one, i) => one > 0 && (i === 0 || bytes[i - 1] >= one)));
   // Two of them.
   await page.getByLabel("Choose samples/ranks/rank0.json.gz").check();
   await page.getByLabel("Choose samples/ranks/rank2.json.gz").check();
@@ -141,6 +154,22 @@ async function sameTexts(page, name, file) {
     links.map((one) => one.getAttribute("href")));
   check.true(`${name}: some views`, hashes.length > 1);
   check.equal(`${name}: title`, await page.title(), await other.title());
+  // Also under a filter, with one event of the timeline in sight.
+  const kernels = hashes.some((hash) => /v=kernels\b/.test(hash));
+  const [family, uid, at] = !kernels ? [] : await other.evaluate(async () => {
+    const { model } = __lamina;
+    await model.require(["kernels"]);
+    const { device } = model;
+    const i = device.count >> 1;
+    return [model.table("kernels").str(0, "family"), device.uid[i],
+            device.start[i]];
+  });
+  if (family !== undefined) {
+    const chip = "&cat=" + encodeURIComponent(family);
+    hashes.push(...hashes.filter((h) => /v=/.test(h)).map((h) => h + chip),
+                `#v=timeline&z=${at - 500}..${at + 500}&sel=${uid}`,
+                `#v=kernels${chip}&dur=%3E20000`);
+  }
   for (const hash of hashes) {
     const seen = [];
     for (const one of [page, other]) {
@@ -160,6 +189,39 @@ async function sameTexts(page, name, file) {
   check.true(`${name}: after a reload`, (await texts(page)).length > 100);
   check.equal(`${name}: problems of the file`, problems, []);
   await other.context().close();
+}
+
+// Back and forward between the list, a trace and its views.
+async function history({ page }) {
+  await page.goto(origin + "/");
+  await ready(page, "library");
+  await row(page, "samples/serve.json.gz").getByRole("link", {
+    name: "samples/serve.json.gz" }).click();
+  await page.waitForURL("**/t/*");
+  await ready(page);
+  const seen = [await texts(page)];
+  const link = page.locator("nav a").nth(2);
+  await link.click();
+  await page.waitForFunction((h) => location.hash === h,
+                             await link.getAttribute("href"));
+  await ready(page);
+  seen.push(await texts(page));
+  check.true("another view", seen[0] !== seen[1]);
+  const holds = (text) => page.waitForFunction((wanted) =>
+    document.getElementById("app")?.innerText.replace(/Ready in \d+ ms/, "") ===
+      wanted, text, { timeout: kWaitMs, polling: 50 });
+  await page.goBack();
+  await holds(seen[0]);
+  await page.goBack();
+  await page.waitForURL(origin + "/");
+  await ready(page, "library");
+  check.true("back in the list", await row(page, "samples/serve.json.gz")
+    .count() === 1);
+  await page.goForward();
+  await page.waitForURL("**/t/*");
+  await holds(seen[0]);
+  await page.goForward();
+  await holds(seen[1]);
 }
 
 async function sql({ page }) {
@@ -282,6 +344,25 @@ async function others() {
         frame.src = target;
         document.body.append(frame);
       });
+      for (const [method, path] of [["get", ""], ["get", "api/v1/info"],
+                                    ["post", "api/v1/compare"],
+                                    ["post", "mcp"]]) {
+        out[`form ${method} ${path}`] = await new Promise((done) => {
+          const frame = document.createElement("iframe");
+          frame.name = "answer" + document.forms.length;
+          document.body.append(frame);
+          const form = document.createElement("form");
+          Object.assign(form, { method, action: target + path,
+            enctype: "text/plain", target: frame.name });
+          form.innerHTML = "<input name='{&quot;a&quot;:&quot;' value='&quot;}'>";
+          document.body.append(form);
+          frame.onload = () => {
+            try { done(frame.contentDocument ? "read" : "refused"); }
+            catch { done("refused"); }
+          };
+          form.submit();
+        });
+      }
       out.events = await new Promise((done) => {
         const events = new EventSource(target + "api/v1/info");
         events.onopen = () => done("read");
@@ -300,10 +381,17 @@ async function others() {
 
 try {
   const opened = await library();
-  for (const name of ["train_step", "serve"]) {
-    await sameTexts(opened.page, `samples/${name}.json.gz`, written("report",
-      join(folder, `${name}.json.gz`), "--format", "html"));
+  for (const name of ["train_step.json.gz", "serve.json.gz", "moe.json.gz",
+                      "graphs/replay.json.gz", "jax.xplane.pb"]) {
+    await opened.page.goto(origin + "/");
+    await ready(opened.page, "library");
+    if (await row(opened.page, `samples/${name}`).getAttribute("data-state") !==
+        "open")
+      await openTrace(opened.page, `samples/${name}`);
+    await sameTexts(opened.page, `samples/${name}`, written("report",
+      join(folder, name), "--format", "html"));
   }
+  await history(opened);
   await sameTexts(opened.page,
     "samples/ranks/rank0.json.gz \u2192 samples/ranks/rank2.json.gz",
     written("diff", join(folder, "ranks/rank0.json.gz"),

@@ -5,7 +5,7 @@
 // graph.ts start it, each with the views of its kind of page.
 
 import { DamagedFile } from "./data/decode";
-import { loadParts, Refused } from "./data/live";
+import { laterFindings, loadParts, Refused, servedTrace } from "./data/live";
 import { Model } from "./data/model";
 import { fromHash, kStart, type Chip } from "./data/state";
 import { App, type View } from "./ui/app";
@@ -60,6 +60,13 @@ async function start(program: Program): Promise<void> {
   const shell = new Shell(app, views, first);
   document.getElementById("static")?.remove();
   document.getElementById("app")!.replaceChildren(shell.root);
+
+  if (servedTrace() && model.manifest.notes
+      .some((note) => note.id === "findings_later")) {
+    void laterFindings().then((why) => app.show(why === ""
+      ? "The findings are here: load this page again to see them."
+      : `There are no findings: ${why}`), () => undefined);
+  }
 
   let shown = "";  // the address of what is drawn or being drawn
   const read = () => {

@@ -44,6 +44,17 @@ int CheckRequestLine(std::string_view line) {
   return 0;
 }
 
+// Whether a line ends otherwise than with CR LF: then no end of the head comes
+// that is worth waiting for.
+bool HasBareEnd(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n' && (i == 0 || text[i - 1] != '\r')) return true;
+    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] != '\n')
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int CheckHead(std::string_view head, const HttpLimits& limits,
@@ -120,6 +131,7 @@ int Receiver::Next(std::string& head, std::string& body) {
   size_t looked = 0;
   while ((end = waiting_.find("\r\n\r\n", looked)) == std::string::npos) {
     if (waiting_.size() > limits_.header_bytes) return 431;
+    if (HasBareEnd(waiting_)) return 400;
     looked = waiting_.size() < 3 ? 0 : waiting_.size() - 3;
     if (!Fill(until)) return late();
   }

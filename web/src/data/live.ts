@@ -72,3 +72,21 @@ export async function loadParts(): Promise<void> {
   source = new DOMParser().parseFromString(text, "text/html");
   document.title = source.title;
 }
+
+// Waits for the findings that the page of this trace was written without; the
+// reason where there are none.
+export async function laterFindings(): Promise<string> {
+  for (;;) {
+    const { state, error, facts } = await (await ask(servedTrace()!)).json() as
+      { state: string; error?: string; facts?: { findings?: string } };
+    if (state !== "open") {
+      return `${error ?? `the trace is ${state}`}; load this page again when ` +
+             "the trace is open";
+    }
+    const findings = facts?.findings;
+    if (findings === undefined)
+      return "the trace was opened anew; load this page again";
+    if (findings !== "coming") return findings === "here" ? "" : findings;
+    await new Promise((done) => setTimeout(done, 2000));
+  }
+}

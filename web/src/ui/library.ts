@@ -18,7 +18,7 @@ export interface Listed {
   done?: number;
   total?: number;
   error?: string;
-  facts?: { format?: string; devices?: string; events?: number;
+  facts?: { findings?: string; format?: string; devices?: string; events?: number;
             steps?: number; wall_ns?: number; busy_ns?: number;
             verdict?: string };
 }
@@ -218,7 +218,8 @@ export class Library {
     if (row.state === "waiting")
       return ["waiting ", button("Cancel", "close")];
     if (row.state === "open") {
-      return [...isSnapshot(row) ? [] : [h("a", { href: "#sql/" + row.id,
+      return [...row.facts?.findings === "coming" ? ["findings follow "] : [],
+              ...isSnapshot(row) ? [] : [h("a", { href: "#sql/" + row.id,
                 "data-k": "sql-" + row.id }, "SQL"), " "],
               ...row.stale ? [button("Open again", "open")] : [],
               button("Close", "close")];

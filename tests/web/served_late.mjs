@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of a trace whose findings follow: it is usable before, says when
+// they are here, and has them when it is loaded again.
+//   node served_late.mjs LAMINA ADDRESS      ADDRESS: of lamina serve
+//                         --late-findings-mb 0 with one trace of many events
+import { createRequire } from "node:module";
+import { dirname, join, resolve } from "node:path";
+
+import { Check } from "./harness.mjs";
+
+const [, , lamina, address] = process.argv;
+const require = createRequire(join(dirname(resolve(lamina)), "web",
+                                   "package.json"));
+const { chromium } = require("playwright-core");
+const kWaitMs = Number(process.env.LAMINA_WAIT_MS ?? 120_000);
+const check = new Check("late");
+const browser = await chromium.launch({ timeout: kWaitMs,
+  executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu"] });
+const { origin, hash } = new URL(address);
+const headers = { Authorization: `Bearer ${hash.slice("#token=".length)}`,
+                  "Content-Type": "application/json" };
+const ask = async (path, options) =>
+  (await fetch(origin + "/api/v1/traces" + path, { headers, ...options })).json();
+const notes = (page) => page.evaluate(() =>
+  __lamina.model.manifest.notes.map((note) => note.id));
+
+try {
+  const problems = [];
+  const page = await browser.newPage();
+  page.setDefaultTimeout(kWaitMs);
+  page.on("console", (m) => problems.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => problems.push(`page error: ${e.message}`));
+  await page.goto(address);
+  const { id } = (await ask("")).traces[0];
+  await ask(`/${id}/open`, { method: "POST", body: "{}" });
+  while ((await ask(`/${id}`)).state !== "open")
+    await new Promise((done) => setTimeout(done, 20));
+  await page.goto(`${origin}/t/${id}`);
+  const ready = () => page.waitForFunction(() =>
+    document.documentElement.dataset.ready !== undefined, null, { polling: 30 });
+  const early = await (await fetch(`${origin}/api/v1/traces/${id}/page`,
+                                   { headers })).text();
+  await ready();
+  check.true("without findings at first",
+             (await notes(page)).includes("findings_later"));
+  check.true("usable", (await page.locator("main").innerText()).length > 100);
+  await page.waitForFunction(() => document.querySelector("footer").innerText
+    .includes("findings are here"), null, { timeout: kWaitMs, polling: 100 });
+  await page.reload();
+  await ready();
+  check.true("then with them",
+             !(await notes(page)).includes("findings_later"));
+  // The same page once more, with what the server may say of its trace.
+  await page.route(`**/api/v1/traces/${id}/page`, (route) =>
+    route.fulfill({ body: early, contentType: "application/octet-stream" }));
+  let trace;
+  await page.route(`**/api/v1/traces/${id}`, (route) =>
+    route.fulfill({ json: trace }));
+  const when = "load this page again when the trace is open";
+  for (const [said, shown] of [
+    [{ state: "open", facts: { findings: "here" } },
+     "The findings are here: load this page again to see them."],
+    [{ state: "open", facts: { findings: "no device" } },
+     "There are no findings: no device"],
+    [{ state: "open", facts: {} },
+     "There are no findings: the trace was opened anew; load this page again"],
+    [{ state: "closed", facts: { findings: "coming" } },
+     `There are no findings: the trace is closed; ${when}`],
+    [{ state: "opening", done: 0, total: 1 },
+     `There are no findings: the trace is opening; ${when}`],
+    [{ state: "failed", error: "its process was ended", facts: {} },
+     `There are no findings: its process was ended; ${when}`]]) {
+    trace = said;
+    await page.reload();
+    await ready();
+    await page.waitForFunction(() => document.querySelector("footer").innerText
+      .includes("findings"), null, { timeout: kWaitMs, polling: 30 });
+    check.equal(`footer of ${JSON.stringify(said)}`,
+                await page.locator("footer").innerText(), shown);
+  }
+  check.equal("problems", problems, []);
+} catch (error) {
+  check.failures.push(String(error.stack ?? error).slice(0, 2000));
+}
+await browser.close();
+for (const failure of check.failures.slice(0, 20)) console.log("FAILED", failure);
+console.log(`${check.held} held, ${check.failures.length} did not`);
+process.exit(check.failures.length > 0 || check.held === 0 ? 1 : 0);
