@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The official clients of the Model Context Protocol against lamina mcp, on its
 pipes and over the HTTP of lamina serve: both eras, every tool, pages, errors,
-progress, cancel. npm brings them into the build folder the first time."""
+progress, cancel; and the official inspector on its pipes. npm brings them into
+the build folder the first time. (The newest inspector needs a newer node.)"""
 import json
 import pathlib
 import shutil
@@ -41,6 +42,47 @@ def install():
     return PACKAGES / "clients.mjs"
 
 
+def inspect(node, folder):
+    """What the inspector is told; lines as clients.mjs prints them."""
+    program = PACKAGES / "node_modules/@modelcontextprotocol/inspector-cli"
+    lines = []
+
+    def ask(method, *words):
+        done = subprocess.run(
+            [node, program / "build/cli.js", "--cli", LAMINA, "mcp", "--allow",
+             folder, "--method", method, *words], text=True, timeout=120,
+            capture_output=True, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def check(what, holds):
+        lines.append(f"{'ok' if holds else 'FAILED'} inspector: {what}")
+
+    tools = [tool["name"] for tool in ask("tools/list").get("tools", [])]
+    check("tools", sorted(tools) == sorted(name for name, _ in SAMPLE_CALLS))
+    for name, arguments in SAMPLE_CALLS:
+        if any(isinstance(value, list) for value in arguments.values()):
+            continue  # it sends texts alone
+        words = [w for key, value in arguments.items() for w in (
+            "--tool-arg", f"{key}={str(value).lower()}"
+            if isinstance(value, bool) else f"{key}={value}")]
+        answer = ask("tools/call", "--tool-name", name, *words)
+        check(name, answer.get("isError") is False and
+              answer["structuredContent"]["question"] == name)
+    answer = ask("tools/call", "--tool-name", "open_trace", "--tool-arg",
+                 "path=/etc/passwd")
+    check("a tool that refuses", answer.get("isError") is True)
+    pages = ask("resources/list").get("resources", [])
+    check("resources", len(pages) > 5)
+    check("templates", ask("resources/templates/list").get("resourceTemplates"))
+    text = ask("resources/read", "--uri", "lamina://table/kernel")
+    check("a resource", "dur_ns" in str(text))
+    check("prompts", len(ask("prompts/list").get("prompts", [])) == 6)
+    check("a prompt", "serve.json.gz" in str(ask(
+        "prompts/get", "--prompt-name", "why_slow", "--prompt-args",
+        "trace=serve.json.gz")))
+    return lines
+
+
 def main():
     node = shutil.which("node")
     if not node:
@@ -63,6 +105,7 @@ def main():
                 said = done.stdout.splitlines()
                 status |= done.returncode or not said
                 lines += said
+        lines += inspect(node, folder)
     failures = [line for line in lines if line.startswith("FAILED")]
     for line in failures:
         print(line[:2000])

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """lamina mcp: both eras of the protocol, every tool against the command that
 it is, sizes and pages of answers, allowed folders, and a peer that means no
-good."""
+good. With `--long` that one makes 10,000 calls."""
+import collections
 import csv
+import ctypes
 import io
 import json
 import math
@@ -15,9 +17,11 @@ import shutil
 import string
 import subprocess
 import sys
+import threading
 import time
 
 from common import LAMINA, ROOT, Checks, lamina, shared, skip, temporary
+from json_schema import why_not
 from mcp_client import (META, MODERN, SAMPLE_CALLS as CALLS, Client,
                         all_pages, table)
 
@@ -56,35 +60,8 @@ LONG_QUERY = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
 
 
 def holds(schema, value):
-    """Whether a value is as a schema says; knows the words that are used."""
-    types = {"object": dict, "array": list, "string": str, "boolean": bool,
-             "null": type(None)}
-    wanted = schema.get("type")
-    if wanted is not None:
-        for one in wanted if isinstance(wanted, list) else [wanted]:
-            if one == "integer":
-                ok = isinstance(value, int) and not isinstance(value, bool)
-            elif one == "number":
-                ok = isinstance(value, (int, float)) and \
-                    not isinstance(value, bool)
-            else:
-                ok = isinstance(value, types[one])
-            if ok:
-                break
-        else:
-            return False
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if isinstance(value, dict):
-        known = schema.get("properties", {})
-        if schema.get("additionalProperties") is False and \
-                set(value) - set(known):
-            return False
-        return all(k in value for k in schema.get("required", [])) and \
-            all(holds(known[k], v) for k, v in value.items() if k in known)
-    if isinstance(value, list) and "items" in schema:
-        return all(holds(schema["items"], v) for v in value)
-    return True
+    """Whether a value is as a schema says."""
+    return why_not(value, schema, schema) is None
 
 
 def client(*options, **kwargs):
@@ -523,6 +500,53 @@ def check_folders(checks):
             checks.true(f"{option} is no folder", "no folder" in r.stderr)
 
 
+def check_swaps(checks):
+    """Whoever makes a name a link while calls run does not lead them out."""
+    exchange = 2  # RENAME_EXCHANGE
+    rename = ctypes.CDLL(None, use_errno=True).renameat2
+    with temporary() as folder:
+        inside, outside = f"{folder}/in", f"{folder}/out"
+        os.makedirs(f"{inside}/a")
+        os.makedirs(outside)
+        for place, sample in ((inside, "serve"), (f"{inside}/a", "serve"),
+                              (outside, "moe")):
+            shutil.copy(SAMPLES / f"{sample}.json.gz", f"{place}/x.json.gz")
+        os.symlink("../out/x.json.gz", f"{inside}/link")
+        os.symlink("../out", f"{inside}/folder")
+        own, other = (int(lamina(
+            "query", SAMPLES / f"{sample}.json.gz", "SELECT count(*) FROM "
+            "kernel", "--format", "csv").stdout.split()[1])
+            for sample in ("serve", "moe"))
+        checks.true("they differ", own != other)
+        stop = threading.Event()
+
+        def swap():
+            while not stop.is_set():
+                for one, two in (("x.json.gz", "link"), ("a", "folder")):
+                    rename(-100, f"{inside}/{one}".encode(), -100,
+                           f"{inside}/{two}".encode(), exchange)
+                # Some calls must get through.
+                time.sleep(0.0002)
+
+        swapper = threading.Thread(target=swap)
+        swapper.start()
+        seen = collections.Counter()
+        with Client(LAMINA, "--allow", inside) as c:
+            for i in range(500):
+                result = c.call("query", trace=("x.json.gz", "a/x.json.gz")[
+                    i % 2], sql=f"SELECT count(*) AS n, {i} FROM kernel")
+                if result["isError"]:
+                    seen[result["_meta"]["lamina/error"]["what"]] += 1
+                else:
+                    seen[result["structuredContent"]["tables"][0]["rows"][0][
+                        0]] += 1
+        stop.set()
+        swapper.join()
+        checks.equal(f"nothing is read outside: {seen}", seen[other], 0)
+        checks.true(f"some are answered, some refused: {seen}",
+                    seen[own] > 0 and sum(seen.values()) > seen[own])
+
+
 def check_writing(checks):
     with temporary() as folder:
         with Client(LAMINA, "--allow", SAMPLES, "--allow-write", folder) as c:
@@ -609,9 +633,10 @@ def check_protocol(checks, c):
         c.receive()["id"], c.receive()["id"]], [None, "p1", "p2"])
 
 
-def check_random(checks, c):
+def check_random(checks, c, calls):
     """Lines made from good ones by chance: each gets at most one answer, all
-    of it JSON, and the server lives."""
+    of it JSON, and the server lives; and so many calls with arguments by
+    chance."""
     chance = random.Random(26)
     good = [json.dumps({"jsonrpc": "2.0", "id": "r", "method": "tools/call",
                         "params": {"name": name, "arguments": arguments}})
@@ -637,7 +662,7 @@ def check_random(checks, c):
               "../..", "t_574f01201b74", [], ["ops"], [[]], {}, {"a": 1}]
     tools = {t["name"]: list(t["inputSchema"]["properties"])
              for t in c.request("tools/list")["tools"]}
-    for i in range(400):
+    for _ in range(calls):
         name = chance.choice(list(tools))
         arguments = dict(dict(CALLS)[name])
         for _ in range(chance.randint(1, 3)):
@@ -888,9 +913,10 @@ def check_all():
         check_sizes(checks, c)
         check_errors(checks, c)
         check_protocol(checks, c)
-        check_random(checks, c)
+        check_random(checks, c, 10_000 if "--long" in sys.argv else 400)
         checks.equal("all of that: end of input", c.close(), 0)
     check_folders(checks)
+    check_swaps(checks)
     check_writing(checks)
     check_hostile_texts(checks)
     check_time(checks)
