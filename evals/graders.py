@@ -30,6 +30,41 @@ def _set(found, expected):
     return None if same else "is another set"
 
 
+def _order(found, expected, k):
+    """The first `k`; what follows is not graded."""
+    if not isinstance(found, list):
+        return "is no list"
+    same = len(found) >= k and all(
+        _exact(*pair) is None for pair in zip(found[:k], expected))
+    return None if same else f"does not begin with {expected[:k]}"
+
+
+def _contains_all(found, expected):
+    if not isinstance(found, list):
+        return "is no list"
+    missing = [one for one in expected if one not in found]
+    return f"lacks {missing}" if missing else None
+
+
+def _interval(found, expected, abs=0):
+    """[start, end], each as a number."""
+    if not isinstance(found, list) or len(found) != 2:
+        return "is no [start, end]"
+    for one, other in zip(found, expected):
+        wrong = _number(one, other, abs=abs)
+        if wrong:
+            return wrong
+    return None
+
+
+def _uid_set(found, expected):
+    """Event numbers in any order, each once."""
+    if not isinstance(found, list) or any(type(one) is not int
+                                          for one in found):
+        return "is no list of whole numbers"
+    return _set(found, expected)
+
+
 def _fields(found, expected, fields):
     """Each field by its own grader; nothing is missing and nothing more."""
     if not isinstance(found, dict) or set(found) != set(expected):
@@ -45,8 +80,9 @@ def _no_claim(found, expected):
     return None if found is None else "claims what is not known"
 
 
-GRADERS = {"exact": _exact, "number": _number, "set": _set, "fields": _fields,
-           "no_claim": _no_claim}
+GRADERS = {"exact": _exact, "number": _number, "set": _set, "order": _order,
+           "contains_all": _contains_all, "interval": _interval,
+           "uid_set": _uid_set, "fields": _fields, "no_claim": _no_claim}
 
 
 def judge(found, expected, grader):
@@ -69,7 +105,22 @@ def grade(text, task):
     return (0, f"value {wrong}") if wrong else (1, "right")
 
 
-def variants(value):
+def _wrong_lists(value, kind):
+    last = value[-1]
+    out = [value[1:], [], ", ".join(map(str, value)),
+           value[:-1] + [last + "x" if isinstance(last, str) else last + 1],
+           [[one] for one in value]]
+    if kind != "contains_all":
+        longer = ["x"] + value if kind == "order" else value + ["x"]
+        out.append(longer)
+    if kind in ("order", "interval", "exact"):
+        out.append(value[::-1])
+    if kind == "uid_set":
+        out += [value + value[:1], [float(one) for one in value]]
+    return out
+
+
+def variants(value, grader):
     """Wrong values near a right one."""
     if value is None:
         return [0, 50.0, "low", {"value": 1}, [None]]
@@ -82,9 +133,10 @@ def variants(value):
         return [value + " ", value[:-1], value.swapcase() + "x", None,
                 [value]]
     if isinstance(value, list):
-        return [value[1:], value + ["x"], value[:-1] + [str(value[-1]) + "x"],
-                [], ", ".join(value)]
+        # An answer with more than is graded is wrong in what is graded.
+        return _wrong_lists(value[:grader.get("k")], grader["kind"])
     out = []
     for name, one in value.items():
-        out += [{**value, name: wrong} for wrong in variants(one)]
+        out += [{**value, name: wrong}
+                for wrong in variants(one, grader["fields"][name])]
     return out + [{}, {**value, "more": 1}, list(value.values())]

@@ -168,8 +168,18 @@ def t12(folder):
 
 
 def t13(folder):
-    return sum("aten.rsqrt" in line for line in
-               lines_of(folder, "fusions/001_export_export_to_gm.txt.gz"))
+    """By an op that each of them has: one rsqrt in an RMS norm, two neg in a
+    rotary embedding, one silu in a SwiGLU; times the launches that go: all
+    but one of 8 and 10 ops, and of 3."""
+    text = "\n".join(lines_of(folder,
+                              "fusions/001_export_export_to_gm.txt.gz"))
+    found = [(text.count(f"aten.{op}.") // each, launches, rule)
+             for rule, op, each, launches in (
+                 ("match_rmsnorm_pattern", "rsqrt", 1, 7),
+                 ("match_rope_pattern", "neg", 2, 9),
+                 ("match_swiglu_pattern", "silu", 1, 2))]
+    found.sort(key=lambda one: -one[0] * one[1])
+    return [f"{rule} {count}" for count, _, rule in found]
 
 
 def t14(folder):
@@ -230,3 +240,26 @@ def t19(folder):
 
 def t20(folder):
     return len(simulated(folder, "serve")[0])
+
+
+def t21(folder):
+    """The longest time in which no device event runs."""
+    parts, reached, best = spans(folder, "train_step.json.gz"), None, (0,)
+    first = min(ns(e["ts"]) for e in events(folder, "train_step.json.gz")
+                if "ts" in e and e.get("ph") == "X")
+    for start, end, _ in sorted(parts, key=lambda p: p[:2]):
+        if reached is not None and start > reached:
+            best = max(best, (start - reached, reached, start))
+        reached = end if reached is None else max(reached, end)
+    return [(at - first) / 1000 for at in best[1:]]
+
+
+def t22(folder):
+    rows, _ = simulated(folder, "serve")
+    return sorted(row["uid"] for row in rows if row["op"] == "aten::embedding")
+
+
+def t23(folder):
+    rows, _ = simulated(folder, "moe")
+    return sorted({row["op"] for row in rows if row["module"].startswith(
+        "DecoderModel_0/DecoderLayer_2/")} - {""})

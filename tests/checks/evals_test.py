@@ -27,10 +27,16 @@ def check_graders(checks, task):
                              task)[0]
 
     checks.equal(f"{name}: right", score(task["answer"]), 1)
-    wrong = graders.variants(task["answer"])
+    wrong = graders.variants(task["answer"], task["grader"])
     checks.true(f"{name}: {len(wrong)} wrong values", len(wrong) >= 5)
     for value in wrong:
         checks.equal(f"{name}: {str(value)[:60]}", score(value), 0)
+    if task["grader"]["kind"] in ("order", "contains_all"):
+        checks.equal(f"{name}: more than was asked for",
+                     score(task["answer"] + ["x"]), 1)
+    if task["grader"]["kind"] in ("uid_set", "set", "contains_all"):
+        checks.equal(f"{name}: in another order",
+                     score(task["answer"][::-1]), 1)
     checks.equal(f"{name}: another unit", score(task["answer"], "parsecs"), 0)
     for text in ("", "42", "null", "[]", "not known", "{", "{}",
                  '{"value": NaN, "unit": 5}', "I refuse."):
@@ -42,7 +48,9 @@ def main():
     checks = Checks()
     tasks = [json.loads(path.read_text())
              for path in sorted((ROOT / "evals/tasks").iterdir())]
-    checks.true("tasks", len(tasks) >= 25)
+    checks.true("tasks", len(tasks) >= 28)
+    checks.equal("each grader has a task", sorted(graders.GRADERS),
+                 sorted({task["grader"]["kind"] for task in tasks}))
     for task in tasks:
         check_graders(checks, task)
         checks.true(f"{task['id']}: its page of the skill",
