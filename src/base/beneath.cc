@@ -95,8 +95,9 @@ Descriptor HoldByParts(const Descriptor& folder, const std::string& name) {
 std::string WhyNotOpened(int number) {
   switch (number) {
     case ELOOP:
-    case EXDEV:
       return "a link has taken its place, which is not followed";
+    case EXDEV:
+      return "it lies outside of the folders that may be read";
     case EACCES:
     case EPERM:
       return "it may not be read";

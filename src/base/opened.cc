@@ -53,15 +53,6 @@ Known& TheKnown() {
   return *known;
 }
 
-// Without links; empty, and errno: it is not there.
-std::string RealPath(const std::string& path) {
-  char* const found = ::realpath(path.c_str(), nullptr);
-  if (found == nullptr) return {};
-  std::string out(found);
-  std::free(found);
-  return out;
-}
-
 void Note(const std::optional<FileId>& file) {
   if (!file) return;
   Known& known = TheKnown();
@@ -100,12 +91,14 @@ Status ReadBelow(const std::vector<std::string>& folders) {
   std::vector<std::pair<std::string, Descriptor>> held;
   for (const std::string& folder : folders) {
     std::string real = RealPath(folder);
+    if (real.empty()) return Fail(InputError(folder, WhyNotOpened(errno)));
     Descriptor open = HoldFolder(real);
     if (!open.open()) return Fail(InputError(folder, WhyNotOpened(errno)));
     held.emplace_back(std::move(real), std::move(open));
   }
   Known& known = TheKnown();
   const std::lock_guard lock(known.mutex);
+  LAMINA_CHECK(known.folders.empty());
   known.folders = std::move(held);
   return {};
 }
@@ -114,6 +107,14 @@ void ReadAlso(const std::string& path) {
   Known& known = TheKnown();
   const std::lock_guard lock(known.mutex);
   known.also.insert(path);
+}
+
+std::string RealPath(const std::string& path) {
+  char* const found = ::realpath(path.c_str(), nullptr);
+  if (found == nullptr) return {};
+  std::string out(found);
+  std::free(found);
+  return out;
 }
 
 NameToRead::NameToRead(const std::string& path) : text_(path) {

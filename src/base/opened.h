@@ -4,7 +4,6 @@
 // may replace one of them, for a trace cannot be recorded again.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <sys/stat.h>
 #include <vector>
@@ -26,10 +25,14 @@ bool IsReadInstead(const std::string& path);
 
 // From now on names are read below these folders alone: whoever puts a link in
 // the place of a file or a folder, at whatever moment, does not lead out of
-// them. Links that stay inside are followed. Errors: a folder that is none.
+// them. Links that stay inside are followed. Called once, before there are
+// other threads. Errors: a folder that is none.
 Status ReadBelow(const std::vector<std::string>& folders);
 // A file that this process has made to read it, wherever that is.
 void ReadAlso(const std::string& path);
+
+// A path without links; empty, and errno: it is not there.
+std::string RealPath(const std::string& path);
 
 // What to open for reading `path`: the open file of ReadInstead(), or what is
 // held of a name below the folders of ReadBelow(), else `path`.

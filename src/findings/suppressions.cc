@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "findings/suppressions.h"
 
+#include <cerrno>
 #include <filesystem>
 
 #include "base/byte_source.h"
+#include "base/opened.h"
 
 namespace lamina::findings {
 namespace {
@@ -17,8 +19,11 @@ std::string Nearest(const std::string& trace) {
   std::error_code error;
   fs::path folder = fs::absolute(trace, error).parent_path();
   while (!error && !folder.empty()) {
-    const fs::path file = folder / ".lamina-findings.yaml";
-    if (fs::is_regular_file(file, error)) return file.string();
+    const std::string file = folder / ".lamina-findings.yaml";
+    const NameToRead read(file);
+    // Above the folders that may be read nobody looks.
+    if (read.error() == EXDEV) break;
+    if (fs::is_regular_file(read.text(), error)) return file;
     if (fs::exists(folder / ".git", error) || folder == folder.root_path())
       break;
     folder = folder.parent_path();

@@ -5,7 +5,6 @@
 #include "mcp/inputs.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
@@ -28,15 +27,6 @@ constexpr size_t kMostEntries = 200'000;
 // Readers look for these beside the file that is named.
 constexpr std::string_view kBeside[] = {
     "transform.log", "execution_details.json", ".lamina-findings.yaml"};
-
-// Without links; empty: it is not there.
-std::string Real(const std::string& path) {
-  char* const found = ::realpath(path.c_str(), nullptr);
-  if (found == nullptr) return {};
-  std::string out(found);
-  std::free(found);
-  return out;
-}
 
 bool IsBelow(const std::string& path, const std::string& folder) {
   if (folder == "/" || path == folder) return true;
@@ -119,7 +109,7 @@ Result<std::unique_ptr<Inputs>> Inputs::Allow(
   std::unique_ptr<Inputs> out(new Inputs);
   const auto folder = [](const std::string& name,
                          const char* option) -> Result<std::string> {
-    std::string real = Real(name);
+    std::string real = RealPath(name);
     std::error_code error;
     if (real.empty() || !fs::is_directory(real, error)) {
       return Fail(UsageError(
@@ -190,11 +180,11 @@ tl::expected<std::string, Problem> Inputs::Resolve(
   std::string wanted = text;
   std::string real;
   if (text[0] == '/') {
-    real = Real(text);
+    real = RealPath(text);
   } else {
     wanted = folders_.front() + "/" + text;
     for (const std::string& folder : folders_) {
-      real = Real(folder + "/" + text);
+      real = RealPath(folder + "/" + text);
       if (!real.empty()) break;
     }
   }
@@ -221,7 +211,7 @@ tl::expected<std::string, Problem> Inputs::Resolve(
   const auto leads_outside = [&](const fs::path& link) {
     std::error_code ignored;
     if (!fs::is_symlink(link, ignored)) return false;
-    const std::string target = Real(link.string());
+    const std::string target = RealPath(link.string());
     return !target.empty() && !Inside(target);
   };
   if (fs::is_regular_file(real, error)) {
@@ -258,7 +248,7 @@ tl::expected<std::string, Problem> Inputs::ResolveOutput(
   }
   const fs::path path =
       text.starts_with('/') ? fs::path(text) : fs::path(writable_) / text;
-  const std::string parent = Real(path.parent_path().string());
+  const std::string parent = RealPath(path.parent_path().string());
   const std::string name = path.filename().string();
   if (text.find('\0') != std::string::npos || name.empty() || name == "." ||
       name == ".." || parent.empty() || !IsBelow(parent, writable_)) {

@@ -174,6 +174,8 @@ TEST_P(Beneath, WhoeverSwapsNamesMeanwhile) {
   fs::create_symlink("../other/d", top / "served/link");
   fs::create_directory_symlink("../other", top / "served/folder");
   const Descriptor root = HoldFolder(top / "served");
+  if (::renameat2(root.get(), "d", root.get(), "link", RENAME_EXCHANGE) != 0)
+    GTEST_SKIP() << "this file system exchanges no names";
   std::atomic<bool> stop = false;
   // Each name is now the file or folder, now a link that leads out.
   std::thread swapper([&] {
@@ -202,9 +204,8 @@ TEST_P(Beneath, WhoeverSwapsNamesMeanwhile) {
 TEST(NotOpened, SaysWhy) {
   std::set<std::string> said;
   for (const int number :
-       {ELOOP, EACCES, EINVAL, ENOENT, ENOTDIR, EMFILE, EAGAIN, EIO})
+       {ELOOP, EXDEV, EACCES, EINVAL, ENOENT, ENOTDIR, EMFILE, EAGAIN, EIO})
     EXPECT_TRUE(said.insert(WhyNotOpened(number)).second) << number;
-  EXPECT_EQ(WhyNotOpened(EXDEV), WhyNotOpened(ELOOP));
 }
 
 TEST(ReadInstead, IsNotForOtherPrograms) {

@@ -562,7 +562,7 @@ engine::HostSources SourcesOf(Source& source) {
             LAMINA_ASSIGN(const auto* const found, source.Layers());
             return &found->model;
           },
-          [&source] { return source.PathGraph(); }};
+          [&source] { return source.PathGraph(); }, source.path_times()};
 }
 
 Result<ResultSet> PathResult(Source& source) {

@@ -15,6 +15,7 @@
 
 #include "analysis/common/compiled_work.h"
 #include "engine/found_layers.h"
+#include "engine/host_tables.h"
 #include "engine/idle_report.h"
 #include "engine/session.h"
 #include "graph/compiled/compiled_code.h"
@@ -53,6 +54,10 @@ class Source {
   Result<const engine::FoundLayers*> Layers();
   Result<const engine::IdleView*> Host();
   Result<const analysis::path::Graph*> PathGraph();
+  // Of PathGraph(); asked while Lock() is held.
+  const std::shared_ptr<engine::PathTimes>& path_times() const {
+    return path_times_;
+  }
   // Code of a compiler, for what its kernels compute; before the first query.
   void UseCompiled(
       std::shared_ptr<const std::vector<graph::CompiledProgram>> programs);
@@ -82,6 +87,8 @@ class Source {
       analyses_;
   std::shared_ptr<const ResultSet> report_;
   std::optional<engine::FoundLayers> layers_;
+  const std::shared_ptr<engine::PathTimes> path_times_ =
+      std::make_shared<engine::PathTimes>();
   std::shared_ptr<const std::vector<graph::CompiledProgram>> programs_;
   std::optional<analysis::CompiledWork> compiled_;
   std::optional<std::optional<cost::Device>> device_;

@@ -439,6 +439,24 @@ def main():
         checks.equal("energy of the device alone",
                      [r["device"] for r in found["energy"]
                       if r["scope"] == "busy"], [0])
+        # A unit is no id, one id on two threads is one, and rules know names
+        # without ids.
+        path.write_text(json.dumps({"traceEvents": [
+            {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+             "ts": 1, "dur": 5, "args": {"device": 0, "stream": 7}}] + [
+            {"ph": "C", "name": name, "pid": 0, "tid": tid, "ts": at,
+             "args": {"value": 50}, **({} if one is None else {"id": one})}
+            for name, tid, one in (
+                ("Warps [Avg]", 1, None), ("Warps [Throughput %]", 1, None),
+                ("load", 1, "x"), ("load", 2, "x"),
+                ("power_on_seconds", 1, 0)) for at in (0, 10)]}))
+        found = tables(path)
+        checks.equal("what is no id", sorted(
+            (r["series"], r["device"], r["unit"]) for r in found["counters"]),
+            [("Warps [Avg]", 0, None), ("Warps [Throughput %]", 0, None),
+             ("load[x]", 0, None), ("load[x]", 0, None),
+             ("power_on_seconds[0]", 0, None)])
+        checks.equal("seconds are no watts", found["energy"], [])
     checks.equal("no counters, no rows", tables(SAMPLES / "moe.json.gz"),
                  {name: [] for name in NAMES})
     checks.finish()

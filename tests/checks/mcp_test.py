@@ -437,6 +437,8 @@ def check_folders(checks):
         shutil.copy(dump, f"{inside}/dumps")
         os.symlink("/etc/hostname", f"{inside}/dumps/transform.log")
         os.mkfifo(f"{inside}/pipe")
+        # Suppressions are looked for in the folders above a trace, too.
+        pathlib.Path(folder, ".lamina-findings.yaml").write_text("not: a list")
         with Client(LAMINA, "--allow", inside, "--allow",
                     f"{inside}/plain") as c:
             for path in (f"{outside}/moe.json.gz", "../out/moe.json.gz",
@@ -460,6 +462,8 @@ def check_folders(checks):
                     ("annotate", {"trace": "serve.json.gz",
                                   "from": ["link.json.gz"]})]:
                 problem(c, tool, **arguments)
+            checks.true("what lies above is not looked at",
+                        c.answer("diagnose", trace="serve.json.gz")["tables"])
             for path in ("serve.json.gz", f"{inside}/serve.json.gz", "-",
                          "own.json.gz", "a=b.json.gz",
                          "plain/../serve.json.gz"):

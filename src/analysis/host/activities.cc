@@ -295,10 +295,7 @@ class Labels {
   class Cutter {
    public:
     explicit Cutter(Labels& labels)
-        : of_(labels),
-          model_(labels.model_),
-          trace_(labels.trace_),
-          near_(labels.lines_.size(), 0) {}
+        : of_(labels), model_(labels.model_), trace_(labels.trace_) {}
 
     // Activities of the result are of `met`.
     std::vector<Part> Cut(const std::vector<Part>& parts) {
@@ -403,7 +400,7 @@ class Labels {
     Labels& of_;
     const HostModel& model_;
     const Trace& trace_;
-    std::vector<size_t> near_;  // by line
+    absl::flat_hash_map<uint32_t, size_t> near_;  // by line
     size_t near_any_ = 0;
     absl::flat_hash_map<std::pair<int, uint32_t>, uint32_t> numbers_;
     std::vector<Part> out_;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -391,12 +392,12 @@ class Counters {
   // Counters of one name with several ids are not all of the only device: an id
   // is the number of a device that there is, or of nothing that is known.
   void TellApart() {
-    std::map<std::string_view, int64_t> ids;
+    std::map<std::string_view, std::set<std::string_view>> ids;
     for (const Series& s : series_) {
-      if (!s.of_several.empty()) ++ids[s.of_several];
+      if (!s.of_several.empty()) ids[s.of_several].insert(s.id);
     }
     for (Series& s : series_) {
-      if (s.of_several.empty() || ids[s.of_several] < 2) continue;
+      if (s.of_several.empty() || ids[s.of_several].size() < 2) continue;
       const OptionalInt number = ParseInt(s.id);
       s.device = number && devices_.contains(*number) ? number : std::nullopt;
     }
@@ -405,24 +406,31 @@ class Counters {
   Series Describe(const trace::Track& track, StringId name, StringId series,
                   const rules::PatternTable& metrics) const {
     Series out;
-    out.name = trace_.Text(name);
+    const std::string_view text = trace_.Text(name);
     const std::string_view key = trace_.Text(series);
-    if (!key.empty() && key != "value" && key != out.name) {
-      out.name += ' ';
-      out.name += key;
-    }
-    if (const int rule = metrics.Find(out.name);
+    const std::string behind = key.empty() || key == "value" || key == text
+                                   ? std::string()
+                                   : " " + std::string(key);
+    out.name = text;
+    out.name += behind;
+    // Readers put an id behind the name, as in "power[0]"; the unit of
+    // "power [W]" is none, and rules know names without ids.
+    const size_t open = text.rfind('[');
+    const bool has_id = open != std::string_view::npos && open > 0 &&
+                        text[open - 1] != ' ' && text.ends_with(']');
+    const std::string_view bare = has_id ? text.substr(0, open) : text;
+    if (const int rule = metrics.Find(std::string(bare) + behind);
         rule != rules::PatternTable::kNone) {
       out.known = true;
       out.unit = metrics.rule(rule).value;
       out.part = metrics.rule(rule).part;
     }
     bool named = false;
-    for (const std::string_view text :
+    for (const std::string_view where :
          {trace_.Text(track.thread_name), trace_.Text(track.tid),
           std::string_view(out.name), trace_.Text(track.process_labels),
           trace_.Text(track.process_name)}) {
-      const OptionalInt number = NumberIn(text);
+      const OptionalInt number = NumberIn(where);
       named = named || number;
       if (number && !out.device && devices_.contains(*number))
         out.device = number;
@@ -430,11 +438,8 @@ class Counters {
     if (named) return out;
     // A number that is of no device of the trace says: it is of another one.
     if (devices_.size() == 1) out.device = devices_.begin()->first;
-    const std::string_view text = trace_.Text(name);
-    const size_t open = text.rfind('[');
-    if (open != std::string_view::npos && text.ends_with(']')) {
-      out.of_several =
-          fmt::format("{}|{}|{}", text.substr(0, open), key, track.pid.value);
+    if (has_id) {
+      out.of_several = fmt::format("{}|{}|{}", bare, key, track.pid.value);
       out.id = text.substr(open + 1, text.size() - open - 2);
     }
     return out;

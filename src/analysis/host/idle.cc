@@ -290,6 +290,9 @@ bool HostIsLate(const HostModel& model, const Interval& gap, SliceId next,
              QuietTime(model, thread, gap.start_ns, at.launch);
 }
 
+namespace {
+
+// The causes of one gap. Sums only: O(log n). `near` as for HostModel::Infer.
 CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
                     SliceId before, size_t* near) {
   CauseTimes out{};
@@ -316,6 +319,8 @@ CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
        [&](Cause cause, int64_t from, int64_t to) { add(cause, to - from); });
   return out;
 }
+
+}  // namespace
 
 IdleSum StreamIdle(const HostModel& model, uint32_t stream) {
   IdleSum sum;

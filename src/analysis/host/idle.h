@@ -106,11 +106,8 @@ struct Idle {
 Result<std::shared_ptr<const rules::PatternTable>> LoadRules(
     const rules::DataSet& data);
 
-// The causes of one gap. Sums only: O(log n). `near` as for HostModel::Infer.
-CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
-                    SliceId before, size_t* near = nullptr);
-
-// Whether these have time that is host_bound or launch_overhead.
+// Whether the causes of one gap have time that is host_bound or
+// launch_overhead.
 bool HostIsLate(const HostModel& model, const Interval& gap, SliceId next,
                 SliceId before);
 

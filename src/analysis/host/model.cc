@@ -826,10 +826,10 @@ SliceId HostModel::Infer(SliceId s, int64_t after, size_t* near) const {
   if (!options_.infer) return {};
   const Ends& ends = ends_[device(s)];
   const int64_t start = trace().Start(s);
-  const size_t behind =
-      BoundNear(ends.work.size(), near == nullptr ? 0 : *near,
-                [&](size_t k) { return trace().End(ends.work[k]) <= start; });
-  if (near != nullptr) *near = behind;
+  const size_t behind = BoundNear(ends.work.size(), *near, [&](size_t k) {
+    return trace().End(ends.work[k]) <= start;
+  });
+  *near = behind;
   if (behind == 0) return {};
   auto i = static_cast<uint32_t>(behind - 1);
   for (int step = 0; step < kMostSteps && i != kNone; ++step) {

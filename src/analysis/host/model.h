@@ -161,7 +161,7 @@ class HostModel {
   // The latest end on another stream of the device in (after, start of s], at
   // most kNearNs before that start; invalid if none, or if not to be inferred.
   // `near`: where an earlier answer for the device was found, see BoundNear.
-  SliceId Infer(SliceId s, int64_t after, size_t* near = nullptr) const;
+  SliceId Infer(SliceId s, int64_t after, size_t* near) const;
   // The call of an API slice; kNone when it launched nothing.
   uint32_t CallOf(SliceId api) const;
   // Median duration of launch calls of this name; 0 if there are none.
