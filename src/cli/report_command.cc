@@ -151,10 +151,8 @@ Result<int> RunReport(const Options& options, Common& common) {
               return IsCompiledTable(name);
             });
   const bool later = common.host != nullptr && common.host->without_findings;
-  const bool finds =
-      common.only.empty()
-          ? native && !later && !session->trace().device_slices().empty()
-          : asked > 0;
+  const bool may_find = native && !session->trace().device_slices().empty();
+  const bool finds = common.only.empty() ? may_find && !later : asked > 0;
   Document document;
   document.command = "report";
   if (common.only.empty() || !report.only.empty()) {
@@ -173,7 +171,7 @@ Result<int> RunReport(const Options& options, Common& common) {
     if (joins > 0 && !finds)
       LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   }
-  if (later) {
+  if (later && may_find) {
     document.result.notes.push_back(MakeNote(
         Severity::kInfo, "findings_later",
         "What to change next is still looked for: the findings follow."));

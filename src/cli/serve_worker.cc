@@ -36,7 +36,8 @@ using serve::Frame;
 
 constexpr uint64_t kMostRows = 10'000;
 constexpr uint64_t kMostBytes = uint64_t{24} << 20;
-constexpr size_t kMostQueries = 64;  // at a time, of which so many run
+// At a time, of SQL and of what the page asks; of both so many run.
+constexpr size_t kMostQueries = 64;
 constexpr size_t kMostRunning = 4;
 // SQL may wait for what other SQL makes; what the page asks does not.
 constexpr size_t kMostSqlRunning = 3;
@@ -258,12 +259,17 @@ class Queries {
     const auto stop = std::make_shared<std::atomic<bool>>(false);
     {
       const std::lock_guard lock(mutex_);
-      if (running_.size() >= kMostQueries) {
+      // What waits for places has its own limit: SQL that must wait does not
+      // keep the page from asking.
+      const bool sql = frame.kind == 'q';
+      size_t& asked = sql ? sql_asked_ : live_asked_;
+      if (asked >= kMostQueries) {
         Error error = UsageError("too many queries of this trace at a time",
                                  "ask again when one has ended");
         out_->Write({'r', frame.id, 429, ErrorBody(error)});
         return;
       }
+      ++asked;
       running_[frame.id] = stop;
     }
     std::thread([this, frame, stop] {
@@ -285,6 +291,7 @@ class Queries {
       {
         const std::lock_guard lock(mutex_);
         running_.erase(frame.id);
+        --(frame.kind == 'q' ? sql_asked_ : live_asked_);
         --busy_;
         sql_ -= frame.kind == 'q' ? 1 : 0;
         changed_.notify_all();
@@ -338,6 +345,7 @@ class Queries {
   bool sql_waits_;
   std::condition_variable changed_;
   std::map<uint64_t, std::shared_ptr<std::atomic<bool>>> running_;
+  size_t sql_asked_ = 0, live_asked_ = 0;  // that run or wait
   size_t busy_ = 0;
   size_t sql_ = 0;  // of these, queries
 };
@@ -441,18 +449,27 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
         {options.traces.size() == 1 ? "main" : names[i], {*source}, {}});
   }
   Json facts = FactsOf(*document, first);
-  if (host.without_findings) facts["findings"] = "coming";
+  // A trace without work of a device has none to wait for.
+  const auto& notes = document->result.notes;
+  const bool later =
+      std::any_of(notes.begin(), notes.end(),
+                  [](const Note& note) { return note.id == "findings_later"; });
+  if (later) facts["findings"] = "coming";
   page::KeepEventTables(*document);
   if (live != nullptr) live->document = *std::move(document);
   // Never taken down: queries may still run when the program ends.
   // What looks for findings holds the trace: SQL would spend its time waiting.
-  auto* const queries = new Queries(out, std::move(schemas), live,
-                                    options.time_limit, host.without_findings);
+  auto* const queries =
+      new Queries(out, std::move(schemas), live, options.time_limit, later);
   out->Write({'o', 0, 200, mcp::DumpText(facts)});
-  if (host.without_findings) {
-    std::thread([&options, &host, out, queries, threads, facts]() mutable {
+  if (later) {
+    std::thread([&options, &host, &opened, out, queries, threads,
+                 facts]() mutable {
       Host whole = host;
       whole.without_findings = false;
+      // What was read is asked, whatever the file is by now.
+      whole.open = [&opened](const std::string& path)
+          -> Result<std::shared_ptr<sql::Source>> { return opened.at(path); };
       // Answers are those of the first reading of the page.
       whole.live = [](page::LiveTrace&&) {};
       const auto found = OpenAll(options, false, threads, whole);

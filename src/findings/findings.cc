@@ -179,7 +179,6 @@ class Run {
 
   Result<std::unique_ptr<sql::Database>> OpenTables() const {
     sql::DatabaseOptions open;
-    open.allow_temp = true;
     open.listed = false;
     sql::SchemaInput input;
     input.sources = {source_};

@@ -532,20 +532,23 @@ def check_swaps(checks):
                 # Some calls must get through.
                 time.sleep(0.0002)
 
-        swapper = threading.Thread(target=swap)
+        swapper = threading.Thread(target=swap, daemon=True)
         swapper.start()
         seen = collections.Counter()
-        with Client(LAMINA, "--allow", inside) as c:
-            for i in range(500):
-                result = c.call("query", trace=("x.json.gz", "a/x.json.gz")[
-                    i % 2], sql=f"SELECT count(*) AS n, {i} FROM kernel")
-                if result["isError"]:
-                    seen[result["_meta"]["lamina/error"]["what"]] += 1
-                else:
-                    seen[result["structuredContent"]["tables"][0]["rows"][0][
-                        0]] += 1
-        stop.set()
-        swapper.join()
+        try:
+            with Client(LAMINA, "--allow", inside) as c:
+                for i in range(500):
+                    result = c.call(
+                        "query", trace=("x.json.gz", "a/x.json.gz")[i % 2],
+                        sql=f"SELECT count(*) AS n, {i} FROM kernel")
+                    if result["isError"]:
+                        seen[result["_meta"]["lamina/error"]["what"]] += 1
+                    else:
+                        seen[result["structuredContent"]["tables"][0]["rows"][
+                            0][0]] += 1
+        finally:
+            stop.set()
+            swapper.join()
         checks.equal(f"nothing is read outside: {seen}", seen[other], 0)
         checks.true(f"some are answered, some refused: {seen}",
                     seen[own] > 0 and sum(seen.values()) > seen[own])

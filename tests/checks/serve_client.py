@@ -69,7 +69,7 @@ class Serve:
     def id_of(self, end):
         return next(t["id"] for t in self.traces() if t["name"].endswith(end))
 
-    def settled(self, id, timeout=120):
+    def settled(self, id, timeout=120, every=0.05):
         """The trace when it is neither waiting nor opening."""
         until = time.monotonic() + timeout
         while True:
@@ -78,12 +78,12 @@ class Serve:
             if trace["state"] not in ("waiting", "opening"):
                 return trace
             assert time.monotonic() < until, trace
-            time.sleep(0.05)
+            time.sleep(every)
 
-    def opened(self, id):
+    def opened(self, id, every=0.05):
         status, trace = self.post(f"traces/{id}/open")
         assert status in (200, 202), trace
-        return self.settled(id)
+        return self.settled(id, every=every)
 
     def query(self, id, sql, **more):
         return self.post(f"traces/{id}/query", {"sql": sql, **more})

@@ -385,23 +385,22 @@ def late_findings():
     """The page of a large trace is there before its findings, which follow."""
     with temporary() as folder:
         trace = os.path.realpath(folder) + "/a.json"
-        many_kernels(trace, 60_000)
+        # So many that findings take longer than a few answers.
+        many_kernels(trace, 300_000)
         with start(trace, "--late-findings-mb", 0) as s:
             id = s.id_of("a.json")
-            s.post(f"traces/{id}/open")
-            while (first := s.get(f"traces/{id}")[1])["state"] != "open":
-                checks.true(f"opens: {first}", "error" not in first)
-                time.sleep(0.005)
+            first = s.opened(id, 0.005)
+            checks.equal("opens", first["state"], "open")
             early = s.ask("GET", f"/api/v1/traces/{id}/page")[2]
             checks.equal("findings follow", first["facts"]["findings"],
                          "coming")
             checks.true("the page says so", b"findings follow" in early)
             status, sums = s.post(f"traces/{id}/sum")
             checks.equal("sums meanwhile", (status, sums["events"]),
-                         (200, 60_000))
+                         (200, 300_000))
             status, rows = s.query(id, "SELECT count(*) FROM kernel")
             checks.equal("SQL is answered", (status, rows["tables"][0]["rows"]),
-                         (200, [[60_000]]))
+                         (200, [[300_000]]))
             then = s.get(f"traces/{id}")[1]
             checks.equal("when they are here", (then["state"], then["facts"]),
                          ("open", {**first["facts"], "findings": "here"}))
@@ -415,11 +414,11 @@ def late_findings():
             checks.equal("closed", (closed["state"], closed["facts"]), (
                 "closed", {k: v for k, v in first["facts"].items()
                            if k != "findings"}))
-            s.post(f"traces/{id}/open")
-            while s.get(f"traces/{id}")[1]["state"] != "open":
-                time.sleep(0.005)
+            checks.equal("opens anew", s.opened(id, 0.005)["state"], "open")
             os.kill(s.workers()[0], signal.SIGKILL)
+            until = time.monotonic() + 60
             while (then := s.get(f"traces/{id}")[1])["state"] == "open":
+                assert time.monotonic() < until, then
                 time.sleep(0.005)
             checks.equal("its process was ended", (
                 then["state"], "findings" in then["facts"]), ("failed", False))
@@ -1056,9 +1055,9 @@ def memory_limit():
                              "open")
             # The first is now the one that was asked for last.
             checks.equal("a answers", s.query(ids["a"], "SELECT 1")[0], 200)
-            s.post(f"traces/{ids['c']}/open")
+            checks.equal("c opens", s.opened(ids["c"])["state"], "open")
             states = {}
-            for _ in range(200):
+            for _ in range(600):
                 states = {name: s.get(f"traces/{ids[name]}")[1]["state"]
                           for name in "abc"}
                 if states["c"] == "open" and states["b"] == "closed":
@@ -1125,8 +1124,9 @@ def bad_http(s):
             ("a line without end", good + b"X: " + b"a" * 5_000_000, (431,))):
         out = s.raw(data, close=True)
         first = out.split(b"\r\n")[0] if out else out
-        checks.true(f"{what}: {first!r}",
-                    out and int(out.split()[1]) in statuses)
+        # A reset may overtake the answer to who sends on and on.
+        checks.true(f"{what}: {first!r}", (out is None and len(data) > 60000) or
+                    (out and int(out.split()[1]) in statuses))
     checks.true("none of it is kept", s.memory() < (256 << 20))
     for what, data in (("a request", good + b"\r\n"), (
             "a body", f"POST /api/v1/compare HTTP/1.1\r\nHost: localhost\r\n"
@@ -1502,7 +1502,7 @@ def in_browser():
                      "ranks/rank0.json.gz", "ranks/rank1.json.gz",
                      "ranks/rank2.json.gz"):
             shutil.copy(SAMPLES / name, f"{folder}/{name}")
-        many_kernels(f"{folder}/large.json", 60_000)
+        many_kernels(f"{folder}/large.json", 200_000)
         hostile_traces(pathlib.Path(folder, "hostile"))
         shutil.copy(SAMPLES / "memory/train.pickle", folder)
         with start(folder) as s:

@@ -35,26 +35,36 @@ try {
   await page.goto(address);
   const { id } = (await ask("")).traces[0];
   await ask(`/${id}/open`, { method: "POST", body: "{}" });
-  while ((await ask(`/${id}`)).state !== "open")
+  let state = "";
+  while (state !== "open") {
+    ({ state } = await ask(`/${id}`));
+    if (state === "failed" || state === "closed")
+      throw new Error(`the trace is ${state}`);
     await new Promise((done) => setTimeout(done, 20));
-  await page.goto(`${origin}/t/${id}`);
-  const ready = () => page.waitForFunction(() =>
-    document.documentElement.dataset.ready !== undefined, null, { polling: 30 });
+  }
   const early = await (await fetch(`${origin}/api/v1/traces/${id}/page`,
                                    { headers })).text();
+  check.true("the page says so", early.includes("findings follow"));
+  const ready = () => page.waitForFunction(() =>
+    document.documentElement.dataset.ready !== undefined, null, { polling: 30 });
+  // However fast the findings are: this is the page before them.
+  const first = (route) =>
+    route.fulfill({ body: early, contentType: "application/octet-stream" });
+  await page.route(`**/api/v1/traces/${id}/page`, first);
+  await page.goto(`${origin}/t/${id}`);
   await ready();
   check.true("without findings at first",
              (await notes(page)).includes("findings_later"));
   check.true("usable", (await page.locator("main").innerText()).length > 100);
   await page.waitForFunction(() => document.querySelector("footer").innerText
     .includes("findings are here"), null, { timeout: kWaitMs, polling: 100 });
+  await page.unroute(`**/api/v1/traces/${id}/page`, first);
   await page.reload();
   await ready();
   check.true("then with them",
              !(await notes(page)).includes("findings_later"));
   // The same page once more, with what the server may say of its trace.
-  await page.route(`**/api/v1/traces/${id}/page`, (route) =>
-    route.fulfill({ body: early, contentType: "application/octet-stream" }));
+  await page.route(`**/api/v1/traces/${id}/page`, first);
   let trace;
   await page.route(`**/api/v1/traces/${id}`, (route) =>
     route.fulfill({ json: trace }));

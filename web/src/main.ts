@@ -63,7 +63,7 @@ async function start(program: Program): Promise<void> {
 
   if (servedTrace() && model.manifest.notes
       .some((note) => note.id === "findings_later")) {
-    void laterFindings().then((why) => app.show(why === ""
+    void laterFindings().then((why) => app.say(why === ""
       ? "The findings are here: load this page again to see them."
       : `There are no findings: ${why}`), () => undefined);
   }
