@@ -316,7 +316,8 @@ class Run {
     const auto peak = [&](std::string_view spec) {
       return device ? device->Peak(spec).value_or(0) / 1e9 : 0.0;
     };
-    set("bf16_flops_per_ns",
+    set("bf16_flops_per_ns", peak("matrix_bf16"));
+    set("half_flops_per_ns",
         std::max(peak("matrix_bf16"), peak("matrix_fp16")));
     set("tf32_flops_per_ns", peak("matrix_tf32"));
     has_["device_events"] = recorded["device_events"] > 0;

@@ -385,6 +385,8 @@ KNOWN = {
     "nccl-fields.json.gz": {"comm.grad_copies": (70e6, 110e6)},
     "h100-falconsai-vit.json.gz": {"host.launch_bound": (4e6, 30e6)},
     "alexnet.json.gz": {"trace.cold_start": (12.7e9, 12.9e9)},
+    "vllm-decode-full/capture/graph_capture_rank_0.1773709742341309550.pt."
+    "trace.json.gz": {"trace.graph_capture": (50e6, 58e6)},
 }
 
 

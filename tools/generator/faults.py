@@ -123,6 +123,8 @@ FAULTS = {
                                measured=True),
     "warmup_steps": Fault("train", ("trace.warmup",), 1e6, measured=True),
     "cold_start": Fault("train", ("trace.cold_start",), 1e6, measured=True),
+    "graph_capture": Fault("train", ("trace.graph_capture",), 1e6,
+                           measured=True),
     "two_steps": Fault("train", ("trace.too_short",), 1, fixed=True,
                        no_gain=True, options=(("steps", 2),)),
     # The file of the run is written anew: see damage().
@@ -378,7 +380,8 @@ def make_pair(seed, noise):
     pick = random.Random(seed)
     names = [n for n, f in FAULTS.items()
              if f.measured and f.kind == "train" and not f.options
-             and not f.fixed and n not in ("warmup_steps", "cold_start")]
+             and not f.fixed
+             and n not in ("warmup_steps", "cold_start", "graph_capture")]
     for _ in range(8):
         made = try_pair(pick.sample(names, 2), seed, noise)
         if made is not None:

@@ -744,6 +744,14 @@ def train(plan, **options):
         lab.call("cudaFree", size)
         lab.call("cuModuleLoadData", size / 2)
         lab.call("cudaMalloc", size / 4)
+    if size := plan.size("graph_capture"):
+        kernel(lab, "aten::zeros", [(1,)], ELEMENTWISE.format(ADD, 1, ADD, 1),
+               2000, 200)
+        lab.call("cudaStreamBeginCapture", 4_000)
+        for _ in range(100):
+            lab.range("cpu_op", "aten::linear", size / 125,
+                      lambda: lab.call("cudaStreamGetCaptureInfo", size / 500))
+        lab.call("cudaStreamEndCapture", 20_000)
     for number in range(plan.steps):
         train_step(lab, plan, number)
     lab.device_sync()
