@@ -173,6 +173,32 @@ def check_links(checks):
                              "PtoP": True})
 
 
+def check_other_thread(checks):
+    """A thread that works while the launching one records nothing is named,
+    also where all that it recorded is a range."""
+    launches = [
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1,
+         "tid": 10, "ts": at, "dur": 5, "args": {"correlation": at}}
+        for at in (10, 4010)] + [
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+         "ts": at + 10, "dur": 10,
+         "args": {"device": 0, "stream": 7, "correlation": at}}
+        for at in (10, 4010)]
+    name = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 11,
+            "args": {"name": "autograd"}}
+    with temporary() as folder:
+        path = pathlib.Path(folder) / "threads.json"
+        for cat in ("user_annotation", "python_function", "cpu_op"):
+            path.write_text(json.dumps({"traceEvents": [name] + launches + [
+                {"ph": "X", "cat": cat, "name": "## backward ##", "pid": 1,
+                 "tid": 11, "ts": 60, "dur": 9000}]}))
+            found = tables("query", path, "SELECT detail, dur_ns FROM "
+                           "idle_parts WHERE activity = 'other_thread'")
+            checks.equal(f"other thread with {cat}", [
+                (r["detail"], r["dur_ns"]) for r in found["query"]],
+                [("autograd", 3_950_000)])
+
+
 def check_overlay(checks, trace):
     """The overlay as JSON and as a Perfetto trace: the same spans and arrows,
     and whoever reads the file again finds the path of the trace."""
@@ -532,6 +558,7 @@ def main():
     check_sequence_rules(checks)
     check_sequences(checks)
     check_links(checks)
+    check_other_thread(checks)
     for name in ("serve", "train_step", "moe"):
         check_any(checks, SAMPLES / f"{name}.json.gz")
         check_overlay(checks, SAMPLES / f"{name}.json.gz")

@@ -434,22 +434,37 @@ class Labels {
       const int64_t over = roots_[t].Over(from, to);
       if (over <= most) continue;
       most = over;
-      const trace::Track& track =
-          trace_.tracks[model_.threads()[t].track.value];
+      const trace::Track& track = trace_.tracks[root_tracks_[t]];
       name = track.thread_name.valid() ? track.thread_name : track.tid;
     }
     return {kOtherThread, name};
   }
 
+  // Of threads that recorded ops, calls, frames or annotations.
   void MakeRoots() {
     constexpr size_t kMostThreads = 64;
-    for (const Thread& thread : model_.threads()) {
-      if (roots_.size() == kMostThreads) break;
-      IntervalSet outer;
-      for (const SliceId s : thread.events)
-        outer.AppendSorted({trace_.Start(s), trace_.End(s)});
-      roots_.emplace_back(std::move(outer));
+    std::vector<size_t> place(trace_.tracks.size(), kMostThreads);
+    std::vector<std::vector<Interval>> outer;
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      const Kind kind = trace_.slices.kind[i];
+      if (trace_.captured.Has(SliceId(i)) ||
+          (!trace::IsHostTree(kind) && kind != Kind::kAnnotation))
+        continue;
+      const uint32_t track = trace_.slices.track[i].value;
+      if (place[track] == kMostThreads) {
+        if (outer.size() == kMostThreads) continue;
+        place[track] = outer.size();
+        outer.emplace_back();
+        root_tracks_.push_back(track);
+      }
+      std::vector<Interval>& of = outer[place[track]];
+      const Interval here{trace_.Start(SliceId(i)), trace_.End(SliceId(i))};
+      // What lies in the one before adds nothing.
+      if (of.empty() || here.start_ns < of.back().start_ns ||
+          here.end_ns > of.back().end_ns)
+        of.push_back(here);
     }
+    for (std::vector<Interval>& of : outer) roots_.emplace_back(std::move(of));
   }
 
   static constexpr int kUnread = -100;
@@ -467,6 +482,7 @@ class Labels {
   std::vector<std::vector<Stretch>> lines_;
   std::once_flag roots_made_;
   std::vector<Cover> roots_;
+  std::vector<uint32_t> root_tracks_;
 };
 
 }  // namespace
