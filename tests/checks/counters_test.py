@@ -453,7 +453,7 @@ def main():
         found = tables(path)
         checks.equal("what is no id", sorted(
             (r["series"], r["device"], r["unit"]) for r in found["counters"]),
-            [("Warps [Avg]", 0, None), ("Warps [Throughput %]", 0, None),
+            [("Warps [Avg]", 0, None), ("Warps [Throughput %]", 0, "%"),
              ("load[x]", 0, None), ("load[x]", 0, None),
              ("power_on_seconds[0]", 0, None)])
         checks.equal("seconds are no watts", found["energy"], [])
