@@ -49,7 +49,7 @@ def check_symbols(checks, library):
                         re.search(rf"\b{re.escape(word.lstrip('~'))}\b", header)
                         is not None)
     for name in ("Session::Open", "Session::Get", "Session::Query", "Query",
-                 "Session::Report", "ListTables", "ExportStream", "MakeReport",
+                 "Session::Report", "Session::Ask", "Ask", "ListQuestions", "ListTables", "ExportStream", "MakeReport",
                  "WriteDocument", "Version", "Error::ToString", "Table::Text"):
         checks.true(f"{name} is shown", name in shown)
 
