@@ -4,10 +4,11 @@
 // That answers are those of the program is held by the check `questions`.
 //
 // Why it is longer than 250 lines: what a caller may do wrong, all of it.
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <lamina/session.h>
+#include <map>
 #include <thread>
 #include <unistd.h>
 
