@@ -55,7 +55,7 @@ struct QuestionInfo {
   bool writes = false;  // makes files, where that is allowed
 };
 
-// All questions, in the order of the program's help. Nothing is read or run.
+// All questions. Nothing is read or run.
 LAMINA_API const std::vector<QuestionInfo>& ListQuestions();
 
 // A number where a text is wanted is taken as its digits, a whole number where

@@ -161,11 +161,11 @@ class LAMINA_API Session {
 
   // A question to one trace (ListQuestions, `of_trace`), answered as the
   // program does with --format json, by the trace that is open; "trace" is not
-  // given. Kept for the last few questions, but for those that make files.
-  // Errors: kUsage for a question or parameter that there is not, with the
-  // nearest one, for a value that cannot be, for what is decided when a trace
-  // is opened, and for a question that makes files where that is not allowed;
-  // those of the answer.
+  // given. The last few answers to what names no other file are kept. Errors:
+  // kUsage for a question or parameter that there is not, with the nearest one,
+  // for a value that cannot be, for what is decided when a trace is opened, and
+  // for a question that makes files where that is not allowed; those of the
+  // answer.
   Result<std::shared_ptr<const Document>> Ask(std::string_view question,
                                               const Params& params = {},
                                               const RunOptions& options = {});

@@ -59,6 +59,11 @@ class Asked:
 Input = Union[Path, Asked]
 
 
+def _plain(value: Any) -> Any:
+    """What numpy and pandas have, as Python has it."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _value(value: Any, traces: list[Asked]) -> _core.Value:
     if isinstance(value, Asked):
         if value not in traces:
@@ -67,8 +72,7 @@ def _value(value: Any, traces: list[Asked]) -> _core.Value:
         return path
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if hasattr(value, "item"):  # a number of numpy
-        value = value.item()
+    value = _plain(value)
     if isinstance(value, int) and not -2**63 <= value < 2**63:
         raise UsageError(f"{value} is too large a number")
     if isinstance(value, (bool, int, float, str)):
@@ -86,6 +90,7 @@ def arguments(params: dict[str, Any]) -> tuple[dict[str, _core.Value],
     for name, value in params.items():
         if name.endswith("_") and keyword.iskeyword(name[:-1]):
             name = name[:-1]
+        value = _plain(value)
         if value is None:
             continue
         if isinstance(value, (list, tuple, set, frozenset)):

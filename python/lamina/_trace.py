@@ -102,7 +102,7 @@ class Trace(TraceQuestions):
             progress: Optional[Progress] = None, **params: Any) -> Report:
         """Any question to one trace by its name, with the parameters that
         lamina.questions() describes: what the command of this name says of
-        the trace. The last answers are kept."""
+        the trace. The last answers to what names no other file are kept."""
         given, traces = arguments(params)
         if traces:
             raise UsageError("the trace is this one: lamina.ask takes several")

@@ -2,7 +2,6 @@
 //
 // Questions of the one list (cli/questions.h), asked by other programs.
 #include <algorithm>
-#include <fmt/format.h>
 #include <map>
 #include <mutex>
 
@@ -113,7 +112,7 @@ Answer Session::Ask(std::string_view question, const Params& params,
     const QuestionInfo& info = asked->info;
     if (!info.of_trace) {
       return Fail(UsageError(info.name + " is no question to one trace",
-                             "ask it of none: lamina::Ask"));
+                             "lamina::Ask takes the files that it is about"));
     }
     for (const ParamInfo& param : info.params) {
       if (!params.contains(param.name)) continue;
@@ -136,7 +135,14 @@ Answer Session::Ask(std::string_view question, const Params& params,
       }
       return nullptr;
     };
-    if (!info.writes) {
+    // A file beside the trace may be another one the next time.
+    const bool kept =
+        !info.writes && std::none_of(info.params.begin(), info.params.end(),
+                                     [&](const ParamInfo& param) {
+                                       return param.role != ParamRole::kValue &&
+                                              params.contains(param.name);
+                                     });
+    if (kept) {
       const std::lock_guard lock(impl_->mutex);
       if (auto document = known()) return document;
     }
@@ -147,7 +153,7 @@ Answer Session::Ask(std::string_view question, const Params& params,
       return Fail(InputError(path, "is not the trace that is open"));
     };
     LAMINA_ASSIGN(auto document, Run(*asked, words, host));
-    if (info.writes) return document;
+    if (!kept) return document;
     const std::lock_guard lock(impl_->mutex);
     if (auto first = known()) return first;
     if (impl_->answers.size() == Impl::kAnswers)

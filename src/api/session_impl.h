@@ -28,7 +28,7 @@ inline const std::atomic<bool>* FlagOf(const std::optional<StopSource>& stop) {
 // the lock here holds what this class keeps besides.
 struct Session::Impl {
   static constexpr size_t kReports = 8;
-  static constexpr size_t kAnswers = 16;
+  static constexpr size_t kAnswers = 8;
 
   std::shared_ptr<sql::Source> source;
   OpenOptions opened;  // what each report and question is told

@@ -62,7 +62,7 @@ ParamRow Needed(const char* option, Role role = Role::kValue,
 constexpr const char* kCaptures =
     "Traces in which the replayed graphs were captured";
 
-// In the order of --help.
+// Agents are shown theirs in this order.
 const std::vector<Row>& Rows() {
   static const std::vector<Row> rows = {
       {"report",

@@ -103,6 +103,15 @@ TEST(Ask, KeepsAnswers) {
   ASSERT_TRUE(first && again && other) << Dump(first);
   EXPECT_EQ(first->get(), again->get());
   EXPECT_NE(Dump(first), Dump(other));
+  // What is about another file, too, may be different the next time.
+  const Params beside = {{"ranks", kSamples + "ranks"}};
+  const std::string rank = kSamples + "ranks/rank0.json.gz";
+  const auto job = Open(rank);
+  const auto host = job->Ask("host", beside);
+  const auto host_again = job->Ask("host", beside);
+  ASSERT_TRUE(host && host_again) << Dump(host);
+  EXPECT_NE(host->get(), host_again->get());
+  EXPECT_EQ(Dump(host), Dump(host_again));
   // Of many questions the last ones.
   for (int64_t top = 1; top < 40; ++top)
     ASSERT_TRUE(session->Ask("tree", {{"top", top}}));

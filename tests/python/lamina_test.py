@@ -462,7 +462,7 @@ class QuestionTest(unittest.TestCase):
                   self.t.ask("tree", min_share=2.5, depth=3, by=None))
         self.assertIsNot(self.t.layers(), None)
         # Its tables are attributes and items.
-        layers = self.t.layers(only=["passes"])
+        layers = self.t.layers(only=numpy.array(["passes"]))
         self.assertEqual(list(layers.tables), ["passes"])
         self.assertIs(layers.passes, layers["passes"])
         self.assertIn("passes", dir(layers))
