@@ -24,7 +24,8 @@ NO_DUMP = {"graph_log_diff"}
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
 """Questions as methods and functions.
 
-Made by make_questions.py from what the library says of them; not edited.
+Made by make_questions.py from what the library says of them; not edited. Long
+as it says of each parameter what it is.
 """
 from __future__ import annotations
 

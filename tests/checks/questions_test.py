@@ -8,6 +8,9 @@ usage: questions_test.py LAMINA
 The library writes, byte for byte, what the program writes with --format json
 (of diagnose, which has a JSON of its own, the tables as CSV); Python and agents
 get the same tables, rows and notes. A question without a case here fails.
+
+Longer than most: a case for each question, and a way to ask for each of those
+who ask.
 """
 import decimal
 import importlib.util
