@@ -346,6 +346,29 @@ PyTable QueryAll(const std::vector<std::pair<std::string, PySession>>& traces,
           {}};
 }
 
+// Inputs, tables and notes.
+py::tuple DocumentOf(const std::shared_ptr<const lamina::Document>& document) {
+  py::list inputs;
+  for (const std::string& input : document->inputs) inputs.append(Text(input));
+  py::list tables;
+  for (const lamina::Table& table : document->result.tables) {
+    tables.append(
+        PyTable{std::shared_ptr<const lamina::Table>(document, &table), {}});
+  }
+  py::list notes;
+  for (const lamina::Note& note : document->result.notes) {
+    py::list evidence;
+    for (const lamina::Evidence& proof : note.evidence) {
+      evidence.append(py::make_tuple(Text(proof.table), Text(proof.column),
+                                     Text(proof.value), proof.events));
+    }
+    notes.append(py::make_tuple(
+        Text(lamina::SeverityName(note.severity)), Text(note.id),
+        Text(note.text), OrNone(note.worth_ns), Text(note.claim), evidence));
+  }
+  return py::make_tuple(inputs, tables, notes);
+}
+
 py::tuple Report(const PySession& self, const std::string& layout,
                  const std::vector<std::string>& only, bool recompute,
                  bool python_stacks, const std::string& link, bool overlaps,
@@ -369,23 +392,84 @@ py::tuple Report(const PySession& self, const std::string& layout,
         options.progress = tell;
         return session.Report(report, options);
       }));
-  py::list tables;
-  for (const lamina::Table& table : document->result.tables) {
-    tables.append(
-        PyTable{std::shared_ptr<const lamina::Table>(document, &table), {}});
+  return DocumentOf(document);
+}
+
+// What Python gives for a parameter: texts that are no Unicode do not come from
+// it, numbers of numpy do.
+lamina::ParamValue ValueOf(const py::handle& value) {
+  if (py::isinstance<py::bool_>(value)) return py::cast<bool>(value);
+  if (py::isinstance<py::str>(value)) return py::cast<std::string>(value);
+  if (PyIndex_Check(value.ptr()) != 0) {
+    return py::cast<int64_t>(
+        py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr())));
   }
-  py::list notes;
-  for (const lamina::Note& note : document->result.notes) {
-    py::list evidence;
-    for (const lamina::Evidence& proof : note.evidence) {
-      evidence.append(py::make_tuple(Text(proof.table), Text(proof.column),
-                                     Text(proof.value), proof.events));
+  if (py::isinstance<py::list>(value))
+    return py::cast<std::vector<std::string>>(value);
+  return static_cast<double>(
+      py::float_(py::reinterpret_borrow<py::object>(value)));
+}
+
+lamina::Params ParamsOf(const py::dict& given) {
+  lamina::Params params;
+  for (const auto& [name, value] : given)
+    params.emplace(py::cast<std::string>(name), ValueOf(value));
+  return params;
+}
+
+py::tuple AskTrace(const PySession& self, const std::string& question,
+                   const py::dict& given, bool allow_write,
+                   const py::object& progress) {
+  lamina::Session& session = self.Ask();
+  const lamina::Params params = ParamsOf(given);
+  lamina::RunOptions options;
+  options.allow_write = allow_write;
+  options.stop.emplace();
+  return DocumentOf(Get(Run(*options.stop, progress, [&](const auto& tell) {
+    options.progress = tell;
+    return session.Ask(question, params, options);
+  })));
+}
+
+py::tuple AskAny(const std::string& question, const py::dict& given,
+                 const std::vector<PySession>& traces, int threads,
+                 const std::string& rules, bool cache, bool allow_write,
+                 const py::object& progress) {
+  const lamina::Params params = ParamsOf(given);
+  lamina::AskOptions options;
+  for (const PySession& trace : traces) {
+    trace.Ask();
+    options.open.push_back(trace.session);
+  }
+  options.threads = threads;
+  options.rules_dir = rules;
+  options.cache = cache;
+  options.allow_write = allow_write;
+  options.stop.emplace();
+  return DocumentOf(Get(Run(*options.stop, progress, [&](const auto& tell) {
+    options.progress = tell;
+    return lamina::Ask(question, params, options);
+  })));
+}
+
+py::list ListQuestions() {
+  static constexpr const char* kTypes[] = {"flag", "int", "real", "text"};
+  static constexpr const char* kRoles[] = {"value", "path", "output"};
+  py::list out;
+  for (const lamina::QuestionInfo& info : lamina::ListQuestions()) {
+    py::list params;
+    for (const lamina::ParamInfo& param : info.params) {
+      params.append(py::make_tuple(param.name, param.option, param.doc,
+                                   kTypes[static_cast<size_t>(param.type)],
+                                   kRoles[static_cast<size_t>(param.role)],
+                                   param.required, param.many, param.choices,
+                                   param.low, param.high, param.default_text,
+                                   param.at_opening));
     }
-    notes.append(py::make_tuple(
-        Text(lamina::SeverityName(note.severity)), Text(note.id),
-        Text(note.text), OrNone(note.worth_ns), Text(note.claim), evidence));
+    out.append(py::make_tuple(info.name, info.command, info.title, info.doc,
+                              params, info.of_trace, info.writes));
   }
-  return py::make_tuple(tables, notes);
+  return out;
 }
 
 py::list ListTables() {
@@ -411,6 +495,8 @@ PYBIND11_MODULE(_core, m) {
   m.def("list_tables", &ListTables);
   m.def("open", &Open);
   m.def("query", &QueryAll);
+  m.def("list_questions", &ListQuestions);
+  m.def("ask", &AskAny);
   py::class_<PyTable>(m, "Table")
       .def_property_readonly(
           "name", [](const PyTable& self) { return Text(self.table->name()); })
@@ -428,5 +514,6 @@ PYBIND11_MODULE(_core, m) {
       .def_property_readonly("info", &Info)
       .def("table", &TableOf)
       .def("query", &Query)
-      .def("report", &Report);
+      .def("report", &Report)
+      .def("ask", &AskTrace);
 }

@@ -31,6 +31,7 @@
 #include <variant>
 #include <vector>
 
+#include "lamina/ask.h"
 #include "lamina/engine.h"
 #include "lamina/export.h"
 #include "lamina/result.h"
@@ -56,7 +57,8 @@ class StopSource {
 // How far work has come. Called from threads of the library, one at a time; it
 // must return soon and not throw.
 struct Progress {
-  std::string_view stage;  // "reading": in bytes; "analyses": in analyses
+  // "reading": in bytes, of many ranks in files; "analyses": in analyses
+  std::string_view stage;
   uint64_t done = 0;
   uint64_t total = 0;  // 0: unknown
 };
@@ -84,6 +86,7 @@ struct OpenOptions {
 struct RunOptions {
   ProgressFunction progress;
   std::optional<StopSource> stop;
+  bool allow_write = false;  // questions that make files
 };
 
 // The value of :name, @name or $name in a query; std::monostate is NULL.
@@ -124,6 +127,7 @@ struct TableInfo {
 LAMINA_API const std::vector<TableInfo>& ListTables();
 
 struct NamedSession;
+struct AskOptions;
 
 class LAMINA_API Session {
  public:
@@ -155,12 +159,26 @@ class LAMINA_API Session {
   Result<std::shared_ptr<const Document>> Report(
       const ReportOptions& report = {}, const RunOptions& options = {});
 
+  // A question to one trace (ListQuestions, `of_trace`), answered as the
+  // program does with --format json, by the trace that is open; "trace" is not
+  // given. The last few answers to what names no other file are kept. Errors:
+  // kUsage for a question or parameter that there is not, with the nearest one,
+  // for a value that cannot be, for what is decided when a trace is opened, and
+  // for a question that makes files where that is not allowed; those of the
+  // answer.
+  Result<std::shared_ptr<const Document>> Ask(std::string_view question,
+                                              const Params& params = {},
+                                              const RunOptions& options = {});
+
   struct Impl;
 
  private:
   friend Result<std::shared_ptr<const Table>> Query(
       const std::vector<NamedSession>& sessions, std::string_view sql,
       const QueryOptions& options);
+  friend Result<std::shared_ptr<const Document>> Ask(std::string_view question,
+                                                     const Params& params,
+                                                     const AskOptions& options);
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
@@ -173,5 +191,29 @@ struct NamedSession {
 LAMINA_API Result<std::shared_ptr<const Table>> Query(
     const std::vector<NamedSession>& sessions, std::string_view sql,
     const QueryOptions& options);
+
+struct AskOptions {
+  int threads = 0;        // 0 or less: all cores; results do not depend on it
+  std::string rules_dir;  // data files that extend the built-in ones
+  bool cache = true;      // as in OpenOptions
+  bool allow_write = false;  // questions that make files
+  // Traces that are open: a parameter that has the path of one asks that one
+  // instead of reading it again. They were all opened with the same rules_dir.
+  std::vector<std::shared_ptr<Session>> open;
+  ProgressFunction progress;
+  std::optional<StopSource> stop;
+};
+
+// Any question (ListQuestions): of two traces, many ranks, dumps, snapshots, or
+// of none.
+//
+//   auto changes = lamina::Ask("diff", {{"a", "before.json"},
+//                                       {"b", "after.json"}});
+//
+// A stop ends reading; what is computed then ends by itself, without a result.
+// Errors: as of Session::Ask.
+LAMINA_API Result<std::shared_ptr<const Document>> Ask(
+    std::string_view question, const Params& params = {},
+    const AskOptions& options = {});
 
 }  // namespace lamina

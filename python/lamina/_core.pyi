@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import numpy
 
@@ -7,12 +7,26 @@ version: str
 _Column = tuple[str, str, str]
 _Progress = Optional[Callable[[str, int, int], object]]
 
+Document = tuple[
+    list[str], list[Table],
+    list[tuple[str, str, str, Optional[int], str,
+               list[tuple[str, str, str, list[int]]]]]]
+Value = Union[bool, int, float, str, list[str]]
+_Param = tuple[str, str, str, str, str, bool, bool, list[str], Optional[float],
+               Optional[float], str, bool]
+
 def list_tables() -> list[tuple[str, str, str, str, list[_Column]]]: ...
 def open(path: str, threads: int, rules: str, device: str, captures: list[str],
          captured_frames: bool, compiled: list[str], cache: bool,
          progress: _Progress, /) -> Session: ...
 def query(traces: list[tuple[str, Session]], sql: str, params: dict[str, Any],
           time_limit: float, max_rows: int, allow_temp: bool, /) -> Table: ...
+
+def list_questions() -> list[tuple[str, str, str, str, list[_Param], bool,
+                                   bool]]: ...
+def ask(question: str, params: dict[str, Value], traces: list[Session],
+        threads: int, rules: str, cache: bool, allow_write: bool,
+        progress: _Progress, /) -> Document: ...
 
 class Table:
     @property
@@ -37,7 +51,6 @@ class Session:
     def report(self, layout: str, only: list[str], recompute: bool,
                python_stacks: bool, link: str, overlaps: bool,
                short_kernel_ns: int, micro_idle_ns: Optional[int],
-               tokens: Optional[int], progress: _Progress, /) -> tuple[
-                   list[Table],
-                   list[tuple[str, str, str, Optional[int], str,
-                              list[tuple[str, str, str, list[int]]]]]]: ...
+               tokens: Optional[int], progress: _Progress, /) -> Document: ...
+    def ask(self, question: str, params: dict[str, Value], allow_write: bool,
+            progress: _Progress, /) -> Document: ...

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 from . import _core
+from ._ask import ask, arguments
+from ._errors import UsageError
 from ._event import COLUMNS, Event
+from ._questions import DumpQuestions, TraceQuestions
+from ._report import Path, Progress, Report
 from ._table import Column, Table
-
-Progress = Callable[[str, int, int], object]
-Path = Union[str, "os.PathLike[str]"]
 
 
 class TableInfo(NamedTuple):
@@ -23,26 +24,6 @@ class TableInfo(NamedTuple):
     kind: str
     cost: str
     columns: list[Column]
-
-
-class Evidence(NamedTuple):
-    """Rows or events that prove a note."""
-
-    table: str
-    column: str
-    value: str
-    events: list[int]
-
-
-class Note(NamedTuple):
-    """One thing that a report says."""
-
-    severity: str  # "verdict", "opportunity", "warning" or "info"
-    id: str
-    text: str
-    worth_ns: Optional[int]
-    claim: str  # how the worth is known: "measured", "bound", "estimate"
-    evidence: list[Evidence]
 
 
 class TraceInfo(NamedTuple):
@@ -61,26 +42,6 @@ class TraceInfo(NamedTuple):
     properties: dict[str, str]
 
 
-class Report:
-    """What `lamina report` says: notes, and tables by name."""
-
-    def __init__(self, tables: list[Table], notes: list[Note]):
-        self.tables = {table.name: table for table in tables}
-        self.notes = notes
-
-    @property
-    def verdict(self) -> str:
-        """Where the time went, in one or two sentences."""
-        return " ".join(note.text for note in self.notes
-                        if note.severity == "verdict")
-
-    def __getitem__(self, table: str) -> Table:
-        return self.tables[table]
-
-    def __repr__(self) -> str:
-        return self.verdict
-
-
 def list_tables() -> list[TableInfo]:
     """The tables of every trace. Nothing is read or run."""
     return [TableInfo(name, doc, kind, cost, [Column(*c) for c in columns])
@@ -90,9 +51,9 @@ def list_tables() -> list[TableInfo]:
 _NAMES = frozenset(table[0] for table in _core.list_tables())
 
 
-class Trace:
+class Trace(TraceQuestions):
     """An opened trace. A table is an attribute, too: t.ops is
-    t.table("ops")."""
+    t.table("ops"), where nothing else has its name."""
 
     def __init__(self, core: _core.Session):
         self._core = core
@@ -133,12 +94,20 @@ class Trace:
                tokens: Optional[int] = None,
                progress: Optional[Progress] = None) -> Report:
         """What `lamina report` says, with its options."""
-        tables, notes = self._core.report(
+        return Report("report", self._core.report(
             layout, list(only), recompute, python_stacks, link, overlaps,
-            short_kernel_ns, micro_idle_ns, tokens, progress)
-        return Report([Table(table) for table in tables],
-                      [Note(*note[:5], [Evidence(*e) for e in note[5]])
-                       for note in notes])
+            short_kernel_ns, micro_idle_ns, tokens, progress))
+
+    def ask(self, question: str, *, allow_write: bool = False,
+            progress: Optional[Progress] = None, **params: Any) -> Report:
+        """Any question to one trace by its name, with the parameters that
+        lamina.questions() describes: what the command of this name says of
+        the trace. The last answers to what names no other file are kept."""
+        given, traces = arguments(params)
+        if traces:
+            raise UsageError("the trace is this one: lamina.ask takes several")
+        return Report(question, self._core.ask(question, given, allow_write,
+                                               progress))
 
     def event(self, uid: int) -> Event:
         """An event by its number: the position in the input."""
@@ -198,6 +167,26 @@ def open(path: Path, *, threads: int = 0, rules: Optional[Path] = None,
         device or "", [os.fspath(capture) for capture in captures],
         captured_frames, [os.fspath(code) for code in compiled], cache,
         progress))
+
+
+class Dump(DumpQuestions):
+    """A graph dump of a compiler, or a folder of them, which questions read
+    when they are asked."""
+
+    def __init__(self, path: Path):
+        self.path = os.fspath(path)
+
+    def ask(self, question: str, **params: Any) -> Report:
+        """lamina.ask, with this dump as the parameter `dump`."""
+        return ask(question, dump=self.path, **params)
+
+    def __repr__(self) -> str:
+        return f"<Dump {self.path!r}>"
+
+
+def dump(path: Path) -> Dump:
+    """A graph dump, or a folder of them. Nothing is read yet."""
+    return Dump(path)
 
 
 def query(sql: str, params: Optional[Mapping[str, Any]] = None, *,

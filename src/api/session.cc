@@ -4,10 +4,8 @@
 // the folders below, for each question.
 #include "lamina/session.h"
 
-#include <algorithm>
-#include <mutex>
-
 #include "api/guard.h"
+#include "api/session_impl.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "engine/captures.h"
@@ -21,13 +19,9 @@
 namespace lamina {
 namespace {
 
-const std::atomic<bool>* FlagOf(const std::optional<StopSource>& stop) {
-  return stop ? stop->flag() : nullptr;
-}
-
 engine::Watch WatchOf(const RunOptions& options) {
   engine::Watch watch;
-  watch.stop = FlagOf(options.stop);
+  watch.stop = api::FlagOf(options.stop);
   if (options.progress) {
     watch.progress = [&options](uint64_t done, uint64_t total) {
       options.progress({"analyses", done, total});
@@ -42,7 +36,7 @@ sql::QueryOptions QueryOf(const QueryOptions& options) {
   out.max_rows = options.max_rows;
   out.max_bytes = options.max_bytes;
   out.params = options.params;
-  out.stop = FlagOf(options.stop);
+  out.stop = api::FlagOf(options.stop);
   return out;
 }
 
@@ -92,61 +86,6 @@ Status CheckReport(const ReportOptions& options) {
 
 }  // namespace
 
-// Everything below `source` is made under its lock and immutable afterwards;
-// the lock here holds what this class keeps besides.
-struct Session::Impl {
-  static constexpr size_t kReports = 8;
-
-  std::shared_ptr<sql::Source> source;
-  ReportOptions opened;  // what each report is told
-  TraceInfo info;
-
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Table>, std::less<>> kept;
-  std::map<std::string, std::weak_ptr<const Table>, std::less<>> held;
-  std::vector<std::pair<ReportOptions, std::shared_ptr<const Document>>>
-      reports;  // the latest at the end
-  // Connections that no query uses now.
-  std::vector<std::unique_ptr<sql::Database>> idle;
-
-  std::shared_ptr<const Table> Known(std::string_view name) {
-    const std::lock_guard lock(mutex);
-    if (const auto it = kept.find(name); it != kept.end()) return it->second;
-    const auto it = held.find(name);
-    return it == held.end() ? nullptr : it->second.lock();
-  }
-
-  // The table that is given out: that of whoever was first.
-  std::shared_ptr<const Table> Keep(const sql::TableDef& def, Table table) {
-    const std::lock_guard lock(mutex);
-    auto& weak = held[def.name];
-    std::shared_ptr<const Table> shared = weak.lock();
-    if (shared == nullptr)
-      shared = std::make_shared<const Table>(std::move(table));
-    weak = shared;
-    if (def.kind == sql::TableKind::kResult) kept.emplace(def.name, shared);
-    return shared;
-  }
-
-  Result<std::unique_ptr<sql::Database>> Connect(bool allow_temp) {
-    if (!allow_temp) {
-      const std::lock_guard lock(mutex);
-      if (!idle.empty()) {
-        auto database = std::move(idle.back());
-        idle.pop_back();
-        return database;
-      }
-    }
-    sql::DatabaseOptions options;
-    options.allow_temp = allow_temp;
-    return sql::Database::Open({{"main", {source}, {}}}, options);
-  }
-  void Return(std::unique_ptr<sql::Database> database) {
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(database));
-  }
-};
-
 const std::vector<TableInfo>& ListTables() {
   static const std::vector<TableInfo> tables = [] {
     std::vector<TableInfo> out;
@@ -172,7 +111,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     open.device = options.device;
     open.captures = options.captures;
     open.captured_frames = options.captured_frames;
-    open.stop = FlagOf(options.stop);
+    open.stop = api::FlagOf(options.stop);
     open.cache = options.cache && !snapshot::IsOff();
     if (options.progress) {
       open.progress = [&options](uint64_t done, uint64_t total) {
@@ -186,7 +125,10 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
       LAMINA_TRY(session->FindDevice().map([](const auto&) {}));
     auto impl = std::make_unique<Impl>();
     impl->opened.threads = open.threads;
+    impl->opened.rules_dir = options.rules_dir;
     impl->opened.device = options.device;
+    impl->opened.captures = options.captures;
+    impl->opened.cache = options.cache;
     impl->info = InfoOf(session->trace(), path);
     impl->source =
         std::make_shared<sql::Source>(std::move(session), open.threads);
@@ -211,7 +153,7 @@ Result<std::shared_ptr<const Table>> Session::Get(std::string_view table,
     if (def->kind == sql::TableKind::kView) {
       LAMINA_ASSIGN(auto database, impl_->Connect(false));
       sql::QueryOptions query;
-      query.stop = FlagOf(options.stop);
+      query.stop = api::FlagOf(options.stop);
       LAMINA_ASSIGN(Table made, database->ReadView(*def, query));
       impl_->Return(std::move(database));
       return impl_->Keep(*def, std::move(made));

@@ -196,6 +196,14 @@ void Append(ResultSet& all, ResultSet one, int64_t number) {
   }
 }
 
+// A replay without the ops that its captures would add to the tree.
+Result<std::shared_ptr<engine::Session>> OpenReplay(const std::string& path,
+                                                    Common& common) {
+  engine::OpenOptions open = common.Open();
+  open.captures.clear();
+  return common.OpenTrace(path, open);
+}
+
 // What compiled kernels compute, in their arguments; the share of the device
 // time of kernels that is surely joined.
 Result<double> AnnotateCompiled(const Job& job,
@@ -204,7 +212,7 @@ Result<double> AnnotateCompiled(const Job& job,
                                 ResultSet& result) {
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(auto session, engine::Session::Open(job.input, common.Open()));
+  LAMINA_ASSIGN(auto session, OpenReplay(job.input, common));
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   const trace::Trace& trace = session->trace();
@@ -219,7 +227,7 @@ Result<double> AnnotateCompiled(const Job& job,
     const ScopedStage stage(&common.times, "copy");
     LAMINA_ASSIGN(const emit::CopyLoss loss,
                   engine::WriteCompiled(job.input, job.output, trace, work));
-    WarnOfLoss(job.input, loss);
+    WarnOfLoss(job.input, loss, common);
   }
   ResultSet tables;
   AddCompiledTables(*context, work, tables);
@@ -242,7 +250,7 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
                            int64_t number, Common& common, ResultSet& result) {
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(auto session, engine::Session::Open(job.input, common.Open()));
+  LAMINA_ASSIGN(auto session, OpenReplay(job.input, common));
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   const trace::Trace& trace = session->trace();
@@ -280,7 +288,7 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
                                                    *context, names,
                                                    request.classic, s);
                                              }));
-      WarnOfLoss(job.input, loss);
+      WarnOfLoss(job.input, loss, common);
     }
   } else {
     tables = cudagraph::AnnotationTables(*context, annotation);
@@ -289,7 +297,7 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
       LAMINA_ASSIGN(const emit::CopyLoss loss,
                     engine::WriteAugmented(job.input, job.output, trace,
                                            annotation, request.levels));
-      WarnOfLoss(job.input, loss);
+      WarnOfLoss(job.input, loss, common);
     }
   }
   if (!captures.files.empty())

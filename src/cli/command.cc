@@ -21,6 +21,43 @@
 #include "snapshot/cache.h"
 
 namespace lamina::cli {
+namespace {
+
+// A line on a terminal that follows the reading of an input; nothing in a pipe.
+std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
+  if (!isatty(STDERR_FILENO)) return {};
+  using Clock = std::chrono::steady_clock;
+  struct State {
+    Clock::time_point start = Clock::now();
+    Clock::time_point last = Clock::now();
+    bool shown = false;
+    ~State() {
+      if (shown) std::fprintf(stderr, "\r\x1b[K");
+    }
+  };
+  auto state = std::make_shared<State>();
+  return [state, what](uint64_t done, uint64_t total) {
+    const auto now = Clock::now();
+    // Nothing for work that is over in a moment.
+    if (now - state->start < std::chrono::milliseconds(500) ||
+        now - state->last < std::chrono::milliseconds(100))
+      return;
+    state->last = now;
+    state->shown = true;
+    if (total > 0) {
+      std::fprintf(
+          stderr, "\r\x1b[K%s %3.0f %% of %s", what.c_str(),
+          100.0 * static_cast<double>(done) / static_cast<double>(total),
+          HumanBytes(static_cast<double>(total)).c_str());
+    } else {
+      std::fprintf(stderr, "\r\x1b[K%s %s", what.c_str(),
+                   HumanBytes(static_cast<double>(done)).c_str());
+    }
+    std::fflush(stderr);
+  };
+}
+
+}  // namespace
 
 std::string_view FormatOfName(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
@@ -108,7 +145,7 @@ engine::OpenOptions Common::Open() {
   options.threads = ThreadCount();
   options.rules_dir = rules_dir;
   options.times = &times;
-  options.progress = host != nullptr ? host->progress : MakeProgress("reading");
+  options.progress = Progress("reading");
   if (host != nullptr) options.stop = host->stop;
   options.captures = captures;
   options.origins = OriginsToLearn();
@@ -121,8 +158,9 @@ engine::OpenOptions Common::Open() {
 
 Result<std::shared_ptr<sql::Source>> Common::OpenSource(
     const std::string& path) {
-  const bool plain = captures.empty() && rules_dir.empty() && !redact;
-  if (host != nullptr && plain) {
+  const bool plain = host != nullptr && captures == host->captures &&
+                     rules_dir == host->rules_dir && !redact;
+  if (plain) {
     LAMINA_ASSIGN(auto source, host->open(path));
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
     SayLosses(path, trace::FindLosses(trace->diagnostics));
@@ -138,9 +176,11 @@ Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
 
 Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
     const std::string& path, const engine::OpenOptions& open) {
-  const bool plain = open.captures.empty() && open.rules_dir.empty() &&
-                     open.device.empty() && open.origins == nullptr;
-  if (host == nullptr || !plain) {
+  const bool plain = host != nullptr && open.captures == host->captures &&
+                     open.rules_dir == host->rules_dir &&
+                     (open.device.empty() || open.device == host->device) &&
+                     open.origins == nullptr;
+  if (!plain) {
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> own,
                   engine::Session::Open(path, open));
     return own;
@@ -178,14 +218,27 @@ void Common::SayLosses(const std::string& path, const trace::Losses& losses) {
           : EscapeTerminal(fmt::format(
                 "{}: {}: {}", path, trace::LossText(losses), losses.reasons));
   if (host != nullptr) {
-    loss_notes.push_back(MakeNote(Severity::kWarning, "lost_records",
-                                  text + "; see trace_health of report."));
+    told.push_back(MakeNote(Severity::kWarning, "lost_records",
+                            text + "; see trace_health of report."));
     return;
   }
   // A line that follows the reading is in the way.
   fmt::print(stderr,
              "{}lamina: warning: {}; see trace_health of lamina report\n",
              isatty(STDERR_FILENO) ? "\r\x1b[K" : "", text);
+}
+
+void Common::Warn(const char* id, const std::string& text) {
+  if (host != nullptr) {
+    told.push_back(MakeNote(Severity::kWarning, id, text));
+  } else {
+    std::fprintf(stderr, "lamina: warning: %s\n", text.c_str());
+  }
+}
+
+std::function<void(uint64_t, uint64_t)> Common::Progress(
+    const std::string& what) const {
+  return host != nullptr ? host->progress : MakeProgress(what);
 }
 
 Status Common::LoadSecrets() {
@@ -213,6 +266,15 @@ bool OutputColor() {
          term != nullptr && std::string_view(term) != "dumb";
 }
 
+void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
+                Run& run) {
+  const auto body = std::make_shared<Run>();
+  Arguments args =
+      line.root().Command(command.name, command.summary, command.example,
+                          [&run, body] { run = *body; });
+  *body = command.add(args, common);
+}
+
 Status Write(Document& document, const Common& common) {
   LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   if (common.host != nullptr) {
@@ -227,7 +289,7 @@ Status Write(Document& document, const Common& common) {
       const auto behind = std::find_if(
           notes.begin(), notes.end(),
           [](const Note& note) { return note.severity != Severity::kVerdict; });
-      notes.insert(behind, common.loss_notes.begin(), common.loss_notes.end());
+      notes.insert(behind, common.told.begin(), common.told.end());
     }
     common.host->take(std::move(document));
     return {};
@@ -244,39 +306,6 @@ Status Write(Document& document, const Common& common) {
   const auto secrets = common.SecretsOf(document.inputs);
   options.redact = secrets.get();
   return writer->write(document, options);
-}
-
-std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
-  if (!isatty(STDERR_FILENO)) return {};
-  using Clock = std::chrono::steady_clock;
-  struct State {
-    Clock::time_point start = Clock::now();
-    Clock::time_point last = Clock::now();
-    bool shown = false;
-    ~State() {
-      if (shown) std::fprintf(stderr, "\r\x1b[K");
-    }
-  };
-  auto state = std::make_shared<State>();
-  return [state, what](uint64_t done, uint64_t total) {
-    const auto now = Clock::now();
-    // Nothing for work that is over in a moment.
-    if (now - state->start < std::chrono::milliseconds(500) ||
-        now - state->last < std::chrono::milliseconds(100))
-      return;
-    state->last = now;
-    state->shown = true;
-    if (total > 0) {
-      std::fprintf(
-          stderr, "\r\x1b[K%s %3.0f %% of %s", what.c_str(),
-          100.0 * static_cast<double>(done) / static_cast<double>(total),
-          HumanBytes(static_cast<double>(total)).c_str());
-    } else {
-      std::fprintf(stderr, "\r\x1b[K%s %s", what.c_str(),
-                   HumanBytes(static_cast<double>(done)).c_str());
-    }
-    std::fflush(stderr);
-  };
 }
 
 Status KeepInputs(std::string_view option, const std::string& output,

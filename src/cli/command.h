@@ -64,7 +64,7 @@ struct Common {
   Given given;                        // set before the command runs
   engine::Origins origins;            // of opened traces, to redact a page
   std::set<std::string> lost_inputs;  // inputs whose losses were said
-  std::vector<Note> loss_notes;       // for a host
+  std::vector<Note> told;             // to a host, instead of stderr
 
   // Adds the options to a command. `own_formats` are written by the command
   // itself, not by Write().
@@ -89,6 +89,11 @@ struct Common {
   // Says once of each input what of it could not be used: on stderr, or in the
   // document that a host takes.
   void SayLosses(const std::string& path, const trace::Losses& losses);
+  // The same for any warning: "lamina: warning: TEXT" on stderr, or a note.
+  void Warn(const char* id, const std::string& text);
+  // What follows the reading of inputs: the host, or a line on a terminal.
+  std::function<void(uint64_t done, uint64_t total)> Progress(
+      const std::string& what) const;
   // Patterns of what a page must not show, with those of --rules.
   Status LoadSecrets();
   // Where traces that are opened say what a redacted page must not show.
@@ -113,12 +118,13 @@ struct CommandInfo {
 // none.
 std::string_view FormatOfName(std::string_view name);
 
+// Adds a command to a line; what runs it is in `run` once the line was parsed
+// and names it.
+void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
+                Run& run);
+
 // Writes a document, or what --only leaves of it, as --format and -o say.
 Status Write(Document& document, const Common& common);
-
-// A line on a terminal that follows the reading of an input; nothing in a
-// pipe.
-std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what);
 
 // Width of the terminal on stdout, or 100 in a pipe; true if styles may be
 // used there.

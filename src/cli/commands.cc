@@ -15,13 +15,4 @@ std::span<const CommandInfo> Commands() {
   return kCommands;
 }
 
-void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
-                Run& run) {
-  const auto body = std::make_shared<Run>();
-  Arguments args =
-      line.root().Command(command.name, command.summary, command.example,
-                          [&run, body] { run = *body; });
-  *body = command.add(args, common);
-}
-
 }  // namespace lamina::cli

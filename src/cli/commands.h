@@ -33,9 +33,4 @@ CommandInfo CacheCommand();
 // Every command, in the order of --help.
 std::span<const CommandInfo> Commands();
 
-// Adds a command to a line; what runs it is in `run` once the line was parsed
-// and names it.
-void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
-                Run& run);
-
 }  // namespace lamina::cli

@@ -106,8 +106,7 @@ Result<int> RunConvert(const Options& options, Common& common) {
     }
     return ConvertSnapshot(options, common);
   }
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   const trace::Trace& trace = session->trace();
   emit::perfetto::Written written;
   {
@@ -117,7 +116,7 @@ Result<int> RunConvert(const Options& options, Common& common) {
         std::filesystem::is_regular_file(options.trace)) {
       LAMINA_ASSIGN(const emit::CopyLoss loss,
                     emit::CopyFile(options.trace, output, {}, {}));
-      WarnOfLoss(options.trace, loss);
+      WarnOfLoss(options.trace, loss, common);
     } else {
       LAMINA_ASSIGN(const auto sink, CreateFileSink(output));
       if (perfetto) {

@@ -8,19 +8,32 @@
 namespace lamina::cli {
 namespace {
 
-const CommandInfo* FindCommand(std::string_view name) {
-  for (const CommandInfo& command : Commands()) {
-    if (name == command.name) return &command;
-  }
-  return nullptr;
+// Commands that give a document. The others are no part of a library that asks.
+constexpr CommandInfo (*kCommands[])() = {
+    ReportCommand, TreeCommand,     LayersCommand,   HostCommand,
+    PathCommand,   DiagnoseCommand, AnnotateCommand, DiffCommand,
+    SliceCommand,  ReplayCommand,   RanksCommand,    MergeCommand,
+    GraphCommand,  ConvertCommand,  EventCommand,    CostCommand,
+    MemoryCommand,
+};
+
+CommandInfo FindCommand(std::string_view name) {
+  const auto* const found = std::find_if(
+      std::begin(kCommands), std::end(kCommands),
+      [&](CommandInfo (*command)()) { return name == command().name; });
+  LAMINA_CHECK(found != std::end(kCommands));
+  return (*found)();
+}
+
+bool Stopped(const Host& host) {
+  return host.stop != nullptr && host.stop->load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
 Result<Document> RunInHost(const std::vector<std::string>& words,
                            const Host& host) {
-  const CommandInfo* const command = FindCommand(words.front());
-  LAMINA_CHECK(command != nullptr);
+  if (Stopped(host)) return Fail(CancelledError());
   Document document;
   Host taking = host;
   taking.take = [&](Document made) { document = std::move(made); };
@@ -28,12 +41,19 @@ Result<Document> RunInHost(const std::vector<std::string>& words,
   Common common;
   common.format = kAsDocument;
   common.host = &taking;
+  common.threads = host.threads;
+  common.rules_dir = host.rules_dir;
+  common.captures = host.captures;
+  common.no_cache = !host.cache;
   Run run;
-  AddCommand(line, *command, common, run);
+  AddCommand(line, FindCommand(words.front()), common, run);
   LAMINA_TRY(line.Read(words));
   LAMINA_CHECK(run != nullptr);
   common.given = Given(line.Given());
-  LAMINA_TRY(run().map([](int) {}));
+  const Status ran = run().map([](int) {});
+  // What a file or a rank could not do when it was stopped is no answer.
+  if (Stopped(host)) return Fail(CancelledError());
+  LAMINA_TRY(ran);
   return document;
 }
 
@@ -41,7 +61,7 @@ DescribedCommand DescribeCommand(const std::vector<std::string>& words) {
   CommandLine line("", "");
   Common common;
   Run run;
-  AddCommand(line, *FindCommand(words.front()), common, run);
+  AddCommand(line, FindCommand(words.front()), common, run);
   DescribedCommand found = line.Describe();
   std::string name;
   for (const std::string& word : words) {

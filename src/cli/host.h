@@ -21,6 +21,11 @@ struct LiveTrace;
 namespace lamina::cli {
 
 struct Host {
+  int threads = 0;  // 0: all cores
+  // How `open` opens traces: a command that wants one otherwise opens its own.
+  std::string rules_dir, device;
+  std::vector<std::string> captures;
+  bool cache = true;
   // A trace that is open already, or is opened now. May be called from many
   // threads.
   std::function<Result<std::shared_ptr<sql::Source>>(const std::string& path)>
@@ -40,14 +45,15 @@ struct Host {
 // as for a file.
 constexpr const char* kAsDocument = "document";
 
-// Runs the command that `words` name, as on a command line, without a terminal.
-// Its checks that fail are no error. Errors: those of the command, also of
-// `words` that are wrong.
+// Runs the command that `words` name, one of those that give a document, as on
+// a command line, without a terminal: nothing is printed. Its checks that fail
+// are no error. Errors: those of the command, also of `words` that are wrong;
+// kCancelled when it was stopped.
 Result<Document> RunInHost(const std::vector<std::string>& words,
                            const Host& host);
 
 // The command of these words ("graph", "layer"), as --help describes it; the
-// program stops when there is none.
+// program stops when it is none that gives a document.
 DescribedCommand DescribeCommand(const std::vector<std::string>& words);
 
 }  // namespace lamina::cli

@@ -127,7 +127,8 @@ std::string Records(const std::vector<emit::perfetto::ExtraSpan>& spans) {
 // form is written anew.
 Status WritePerfetto(const std::string& input, const std::string& output,
                      const analysis::Context& context,
-                     const analysis::layers::LayerModel& model) {
+                     const analysis::layers::LayerModel& model,
+                     Common& common) {
   const auto spans = Spans(context, model);
   if (emit::perfetto::IsPerfettoName(output)) {
     emit::perfetto::Extras extras;
@@ -150,7 +151,7 @@ Status WritePerfetto(const std::string& input, const std::string& output,
       const emit::CopyLoss loss,
       emit::CopyFile(input, output, {&addition.offset, 1},
                      [&](size_t, emit::Addition& made) { made = addition; }));
-  WarnOfLoss(input, loss);
+  WarnOfLoss(input, loss, common);
   return {};
 }
 
@@ -331,8 +332,8 @@ Result<int> RunLayers(const Options& options, Common& common) {
     }
     status = CheckCount(options, model, document.result);
     if (!options.perfetto.empty()) {
-      LAMINA_TRY(
-          WritePerfetto(options.trace, options.perfetto, *context, model));
+      LAMINA_TRY(WritePerfetto(options.trace, options.perfetto, *context, model,
+                               common));
     }
   }
   // On a terminal every layer one by one is too much unless asked for.

@@ -79,7 +79,7 @@ Status Prepare(Options& options, Common& common) {
     tables.depth = kModuleDepth;
   options.memory.rules_dir = common.rules_dir;
   options.memory.threads = common.ThreadCount();
-  options.memory.progress = MakeProgress("reading");
+  options.memory.progress = common.Progress("reading");
   options.memory.read = common.Open().read;
   return {};
 }

@@ -33,7 +33,7 @@ Result<int> RunMerge(const Options& options, Common& common) {
   LAMINA_ASSIGN(merge.job.load.catalog,
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
   merge.job.times = &common.times;
-  merge.job.progress = MakeProgress("reading ranks,");
+  merge.job.progress = common.Progress("reading ranks,");
   merge.job.read = [&](const dist::RankSummary& rank) {
     common.SayLosses(rank.file, rank.losses);
   };

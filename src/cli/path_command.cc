@@ -212,7 +212,7 @@ void CutAtLayers(const trace::Trace& trace, const engine::FoundLayers& found,
 
 Status ExplainTrace(const Options& options, const std::string& file,
                     Common& common, ResultSet& result) {
-  LAMINA_ASSIGN(auto session, engine::Session::Open(file, common.Open()));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(file));
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
   LAMINA_ASSIGN(const analysis::Context* const context,

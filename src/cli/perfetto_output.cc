@@ -2,7 +2,6 @@
 #include "cli/perfetto_output.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <unistd.h>
 
@@ -36,11 +35,12 @@ Status WriteTraceAs(
   return sink->Close();
 }
 
-void WarnOfLoss(const std::string& input, const emit::CopyLoss& loss) {
+void WarnOfLoss(const std::string& input, const emit::CopyLoss& loss,
+                Common& common) {
   if (!loss.any()) return;
-  std::fprintf(stderr,
-               "lamina: warning: %s is no JSON throughout; in the copy: %s\n",
-               EscapeTerminal(input).c_str(), loss.ToString().c_str());
+  common.Warn("copy_loss",
+              EscapeTerminal(input) +
+                  " is no JSON throughout; in the copy: " + loss.ToString());
 }
 
 }  // namespace lamina::cli

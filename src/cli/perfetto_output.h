@@ -19,8 +19,9 @@ Status WriteTraceAs(
     const std::string& output, Common& common,
     const std::function<Status(const std::string&)>& write_json);
 
-// Says on stderr what of `input` is not, or not as it stands, in a copy of it;
+// Warns of what of `input` is not, or not as it stands, in a copy of it; says
 // nothing when the copy is whole.
-void WarnOfLoss(const std::string& input, const emit::CopyLoss& loss);
+void WarnOfLoss(const std::string& input, const emit::CopyLoss& loss,
+                Common& common);
 
 }  // namespace lamina::cli

@@ -8,6 +8,7 @@
 #include "base/decimal.h"
 #include "base/parallel.h"
 #include "cli/commands.h"
+#include "cli/host.h"
 #include "cli/page_size.h"
 #include "dist/job.h"
 #include "dist/mpi_plugin.h"
@@ -173,6 +174,17 @@ Result<int> RunRanks(const Options& options, Common& common) {
   settings.load.origins = common.OriginsToLearn();
   LAMINA_ASSIGN(settings.load.catalog,
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
+  if (common.host != nullptr) {
+    settings.load.open = [&common](const std::string& path, uint64_t,
+                                   const engine::OpenOptions& given)
+        -> Result<std::shared_ptr<engine::Session>> {
+      engine::OpenOptions open = given;
+      open.stop = common.host->stop;
+      LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                    engine::Session::Open(path, open));
+      return session;
+    };
+  }
   settings.raw_clocks = options.raw_clocks;
   settings.times = &common.times;
   std::unique_ptr<dist::Channel> channel = dist::MakeLocalChannel();
@@ -180,7 +192,7 @@ Result<int> RunRanks(const Options& options, Common& common) {
     LAMINA_ASSIGN(channel, dist::OpenMpiChannel());
   }
   if (channel->number() == 0) {
-    settings.progress = MakeProgress("reading ranks,");
+    settings.progress = common.Progress("reading ranks,");
     settings.read = [&](const dist::RankSummary& rank) {
       common.SayLosses(rank.file, rank.losses);
     };

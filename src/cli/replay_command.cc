@@ -139,7 +139,7 @@ Result<int> RunReplay(Options options, Common& common) {
   settings.costs = true;
   engine::OpenOptions open = common.Open();
   open.device = options.device;
-  LAMINA_ASSIGN(auto session, engine::Session::Open(options.trace, open));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace, open));
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   LAMINA_ASSIGN(const engine::ReplayPlan plan,

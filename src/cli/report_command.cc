@@ -131,6 +131,12 @@ Result<int> RunReport(const Options& options, Common& common) {
   if (engine::IsMemorySnapshot(options.trace))
     return ReportSnapshot(options.trace, common);
   ReportOptions report = options.report;
+  engine::Watch watch;
+  if (common.host != nullptr) {
+    watch.stop = common.host->stop;
+    // A trace that is open was opened for a device.
+    if (report.device.empty()) report.device = common.host->device;
+  }
   report.threads = common.ThreadCount();
   report.captures = common.captures;
   report.only = common.only;
@@ -157,7 +163,7 @@ Result<int> RunReport(const Options& options, Common& common) {
   document.command = "report";
   if (common.only.empty() || !report.only.empty()) {
     LAMINA_ASSIGN(document,
-                  engine::MakeReport(*session, report, &common.times));
+                  engine::MakeReport(*session, report, &common.times, watch));
   }
   if (native && !options.compiled.empty()) {
     const ScopedStage stage(&common.times, "compiled");
@@ -197,7 +203,8 @@ Result<int> RunReport(const Options& options, Common& common) {
     for (Table& table : document.result.tables) table.Truncate(common.top);
   }
   // Files of sheets have no place for notes.
-  if (report.layout != "native" && common.format != "table") {
+  if (report.layout != "native" && common.format != "table" &&
+      common.host == nullptr) {
     for (const Note& note : document.result.notes)
       fmt::print(stderr, "{}\n", EscapeTerminal(note.text));
   }

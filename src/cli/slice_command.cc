@@ -152,8 +152,7 @@ Result<int> RunSlice(Options options, Common& common) {
   }
   analysis::Settings settings;
   settings.threads = common.ThreadCount();
-  LAMINA_ASSIGN(auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   const trace::Trace& trace = session->trace();
   if (trace.info.format != "kineto") {
     return Fail(UsageError(
@@ -183,7 +182,7 @@ Result<int> RunSlice(Options options, Common& common) {
       emit::CopyLoss loss;
       LAMINA_TRY(
           emit::CopyRecords(std::move(source), *sink, std::ref(picker), &loss));
-      WarnOfLoss(options.trace, loss);
+      WarnOfLoss(options.trace, loss, common);
       return sink->Close();
     };
     LAMINA_TRY(WriteTraceAs(common.output, common, copy));

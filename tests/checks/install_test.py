@@ -49,7 +49,7 @@ def check_symbols(checks, library):
                         re.search(rf"\b{re.escape(word.lstrip('~'))}\b", header)
                         is not None)
     for name in ("Session::Open", "Session::Get", "Session::Query", "Query",
-                 "Session::Report", "ListTables", "ExportStream", "MakeReport",
+                 "Session::Report", "Session::Ask", "Ask", "ListQuestions", "ListTables", "ExportStream", "MakeReport",
                  "WriteDocument", "Version", "Error::ToString", "Table::Text"):
         checks.true(f"{name} is shown", name in shown)
 
@@ -69,8 +69,11 @@ def main():
                        "csv").stdout.splitlines()) - 1
     ns = lamina("query", TRACE, sql, "--format",
                 "csv").stdout.splitlines()[1].split(",")[1]
-    expected = (f"0.1.0 {count} kernels, {ns} ns, {ns} ns; "
-                "did you mean 'kernel'?\n")
+    passes = len(lamina("layers", TRACE, "--only", "passes", "--format",
+                        "csv").stdout.splitlines()) - 1
+    # 2 * 8 * 4 * 2
+    expected = (f"0.1.0 {count} kernels, {ns} ns, {ns} ns, {passes} passes, "
+                "128 flops; did you mean 'kernel'?\n")
     with temporary() as folder:
         prefix = pathlib.Path(folder) / "prefix"
         run("cmake", "--install", BUILD, "--prefix", prefix)

@@ -39,6 +39,8 @@ def main():
             print(r.stdout + r.stderr)
         checks.equal(name, r.returncode, 0)
 
+    run("make_questions.py", python, ROOT / "python/make_questions.py",
+        "--check")
     for script in sorted((ROOT / "tests/python").glob("*_test.py")):
         run(script.name, python, script)
     for page in ("docs/python.md", "docs/tour.md"):

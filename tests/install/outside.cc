@@ -18,11 +18,18 @@ int main(int argc, char** argv) {
   const auto kernels = (*session)->Get("kernels");
   const auto wrong = (*session)->Get("kernelz");
   const auto durations = (*session)->Query("SELECT dur_ns FROM kernel");
-  if (!sum || !kernels || wrong || !durations) return 1;
+  const auto layers = (*session)->Ask("layers", {{"only", "passes"}});
+  const auto cost = lamina::Ask(
+      "cost",
+      {{"op", "aten::mm"}, {"shapes", "[[8,4],[4,2]]"}, {"dtypes", "bf16"}});
+  if (!sum || !kernels || wrong || !durations || !layers || !cost) return 1;
   ArrowArrayStream stream;
   if (!lamina::ExportStream(*durations, &stream)) return 1;
-  std::printf("%s %zu kernels, %lld ns, %lld ns; %s\n",
+  std::printf("%s %zu kernels, %lld ns, %lld ns, %zu passes, %s flops; %s\n",
               std::string(lamina::Version()).c_str(), (*kernels)->rows(),
               static_cast<long long>((*sum)->At(0, 0).integer()),
-              SumOfFirstColumn(&stream), wrong.error().hint.c_str());
+              SumOfFirstColumn(&stream),
+              (*layers)->result.Find("passes")->rows(),
+              lamina::CellText(*(*cost)->result.Find("cost"), 4, 1).c_str(),
+              wrong.error().hint.c_str());
 }

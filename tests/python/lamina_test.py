@@ -3,12 +3,15 @@
 import ctypes
 import csv
 import gc
+import inspect
 import io
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import weakref
@@ -412,6 +415,188 @@ class TraceTest(unittest.TestCase):
             table["name"], table["dur_ns"], table.__arrow_c_stream__()
         # 250 rounds of a table of a quarter MB.
         self.assertLess(resident() - before, 20e6)
+
+
+class QuestionTest(unittest.TestCase):
+    """What the answers say is held by the check questions."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.t = lamina.open(ROOT / "samples/serve.json.gz")
+
+    def same(self, a, b):
+        self.assertEqual({name: table.to_dict() for name, table in
+                          a.tables.items()},
+                         {name: table.to_dict() for name, table in
+                          b.tables.items()})
+        self.assertEqual(a.notes, b.notes)
+
+    def test_questions_are_described(self):
+        questions = {q.name: q for q in lamina.questions()}
+        self.assertIn("graph_layer", questions)
+        self.assertEqual(questions["graph_layer"].command, "graph layer")
+        stage = next(p for p in questions["layers"].params
+                     if p.name == "stage")
+        self.assertEqual((stage.type, stage.role, stage.default, stage.option),
+                         ("text", "value", "all", "--stage"))
+        self.assertIn("decode", stage.choices)
+        for question in questions.values():
+            if question.of_trace and question.name not in ("report", "event"):
+                method = getattr(lamina.Trace, question.name)
+                keywords = inspect.signature(method).parameters
+                for param in question.params:
+                    name = param.name + ("_" if param.name == "from" else "")
+                    self.assertEqual(
+                        name in keywords,
+                        param.name != "trace" and not param.at_opening)
+                self.assertIn(question.doc.split(".")[0].split(" ")[0],
+                              inspect.getdoc(method))
+
+    def test_methods_ask(self):
+        self.same(self.t.layers(stage="decode", layer=0),
+                  self.t.ask("layers", stage="decode", layer="0"))
+        self.same(self.t.layers(), lamina.ask(
+            "layers", trace=ROOT / "samples/serve.json.gz"))
+        self.same(self.t.tree(min_share=numpy.float64(2.5),
+                              depth=numpy.int32(3)),
+                  self.t.ask("tree", min_share=2.5, depth=3, by=None))
+        self.assertIsNot(self.t.layers(), None)
+        # Its tables are attributes and items.
+        layers = self.t.layers(only=numpy.array(["passes"]))
+        self.assertEqual(list(layers.tables), ["passes"])
+        self.assertIs(layers.passes, layers["passes"])
+        self.assertIn("passes", dir(layers))
+        with self.assertRaisesRegex(AttributeError, "tables: passes"):
+            layers.kernels
+        with self.assertRaisesRegex(KeyError, "tables: passes"):
+            layers["kernels"]
+
+    def test_traces_that_are_open_are_not_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "t.json.gz"
+            shutil.copyfile(ROOT / "samples/moe.json.gz", path)
+            b = lamina.open(path, cache=False)
+            expected = lamina.diff(ROOT / "samples/serve.json.gz", path)
+            path.unlink()
+            self.same(lamina.diff(self.t, b), expected)
+            self.same(lamina.ask("layers", trace=b), b.layers())
+            with self.assertRaises(lamina.InputError):
+                lamina.diff(self.t, path)
+
+    def test_others(self):
+        d = lamina.dump(ROOT / "samples/dumps")
+        self.assertEqual(repr(d), f"<Dump '{ROOT}/samples/dumps'>")
+        self.same(d.layer(3), lamina.ask("graph_layer", layer=3,
+                                         dump=ROOT / "samples/dumps"))
+        self.same(d.census(), d.ask("graph_census"))
+        first = lamina.dump(ROOT / "samples/dumps/001_export_export_to_gm.txt")
+        self.same(first.diff(d.path), lamina.ask("graph_diff", a=first.path,
+                                                 b=d.path))
+        ranks = sorted(str(p) for p in (ROOT / "samples/ranks").glob("*gz")
+                       if "truth" not in p.name)
+        self.same(lamina.ranks(ranks), lamina.ranks(ROOT / "samples/ranks"))
+        self.same(lamina.ranks(ranks, threads=1), lamina.ranks(ranks))
+        replay = lamina.open(ROOT / "samples/graphs/replay.json.gz")
+        self.same(replay.annotate(from_=ROOT / "samples/graphs/capture.json.gz"),
+                  replay.ask("annotate", **{
+                      "from": ROOT / "samples/graphs/capture.json.gz"}))
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "part.json"
+            kept = self.t.slice(output, step=1)
+            self.assertGreater(len(kept["slice"]), 0)
+            self.assertGreater(lamina.open(output).info.slices, 0)
+            with self.assertRaisesRegex(lamina.UsageError, "makes files"):
+                self.t.ask("slice", output=output, step=1)
+
+    def test_errors(self):
+        for message, kind, ask in (
+                ("did you mean 'layers'", lamina.UsageError,
+                 lambda: self.t.ask("laers")),
+                ("did you mean 'stage'", lamina.UsageError,
+                 lambda: self.t.ask("layers", stge="decode")),
+                ("none of its values", lamina.UsageError,
+                 lambda: self.t.layers(stage="fast")),
+                ("expected true or false", lamina.UsageError,
+                 lambda: self.t.layers(variants="yes")),
+                ("too large a number", lamina.UsageError,
+                 lambda: self.t.tree(depth=2**70)),
+                ("not a dict", lamina.UsageError,
+                 lambda: self.t.tree(depth={})),
+                ("not a bytes", lamina.UsageError,
+                 lambda: self.t.layers(only=[b"passes"])),
+                ("uid is missing", lamina.UsageError,
+                 lambda: self.t.ask("event")),
+                ("the trace is this one", lamina.UsageError,
+                 lambda: self.t.ask("layers", trace=self.t)),
+                ("decided when the trace is opened", lamina.UsageError,
+                 lambda: self.t.ask("layers", capture="x")),
+                ("no question to one trace", lamina.UsageError,
+                 lambda: self.t.ask("ranks", paths="x")),
+                ("cannot open", lamina.InputError,
+                 lambda: lamina.ask("layers", trace="/nowhere.json"))):
+            with self.subTest(message):
+                with self.assertRaisesRegex(kind, message):
+                    ask()
+
+    def test_notebooks(self):
+        shown = self.t.layers()._repr_html_()
+        self.assertIn("<h4", shown)
+        self.assertIn("<table>", shown)
+        self.assertEqual(repr(self.t.ask("report")),
+                         self.t.ask("report").verdict)
+        cost = lamina.cost("aten::mm", "[[8,8],[8,8]]", "bf16")
+        self.assertEqual(repr(cost), "<Report cost: cost (7)>")
+
+    def test_threads(self):
+        expected = {q: lamina.open(SAMPLE).ask(q).tables.keys()
+                    for q in ("layers", "tree", "host", "diagnose")}
+        t = lamina.open(SAMPLE)
+        wrong = []
+
+        def ask(number):
+            for question, tables in expected.items():
+                found = t.ask(question, top=number + 1).tables
+                if found.keys() != tables:
+                    wrong.append(question)
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_control_c_and_progress_end_the_reading(self):
+        class Enough(Exception):
+            pass
+
+        def enough(stage, done, total):
+            raise Enough
+        with self.assertRaises(Enough):
+            lamina.ranks(ROOT / "samples/ranks", progress=enough)
+        with tempfile.TemporaryDirectory() as folder:
+            # Nobody writes to it: the reading would wait for ever.
+            path = pathlib.Path(folder) / "pipe.json"
+            os.mkfifo(path)
+            writer = threading.Timer(0.2, self.feed, (path,))
+            writer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                lamina.ask("layers", trace=path, cache=False)
+            writer.join()
+        self.assertGreater(len(self.t.layers().tables), 3)
+
+    def feed(self, path):
+        """Records without an end, until nobody reads them."""
+        record = (b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,'
+                  b'"ts":1,"dur":1,"args":{"device":0,"stream":7}},\n')
+        with open(path, "wb") as pipe:
+            pipe.write(b'{"traceEvents":[\n')
+            try:
+                for n in range(200):
+                    pipe.write(record * 10000)
+                    if n == 3:
+                        os.kill(os.getpid(), signal.SIGINT)
+            except BrokenPipeError:
+                pass
 
 
 class EventTest(unittest.TestCase):

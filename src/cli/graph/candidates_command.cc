@@ -118,7 +118,7 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     LAMINA_ASSIGN(tree, fusion::ScanTree(options.tree));
   }
   LAMINA_ASSIGN(const GraphInput input,
-                OpenGraph(options.input, options.section, &common.times));
+                OpenGraph(options.input, options.section, common));
   LAMINA_ASSIGN(const auto log, FindLog(options, input.path));
   const fusion::KernelLookup lookup(*ops, tree ? &*tree : nullptr);
   find.min_layers = options.min_layers;

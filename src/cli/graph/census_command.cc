@@ -143,7 +143,7 @@ Result<int> RunCensus(const Options& options, Common& common) {
   std::vector<fusion::FileCensus> counted;
   for (const graph::DumpFile& file : files) {
     LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, false, &common.times));
+                  ReadGraphDump(file.path, {}, false, common));
     const ScopedStage stage(&common.times, "match");
     counted.push_back(
         fusion::TakeCensus(file, dump, rules.set, census,

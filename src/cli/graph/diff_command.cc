@@ -18,14 +18,16 @@ Result<int> RunDiff(const Options& options, Common& common) {
   graph::ParseOptions parse;
   parse.ops = std::make_shared<StringPool>();
   LAMINA_ASSIGN(const GraphInput a,
-                OpenGraph(options.a, options.section, &common.times, parse));
+                OpenGraph(options.a, options.section, common, parse));
   LAMINA_ASSIGN(const GraphInput b,
-                OpenGraph(options.b, options.section, &common.times, parse));
+                OpenGraph(options.b, options.section, common, parse));
   Document document;
   document.command = "graph diff";
   document.inputs = {a.path, b.path};
   document.result =
       graph::DiffTables(*a.graph, *b.graph, graph::Compare(*a.graph, *b.graph));
+  TellHost(common, a, document.result);
+  TellHost(common, b, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

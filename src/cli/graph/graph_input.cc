@@ -10,8 +10,16 @@
 namespace lamina::cli {
 namespace {
 
-void Say(const std::string& text) {
-  std::fprintf(stderr, "lamina: %s\n", text.c_str());
+void Say(const Common& common, const std::string& text) {
+  if (common.host == nullptr)
+    std::fprintf(stderr, "lamina: %s\n", text.c_str());
+}
+
+// A note is of one line.
+std::string FaultsOf(const graph::Dump& dump) {
+  std::string faults = graph::Format(dump.diagnostics, dump.name);
+  std::replace(faults.begin(), faults.end(), '\n', ' ');
+  return faults;
 }
 
 }  // namespace
@@ -22,37 +30,42 @@ std::string GraphInput::FileName() const {
 
 Result<graph::Dump> ReadGraphDump(const std::string& path,
                                   const graph::ParseOptions& options,
-                                  bool quiet, StageTimes* times) {
-  const ScopedStage stage(times, "read");
+                                  bool quiet, Common& common) {
+  const ScopedStage stage(&common.times, "read");
   LAMINA_ASSIGN(graph::Dump dump, graph::ReadDump(path, options));
   if (quiet) return dump;
+  if (common.host != nullptr) {
+    std::string faults = FaultsOf(dump);
+    if (!faults.empty()) common.Warn("dump_faults", faults);
+    return dump;
+  }
   graph::DumpFile file;
   if (graph::ParseDumpName(path, file)) {
     const std::string conflict = graph::NameConflict(file, dump.header);
-    if (!conflict.empty()) Say(conflict);
+    if (!conflict.empty()) Say(common, conflict);
   }
   std::fputs(graph::Format(dump.diagnostics, dump.name).c_str(), stderr);
   return dump;
 }
 
 Result<GraphInput> OpenGraph(const std::string& path,
-                             const std::string& section, StageTimes* times,
+                             const std::string& section, Common& common,
                              const graph::ParseOptions& options) {
   GraphInput input;
   LAMINA_ASSIGN(input.path, graph::PickDump(path));
-  if (input.path != path) Say("reading " + EscapeTerminal(input.path));
-  LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options, false, times));
+  if (input.path != path) Say(common, "reading " + EscapeTerminal(input.path));
+  // What a host is told of it is in `told`.
+  LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options,
+                                          common.host != nullptr, common));
   LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
   if (!input.dump.weights_from.empty()) {
     const std::string& from = input.dump.weights_from;
     const std::string named = "weights are named as in " +
                               EscapeTerminal(from.substr(from.rfind('/') + 1));
-    Say(named);
+    Say(common, named);
     input.told.push_back(MakeNote(Severity::kInfo, "weights_named", named));
   }
-  // A note is of one line.
-  std::string faults = graph::Format(input.dump.diagnostics, input.dump.name);
-  std::replace(faults.begin(), faults.end(), '\n', ' ');
+  std::string faults = FaultsOf(input.dump);
   if (!faults.empty()) {
     input.told.push_back(
         MakeNote(Severity::kWarning, "dump_faults", std::move(faults)));
@@ -62,7 +75,7 @@ Result<GraphInput> OpenGraph(const std::string& path,
                                "' of " +
                                std::to_string(input.dump.graphs.size()) +
                                " (--section NAME takes another)";
-    Say(choice);
+    Say(common, choice);
     input.told.push_back(MakeNote(Severity::kInfo, "graph_choice", choice));
   }
   return input;

@@ -23,16 +23,16 @@ struct GraphInput {
   std::string FileName() const;
 };
 
-// Reads a dump. With `quiet` nothing is said about it on stderr.
+// Reads a dump. With `quiet` nothing is said about it on stderr, or to a host.
 Result<graph::Dump> ReadGraphDump(const std::string& path,
                                   const graph::ParseOptions& options,
-                                  bool quiet, StageTimes* times);
+                                  bool quiet, Common& common);
 
 // Picks the file and the graph (`section`, or the default one), tells on
 // stderr what was chosen where there was a choice, and what is wrong with the
 // file.
 Result<GraphInput> OpenGraph(const std::string& path,
-                             const std::string& section, StageTimes* times,
+                             const std::string& section, Common& common,
                              const graph::ParseOptions& options = {});
 
 // A host sees no terminal: what was told there joins the notes.

@@ -22,8 +22,7 @@ struct Options {
 Result<int> RunKernels(const Options& options, Common& common) {
   const rules::DataSet data(common.rules_dir);
   LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(data));
-  LAMINA_ASSIGN(const auto session,
-                engine::Session::Open(options.trace, common.Open()));
+  LAMINA_ASSIGN(const auto session, common.OpenTrace(options.trace));
   Document document;
   document.command = "graph kernels";
   document.inputs = {options.trace};
@@ -34,8 +33,7 @@ Result<int> RunKernels(const Options& options, Common& common) {
                                                   options.kernels));
   } else {
     LAMINA_ASSIGN(const auto rules, graph::GroupRules::Load(data));
-    LAMINA_ASSIGN(input,
-                  OpenGraph(options.dump, options.section, &common.times));
+    LAMINA_ASSIGN(input, OpenGraph(options.dump, options.section, common));
     document.inputs.push_back(input.path);
     const graph::Layers layers = graph::FindLayers(*input.graph, *rules);
     const auto groups = graph::GroupNodes(*input.graph, layers, *rules);
@@ -60,6 +58,7 @@ Result<int> RunKernels(const Options& options, Common& common) {
     return kFine;
   }
   document.result = graph_kernels::KernelTables(*map, input.graph);
+  TellHost(common, input, document.result);
   const bool table = common.format == "table";
   std::erase_if(document.result.tables, [&](const Table& one) {
     return table && !options.all && options.layer.empty() &&

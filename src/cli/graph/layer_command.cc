@@ -14,6 +14,7 @@
 #include "cli/graph/graph_input.h"
 #include "cli/graph/kernel_options.h"
 #include "graph/atlas/atlas.h"
+#include "graph/dialects/read.h"
 #include "graph/draw/draw_layer.h"
 #include "graph/kernels/graph_kernels.h"
 #include "graph/launch_rules/launch_rules.h"
@@ -182,8 +183,7 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
       add(input.dump.header, *input.graph, decorate);
       continue;
     }
-    LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, true, nullptr));
+    LAMINA_ASSIGN(const graph::Dump dump, graph::ReadDump(file.path, {}));
     // Not every dump of a run has the section that was asked for.
     const auto graph = graph::ChooseGraph(dump, options.section);
     if (graph) add(dump.header, **graph, {});
@@ -251,7 +251,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto launches,
                 graph::LaunchTable::Load(rules::DataSet(common.rules_dir)));
   LAMINA_ASSIGN(const GraphInput input,
-                OpenGraph(options.path, options.section, &common.times));
+                OpenGraph(options.path, options.section, common));
   const graph::Graph& graph = *input.graph;
   const graph::Layers layers = graph::FindLayers(graph, *rules);
   const std::vector<graph::Group> groups =
@@ -282,7 +282,9 @@ Result<int> RunLayer(const Options& options, Common& common) {
                                   : "; no kernel is said to be of a node "
                                     "(--force says them all the same).")));
     }
-    for (const Note& note : kernels->notes) Say(EscapeTerminal(note.text));
+    for (const Note& note : kernels->notes) {
+      if (common.host == nullptr) Say(EscapeTerminal(note.text));
+    }
   }
   const graph::Atlas::Decorate decorate = [&](graph::LayerGraph& layer) {
     if (!kernels) return;

@@ -18,7 +18,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto rules,
                 graph::GroupRules::Load(rules::DataSet(common.rules_dir)));
   LAMINA_ASSIGN(const GraphInput input,
-                OpenGraph(options.path, options.section, &common.times));
+                OpenGraph(options.path, options.section, common));
   Document document;
   document.command = "graph layers";
   document.inputs = {input.path};

@@ -43,7 +43,7 @@ Result<std::vector<fusion::FileCensus>> CountRun(const std::string& folder,
   std::vector<fusion::FileCensus> out;
   for (const graph::DumpFile& file : files) {
     LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, false, &common.times));
+                  ReadGraphDump(file.path, {}, false, common));
     out.push_back(fusion::TakeCensus(file, dump, rules.set, census,
                                      out.empty() ? nullptr : &out.back()));
   }

@@ -131,8 +131,7 @@ Result<int> RunPass(const Options& options, Common& common) {
   }
   std::optional<GraphInput> input;
   if (!options.dump.empty()) {
-    LAMINA_ASSIGN(input,
-                  OpenGraph(options.dump, options.section, &common.times));
+    LAMINA_ASSIGN(input, OpenGraph(options.dump, options.section, common));
     request.graph = input->graph;
     request.dump = input->FileName();
     document.inputs.push_back(input->path);
@@ -173,6 +172,7 @@ Result<int> RunPass(const Options& options, Common& common) {
     LAMINA_TRY(WriteFile(path.string(), file.text));
   }
   document.result = generate::PassTables(pass);
+  if (input) TellHost(common, *input, document.result);
   LAMINA_TRY(Write(document, common));
   return pass.failed > 0 ? kCheckFailed : kFine;
 }

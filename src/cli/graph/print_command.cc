@@ -87,12 +87,12 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
 Result<int> RunPrint(const Options& options, Common& common) {
   LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
-  if (path != options.path)
+  if (path != options.path && common.host == nullptr)
     std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
   graph::ParseOptions parse;
   parse.strict = options.strict;
   LAMINA_ASSIGN(const graph::Dump dump,
-                ReadGraphDump(path, parse, options.check, &common.times));
+                ReadGraphDump(path, parse, options.check, common));
   std::vector<const graph::Graph*> graphs;
   if (options.section.empty()) {
     for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);

@@ -60,8 +60,7 @@ Result<int> RunRewrite(const Options& options, Common& common) {
                 graph::ReadPipelineConfig(options.config, options.overlays,
                                           options.stages));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.input));
-  LAMINA_ASSIGN(graph::Dump dump,
-                ReadGraphDump(path, {}, false, &common.times));
+  LAMINA_ASSIGN(graph::Dump dump, ReadGraphDump(path, {}, false, common));
   if (!dump.dialect.empty()) {
     return Fail(UsageError(EscapeTerminal(dump.name) +
                            ": only dumps of AutoDeploy are rewritten, "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/graph/rule_input.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 
@@ -10,7 +9,7 @@
 
 namespace lamina::cli {
 
-Result<RuleInput> OpenRules(const Common& common) {
+Result<RuleInput> OpenRules(Common& common) {
   std::error_code error;
   const bool file = std::filesystem::is_regular_file(common.rules_dir, error);
   RuleInput out;
@@ -36,8 +35,7 @@ Result<RuleInput> OpenRules(const Common& common) {
   }
   LAMINA_ASSIGN(out.groups, graph::GroupRules::Load(out.data));
   for (const std::string& warning : out.set.warnings)
-    std::fprintf(stderr, "lamina: warning: %s\n",
-                 EscapeTerminal(warning).c_str());
+    common.Warn("rules", EscapeTerminal(warning));
   return out;
 }
 

@@ -20,8 +20,8 @@ struct RuleInput {
   std::shared_ptr<const graph::GroupRules> groups;
 };
 
-// Warnings about rules go to stderr.
-Result<RuleInput> OpenRules(const Common& common);
+// Warnings about rules go to stderr, or to the host.
+Result<RuleInput> OpenRules(Common& common);
 
 // The memory of the device that --device names; with an empty name of that of
 // the trace in `session`, if there is one that says it; else the default.

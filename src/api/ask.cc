@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Questions of the one list (cli/questions.h), asked by other programs.
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "api/guard.h"
+#include "api/session_impl.h"
+#include "base/parallel.h"
+#include "cli/host.h"
+#include "cli/questions.h"
+#include "snapshot/cache.h"
+
+namespace lamina {
+namespace {
+
+using Answer = Result<std::shared_ptr<const Document>>;
+
+// Traces that one question opens, which may want one of them again. As many as
+// this many bytes of input fill stay open until it is answered.
+class Traces {
+ public:
+  explicit Traces(engine::OpenOptions options) : options_(std::move(options)) {}
+
+  Result<std::shared_ptr<sql::Source>> Open(const std::string& path) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (auto known = known_[path].lock()) return known;
+    }
+    LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                  engine::Session::Open(path, options_));
+    const uint64_t bytes = session->trace().info.input_bytes;
+    auto source =
+        std::make_shared<sql::Source>(std::move(session), options_.threads);
+    const std::lock_guard lock(mutex_);
+    known_[path] = source;
+    bytes_ += bytes;
+    if (bytes_ <= kMostBytes) kept_.push_back(source);
+    return source;
+  }
+
+ private:
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+
+  const engine::OpenOptions options_;
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<sql::Source>> known_;
+  std::vector<std::shared_ptr<sql::Source>> kept_;
+  uint64_t bytes_ = 0;
+};
+
+// Several traces may be read at a time; who is told hears of one after the
+// other.
+std::function<void(uint64_t, uint64_t)> Telling(
+    const ProgressFunction& progress) {
+  if (!progress) return {};
+  return [&progress, mutex = std::make_shared<std::mutex>()](uint64_t done,
+                                                             uint64_t total) {
+    const std::lock_guard lock(*mutex);
+    progress({"reading", done, total});
+  };
+}
+
+cli::Host HostOf(const OpenOptions& opened, const ProgressFunction& progress,
+                 const std::optional<StopSource>& stop) {
+  cli::Host host;
+  host.threads = opened.threads;
+  host.rules_dir = opened.rules_dir;
+  host.device = opened.device;
+  host.captures = opened.captures;
+  host.cache = opened.cache;
+  host.progress = Telling(progress);
+  host.stop = api::FlagOf(stop);
+  return host;
+}
+
+Result<std::vector<std::string>> Prepare(const cli::Question& question,
+                                         const Params& params,
+                                         bool allow_write) {
+  if (question.info.writes && !allow_write) {
+    return Fail(UsageError(question.info.name + " makes files",
+                           "set allow_write where that is wanted"));
+  }
+  return cli::WordsOf(question, params);
+}
+
+Answer Run(const cli::Question& question, const std::vector<std::string>& words,
+           const cli::Host& host) {
+  auto made = cli::RunInHost(words, host);
+  if (!made) return Fail(cli::InWordsOf(question, std::move(made).error()));
+  return std::make_shared<const Document>(*std::move(made));
+}
+
+}  // namespace
+
+const std::vector<QuestionInfo>& ListQuestions() {
+  static const std::vector<QuestionInfo> questions = [] {
+    std::vector<QuestionInfo> out;
+    for (const cli::Question& question : cli::Questions())
+      out.push_back(question.info);
+    return out;
+  }();
+  return questions;
+}
+
+Answer Session::Ask(std::string_view question, const Params& params,
+                    const RunOptions& options) {
+  return api::Guarded([&]() -> Answer {
+    LAMINA_ASSIGN(const cli::Question* const asked,
+                  cli::FindQuestion(question));
+    const QuestionInfo& info = asked->info;
+    if (!info.of_trace) {
+      return Fail(UsageError(info.name + " is no question to one trace",
+                             "lamina::Ask takes the files that it is about"));
+    }
+    for (const ParamInfo& param : info.params) {
+      if (!params.contains(param.name)) continue;
+      if (param.at_opening) {
+        return Fail(UsageError(info.name + ": " + param.name +
+                                   " is decided when the trace is opened",
+                               "give it in OpenOptions"));
+      }
+      if (param.name == "trace") {
+        return Fail(UsageError(info.name + ": the trace is that of the session",
+                               "leave trace out"));
+      }
+    }
+    Params all = params;
+    all["trace"] = impl_->info.path;
+    LAMINA_ASSIGN(const auto words, Prepare(*asked, all, options.allow_write));
+    const auto known = [&]() -> std::shared_ptr<const Document> {
+      for (const auto& [of, document] : impl_->answers) {
+        if (of == words) return document;
+      }
+      return nullptr;
+    };
+    // A file beside the trace may be another one the next time.
+    const bool kept =
+        !info.writes && std::none_of(info.params.begin(), info.params.end(),
+                                     [&](const ParamInfo& param) {
+                                       return param.role != ParamRole::kValue &&
+                                              params.contains(param.name);
+                                     });
+    if (kept) {
+      const std::lock_guard lock(impl_->mutex);
+      if (auto document = known()) return document;
+    }
+    cli::Host host = HostOf(impl_->opened, options.progress, options.stop);
+    host.open =
+        [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
+      if (path == impl_->info.path) return impl_->source;
+      return Fail(InputError(path, "is not the trace that is open"));
+    };
+    LAMINA_ASSIGN(auto document, Run(*asked, words, host));
+    if (!kept) return document;
+    const std::lock_guard lock(impl_->mutex);
+    if (auto first = known()) return first;
+    if (impl_->answers.size() == Impl::kAnswers)
+      impl_->answers.erase(impl_->answers.begin());
+    impl_->answers.emplace_back(words, document);
+    return document;
+  });
+}
+
+Answer Ask(std::string_view question, const Params& params,
+           const AskOptions& options) {
+  return api::Guarded([&]() -> Answer {
+    LAMINA_ASSIGN(const cli::Question* const asked,
+                  cli::FindQuestion(question));
+    LAMINA_ASSIGN(const auto words,
+                  Prepare(*asked, params, options.allow_write));
+    OpenOptions opened;
+    opened.threads = options.threads > 0 ? options.threads : DefaultThreads();
+    opened.rules_dir = options.rules_dir;
+    opened.cache = options.cache && !snapshot::IsOff();
+    std::map<std::string, std::shared_ptr<sql::Source>> open;
+    for (size_t i = 0; i < options.open.size(); ++i) {
+      if (options.open[i] == nullptr)
+        return Fail(UsageError("a trace of `open` is null", "open it first"));
+      const Session::Impl& impl = *options.open[i]->impl_;
+      if (i == 0 && opened.rules_dir.empty())
+        opened.rules_dir = impl.opened.rules_dir;
+      if (impl.opened.rules_dir != opened.rules_dir) {
+        return Fail(UsageError(
+            impl.info.path + " was opened with other rules than the question "
+                             "or another trace has",
+            "open all with one rules_dir"));
+      }
+      const auto [place, is_new] =
+          open.try_emplace(impl.info.path, impl.source);
+      if (!is_new && place->second != impl.source) {
+        return Fail(UsageError(impl.info.path + " is open twice in `open`",
+                               "which of them is meant cannot be said"));
+      }
+    }
+    cli::Host host = HostOf(opened, options.progress, options.stop);
+    engine::OpenOptions how;
+    how.threads = opened.threads;
+    how.rules_dir = opened.rules_dir;
+    how.cache = opened.cache;
+    how.stop = host.stop;
+    how.progress = host.progress;
+    Traces others(std::move(how));
+    host.open =
+        [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
+      const auto found = open.find(path);
+      if (found != open.end()) return found->second;
+      return others.Open(path);
+    };
+    return Run(*asked, words, host);
+  });
+}
+
+}  // namespace lamina

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session keeps.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lamina/session.h"
+#include "sql/database.h"
+#include "sql/table_def.h"
+
+namespace lamina {
+
+namespace api {
+
+inline const std::atomic<bool>* FlagOf(const std::optional<StopSource>& stop) {
+  return stop ? stop->flag() : nullptr;
+}
+
+}  // namespace api
+
+// Everything below `source` is made under its lock and immutable afterwards;
+// the lock here holds what this class keeps besides.
+struct Session::Impl {
+  static constexpr size_t kReports = 8;
+  static constexpr size_t kAnswers = 8;
+
+  std::shared_ptr<sql::Source> source;
+  OpenOptions opened;  // what each report and question is told
+  TraceInfo info;
+
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const Table>, std::less<>> kept;
+  std::map<std::string, std::weak_ptr<const Table>, std::less<>> held;
+  std::vector<std::pair<ReportOptions, std::shared_ptr<const Document>>>
+      reports;  // the latest at the end
+  // Answers, by the words of a command line.
+  std::vector<std::pair<std::vector<std::string>,
+                        std::shared_ptr<const Document>>>
+      answers;  // the latest at the end
+  // Connections that no query uses now.
+  std::vector<std::unique_ptr<sql::Database>> idle;
+
+  std::shared_ptr<const Table> Known(std::string_view name) {
+    const std::lock_guard lock(mutex);
+    if (const auto it = kept.find(name); it != kept.end()) return it->second;
+    const auto it = held.find(name);
+    return it == held.end() ? nullptr : it->second.lock();
+  }
+
+  // The table that is given out: that of whoever was first.
+  std::shared_ptr<const Table> Keep(const sql::TableDef& def, Table table) {
+    const std::lock_guard lock(mutex);
+    auto& weak = held[def.name];
+    std::shared_ptr<const Table> shared = weak.lock();
+    if (shared == nullptr)
+      shared = std::make_shared<const Table>(std::move(table));
+    weak = shared;
+    if (def.kind == sql::TableKind::kResult) kept.emplace(def.name, shared);
+    return shared;
+  }
+
+  Result<std::unique_ptr<sql::Database>> Connect(bool allow_temp) {
+    if (!allow_temp) {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        auto database = std::move(idle.back());
+        idle.pop_back();
+        return database;
+      }
+    }
+    sql::DatabaseOptions options;
+    options.allow_temp = allow_temp;
+    return sql::Database::Open({{"main", {source}, {}}}, options);
+  }
+  void Return(std::unique_ptr<sql::Database> database) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(database));
+  }
+};
+
+}  // namespace lamina
