@@ -74,12 +74,11 @@ class Builder {
   // Inputs of the forward that was read last, in order, as its own text names
   // them.
   std::vector<Input> inputs;
-  // Those of the graph that dynamo gave the compiler, which are the primals of
-  // its graphs; null: not known.
-  const std::vector<Input>* primals = nullptr;
-  // Other graphs of dynamo that a backward graph may be of, from 0; null behind
-  // the last one. May be empty.
-  std::function<const std::vector<Input>*(size_t)> other_primals;
+  // Those of graphs that dynamo gave the compiler, which are the primals of its
+  // graphs: of the nearest one first, then of others that a backward graph may
+  // be of; null behind the last. Asked only for what may be one of them. May be
+  // empty.
+  std::function<const std::vector<Input>*(size_t)> primals;
   // There are more than these: a backward graph may be of any.
   bool more_primals = false;
   // Set where primals named a weight: those.

@@ -130,10 +130,8 @@ class Sources {
   std::vector<std::string> paths;
 
   void Offer(Builder& out) {
-    if (paths.empty()) return;
-    out.primals = At(0);
     out.more_primals = paths.size() > kMost;
-    out.other_primals = [this](size_t i) { return At(i + 1); };
+    out.primals = [this](size_t i) { return At(i); };
   }
   // Null behind the last.
   const Inputs* At(size_t i) {
@@ -185,7 +183,9 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
           frames.size() > 1 && !part.frame.empty() ? part.frame + " " : "";
       std::string called = part.name.empty() ? "" : prefix + part.name;
       const auto known = inputs.find(part.frame);
-      out.primals = known == inputs.end() ? nullptr : &known->second;
+      out.primals = [&](size_t i) {
+        return known == inputs.end() || i > 0 ? nullptr : &known->second;
+      };
       out.inputs.clear();
       ReadAs(kind, part.source, called, out, dump.main);
       out.primals = nullptr;
