@@ -2,14 +2,13 @@
 //
 // Dumps of other compilers behind the reader: what layers, ranks and names
 // come from depends on what the reader kept.
-#include "graph/dialects/read.h"
-
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/opened.h"
+#include "graph/dialects/read.h"
 #include "graph/layers/groups.h"
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/layers.h"
@@ -143,8 +142,8 @@ class Folder {
 
 TEST(Dialects, OtherFilesAreReadOnlyForInputsThatTheyMayName) {
   const Folder folder;
-  const std::string dynamo = folder.Write(
-      "dynamo_output_graph_1.txt", R"(class GraphModule(torch.nn.Module):
+  const std::string dynamo = folder.Write("dynamo_output_graph_1.txt",
+                                          R"(class GraphModule(torch.nn.Module):
     def forward(self, L_self_modules_fc_parameters_weight_: "bf16[64, 64]"):
         l_w_ = L_self_modules_fc_parameters_weight_
         relu: "bf16[64, 64]" = torch.relu(l_w_)
@@ -158,12 +157,12 @@ TEST(Dialects, OtherFilesAreReadOnlyForInputsThatTheyMayName) {
            "tangents_1, " +
            input + ")\n        return (mul,)\n";
   };
-  const auto none = ReadDump(
-      folder.Write("aot_backward_graph_2.txt", backward("sigmoid")));
+  const auto none =
+      ReadDump(folder.Write("aot_backward_graph_2.txt", backward("sigmoid")));
   ASSERT_TRUE(none.has_value());
   EXPECT_FALSE(IsInput(dynamo));
-  const auto named = ReadDump(
-      folder.Write("aot_backward_graph_3.txt", backward("primals_1")));
+  const auto named =
+      ReadDump(folder.Write("aot_backward_graph_3.txt", backward("primals_1")));
   ASSERT_TRUE(named.has_value());
   EXPECT_TRUE(IsInput(dynamo));
   EXPECT_THAT(Weights(named->graphs[0]), ElementsAre("fc_weight"));
