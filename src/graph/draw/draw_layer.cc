@@ -127,15 +127,18 @@ class Drawer {
       }
       stream_.push_back(stream);
     }
-    for (const LayerNode& node : layer_.nodes) {
-      if (Hollow()) break;
-      if (!Clocked(node)) continue;
-      for (const LayerKernel& kernel : node.kernels) {
+    if (Hollow()) return;
+    const auto run = [&](const std::vector<LayerKernel>& kernels) {
+      for (const LayerKernel& kernel : kernels) {
         if (kernel.stream == 0)
           main_.emplace_back(kernel.start_ns,
                              kernel.start_ns + kernel.duration_ns);
       }
+    };
+    for (const LayerNode& node : layer_.nodes) {
+      if (Clocked(node)) run(node.kernels);
     }
+    run(layer_.off_nodes);
     std::sort(main_.begin(), main_.end());
   }
 
@@ -836,7 +839,8 @@ class Drawer {
   const DrawOptions options_;
   const Positions at_;
   std::vector<uint32_t> stream_;                 // of the nodes
-  std::vector<std::pair<double, double>> main_;  // kernels of the main stream
+  // Kernels of the main stream, those on no node too.
+  std::vector<std::pair<double, double>> main_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<std::optional<std::string_view>> residual_of_;
   std::vector<std::string> labels_;  // of the nodes

@@ -296,6 +296,21 @@ TEST(Draw, ForksAndJoinsSayWhatTheyWait) {
   EXPECT_TRUE(EdgeLabels(DrawLayer(layer, *Rules())).empty());
 }
 
+TEST(Draw, KernelsOnNoNodeKeepTheMainStreamBusy) {
+  LayerGraph layer = TwoStreams();
+  layer.off_nodes.resize(1, {"memset", "memset", 5500, {}, KernelFit::kNone});
+  layer.off_nodes[0].start_ns = 20500;
+  // The main stream stands still from 26 us on, 0.2 us before the other ends.
+  render::DotGraph graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(EdgeLabels(graph)["end sum"], "waits 4.00 us");
+  EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 11.8 us");
+  // On another stream it is not in the way.
+  layer.off_nodes[0].stream = 1;
+  graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(EdgeLabels(graph)["end sum"], "waits 9.50 us");
+  EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 6.30 us");
+}
+
 TEST(Draw, TimeBesideTheMainStreamIsHidden) {
   LayerGraph layer = TwoStreams();
   const auto last = [&](size_t node) {
