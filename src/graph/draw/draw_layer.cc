@@ -287,8 +287,12 @@ class Drawer {
     const double off = OffNs();
     const double share =
         off > 0 ? 100 * trace.total_ns / (trace.total_ns + off) : 100;
-    if (share < 95 && !Hollow())
-      out_.title += fmt::format(" | {:.0f} % of the time is on nodes", share);
+    // Rounded down: what is told because it is below 95 % never says 95 %.
+    constexpr double kTold = 95;
+    if (share < kTold && !Hollow()) {
+      out_.title += fmt::format(" | {:.0f} % of the time is on nodes",
+                                std::min(std::floor(share + 1e-6), kTold - 1));
+    }
     if (!trace.warning.empty()) out_.title += "\n" + trace.warning;
   }
 
