@@ -698,7 +698,8 @@ class Drawer {
       const auto found = at_.find(value);
       if (found == at_.end()) return value;
       const LayerNode& node = layer_.nodes[found->second];
-      if (node.inputs.size() != 1 || !node.weights.empty()) return value;
+      if (node.inputs.empty() || !Matches(rules_.passing_ops, node.op))
+        return value;
       value = node.inputs[0];
     }
     return value;
@@ -842,7 +843,7 @@ class Drawer {
   const GroupRules& rules_;
   const DrawOptions options_;
   const Positions at_;
-  std::vector<uint32_t> stream_;                 // of the nodes
+  std::vector<uint32_t> stream_;  // of the nodes
   // Kernels of the main stream, those on no node too.
   std::vector<std::pair<double, double>> main_;
   std::vector<std::vector<uint32_t>> users_;

@@ -14,7 +14,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
 
 std::shared_ptr<const GroupRules> Rules() {
   const auto rules = GroupRules::Load(rules::DataSet());
@@ -523,6 +525,22 @@ TEST(Draw, ResidualsGoAroundWhatIsAdded) {
     if (!edge.label.empty()) around.push_back(edge.from + " " + edge.to);
   }
   EXPECT_THAT(around, ElementsAre("r sum"));
+  // A view with sizes is the same value, what an activation makes of it is not.
+  const auto around_by = [&](std::string op) {
+    layer.nodes = {Node("n", "f.fused_add_rms_norm", {"x", "y"}, "norm"),
+                   Node("h", "builtin.getitem", {"n"}, "norm"),
+                   Node("r", std::move(op), {"h", "size"}, "mlp"),
+                   Node("up", "f.linear", {"h"}, "mlp"),
+                   Node("sum", "aten.add.Tensor", {"up", "r"}, "mlp")};
+    layer.nodes[3].weights.push_back({"w1", "4x4", "f"});
+    return EdgeLabels(DrawLayer(layer, *Rules()));
+  };
+  EXPECT_THAT(around_by("aten.view.default"),
+              ElementsAre(Pair("r sum", kResidual)));
+  EXPECT_THAT(around_by("aten.to.dtype"),
+              ElementsAre(Pair("r sum", kResidual)));
+  EXPECT_THAT(around_by("aten.silu.default"), IsEmpty());
+  EXPECT_THAT(around_by("aten.neg.default"), IsEmpty());
 }
 
 TEST(Draw, NodesInACircleAreDrawn) {
