@@ -87,8 +87,8 @@ class Drawer {
         at_(PositionsOf(layer)) {}
 
   render::DotGraph Run() {
-    ReadStreams();
     ReadUsers();
+    ReadStreams();
     AddTitle();
     ReadFaces();
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
@@ -128,6 +128,9 @@ class Drawer {
       stream_.push_back(stream);
     }
     if (Hollow()) return;
+    if (std::any_of(stream_.begin(), stream_.end(),
+                    [](uint32_t one) { return one > 1; }))
+      ReadMarks(second);
     const auto run = [&](const std::vector<LayerKernel>& kernels) {
       for (const LayerKernel& kernel : kernels) {
         if (kernel.stream == 0)
@@ -140,6 +143,35 @@ class Drawer {
     }
     run(layer_.off_nodes);
     std::sort(main_.begin(), main_.end());
+  }
+
+  // Markers say that there is another stream and not which one: where the trace
+  // has several, they are of that of the work that they begin or end, and other
+  // nodes without kernels of that of their inputs.
+  void ReadMarks(const std::vector<bool>& second) {
+    const auto of_work = [&](size_t at, bool users) {
+      size_t first = layer_.nodes.size();
+      for (const size_t one : Launching(at, users)) {
+        if (stream_[one] > 0) first = std::min(first, one);
+      }
+      return first < layer_.nodes.size() ? stream_[first] : 0;
+    };
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      const LayerNode& node = layer_.nodes[i];
+      if (!second[i] || !node.kernels.empty()) continue;
+      const int rule = rules_.aux_streams.Find(node.op);
+      uint32_t stream = 0;
+      if (rule != rules::PatternTable::kNone) {
+        stream = of_work(i, rules_.aux_streams.rule(rule).value == "begin");
+      } else {
+        for (const std::string& input : node.inputs) {
+          const auto found = at_.find(input);
+          if (stream == 0 && found != at_.end() && second[found->second])
+            stream = stream_[found->second];
+        }
+      }
+      if (stream > 0) stream_[i] = stream;
+    }
   }
 
   // Its times are of the clock of this layer: those of the next one begin at
@@ -400,9 +432,19 @@ class Drawer {
     out_.nodes.push_back(std::move(box));
   }
 
-  // Markers of a main stream have the colour of the first other one.
+  // A marker of the main stream, which waits, has the colour of the stream
+  // whose end its users take too; else that of the first other one.
   const char* ForkColour(size_t at) const {
-    return ColourOfStream(std::max<uint32_t>(stream_[at], 1));
+    if (stream_[at] > 0) return ColourOfStream(stream_[at]);
+    for (const uint32_t user : users_[at]) {
+      for (const std::string& input : layer_.nodes[user].inputs) {
+        const auto found = at_.find(input);
+        if (found != at_.end() && stream_[found->second] > 0 &&
+            IsFork(layer_.nodes[found->second]))
+          return ColourOfStream(stream_[found->second]);
+      }
+    }
+    return ColourOfStream(1);
   }
 
   // "14.0 KiB × s0, 8 ranks" of a collective; how much of another stream is

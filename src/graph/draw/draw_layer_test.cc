@@ -337,6 +337,49 @@ TEST(Draw, TimeBesideTheMainStreamIsHidden) {
                                   "stream 3: 1 kernel, 10.0 us"));
 }
 
+// What begins, ends and waits for the third stream has its colour.
+TEST(Draw, ForksHaveTheColourOfTheirStream) {
+  LayerGraph layer = TwoStreams();
+  const auto add = [&](const char* id, const char* op, const char* input) {
+    layer.nodes.push_back(Node(id, op, {input}));
+  };
+  add("begin2", "fn.begin_aux_stream_passthrough_10", "sum");
+  add("view2", "aten.view.default", "begin2");
+  add("work2", "f.mlp", "view2");
+  add("end2", "fn.end_aux_stream_passthrough_5", "work2");
+  add("wait2", "fn.wait_aux_stream_passthrough_5", "sum");
+  layer.nodes.push_back(Node("last", "aten.add.Tensor", {"wait2", "end2"}));
+  LayerKernel kernel{"k", "k", 3000, {}, KernelFit::kSure};
+  kernel.start_ns = 36000;
+  kernel.stream = 2;
+  layer.nodes[9].kernels.push_back(kernel);
+  kernel.stream = 0;
+  kernel.start_ns = 40000;
+  layer.nodes[12].kernels.push_back(kernel);
+  const auto colours = [&] {
+    std::map<std::string, std::string> out;
+    for (const render::DotNode& node : DrawLayer(layer, *Rules()).nodes) {
+      if (node.circle || !node.bar.empty())
+        out[node.id] = node.circle ? node.fill : node.bar;
+    }
+    return out;
+  };
+  const char* const kSecond = "#7b4fa3";
+  const char* const kThird = "#0b7f6f";
+  EXPECT_EQ(colours(), (std::map<std::string, std::string>{{"begin", kSecond},
+                                                           {"shared", kSecond},
+                                                           {"end", kSecond},
+                                                           {"wait", kSecond},
+                                                           {"begin2", kThird},
+                                                           {"view2", kThird},
+                                                           {"work2", kThird},
+                                                           {"end2", kThird},
+                                                           {"wait2", kThird}}));
+  // Without kernels nobody knows how many streams there are.
+  for (LayerNode& node : layer.nodes) node.kernels.clear();
+  for (const auto& [id, colour] : colours()) EXPECT_EQ(colour, kSecond) << id;
+}
+
 TEST(Draw, WorkOfTheMainStreamHidesNotItself) {
   LayerGraph layer = TwoStreams();
   // Most of "shared" is on the second stream, a part on the main one.
