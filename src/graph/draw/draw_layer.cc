@@ -715,8 +715,10 @@ class Drawer {
     std::string out;
     const auto found = node.over.find(input);
     if (found == node.over.end()) return out;
-    for (const std::string& op : found->second)
+    for (const std::string& op : found->second.ops)
       out += (out.empty() ? "" : ", ") + rules_.LabelOf(op);
+    if (found->second.more > 0)
+      out += fmt::format(", and {} more", found->second.more);
     return out;
   }
 
@@ -927,28 +929,37 @@ void HideNodes(LayerGraph& layer,
   // What stands for a hidden node; inputs come first, so one look is enough.
   struct Instead {
     std::string value;
-    std::vector<std::string> over;  // ops in between
+    HiddenOps over;
   };
   absl::flat_hash_map<std::string, Instead> instead;
   std::vector<LayerNode> kept;
   for (LayerNode& node : layer.nodes) {
     std::vector<std::string> inputs;
+    std::map<std::string, HiddenOps> over;
     for (const std::string& input : node.inputs) {
       const auto found = instead.find(input);
-      const std::string& now =
-          found == instead.end() ? input : found->second.value;
-      if (std::find(inputs.begin(), inputs.end(), now) != inputs.end())
-        continue;
-      inputs.push_back(now);
-      if (found != instead.end()) node.over[now] = found->second.over;
+      const Instead direct{input, {}};
+      const Instead& now = found == instead.end() ? direct : found->second;
+      const auto [way, fresh] = over.try_emplace(now.value, now.over);
+      if (fresh) {
+        inputs.push_back(now.value);
+      } else if (now.over.Count() < way->second.Count()) {
+        way->second = now.over;
+      }
     }
+    std::erase_if(over, [](const auto& way) { return way.second.ops.empty(); });
     node.inputs = std::move(inputs);
+    node.over = std::move(over);
     if (!node.inputs.empty() && node.kernels.empty() && !node.boundary &&
         hide(node.op)) {
       Instead& one = instead[node.id];
       one.value = node.inputs[0];
       one.over = std::move(node.over[one.value]);
-      one.over.push_back(std::move(node.op));
+      if (one.over.ops.size() < HiddenOps::kMost) {
+        one.over.ops.push_back(std::move(node.op));
+      } else {
+        ++one.over.more;
+      }
     } else {
       kept.push_back(std::move(node));
     }

@@ -44,8 +44,8 @@ enum class LineKind : char {
 LineKind KindOf(const render::DotLine& line);
 
 // Takes the nodes out whose op `hide` names: who used one uses its first input
-// instead, and knows over what it does. Nodes with kernels and nodes without
-// inputs stay.
+// instead, and knows over what it does, by the shortest way where there are
+// several. Nodes with kernels and nodes without inputs stay.
 void HideNodes(LayerGraph& layer,
                const std::function<bool(std::string_view op)>& hide);
 

@@ -184,13 +184,43 @@ TEST(Draw, HiddenViewsAreBridged) {
   ASSERT_EQ(layer.nodes.size(), 2U);
   EXPECT_THAT(layer.nodes[1].inputs, ElementsAre("a"));
   ASSERT_EQ(layer.externals.size(), 1U);
-  // The edge says over what it goes; the nearest way where there are two.
+  // The edge says over what it goes; the shortest way where there are two.
   const render::DotGraph graph = DrawLayer(layer, *Rules());
   ASSERT_EQ(graph.edges.size(), 2U);
   EXPECT_EQ(graph.edges[1].from, "a");
-  EXPECT_EQ(graph.edges[1].tooltip, Rules()->LabelOf("aten.view.default") +
-                                        ", " +
-                                        Rules()->LabelOf("aten.view.default"));
+  EXPECT_EQ(graph.edges[1].tooltip, "view");
+}
+
+TEST(Draw, EdgesSayTheShortestWayOverHiddenNodes) {
+  const auto tooltip = [](size_t views, std::vector<std::string> inputs) {
+    LayerGraph layer;
+    layer.nodes = {Node("v0", "f.linear", {"x"})};
+    for (size_t i = 0; i < views; ++i) {
+      layer.nodes.push_back(
+          Node("v" + std::to_string(i + 1),
+               i % 2 == 0 ? "aten.view.default" : "aten.transpose.int",
+               {"v" + std::to_string(i)}));
+    }
+    layer.nodes.push_back(Node("user", "f.linear", std::move(inputs)));
+    HideNodes(layer, [](std::string_view op) {
+      return op.starts_with("aten.view") || op.starts_with("aten.transpose");
+    });
+    EXPECT_EQ(layer.nodes.size(), 2U);
+    return DrawLayer(layer, *Rules()).edges.back().tooltip;
+  };
+  EXPECT_EQ(tooltip(3, {"v3"}), "view, transpose, view");
+  EXPECT_EQ(tooltip(3, {"v3", "v2"}), "view, transpose");
+  EXPECT_EQ(tooltip(3, {"v2", "v3"}), "view, transpose");
+  // A direct edge goes over nothing.
+  EXPECT_EQ(tooltip(3, {"v3", "v0"}), "");
+  EXPECT_EQ(tooltip(3, {"v0", "v3"}), "");
+  EXPECT_EQ(tooltip(8, {"v8"}),
+            "view, transpose, view, transpose, view, transpose, view, "
+            "transpose");
+  // What no one reads is counted: every node of a long chain keeps little.
+  EXPECT_EQ(tooltip(20000, {"v20000"}),
+            "view, transpose, view, transpose, view, transpose, view, "
+            "transpose, and 19992 more");
 }
 
 TEST(Draw, TitlesSayWhichLayerOfHowMany) {
@@ -447,7 +477,7 @@ TEST(Draw, CollectivesSayBytesAndRanks) {
   // Of ranks that are not known: what goes in, if no hidden view made it.
   scatter.ranks = 0;
   EXPECT_EQ(last(2), "32.0 KiB");
-  scatter.over["b"] = {"aten.slice.Tensor"};
+  scatter.over["b"].ops = {"aten.slice.Tensor"};
   EXPECT_EQ(last(2), "2\u00d71024 bf16");
   // The rest counts what goes in, also from outside: results may be tuples.
   LayerNode& fused = layer.nodes[2];
