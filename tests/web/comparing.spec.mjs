@@ -559,11 +559,16 @@ const tests = {
         return [{ boxes: here, frames: frames(document.querySelectorAll(
                     ".clustername")),
                   over: overHere.sort(),
+                  off: plain(document.querySelectorAll(
+                    '[data-k="graph.offnodes"] li')),
                   edges: plain(document.querySelectorAll(".edgename")),
                   title: document.querySelector("main h2").textContent },
                 { boxes: there, frames: frames(svg.querySelectorAll(
                     "g.cluster > text")),
                   over: overThere.sort(),
+                  off: plain([...svg.querySelectorAll("g.node")]
+                    .find((box) => box.querySelector("title").textContent ===
+                          "(not on any node)")?.querySelectorAll("text") ?? []),
                   edges: plain(svg.querySelectorAll("g.edge > text, g.edge " +
                     "a > text")),
                   title: [...svg.querySelectorAll("g.graph > text")]
@@ -584,6 +589,7 @@ const tests = {
       check.true(`${name}: residual`, drawn.edges.includes("residual"));
       check.equal(`${name}: edges and what they go over`, drawn.over,
                   wanted.over);
+      check.equal(`${name}: kernels on no node`, drawn.off, wanted.off);
       if (more.length === 0) continue;
       check.true(`${name}: over views`, drawn.over.some((edge) =>
         /: \S/.test(edge)));
