@@ -369,11 +369,26 @@ def check_folder_primals(checks, folder):
             ("alone", {"aot_forward_graph_5.txt": aot}, [])):
         checks.equal(f"a folder, {name}", found(name, files), want)
     check_later_backward(checks, found, dynamo, other, of_dynamo)
-    # Which file it was is told.
-    done = call("layers", pathlib.Path(folder) / "tlparse" /
-                "aot_forward_graph_5.txt")
-    checks.true("told", "weights are named as in dynamo_output_graph_1.txt" in
-                done.stderr.decode())
+    # Which file it was is told, whoever reads it, and to hosts.
+    made = pathlib.Path(folder) / "tlparse"
+    aot_file = made / "aot_forward_graph_5.txt"
+    said = (f"{aot_file.name}: weights are named as in "
+            "dynamo_output_graph_1.txt")
+    for command in (["layers", aot_file], ["print", aot_file],
+                    ["census", aot_file], ["census", made],
+                    ["candidates", aot_file], ["diff", aot_file, aot_file]):
+        checks.true(f"told by {command}", said in
+                    call(*command).stderr.decode())
+    checks.true("a check tells findings alone", "weights are named" not in
+                call("print", aot_file, "--check").stderr.decode())
+    for tool, named in (("graph_census", "dump"), ("graph_layers", "dump"),
+                        ("graph_candidates", "dump"), ("graph_diff", "a")):
+        request = {named: aot_file.name}
+        if named == "a":
+            request["b"] = aot_file.name
+        answer = common.lamina("mcp", "--allow", made, "--call",
+                               f"{tool} {json.dumps(request)}").stdout
+        checks.true(f"{tool} tells a host", said in answer)
     done = call("layers", pathlib.Path(folder) / "alone" /
                 "aot_forward_graph_5.txt")
     checks.true("nothing to tell", "weights are named" not in

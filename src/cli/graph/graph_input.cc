@@ -22,16 +22,35 @@ std::string GraphInput::FileName() const {
 
 Result<graph::Dump> ReadGraphDump(const std::string& path,
                                   const graph::ParseOptions& options,
-                                  bool quiet, StageTimes* times) {
+                                  StageTimes* times, std::vector<Note>* told) {
   const ScopedStage stage(times, "read");
   LAMINA_ASSIGN(graph::Dump dump, graph::ReadDump(path, options));
-  if (quiet) return dump;
+  if (told == nullptr) return dump;
   graph::DumpFile file;
   if (graph::ParseDumpName(path, file)) {
     const std::string conflict = graph::NameConflict(file, dump.header);
-    if (!conflict.empty()) Say(conflict);
+    if (!conflict.empty()) {
+      Say(conflict);
+      told->push_back(MakeNote(Severity::kInfo, "dump_name", conflict));
+    }
   }
-  std::fputs(graph::Format(dump.diagnostics, dump.name).c_str(), stderr);
+  if (!dump.weights_from.empty()) {
+    const auto name = [](const std::string& whole) {
+      return EscapeTerminal(whole.substr(whole.rfind('/') + 1));
+    };
+    const std::string named =
+        name(path) + ": weights are named as in " + name(dump.weights_from);
+    Say(named);
+    told->push_back(MakeNote(Severity::kInfo, "weights_named", named));
+  }
+  // A note is of one line.
+  std::string faults = graph::Format(dump.diagnostics, dump.name);
+  std::fputs(faults.c_str(), stderr);
+  std::replace(faults.begin(), faults.end(), '\n', ' ');
+  if (!faults.empty()) {
+    told->push_back(
+        MakeNote(Severity::kWarning, "dump_faults", std::move(faults)));
+  }
   return dump;
 }
 
@@ -41,22 +60,9 @@ Result<GraphInput> OpenGraph(const std::string& path,
   GraphInput input;
   LAMINA_ASSIGN(input.path, graph::PickDump(path));
   if (input.path != path) Say("reading " + EscapeTerminal(input.path));
-  LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options, false, times));
+  LAMINA_ASSIGN(input.dump,
+                ReadGraphDump(input.path, options, times, &input.told));
   LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
-  if (!input.dump.weights_from.empty()) {
-    const std::string& from = input.dump.weights_from;
-    const std::string named = "weights are named as in " +
-                              EscapeTerminal(from.substr(from.rfind('/') + 1));
-    Say(named);
-    input.told.push_back(MakeNote(Severity::kInfo, "weights_named", named));
-  }
-  // A note is of one line.
-  std::string faults = graph::Format(input.dump.diagnostics, input.dump.name);
-  std::replace(faults.begin(), faults.end(), '\n', ' ');
-  if (!faults.empty()) {
-    input.told.push_back(
-        MakeNote(Severity::kWarning, "dump_faults", std::move(faults)));
-  }
   if (section.empty() && input.dump.graphs.size() > 1) {
     const std::string choice = "graph '" + EscapeTerminal(input.graph->name()) +
                                "' of " +
@@ -68,10 +74,10 @@ Result<GraphInput> OpenGraph(const std::string& path,
   return input;
 }
 
-void TellHost(const Common& common, const GraphInput& input,
+void TellHost(const Common& common, const std::vector<Note>& told,
               ResultSet& result) {
   if (common.host == nullptr) return;
-  result.notes.insert(result.notes.end(), input.told.begin(), input.told.end());
+  result.notes.insert(result.notes.end(), told.begin(), told.end());
 }
 
 }  // namespace lamina::cli

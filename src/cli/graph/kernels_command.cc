@@ -79,6 +79,7 @@ Result<int> RunKernels(const Options& options, Common& common) {
       one = std::move(kept);
     }
   }
+  TellHost(common, input.told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

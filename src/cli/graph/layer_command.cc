@@ -183,7 +183,7 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
       continue;
     }
     LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, true, nullptr));
+                  ReadGraphDump(file.path, {}, nullptr, nullptr));
     // Not every dump of a run has the section that was asked for.
     const auto graph = graph::ChooseGraph(dump, options.section);
     if (graph) add(dump.header, **graph, {});
@@ -309,7 +309,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
     document.command = "graph layer";
     document.inputs = {input.path};
     document.result = graph::LayerGraphTables(cut);
-    TellHost(common, input, document.result);
+    TellHost(common, input.told, document.result);
     if (kernels) {
       document.result.notes.insert(document.result.notes.end(),
                                    kernels->notes.begin(),

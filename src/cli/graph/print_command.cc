@@ -91,8 +91,10 @@ Result<int> RunPrint(const Options& options, Common& common) {
     std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
   graph::ParseOptions parse;
   parse.strict = options.strict;
+  std::vector<Note> told;
   LAMINA_ASSIGN(const graph::Dump dump,
-                ReadGraphDump(path, parse, options.check, &common.times));
+                ReadGraphDump(path, parse, &common.times,
+                              options.check ? nullptr : &told));
   std::vector<const graph::Graph*> graphs;
   if (options.section.empty()) {
     for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);
@@ -113,6 +115,7 @@ Result<int> RunPrint(const Options& options, Common& common) {
       document.result.tables.push_back(graph::WeightTable(graphs, bindings));
       document.result.tables.push_back(graph::EdgeTable(graphs));
     }
+    TellHost(common, told, document.result);
     LAMINA_TRY(Write(document, common));
     return kFine;
   }
