@@ -9,6 +9,7 @@
 
 #include "base/opened.h"
 #include "graph/dialects/read.h"
+#include "graph/fusion/census.h"
 #include "graph/layers/groups.h"
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/layers.h"
@@ -166,6 +167,126 @@ TEST(Dialects, OtherFilesAreReadOnlyForInputsThatTheyMayName) {
   ASSERT_TRUE(named.has_value());
   EXPECT_TRUE(IsInput(dynamo));
   EXPECT_THAT(Weights(named->graphs[0]), ElementsAre("fc_weight"));
+}
+
+// One layer as AOT writes it: a gated MLP of products with transposed weights.
+// `x` is what its products read and `rows` what makes two dimensions of it.
+std::string Mlp(const std::string& up, const std::string& transposed) {
+  return R"(class GraphModule(torch.nn.Module):
+    def forward(self, x: "bf16[2, 4, 64]", b: "bf16[128]", )" +
+         std::string(
+             R"(L_self_modules_layers_modules_0_modules_gate_parameters_weight_: "bf16[128, 64]", L_self_modules_layers_modules_0_modules_up_parameters_weight_: "bf16[128, 64]", L_self_modules_layers_modules_0_modules_down_parameters_weight_: "bf16[64, 128]"):
+        t: "bf16[64, 128]" = torch.ops.aten.)") +
+         transposed + R"(
+        view: "bf16[8, 64]" = torch.ops.aten.view.default(x, [8, 64])
+        mm: "bf16[8, 128]" = torch.ops.aten.mm.default(view, t)
+        view_1: "bf16[2, 4, 128]" = torch.ops.aten.view.default(mm, [2, 4, 128])
+        silu: "bf16[2, 4, 128]" = torch.ops.aten.silu.default(view_1)
+        t_1: "bf16[64, 128]" = torch.ops.aten.permute.default(L_self_modules_layers_modules_0_modules_up_parameters_weight_, [1, 0])
+        view_2: "bf16[8, 64]" = torch.ops.aten.view.default(x, [8, 64])
+        mm_1: "bf16[8, 128]" = torch.ops.aten.)" +
+         up + R"(
+        view_3: "bf16[2, 4, 128]" = torch.ops.aten.view.default(mm_1, [2, 4, 128])
+        mul: "bf16[2, 4, 128]" = torch.ops.aten.mul.Tensor(silu, view_3)
+        t_2: "bf16[128, 64]" = torch.ops.aten.t.default(L_self_modules_layers_modules_0_modules_down_parameters_weight_)
+        view_4: "bf16[8, 128]" = torch.ops.aten.view.default(mul, [8, 128])
+        mm_2: "bf16[8, 64]" = torch.ops.aten.mm.default(view_4, t_2)
+        view_5: "bf16[2, 4, 64]" = torch.ops.aten.view.default(mm_2, [2, 4, 64])
+        return (view_5,)
+)";
+}
+
+const std::string kGate =
+    "L_self_modules_layers_modules_0_modules_gate_parameters_weight_";
+const std::string kT = "t.default(" + kGate + ")";
+
+const RuleSet& AllRules() {
+  static const auto rules = LoadRuleSet(rules::DataSet());
+  EXPECT_TRUE(rules.has_value()) << rules.error().ToString();
+  return *rules;
+}
+
+fusion::FileCensus Census(const Dump& dump) {
+  fusion::CensusOptions options;
+  options.groups = Rules();
+  return fusion::TakeCensus({}, dump, AllRules(), options);
+}
+
+// "matches possible" of a rule in the first graph.
+std::pair<size_t, size_t> Count(const fusion::FileCensus& census,
+                                std::string_view rule) {
+  for (const fusion::RuleCount& count : census.graphs[0].rules) {
+    if (count.rule->name == rule) return {count.matches, count.possible};
+  }
+  return {0, 0};
+}
+
+using Counted = std::pair<size_t, size_t>;
+
+TEST(Dialects, ProductsWithATransposedWeightAreLinears) {
+  const std::string swiglu = "match_swiglu_pattern";
+  const std::string mm = "mm.default(view_2, t_1)";
+  for (const std::string& transposed :
+       {kT, "permute.default(" + kGate + ", [1, 0])",
+        "transpose.int(" + kGate + ", 0, 1)"}) {
+    EXPECT_EQ(Count(Census(Read(Mlp(mm, transposed))), swiglu), Counted(1, 1))
+        << transposed;
+  }
+  EXPECT_EQ(
+      Count(Census(Read(Mlp("addmm.default(b, view_2, t_1)", kT))), swiglu),
+      Counted(1, 1));
+  // What is no product with that weight, or of other rows.
+  for (const std::string& other :
+       {std::string("mm.default(view_2, t_9)"),
+        std::string("addmm.default(b, view_2, t_1, beta = 2)"),
+        std::string("mm.default(view_2, silu)")})
+    EXPECT_EQ(Count(Census(Read(Mlp(other, kT))), swiglu), Counted(0, 0))
+        << other;
+  EXPECT_EQ(
+      Count(Census(Read(Mlp(mm, "permute.default(" + kGate + ", [0, 1])"))),
+            swiglu),
+      Counted(0, 0));
+  std::string other_rows = Mlp(mm, kT);
+  const std::string shape = "view_3: \"bf16[2, 4, 128]\"";
+  other_rows.replace(other_rows.find(shape), shape.size(),
+                     "view_3: \"bf16[4, 2, 128]\"");
+  EXPECT_EQ(Count(Census(Read(other_rows)), swiglu), Counted(0, 0));
+}
+
+TEST(Dialects, MatchesHoldTheProductsOfTheirViews) {
+  const auto census = Census(Read(Mlp("mm.default(view_2, t_1)", kT)));
+  for (const fusion::RuleCount& count : census.graphs[0].rules) {
+    if (count.rule->name != "match_swiglu_pattern") continue;
+    ASSERT_EQ(count.places.size(), 1u);
+    EXPECT_EQ(count.places[0].nodes,
+              "mm view_1 silu mm_1 view_3 mul mm_2 view_5");
+    EXPECT_TRUE(count.places[0].possible);
+    return;
+  }
+  ADD_FAILURE() << "no match";
+}
+
+std::vector<std::string> NoteIds(const ResultSet& result) {
+  std::vector<std::string> out;
+  for (const Note& note : result.notes) out.push_back(note.id);
+  return out;
+}
+
+TEST(Dialects, RulesSayNothingOfGraphsOfXla) {
+  const Dump hlo = Read(R"(HloModule m
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  %s = f32[4]{0} logistic(%p)
+  ROOT %m = f32[4]{0} multiply(%p, %s)
+}
+)");
+  const auto none = fusion::CensusTables({Census(hlo)}, AllRules(), nullptr);
+  EXPECT_THAT(NoteIds(none), ElementsAre("not_applicable"));
+  EXPECT_EQ(none.Find("census_rules")->rows(), 0u);
+  const auto possible = fusion::CensusTables(
+      {Census(Read(Mlp("mm.default(view_2, t_1)", kT)))}, AllRules(), nullptr);
+  EXPECT_THAT(NoteIds(possible), ElementsAre("another_dialect"));
 }
 
 }  // namespace
