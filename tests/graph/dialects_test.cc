@@ -14,6 +14,8 @@
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/layers.h"
 #include "graph/layers/rules.h"
+#include "graph/passes/rule_file.h"
+#include "graph/print.h"
 
 namespace lamina::graph {
 namespace {
@@ -122,6 +124,61 @@ TEST(Dialects, InputsOfAnInnerGraphAreNotThoseOfTheCompilation) {
     EXPECT_THAT(dump.graphs[inner].name(), ::testing::HasSubstr("."));
     EXPECT_THAT(Weights(dump.graphs[inner]), IsEmpty());
   }
+}
+
+// What JAX prints: locations are names for what stands at the end of the file.
+std::string WithAliases(int layers) {
+  std::string args;
+  std::string body;
+  std::string aliases = "#loc = loc(unknown)\n";
+  for (int i = 0; i < layers; ++i) {
+    const std::string n = std::to_string(i);
+    args += (i > 0 ? ", %arg" : "%arg") + n + ": tensor<64x64xf32> loc(#loc_w" +
+            n + ")";
+    aliases += "#loc_w" + n + " = loc(\"params['layers_" + n +
+               "']['mlp']['kernel']\"(#loc))\n";
+    body += "    %d" + n + " = stablehlo.dot_general " +
+            (i == 0 ? "%x" : "%a" + std::to_string(i - 1)) + ", %arg" + n +
+            ", contracting_dims = [1] x [0] : (tensor<8x64xf32>, "
+            "tensor<64x64xf32>) -> tensor<8x64xf32> loc(#loc_d" +
+            n + ")\n    %a" + n + " = stablehlo.tanh %d" + n +
+            " : tensor<8x64xf32> loc(#loc_a" + n + ")\n";
+    aliases += "#loc_d" + n + " = loc(\"jit(f)/layers_" + n +
+               "/dot_general\"(#loc_f))\n#loc_a" + n +
+               " = loc(fused<\"x > y\">[\"jit(f)/layers_" + n +
+               "/tanh\", callsite(#loc_g at #loc_h)])\n";
+  }
+  aliases +=
+      "#loc_f = loc(\"model.py\":12:8)\n"
+      "#loc_g = loc(\"forward\"(\"model.py\":14:4 to :9))\n"
+      "#loc_h = loc(\"main\"(\"run.py\":3:0))\n"
+      // One that leads to itself, twice.
+      "#loc_r = loc(callsite(#loc_r at #loc_r))\n";
+  return "module @jit_f {\n  func.func public @main(" + args +
+         ", %x: tensor<8x64xf32> loc(\"x\"), %y: tensor<4xf32> loc(#loc_r)) "
+         "-> tensor<8x64xf32> {\n" +
+         body + "    return %a" + std::to_string(layers - 1) +
+         " : tensor<8x64xf32> loc(#loc)\n  } loc(#loc)\n} loc(#loc)\n" +
+         aliases;
+}
+
+TEST(Dialects, LocationsOfMlirAreFollowed) {
+  const Dump dump = Read(WithAliases(3));
+  ASSERT_EQ(dump.graphs.size(), 1u);
+  const Graph& graph = dump.graphs[0];
+  EXPECT_THAT(Weights(graph), ElementsAre("params_layers_0_mlp_kernel",
+                                          "params_layers_1_mlp_kernel",
+                                          "params_layers_2_mlp_kernel"));
+  EXPECT_EQ(graph.OriginOf(graph.Find("d1")).source, "model.py:12");
+  EXPECT_EQ(graph.OriginOf(graph.Find("d1")).scope,
+            "jit(f)_layers_1_dot_general");
+  EXPECT_EQ(graph.OriginOf(graph.Find("a2")).source, "model.py:14 in forward");
+  EXPECT_EQ(graph.OriginOf(graph.Find("a2")).scope, "jit(f)_layers_2_tanh");
+  const Layers layers = FindLayers(graph, *Rules());
+  ASSERT_EQ(layers.layers.size(), 3u);
+  for (const char* const name : {"d1", "a1"})
+    EXPECT_EQ(layers.NameOf(layers.PlaceOf(graph.Find(name))), "1") << name;
+  EXPECT_EQ(Print(dump), *dump.text);
 }
 
 // A folder of files as tlparse writes them, gone with the test.
