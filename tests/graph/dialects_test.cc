@@ -72,13 +72,14 @@ std::vector<std::string> Weights(const Graph& graph) {
 
 // Messages of TORCH_LOGS as they stand in a log.
 std::string Message(std::string_view artifact, std::string_view title,
-                    std::string text) {
+                    std::string text, std::string_view compile = "0/0") {
   std::string out;
   text = "TRACED GRAPH\n ===== " + std::string(title) + " =====\n" + text;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
-    out += "V1206 15:18:01.925000 1500233 torch/x.py:1288] [0/0] [__" +
-           std::string(artifact) + "] " + text.substr(at, end - at) + "\n";
+    out += "V1206 15:18:01.925000 1500233 torch/x.py:1288] [" +
+           std::string(compile) + "] [__" + std::string(artifact) + "] " +
+           text.substr(at, end - at) + "\n";
     at = end + 1;
   }
   return out;
@@ -124,6 +125,39 @@ TEST(Dialects, InputsOfAnInnerGraphAreNotThoseOfTheCompilation) {
     EXPECT_THAT(dump.graphs[inner].name(), ::testing::HasSubstr("."));
     EXPECT_THAT(Weights(dump.graphs[inner]), IsEmpty());
   }
+}
+
+// A graph of some relus.
+std::string Relus(int ops) {
+  std::string out =
+      "class GraphModule(torch.nn.Module):\n    def forward(self, y0: "
+      "\"f32[8]\"):\n";
+  for (int i = 1; i <= ops; ++i) {
+    const std::string n = std::to_string(i);
+    out += "        y" + n + ": \"f32[8]\" = torch.ops.aten.relu.default(y" +
+           std::to_string(i - 1) + ")\n";
+  }
+  return out + "        return (y" + std::to_string(ops) + ",)\n";
+}
+
+TEST(Dialects, TheLastCompileOfTheLargestFrameIsTaken) {
+  const auto chosen = [](const std::string& text) {
+    const Dump dump = Read(text);
+    const auto graph = ChooseGraph(dump, "");
+    EXPECT_TRUE(graph.has_value());
+    return (*graph)->name();
+  };
+  const auto graph = [](const char* compile, int ops) {
+    return Message("aot_graphs", "Forward graph", Relus(ops), compile);
+  };
+  EXPECT_EQ(chosen(graph("0/0", 5) + graph("0/1", 4) + graph("1/0", 3)),
+            "0/1 Forward graph");
+  EXPECT_EQ(chosen(graph("0/0", 3) + graph("1/0", 5) + graph("1/0_1", 4)),
+            "1/0_1 Forward graph");
+  // Within a compile the largest, within one compile all there is.
+  EXPECT_EQ(chosen(graph("0/0", 5) + graph("0/1", 2) + graph("0/1", 4)),
+            "0/1 Forward graph_1");
+  EXPECT_EQ(chosen(graph("0/0", 2) + graph("0/0", 4)), "Forward graph_1");
 }
 
 // What JAX prints: locations are names for what stands at the end of the file.
