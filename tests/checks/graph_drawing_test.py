@@ -150,7 +150,10 @@ def check_experts(checks, work):
         r'"(\w+)_aux_stream_passthrough_1" \[label="", shape=circle', dot)),
                  ["begin", "end", "wait"])
     checks.true("no views", "aten.view" not in dot)
-    checks.true("the second stream", "stream 2: 5 kernels, " in dot)
+    checks.true("the second stream", re.search(
+        r"stream 2 \(\d+ in the trace\): 5 kernels, ", dot))
+    checks.true("the main stream", re.search(
+        r"main stream \(\d+ in the trace\): \d+ kernels, ", dot))
     frames = re.findall(r'^ +label="([^"]*)"; labeljust', dot, re.M)
     checks.equal("frames", frames, ["Inputs", "Self attention", "Q", "KV",
                                     "FFN", "Router", "Experts",

@@ -104,6 +104,19 @@ class Drawer {
   // Of streams beside the main one, in turn.
   static constexpr const char* kStreams[] = {"#7b4fa3", "#0b7f6f", "#a15c00"};
 
+  // The border of boxes.
+  static constexpr const char* kMain = "#5b616e";
+
+  // "stream 2 (14 in the trace)"
+  std::string NameOfStream(uint32_t stream) const {
+    std::string out =
+        stream == 0 ? "main stream" : fmt::format("stream {}", stream + 1);
+    const std::vector<int64_t>& ids = layer_.trace->stream_ids;
+    if (stream < ids.size())
+      out += fmt::format(" ({} in the trace)", ids[stream]);
+    return out;
+  }
+
   static const char* ColourOfStream(uint32_t stream) {
     return kStreams[(stream - 1) % std::size(kStreams)];
   }
@@ -391,7 +404,7 @@ class Drawer {
 
   void ReadFaces() {
     for (const LayerNode& node : layer_.nodes) {
-      labels_.push_back(rules_.LabelOf(node.op));
+      labels_.push_back(OpLabel(node.op, rules_));
       weights_.push_back(WeightLabels(node, rules_));
       ++faces_[FaceOf(labels_.back(), weights_.back())];
     }
@@ -633,11 +646,12 @@ class Drawer {
       }
     }
     for (const auto& [stream, sums] : streams) {
-      if (stream == 0) continue;
+      // One alone needs no name.
+      if (streams.rbegin()->first == 0) break;
       box.lines.push_back(
-          Swatch(fmt::format("stream {}: {}, {}", stream + 1,
+          Swatch(fmt::format("{}: {}, {}", NameOfStream(stream),
                              Counted(sums.first, "kernel"), Time(sums.second)),
-                 ColourOfStream(stream)));
+                 stream == 0 ? kMain : ColourOfStream(stream)));
     }
     if (std::any_of(layer_.nodes.begin(), layer_.nodes.end(),
                     [](const LayerNode& node) {
@@ -716,7 +730,7 @@ class Drawer {
     const auto found = node.over.find(input);
     if (found == node.over.end()) return out;
     for (const std::string& op : found->second.ops)
-      out += (out.empty() ? "" : ", ") + rules_.LabelOf(op);
+      out += (out.empty() ? "" : ", ") + OpLabel(op, rules_);
     if (found->second.more > 0)
       out += fmt::format(", and {} more", found->second.more);
     return out;
@@ -1024,9 +1038,20 @@ std::string ShapeLabel(const LayerNode& node) {
   return out;
 }
 
+namespace {
+
+// What ends of names hold: tile sizes, numbers, overloads.
+constexpr size_t kTail = 12;
+
+}  // namespace
+
+std::string OpLabel(std::string_view op, const GroupRules& rules) {
+  constexpr size_t kMost = 28;
+  return ShortenInside(rules.LabelOf(op), kMost, kTail);
+}
+
 std::string KernelLabel(std::string_view name) {
   constexpr size_t kMost = 34;
-  constexpr size_t kTail = 12;
   // Namespaces say least, then what half of all names have in common.
   for (size_t colons = name.find("::");
        name.size() > kMost && colons != std::string_view::npos;

@@ -64,6 +64,9 @@ std::string ShapeLabel(const LayerNode& node);
 std::vector<std::string> WeightLabels(const LayerNode& node,
                                       const GroupRules& rules);
 
+// The name of an op for people in at most 28 bytes, cut inside.
+std::string OpLabel(std::string_view op, const GroupRules& rules);
+
 // The name of a kernel in at most 34 bytes: without namespaces, then without
 // what most names have, then cut inside.
 std::string KernelLabel(std::string_view name);

@@ -367,6 +367,48 @@ TEST(Draw, TimeBesideTheMainStreamIsHidden) {
                                   "stream 3: 1 kernel, 10.0 us"));
 }
 
+TEST(Draw, TheLegendNamesTheStreamsOfTheTrace) {
+  LayerGraph layer = TwoStreams();
+  const auto streams = [&] {
+    std::vector<std::string> out;
+    for (const render::DotLine& line :
+         DrawLayer(layer, *Rules()).nodes.back().lines) {
+      if (line.text.find("stream") != std::string::npos)
+        out.push_back(line.text);
+    }
+    return out;
+  };
+  EXPECT_THAT(streams(), ElementsAre("main stream: 3 kernels, 25.0 us",
+                                     "stream 2: 1 kernel, 12.0 us"));
+  layer.trace->stream_ids = {7, 14};
+  EXPECT_THAT(streams(),
+              ElementsAre("main stream (7 in the trace): 3 kernels, 25.0 us",
+                          "stream 2 (14 in the trace): 1 kernel, 12.0 us"));
+  // One alone is no news.
+  layer.nodes[2].kernels[0].stream = 0;
+  EXPECT_THAT(streams(), IsEmpty());
+}
+
+TEST(Draw, NamesOfOpsKeepTheirUsefulEnd) {
+  const auto rules = Rules();
+  EXPECT_EQ(OpLabel("aten.relu.default", *rules), "relu");
+  const std::string name = "vllm.a_very_long_name_of_an_op_that_nobody_reads";
+  const std::string label = OpLabel(name, *rules);
+  EXPECT_EQ(label.size(), 28u);
+  EXPECT_TRUE(label.ends_with("nobody_reads")) << label;
+  // Everywhere the same, and whole in the tooltip.
+  LayerGraph layer;
+  layer.nodes = {Node("a", "f.linear", {"x"}), Node("v", name, {"a"}),
+                 Node("b", name, {"v"})};
+  const render::DotNode box = DrawLayer(layer, *rules).nodes[2];
+  EXPECT_EQ(box.lines[0].text, label);
+  EXPECT_EQ(box.tooltip, "b: " + name);
+  size_t seen = 0;
+  HideNodes(layer,
+            [&](std::string_view op) { return op == name && seen++ == 0; });
+  EXPECT_EQ(DrawLayer(layer, *rules).edges.back().tooltip, label);
+}
+
 // What begins, ends and waits for the third stream has its colour.
 TEST(Draw, ForksHaveTheColourOfTheirStream) {
   LayerGraph layer = TwoStreams();

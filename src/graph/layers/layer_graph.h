@@ -85,6 +85,7 @@ struct TraceSummary {
   bool claimed = true;
   size_t kernels = 0;
   size_t streams = 0;
+  std::vector<int64_t> stream_ids;  // of the trace, by LayerKernel::stream
 };
 
 struct LayerGraph {

@@ -145,8 +145,9 @@ class Writer {
       out_.append(static_cast<size_t>(depth) * 2, ' ');
       out_ += fmt::format(
           "{} [label=\"\", shape=circle, width=0.16, fixedsize=true, "
-          "fillcolor={}, color={}, tooltip={}];\n",
+          "fillcolor={}, color={}, id={}, tooltip={}];\n",
           Quoted(node.id), Quoted(node.fill), Quoted(node.border),
+          Quoted("node-" + node.id),
           Quoted(node.tooltip.empty() ? node.id : node.tooltip));
       return;
     }
@@ -164,11 +165,11 @@ class Writer {
                             : node.dashed ? ", penwidth=1.6"
                                           : "";
     out_ += fmt::format(
-        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}{}, "
+        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}{}, id={}, "
         "tooltip={}];\n",
         Quoted(node.id), table ? TableLabel(node) : Label(node.lines),
         Quoted(node.fill), Quoted(node.border), style, pen,
-        table ? ", margin=\"0.03,0.03\"" : "",
+        table ? ", margin=\"0.03,0.03\"" : "", Quoted("node-" + node.id),
         Quoted(node.tooltip.empty() ? node.id : node.tooltip));
   }
 

@@ -129,7 +129,7 @@ export function drawDag(picture: SVGElement, what: DagPicture,
     const bar = source.forks || user.forks ? source.bar || user.bar : "";
     const { label, over } = wordsOf(what, from, to);
     picture.append(svg("polyline", { class: near ? "edge" : "edge far",
-      stroke: bar || kEdge, "stroke-dasharray": bar ? "5 3" : "none",
+      stroke: bar || kEdge, "stroke-dasharray": bar ? "7 3 1.5 3" : "none",
       "data-from": source.id, "data-to": user.id,
       points: line.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" "),
       "marker-end": "url(#tip)" }, over ? svg("title", {}, over) : null));
