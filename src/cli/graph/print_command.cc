@@ -19,6 +19,7 @@ namespace {
 struct Options {
   std::string path;
   std::string section;
+  std::string as;
   bool normalize = false;
   bool stats = false;
   bool strict = false;
@@ -85,6 +86,10 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
 }
 
 Result<int> RunPrint(const Options& options, Common& common) {
+  if (!options.as.empty() && options.as != "autodeploy") {
+    return Fail(UsageError("--as: expected autodeploy, found '" +
+                           EscapeTerminal(options.as) + "'"));
+  }
   LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
   if (path != options.path)
@@ -120,7 +125,15 @@ Result<int> RunPrint(const Options& options, Common& common) {
     return kFine;
   }
   std::string out;
-  if (options.normalize) {
+  if (!options.as.empty()) {
+    graph::Header header = dump.header;
+    header.modules = static_cast<int64_t>(graphs.size());
+    out = graph::HeaderText(header);
+    for (const graph::Graph* one : graphs) {
+      graph::AppendAutodeploy(out, *one);
+      out += '\n';
+    }
+  } else if (options.normalize) {
     for (const graph::Graph* one : graphs) {
       if (!out.empty()) out += '\n';
       graph::AppendNormalized(out, *one);
@@ -141,6 +154,9 @@ Run Add(Arguments& args, Common& common) {
       .Required();
   args.Add("--section", options->section,
            "Only this GraphModule (default: all)");
+  args.Add("--as", options->as,
+           "autodeploy: graphs of other compilers in its grammar, as graph "
+           "rewrite takes them; keywords and source lines are lost");
   args.Flag("--normalize", options->normalize,
             "One name per op, values by position, canonical shapes: for "
             "comparing, not for reading back");

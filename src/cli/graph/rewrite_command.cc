@@ -65,9 +65,11 @@ Result<int> RunRewrite(const Options& options, Common& common) {
                 ReadGraphDump(path, {}, &common.times, &told));
   if (!dump.dialect.empty()) {
     return Fail(UsageError(EscapeTerminal(dump.name) +
-                           ": only dumps of AutoDeploy are rewritten, "
-                           "this one is '" +
-                           std::string(dump.dialect) + "'"));
+                               ": only dumps of AutoDeploy are rewritten, "
+                               "this one is '" +
+                               std::string(dump.dialect) + "'",
+                           "lamina graph print --as autodeploy makes one of "
+                           "it, without keywords"));
   }
   graph::DumpFile file;
   graph::ParseDumpName(path, file);
