@@ -281,6 +281,21 @@ def check_answers(checks, folder):
 """)
     said = common.lamina("graph", "census", plain).stdout
     checks.true("census of a graph without fusions", "No known fusion" in said)
+    said = common.lamina("graph", "census", common.SAMPLES / "dialects" /
+                         "aot_forward_graph.txt").stdout
+    checks.true("census of numbered inputs", "known to be a weight" in
+                said.replace("\n    ", " ") and "No known fusion" not in said)
+    said = common.lamina("graph", "census", common.SAMPLES / "dialects" /
+                         "module.hlo").stdout
+    checks.true("census of HLO", "Not applicable" in said and
+                "No known fusion" not in said)
+    found = json.loads(common.lamina(
+        "graph", "census", common.SAMPLES / "dialects" /
+        "exported_program.txt", "--format", "json").stdout)["tables"]
+    checks.equal("linears of other compilers", {
+        r["rule"]: (r["matches"], r["possible"], r["reasons"])
+        for r in found["census_rules"]}["match_swiglu_pattern"],
+        (3, 3, "1 extra_op"))
     said = common.lamina("graph", "candidates", plain).stdout
     checks.true("candidates: keywords are there", "keyword" not in said)
 
@@ -348,6 +363,7 @@ def check_xla_kernels(checks, folder):
     events, time, launch = [], 1000, 0
     wanted = []
     for step in range(4):
+        time += 500
         for i in range(3):
             for part, weight in (("norm", "up"), ("act", "down")):
                 number = 2 * i + (weight == "down")

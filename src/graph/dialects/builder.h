@@ -65,6 +65,9 @@ class Builder {
   std::string_view Fresh(std::string_view base);
   std::string_view Keep(std::string_view text) { return graph().Keep(text); }
 
+  // In front of the names of graphs: the compile of a log with several.
+  std::string prefix;
+
   // --- inputs, joined over the graphs of one compilation ---
 
   struct Input {

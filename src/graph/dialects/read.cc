@@ -217,15 +217,15 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
       const std::string_view kind = RecognisePlain(own.substr(0, kHead));
       if (kind.empty() || kind == "autodeploy") continue;
       const size_t before = dump.graphs.size();
-      const std::string prefix =
+      out.prefix =
           frames.size() > 1 && !part.frame.empty() ? part.frame + " " : "";
-      std::string called = part.name.empty() ? "" : prefix + part.name;
       const auto known = inputs.find(part.frame);
       out.primals = [&](size_t i) {
         return known == inputs.end() || i > 0 ? nullptr : &known->second;
       };
       out.inputs.clear();
-      ReadAs(kind, part.source, called, out, dump.main);
+      ReadAs(kind, part.source, part.name, out, dump.main);
+      out.prefix.clear();
       out.primals = nullptr;
       compiles.resize(dump.graphs.size(), part.frame);
       if (NamesAny(out.inputs)) inputs[part.frame] = std::move(out.inputs);

@@ -111,7 +111,7 @@ class Drawer {
   std::string NameOfStream(uint32_t stream) const {
     std::string out =
         stream == 0 ? "main stream" : fmt::format("stream {}", stream + 1);
-    const std::vector<int64_t>& ids = layer_.trace->stream_ids;
+    const std::vector<int64_t>& ids = layer_.stream_ids;
     if (stream < ids.size())
       out += fmt::format(" ({} in the trace)", ids[stream]);
     return out;

@@ -371,8 +371,8 @@ TEST(Draw, TheLegendNamesTheStreamsOfTheTrace) {
   LayerGraph layer = TwoStreams();
   const auto streams = [&] {
     std::vector<std::string> out;
-    for (const render::DotLine& line :
-         DrawLayer(layer, *Rules()).nodes.back().lines) {
+    const render::DotGraph graph = DrawLayer(layer, *Rules());
+    for (const render::DotLine& line : graph.nodes.back().lines) {
       if (line.text.find("stream") != std::string::npos)
         out.push_back(line.text);
     }
@@ -380,7 +380,7 @@ TEST(Draw, TheLegendNamesTheStreamsOfTheTrace) {
   };
   EXPECT_THAT(streams(), ElementsAre("main stream: 3 kernels, 25.0 us",
                                      "stream 2: 1 kernel, 12.0 us"));
-  layer.trace->stream_ids = {7, 14};
+  layer.stream_ids = {7, 14};
   EXPECT_THAT(streams(),
               ElementsAre("main stream (7 in the trace): 3 kernels, 25.0 us",
                           "stream 2 (14 in the trace): 1 kernel, 12.0 us"));
@@ -487,6 +487,7 @@ TEST(Draw, TimesOfTheNextLayerAreNotOfThisOne) {
   // Not what ran before.
   layer.off_nodes.resize(1, {"memset", "memset", 5000, {}, KernelFit::kNone});
   layer.off_nodes[0].start_ns = 29000;
+  layer.off_nodes[0].stream = 2;  // not in the way of the main one
   const render::DotGraph graph = DrawLayer(layer, *Rules());
   EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 6.30 us");
   EXPECT_NE(graph.nodes[9].id, "");

@@ -288,6 +288,19 @@ size_t FileCensus::Matches(const graph::Rule& rule) const {
 
 namespace {
 
+// Inputs that AOT numbers are parameters as a rule; no weight says that nothing
+// named them.
+bool HasUnnamedWeights(const graph::Graph& graph) {
+  if (graph.dialect.empty() || !graph.Weights().empty()) return false;
+  for (const NodeId id : graph.nodes()) {
+    const std::string_view name = graph[id].name;
+    if (graph[id].kind == graph::NodeKind::kPlaceholder &&
+        (name.starts_with("primals_") || name.starts_with("arg0_")))
+      return true;
+  }
+  return false;
+}
+
 GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
                        const CensusOptions& options, const FileCensus* before) {
   GraphCensus out;
@@ -295,6 +308,7 @@ GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
   out.dialect = graph.dialect;
   out.applicable = RulesThatApply(graph) != RulesFor::kNone;
   if (!out.applicable) return out;
+  out.unnamed = HasUnnamedWeights(graph);
   const GraphCounter counter(graph, options);
   for (const graph::Rule& rule : rules.rules) {
     if (!options.rules.empty() &&

@@ -66,6 +66,7 @@ struct GraphCensus {
   std::string graph;
   std::string dialect;           // as Graph::dialect
   bool applicable = true;        // else no rule was tried
+  bool unnamed = false;          // its weights are inputs that AOT numbered
   std::vector<RuleCount> rules;  // those with something to say
   std::vector<NearMiss> metadata;
 };

@@ -366,6 +366,14 @@ void AddDialectNotes(const std::vector<FileCensus>& files, ResultSet& out) {
   for (const FileCensus& file : files) {
     for (const GraphCensus& graph : file.graphs) {
       if (!graph.applicable) ++none[graph.dialect];
+      if (graph.unnamed) {
+        out.notes.push_back(MakeNote(
+            Severity::kInfo, "no_weights",
+            fmt::format("No input of graph '{}' is known to be a weight: rules "
+                        "with weights cannot match. The graph of dynamo beside "
+                        "the file, or a whole log, names them.",
+                        EscapeTerminal(graph.graph))));
+      }
       if (graph.dialect.empty()) continue;
       for (const RuleCount& count : graph.rules)
         possible[graph.dialect] += count.matches;
@@ -383,11 +391,10 @@ void AddDialectNotes(const std::vector<FileCensus>& files, ResultSet& out) {
     if (matches == 0) continue;
     out.notes.push_back(MakeNote(
         Severity::kInfo, "another_dialect",
-        fmt::format("{} possible in '{}': the rules are made for dumps of "
-                    "AutoDeploy, whose transforms do not run there.",
-                    matches == 1
-                        ? "The match is only"
-                        : fmt::format("All {} matches are only", matches),
+        fmt::format("{} possible in '{}', not sure: the rules are made for "
+                    "dumps of AutoDeploy, whose transforms do not run there.",
+                    matches == 1 ? "The match is"
+                                 : fmt::format("All {} matches are", matches),
                     dialect)));
   }
 }

@@ -54,6 +54,9 @@ bool Mapper::AlignNames(const std::vector<std::string_view>& kernels) {
       call |= operand.text().starts_with("custom_call_target=\"__cu");
     calls.push_back(call);
   }
+  launches_surely_ = calls;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    launches_surely_[i] = calls[i] || ops_[i] == "hlo.fusion";
   assigned_ = AlignByName(names, calls, kernels);
   return std::any_of(assigned_.begin(), assigned_.end(),
                      [](const Assignment& one) { return one.by_name; });
@@ -77,17 +80,12 @@ double Mapper::Fit() const {
     ++mapped;
     has[one.node] = true;
   }
-  // Which instructions launch nothing is not known.
-  if (named_) {
-    return assigned_.empty() ? 0
-                             : static_cast<double>(mapped) /
-                                   static_cast<double>(assigned_.size());
-  }
   size_t needed = 0;
   size_t found = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (launches_.MayLaunchNothing(ops_[i]) ||
-        launches_.RulesFor(ops_[i]).empty())
+    if (named_ ? !launches_surely_[i]
+               : launches_.MayLaunchNothing(ops_[i]) ||
+                     launches_.RulesFor(ops_[i]).empty())
       continue;
     ++needed;
     found += has[i] ? 1 : 0;

@@ -37,7 +37,8 @@ class Mapper {
   std::vector<graph::NodeId> nodes_;
   std::vector<std::string_view> ops_;
   std::vector<Assignment> assigned_;
-  bool named_ = false;  // by names
+  bool named_ = false;                 // by names
+  std::vector<bool> launches_surely_;  // with that: fusions and calls
 };
 
 }  // namespace lamina::graph_kernels

@@ -85,7 +85,6 @@ struct TraceSummary {
   bool claimed = true;
   size_t kernels = 0;
   size_t streams = 0;
-  std::vector<int64_t> stream_ids;  // of the trace, by LayerKernel::stream
 };
 
 struct LayerGraph {
@@ -101,6 +100,7 @@ struct LayerGraph {
   std::vector<ExternalInput> externals;  // in order of first use
   std::vector<LayerKernel> off_nodes;    // of the layer, on none of its nodes
   std::optional<TraceSummary> trace;
+  std::vector<int64_t> stream_ids;  // of the trace, by LayerKernel::stream
 };
 
 // One layer, or what stands in front of or behind all (kShared, kEpilogue).

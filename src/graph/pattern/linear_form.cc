@@ -67,7 +67,7 @@ std::optional<LinearForm> ProductOf(const Graph& graph, NodeId id) {
       return std::nullopt;
     return LinearForm{operands[0], operands[1],
                       operands.size() == 3 ? operands[2] : OperandId(),
-                      NodeId()};
+                      NodeId(), NodeId()};
   }
   const bool bias = Is(graph, id, "aten.addmm");
   const size_t first = bias ? 1 : 0;
@@ -78,7 +78,7 @@ std::optional<LinearForm> ProductOf(const Graph& graph, NodeId id) {
       TransposedWeight(graph, graph.operand(operands[first + 1]).value());
   if (!weight.valid()) return std::nullopt;
   return LinearForm{operands[first], weight, bias ? operands[0] : OperandId(),
-                    NodeId()};
+                    NodeId(), NodeId()};
 }
 
 // A view of a product of flat rows, which the view in front of it made flat.
@@ -108,6 +108,7 @@ std::optional<LinearForm> UnflattenedOf(const Graph& graph, NodeId id) {
     return std::nullopt;
   form->input = before[0];
   form->product = product;
+  form->flat = flat;
   return form;
 }
 

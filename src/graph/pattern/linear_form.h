@@ -23,6 +23,7 @@ struct LinearForm {
   // The product, where the node is a view that gives its rows the shape back
   // that a view in front of it took; else invalid.
   NodeId product;
+  NodeId flat;  // with `product`: the view in front
 };
 
 // Nothing for other nodes, for a product whose view is one, and for all nodes

@@ -56,7 +56,7 @@ bool IsView(std::string_view op) {
 bool TakesLinears(const PatternLine& line) {
   return std::any_of(line.targets.begin(), line.targets.end(),
                      [](const std::string& target) {
-                       return MatchesTarget(kLinearOp, target);
+                       return MatchesTarget(target, kLinearOp);
                      });
 }
 
@@ -439,16 +439,30 @@ bool Finder::WithOtherOp(uint32_t number, NodeId value, size_t step) {
   return false;
 }
 
-// All lines have a node: looks at users outside and asks the caller.
-bool Finder::Finish() {
-  const size_t deviated = match_.deviations.size();
+void Finder::FindInner() {
   match_.inner.clear();
+  std::vector<NodeId> flat;
   for (size_t i = 0; i < match_.nodes.size(); ++i) {
     const NodeId id = match_.nodes[i];
     if (!linear_[i] || !id.valid()) continue;
     const auto form = LinearOf(graph_, id);
-    if (form && form->product.valid()) match_.inner.push_back(form->product);
+    if (!form || !form->product.valid()) continue;
+    match_.inner.push_back(form->product);
+    if (std::find(flat.begin(), flat.end(), form->flat) == flat.end())
+      flat.push_back(form->flat);
   }
+  std::erase_if(flat, [&](NodeId view) {
+    const std::vector<NodeId> users = graph_.Users(view);
+    return !std::all_of(users.begin(), users.end(),
+                        [&](NodeId user) { return match_.Holds(user); });
+  });
+  match_.inner.insert(match_.inner.end(), flat.begin(), flat.end());
+}
+
+// All lines have a node: looks at users outside and asks the caller.
+bool Finder::Finish() {
+  const size_t deviated = match_.deviations.size();
+  FindInner();
   for (size_t i = 0; i < match_.nodes.size(); ++i) {
     const NodeId id = match_.nodes[i];
     if (!id.valid() || pattern_.slots[pattern_.lines[i].slot].output) continue;

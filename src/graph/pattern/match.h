@@ -55,7 +55,9 @@ struct Match {
   std::vector<Binding> slots;  // by slot of the pattern
   std::vector<NodeId> nodes;   // by line; invalid for a cast that is missing
   NodeId extra;                // an op in between; else invalid
-  std::vector<NodeId> inner;   // products of lines that are linears of views
+  // Of lines that are linears of views: products, and the views in front of
+  // them that nothing else uses.
+  std::vector<NodeId> inner;
   std::vector<Deviation> deviations;  // none: an exact match
 
   NodeId anchor() const { return nodes.back(); }
@@ -108,6 +110,7 @@ class Finder {
   bool TryOperands(uint32_t line, NodeId node, size_t step, bool swapped);
   bool MatchTerm(const PatternTerm& term, OperandId operand, NodeId node);
   bool Finish();
+  void FindInner();
   bool Bind(uint32_t slot, const Binding& binding);
   // Whether a deviation of this kind may be added.
   bool MayDeviate(Miss miss) const;
