@@ -66,7 +66,7 @@ TEST(Questions, HaveEveryOptionOfTheirCommands) {
       {"graph review", {"--note"}},
       {"graph rewrite", {"--dump-dir", "--dump-all"}},
       {"graph log-diff", {"--all"}},
-      {"graph print", {"--normalize", "--check"}},
+      {"graph print", {"--normalize", "--check", "--as"}},
       {"graph kernels", {"--all"}},
       {"graph pass", {"--check-only"}},
   };

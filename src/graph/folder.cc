@@ -206,7 +206,6 @@ namespace {
 // "run.aot_forward_graph_5.txt": stage "aot", number 5, prefix "run.".
 struct CompileName {
   std::string prefix;
-  std::string extension;
   std::string_view kind;  // "aot_forward_graph"
   std::string_view stage;
   int64_t number = -1;  // none
@@ -223,7 +222,6 @@ std::optional<CompileName> ReadCompileName(const fs::path& path) {
     if (!ParseCompileName(path.parent_path() / name.substr(at), file)) continue;
     CompileName out;
     out.prefix = name.substr(0, at);
-    out.extension = path.extension().string();
     out.kind = known;
     out.stage = stage;
     // Files without a number got that of their stage.

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The three forms that a graph prints in: as it was read, with one name per op
+// for comparing, and in the grammar of AutoDeploy. One file, because all of them
+// put names into the operands of a text that is not theirs.
 #include "graph/print.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include "graph/line_scan.h"
 #include "graph/types.h"
@@ -233,6 +240,110 @@ class Normalizer {
 
 void AppendNormalized(std::string& out, const Graph& graph) {
   Normalizer(out, graph).Run();
+}
+
+namespace {
+
+class AutodeployWriter {
+ public:
+  AutodeployWriter(std::string& out, const Graph& graph)
+      : out_(out), graph_(graph) {}
+
+  void Run() {
+    out_ += SectionHead(Plain(graph_.name()));
+    for (const NodeId id : graph_.nodes()) Line(id);
+  }
+
+ private:
+  // Without what would end a line or begin a name.
+  static std::string Plain(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == '%') continue;
+      out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return out;
+  }
+
+  const std::string& NameOf(NodeId id) {
+    const auto [found, fresh] = names_.try_emplace(id);
+    if (!fresh) return found->second;
+    std::string name;
+    for (const char c : graph_[id].name) name += IsNameByte(c) ? c : '_';
+    if (name.empty() || !IsNameStart(name[0])) name.insert(0, "_");
+    const std::string base = name;
+    for (size_t i = 1; !taken_.insert(name).second; ++i)
+      name = base + "_" + std::to_string(i);
+    return found->second = std::move(name);
+  }
+
+  void Line(NodeId id) {
+    const Node& node = graph_[id];
+    if (node.kind == NodeKind::kOutput) {
+      out_ += "output ";
+      Operands(id);
+      out_ += '\n';
+      return;
+    }
+    out_ += '%' + NameOf(id);
+    if (node.kind == NodeKind::kOp) {
+      out_ += " = " + Plain(graph_.op(id)) + "(";
+      Operands(id);
+      out_ += ')';
+    }
+    out_ += kColon;
+    out_ +=
+        node.kind == NodeKind::kPlaceholder ? AnnotationOf(node) : node.result;
+    out_ += '\n';
+  }
+
+  void Operands(NodeId id) {
+    const bool output = graph_[id].kind == NodeKind::kOutput;
+    const std::span<const Operand> operands = graph_.Operands(id);
+    bool first = true;
+    for (size_t i = 0; i < operands.size(); i += 1 + operands[i].extent()) {
+      const Operand& one = operands[i];
+      if (one.kind == OperandKind::kKeyword) continue;
+      if (!first) out_ += ", ";
+      first = false;
+      if (!one.IsValue()) {
+        out_ += Inside(&one);
+        continue;
+      }
+      out_ += '%' + NameOf(one.value());
+      // The output line names values without annotation.
+      if (output) continue;
+      out_ += kColon;
+      out_ += AnnotationOf(graph_[one.value()]);
+    }
+    if (first && output) out_ += "None";
+  }
+
+  // What is in brackets refers without %.
+  std::string Inside(const Operand* entry) {
+    if (entry->IsValue()) return NameOf(entry->value());
+    const std::string_view text = entry->text();
+    std::string out;
+    size_t done = 0;
+    for (uint32_t i = 1; i <= entry->extent(); ++i) {
+      if (!entry[i].IsValue()) continue;
+      const auto at = static_cast<size_t>(entry[i].text().data() - text.data());
+      out += Plain(text.substr(done, at - done)) + Inside(&entry[i]);
+      done = at + entry[i].text().size();
+    }
+    return out + Plain(text.substr(done));
+  }
+
+  std::string& out_;
+  const Graph& graph_;
+  absl::flat_hash_map<NodeId, std::string> names_;
+  absl::flat_hash_set<std::string> taken_;
+};
+
+}  // namespace
+
+void AppendAutodeploy(std::string& out, const Graph& graph) {
+  AutodeployWriter(out, graph).Run();
 }
 
 }  // namespace lamina::graph

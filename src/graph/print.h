@@ -20,6 +20,11 @@ void AppendNode(std::string& out, const Graph& graph, NodeId id);
 // names, addresses and counters. Not the format of a dump.
 void AppendNormalized(std::string& out, const Graph& graph);
 
+// The graph in the grammar of AutoDeploy, whatever it was read from: ops by
+// their common names, so that rules and rewriting take it. Keywords, strides
+// and lines of the source are lost, and bytes that a name may not have are '_'.
+void AppendAutodeploy(std::string& out, const Graph& graph);
+
 // The lines in front of the first graph.
 std::string HeaderText(const Header& header, std::string_view new_line = "\n");
 // The head of a graph: ruler, name, ruler, empty line.

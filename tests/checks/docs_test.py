@@ -8,7 +8,8 @@ Every fenced block that begins with ```console holds commands after "$ " and
 their output. They run one after the other in an empty folder that shows
 samples/, data/ and tests/, so a command can read what an earlier one of the page
 wrote. A line "..." stands for any number of lines. --update writes the real
-output into the blocks that have no "..." line.
+output into the blocks that have no "..." line. What the shell says of a command
+(`bash: ...`) is never output.
 
 A command in a row of a table (`lamina ...` with an argument) is run too, with
 samples for TRACE, DIR, A and B, and must end with 0 and say something.
@@ -141,6 +142,10 @@ def main():
                             found.splitlines(keepends=True),
                             f"{page.name}: {command}", "output")))
                     checks.true(f"{page.name}: {command}", same or update)
+                    # A quote that does not close is no example.
+                    checks.true(f"{page.name}: {command}: the shell fails",
+                                not re.search("^bash: ", found + expected,
+                                              re.M))
                     keep = "...\n" in expected.splitlines(keepends=True)
                     block += f"$ {command}\n" + (expected if keep else found)
                 return f"```console\n{block}```"

@@ -84,6 +84,35 @@ def check_samples(checks, folder):
     checks.true("only AutoDeploy dumps are rewritten", done.returncode in (2, 3))
 
 
+def check_autodeploy(checks, folder):
+    """Every form in the grammar of AutoDeploy has the same nodes and edges, and
+    can be rewritten."""
+    config = pathlib.Path(folder) / "config.yaml"
+    config.write_text("transforms:\n  match_rmsnorm_pattern:\n"
+                      "    stage: pattern_matcher\n")
+    for path in sorted((common.SAMPLES / "dialects").iterdir()):
+        made = pathlib.Path(folder) / "as_autodeploy.txt"
+        made.write_bytes(call("print", path, "--as", "autodeploy").stdout)
+        done = call("print", made, "--check")
+        checks.true(f"{path.name} as autodeploy: read: "
+                    f"{done.stdout.decode()[:200]}",
+                    b"error" not in done.stdout)
+        was, now = tables(path), tables(made)
+        for key in ("ops", "placeholders", "weights"):
+            checks.equal(f"{path.name} as autodeploy: {key}",
+                         [r[key] for r in now["sections"]],
+                         [r[key] for r in was["sections"]])
+        if "mlir" in path.name or "hlo" in path.name:
+            continue  # attributes are operands there
+        checks.equal(f"{path.name} as autodeploy: edges", len(now["edges"]),
+                     len(was["edges"]))
+        done = call("rewrite", made, "--config", config, "--format", "json")
+        checks.equal(f"{path.name} as autodeploy: rewritten", done.returncode,
+                     0)
+    done = call("print", path, "--as", "other")
+    checks.equal("another grammar", done.returncode, 2)
+
+
 def check_damage(checks, folder):
     """A file that is cut anywhere is read or refused with its place."""
     bad = []
@@ -252,6 +281,21 @@ def check_answers(checks, folder):
 """)
     said = common.lamina("graph", "census", plain).stdout
     checks.true("census of a graph without fusions", "No known fusion" in said)
+    said = common.lamina("graph", "census", common.SAMPLES / "dialects" /
+                         "aot_forward_graph.txt").stdout
+    checks.true("census of numbered inputs", "known to be a weight" in
+                said.replace("\n    ", " ") and "No known fusion" not in said)
+    said = common.lamina("graph", "census", common.SAMPLES / "dialects" /
+                         "module.hlo").stdout
+    checks.true("census of HLO", "Not applicable" in said and
+                "No known fusion" not in said)
+    found = json.loads(common.lamina(
+        "graph", "census", common.SAMPLES / "dialects" /
+        "exported_program.txt", "--format", "json").stdout)["tables"]
+    checks.equal("linears of other compilers", {
+        r["rule"]: (r["matches"], r["possible"], r["reasons"])
+        for r in found["census_rules"]}["match_swiglu_pattern"],
+        (3, 3, "1 extra_op"))
     said = common.lamina("graph", "candidates", plain).stdout
     checks.true("candidates: keywords are there", "keyword" not in said)
 
@@ -309,6 +353,52 @@ def check_scopes(checks, folder):
     kinds = json.loads(common.lamina("graph", "layers", made, "--format",
                                      "json").stdout)["tables"]["kinds"]
     checks.equal("two stacks", len({k["stack"] for k in kinds}), 2)
+
+
+def check_xla_kernels(checks, folder):
+    """Kernels of a trace on the instructions of HLO that name them, those of a
+    library by what runs around them."""
+    made = pathlib.Path(folder) / "kernels.hlo"
+    made.write_text(hlo_text(3))
+    events, time, launch = [], 1000, 0
+    wanted = []
+    for step in range(4):
+        time += 500
+        for i in range(3):
+            for part, weight in (("norm", "up"), ("act", "down")):
+                number = 2 * i + (weight == "down")
+                for name, node, fit in (
+                        (f"loop_{part}_fusion_{i}", f"loop_{part}_fusion.{i}",
+                         "exact"),
+                        # Behind the last one that is known: by order alone.
+                        ("nvjet_tst_64x8", f"custom-call.{number}",
+                         "likely" if number == 5 else "sure")):
+                    launch += 1
+                    time += 10
+                    common_args = {"correlation": launch, "External id": launch}
+                    events.append({"ph": "X", "cat": "cuda_runtime", "pid": 1,
+                                   "name": "cudaLaunchKernel", "tid": 1,
+                                   "ts": time, "dur": 2, "args": common_args})
+                    events.append({"ph": "X", "cat": "kernel", "pid": 0,
+                                   "name": name, "tid": 7, "ts": time + 3,
+                                   "dur": 5, "args": {
+                                       **common_args, "device": 0,
+                                       "stream": 7}})
+                    if step == 0:
+                        wanted.append((name, node, fit))
+    trace = pathlib.Path(folder) / "xla.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    done = common.lamina("graph", "kernels", trace, "--dump", made, "--format",
+                         "json")
+    rows = json.loads(done.stdout)["tables"]["graph_kernels"]
+    checks.equal("kernels of XLA", [(r["kernel"], r["node"], r["confidence"])
+                                    for r in rows], wanted)
+    out = pathlib.Path(folder) / "xla_layer.json"
+    common.lamina("graph", "layer", made, "-n", "1", "--trace", trace, "-o",
+                  out)
+    layer = json.loads(out.read_text())
+    checks.equal("kernels in the layer", sum(
+        len(node.get("trace_kernels", [])) for node in layer["nodes"]), 4)
 
 
 def payloads(text):
@@ -369,11 +459,26 @@ def check_folder_primals(checks, folder):
             ("alone", {"aot_forward_graph_5.txt": aot}, [])):
         checks.equal(f"a folder, {name}", found(name, files), want)
     check_later_backward(checks, found, dynamo, other, of_dynamo)
-    # Which file it was is told.
-    done = call("layers", pathlib.Path(folder) / "tlparse" /
-                "aot_forward_graph_5.txt")
-    checks.true("told", "weights are named as in dynamo_output_graph_1.txt" in
-                done.stderr.decode())
+    # Which file it was is told, whoever reads it, and to hosts.
+    made = pathlib.Path(folder) / "tlparse"
+    aot_file = made / "aot_forward_graph_5.txt"
+    said = (f"{aot_file.name}: weights are named as in "
+            "dynamo_output_graph_1.txt")
+    for command in (["layers", aot_file], ["print", aot_file],
+                    ["census", aot_file], ["census", made],
+                    ["candidates", aot_file], ["diff", aot_file, aot_file]):
+        checks.true(f"told by {command}", said in
+                    call(*command).stderr.decode())
+    checks.true("a check tells findings alone", "weights are named" not in
+                call("print", aot_file, "--check").stderr.decode())
+    for tool, named in (("graph_census", "dump"), ("graph_layers", "dump"),
+                        ("graph_candidates", "dump"), ("graph_diff", "a")):
+        request = {named: aot_file.name}
+        if named == "a":
+            request["b"] = aot_file.name
+        answer = common.lamina("mcp", "--allow", made, "--call",
+                               f"{tool} {json.dumps(request)}").stdout
+        checks.true(f"{tool} tells a host", said in answer)
     done = call("layers", pathlib.Path(folder) / "alone" /
                 "aot_forward_graph_5.txt")
     checks.true("nothing to tell", "weights are named" not in
@@ -447,9 +552,11 @@ def main():
     checks = common.Checks()
     with tempfile.TemporaryDirectory() as folder:
         check_samples(checks, folder)
+        check_autodeploy(checks, folder)
         check_damage(checks, folder)
         check_primals(checks, folder)
         check_scopes(checks, folder)
+        check_xla_kernels(checks, folder)
         check_keywords(checks, folder)
         check_answers(checks, folder)
         check_folder_primals(checks, folder)

@@ -5,7 +5,9 @@ a trace that fits the dump badly puts no kernel on a node."""
 import json
 import pathlib
 import re
+import shutil
 import sqlite3
+import struct
 
 import common
 import mla_moe_model
@@ -148,7 +150,10 @@ def check_experts(checks, work):
         r'"(\w+)_aux_stream_passthrough_1" \[label="", shape=circle', dot)),
                  ["begin", "end", "wait"])
     checks.true("no views", "aten.view" not in dot)
-    checks.true("the second stream", "stream 2: 5 kernels, " in dot)
+    checks.true("the second stream", re.search(
+        r"stream 2 \(\d+ in the trace\): 5 kernels, ", dot))
+    checks.true("the main stream", re.search(
+        r"main stream \(\d+ in the trace\): \d+ kernels, ", dot))
     frames = re.findall(r'^ +label="([^"]*)"; labeljust', dot, re.M)
     checks.equal("frames", frames, ["Inputs", "Self attention", "Q", "KV",
                                     "FFN", "Router", "Experts",
@@ -194,12 +199,39 @@ def check_parts(checks, work):
                                       done.stderr), (3, True))
 
 
+def png_size(file):
+    head = file.read_bytes()[:24]
+    return struct.unpack(">II", head[16:24])
+
+
+def check_png(checks, work):
+    """A picture is at most 4,000 pixels wide, however wide the graph is."""
+    if shutil.which("dot") is None:
+        print("left out: no Graphviz")
+        return
+    out = work / "wide.json"
+    for ops, least in ((2, 100), (60, 3900), (900, 3900)):
+        wide = work / "wide.py"
+        wide.write_text(
+            "class GraphModule(torch.nn.Module):\n"
+            '    def forward(self, x: "f32[8, 4]"):\n' + "".join(
+                f'        y{i}: "f32[8, 4]" = torch.ops.aten.relu.default(x)\n'
+                for i in range(ops)) + "        return (" + ", ".join(
+                    f"y{i}" for i in range(ops)) + ",)\n")
+        lamina("graph", "layer", wide, "-n", "shared", "-o", out,
+               "--render", "png")
+        width, height = png_size(out.with_suffix(".png"))
+        checks.true(f"{ops} boxes side by side: {width} x {height}",
+                    least <= width <= 4000 and height <= 32767)
+
+
 def main():
     checks = common.Checks()
     with temporary() as folder:
         work = pathlib.Path(folder)
         check_experts(checks, work)
         check_parts(checks, work)
+        check_png(checks, work)
         check_residuals(checks, common.SAMPLES / "dumps", work)
         shared = common.shared()
         check_heat(checks, shared, work)

@@ -544,12 +544,31 @@ const tests = {
               .getAttribute("fill") };
         }
         const frames = (list) => plain(list).filter((t) => t !== "");
+        // What each edge between nodes goes over.
+        const between = (from, to, over) => known.has(from) && known.has(to)
+          ? [`${from} -> ${to}: ${over}`] : [];
+        const overHere = [...document.querySelectorAll("polyline.edge")]
+          .flatMap((e) => between(e.dataset.from, e.dataset.to,
+                                  e.querySelector("title")?.textContent ?? ""));
+        const overThere = [...svg.querySelectorAll("g.edge")].flatMap((e) => {
+          const [from, to] = e.querySelector("title").textContent.split("->");
+          const link = e.querySelector("a");
+          return between(from, to, link?.getAttributeNS(
+            "http://www.w3.org/1999/xlink", "title") ?? "");
+        });
         return [{ boxes: here, frames: frames(document.querySelectorAll(
                     ".clustername")),
+                  over: overHere.sort(),
+                  off: plain(document.querySelectorAll(
+                    '[data-k="graph.offnodes"] li')),
                   edges: plain(document.querySelectorAll(".edgename")),
                   title: document.querySelector("main h2").textContent },
                 { boxes: there, frames: frames(svg.querySelectorAll(
                     "g.cluster > text")),
+                  over: overThere.sort(),
+                  off: plain([...svg.querySelectorAll("g.node")]
+                    .find((box) => box.querySelector("title").textContent ===
+                          "(not on any node)")?.querySelectorAll("text") ?? []),
                   edges: plain(svg.querySelectorAll("g.edge > text, g.edge " +
                     "a > text")),
                   title: [...svg.querySelectorAll("g.graph > text")]
@@ -568,9 +587,12 @@ const tests = {
         [drawn.title, ...title].join(" ")));
       check.equal(`${name}: edges`, drawn.edges, wanted.edges);
       check.true(`${name}: residual`, drawn.edges.includes("residual"));
+      check.equal(`${name}: edges and what they go over`, drawn.over,
+                  wanted.over);
+      check.equal(`${name}: kernels on no node`, drawn.off, wanted.off);
       if (more.length === 0) continue;
-      check.true(`${name}: over views`, await page.locator(
-        "polyline.edge > title").count() > 0);
+      check.true(`${name}: over views`, drawn.over.some((edge) =>
+        /: \S/.test(edge)));
       check.true(`${name}: times`,
         / \| wall .* us, busy .* \| median of \d+ replays$/.test(title[0]));
       check.equal(`${name}: warned`, title.length, name === "misfit" ? 2 : 1);

@@ -141,9 +141,10 @@ Result<int> RunCensus(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
   graph::Atlas atlas(*rules.groups, *launches);
   std::vector<fusion::FileCensus> counted;
+  std::vector<Note> told;
   for (const graph::DumpFile& file : files) {
     LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, false, common));
+                  ReadGraphDump(file.path, {}, common, &told));
     const ScopedStage stage(&common.times, "match");
     counted.push_back(
         fusion::TakeCensus(file, dump, rules.set, census,
@@ -183,6 +184,7 @@ Result<int> RunCensus(const Options& options, Common& common) {
               options.rules.empty());
     });
   }
+  TellHost(common, told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

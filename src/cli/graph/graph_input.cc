@@ -15,13 +15,6 @@ void Say(const Common& common, const std::string& text) {
     std::fprintf(stderr, "lamina: %s\n", text.c_str());
 }
 
-// A note is of one line.
-std::string FaultsOf(const graph::Dump& dump) {
-  std::string faults = graph::Format(dump.diagnostics, dump.name);
-  std::replace(faults.begin(), faults.end(), '\n', ' ');
-  return faults;
-}
-
 }  // namespace
 
 std::string GraphInput::FileName() const {
@@ -30,21 +23,35 @@ std::string GraphInput::FileName() const {
 
 Result<graph::Dump> ReadGraphDump(const std::string& path,
                                   const graph::ParseOptions& options,
-                                  bool quiet, Common& common) {
+                                  Common& common, std::vector<Note>* told) {
   const ScopedStage stage(&common.times, "read");
   LAMINA_ASSIGN(graph::Dump dump, graph::ReadDump(path, options));
-  if (quiet) return dump;
-  if (common.host != nullptr) {
-    std::string faults = FaultsOf(dump);
-    if (!faults.empty()) common.Warn("dump_faults", faults);
-    return dump;
-  }
+  if (told == nullptr) return dump;
   graph::DumpFile file;
   if (graph::ParseDumpName(path, file)) {
     const std::string conflict = graph::NameConflict(file, dump.header);
-    if (!conflict.empty()) Say(common, conflict);
+    if (!conflict.empty()) {
+      Say(common, conflict);
+      told->push_back(MakeNote(Severity::kInfo, "dump_name", conflict));
+    }
   }
-  std::fputs(graph::Format(dump.diagnostics, dump.name).c_str(), stderr);
+  if (!dump.weights_from.empty()) {
+    const auto name = [](const std::string& whole) {
+      return EscapeTerminal(whole.substr(whole.rfind('/') + 1));
+    };
+    const std::string named =
+        name(path) + ": weights are named as in " + name(dump.weights_from);
+    Say(common, named);
+    told->push_back(MakeNote(Severity::kInfo, "weights_named", named));
+  }
+  // A note is of one line.
+  std::string faults = graph::Format(dump.diagnostics, dump.name);
+  if (common.host == nullptr) std::fputs(faults.c_str(), stderr);
+  std::replace(faults.begin(), faults.end(), '\n', ' ');
+  if (!faults.empty()) {
+    told->push_back(
+        MakeNote(Severity::kWarning, "dump_faults", std::move(faults)));
+  }
   return dump;
 }
 
@@ -54,22 +61,9 @@ Result<GraphInput> OpenGraph(const std::string& path,
   GraphInput input;
   LAMINA_ASSIGN(input.path, graph::PickDump(path));
   if (input.path != path) Say(common, "reading " + EscapeTerminal(input.path));
-  // What a host is told of it is in `told`.
-  LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options,
-                                          common.host != nullptr, common));
+  LAMINA_ASSIGN(input.dump,
+                ReadGraphDump(input.path, options, common, &input.told));
   LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
-  if (!input.dump.weights_from.empty()) {
-    const std::string& from = input.dump.weights_from;
-    const std::string named = "weights are named as in " +
-                              EscapeTerminal(from.substr(from.rfind('/') + 1));
-    Say(common, named);
-    input.told.push_back(MakeNote(Severity::kInfo, "weights_named", named));
-  }
-  std::string faults = FaultsOf(input.dump);
-  if (!faults.empty()) {
-    input.told.push_back(
-        MakeNote(Severity::kWarning, "dump_faults", std::move(faults)));
-  }
   if (section.empty() && input.dump.graphs.size() > 1) {
     const std::string choice = "graph '" + EscapeTerminal(input.graph->name()) +
                                "' of " +
@@ -81,10 +75,10 @@ Result<GraphInput> OpenGraph(const std::string& path,
   return input;
 }
 
-void TellHost(const Common& common, const GraphInput& input,
+void TellHost(const Common& common, const std::vector<Note>& told,
               ResultSet& result) {
   if (common.host == nullptr) return;
-  result.notes.insert(result.notes.end(), input.told.begin(), input.told.end());
+  result.notes.insert(result.notes.end(), told.begin(), told.end());
 }
 
 }  // namespace lamina::cli

@@ -16,17 +16,19 @@ struct GraphInput {
   std::string path;  // the file, also when a folder was given
   graph::Dump dump;
   const graph::Graph* graph = nullptr;  // the chosen one, of `dump`
-  // What a terminal was told of the choice and of faults of the file.
+  // What a terminal was told of the file and of the choice.
   std::vector<Note> told;
 
   // Name to show and to store: without folder.
   std::string FileName() const;
 };
 
-// Reads a dump. With `quiet` nothing is said about it on stderr, or to a host.
+// Reads a dump. What is wrong with it, and what file beside it names its
+// weights, is said on stderr, but in a host, and joins `told`; nothing is
+// without `told`.
 Result<graph::Dump> ReadGraphDump(const std::string& path,
                                   const graph::ParseOptions& options,
-                                  bool quiet, Common& common);
+                                  Common& common, std::vector<Note>* told);
 
 // Picks the file and the graph (`section`, or the default one), tells on
 // stderr what was chosen where there was a choice, and what is wrong with the
@@ -36,6 +38,7 @@ Result<GraphInput> OpenGraph(const std::string& path,
                              const graph::ParseOptions& options = {});
 
 // A host sees no terminal: what was told there joins the notes.
-void TellHost(const Common& common, const GraphInput& input, ResultSet& result);
+void TellHost(const Common& common, const std::vector<Note>& told,
+              ResultSet& result);
 
 }  // namespace lamina::cli

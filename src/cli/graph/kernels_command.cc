@@ -58,7 +58,6 @@ Result<int> RunKernels(const Options& options, Common& common) {
     return kFine;
   }
   document.result = graph_kernels::KernelTables(*map, input.graph);
-  TellHost(common, input, document.result);
   const bool table = common.format == "table";
   std::erase_if(document.result.tables, [&](const Table& one) {
     return table && !options.all && options.layer.empty() &&
@@ -78,6 +77,7 @@ Result<int> RunKernels(const Options& options, Common& common) {
       one = std::move(kept);
     }
   }
+  TellHost(common, input.told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

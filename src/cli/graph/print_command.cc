@@ -19,6 +19,7 @@ namespace {
 struct Options {
   std::string path;
   std::string section;
+  std::string as;
   bool normalize = false;
   bool stats = false;
   bool strict = false;
@@ -85,14 +86,20 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
 }
 
 Result<int> RunPrint(const Options& options, Common& common) {
+  if (!options.as.empty() && options.as != "autodeploy") {
+    return Fail(UsageError("--as: expected autodeploy, found '" +
+                           EscapeTerminal(options.as) + "'"));
+  }
   LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
   if (path != options.path && common.host == nullptr)
     std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
   graph::ParseOptions parse;
   parse.strict = options.strict;
-  LAMINA_ASSIGN(const graph::Dump dump,
-                ReadGraphDump(path, parse, options.check, common));
+  std::vector<Note> told;
+  LAMINA_ASSIGN(
+      const graph::Dump dump,
+      ReadGraphDump(path, parse, common, options.check ? nullptr : &told));
   std::vector<const graph::Graph*> graphs;
   if (options.section.empty()) {
     for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);
@@ -113,11 +120,20 @@ Result<int> RunPrint(const Options& options, Common& common) {
       document.result.tables.push_back(graph::WeightTable(graphs, bindings));
       document.result.tables.push_back(graph::EdgeTable(graphs));
     }
+    TellHost(common, told, document.result);
     LAMINA_TRY(Write(document, common));
     return kFine;
   }
   std::string out;
-  if (options.normalize) {
+  if (!options.as.empty()) {
+    graph::Header header = dump.header;
+    header.modules = static_cast<int64_t>(graphs.size());
+    out = graph::HeaderText(header);
+    for (const graph::Graph* one : graphs) {
+      graph::AppendAutodeploy(out, *one);
+      out += '\n';
+    }
+  } else if (options.normalize) {
     for (const graph::Graph* one : graphs) {
       if (!out.empty()) out += '\n';
       graph::AppendNormalized(out, *one);
@@ -138,6 +154,9 @@ Run Add(Arguments& args, Common& common) {
       .Required();
   args.Add("--section", options->section,
            "Only this GraphModule (default: all)");
+  args.Add("--as", options->as,
+           "autodeploy: graphs of other compilers in its grammar, as graph "
+           "rewrite takes them; keywords and source lines are lost");
   args.Flag("--normalize", options->normalize,
             "One name per op, values by position, canonical shapes: for "
             "comparing, not for reading back");

@@ -60,12 +60,15 @@ Result<int> RunRewrite(const Options& options, Common& common) {
                 graph::ReadPipelineConfig(options.config, options.overlays,
                                           options.stages));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.input));
-  LAMINA_ASSIGN(graph::Dump dump, ReadGraphDump(path, {}, false, common));
+  std::vector<Note> told;
+  LAMINA_ASSIGN(graph::Dump dump, ReadGraphDump(path, {}, common, &told));
   if (!dump.dialect.empty()) {
     return Fail(UsageError(EscapeTerminal(dump.name) +
-                           ": only dumps of AutoDeploy are rewritten, "
-                           "this one is '" +
-                           std::string(dump.dialect) + "'"));
+                               ": only dumps of AutoDeploy are rewritten, "
+                               "this one is '" +
+                               std::string(dump.dialect) + "'",
+                           "lamina graph print --as autodeploy makes one of "
+                           "it, without keywords"));
   }
   graph::DumpFile file;
   graph::ParseDumpName(path, file);
@@ -127,6 +130,7 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   document.command = "graph rewrite";
   document.inputs = {path, options.config};
   document.result = report.Finish();
+  TellHost(common, told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

@@ -36,6 +36,7 @@ struct LayerRow {
   bool traced;
   std::string title;
   std::string legend;
+  std::string off_nodes;
 };
 
 const RowColumns<LayerRow>& LayerColumns() {
@@ -60,7 +61,11 @@ const RowColumns<LayerRow>& LayerColumns() {
         &LayerRow::title},
        {"legend", ColumnType::kText,
         "What its colours mean, one a line: colour, tab, text.",
-        &LayerRow::legend}}};
+        &LayerRow::legend},
+       {"off_nodes", ColumnType::kText,
+        "Its kernels that are on no node, one a line behind their sum; mostly "
+        "empty.",
+        &LayerRow::off_nodes}}};
   return columns;
 }
 
@@ -235,6 +240,20 @@ std::string LegendOf(const render::DotGraph& scene) {
   return out;
 }
 
+// Kernels of no node belong to no kind: every layer has its own.
+std::string OffNodesOf(const render::DotGraph& scene) {
+  std::string out;
+  const auto box =
+      std::find_if(scene.nodes.begin(), scene.nodes.end(),
+                   [](const auto& one) { return one.id == kOffNodes; });
+  if (box == scene.nodes.end()) return out;
+  for (const render::DotLine& line : box->lines) {
+    if (!out.empty()) out += '\n';
+    for (const char c : line.text) out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
 // Positions of the inputs of each node: ops first, then what is outside.
 using Positions = absl::flat_hash_map<std::string_view, size_t>;
 Positions PositionsOf(const LayerGraph& layer) {
@@ -307,7 +326,8 @@ void Atlas::AddLayer(size_t file, const std::string& name,
                                     .nodes = layer.nodes.size(),
                                     .traced = layer.trace.has_value(),
                                     .title = scene.title,
-                                    .legend = LegendOf(scene)});
+                                    .legend = LegendOf(scene),
+                                    .off_nodes = OffNodesOf(scene)});
 }
 
 size_t Atlas::KindOf(const LayerGraph& layer, const render::DotGraph& scene) {

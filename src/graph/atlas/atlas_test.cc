@@ -116,6 +116,24 @@ TEST(Atlas, TellsLayersWithTimesApart) {
   EXPECT_EQ(kernels.At(2, "node").text(), "up0");
 }
 
+// The page says them beside the picture, as pictures have a box for them.
+TEST(Atlas, KernelsOnNoNodeAreToldByLayer) {
+  Made made;
+  const Dump dump = Model(2);
+  made.atlas.Add({"a.txt", "", ""}, dump.graphs[0], [](LayerGraph& layer) {
+    layer.trace.emplace();
+    layer.trace->total_ns = 1000;
+    if (layer.index == 0) return;
+    layer.off_nodes.resize(2, {"mem\nset", "", 2000, {}, KernelFit::kNone});
+  });
+  const ResultSet result = made.Tables();
+  const Table& layers = *result.Find("graph_layers");
+  EXPECT_EQ(layers.At(0, "off_nodes").text(), "");
+  EXPECT_EQ(layers.At(1, "off_nodes").text(),
+            "not on any node: 2 kernels, 4.00 us\nmem set  2.00 us\nmem set  "
+            "2.00 us");
+}
+
 // What stands in front of and behind the layers has a graph too.
 TEST(Atlas, HoldsWhatIsNoLayer) {
   Made made;

@@ -172,6 +172,7 @@ void Builder::Begin(const SourceText& source, std::string name,
   End();
   source_ = &source;
   const size_t end = source.EndToFile(head_end);
+  name.insert(0, prefix);
   if (const size_t count = section_names_[name]++; count > 0)
     name += "_" + std::to_string(count);
   const std::string_view file = *dump_.text;

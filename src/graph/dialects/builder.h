@@ -65,6 +65,9 @@ class Builder {
   std::string_view Fresh(std::string_view base);
   std::string_view Keep(std::string_view text) { return graph().Keep(text); }
 
+  // In front of the names of graphs: the compile of a log with several.
+  std::string prefix;
+
   // --- inputs, joined over the graphs of one compilation ---
 
   struct Input {
@@ -74,12 +77,11 @@ class Builder {
   // Inputs of the forward that was read last, in order, as its own text names
   // them.
   std::vector<Input> inputs;
-  // Those of the graph that dynamo gave the compiler, which are the primals of
-  // its graphs; null: not known.
-  const std::vector<Input>* primals = nullptr;
-  // Other graphs of dynamo that a backward graph may be of, from 0; null behind
-  // the last one. May be empty.
-  std::function<const std::vector<Input>*(size_t)> other_primals;
+  // Those of graphs that dynamo gave the compiler, which are the primals of its
+  // graphs: of the nearest one first, then of others that a backward graph may
+  // be of; null behind the last. Asked only for what may be one of them. May be
+  // empty.
+  std::function<const std::vector<Input>*(size_t)> primals;
   // There are more than these: a backward graph may be of any.
   bool more_primals = false;
   // Set where primals named a weight: those.

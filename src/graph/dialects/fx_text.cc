@@ -193,6 +193,7 @@ class Reader {
     const size_t open = def + 11;
     const size_t close = CloseOf(open);
     out_.Begin(source_, NameOf(from, def), open + 1);
+    inner_ = outer_.size() > 1;
     iadd_.clear();
     source_line_ = {};
     declared_.clear();
@@ -329,16 +330,18 @@ class Reader {
   // graphs fit and name the primals otherwise, it is none of them.
   const std::vector<Builder::Input>* PrimalsOf(
       const std::vector<Parameter>& parameters) const {
-    if (out_.primals == nullptr) return nullptr;
-    const bool backward =
-        std::any_of(parameters.begin(), parameters.end(),
-                    [](const auto& one) { return !PrimalOf(one.name); });
+    const auto primals = static_cast<size_t>(
+        std::count_if(parameters.begin(), parameters.end(),
+                      [](const auto& one) { return PrimalOf(one.name); }));
+    if (!out_.primals || primals == 0) return nullptr;
+    const std::vector<Builder::Input>* const nearest = out_.primals(0);
+    if (nearest == nullptr) return nullptr;
     const std::vector<Builder::Input>* chosen =
-        Joins(*out_.primals, parameters) ? out_.primals : nullptr;
-    if (!backward || !out_.other_primals) return chosen;
+        Joins(*nearest, parameters) ? nearest : nullptr;
+    if (primals == parameters.size()) return chosen;
     if (out_.more_primals) return nullptr;
-    for (size_t i = 0;; ++i) {
-      const std::vector<Builder::Input>* const other = out_.other_primals(i);
+    for (size_t i = 1;; ++i) {
+      const std::vector<Builder::Input>* const other = out_.primals(i);
       if (other == nullptr) return chosen;
       if (!Joins(*other, parameters)) continue;
       if (chosen == nullptr) {
@@ -370,7 +373,7 @@ class Reader {
         (name.starts_with("p_") || name.starts_with("b_") ||
          name.starts_with("c_")))
       path = std::string(name.substr(2));
-    out_.inputs.push_back({path, result});
+    if (!inner_) out_.inputs.push_back({path, result});
     const auto primal = PrimalOf(name);
     if (path.empty() && primals != nullptr && primal) {
       path = (*primals)[*primal].path;
@@ -415,9 +418,11 @@ class Reader {
     Inputs(parameters);
   }
 
+  // Those of a graph inside of another are its own: they are neither inputs of
+  // the compilation nor made of them, whatever they are called.
   void Inputs(const std::vector<Parameter>& parameters) {
-    out_.inputs.clear();
-    const auto* const primals = PrimalsOf(parameters);
+    if (!inner_) out_.inputs.clear();
+    const auto* const primals = inner_ ? nullptr : PrimalsOf(parameters);
     for (const Parameter& one : parameters)
       Input(one.span, one.name, one.annotation, one.description, primals);
   }
@@ -919,6 +924,7 @@ class Reader {
   bool exported_ = false;
   Signature signature_;
   std::vector<std::pair<size_t, std::string>> outer_;  // indent, name
+  bool inner_ = false;  // the graph at hand stands in another
   size_t indent_ = 0;
   std::string_view source_line_;
   absl::flat_hash_map<std::string_view, Declared> declared_;

@@ -3,6 +3,7 @@
 // MLIR in its generic and its pretty form: a graph per function. An op with
 // regions is one node that also uses what its regions capture. One walk from
 // left to right; every region and dictionary is skipped by its brackets.
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 
 #include "base/escape.h"
@@ -17,10 +18,156 @@ constexpr size_t kNone = std::string_view::npos;
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool IsOpByte(char c) { return IsNameByte(c) || c == '.' || c == '$'; }
 
+// What a location says: the path of an op or the name of an argument, and the
+// line of the model with its function.
+struct Location {
+  std::string_view name;
+  std::string_view function;
+  std::string_view file;
+  std::string_view line;
+
+  std::string Source() const {
+    std::string out;
+    if (file.empty()) return out;
+    out = std::string(file) + ":" + std::string(line);
+    if (!function.empty()) out += " in " + std::string(function);
+    return out;
+  }
+};
+
+// Locations, most of which are aliases that stand behind all functions:
+// `#loc5 = loc("jit(f)/layers_3/add"(#loc2))`.
+class Locations {
+ public:
+  explicit Locations(std::string_view text) : text_(text) {
+    for (size_t at = text.find('#'); at != kNone; at = text.find('#', at + 1)) {
+      if (at > 0 && text[at - 1] != '\n') continue;
+      size_t end = at + 1;
+      while (end < text.size() && IsOpByte(text[end])) ++end;
+      constexpr std::string_view kIs = " = loc(";
+      if (text.substr(end, kIs.size()) != kIs) continue;
+      const size_t begin = end + kIs.size();
+      aliases_.try_emplace(text.substr(at, end - at), begin);
+    }
+  }
+
+  // Of what stands behind `loc(`, at `pos`.
+  Location At(size_t pos) const {
+    Location out;
+    size_t steps = 0;
+    Read(pos, 0, steps, out);
+    return out;
+  }
+
+ private:
+  // Deeper ones, and those of more parts, say no more than what was read.
+  static constexpr size_t kMostDeep = 64;
+  static constexpr size_t kMostSteps = 256;
+
+  char CharAt(size_t pos) const {
+    return pos < text_.size() ? text_[pos] : ' ';
+  }
+  size_t SkipBlanks(size_t pos) const {
+    while (pos < text_.size() && IsSpace(text_[pos])) ++pos;
+    return pos;
+  }
+
+  // One location; returns its end. What is known already stays: the inner one
+  // of a call comes first.
+  size_t Read(size_t pos, size_t depth, size_t& steps, Location& out) const {
+    pos = SkipBlanks(pos);
+    if (depth > kMostDeep || ++steps > kMostSteps) return text_.size();
+    if (CharAt(pos) == '#') {
+      size_t end = pos + 1;
+      while (end < text_.size() && IsOpByte(text_[end])) ++end;
+      const auto found = aliases_.find(text_.substr(pos, end - pos));
+      if (found != aliases_.end()) Read(found->second, depth + 1, steps, out);
+      return end;
+    }
+    if (CharAt(pos) == '"') return ReadNamed(pos, depth, steps, out);
+    size_t end = pos;
+    while (end < text_.size() && IsOpByte(text_[end])) ++end;
+    const std::string_view word = text_.substr(pos, end - pos);
+    if (word == "callsite" && CharAt(end) == '(') {
+      end = SkipBlanks(Read(end + 1, depth + 1, steps, out));
+      if (text_.substr(end, 3) == "at ")
+        end = Read(end + 3, depth + 1, steps, out);
+      return End(end, ')');
+    }
+    if (word == "fused") {
+      if (CharAt(end) == '<') end = End(FindAngle(end), '>');
+      if (CharAt(end) != '[') return end;
+      do {
+        end = SkipBlanks(Read(end + 1, depth + 1, steps, out));
+      } while (CharAt(end) == ',');
+      return End(end, ']');
+    }
+    return end;
+  }
+
+  // `"file":12:8`, or a name and what it is of.
+  size_t ReadNamed(size_t pos, size_t depth, size_t& steps,
+                   Location& out) const {
+    const size_t end = SkipQuoted(text_, pos);
+    if (end < pos + 2) return text_.size();
+    const std::string_view word = text_.substr(pos + 1, end - pos - 2);
+    if (CharAt(end) == ':' && IsDigit(CharAt(end + 1))) {
+      size_t digits = end + 1;
+      while (IsDigit(CharAt(digits))) ++digits;
+      if (out.file.empty()) {
+        out.file = word;
+        out.line = text_.substr(end + 1, digits - end - 1);
+      }
+      // `12:8`, `12:8 to :20`
+      const auto skip = [&] {
+        while (IsDigit(CharAt(digits)) || CharAt(digits) == ':') ++digits;
+      };
+      skip();
+      if (text_.substr(digits, 4) == " to ") {
+        digits += 4;
+        skip();
+      }
+      return digits;
+    }
+    const bool first = out.name.empty();
+    if (first) out.name = word;
+    if (CharAt(end) != '(') return end;
+    const bool knew = !out.file.empty();
+    const size_t inside = Read(end + 1, depth + 1, steps, out);
+    // The name around a place in a file is that of the function.
+    if (!first && !knew && !out.file.empty() && out.function.empty())
+      out.function = word;
+    return End(inside, ')');
+  }
+
+  size_t End(size_t pos, char bracket) const {
+    pos = SkipBlanks(pos);
+    return CharAt(pos) == bracket ? pos + 1 : pos;
+  }
+  size_t FindAngle(size_t open) const {
+    size_t pos = open + 1;
+    while (pos < text_.size() && text_[pos] != '>' && text_[pos] != '\n') {
+      if (text_[pos] == '"') {
+        pos = SkipQuoted(text_, pos);
+      } else {
+        ++pos;
+      }
+    }
+    return pos;
+  }
+
+  std::string_view text_;
+  absl::flat_hash_map<std::string_view, size_t> aliases_;
+};
+
 class Reader {
  public:
   Reader(const SourceText& source, std::string_view name, Builder& out)
-      : source_(source), name_(name), out_(out), text_(source.text()) {}
+      : source_(source),
+        name_(name),
+        out_(out),
+        text_(source.text()),
+        locations_(text_) {}
 
   void Run() {
     size_t pos = 0;
@@ -101,7 +248,7 @@ class Reader {
       const size_t colon = whole.find(':', end);
       const std::string result =
           colon == kNone ? std::string() : TypeResult(whole.substr(colon + 1));
-      const std::string path = WeightPath(whole);
+      const std::string path = WeightPath(whole, piece.begin);
       if (!path.empty()) {
         out_.Weight(name, path, result);
         continue;
@@ -116,9 +263,9 @@ class Reader {
   }
 
   // What an attribute or a location calls a parameter.
-  static std::string WeightPath(std::string_view text) {
+  std::string WeightPath(std::string_view text, size_t begin_of_text) const {
     for (const std::string_view key :
-         {"jax.arg_info = \"", "tf.resource_name = \"", "loc(\""}) {
+         {"jax.arg_info = \"", "tf.resource_name = \""}) {
       const size_t at = text.find(key);
       if (at == kNone) continue;
       const size_t begin = at + key.size();
@@ -126,10 +273,18 @@ class Reader {
       if (end == kNone) continue;
       const std::string_view name = text.substr(begin, end - begin);
       if (name.find("params") == kNone && key.starts_with("jax")) continue;
-      if (name.find('[') == kNone && key.starts_with("loc")) continue;
       return DottedPath(name);
     }
-    return {};
+    const size_t location = LocationIn(text);
+    if (location == kNone) return {};
+    const std::string_view name = locations_.At(begin_of_text + location).name;
+    return name.find('[') == kNone ? std::string() : DottedPath(name);
+  }
+
+  // Behind the `loc(` that ends an op or argument; npos: it has none.
+  static size_t LocationIn(std::string_view text) {
+    const size_t at = text.rfind(" loc(");
+    return at == kNone ? kNone : at + 5;
   }
 
   // Splits at commas outside of all brackets, `<>` too.
@@ -475,17 +630,14 @@ class Reader {
     statement.result = out_.Keep(
         type == kNone ? "? : N/A"
                       : ResultOf({type + 1, span.end}, results.size()));
-    const std::string_view whole = out_.Text(span);
-    const size_t location = whole.rfind(" loc(");
+    const size_t location = LocationIn(out_.Text(span));
     if (location != kNone) {
-      const std::string_view place = whole.substr(location + 5);
-      const size_t open = place.find('"');
-      const size_t close = open == kNone ? open : place.find('"', open + 1);
-      if (close != kNone) {
-        std::string scope(place.substr(open + 1, close - open - 1));
-        std::replace(scope.begin(), scope.end(), '/', '_');
-        statement.origin.scope = out_.Keep(scope);
-      }
+      const Location place = locations_.At(span.begin + location);
+      std::string scope(place.name);
+      std::replace(scope.begin(), scope.end(), '/', '_');
+      if (!scope.empty()) statement.origin.scope = out_.Keep(scope);
+      const std::string line = place.Source();
+      if (!line.empty()) statement.origin.source = out_.Keep(line);
     }
     out_.Add(statement);
     for (size_t i = 1; i < results.size(); ++i)
@@ -545,6 +697,7 @@ class Reader {
   std::string_view name_;
   Builder& out_;
   std::string_view text_;
+  Locations locations_;
   bool function_ = false;
   size_t depth_ = 0;
   size_t function_depth_ = 0;

@@ -130,10 +130,8 @@ class Sources {
   std::vector<std::string> paths;
 
   void Offer(Builder& out) {
-    if (paths.empty()) return;
-    out.primals = At(0);
     out.more_primals = paths.size() > kMost;
-    out.other_primals = [this](size_t i) { return At(i + 1); };
+    out.primals = [this](size_t i) { return At(i); };
   }
   // Null behind the last.
   const Inputs* At(size_t i) {
@@ -151,6 +149,43 @@ class Sources {
  private:
   std::vector<SharedInputs> read_;
 };
+
+size_t OpsOf(const Graph& graph) {
+  size_t out = 0;
+  for (const NodeId id : graph.nodes())
+    out += graph[id].kind == NodeKind::kOp ? 1 : 0;
+  return out;
+}
+
+// Of the frame with the largest graph what was compiled last: earlier ones were
+// thrown away. `compiles` names that of each graph: "0/1", frame and number.
+std::string LastCompiled(const std::vector<Graph>& graphs,
+                         const std::vector<std::string_view>& compiles) {
+  const auto largest = [&](auto fits) {
+    size_t best = graphs.size();
+    size_t most = 0;
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      if (!fits(i)) continue;
+      const size_t ops = OpsOf(graphs[i]);
+      if (best < graphs.size() && ops <= most) continue;
+      best = i;
+      most = ops;
+    }
+    return best;
+  };
+  const auto frame = [&](size_t i) {
+    return compiles[i].substr(0, compiles[i].find('/'));
+  };
+  const size_t first = largest([](size_t) { return true; });
+  if (first == graphs.size() || compiles[first].empty()) return {};
+  size_t last = first;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    if (frame(i) == frame(first)) last = i;
+  }
+  return graphs[largest(
+                    [&](size_t i) { return compiles[i] == compiles[last]; })]
+      .name();
+}
 
 // `sources`: where the inputs of the graph stand that dynamo made; null: not
 // known. `own`: gets those of the graph that was read last.
@@ -175,25 +210,31 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
     // Graphs of AOT name no parameters: they are the inputs, in their order, of
     // the graph that dynamo made in the same compilation.
     std::map<std::string, Inputs, std::less<>> inputs;
+    std::vector<std::string_view> compiles;  // by graph
     for (const LogPart& part : parts) {
       const std::string_view own = part.source.text();
       if (!MayHoldGraph(part.name, own)) continue;
       const std::string_view kind = RecognisePlain(own.substr(0, kHead));
       if (kind.empty() || kind == "autodeploy") continue;
       const size_t before = dump.graphs.size();
-      const std::string prefix =
+      out.prefix =
           frames.size() > 1 && !part.frame.empty() ? part.frame + " " : "";
-      std::string called = part.name.empty() ? "" : prefix + part.name;
       const auto known = inputs.find(part.frame);
-      out.primals = known == inputs.end() ? nullptr : &known->second;
+      out.primals = [&](size_t i) {
+        return known == inputs.end() || i > 0 ? nullptr : &known->second;
+      };
       out.inputs.clear();
-      ReadAs(kind, part.source, called, out, dump.main);
+      ReadAs(kind, part.source, part.name, out, dump.main);
+      out.prefix.clear();
       out.primals = nullptr;
+      compiles.resize(dump.graphs.size(), part.frame);
       if (NamesAny(out.inputs)) inputs[part.frame] = std::move(out.inputs);
       if (part.cut && dump.graphs.size() > before)
         out.Warn(own.empty() ? 0 : part.source.ToFile(own.size() - 1),
                  "truncated: the file ends inside of this payload");
     }
+    if (frames.size() > 1 && dump.main.empty())
+      dump.main = LastCompiled(dump.graphs, compiles);
   } else {
     const SourceText source = WithoutColours(file, 0, file.size());
     if (sources != nullptr) sources->Offer(out);

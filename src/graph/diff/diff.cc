@@ -196,9 +196,11 @@ class Comparer {
     return std::string(graph[id].name);
   }
 
-  // Some dialects print strings without quotes.
-  static std::string_view Unquoted(std::string_view text) {
-    return text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+  // Some dialects print strings without quotes; within one a text with quotes
+  // is another than one without.
+  std::string_view Plain(std::string_view text) const {
+    return a_.dialect != b_.dialect && text.size() >= 2 &&
+                   (text.front() == '\'' || text.front() == '"') &&
                    text.back() == text.front()
                ? text.substr(1, text.size() - 2)
                : text;
@@ -228,7 +230,7 @@ class Comparer {
         return;
       }
       if (x[i].extent() == 0 && y[i].extent() == 0 &&
-          Unquoted(x[i].text()) != Unquoted(y[i].text())) {
+          Plain(x[i].text()) != Plain(y[i].text())) {
         out_.push_back({Change::kLiteral, a, b,
                         std::string(y[i].text()) + " instead of " +
                             std::string(x[i].text())});

@@ -55,6 +55,8 @@ TEST(Diff, NamesSymbolsAndAddressesDoNotCount) {
 
 TEST(Diff, WhatChangedIsNamed) {
   EXPECT_THAT(Changes(kBase, With("2) :", "3) :")), ElementsAre("literal b"));
+  // Quotes are part of a literal.
+  EXPECT_THAT(Changes(kBase, With("2) :", "'2') :")), ElementsAre("literal b"));
   EXPECT_THAT(Changes(kBase, With("%w : 4 : torch.int8) : s0x4 : torch.int8",
                                   "%w : 4 : torch.int8) : ? : N/A")),
               ElementsAre("metadata_lost a"));

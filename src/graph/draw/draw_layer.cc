@@ -87,8 +87,8 @@ class Drawer {
         at_(PositionsOf(layer)) {}
 
   render::DotGraph Run() {
-    ReadStreams();
     ReadUsers();
+    ReadStreams();
     AddTitle();
     ReadFaces();
     for (size_t i = 0; i < layer_.nodes.size(); ++i) AddNode(i);
@@ -103,6 +103,19 @@ class Drawer {
  private:
   // Of streams beside the main one, in turn.
   static constexpr const char* kStreams[] = {"#7b4fa3", "#0b7f6f", "#a15c00"};
+
+  // The border of boxes.
+  static constexpr const char* kMain = "#5b616e";
+
+  // "stream 2 (14 in the trace)"
+  std::string NameOfStream(uint32_t stream) const {
+    std::string out =
+        stream == 0 ? "main stream" : fmt::format("stream {}", stream + 1);
+    const std::vector<int64_t>& ids = layer_.stream_ids;
+    if (stream < ids.size())
+      out += fmt::format(" ({} in the trace)", ids[stream]);
+    return out;
+  }
 
   static const char* ColourOfStream(uint32_t stream) {
     return kStreams[(stream - 1) % std::size(kStreams)];
@@ -127,16 +140,51 @@ class Drawer {
       }
       stream_.push_back(stream);
     }
-    for (const LayerNode& node : layer_.nodes) {
-      if (Hollow()) break;
-      if (!Clocked(node)) continue;
-      for (const LayerKernel& kernel : node.kernels) {
+    if (Hollow()) return;
+    if (std::any_of(stream_.begin(), stream_.end(),
+                    [](uint32_t one) { return one > 1; }))
+      ReadMarks(second);
+    const auto run = [&](const std::vector<LayerKernel>& kernels) {
+      for (const LayerKernel& kernel : kernels) {
         if (kernel.stream == 0)
           main_.emplace_back(kernel.start_ns,
                              kernel.start_ns + kernel.duration_ns);
       }
+    };
+    for (const LayerNode& node : layer_.nodes) {
+      if (Clocked(node)) run(node.kernels);
     }
+    run(layer_.off_nodes);
     std::sort(main_.begin(), main_.end());
+  }
+
+  // Markers say that there is another stream and not which one: where the trace
+  // has several, they are of that of the work that they begin or end, and other
+  // nodes without kernels of that of their inputs.
+  void ReadMarks(const std::vector<bool>& second) {
+    const auto of_work = [&](size_t at, bool users) {
+      size_t first = layer_.nodes.size();
+      for (const size_t one : Launching(at, users)) {
+        if (stream_[one] > 0) first = std::min(first, one);
+      }
+      return first < layer_.nodes.size() ? stream_[first] : 0;
+    };
+    for (size_t i = 0; i < layer_.nodes.size(); ++i) {
+      const LayerNode& node = layer_.nodes[i];
+      if (!second[i] || !node.kernels.empty()) continue;
+      const int rule = rules_.aux_streams.Find(node.op);
+      uint32_t stream = 0;
+      if (rule != rules::PatternTable::kNone) {
+        stream = of_work(i, rules_.aux_streams.rule(rule).value == "begin");
+      } else {
+        for (const std::string& input : node.inputs) {
+          const auto found = at_.find(input);
+          if (stream == 0 && found != at_.end() && second[found->second])
+            stream = stream_[found->second];
+        }
+      }
+      if (stream > 0) stream_[i] = stream;
+    }
   }
 
   // Its times are of the clock of this layer: those of the next one begin at
@@ -284,8 +332,12 @@ class Drawer {
     const double off = OffNs();
     const double share =
         off > 0 ? 100 * trace.total_ns / (trace.total_ns + off) : 100;
-    if (share < 95 && !Hollow())
-      out_.title += fmt::format(" | {:.0f} % of the time is on nodes", share);
+    // Rounded down: what is told because it is below 95 % never says 95 %.
+    constexpr double kTold = 95;
+    if (share < kTold && !Hollow()) {
+      out_.title += fmt::format(" | {:.0f} % of the time is on nodes",
+                                std::min(std::floor(share + 1e-6), kTold - 1));
+    }
     if (!trace.warning.empty()) out_.title += "\n" + trace.warning;
   }
 
@@ -352,7 +404,7 @@ class Drawer {
 
   void ReadFaces() {
     for (const LayerNode& node : layer_.nodes) {
-      labels_.push_back(rules_.LabelOf(node.op));
+      labels_.push_back(OpLabel(node.op, rules_));
       weights_.push_back(WeightLabels(node, rules_));
       ++faces_[FaceOf(labels_.back(), weights_.back())];
     }
@@ -393,9 +445,19 @@ class Drawer {
     out_.nodes.push_back(std::move(box));
   }
 
-  // Markers of a main stream have the colour of the first other one.
+  // A marker of the main stream, which waits, has the colour of the stream
+  // whose end its users take too; else that of the first other one.
   const char* ForkColour(size_t at) const {
-    return ColourOfStream(std::max<uint32_t>(stream_[at], 1));
+    if (stream_[at] > 0) return ColourOfStream(stream_[at]);
+    for (const uint32_t user : users_[at]) {
+      for (const std::string& input : layer_.nodes[user].inputs) {
+        const auto found = at_.find(input);
+        if (found != at_.end() && stream_[found->second] > 0 &&
+            IsFork(layer_.nodes[found->second]))
+          return ColourOfStream(stream_[found->second]);
+      }
+    }
+    return ColourOfStream(1);
   }
 
   // "14.0 KiB × s0, 8 ranks" of a collective; how much of another stream is
@@ -584,11 +646,12 @@ class Drawer {
       }
     }
     for (const auto& [stream, sums] : streams) {
-      if (stream == 0) continue;
+      // One alone needs no name.
+      if (streams.rbegin()->first == 0) break;
       box.lines.push_back(
-          Swatch(fmt::format("stream {}: {}, {}", stream + 1,
+          Swatch(fmt::format("{}: {}, {}", NameOfStream(stream),
                              Counted(sums.first, "kernel"), Time(sums.second)),
-                 ColourOfStream(stream)));
+                 stream == 0 ? kMain : ColourOfStream(stream)));
     }
     if (std::any_of(layer_.nodes.begin(), layer_.nodes.end(),
                     [](const LayerNode& node) {
@@ -666,8 +729,10 @@ class Drawer {
     std::string out;
     const auto found = node.over.find(input);
     if (found == node.over.end()) return out;
-    for (const std::string& op : found->second)
-      out += (out.empty() ? "" : ", ") + rules_.LabelOf(op);
+    for (const std::string& op : found->second.ops)
+      out += (out.empty() ? "" : ", ") + OpLabel(op, rules_);
+    if (found->second.more > 0)
+      out += fmt::format(", and {} more", found->second.more);
     return out;
   }
 
@@ -691,7 +756,8 @@ class Drawer {
       const auto found = at_.find(value);
       if (found == at_.end()) return value;
       const LayerNode& node = layer_.nodes[found->second];
-      if (node.inputs.size() != 1 || !node.weights.empty()) return value;
+      if (node.inputs.empty() || !Matches(rules_.passing_ops, node.op))
+        return value;
       value = node.inputs[0];
     }
     return value;
@@ -835,8 +901,9 @@ class Drawer {
   const GroupRules& rules_;
   const DrawOptions options_;
   const Positions at_;
-  std::vector<uint32_t> stream_;                 // of the nodes
-  std::vector<std::pair<double, double>> main_;  // kernels of the main stream
+  std::vector<uint32_t> stream_;  // of the nodes
+  // Kernels of the main stream, those on no node too.
+  std::vector<std::pair<double, double>> main_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<std::optional<std::string_view>> residual_of_;
   std::vector<std::string> labels_;  // of the nodes
@@ -876,28 +943,37 @@ void HideNodes(LayerGraph& layer,
   // What stands for a hidden node; inputs come first, so one look is enough.
   struct Instead {
     std::string value;
-    std::vector<std::string> over;  // ops in between
+    HiddenOps over;
   };
   absl::flat_hash_map<std::string, Instead> instead;
   std::vector<LayerNode> kept;
   for (LayerNode& node : layer.nodes) {
     std::vector<std::string> inputs;
+    std::map<std::string, HiddenOps> over;
     for (const std::string& input : node.inputs) {
       const auto found = instead.find(input);
-      const std::string& now =
-          found == instead.end() ? input : found->second.value;
-      if (std::find(inputs.begin(), inputs.end(), now) != inputs.end())
-        continue;
-      inputs.push_back(now);
-      if (found != instead.end()) node.over[now] = found->second.over;
+      const Instead direct{input, {}};
+      const Instead& now = found == instead.end() ? direct : found->second;
+      const auto [way, fresh] = over.try_emplace(now.value, now.over);
+      if (fresh) {
+        inputs.push_back(now.value);
+      } else if (now.over.Count() < way->second.Count()) {
+        way->second = now.over;
+      }
     }
+    std::erase_if(over, [](const auto& way) { return way.second.ops.empty(); });
     node.inputs = std::move(inputs);
+    node.over = std::move(over);
     if (!node.inputs.empty() && node.kernels.empty() && !node.boundary &&
         hide(node.op)) {
       Instead& one = instead[node.id];
       one.value = node.inputs[0];
       one.over = std::move(node.over[one.value]);
-      one.over.push_back(std::move(node.op));
+      if (one.over.ops.size() < HiddenOps::kMost) {
+        one.over.ops.push_back(std::move(node.op));
+      } else {
+        ++one.over.more;
+      }
     } else {
       kept.push_back(std::move(node));
     }
@@ -962,9 +1038,20 @@ std::string ShapeLabel(const LayerNode& node) {
   return out;
 }
 
+namespace {
+
+// What ends of names hold: tile sizes, numbers, overloads.
+constexpr size_t kTail = 12;
+
+}  // namespace
+
+std::string OpLabel(std::string_view op, const GroupRules& rules) {
+  constexpr size_t kMost = 28;
+  return ShortenInside(rules.LabelOf(op), kMost, kTail);
+}
+
 std::string KernelLabel(std::string_view name) {
   constexpr size_t kMost = 34;
-  constexpr size_t kTail = 12;
   // Namespaces say least, then what half of all names have in common.
   for (size_t colons = name.find("::");
        name.size() > kMost && colons != std::string_view::npos;

@@ -44,8 +44,8 @@ enum class LineKind : char {
 LineKind KindOf(const render::DotLine& line);
 
 // Takes the nodes out whose op `hide` names: who used one uses its first input
-// instead, and knows over what it does. Nodes with kernels and nodes without
-// inputs stay.
+// instead, and knows over what it does, by the shortest way where there are
+// several. Nodes with kernels and nodes without inputs stay.
 void HideNodes(LayerGraph& layer,
                const std::function<bool(std::string_view op)>& hide);
 
@@ -63,6 +63,9 @@ std::string ShapeLabel(const LayerNode& node);
 // is not there.
 std::vector<std::string> WeightLabels(const LayerNode& node,
                                       const GroupRules& rules);
+
+// The name of an op for people in at most 28 bytes, cut inside.
+std::string OpLabel(std::string_view op, const GroupRules& rules);
 
 // The name of a kernel in at most 34 bytes: without namespaces, then without
 // what most names have, then cut inside.

@@ -14,7 +14,9 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Pair;
 
 std::shared_ptr<const GroupRules> Rules() {
   const auto rules = GroupRules::Load(rules::DataSet());
@@ -182,13 +184,43 @@ TEST(Draw, HiddenViewsAreBridged) {
   ASSERT_EQ(layer.nodes.size(), 2U);
   EXPECT_THAT(layer.nodes[1].inputs, ElementsAre("a"));
   ASSERT_EQ(layer.externals.size(), 1U);
-  // The edge says over what it goes; the nearest way where there are two.
+  // The edge says over what it goes; the shortest way where there are two.
   const render::DotGraph graph = DrawLayer(layer, *Rules());
   ASSERT_EQ(graph.edges.size(), 2U);
   EXPECT_EQ(graph.edges[1].from, "a");
-  EXPECT_EQ(graph.edges[1].tooltip, Rules()->LabelOf("aten.view.default") +
-                                        ", " +
-                                        Rules()->LabelOf("aten.view.default"));
+  EXPECT_EQ(graph.edges[1].tooltip, "view");
+}
+
+TEST(Draw, EdgesSayTheShortestWayOverHiddenNodes) {
+  const auto tooltip = [](size_t views, std::vector<std::string> inputs) {
+    LayerGraph layer;
+    layer.nodes = {Node("v0", "f.linear", {"x"})};
+    for (size_t i = 0; i < views; ++i) {
+      layer.nodes.push_back(
+          Node("v" + std::to_string(i + 1),
+               i % 2 == 0 ? "aten.view.default" : "aten.transpose.int",
+               {"v" + std::to_string(i)}));
+    }
+    layer.nodes.push_back(Node("user", "f.linear", std::move(inputs)));
+    HideNodes(layer, [](std::string_view op) {
+      return op.starts_with("aten.view") || op.starts_with("aten.transpose");
+    });
+    EXPECT_EQ(layer.nodes.size(), 2U);
+    return DrawLayer(layer, *Rules()).edges.back().tooltip;
+  };
+  EXPECT_EQ(tooltip(3, {"v3"}), "view, transpose, view");
+  EXPECT_EQ(tooltip(3, {"v3", "v2"}), "view, transpose");
+  EXPECT_EQ(tooltip(3, {"v2", "v3"}), "view, transpose");
+  // A direct edge goes over nothing.
+  EXPECT_EQ(tooltip(3, {"v3", "v0"}), "");
+  EXPECT_EQ(tooltip(3, {"v0", "v3"}), "");
+  EXPECT_EQ(tooltip(8, {"v8"}),
+            "view, transpose, view, transpose, view, transpose, view, "
+            "transpose");
+  // What no one reads is counted: every node of a long chain keeps little.
+  EXPECT_EQ(tooltip(20000, {"v20000"}),
+            "view, transpose, view, transpose, view, transpose, view, "
+            "transpose, and 19992 more");
 }
 
 TEST(Draw, TitlesSayWhichLayerOfHowMany) {
@@ -296,6 +328,21 @@ TEST(Draw, ForksAndJoinsSayWhatTheyWait) {
   EXPECT_TRUE(EdgeLabels(DrawLayer(layer, *Rules())).empty());
 }
 
+TEST(Draw, KernelsOnNoNodeKeepTheMainStreamBusy) {
+  LayerGraph layer = TwoStreams();
+  layer.off_nodes.resize(1, {"memset", "memset", 5500, {}, KernelFit::kNone});
+  layer.off_nodes[0].start_ns = 20500;
+  // The main stream stands still from 26 us on, 0.2 us before the other ends.
+  render::DotGraph graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(EdgeLabels(graph)["end sum"], "waits 4.00 us");
+  EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 11.8 us");
+  // On another stream it is not in the way.
+  layer.off_nodes[0].stream = 1;
+  graph = DrawLayer(layer, *Rules());
+  EXPECT_EQ(EdgeLabels(graph)["end sum"], "waits 9.50 us");
+  EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 6.30 us");
+}
+
 TEST(Draw, TimeBesideTheMainStreamIsHidden) {
   LayerGraph layer = TwoStreams();
   const auto last = [&](size_t node) {
@@ -318,6 +365,91 @@ TEST(Draw, TimeBesideTheMainStreamIsHidden) {
   }
   EXPECT_THAT(legend, ElementsAre("stream 2: 1 kernel, 15.8 us",
                                   "stream 3: 1 kernel, 10.0 us"));
+}
+
+TEST(Draw, TheLegendNamesTheStreamsOfTheTrace) {
+  LayerGraph layer = TwoStreams();
+  const auto streams = [&] {
+    std::vector<std::string> out;
+    const render::DotGraph graph = DrawLayer(layer, *Rules());
+    for (const render::DotLine& line : graph.nodes.back().lines) {
+      if (line.text.find("stream") != std::string::npos)
+        out.push_back(line.text);
+    }
+    return out;
+  };
+  EXPECT_THAT(streams(), ElementsAre("main stream: 3 kernels, 25.0 us",
+                                     "stream 2: 1 kernel, 12.0 us"));
+  layer.stream_ids = {7, 14};
+  EXPECT_THAT(streams(),
+              ElementsAre("main stream (7 in the trace): 3 kernels, 25.0 us",
+                          "stream 2 (14 in the trace): 1 kernel, 12.0 us"));
+  // One alone is no news.
+  layer.nodes[2].kernels[0].stream = 0;
+  EXPECT_THAT(streams(), IsEmpty());
+}
+
+TEST(Draw, NamesOfOpsKeepTheirUsefulEnd) {
+  const auto rules = Rules();
+  EXPECT_EQ(OpLabel("aten.relu.default", *rules), "relu");
+  const std::string name = "vllm.a_very_long_name_of_an_op_that_nobody_reads";
+  const std::string label = OpLabel(name, *rules);
+  EXPECT_EQ(label.size(), 28u);
+  EXPECT_TRUE(label.ends_with("nobody_reads")) << label;
+  // Everywhere the same, and whole in the tooltip.
+  LayerGraph layer;
+  layer.nodes = {Node("a", "f.linear", {"x"}), Node("v", name, {"a"}),
+                 Node("b", name, {"v"})};
+  const render::DotNode box = DrawLayer(layer, *rules).nodes[2];
+  EXPECT_EQ(box.lines[0].text, label);
+  EXPECT_EQ(box.tooltip, "b: " + name);
+  size_t seen = 0;
+  HideNodes(layer,
+            [&](std::string_view op) { return op == name && seen++ == 0; });
+  EXPECT_EQ(DrawLayer(layer, *rules).edges.back().tooltip, label);
+}
+
+// What begins, ends and waits for the third stream has its colour.
+TEST(Draw, ForksHaveTheColourOfTheirStream) {
+  LayerGraph layer = TwoStreams();
+  const auto add = [&](const char* id, const char* op, const char* input) {
+    layer.nodes.push_back(Node(id, op, {input}));
+  };
+  add("begin2", "fn.begin_aux_stream_passthrough_10", "sum");
+  add("view2", "aten.view.default", "begin2");
+  add("work2", "f.mlp", "view2");
+  add("end2", "fn.end_aux_stream_passthrough_5", "work2");
+  add("wait2", "fn.wait_aux_stream_passthrough_5", "sum");
+  layer.nodes.push_back(Node("last", "aten.add.Tensor", {"wait2", "end2"}));
+  LayerKernel kernel{"k", "k", 3000, {}, KernelFit::kSure};
+  kernel.start_ns = 36000;
+  kernel.stream = 2;
+  layer.nodes[9].kernels.push_back(kernel);
+  kernel.stream = 0;
+  kernel.start_ns = 40000;
+  layer.nodes[12].kernels.push_back(kernel);
+  const auto colours = [&] {
+    std::map<std::string, std::string> out;
+    for (const render::DotNode& node : DrawLayer(layer, *Rules()).nodes) {
+      if (node.circle || !node.bar.empty())
+        out[node.id] = node.circle ? node.fill : node.bar;
+    }
+    return out;
+  };
+  const char* const kSecond = "#7b4fa3";
+  const char* const kThird = "#0b7f6f";
+  EXPECT_EQ(colours(), (std::map<std::string, std::string>{{"begin", kSecond},
+                                                           {"shared", kSecond},
+                                                           {"end", kSecond},
+                                                           {"wait", kSecond},
+                                                           {"begin2", kThird},
+                                                           {"view2", kThird},
+                                                           {"work2", kThird},
+                                                           {"end2", kThird},
+                                                           {"wait2", kThird}}));
+  // Without kernels nobody knows how many streams there are.
+  for (LayerNode& node : layer.nodes) node.kernels.clear();
+  for (const auto& [id, colour] : colours()) EXPECT_EQ(colour, kSecond) << id;
 }
 
 TEST(Draw, WorkOfTheMainStreamHidesNotItself) {
@@ -355,6 +487,7 @@ TEST(Draw, TimesOfTheNextLayerAreNotOfThisOne) {
   // Not what ran before.
   layer.off_nodes.resize(1, {"memset", "memset", 5000, {}, KernelFit::kNone});
   layer.off_nodes[0].start_ns = 29000;
+  layer.off_nodes[0].stream = 2;  // not in the way of the main one
   const render::DotGraph graph = DrawLayer(layer, *Rules());
   EXPECT_EQ(graph.nodes[2].lines.back().text, "hidden 6.30 us");
   EXPECT_NE(graph.nodes[9].id, "");
@@ -387,7 +520,7 @@ TEST(Draw, CollectivesSayBytesAndRanks) {
   // Of ranks that are not known: what goes in, if no hidden view made it.
   scatter.ranks = 0;
   EXPECT_EQ(last(2), "32.0 KiB");
-  scatter.over["b"] = {"aten.slice.Tensor"};
+  scatter.over["b"].ops = {"aten.slice.Tensor"};
   EXPECT_EQ(last(2), "2\u00d71024 bf16");
   // The rest counts what goes in, also from outside: results may be tuples.
   LayerNode& fused = layer.nodes[2];
@@ -423,7 +556,7 @@ TEST(Draw, KernelsOnNoNodeAreDrawn) {
   layer.off_nodes.resize(2, {"memset", "memset", 5000, {}, KernelFit::kNone});
   layer.off_nodes[0].start_ns = 21000;
   const render::DotGraph graph = DrawLayer(layer, *Rules());
-  EXPECT_THAT(graph.title, HasSubstr(" | 86 % of the time is on nodes"));
+  EXPECT_THAT(graph.title, HasSubstr(" | 85 % of the time is on nodes"));
   const auto box =
       std::find_if(graph.nodes.begin(), graph.nodes.end(),
                    [](const auto& one) { return one.id == kOffNodes; });
@@ -435,6 +568,12 @@ TEST(Draw, KernelsOnNoNodeAreDrawn) {
   layer.off_nodes.resize(1);
   layer.off_nodes[0].duration_ns = 2000;
   EXPECT_THAT(DrawLayer(layer, *Rules()).title, Not(HasSubstr("on nodes")));
+  layer.off_nodes[0].duration_ns = 3424.6;  // of 94.6 %
+  EXPECT_THAT(DrawLayer(layer, *Rules()).title,
+              HasSubstr(" | 94 % of the time is on nodes"));
+  layer.off_nodes[0].duration_ns = 3157.8948;  // hardly below 95 %
+  EXPECT_THAT(DrawLayer(layer, *Rules()).title,
+              HasSubstr(" | 94 % of the time is on nodes"));
   // Kernels that are said to be of no node: none of them is on one.
   layer.off_nodes[0].duration_ns = 20000;
   EXPECT_THAT(DrawLayer(layer, *Rules()).title, HasSubstr("on nodes"));
@@ -502,6 +641,22 @@ TEST(Draw, ResidualsGoAroundWhatIsAdded) {
     if (!edge.label.empty()) around.push_back(edge.from + " " + edge.to);
   }
   EXPECT_THAT(around, ElementsAre("r sum"));
+  // A view with sizes is the same value, what an activation makes of it is not.
+  const auto around_by = [&](std::string op) {
+    layer.nodes = {Node("n", "f.fused_add_rms_norm", {"x", "y"}, "norm"),
+                   Node("h", "builtin.getitem", {"n"}, "norm"),
+                   Node("r", std::move(op), {"h", "size"}, "mlp"),
+                   Node("up", "f.linear", {"h"}, "mlp"),
+                   Node("sum", "aten.add.Tensor", {"up", "r"}, "mlp")};
+    layer.nodes[3].weights.push_back({"w1", "4x4", "f"});
+    return EdgeLabels(DrawLayer(layer, *Rules()));
+  };
+  EXPECT_THAT(around_by("aten.view.default"),
+              ElementsAre(Pair("r sum", kResidual)));
+  EXPECT_THAT(around_by("aten.to.dtype"),
+              ElementsAre(Pair("r sum", kResidual)));
+  EXPECT_THAT(around_by("aten.silu.default"), IsEmpty());
+  EXPECT_THAT(around_by("aten.neg.default"), IsEmpty());
 }
 
 TEST(Draw, NodesInACircleAreDrawn) {

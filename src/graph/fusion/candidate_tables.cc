@@ -354,6 +354,13 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
                 found.memory.Text(), HumanTime(found.step_ns));
   if (!found.assumed.empty()) text += ", for " + Joined(found.assumed, ", ", 8);
   out.notes.push_back(MakeNote(Severity::kInfo, "claim", text + "."));
+  if (!found.no_rules_for.empty()) {
+    out.notes.push_back(MakeNote(
+        Severity::kInfo, "not_applicable",
+        "Known rules are written in ops of PyTorch and were not asked of a "
+        "graph in '" +
+            found.no_rules_for + "'; what is listed are forms that repeat."));
+  }
   if (found.keywords_dropped) {
     out.notes.push_back(MakeNote(
         Severity::kInfo, "keywords",

@@ -15,6 +15,7 @@
 #include "graph/fusion/canonical.h"
 #include "graph/fusion/census.h"
 #include "graph/fusion/judgement.h"
+#include "graph/pattern/linear_form.h"
 #include "graph/target.h"
 
 namespace lamina::fusion {
@@ -79,6 +80,9 @@ class Finder {
     const graph::OpIndex index(graph_);
     graph::FindOptions find;
     find.layers = OwnLayers(graph_);
+    find.linears = true;
+    const RulesFor applies = RulesThatApply(graph_);
+    if (applies == RulesFor::kNone) return;
     for (const Rule& rule : options_.rules->rules) {
       if (rule.alternatives.empty()) continue;
       const graph::RuleMatches found = graph::FindRule(index, rule, find);
@@ -97,7 +101,8 @@ class Finder {
         std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
           return index.Position(a) < index.Position(b);
         });
-        candidate.possible |= match.possible;
+        candidate.possible |=
+            match.possible || applies == RulesFor::kAnotherDialect;
         for (const NodeId id : nodes) covered_[id].insert(&rule);
         places.push_back(std::move(nodes));
       }
@@ -107,6 +112,11 @@ class Finder {
       candidate.kernels = KernelsOf(rule, alternatives);
       SayWhatFollows(rule, places[0], candidate);
       JudgeKnown(rule, options_.log, candidate);
+      if (applies == RulesFor::kAnotherDialect) {
+        candidate.risks.push_back(
+            "the rule is made for dumps of AutoDeploy, this one is '" +
+            std::string(graph_.dialect) + "'");
+      }
       out_.list.push_back(std::move(candidate));
     }
     std::stable_sort(out_.list.begin(), out_.list.end(), Better);
@@ -129,9 +139,12 @@ class Finder {
         rule.alternatives[match.alternative].pattern;
     const uint32_t slot = pattern.lines[0].operands[0].slot;
     std::vector<NodeId> out;
-    for (const NodeId user : graph_.Users(match.shared)) {
-      if (graph::HasForm(graph_, pattern, 0, user, slot, match.shared))
-        out.push_back(user);
+    for (const NodeId user : graph::UsersOrLinears(graph_, match.shared)) {
+      if (!graph::HasForm(graph_, pattern, 0, user, slot, match.shared))
+        continue;
+      out.push_back(user);
+      const auto form = graph::LinearOf(graph_, user);
+      if (form && form->product.valid()) out.push_back(form->product);
     }
     return out.empty() ? match.match.Nodes() : out;
   }
@@ -483,6 +496,8 @@ void FindOverlaps(Candidates& found) {
 Candidates FindCandidates(const Graph& graph, const CandidateOptions& options) {
   Candidates out = Finder(graph, options).Run();
   out.keywords_dropped = graph.dialect.empty();
+  if (RulesThatApply(graph) == RulesFor::kNone)
+    out.no_rules_for = graph.dialect;
   FindOverlaps(out);
   return out;
 }

@@ -102,6 +102,7 @@ struct Candidates {
   int64_t step_ns = 0;
   bool measured = false;
   bool keywords_dropped = false;     // the dialect prints no keywords
+  std::string no_rules_for;          // dialect that rules say nothing of
   std::vector<std::string> assumed;  // symbols that were bound
   Memory memory;
 };

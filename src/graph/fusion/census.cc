@@ -36,6 +36,8 @@ class GraphCounter {
     find_.near_misses = true;
     find_.option = options.option;
     find_.layers = OwnLayers(graph);
+    find_.linears = true;
+    elsewhere_ = RulesThatApply(graph) != RulesFor::kThis;
     size_t known = 0;
     size_t lacking = 0;
     for (const NodeId id : graph.nodes()) {
@@ -61,15 +63,17 @@ class GraphCounter {
     std::map<graph::Place, LayerCount> by_layer;
     for (const graph::RuleMatch& match : found.matches) {
       if (match.possible && LostToGuard(rule, match, out)) continue;
+      const bool possible = match.possible || elsewhere_;
       // A group is where its input is used first.
       const NodeId anchor = match.match.anchor();
       LayerCount& layer = by_layer[layers_.PlaceOf(anchor)];
       ++layer.matches;
-      layer.possible += match.possible;
+      layer.possible += possible;
       layer.anchors.emplace_back(graph_[anchor].name);
       out.places.push_back(PlaceOf(match));
+      out.places.back().possible = possible;
       ++out.matches;
-      out.possible += match.possible;
+      out.possible += possible;
     }
     for (auto& [place, layer] : by_layer) {
       layer.layer = layers_.NameOf(place);
@@ -204,7 +208,6 @@ class GraphCounter {
     });
     MatchPlace out;
     out.layer = layers_.NameOf(layers_.PlaceOf(match.match.anchor()));
-    out.possible = match.possible;
     out.line = graph_[nodes.front()].line;
     for (const NodeId id : nodes) {
       if (!out.nodes.empty()) out.nodes += ' ';
@@ -240,9 +243,17 @@ class GraphCounter {
   graph::FindOptions find_;
   // Most values have shape and dtype: those without have lost them.
   bool mostly_known_ = false;
+  bool elsewhere_ = false;  // the rules are made for another dialect
 };
 
 }  // namespace
+
+RulesFor RulesThatApply(const graph::Graph& graph) {
+  if (graph.dialect.empty()) return RulesFor::kThis;
+  return graph.dialect == "mlir" || graph.dialect == "hlo"
+             ? RulesFor::kNone
+             : RulesFor::kAnotherDialect;
+}
 
 std::vector<int32_t> OwnLayers(const graph::Graph& graph) {
   std::vector<int32_t> out(graph.size(), -1);
@@ -277,10 +288,27 @@ size_t FileCensus::Matches(const graph::Rule& rule) const {
 
 namespace {
 
+// Inputs that AOT numbers are parameters as a rule; no weight says that nothing
+// named them.
+bool HasUnnamedWeights(const graph::Graph& graph) {
+  if (graph.dialect.empty() || !graph.Weights().empty()) return false;
+  for (const NodeId id : graph.nodes()) {
+    const std::string_view name = graph[id].name;
+    if (graph[id].kind == graph::NodeKind::kPlaceholder &&
+        (name.starts_with("primals_") || name.starts_with("arg0_")))
+      return true;
+  }
+  return false;
+}
+
 GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
                        const CensusOptions& options, const FileCensus* before) {
   GraphCensus out;
   out.graph = graph.name();
+  out.dialect = graph.dialect;
+  out.applicable = RulesThatApply(graph) != RulesFor::kNone;
+  if (!out.applicable) return out;
+  out.unnamed = HasUnnamedWeights(graph);
   const GraphCounter counter(graph, options);
   for (const graph::Rule& rule : rules.rules) {
     if (!options.rules.empty() &&

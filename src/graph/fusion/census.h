@@ -64,6 +64,9 @@ struct RuleCount {
 
 struct GraphCensus {
   std::string graph;
+  std::string dialect;           // as Graph::dialect
+  bool applicable = true;        // else no rule was tried
+  bool unnamed = false;          // its weights are inputs that AOT numbered
   std::vector<RuleCount> rules;  // those with something to say
   std::vector<NearMiss> metadata;
 };
@@ -93,6 +96,12 @@ GraphCensus TakeCensus(const graph::Graph& graph, const graph::RuleSet& rules,
 FileCensus TakeCensus(const graph::DumpFile& file, const graph::Dump& dump,
                       const graph::RuleSet& rules, const CensusOptions& options,
                       const FileCensus* before = nullptr);
+
+// Rules are written in the ops of AutoDeploy and of ATen, so they say nothing
+// of graphs in those of XLA; of other graphs of PyTorch what they say is
+// possible.
+enum class RulesFor : uint8_t { kThis, kAnotherDialect, kNone };
+RulesFor RulesThatApply(const graph::Graph& graph);
 
 // A number per layer for each node, by the weights that it consumes itself;
 // negative for none.

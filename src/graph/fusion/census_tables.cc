@@ -359,6 +359,46 @@ class StageTable {
   std::vector<Note> notes_;
 };
 
+// What the rules cannot say of graphs that are not of AutoDeploy.
+void AddDialectNotes(const std::vector<FileCensus>& files, ResultSet& out) {
+  std::map<std::string, size_t> none;      // graphs by dialect
+  std::map<std::string, size_t> possible;  // matches by dialect
+  for (const FileCensus& file : files) {
+    for (const GraphCensus& graph : file.graphs) {
+      if (!graph.applicable) ++none[graph.dialect];
+      if (graph.unnamed) {
+        out.notes.push_back(MakeNote(
+            Severity::kInfo, "no_weights",
+            fmt::format("No input of graph '{}' is known to be a weight: rules "
+                        "with weights cannot match. The graph of dynamo beside "
+                        "the file, or a whole log, names them.",
+                        EscapeTerminal(graph.graph))));
+      }
+      if (graph.dialect.empty()) continue;
+      for (const RuleCount& count : graph.rules)
+        possible[graph.dialect] += count.matches;
+    }
+  }
+  for (const auto& [dialect, graphs] : none) {
+    out.notes.push_back(MakeNote(
+        Severity::kInfo, "not_applicable",
+        fmt::format("Not applicable to {} in '{}': the rules are written in "
+                    "ops of PyTorch. That none matches says nothing; `lamina "
+                    "graph candidates` finds forms that repeat.",
+                    Counted(graphs, "graph"), dialect)));
+  }
+  for (const auto& [dialect, matches] : possible) {
+    if (matches == 0) continue;
+    out.notes.push_back(MakeNote(
+        Severity::kInfo, "another_dialect",
+        fmt::format("{} possible in '{}', not sure: the rules are made for "
+                    "dumps of AutoDeploy, whose transforms do not run there.",
+                    matches == 1 ? "The match is"
+                                 : fmt::format("All {} matches are", matches),
+                    dialect)));
+  }
+}
+
 }  // namespace
 
 ResultSet CensusTables(const std::vector<FileCensus>& files,
@@ -436,6 +476,7 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
       rows.Add(name, graph.graph, graph.metadata);
     }
   }
+  AddDialectNotes(files, out);
   out.tables.push_back(std::move(summary));
   out.tables.push_back(rows.MakeTable(folder));
   if (folder) StageTable(files, rules, log).AddTo(out);

@@ -382,4 +382,78 @@ Result<std::vector<Assignment>> AlignKernels(
   return Aligner(ops, kernels, launches).Run();
 }
 
+namespace {
+
+// A name as XLA writes it in a kernel, without arguments of a signature.
+std::string KernelNameOf(std::string_view name) {
+  std::string out(name.substr(0, name.find_first_of("(< ")));
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  return out;
+}
+
+// Gives the calls between two instructions the kernels [begin, end). As many as
+// calls between two whose kernels are known are as good as told by a rule.
+void AssignCalls(const std::vector<uint32_t>& calls, size_t begin, size_t end,
+                 std::vector<Assignment>& out) {
+  if (calls.size() != 1 && calls.size() != end - begin) return;
+  const bool told = calls.size() == end - begin && begin > 0 &&
+                    out[begin - 1].by_name && end < out.size() &&
+                    out[end].by_name;
+  for (size_t k = begin; k < end; ++k) {
+    out[k].node = calls[calls.size() == 1 ? 0 : k - begin];
+    out[k].by_rule = told;
+    out[k].margin = 1;
+  }
+}
+
+}  // namespace
+
+std::vector<Assignment> AlignByName(
+    std::span<const std::string_view> instructions,
+    const std::vector<bool>& calls, std::span<const std::string_view> kernels) {
+  absl::flat_hash_map<std::string, uint32_t> by_name;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const auto [found, fresh] = by_name.try_emplace(
+        KernelNameOf(instructions[i]), static_cast<uint32_t>(i));
+    if (!fresh) found->second = Assignment::kNone;  // of two it is neither's
+  }
+  std::vector<Assignment> out(kernels.size());
+  bool any = false;
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    const std::string name = KernelNameOf(kernels[k]);
+    auto found = by_name.find(name);
+    const bool whole = found != by_name.end();
+    // The first of several kernels of one fusion.
+    if (!whole && name.ends_with("_0"))
+      found = by_name.find(name.substr(0, name.size() - 2));
+    if (found == by_name.end() || found->second == Assignment::kNone ||
+        calls[found->second])
+      continue;
+    out[k] = {found->second, false, whole, 1};
+    any = true;
+  }
+  if (!any) return out;
+  size_t from = 0;  // first instruction behind the last one with a kernel
+  for (size_t k = 0; k < kernels.size();) {
+    if (out[k].node != Assignment::kNone) {
+      from = out[k].node + 1;
+      ++k;
+      continue;
+    }
+    size_t end = k;
+    while (end < kernels.size() && out[end].node == Assignment::kNone) ++end;
+    const size_t to =
+        end < kernels.size() ? out[end].node : instructions.size();
+    std::vector<uint32_t> between;
+    for (size_t i = from; i < to; ++i) {
+      if (calls[i]) between.push_back(static_cast<uint32_t>(i));
+    }
+    AssignCalls(between, k, end, out);
+    if (end < kernels.size()) from = out[end].node + 1;
+    k = end + (end < kernels.size() ? 1 : 0);
+  }
+  return out;
+}
+
 }  // namespace lamina::graph_kernels

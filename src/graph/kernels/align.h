@@ -18,6 +18,7 @@ struct Assignment {
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t node = kNone;  // position in `ops`
   bool by_rule = false;   // a rule names the kernel; else order alone
+  bool by_name = false;   // the kernel has the name of the node
   float margin = 0;       // score above the best other choice
 };
 
@@ -30,5 +31,14 @@ Result<std::vector<Assignment>> AlignKernels(
     std::span<const std::string_view> ops,
     std::span<const std::string_view> kernels,
     const graph::LaunchTable& launches);
+
+// The same for instructions of XLA, which give kernels their names: "fusion.12"
+// launches "fusion_12". `calls` are those that call a library, whose kernels
+// have names of its own: they get what runs between two others, where it is of
+// one call or as many kernels as calls. No kernel with a name of an
+// instruction: nothing is assigned.
+std::vector<Assignment> AlignByName(
+    std::span<const std::string_view> instructions,
+    const std::vector<bool>& calls, std::span<const std::string_view> kernels);
 
 }  // namespace lamina::graph_kernels

@@ -46,6 +46,50 @@ TEST(Misfit, AShareBelowTheBoundIsNotRoundedToIt) {
   }
 }
 
+// "node", "node!" for a kernel that has its name, "node+" for one that is told
+// by those around it; "-": none.
+std::vector<std::string> ByName(const Texts& instructions,
+                                const std::vector<bool>& calls,
+                                const Texts& kernels) {
+  std::vector<std::string> out;
+  for (const Assignment& one : AlignByName(instructions, calls, kernels)) {
+    out.push_back(one.node == Assignment::kNone
+                      ? "-"
+                      : std::to_string(one.node) + (one.by_name   ? "!"
+                                                    : one.by_rule ? "+"
+                                                                  : ""));
+  }
+  return out;
+}
+
+TEST(AlignByName, InstructionsOfXlaNameTheirKernels) {
+  using Out = std::vector<std::string>;
+  const Texts instructions = {
+      "fusion.1",      "custom-call.3", "loop_add_fusion",  "gemm_fusion_dot.4",
+      "custom-call.4", "custom-call.5", "wrapped-reduce.1", "broadcast.2"};
+  const std::vector<bool> calls = {false, true, false, false,
+                                   true,  true, false, false};
+  EXPECT_EQ(ByName(instructions, calls,
+                   {"fusion_1", "sm90_xmma_gemm", "splitKreduce",
+                    "loop_add_fusion", "gemm_fusion_dot_4_0", "cutlass_a",
+                    "cutlass_b", "wrapped_reduce_1(float*)", "memset"}),
+            (Out{"0!", "1", "1", "2!", "3", "4", "5", "6!", "-"}));
+  EXPECT_EQ(
+      ByName(instructions, calls,
+             {"nvjet_0", "fusion_1", "nvjet_1", "loop_add_fusion", "nvjet_2"}),
+      (Out{"-", "0!", "1+", "2!", "-"}));
+  // Three kernels of two calls may be of either.
+  EXPECT_EQ(ByName(instructions, calls,
+                   {"loop_add_fusion", "a", "b", "c", "wrapped_reduce_1"}),
+            (Out{"2!", "-", "-", "-", "6!"}));
+  // "fusion_2" is not the second kernel of "fusion".
+  EXPECT_EQ(ByName({"fusion", "copy.1", "copy-1"}, {false, false, false},
+                   {"fusion", "fusion_2", "copy_1"}),
+            (Out{"0!", "-", "-"}));
+  EXPECT_EQ(ByName(instructions, calls, {"cutlass_a", "custom_call_3"}),
+            (Out{"-", "-"}));
+}
+
 TEST(Align, OneOpMayLaunchSeveralKernels) {
   EXPECT_EQ(
       Nodes({kNorm, kLinear, kLinear},

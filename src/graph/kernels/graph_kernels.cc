@@ -306,6 +306,8 @@ void AddKernels(const KernelMap& map, const graph::Graph& graph,
   std::sort(streams.begin(), streams.end());
   summary.streams = static_cast<size_t>(
       std::unique(streams.begin(), streams.end()) - streams.begin());
+  layer.stream_ids.resize(ranks.size());
+  for (const auto& [stream, rank] : ranks) layer.stream_ids[rank] = stream;
   summary.replays = map.runs.full_replays();
   layer.trace = summary;
 }

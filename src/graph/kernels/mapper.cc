@@ -2,6 +2,7 @@
 #include "graph/kernels/mapper.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <algorithm>
 #include <map>
 
 namespace lamina::graph_kernels {
@@ -27,19 +28,46 @@ std::string_view HashBehind(std::string_view name, std::string_view prefix) {
 
 Mapper::Mapper(const trace::Trace& trace, const DumpView& dump,
                const graph::LaunchTable& launches)
-    : trace_(trace), dump_(dump), launches_(launches) {
-  for (const NodeId id : dump.graph.nodes()) {
-    if (dump.graph[id].kind != graph::NodeKind::kOp ||
-        launches.NeverLaunches(dump.graph.op(id)))
+    : trace_(trace), dump_(dump), launches_(launches) {}
+
+void Mapper::TakeNodes(bool all) {
+  nodes_.clear();
+  ops_.clear();
+  for (const NodeId id : dump_.graph.nodes()) {
+    if (dump_.graph[id].kind != graph::NodeKind::kOp ||
+        (!all && launches_.NeverLaunches(dump_.graph.op(id))))
       continue;
     nodes_.push_back(id);
-    ops_.push_back(dump.graph.op(id));
+    ops_.push_back(dump_.graph.op(id));
   }
+}
+
+bool Mapper::AlignNames(const std::vector<std::string_view>& kernels) {
+  if (dump_.graph.dialect != "hlo") return false;
+  TakeNodes(true);
+  std::vector<std::string_view> names;
+  std::vector<bool> calls;
+  for (const NodeId id : nodes_) {
+    names.push_back(dump_.graph[id].name);
+    bool call = false;
+    for (const graph::Operand& operand : dump_.graph.Operands(id))
+      call |= operand.text().starts_with("custom_call_target=\"__cu");
+    calls.push_back(call);
+  }
+  launches_surely_ = calls;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    launches_surely_[i] = calls[i] || ops_[i] == "hlo.fusion";
+  assigned_ = AlignByName(names, calls, kernels);
+  return std::any_of(assigned_.begin(), assigned_.end(),
+                     [](const Assignment& one) { return one.by_name; });
 }
 
 Status Mapper::Align(const GraphRuns& runs) {
   std::vector<std::string_view> names;
   for (const Slot& slot : runs.slots) names.push_back(trace_.Text(slot.name));
+  named_ = AlignNames(names);
+  if (named_) return {};
+  TakeNodes(false);
   LAMINA_ASSIGN(assigned_, AlignKernels(ops_, names, launches_));
   return {};
 }
@@ -55,8 +83,9 @@ double Mapper::Fit() const {
   size_t needed = 0;
   size_t found = 0;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (launches_.MayLaunchNothing(ops_[i]) ||
-        launches_.RulesFor(ops_[i]).empty())
+    if (named_ ? !launches_surely_[i]
+               : launches_.MayLaunchNothing(ops_[i]) ||
+                     launches_.RulesFor(ops_[i]).empty())
       continue;
     ++needed;
     found += has[i] ? 1 : 0;
@@ -74,8 +103,9 @@ void Mapper::Apply(KernelMap& map) const {
     const Assignment& one = assigned_[k];
     if (one.node == Assignment::kNone) continue;
     kernel.node = nodes_[one.node];
-    kernel.fit =
-        one.margin < kAmbiguous ? KernelFit::kAmbiguous : KernelFit::kLikely;
+    kernel.fit = one.by_name               ? KernelFit::kExact
+                 : one.margin < kAmbiguous ? KernelFit::kAmbiguous
+                                           : KernelFit::kLikely;
   }
   Judge(map);
   // A kernel without a node is of the layer around it.

@@ -26,6 +26,10 @@ class Mapper {
 
  private:
   void Judge(KernelMap& map) const;
+  // Takes all ops, or those that may launch by the table.
+  void TakeNodes(bool all);
+  // By the names that XLA gives; false when no kernel has one of the dump.
+  bool AlignNames(const std::vector<std::string_view>& kernels);
 
   const trace::Trace& trace_;
   const DumpView& dump_;
@@ -33,6 +37,8 @@ class Mapper {
   std::vector<graph::NodeId> nodes_;
   std::vector<std::string_view> ops_;
   std::vector<Assignment> assigned_;
+  bool named_ = false;                 // by names
+  std::vector<bool> launches_surely_;  // with that: fusions and calls
 };
 
 }  // namespace lamina::graph_kernels

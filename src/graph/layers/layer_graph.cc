@@ -76,7 +76,10 @@ class Cutter {
   }
 
   int64_t RanksOf(NodeId id) const {
-    const int rule = rules_.collective_ranks.Find(graph_.op(id));
+    // Compilers share the name of an op, not the order of its operands.
+    int rule = rules_.collective_ranks.Find(graph_[id].target);
+    if (rule == rules::PatternTable::kNone)
+      rule = rules_.collective_ranks.Find(graph_.op(id));
     if (rule == rules::PatternTable::kNone) return 0;
     const auto at = ParseInt(rules_.collective_ranks.rule(rule).value);
     const auto operands = graph_.TopOperands(id);

@@ -42,6 +42,14 @@ struct LayerWeight {
   std::string dtype;
 };
 
+// Ops of hidden nodes that an edge goes over, from its begin on.
+struct HiddenOps {
+  static constexpr size_t kMost = 8;
+  std::vector<std::string> ops;  // at most that many
+  size_t more = 0;               // behind them
+  size_t Count() const { return ops.size() + more; }
+};
+
 struct LayerNode {
   std::string id;
   std::string target;  // as in the dump
@@ -51,8 +59,8 @@ struct LayerNode {
   std::string group;
   std::string sub_group;
   std::vector<std::string> inputs;  // nodes or external inputs, each once
-  // Of inputs that hidden nodes stand in front of: the ops of those, in order.
-  std::map<std::string, std::vector<std::string>> over;
+  // Of inputs that hidden nodes stand in front of: the shortest way over those.
+  std::map<std::string, HiddenOps> over;
   std::vector<LayerWeight> weights;
   std::vector<LayerKernel> kernels;
   int64_t ranks = 0;      // of a collective, as an operand says; 0: not known
@@ -92,6 +100,7 @@ struct LayerGraph {
   std::vector<ExternalInput> externals;  // in order of first use
   std::vector<LayerKernel> off_nodes;    // of the layer, on none of its nodes
   std::optional<TraceSummary> trace;
+  std::vector<int64_t> stream_ids;  // of the trace, by LayerKernel::stream
 };
 
 // One layer, or what stands in front of or behind all (kShared, kEpilogue).

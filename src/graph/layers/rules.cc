@@ -41,6 +41,7 @@ class Loader {
           {&out_->op_groups, &op_groups_},
           {&out_->weight_groups, &weight_groups_},
           {&out_->op_labels, &op_labels_},
+          {&out_->passing_ops, &passing_ops_},
           {&out_->collective_ranks, &collective_ranks_},
           {&out_->collective_messages, &collective_messages_},
           {&out_->aux_streams, &aux_streams_}}) {
@@ -67,6 +68,7 @@ class Loader {
             {"op_groups", "group", &op_groups_},
             {"weight_groups", "group", &weight_groups_},
             {"op_labels", "label", &op_labels_},
+            {"passing_ops", "is", &passing_ops_},
             {"collective_ranks", "operand", &collective_ranks_},
             {"collective_messages", "counts", &collective_messages_},
             {"aux_streams", "does", &aux_streams_}};
@@ -136,6 +138,7 @@ class Loader {
   Rules op_groups_;
   Rules weight_groups_;
   Rules op_labels_;
+  Rules passing_ops_;
   Rules collective_ranks_;
   Rules collective_messages_;
   Rules aux_streams_;
@@ -162,6 +165,7 @@ GroupRules::Tables() const {
           {"op_groups", &op_groups},
           {"weight_groups", &weight_groups},
           {"op_labels", &op_labels},
+          {"passing_ops", &passing_ops},
           {"collective_ranks", &collective_ranks},
           {"collective_messages", &collective_messages},
           {"aux_streams", &aux_streams}};

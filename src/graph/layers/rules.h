@@ -27,9 +27,10 @@ struct GroupRules {
   rules::PatternTable mla_ops;
   rules::PatternTable closing_weights;
   rules::PatternTable rope_buffers;
-  rules::PatternTable op_groups;               // value: group, part: sub-group
-  rules::PatternTable weight_groups;           // value: group, part: sub-group
-  rules::PatternTable op_labels;               // value: label
+  rules::PatternTable op_groups;      // value: group, part: sub-group
+  rules::PatternTable weight_groups;  // value: group, part: sub-group
+  rules::PatternTable op_labels;      // value: label
+  rules::PatternTable passing_ops;
   rules::PatternTable collective_ranks;        // value: operand, from 0
   rules::PatternTable collective_messages;     // value: what their size counts
   rules::PatternTable aux_streams;             // value: begin, end or wait

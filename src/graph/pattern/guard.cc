@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "graph/pattern/linear_form.h"
 #include "graph/types.h"
 
 namespace lamina::graph {
@@ -161,7 +162,7 @@ class Checker {
   GuardResult AllUsers(const std::vector<Term>& a) const {
     const uint32_t slot = pattern_.Find(a[0].text);
     const NodeId value = Value(a[0]);
-    for (const NodeId user : graph_.Users(value)) {
+    for (const NodeId user : UsersOrLinears(graph_, value)) {
       if (match_.Holds(user)) continue;
       bool fits = false;
       for (uint32_t i = 0; i < pattern_.lines.size() && !fits; ++i)

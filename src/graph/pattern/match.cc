@@ -6,6 +6,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "graph/pattern/linear_form.h"
 #include "graph/target.h"
 
 namespace lamina::graph {
@@ -49,6 +50,26 @@ bool IsView(std::string_view op) {
     if (MatchesTarget(op, view)) return true;
   }
   return false;
+}
+
+// Whether a line is written with the linear of AutoDeploy.
+bool TakesLinears(const PatternLine& line) {
+  return std::any_of(line.targets.begin(), line.targets.end(),
+                     [](const std::string& target) {
+                       return MatchesTarget(target, kLinearOp);
+                     });
+}
+
+// The operands that a line reads: those of the node, or of the linear that it
+// is. `no_bias` is set where that has none.
+std::vector<OperandId> OperandsFor(const Graph& graph, NodeId node,
+                                   bool linears, bool& no_bias) {
+  const auto form = linears ? LinearOf(graph, node) : std::nullopt;
+  no_bias = form && !form->bias.valid();
+  if (!form) return graph.TopOperands(node);
+  std::vector<OperandId> out = {form->input, form->weight};
+  if (!no_bias) out.push_back(form->bias);
+  return out;
 }
 
 bool IsWeight(const Graph& graph, NodeId id) {
@@ -102,26 +123,42 @@ std::vector<NodeId> Match::Nodes() const {
     if (id.valid()) out.push_back(id);
   }
   if (extra.valid()) out.push_back(extra);
+  out.insert(out.end(), inner.begin(), inner.end());
   std::sort(out.begin(), out.end());
   return out;
 }
 
 bool Match::Holds(NodeId id) const {
   return id == extra ||
-         std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+         std::find(nodes.begin(), nodes.end(), id) != nodes.end() ||
+         std::find(inner.begin(), inner.end(), id) != inner.end();
 }
 
-Finder::Finder(const OpIndex& index, const Pattern& pattern)
+Finder::Finder(const OpIndex& index, const Pattern& pattern, bool linears)
     : graph_(index.graph()), pattern_(pattern) {
-  for (const PatternLine& line : pattern.lines)
+  for (const PatternLine& line : pattern.lines) {
     targets_.push_back(index.Ops(line.targets));
+    linear_.push_back(linears && TakesLinears(line));
+  }
   if (!targets_.back().empty())
     anchors_ = index.Candidates(pattern.anchor().targets);
+  if (linear_.back()) AddLinearAnchors(index);
 }
 
-bool Finder::IsTarget(uint32_t line, StringId op) const {
+void Finder::AddLinearAnchors(const OpIndex& index) {
+  for (const NodeId id : graph_.nodes()) {
+    if (LinearOf(graph_, id)) anchors_.push_back(id);
+  }
+  std::sort(anchors_.begin(), anchors_.end(), [&](NodeId a, NodeId b) {
+    return index.Position(a) < index.Position(b);
+  });
+}
+
+bool Finder::IsTarget(uint32_t line, NodeId node) const {
+  if (graph_[node].kind != NodeKind::kOp) return false;
   const std::vector<StringId>& ops = targets_[line];
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
+  return std::find(ops.begin(), ops.end(), graph_[node].op) != ops.end() ||
+         (linear_[line] && LinearOf(graph_, node));
 }
 
 bool Finder::Taken(NodeId node) const {
@@ -240,12 +277,25 @@ bool Finder::MatchTerm(const PatternTerm& term, OperandId id, NodeId node) {
 bool Finder::TryOperands(uint32_t number, NodeId node, size_t step,
                          bool swapped) {
   const PatternLine& line = pattern_.lines[number];
-  std::vector<OperandId> operands = graph_.TopOperands(node);
+  bool no_bias = false;
+  std::vector<OperandId> operands =
+      OperandsFor(graph_, node, linear_[number], no_bias);
   if (swapped) {
     if (operands.size() < 2) return false;
     std::swap(operands[0], operands[1]);
   }
-  const size_t wanted = line.operands.size();
+  size_t wanted = line.operands.size();
+  // What stands for no bias is written in AutoDeploy dumps alone.
+  if (no_bias && wanted == operands.size() + 1) {
+    const PatternTerm& bias = line.operands.back();
+    Binding none;
+    none.text = "None";
+    if (bias.kind == Term::Kind::kAny
+            ? bias.slot != kNoSlot && !Bind(bias.slot, none)
+            : bias.kind != Term::Kind::kText || bias.text != none.text)
+      return false;
+    --wanted;
+  }
   const bool fits =
       line.rest ? operands.size() >= wanted : operands.size() == wanted;
   if (!fits &&
@@ -302,16 +352,12 @@ bool Finder::Search(size_t step) {
     for (const NodeId user : graph_.Users(value)) {
       // Values that thousands use cost what is looked at.
       if (++steps_ > kMaxSteps) return true;
-      if (graph_[user].kind == NodeKind::kOp &&
-          IsTarget(next.line, graph_[user].op) &&
-          TryNode(next.line, user, step + 1))
+      if (IsTarget(next.line, user) && TryNode(next.line, user, step + 1))
         return true;
     }
     return false;
   }
-  const Node& node = graph_[value];
-  if (node.kind == NodeKind::kOp && IsTarget(next.line, node.op) &&
-      TryNode(next.line, value, step + 1))
+  if (IsTarget(next.line, value) && TryNode(next.line, value, step + 1))
     return true;
   if (match_.deviations.size() >= budget_) return false;
   return PastOp(next.line, value, step) ||
@@ -331,9 +377,7 @@ bool Finder::PastOp(uint32_t number, NodeId value, size_t step) {
       (!cast && graph_.Inputs(value).size() > 1))
     return false;
   const NodeId input = graph_.operand(operands[0]).value();
-  if (graph_[input].kind != NodeKind::kOp ||
-      !IsTarget(number, graph_[input].op))
-    return false;
+  if (!IsTarget(number, input)) return false;
   const size_t size = trail_.size();
   const Miss miss = cast                       ? Miss::kExtraCast
                     : IsView(graph_.op(value)) ? Miss::kExtraView
@@ -380,8 +424,8 @@ bool Finder::WithoutCast(uint32_t number, NodeId value, size_t step) {
 bool Finder::WithOtherOp(uint32_t number, NodeId value, size_t step) {
   const PatternLine& line = pattern_.lines[number];
   if (graph_[value].kind != NodeKind::kOp || line.cast ||
-      pattern_.lines.size() < kMinLinesForOtherOp ||
-      IsTarget(number, graph_[value].op) || IsCast(graph_.op(value)))
+      pattern_.lines.size() < kMinLinesForOtherOp || IsTarget(number, value) ||
+      IsCast(graph_.op(value)))
     return false;
   const size_t size = trail_.size();
   const size_t deviated = match_.deviations.size();
@@ -395,9 +439,30 @@ bool Finder::WithOtherOp(uint32_t number, NodeId value, size_t step) {
   return false;
 }
 
+void Finder::FindInner() {
+  match_.inner.clear();
+  std::vector<NodeId> flat;
+  for (size_t i = 0; i < match_.nodes.size(); ++i) {
+    const NodeId id = match_.nodes[i];
+    if (!linear_[i] || !id.valid()) continue;
+    const auto form = LinearOf(graph_, id);
+    if (!form || !form->product.valid()) continue;
+    match_.inner.push_back(form->product);
+    if (std::find(flat.begin(), flat.end(), form->flat) == flat.end())
+      flat.push_back(form->flat);
+  }
+  std::erase_if(flat, [&](NodeId view) {
+    const std::vector<NodeId> users = graph_.Users(view);
+    return !std::all_of(users.begin(), users.end(),
+                        [&](NodeId user) { return match_.Holds(user); });
+  });
+  match_.inner.insert(match_.inner.end(), flat.begin(), flat.end());
+}
+
 // All lines have a node: looks at users outside and asks the caller.
 bool Finder::Finish() {
   const size_t deviated = match_.deviations.size();
+  FindInner();
   for (size_t i = 0; i < match_.nodes.size(); ++i) {
     const NodeId id = match_.nodes[i];
     if (!id.valid() || pattern_.slots[pattern_.lines[i].slot].output) continue;
@@ -437,7 +502,7 @@ bool Finder::SpentAll() const {
 
 std::optional<Match> Finder::Find(NodeId anchor, const Accept& accept) {
   const auto last = static_cast<uint32_t>(pattern_.lines.size() - 1);
-  if (!IsTarget(last, graph_[anchor].op)) return std::nullopt;
+  if (!IsTarget(last, anchor)) return std::nullopt;
   match_ = Match();
   match_.slots.resize(pattern_.slots.size());
   match_.nodes.resize(pattern_.lines.size());
@@ -475,11 +540,19 @@ bool HasForm(const Graph& graph, const Pattern& pattern, uint32_t number,
   bool target = false;
   for (const std::string& wanted : line.targets)
     target |= MatchesTarget(graph.op(node), wanted);
-  const std::vector<OperandId> operands = graph.TopOperands(node);
-  if (!target || (line.rest ? operands.size() < line.operands.size()
-                            : operands.size() != line.operands.size()))
+  const bool linear = !target && TakesLinears(line) && LinearOf(graph, node);
+  bool no_bias = false;
+  const std::vector<OperandId> operands =
+      OperandsFor(graph, node, linear, no_bias);
+  size_t wanted = line.operands.size();
+  if (no_bias && wanted == operands.size() + 1 &&
+      (line.operands.back().kind == Term::Kind::kAny ||
+       line.operands.back().text == "None"))
+    --wanted;
+  if ((!target && !linear) ||
+      (line.rest ? operands.size() < wanted : operands.size() != wanted))
     return false;
-  for (size_t i = 0; i < line.operands.size(); ++i) {
+  for (size_t i = 0; i < wanted; ++i) {
     const PatternTerm& term = line.operands[i];
     const Operand& operand = graph.operand(operands[i]);
     const bool is_value =

@@ -55,6 +55,9 @@ struct Match {
   std::vector<Binding> slots;  // by slot of the pattern
   std::vector<NodeId> nodes;   // by line; invalid for a cast that is missing
   NodeId extra;                // an op in between; else invalid
+  // Of lines that are linears of views: products, and the views in front of
+  // them that nothing else uses.
+  std::vector<NodeId> inner;
   std::vector<Deviation> deviations;  // none: an exact match
 
   NodeId anchor() const { return nodes.back(); }
@@ -76,7 +79,8 @@ class Finder {
   static constexpr size_t kMaxAllSteps = size_t{1} << 20;
   static constexpr size_t kStepsPerAnchor = 256;  // added to that
 
-  Finder(const OpIndex& index, const Pattern& pattern);
+  // With `linears` lines of kLinearOp take all that LinearOf() says is one.
+  Finder(const OpIndex& index, const Pattern& pattern, bool linears = false);
 
   // Says whether to take a match that the search proposes. With a budget the
   // match may hold deviations, or the callee may add some.
@@ -106,18 +110,21 @@ class Finder {
   bool TryOperands(uint32_t line, NodeId node, size_t step, bool swapped);
   bool MatchTerm(const PatternTerm& term, OperandId operand, NodeId node);
   bool Finish();
+  void FindInner();
   bool Bind(uint32_t slot, const Binding& binding);
   // Whether a deviation of this kind may be added.
   bool MayDeviate(Miss miss) const;
   bool Deviate(Deviation deviation);
   void Truncate(size_t deviations);
   void Rewind(size_t size, size_t deviations);
-  bool IsTarget(uint32_t line, StringId op) const;
+  bool IsTarget(uint32_t line, NodeId node) const;
+  void AddLinearAnchors(const OpIndex& index);
   bool Taken(NodeId node) const;
 
   const Graph& graph_;
   const Pattern& pattern_;
   std::vector<std::vector<StringId>> targets_;  // by line
+  std::vector<bool> linear_;  // by line: takes linears of any form
   std::vector<NodeId> anchors_;
 
   Match match_;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/escape.h"
+#include "graph/pattern/linear_form.h"
 
 namespace lamina::graph {
 namespace {
@@ -18,7 +19,7 @@ class RuleFinder {
   RuleFinder(const OpIndex& index, const Rule& rule, const FindOptions& options)
       : index_(index), graph_(index.graph()), rule_(rule), options_(options) {
     for (const Alternative& alternative : rule.alternatives)
-      finders_.emplace_back(index, alternative.pattern);
+      finders_.emplace_back(index, alternative.pattern, options.linears);
   }
 
   RuleMatches Run() {
@@ -63,9 +64,12 @@ class RuleFinder {
     if (group) {
       const std::vector<NodeId> inputs = graph_.Inputs(anchor);
       if (inputs.empty()) return;
+      const auto form =
+          options_.linears ? LinearOf(graph_, anchor) : std::nullopt;
+      const NodeId input =
+          form ? graph_.operand(form->input).value() : inputs[0];
       // One per shared value is enough.
-      if (groups_.contains(inputs[0]) ||
-          (near && near_groups_.contains(inputs[0])))
+      if (groups_.contains(input) || (near && near_groups_.contains(input)))
         return;
     }
     std::optional<RuleMatch> best;

@@ -93,6 +93,9 @@ struct FindOptions {
   OptionOf option;
   // Layer of each node by id, negative for none; empty: layers do not count.
   std::vector<int32_t> layers;
+  // Linears of other compilers match those of rules; for graphs that are not
+  // rewritten.
+  bool linears = false;
 };
 
 // What the guards of a rule say of one match.

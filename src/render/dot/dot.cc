@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// DOT text and the program that places it: what is escaped in the one is what
+// the other reads.
 #include "render/dot/dot.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/core.h>
-#include <fstream>
 #include <map>
 
 #include "base/child_process.h"
+#include "base/decimal.h"
 #include "base/escape.h"
+#include "base/text.h"
 
 namespace lamina::render {
 namespace {
@@ -143,8 +148,9 @@ class Writer {
       out_.append(static_cast<size_t>(depth) * 2, ' ');
       out_ += fmt::format(
           "{} [label=\"\", shape=circle, width=0.16, fixedsize=true, "
-          "fillcolor={}, color={}, tooltip={}];\n",
+          "fillcolor={}, color={}, id={}, tooltip={}];\n",
           Quoted(node.id), Quoted(node.fill), Quoted(node.border),
+          Quoted("node-" + node.id),
           Quoted(node.tooltip.empty() ? node.id : node.tooltip));
       return;
     }
@@ -162,11 +168,11 @@ class Writer {
                             : node.dashed ? ", penwidth=1.6"
                                           : "";
     out_ += fmt::format(
-        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}{}, "
+        "{} [label={}, fillcolor={}, color={}, style=\"{}\"{}{}, id={}, "
         "tooltip={}];\n",
         Quoted(node.id), table ? TableLabel(node) : Label(node.lines),
         Quoted(node.fill), Quoted(node.border), style, pen,
-        table ? ", margin=\"0.03,0.03\"" : "",
+        table ? ", margin=\"0.03,0.03\"" : "", Quoted("node-" + node.id),
         Quoted(node.tooltip.empty() ? node.id : node.tooltip));
   }
 
@@ -204,36 +210,29 @@ class Writer {
 
 namespace {
 
-constexpr int kDpi = 144;
-constexpr uint32_t kMostWidth = 4000;
+constexpr double kDpi = 144;
+constexpr double kMostWidth = 4000;    // pixels
+constexpr double kMostHeight = 32767;  // above, Graphviz scales by itself
 
-// Width of a PNG in pixels: the first field of its header; 0: not a PNG.
-uint32_t PngWidth(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  char bytes[20] = {};
-  if (!in.read(bytes, sizeof bytes) || std::string_view(bytes + 1, 3) != "PNG")
-    return 0;
-  uint32_t width = 0;
-  for (size_t i = 16; i < 20; ++i)
-    width = width << 8 | static_cast<uint8_t>(bytes[i]);
-  return width;
-}
-
-Status RunOnce(const std::string& program, const std::string& dot_file,
-               const std::string& format, const std::string& output,
-               double limit_s, int dpi) {
+// Lays the graph out, writes it, and returns what plain output says first:
+// "graph 1 WIDTH HEIGHT" in inches, whatever the resolution is.
+Result<std::string> RunOnce(const std::string& program,
+                            const std::string& dot_file,
+                            const std::string& format,
+                            const std::string& output,
+                            std::chrono::milliseconds left, double limit_s,
+                            double dpi) {
   std::vector<std::string> arguments = {program, "-T" + format};
-  if (format == "png") arguments.push_back(fmt::format("-Gdpi={}", dpi));
+  if (format == "png") arguments.push_back(fmt::format("-Gdpi={:.4f}", dpi));
   // A name that begins with a dash would be taken for an option.
   const auto path = [](const std::string& file) {
     return file.starts_with('-') ? "./" + file : file;
   };
-  arguments.insert(arguments.end(), {"-o", path(output), path(dot_file)});
-  LAMINA_ASSIGN(
-      const ChildResult done,
-      RunChild(arguments, {},
-               std::chrono::milliseconds(static_cast<int64_t>(limit_s * 1000)),
-               kMaxMessage));
+  arguments.insert(arguments.end(), {"-o", path(output)});
+  // Without a file of its own: to standard output.
+  if (format == "png") arguments.emplace_back("-Tplain");
+  arguments.push_back(path(dot_file));
+  LAMINA_ASSIGN(ChildResult done, RunChild(arguments, {}, left, kMaxMessage));
   if (done.timed_out) {
     return Fail(InputError(
         dot_file, fmt::format("Graphviz did not finish within {:g} s", limit_s),
@@ -245,7 +244,21 @@ Status RunOnce(const std::string& program, const std::string& dot_file,
                                          std::to_string(done.exit_status) +
                                          ": " + EscapeTerminal(first)));
   }
-  return {};
+  return done.out.substr(0, done.out.find('\n'));
+}
+
+// The resolution at which a drawing is as wide and high as it may be; 0: the
+// line does not say how large it is.
+double DpiThatFits(std::string_view plain) {
+  if (TakeUntil(plain, ' ') != "graph") return 0;
+  TakeUntil(plain, ' ');
+  const double width = ParseDouble(TakeUntil(plain, ' ')).value_or(0);
+  const double height = ParseDouble(plain).value_or(0);
+  if (!(width > 0) || !(height > 0)) return 0;
+  // Four points of margin on each side; sizes in pixels are rounded up.
+  constexpr double kMargin = 8.0 / 72;
+  return std::min((kMostWidth - 1) / (width + kMargin),
+                  (kMostHeight - 1) / (height + kMargin));
 }
 
 }  // namespace
@@ -255,11 +268,20 @@ std::string DotText(const DotGraph& graph) { return Writer(graph).Run(); }
 Status RunGraphviz(const std::string& program, const std::string& dot_file,
                    const std::string& format, const std::string& output,
                    double limit_s) {
-  LAMINA_TRY(RunOnce(program, dot_file, format, output, limit_s, kDpi));
-  const uint32_t width = format == "png" ? PngWidth(output) : 0;
-  if (width <= kMostWidth) return {};
-  return RunOnce(program, dot_file, format, output, limit_s,
-                 std::max(1, static_cast<int>(kDpi * kMostWidth / width)));
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  using std::chrono::steady_clock;
+  const milliseconds limit(static_cast<int64_t>(limit_s * 1000));
+  const auto begin = steady_clock::now();
+  LAMINA_ASSIGN(const std::string plain, RunOnce(program, dot_file, format,
+                                                 output, limit, limit_s, kDpi));
+  const double fits = DpiThatFits(plain);
+  if (format != "png" || fits == 0 || fits >= kDpi) return {};
+  // Laid out a second time, on what is left of the limit.
+  const auto taken = duration_cast<milliseconds>(steady_clock::now() - begin);
+  return RunOnce(program, dot_file, format, output,
+                 std::max(limit - taken, milliseconds(1)), limit_s, fits)
+      .map([](auto&&) {});
 }
 
 }  // namespace lamina::render

@@ -67,8 +67,8 @@ struct DotGraph {
 std::string DotText(const DotGraph& graph);
 
 // A DOT file as "svg" or "png" by the program `dot`; a PNG has 144 dpi, fewer
-// where it would be wider than 4,000 pixels. Errors: it fails or needs
-// more than `limit_s` seconds.
+// where it would be wider than 4,000 pixels or higher than 32,767. Errors: it
+// fails or needs more than `limit_s` seconds in all.
 Status RunGraphviz(const std::string& program, const std::string& dot_file,
                    const std::string& format, const std::string& output,
                    double limit_s);

@@ -18,6 +18,7 @@ export interface Boxes {
   boxes: Box[];
   boxOf: Map<number, number>;   // shown node -> box
   edges: [number, number][];    // between boxes
+  ways: Map<string, Way>;       // of edges over hidden nodes: "from to", nodes
   frames: Frame[];              // outer ones first
   frameOf: Map<number, number>; // box -> the innermost frame around it
 }
@@ -97,54 +98,48 @@ export function partsOf(graph: LayerGraph, shown: number[]):
     .map((i) => [i, find(i)]));
 }
 
-// Hidden nodes on a shortest way from one shown node to another, in order.
-export function hiddenBetween(graph: LayerGraph,
-                              shown: (node: number) => boolean, from: number,
-                              to: number): number[] {
-  const after = new Map<number, number>([[to, -1]]);
-  const queue = [to];
-  for (const node of queue) {
-    for (const p of graph.producers[node]!) {
-      if (p === from) {
-        const way = [];
-        for (let at = node; at !== to; at = after.get(at)!) way.push(at);
-        return way;
-      }
-      if (after.has(p) || shown(p)) continue;
-      after.set(p, node);
-      queue.push(p);
-    }
-  }
-  return [];
+// What an edge goes over: the hidden nodes of the shortest way, as src/graph/draw
+// has it for pictures.
+export interface Way {
+  over: number[];    // in order, at most kMostOver
+  more: number;      // behind them
+  last: number;      // the one that its end takes
 }
 
-// What a hidden node passes on: the shown nodes that it comes from.
-function shownSources(graph: LayerGraph, hide: (node: number) => boolean):
-    (node: number) => number[] {
-  const known = new Map<number, number[]>();
-  return (node) => {
-    const found = new Set<number>();
-    const seen = new Set([node]);
-    const stack = [...graph.producers[node]!];
-    while (stack.length > 0) {
-      const at = stack.pop()!;
-      if (seen.has(at)) continue;
-      seen.add(at);
-      if (!hide(at)) found.add(at);
-      else if (known.has(at)) known.get(at)!.forEach((n) => found.add(n));
-      else stack.push(...graph.producers[at]!);
+const kMostOver = 8;
+
+// The shown nodes that each node takes its values from, each by its shortest
+// way; null: directly. A hidden node stands for its first input. Inputs come
+// first, so one look at each node is enough.
+function waysOf(graph: LayerGraph, hide: (node: number) => boolean):
+    Map<number, Way | null>[] {
+  const instead = new Map<number, { node: number; way: Way }>();
+  const length = (way: Way | null) => way ? way.over.length + way.more : 0;
+  return graph.producers.map((producers, i) => {
+    const out = new Map<number, Way | null>();
+    for (const p of producers) {
+      const { node, way } = instead.get(p) ?? { node: p, way: null };
+      const known = out.get(node);
+      if (known === undefined || length(way) < length(known))
+        out.set(node, way);
     }
-    const list = [...found];
-    if (hide(node)) known.set(node, list);
-    return list;
-  };
+    const [first] = out;
+    if (first && hide(i)) {
+      const { over, more } = first[1] ?? { over: [], more: 0 };
+      const full = over.length >= kMostOver;
+      instead.set(i, { node: first[0], way: {
+        over: full ? over : [...over, i], more: more + (full ? 1 : 0),
+        last: i } });
+    }
+    return out;
+  });
 }
 
 export function boxesOf(graph: LayerGraph, options: BoxOptions): Boxes {
   const shown = graph.nodes.map((_, i) => i).filter((i) => !options.hide(i));
   const parts = partsOf(graph, shown);
   const folded = shown.length > kMostOpenNodes;
-  const out: Boxes = { boxes: [], boxOf: new Map(), edges: [],
+  const out: Boxes = { boxes: [], boxOf: new Map(), edges: [], ways: new Map(),
                        frames: [], frameOf: new Map() };
   const partBox = new Map<number, number>();
   for (const i of shown) {
@@ -159,14 +154,16 @@ export function boxesOf(graph: LayerGraph, options: BoxOptions): Boxes {
     out.boxes[box]!.nodes.push(i);
     out.boxOf.set(i, box);
   }
-  const sources = shownSources(graph, options.hide);
+  const ways = waysOf(graph, options.hide);
   const seen = new Set<string>();
   for (const i of shown) {
     const to = out.boxOf.get(i)!;
-    for (const p of sources(i)) {
-      const from = out.boxOf.get(p)!;
+    for (const [p, way] of ways[i]!) {
+      const from = out.boxOf.get(p);
       const key = `${from} ${to}`;
-      if (from === to || seen.has(key)) continue;
+      if (from === undefined || from === to) continue;
+      if (way) out.ways.set(`${p} ${i}`, way);
+      if (seen.has(key)) continue;
       seen.add(key);
       out.edges.push([from, to]);
     }

@@ -75,6 +75,7 @@ export interface LayerPlace {
   traced: boolean;      // kernels of a trace were looked at
   title: string[];      // what stands above its picture, by line
   legend: { color: string; text: string }[];
+  offNodes: string[];   // kernels that are on no node, behind their sum
 }
 
 // Only what is a colour gets into a drawing.
@@ -156,7 +157,9 @@ export class LayerAtlas {
             .map((line) => {
               const [color, ...text] = line.split("\t");
               return { color: colorOf(color!), text: text.join(" ") };
-            }) });
+            }),
+          offNodes: layers.str(row, "off_nodes").split("\n")
+            .filter((s) => s !== "") });
     }
   }
 

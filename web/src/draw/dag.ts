@@ -4,7 +4,7 @@
 // stands in them: lines, frames, shade by share of the time, band of the group.
 // Of large graphs only what is near the window is drawn.
 
-import { hiddenBetween, type Box, type Boxes } from "../data/boxes";
+import type { Box, Boxes } from "../data/boxes";
 import { nodeTime, type BoxLine, type GraphNode, type LayerGraph } from
   "../data/layergraph";
 import { svg } from "../ui/dom";
@@ -124,12 +124,13 @@ export function drawDag(picture: SVGElement, what: DagPicture,
     const near = states[from] !== "far" && states[to] !== "far";
     const line = points.length > 0 ? points : [
       { x: placed.boxes[from]!.x, y: a.y1 }, { x: placed.boxes[to]!.x, y: b.y0 }];
-    const [ends, begins] = [from, to].map((b) =>
+    const [source, user] = [from, to].map((b) =>
       graph.nodes[boxes.boxes[b]!.node]!) as [GraphNode, GraphNode];
-    const bar = ends.forks || begins.forks ? ends.bar || begins.bar : "";
+    const bar = source.forks || user.forks ? source.bar || user.bar : "";
     const { label, over } = wordsOf(what, from, to);
     picture.append(svg("polyline", { class: near ? "edge" : "edge far",
-      stroke: bar || kEdge, "stroke-dasharray": bar ? "5 3" : "none",
+      stroke: bar || kEdge, "stroke-dasharray": bar ? "7 3 1.5 3" : "none",
+      "data-from": source.id, "data-to": user.id,
       points: line.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" "),
       "marker-end": "url(#tip)" }, over ? svg("title", {}, over) : null));
     if (label === "") continue;
@@ -148,15 +149,15 @@ function wordsOf({ graph, boxes }: DagPicture, from: number, to: number):
     { label: string; over: string } {
   const [a, b] = [boxes.boxes[from]!, boxes.boxes[to]!];
   if (a.isPart || b.isPart) return { label: "", over: "" };
-  const way = hiddenBetween(graph, (node) => boxes.boxOf.has(node), a.node,
-                            b.node);
+  const way = boxes.ways.get(`${a.node} ${b.node}`);
   // What a fork or join waits stands on the edge that leaves it.
   const wait = isCircle(graph, a) ? graph.nodes[a.node]!.badge : "";
   return {
-    label: wait ? clean(wait, 30) : clean(graph.labels.get(`${way.at(-1) ?? a.node} ${b.node}`) ?? "",
-                 30),
-    over: way.map((node) => clean(graph.nodes[node]!.lines[0]!.text, 40))
-      .join(", ") };
+    label: clean(wait || (graph.labels.get(`${way?.last ?? a.node} ` +
+                                           b.node) ?? ""), 30),
+    over: way ? way.over.map((node) => clean(graph.nodes[node]!.lines[0]!.text,
+                                             40)).join(", ") +
+      (way.more > 0 ? `, and ${way.more} more` : "") : "" };
 }
 
 function drawBox({ graph, boxes, placed }: DagPicture, at: number,

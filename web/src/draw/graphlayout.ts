@@ -82,6 +82,24 @@ export function pictureOf(atlas: LayerAtlas, file: number, layer: string,
   return { graph, boxes, placed };
 }
 
+// What stands before a hidden node differs from file to file: the edges of each.
+function unionEdges(graphs: LayerGraph[], places: number[][], all: Boxes,
+                    options: LayoutOptions): [number, number][] {
+  const out = new Map<string, [number, number]>();
+  graphs.forEach((graph, g) => {
+    const own = boxesOf(graph, { hide: hider(graph, options),
+                                 open: new Set() });
+    const boxOf = (box: number) =>
+      all.boxOf.get(places[g]![own.boxes[box]!.node]!);
+    for (const edge of own.edges) {
+      const [from, to] = [boxOf(edge[0]), boxOf(edge[1])];
+      if (from === undefined || to === undefined || from === to) continue;
+      out.set(`${from} ${to}`, [from, to]);
+    }
+  });
+  return [...out.values()];
+}
+
 // Null where the union is too large to be laid out well.
 function heldPlaces(graphs: LayerGraph[], graph: LayerGraph, boxes: Boxes,
                     options: LayoutOptions): Placed | null {
@@ -101,7 +119,8 @@ function heldPlaces(graphs: LayerGraph[], graph: LayerGraph, boxes: Boxes,
   }));
   const whole = kept(`held ${graphs.map((g) => g.kind)} ` +
     `${union.places.map((p) => p.join(","))} ${keyOf(options, sizes)}`, () =>
-    placeBoxes(sizes, all));
+    placeBoxes(sizes, { ...all, edges: unionEdges(graphs, union.places, all,
+                                                  options) }));
   const places = union.places[graphs.indexOf(graph)]!;
   const wholeBox = (b: number) => all.boxOf.get(places[boxes.boxes[b]!.node]!);
   if (boxes.boxes.some((_, b) => wholeBox(b) === undefined)) return null;

@@ -369,13 +369,18 @@ export const graphView: View = {
     const box = h("div", { class: "canvasbox dags", tabindex: "0",
       role: "region", "aria-label": "Graph of the layer",
       "data-k": "graph.box" });
-    const { title, legend } = placeOfLayer(place.atlas, place.file,
-                                           place.layer);
+    const { title, legend, offNodes } = placeOfLayer(place.atlas, place.file,
+                                                     place.layer);
     root.append(h("h2", {}, clean(title[0] ?? place.layer, 120)),
       ...title.slice(1).map((line) => h("p", { "data-k": "graph.title" },
                                         clean(line, 300))),
       toolbars(app, place, box), box);
     if (legend.length > 0) root.append(legendOf(legend));
+    if (offNodes.length > 0) {
+      root.append(h("ul", { class: "daglegend", "data-k": "graph.offnodes" },
+        ...offNodes.map((line, i) => h("li", {},
+          h(i === 0 ? "strong" : "span", {}, clean(line, 120))))));
+    }
     const chosen = chosenNode(app, graph, "graph.node");
     if (chosen >= 0) root.append(details(app, graph, chosen));
     const kernels = markedKernels(app, graph);
