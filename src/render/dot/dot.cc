@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// DOT text and the program that places it: what is escaped in the one is what
+// the other reads.
 #include "render/dot/dot.h"
 
 #include <algorithm>
