@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The three forms that a graph prints in: as it was read, with one name per op
-// for comparing, and in the grammar of AutoDeploy. One file, because all of them
-// put names into the operands of a text that is not theirs.
+// for comparing, and in the grammar of AutoDeploy. One file, because all of
+// them put names into the operands of a text that is not theirs.
 #include "graph/print.h"
 
 #include <absl/container/flat_hash_map.h>
