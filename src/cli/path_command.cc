@@ -276,7 +276,8 @@ Status ExplainRanks(const Options& options,
   }
   LAMINA_ASSIGN(
       const dist::PathRanks ranks,
-      dist::PathRanks::Open(files, common.Open(), ModelOptions(options)));
+      dist::PathRanks::Open(files, common.Open(), ModelOptions(options),
+                            WantsSegments(common)));
   const ScopedStage stage(&common.times, "path");
   const path::JoinedView view = ranks.View();
   LAMINA_ASSIGN(const path::Window window,
