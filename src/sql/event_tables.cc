@@ -577,6 +577,7 @@ Result<ResultSet> PathResult(Source& source) {
       engine::LayersOfWork(graph->model().trace(), found->model);
   path::TableOptions options;
   options.layers = &layers;
+  options.evidence = [&] { return host::IdleEvidence(graph->model()); };
   return path::PathTables(*graph, window, sums, options);
 }
 

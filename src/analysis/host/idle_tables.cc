@@ -629,6 +629,24 @@ bool InMicroseconds(const HostModel& model) {
 
 }  // namespace
 
+std::optional<Note> ClockNote(const HostModel& model) {
+  constexpr int64_t kRoundedNs = 1000;  // of recordings in whole microseconds
+  const HostModel::Returns& returns = model.returns();
+  const auto early = static_cast<int64_t>(returns.early_ns.size());
+  if (20 * early <= returns.calls) return std::nullopt;
+  const int64_t median = Pick(returns.early_ns, 0.5);
+  if (median <= kRoundedNs) return std::nullopt;
+  return MakeNote(
+      Severity::kWarning, "clocks_differ",
+      "Host and device clocks differ: of " +
+          Counted(static_cast<uint64_t>(returns.calls), "call") +
+          " that wait for the device " +
+          Counted(static_cast<uint64_t>(early), "returns", "return") +
+          " before its work has ended, by " + HumanTime(median) +
+          " (median). Times from launch to start may be wrong by that.",
+      {{"launch_apis", "latency_median_us", {}, {}}});
+}
+
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   std::vector<Note> notes;
   int64_t span = 0, total = 0;
@@ -681,6 +699,7 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
             "device differ a little.",
         {{"launch_apis", "", "", {}}}));
   }
+  if (auto clocks = ClockNote(model)) notes.push_back(std::move(*clocks));
   if (InMicroseconds(model)) {
     notes.push_back(MakeNote(
         Severity::kInfo, "time_resolution",

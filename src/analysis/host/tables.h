@@ -39,6 +39,8 @@ struct IdleShare {
 std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle);
 // "the host ran ops (aten::copy_)".
 std::string ShareText(const IdleShare& share);
+// Where calls that wait for the device return before its work has ended.
+std::optional<Note> ClockNote(const HostModel& model);
 // The verdict on idle time, and what makes its numbers doubtful.
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle);
 
