@@ -658,9 +658,10 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   constexpr size_t kMostCauses = 3;
   constexpr int64_t kLeastPercent = 5;
   std::string text = fmt::format(
-      "{} idle {} of {} ({:.0f} %)",
+      "{} idle {} of {} ({:.{}f} %)",
       idle.devices.size() == 1 ? "The device is" : "The devices are",
-      HumanTime(total), HumanTime(span), PercentOf(total, span));
+      HumanTime(total), HumanTime(span), PercentOf(total, span),
+      PercentOf(total, span) < 1 ? 1 : 0);
   std::string causes;
   const auto shares = IdleShares(model, idle);
   for (size_t i = 0; i < shares.size() && i < kMostCauses; ++i) {
