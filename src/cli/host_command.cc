@@ -136,7 +136,7 @@ Result<ResultSet> MakeTables(const engine::Session& session,
       {host::CounterSchemas(),
        [&]() -> Result<ResultSet> {
          LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session.data()));
-         return host::CounterTables(model, *metrics);
+         return host::CounterTables(model, *metrics, options.events);
        }},
       {host::RangeSchemas(),
        [&] {

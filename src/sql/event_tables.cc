@@ -633,7 +633,7 @@ const Group kGroups[] = {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        LAMINA_ASSIGN(engine::Session* const session, source.session());
        LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session->data()));
-       return host::CounterTables(view->model, *metrics);
+       return host::CounterTables(view->model, *metrics, true);
      }},
     {&host::RangeSchemas,
      [](Source& source) -> Result<ResultSet> {

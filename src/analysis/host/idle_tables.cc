@@ -719,7 +719,8 @@ ResultSet IdleTables(const HostModel& model, const Idle& idle,
 
 std::span<const std::string_view> EventTables() {
   static constexpr std::string_view kNames[] = {
-      "idle_parts", "launch_events", "queue_depth_series", "comm_events"};
+      "idle_parts", "launch_events", "queue_depth_series", "comm_events",
+      "counter_kernels"};
   return kNames;
 }
 
