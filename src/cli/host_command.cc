@@ -139,9 +139,10 @@ Result<ResultSet> MakeTables(const engine::Session& session,
          return host::CounterTables(model, *metrics, options.events);
        }},
       {host::RangeSchemas(),
-       [&] {
+       [&]() -> Result<ResultSet> {
          ResultSet result = host::RangeTables(model);
-         result.Append(host::StepTables(model, idle));
+         LAMINA_ASSIGN(auto steps, engine::StepTables(model, idle, sources));
+         result.Append(std::move(steps));
          return result;
        }},
   };
