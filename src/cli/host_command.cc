@@ -136,12 +136,13 @@ Result<ResultSet> MakeTables(const engine::Session& session,
       {host::CounterSchemas(),
        [&]() -> Result<ResultSet> {
          LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session.data()));
-         return host::CounterTables(model, *metrics);
+         return host::CounterTables(model, *metrics, options.events);
        }},
       {host::RangeSchemas(),
-       [&] {
+       [&]() -> Result<ResultSet> {
          ResultSet result = host::RangeTables(model);
-         result.Append(host::StepTables(model, idle));
+         LAMINA_ASSIGN(auto steps, engine::StepTables(model, idle, sources));
+         result.Append(std::move(steps));
          return result;
        }},
   };

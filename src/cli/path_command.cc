@@ -186,10 +186,14 @@ path::TableOptions WantedTables(const Common& common) {
   return tables;
 }
 
+bool Names(const Common& common, std::string_view table) {
+  return std::find(common.only.begin(), common.only.end(), table) !=
+         common.only.end();
+}
+
 bool WantsSegments(const Common& common) {
   return common.only.empty() ? common.format != "table"
-                             : std::find(common.only.begin(), common.only.end(),
-                                         "path_segments") != common.only.end();
+                             : Names(common, "path_segments");
 }
 
 // Each layer from its first kernel to that of the next.
@@ -218,7 +222,7 @@ Status ExplainTrace(const Options& options, const std::string& file,
   LAMINA_ASSIGN(const analysis::Context* const context,
                 session->ContextFor(tree::LinkMode::kAuto, false, settings));
   const ScopedStage stage(&common.times, "path");
-  const auto model =
+  auto model =
       analysis::host::HostModel::Build(*context, ModelOptions(options));
   const path::Graph graph = path::Graph::Build(model);
   if (graph.sink() == path::kNoNode) {
@@ -241,6 +245,12 @@ Status ExplainTrace(const Options& options, const std::string& file,
     if (by_layer) CutAtLayers(session->trace(), found, tables);
     layers = engine::LayersOfWork(session->trace(), found.model);
     tables.layers = &layers;
+  }
+  if (common.only.empty() || Names(common, "verdicts")) {
+    tables.evidence = [&] {
+      model.FindAnyHost();
+      return analysis::host::IdleEvidence(model);
+    };
   }
   result = path::PathTables(graph, window, sums, tables);
   if (by_layer && tables.cuts.empty()) {
@@ -276,7 +286,8 @@ Status ExplainRanks(const Options& options,
   }
   LAMINA_ASSIGN(
       const dist::PathRanks ranks,
-      dist::PathRanks::Open(files, common.Open(), ModelOptions(options)));
+      dist::PathRanks::Open(files, common.Open(), ModelOptions(options),
+                            WantsSegments(common)));
   const ScopedStage stage(&common.times, "path");
   const path::JoinedView view = ranks.View();
   LAMINA_ASSIGN(const path::Window window,

@@ -8,6 +8,8 @@
 #include "dist/clocks.h"
 #include "dist/match.h"
 #include "dist/summarize.h"
+#include "engine/found_layers.h"
+#include "engine/host_tables.h"
 
 namespace lamina::dist {
 
@@ -16,7 +18,8 @@ using analysis::path::Graph;
 
 Result<PathRanks> PathRanks::Open(const std::vector<std::string>& files,
                                   const engine::OpenOptions& open,
-                                  const analysis::host::Options& options) {
+                                  const analysis::host::Options& options,
+                                  bool layers) {
   PathRanks out;
   std::deque<RankSummary> summaries;
   std::vector<std::vector<analysis::Collective>> collectives;
@@ -54,7 +57,14 @@ Result<PathRanks> PathRanks::Open(const std::vector<std::string>& files,
     if (out.graphs_.back().sink() == analysis::path::kNoNode) {
       return Fail(InputError(file, "has no ops, calls or device work"));
     }
-    out.ranks_.push_back({rank, file, &out.graphs_.back()});
+    out.ranks_.push_back({rank, file, &out.graphs_.back(), nullptr});
+    if (layers) {
+      LAMINA_ASSIGN(const engine::FoundLayers found,
+                    engine::FindLayers(*session, *context));
+      out.layers_.push_back(
+          engine::LayersOfWork(session->trace(), found.model));
+      out.ranks_.back().layers = &out.layers_.back();
+    }
     out.sessions_.push_back(std::move(session));
   }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <optional>
+#include <utility>
 
 #include "analysis/path/tables.h"
 #include "engine/fusion_names.h"
@@ -58,6 +60,32 @@ Result<ResultSet> LaunchTables(const host::HostModel& model,
     facts.layers = LayersOfWork(model.trace(), *layers);
   }
   return host::LaunchTables(model, options, facts);
+}
+
+Result<ResultSet> StepTables(const host::HostModel& model,
+                             const host::Idle& idle,
+                             const HostSources& sources) {
+  std::optional<Error> error;
+  const size_t steps = model.context().steps.steps().size();
+  ResultSet result = host::StepTables(model, idle, [&](size_t warm) {
+    host::Growth growth(warm, steps);
+    const auto graph = sources.path();
+    if (!graph) {
+      error = graph.error();
+      return growth;
+    }
+    if ((*graph)->sink() == path::kNoNode) return growth;
+    for (const path::StepPath& step : path::StepPaths(**graph)) {
+      for (size_t c = 0; c < path::kPathClasses; ++c) {
+        const auto of = static_cast<path::PathClass>(c);
+        if (of != path::PathClass::kBeforeTrace)
+          growth.Add(path::PathClassName(of), step.step, step.sums.of(of));
+      }
+    }
+    return growth;
+  });
+  if (error) return Fail(std::move(*error));
+  return result;
 }
 
 Result<Table> SequencesTable(const Session& session,

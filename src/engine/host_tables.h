@@ -47,6 +47,10 @@ analysis::host::WorkLayers LayersOfWork(
 Result<ResultSet> LaunchTables(const analysis::host::HostModel& model,
                                const analysis::host::TableOptions& options,
                                const HostSources& sources, bool named);
+// step_drift and slow_steps.
+Result<ResultSet> StepTables(const analysis::host::HostModel& model,
+                             const analysis::host::Idle& idle,
+                             const HostSources& sources);
 // The table kernel_sequences.
 Result<Table> SequencesTable(const Session& session,
                              const analysis::host::HostModel& model,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/common/stats.h"
+#include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
 #include "analysis/path/tables.h"
 #include "base/counted.h"
@@ -135,24 +136,54 @@ Status AddStepVerdicts(Session& session, const analysis::Context& context,
   if (steps == nullptr || steps->rows() == 0) return {};
   LAMINA_ASSIGN(const analysis::path::Graph* const graph,
                 session.PathOf(context));
+  namespace path = analysis::path;
   // By number and begin of the step.
-  std::map<std::pair<int64_t, int64_t>, analysis::path::Verdict> verdicts;
-  for (const auto& step : analysis::path::StepPaths(*graph)) {
-    verdicts.emplace(std::pair(context.steps.steps()[step.step].number,
-                               step.start_ns - context.trace.first_ns),
-                     VerdictOf(step.sums));
+  struct Facts {
+    path::Verdict verdict;
+    path::PathSums sums;
+    std::string_view flag;
+  };
+  std::map<std::pair<int64_t, int64_t>, Facts> facts;
+  const auto& all = context.steps.steps();
+  const auto of = [&](uint32_t step) -> Facts& {
+    return facts[{all[step].number,
+                  all[step].host.start_ns - context.trace.first_ns}];
+  };
+  for (const path::StepPath& step : path::StepPaths(*graph)) {
+    Facts& own = of(step.step);
+    own.verdict = VerdictOf(step.sums);
+    own.sums = step.sums;
   }
-  const size_t number = steps->schema().IndexOf("step");
-  const size_t start = steps->schema().IndexOf("start_us");
-  const size_t verdict = steps->schema().IndexOf("verdict");
-  const size_t strength = steps->schema().IndexOf("strength_percent");
+  const auto flags = host::FlagSteps(graph->model());
+  for (uint32_t i = 0; i < flags.size(); ++i) {
+    of(i).flag = flags[i].warmup    ? "warmup"
+                 : flags[i].cut     ? "cut"
+                 : flags[i].outlier ? "outlier"
+                                    : "";
+  }
+  const Schema& schema = steps->schema();
+  const size_t number = schema.IndexOf("step");
+  const size_t start = schema.IndexOf("start_us");
+  const size_t verdict = schema.IndexOf("verdict");
+  const size_t strength = schema.IndexOf("strength_percent");
+  const size_t flag = schema.IndexOf("flag");
+  const std::pair<size_t, path::PathClass> classes[] = {
+      {schema.IndexOf("path_host_us"), path::PathClass::kHost},
+      {schema.IndexOf("path_device_us"), path::PathClass::kDevice},
+      {schema.IndexOf("path_comm_us"), path::PathClass::kComm},
+      {schema.IndexOf("path_copy_us"), path::PathClass::kCopy},
+      {schema.IndexOf("path_wait_us"), path::PathClass::kWait}};
   FillRows(*steps, [&](std::vector<Value>& row) {
     if (row[number].null()) return;
     const auto it =
-        verdicts.find(std::pair(row[number].integer(), row[start].integer()));
-    if (it == verdicts.end() || it->second.text.empty()) return;
-    row[verdict] = it->second.text;
-    row[strength] = it->second.percent;
+        facts.find(std::pair(row[number].integer(), row[start].integer()));
+    if (it == facts.end()) return;
+    const Facts& own = it->second;
+    if (!own.flag.empty()) row[flag] = own.flag;
+    if (own.verdict.text.empty()) return;
+    row[verdict] = own.verdict.text;
+    row[strength] = own.verdict.percent;
+    for (const auto& [column, c] : classes) row[column] = own.sums.of(c);
   });
   return {};
 }

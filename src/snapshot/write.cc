@@ -17,14 +17,14 @@ namespace {
 [[maybe_unused]] void KnowsAllOf(const trace::Trace& trace) {
   const auto& [info, diagnostics, strings, categories, tracks, slices, streams,
                ops, api_calls, device, python, configs, collectives, memory,
-               graph_nodes, instructions, flows, instants, counters, captured,
-               device_order, first_ns, holds] = trace;
+               graph_nodes, instructions, flows, instants, counters,
+               event_counters, captured, device_order, first_ns, holds] = trace;
   (void)info, (void)diagnostics, (void)strings, (void)categories, (void)tracks,
       (void)slices, (void)streams, (void)ops, (void)api_calls, (void)device,
       (void)python, (void)configs, (void)collectives, (void)memory,
       (void)graph_nodes, (void)instructions, (void)flows, (void)instants,
-      (void)counters, (void)captured, (void)device_order, (void)first_ns,
-      (void)holds;
+      (void)counters, (void)event_counters, (void)captured, (void)device_order,
+      (void)first_ns, (void)holds;
 }
 
 // Bytes between members are of no value: they must not reach the file.

@@ -476,7 +476,7 @@ Status FillSteps(Source& source, Table& out) {
     out.Add(step.number, context.trace.Name(step.slice),
             step.host.start_ns - context.trace.first_ns, flags[i].period_ns,
             flags[i].events, int64_t{flags[i].warmup}, int64_t{flags[i].cut},
-            int64_t{flags[i].steady()});
+            int64_t{flags[i].steady()}, int64_t{flags[i].outlier});
   }
   return {};
 }
@@ -543,7 +543,9 @@ void AddEventTables(std::vector<TableDef>& tables) {
         "1: a leading step above 1.5 times the usual period."},
        {"cut", Type::kInt,
         "1: the first or last, with under 0.9 times the usual events."},
-       {"steady", Type::kInt, "1: neither."}},
+       {"steady", Type::kInt, "1: neither."},
+       {"outlier", Type::kInt,
+        "1: above the median by 5 times the median distance and 2 %."}},
       &FillSteps));
 }
 
@@ -577,6 +579,7 @@ Result<ResultSet> PathResult(Source& source) {
       engine::LayersOfWork(graph->model().trace(), found->model);
   path::TableOptions options;
   options.layers = &layers;
+  options.evidence = [&] { return host::IdleEvidence(graph->model()); };
   return path::PathTables(*graph, window, sums, options);
 }
 
@@ -632,13 +635,15 @@ const Group kGroups[] = {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        LAMINA_ASSIGN(engine::Session* const session, source.session());
        LAMINA_ASSIGN(const auto metrics, host::LoadMetrics(session->data()));
-       return host::CounterTables(view->model, *metrics);
+       return host::CounterTables(view->model, *metrics, true);
      }},
     {&host::RangeSchemas,
      [](Source& source) -> Result<ResultSet> {
        LAMINA_ASSIGN(const engine::IdleView* const view, source.Host());
        ResultSet result = host::RangeTables(view->model);
-       result.Append(host::StepTables(view->model, view->idle));
+       LAMINA_ASSIGN(auto steps, engine::StepTables(view->model, view->idle,
+                                                    SourcesOf(source)));
+       result.Append(std::move(steps));
        return result;
      }},
     {&analysis::path::Schemas, &PathResult},

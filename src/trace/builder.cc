@@ -124,6 +124,14 @@ class Join {
     }
   }
 
+  void JoinEventCounters() {
+    for (EventCounter row : from_.event_counters) {
+      row.name = ids_.Map(row.name);
+      row.uid += uid_base_;
+      trace_.event_counters.push_back(row);
+    }
+  }
+
   void JoinGraphNodes() {
     for (GraphNode node : from_.graph_nodes) {
       node.track = ids_.Map(node.track);
@@ -212,6 +220,7 @@ void TraceBuilder::Append(const Segment& segment) {
   join.JoinFlows();
   join.JoinInstants();
   join.JoinCounters();
+  join.JoinEventCounters();
   join.JoinGraphNodes();
   join.JoinFacts(facts_);
   trace_.diagnostics.Merge(segment.diagnostics);

@@ -65,9 +65,9 @@ std::string_view WhyUnused(std::string_view category) {
     return "Waits of the host for the device; the calls that wait are in the "
            "tables of calls.";
   }
-  if (category == "cuda_profiler_range") {
-    return "Ranges of counters of the device; the kernels in them are in the "
-           "tables of kernels.";
+  if (category == kCounterRangeCategory) {
+    return "Ranges of counters of the device: lamina host has their values by "
+           "kernel (counter_kernels).";
   }
   if (category == kOsCallCategory) {
     return "Calls of the operating system: lamina host says in which of them "

@@ -15,6 +15,9 @@ Kind KindOfCategory(std::string_view category);
 // other events show as well; empty for those that lamina does not know.
 std::string_view WhyUnused(std::string_view category);
 
+// Ranges of CUPTI's range profiler: their arguments are hardware counters.
+inline constexpr std::string_view kCounterRangeCategory = "cuda_profiler_range";
+
 // Whether an API call launches a whole graph: cudaGraphLaunch, hipGraphLaunch,
 // cuGraphLaunch, those of a stream of its own (_ptsz) and of a version.
 bool IsGraphLaunch(std::string_view call);

@@ -343,6 +343,19 @@ struct Described<Counters> {
 };
 
 template <>
+struct Described<EventCounter> {
+  static constexpr std::string_view kName = "event_counter";
+  static constexpr std::string_view kDoc =
+      "What a profiler counted over one event, as hardware counters over a "
+      "kernel.";
+  static constexpr auto kRows = &Trace::event_counters;
+  static constexpr std::tuple kFields{
+      Field<&EventCounter::value>{{"value", "Value.", Role::kReal}},
+      Field<&EventCounter::name>{{"name", "Counter.", Role::kText}},
+      Field<&EventCounter::uid>{{"uid", "Number of the event.", Role::kUid}}};
+};
+
+template <>
 struct Described<MemoryArgs> {
   static constexpr std::string_view kName = "memory_event";
   static constexpr std::string_view kDoc =
@@ -507,9 +520,9 @@ constexpr void ForEachDescribed(Visit&& visit) {
        std::type_identity<PythonArgs>(), std::type_identity<LaunchConfig>(),
        std::type_identity<CollectiveArgs>(), std::type_identity<Instruction>(),
        std::type_identity<Flows>(), std::type_identity<Instants>(),
-       std::type_identity<Counters>(), std::type_identity<MemoryArgs>(),
-       std::type_identity<GraphNode>(), std::type_identity<Track>(),
-       std::type_identity<Stream>());
+       std::type_identity<Counters>(), std::type_identity<EventCounter>(),
+       std::type_identity<MemoryArgs>(), std::type_identity<GraphNode>(),
+       std::type_identity<Track>(), std::type_identity<Stream>());
 }
 
 static_assert(IsWhollyDescribed<Slices>());
@@ -523,6 +536,7 @@ static_assert(IsWhollyDescribed<Instruction>());
 static_assert(IsWhollyDescribed<Flows>());
 static_assert(IsWhollyDescribed<Instants>());
 static_assert(IsWhollyDescribed<Counters>());
+static_assert(IsWhollyDescribed<EventCounter>());
 static_assert(IsWhollyDescribed<MemoryArgs>());
 static_assert(IsWhollyDescribed<GraphNode>());
 static_assert(IsWhollyDescribed<Track>());

@@ -84,6 +84,7 @@ void Segment::Clear() {
   counters.track.clear();
   counters.value.clear();
   counters.uid.clear();
+  event_counters.clear();
   halves.clear();
   facts.clear();
   diagnostics = Diagnostics();

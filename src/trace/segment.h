@@ -143,6 +143,7 @@ class Segment {
   Flows flows;
   Instants instants;
   Counters counters;
+  PodVector<EventCounter> event_counters;
   std::vector<HalfSlice> halves;
   std::vector<TrackFact> facts;
   Diagnostics diagnostics;

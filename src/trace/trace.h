@@ -254,6 +254,13 @@ struct Counters {
   size_t size() const { return time_ns.size(); }
 };
 
+// What a profiler counted over one event, as hardware counters over a kernel.
+struct EventCounter {
+  double value = 0;
+  StringId name;
+  uint32_t uid = 0;  // of the event
+};
+
 // A node of a device graph, made on a host thread while the graph was recorded
 // or copied from another node when it was instantiated or cloned. Ids are those
 // of DeviceArgs::graph_node_id and are unique within the process of `track`.
@@ -359,6 +366,7 @@ struct Trace {
   Flows flows;
   Instants instants;
   Counters counters;
+  PodVector<EventCounter> event_counters;  // in the order of the events
   Captured captured;
 
   std::string_view Text(StringId id) const { return strings[id]; }

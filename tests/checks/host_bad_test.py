@@ -92,11 +92,22 @@ def check_missing(checks, folder):
     ops = [event("cpu_op", "aten::mm", i * 1000, 900) for i in range(50)]
     run = Run(checks, folder, "no device events", ops)
     checks.equal("no device events: no idle time", run.causes(), {})
+    checks.equal("no device events: no verdict",
+                 [(r["verdict"], r["confidence"] is not None,
+                   r["device_busy_percent"]) for r in run.path["verdicts"]],
+                 [(None, True, None)])
+    checks.equal("no device events: said", [
+        n["id"] for n in run.path_notes
+        if n["id"] in ("path_verdict", "no_device_work")], ["no_device_work"])
+    checks.equal("no device events: the path is of the host",
+                 {s["class"] for s in run.path["path_segments"]}, {"host"})
 
     alone = [e for e in healthy() if e["cat"] == "kernel"]
     run = Run(checks, folder, "no host events", alone)
     checks.equal("no host events: all unlinked", set(run.causes()),
                  {"unlinked"})
+    checks.equal("no host events: said",
+                 run.health()["unlinked_no_host_events"]["count"], len(alone))
     checks.equal("no host events: classes on the path",
                  {s["class"] for s in run.path["path_segments"]} -
                  {"device", "compute", "wait", "device_gap", "lead_in"}, set())
@@ -142,6 +153,8 @@ def check_times(checks, folder):
     events += [event("cpu_op", "outer", 100_000, 50_000),
                event("cpu_op", "bleeds", 140_000, 50_000)]
     run = Run(checks, folder, "host events that are not nested", events)
+    checks.true(f"host events that are not nested: counted in {run.graph()}",
+                run.graph().get("host_bleed_clamped", 0) > 0)
 
     whole = [{**e, "ts": e["ts"] // 1, "dur": max(1, e["dur"] // 1)}
              for e in healthy()]
@@ -159,7 +172,13 @@ def check_ids(checks, folder):
     checks.equal("one id in two processes: two devices",
                  len({r["device"] for r in run.host["idle_parts"]}), 2)
     events = healthy() + [call(900_000, 5), kernel(908_500, 500, 5)]
-    Run(checks, folder, "one id twice in a process", events)
+    run = Run(checks, folder, "one id twice in a process", events)
+    first = [r["device_uid"] for r in run.host["launch_events"]
+             if r["call_uid"] == 9]
+    checks.equal("one id twice in a process: all work is that of the first",
+                 first, [10, len(events) - 1])
+    checks.equal("one id twice in a process: the other call is counted",
+                 run.health()["launches_without_work"]["value"], "1")
 
 
 def check_syncs(checks, folder):
@@ -172,6 +191,20 @@ def check_syncs(checks, folder):
                             device=0, correlation=500 + i,
                             cuda_sync_kind="Stream Synchronize"))
     run = Run(checks, folder, "work ends after its sync", events)
+    said = [[n["text"] for n in notes if n["id"] == "clocks_differ"]
+            for notes in (run.host_notes, run.path_notes)]
+    # The call returns 7 us after its step began, the work ends after 29 us.
+    checks.equal("work ends after its sync: said", said, 2 * [[
+        "Host and device clocks differ: of 20 calls that wait for the device "
+        "20 return before its work has ended, by 22.0 us (median). Times from "
+        "launch to start may be wrong by that."]])
+    checks.equal("work ends after its sync: counted",
+                 run.graph()["sync_target_after_return"], 20)
+    run = Run(checks, folder, "one of many", events + [
+        event("cuda_runtime", "cudaDeviceSynchronize", 700_000 + i * 5000,
+              4000, correlation=800 + i) for i in range(400)])
+    checks.equal("one of many syncs: nothing is said", [
+        n["id"] for n in run.path_notes if n["id"] == "clocks_differ"], [])
     checks.true("work ends after its sync: no wait of it on the path",
                 all(s["kind"] != "sync" or s["dur_us"] <= 2
                     for s in run.path["path_segments"]))

@@ -68,6 +68,223 @@ def check_comm(checks, name, host, path):
                             row[column] in {s[i] for s in steps[key]})
 
 
+def check_overlapped(checks, name, host, trace):
+    """What runs beside a collective, by a look at every kernel."""
+    work = rows_of(trace, "SELECT uid, name, start_ns AS b, end_ns AS e, kind, "
+                   "bucket FROM kernel")
+    start = {r["uid"]: (r["b"], r["e"]) for r in work}
+    computes = [r for r in work if r["bucket"] == "compute"]
+
+    def text(times):
+        order = sorted(times.items(), key=lambda t: (-t[1], t[0]))[:3]
+        return "; ".join(f"{n} {ns // 1000}.{ns % 1000:03} us"
+                         for n, ns in order) or None
+
+    groups = {}
+    for row in host["comm_events"]:
+        begin, end = start[row["uid"]]
+        times = {}
+        for w in computes:
+            own = min(end, w["e"]) - max(begin, w["b"])
+            if own > 0:
+                times[w["name"]] = times.get(w["name"], 0) + own
+        checks.equal(f"{name}: beside collective {row['uid']}",
+                     row["overlapped_by"], text(times))
+        key = (row["stream"], row["collective"], row["kernel"],
+               row["process_group"], row["in_bytes"])
+        sums = groups.setdefault(key, {})
+        for what, ns in times.items():
+            sums[what] = sums.get(what, 0) + ns
+    for row in host["comm_exposure"]:
+        key = (row["stream"], row["collective"], row["kernel"],
+               row["process_group"], row["in_bytes"])
+        if key in groups and row["in_bytes"] is not None:
+            checks.equal(f"{name}: beside collectives {key}",
+                         row["overlapped_by"], text(groups[key]))
+
+
+def within(intervals, begin, end):
+    return sum(max(0, min(e, end) - max(b, begin)) for b, e in intervals)
+
+
+def union(intervals):
+    out = []
+    for begin, end in sorted(intervals):
+        if out and begin <= out[-1][1]:
+            out[-1][1] = max(out[-1][1], end)
+        else:
+            out.append([begin, end])
+    return out
+
+
+def check_evidence(checks, name, host, path, trace):
+    """What the verdicts say of idle time, by the parts of the gaps, all kernels
+    and all launches."""
+    work = rows_of(trace, "SELECT uid, start_ns, end_ns, device, kind "
+                   "FROM kernel")
+    start = {r["uid"]: r["start_ns"] for r in work}
+    devices = {}
+    for r in work:
+        devices.setdefault(r["device"], []).append(
+            (r["start_ns"], r["end_ns"]))
+    busy = [i for of in devices.values() for i in union(of)]
+    called = {r["uid"]: r["start_ns"] for r in rows_of(
+        trace, "SELECT uid, start_ns FROM slice "
+        "WHERE kind IN ('runtime', 'driver')")}
+    waits = union((called[r["call_uid"]], start[r["device_uid"]])
+                  for r in host["launch_events"]
+                  if called[r["call_uid"]] < start[r["device_uid"]])
+    parts = {}
+    for r in host["idle_parts"]:
+        begin = r["start_us"].ns
+        parts.setdefault(r["cause"], []).append(
+            (begin, begin + r["dur_us"].ns))
+    for row in path["verdicts"]:
+        what = f"{name}: evidence of {row['scope']} {row['name']}"
+        begin = row["start_us"].ns
+        end = begin + row["window_us"].ns
+        for column, cause in (("host_bound_idle_us", "host_bound"),
+                              ("launch_overhead_us", "launch_overhead"),
+                              ("submitted_wait_us", "submitted_wait")):
+            checks.equal(f"{what}: {cause}", row[column].ns,
+                         within(parts.get(cause, []), begin, end))
+        for column, expected in (
+                ("device_busy_percent",
+                 within(busy, begin, end) / len(devices)),
+                ("empty_queue_percent",
+                 end - begin - within(waits, begin, end))):
+            share = 100 * expected / (end - begin)
+            checks.true(f"{what}: {column} {row[column]} for {share}",
+                        abs(float(str(row[column])) - share) < 1e-6)
+    # Of all that is recorded they are the sums that lamina host has.
+    for column, cause in (("host_bound_idle_us", "host_bound"),
+                          ("submitted_wait_us", "submitted_wait")):
+        checks.equal(f"{name}: {cause} of the window",
+                     path["verdicts"][0][column].ns,
+                     sum(r["time_us"].ns for r in host["idle_causes"]
+                         if r["scope"] == "device" and r["cause"] == cause))
+
+
+def check_steps(checks, name, path, trace):
+    """Steps of a report have the classes that lamina path has."""
+    steps = tables("report", trace, "--only", "steps").get("steps", [])
+    verdicts = {(r["name"], r["start_us"].ns): r for r in path["verdicts"]
+                if r["scope"] == "step"}
+    for row in steps:
+        if row["step"] is None:
+            checks.equal(f"{name}: work of no step", row["path_host_us"], None)
+            continue
+        other = verdicts.get((row["name"], row["start_us"].ns))
+        if other is None:
+            continue
+        for column in ("host", "device", "comm", "copy", "wait"):
+            checks.equal(f"{name}: {column} of step {row['step']}",
+                         row[f"path_{column}_us"], other[f"{column}_us"])
+    flags = {r["step"]: r for r in rows_of(
+        trace, "SELECT step, warmup, cut, outlier FROM step_flags")}
+    for row in steps:
+        if row["step"] is None:
+            continue
+        own = flags[row["step"]]
+        checks.equal(f"{name}: flag of step {row['step']}",
+                     row["flag"],
+                     next((f for f in ("warmup", "cut", "outlier")
+                           if own[f]), None))
+
+
+def check_doubtful(checks):
+    """A host that waits for the device unrecorded looks like the bound: the
+    device that worked all the time says otherwise. With the waits recorded
+    there is no doubt, nor where the device hardly works."""
+    for case, kernel_us, recorded, verdict, confidence in (
+            ("unrecorded waits", 90, False, "host_bound", "weak"),
+            ("recorded waits", 90, True, "device_bound", "recorded"),
+            ("little work", 5, False, "host_bound", "recorded")):
+        events, at = [], 1000
+        for i in range(30):
+            events += [
+                {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel",
+                 "pid": 1, "tid": 1, "ts": at, "dur": 4,
+                 "args": {"correlation": i + 1}},
+                {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7,
+                 "ts": at + 6, "dur": kernel_us,
+                 "args": {"device": 0, "stream": 7, "correlation": i + 1}}]
+            if recorded:
+                events.append({
+                    "ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1,
+                    "name": "cudaDeviceSynchronize", "ts": at + 5,
+                    "dur": kernel_us + 2, "args": {"correlation": 100 + i}})
+            at += 8 + max(kernel_us, 40)
+        with temporary() as folder:
+            path = pathlib.Path(folder) / "made.json"
+            path.write_text(json.dumps({"traceEvents": events}))
+            document = json.loads(
+                lamina("path", path, "--format", "json").stdout)
+        row = document["tables"]["verdicts"][0]
+        checks.equal(f"{case}: verdict", (row["verdict"], row["confidence"]),
+                     (verdict, confidence))
+        checks.equal(f"{case}: said", any(
+            "may have waited" in n["text"] for n in document["notes"]),
+            confidence == "weak")
+
+
+def check_slow_steps(checks):
+    """One step of many takes longer, by what is planted in it: the cause, the
+    class and the name are those, and the step is flagged in the report."""
+    cases = {"data loader": ("host_bound/data_loader", "host",
+                             "enumerate(DataLoader)#_MultiProcessingDataLoader"
+                             "Iter.__next__"),
+             "kernel": ("busy", "device", "gemm_1"),
+             "copy": ("busy", "copy", "Memcpy HtoD (Pinned -> Device)")}
+    for planted, (cause, chain, what) in cases.items():
+        events, at, number = [], 1000, 0
+        for step in range(12):
+            begin = at
+            slow = step == 8
+            if slow and planted == "data loader":
+                events.append({"ph": "X", "cat": "user_annotation", "pid": 1,
+                               "tid": 1, "name": what, "ts": at,
+                               "dur": 5000})
+                at += 5010
+            for i in range(20):
+                number += 1
+                copy = i == 10
+                dur = 90 if not copy else 40
+                if slow and (planted == "copy" and copy or
+                             planted == "kernel" and i == 7):
+                    dur += 5000
+                name = "Memcpy HtoD (Pinned -> Device)" if copy else \
+                    f"gemm_{i % 3}"
+                events += [
+                    {"ph": "X", "cat": "cpu_op", "name": "aten::op", "pid": 1,
+                     "tid": 1, "ts": at, "dur": 9},
+                    {"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1,
+                     "name": "cudaMemcpyAsync" if copy else "cudaLaunchKernel",
+                     "ts": at + 2, "dur": 5, "args": {"correlation": number}},
+                    {"ph": "X", "cat": "gpu_memcpy" if copy else "kernel",
+                     "name": name, "pid": 0, "tid": 7, "ts": at + 12,
+                     "dur": dur, "args": {"device": 0, "stream": 7,
+                                          "correlation": number}},
+                    {"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1,
+                     "name": "cudaDeviceSynchronize", "ts": at + 9,
+                     "dur": 4 + dur, "args": {"correlation": 10_000 + number}}]
+                at += 14 + dur
+            events.append({"ph": "X", "cat": "user_annotation", "pid": 1,
+                           "tid": 1, "name": f"ProfilerStep#{step}",
+                           "ts": begin, "dur": at - begin})
+        with temporary() as folder:
+            path = pathlib.Path(folder) / "made.json"
+            path.write_text(json.dumps({"traceEvents": events}))
+            rows = tables("host", path, "--only", "slow_steps")["slow_steps"]
+            checks.equal(f"slow step by {planted}",
+                         [(r["step"], r["cause"], r["class"], r["name"])
+                          for r in rows], [(8, cause, chain, what)])
+            steps = tables("report", path, "--only", "steps")["steps"]
+            checks.equal(f"flags of steps, {planted}",
+                         [r["step"] for r in steps if r["flag"] == "outlier"],
+                         [8])
+
+
 def check_copies(checks, name, host, path):
     kinds = {r["kind"]: r["time_us"].ns for r in path["path_summary"]}
     critical = 0
@@ -162,6 +379,9 @@ def check(checks, trace, label):
     if "path_summary" not in path:
         return
     check_comm(checks, label, host, path)
+    check_overlapped(checks, label, host, trace)
+    check_evidence(checks, label, host, path, trace)
+    check_steps(checks, label, path, trace)
     check_copies(checks, label, host, path)
     layer = check_layers(checks, label, host, trace)
     check_path(checks, label, host, path, layer)
@@ -327,6 +547,8 @@ def main():
     checks = Checks()
     check_passed(checks)
     check_mixed(checks)
+    check_slow_steps(checks)
+    check_doubtful(checks)
     check_resolution(checks)
     check_ranks(checks, sorted((SAMPLES / "ranks").glob("rank?.json.gz")),
                 "samples/ranks")

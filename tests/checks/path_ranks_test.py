@@ -27,8 +27,10 @@ class Rank:
         self.stream = 0
         self.events, self.id = [], 1
         self.collectives = []
+        self.step, self.facts = 0, []  # of each event: its op and step
 
-    def event(self, cat, name, ts, dur, tid, args, pid=100):
+    def event(self, cat, name, ts, dur, tid, args, pid=100, op=None):
+        self.facts.append((op, self.step))
         self.events.append({
             "ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid,
             "ts": (ts + self.offset) / 1000, "dur": dur / 1000, "args": args})
@@ -38,7 +40,7 @@ class Rank:
 
     def op(self, name, us):
         ns = self.noisy(us)
-        self.event("cpu_op", name, self.host, ns, 1, {})
+        self.event("cpu_op", name, self.host, ns, 1, {}, op=name)
         self.host += ns
 
     def call(self, op, call):
@@ -46,8 +48,8 @@ class Rank:
         can start."""
         begin = self.host
         self.event("cuda_runtime", call, begin + 1000, 3000, 1,
-                   {"correlation": self.id})
-        self.event("cpu_op", op, begin, 5000, 1, {})
+                   {"correlation": self.id}, op=op)
+        self.event("cpu_op", op, begin, 5000, 1, {}, op=op)
         self.host = begin + 5500
         self.id += 1
         return self.id - 1, max(self.stream, begin + 1000 + LATENCY)
@@ -59,7 +61,7 @@ class Rank:
         self.stream = start + ns
         self.event(cat, kernel, start, ns, 7,
                    {"device": 0, "stream": 7, "correlation": ident,
-                    **(args or {})}, pid=0)
+                    **(args or {})}, pid=0, op=op)
 
     def collective(self, sequence):
         ident, start = self.call("c10d::allreduce_", "cudaLaunchKernel")
@@ -74,7 +76,7 @@ class Rank:
                     "Process Group Ranks": str(list(range(self.world))),
                     "Group size": self.world, "In msg nelems": 1 << 20,
                     "Out msg nelems": 1 << 20, "dtype": "BFloat16",
-                    "Seq": sequence}, pid=0)
+                    "Seq": sequence}, pid=0, op="c10d::allreduce_")
 
     def wait(self):
         begin = self.host
@@ -103,7 +105,9 @@ def job(seed, cause):
     # What is planted is well above the noise of all that a step holds.
     plant = layers * kernel_us * rng.uniform(0.3, 1.2) + 300
     for step in range(steps):
+        begins = [rank.host for rank in ranks]
         for rank in ranks:
+            rank.step = 10 + step
             guilty = cause is not None and rank.number == late
             if guilty and cause == "host_op":
                 rank.op("DataLoader.__next__", plant)
@@ -136,6 +140,9 @@ def job(seed, cause):
             rank.finish(start, end + rng.randrange(300), ident, sequence)
             rank.launch("aten::add_", "optimizer_step_kernel", 25)
             rank.wait()
+        for rank, begin in zip(ranks, begins):
+            rank.event("user_annotation", f"ProfilerStep#{rank.step}", begin,
+                       rank.host - begin, 1, {})
     expected = {
         "host_op": ("host", "DataLoader.__next__"),
         "host_gap": ("host_gap", "-"),
@@ -157,6 +164,28 @@ def write(folder, ranks):
 
 def path(folder, *args):
     return json.loads(lamina("path", folder, "--format", "json", *args).stdout)
+
+
+def check_owners(check, what, ranks, segments):
+    """What a segment belongs to is what its rank was made with."""
+    seen = set()
+    for row in segments:
+        if row["uid"] is None:
+            continue
+        op, step = ranks[row["rank"]].facts[row["uid"]]
+        device = row["class"] in ("device", "comm", "copy")
+        check.equal(f"{what}: op and step of {row['kind']} {row['name']}",
+                    (row["op"], row["step"]), (op, step))
+        if device:
+            check.equal(f"{what}: stream of {row['name']}",
+                        (row["device"], row["stream"], row["thread"]),
+                        (0, 7, None))
+        elif row["kind"] in ("host", "sync"):
+            check.equal(f"{what}: thread of {row['name']}",
+                        (row["device"], row["thread"]), (None, "1"))
+        seen.add((row["rank"], device))
+    check.true(f"{what}: host and device of a rank: {seen}",
+               any((rank, not device) in seen for rank, device in seen))
 
 
 def main():
@@ -184,6 +213,7 @@ def main():
             check.true(f"{what}: segments touch", all(
                 abs(a["start_us"] + a["dur_us"] - b["start_us"]) < 0.0015
                 for a, b in zip(segments, segments[1:])))
+            check_owners(check, what, ranks, segments)
             check.equal(f"{what}: nothing changed, nothing saved",
                         tables["what_if"][0]["saved_us"], 0)
             worst = max(by_rank.values(), key=lambda r: r["late_us"])

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "analysis/common/collective_names.h"
+#include "trace/categories.h"
 #include "trace/os_records.h"
 
 namespace lamina::analysis {
@@ -235,8 +236,9 @@ constexpr std::array<DeviceSource, 6> kDeviceCategories = {{
     {"mtia_insight", "counters of MTIA"},
     {"mtia_counters", "counters of MTIA"},
     {"xpu_scope_profiler", "counters of XPU"},
-    {"cuda_profiler_range",
-     "counters of kernels (CUPTI range profiler): no times of a timeline"},
+    {trace::kCounterRangeCategory,
+     "counters of kernels (CUPTI range profiler): no times of a timeline; "
+     "their values are in counter_kernels of lamina host"},
 }};
 
 // Categories that the host writes beside those of Kind.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/host/kernel_counters.h"
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/text.h"
@@ -45,7 +47,7 @@ struct CounterRow {
   int64_t samples;
   double min, mean, max;
   int64_t first, last;
-  OptionalReal busy;
+  OptionalReal busy, steps;
 };
 
 const RowColumns<CounterRow>& CounterColumns() {
@@ -70,7 +72,10 @@ const RowColumns<CounterRow>& CounterColumns() {
        {"mean_busy", ColumnType::kReal,
         "Mean over the part of that time in which the device worked; empty: "
         "no work of the device is known there.",
-        &R::busy}}};
+        &R::busy},
+       {"mean_steps", ColumnType::kReal,
+        "Mean over the part of that time within steps; empty: none is.",
+        &R::steps}}};
   return columns;
 }
 
@@ -90,7 +95,7 @@ const RowColumns<EnergyRow>& EnergyColumns() {
       "energy",
       "Energy from sampled power: of all samples, of the busy time of the "
       "device, of steps and of ops. Each moment of the busy time belongs to "
-      "the op whose work began first, so that ops add up to it.",
+      "the op whose work began first, so that times of ops add up to it.",
       {{"series", ColumnType::kText, "Counter of the power.", &R::series},
        {"device", ColumnType::kInt, "Device, as far as names say it.",
         &R::device},
@@ -104,8 +109,9 @@ const RowColumns<EnergyRow>& EnergyColumns() {
        {"joules", ColumnType::kReal, "Energy.", &R::joules},
        {"mean_watts", ColumnType::kReal, "Energy over time.", &R::watts},
        {"evidence", ColumnType::kText,
-        "samples: at least two lie inside; held: fewer, so values that "
-        "were sampled before are in it.",
+        "samples: at least two lie inside; held: fewer, so that it is the "
+        "mean power of the steps around it or, of steps and outside of them, "
+        "what was sampled before.",
         &R::evidence},
        {"samples", ColumnType::kInt, "Samples inside.", &R::samples}}};
   return columns;
@@ -252,6 +258,10 @@ class Counters {
       : model_(model), trace_(model.trace()) {
     for (const DeviceFacts& device : model_.devices())
       devices_.try_emplace(device.id);
+    std::vector<Interval> steps;
+    for (const tree::Step& step : model_.context().steps.steps())
+      steps.push_back(step.host);
+    steps_ = Cover(std::move(steps));
     Collect(metrics);
     for (size_t i = 0; i < series_.size(); ++i) {
       const Series& s = series_[i];
@@ -469,18 +479,18 @@ class Counters {
          .max = most,
          .first = whole.start_ns - trace_.first_ns,
          .last = whole.end_ns - trace_.first_ns,
-         .busy = BusyMean(s)});
+         .busy = MeanWithin(s, WorkOf(s).busy),
+         .steps = MeanWithin(s, steps_)});
   }
 
-  OptionalReal BusyMean(const Series& s) const {
-    const Cover& busy = WorkOf(s).busy;
+  OptionalReal MeanWithin(const Series& s, const Cover& cover) const {
     const auto& points = s.held.points();
     double sum = 0;
     for (size_t i = 1; i < points.size(); ++i) {
-      sum += points[i - 1].second * static_cast<double>(busy.Over(
+      sum += points[i - 1].second * static_cast<double>(cover.Over(
                                         points[i - 1].first, points[i].first));
     }
-    const int64_t time = busy.Over(s.held.first_ns(), s.held.last_ns());
+    const int64_t time = cover.Over(s.held.first_ns(), s.held.last_ns());
     return time > 0 ? OptionalReal(sum / static_cast<double>(time))
                     : std::nullopt;
   }
@@ -488,10 +498,12 @@ class Counters {
   struct Sum {
     int64_t time_ns = 0, samples = 0;
     double joules = 0;
+    double by_steps = 0;  // joules, if the power were the mean of its step
     Sum& operator+=(const Sum& more) {
       time_ns += more.time_ns;
       samples += more.samples;
       joules += more.joules;
+      by_steps += more.by_steps;
       return *this;
     }
   };
@@ -500,14 +512,16 @@ class Counters {
                  std::string_view name, const Sum& sum) const {
     if (sum.time_ns <= 0) return;
     const bool sampled = sum.samples >= 2;
+    // A kernel says little of the power at the one sample before it.
+    const double joules = sampled ? sum.joules : sum.by_steps;
     EnergyColumns().Add(
         table, {.series = s.name,
                 .device = s.device,
                 .scope = scope,
                 .name = name,
                 .time = sum.time_ns,
-                .joules = sum.joules,
-                .watts = sum.joules / (static_cast<double>(sum.time_ns) * 1e-9),
+                .joules = joules,
+                .watts = joules / (static_cast<double>(sum.time_ns) * 1e-9),
                 .evidence = sampled ? "samples" : "held",
                 .samples = sum.samples});
   }
@@ -521,7 +535,7 @@ class Counters {
       const Interval known = s.held.Known(of);
       Sum sum;
       sum.time_ns = std::max<int64_t>(0, known.end_ns - known.start_ns);
-      sum.joules = s.held.Integral(of) * watts * 1e-9;
+      sum.joules = sum.by_steps = s.held.Integral(of) * watts * 1e-9;
       sum.samples = sum.time_ns > 0 ? s.held.Samples(of) : 0;
       return sum;
     };
@@ -529,12 +543,22 @@ class Counters {
     whole.samples = static_cast<int64_t>(s.held.points().size());
     AddEnergy(table, s, "samples", "", whole);
     const tree::Steps& steps = model_.context().steps;
+    std::vector<Sum> of_steps;
+    for (const tree::Step& step : steps.steps())
+      of_steps.push_back(over(step.host));
     const Device& device = WorkOf(s);
     std::vector<Sum> ops(device.ops.size());
     for (const Piece& piece : device.pieces) {
       if (piece.own.end_ns <= s.held.first_ns()) continue;
       if (piece.own.start_ns >= s.held.last_ns()) break;
-      ops[piece.op] += over(piece.own);
+      Sum own = over(piece.own);
+      const uint32_t step = steps.StepAt(piece.own.start_ns);
+      if (step != tree::Steps::kOutside && of_steps[step].time_ns > 0) {
+        own.by_steps = of_steps[step].joules /
+                       static_cast<double>(of_steps[step].time_ns) *
+                       static_cast<double>(own.time_ns);
+      }
+      ops[piece.op] += own;
     }
     // Added up in the order of the rows, so that the rows add up.
     std::vector<std::pair<std::string_view, Sum>> rows;
@@ -552,9 +576,12 @@ class Counters {
     }
     Sum busy;
     for (const auto& [name, sum] : rows) busy += sum;
+    busy.by_steps = busy.joules;
     AddEnergy(table, s, "busy", "", busy);
-    for (const tree::Step& step : steps.steps())
-      AddEnergy(table, s, "step", trace_.Name(step.slice), over(step.host));
+    for (size_t i = 0; i < of_steps.size(); ++i) {
+      AddEnergy(table, s, "step", trace_.Name(steps.steps()[i].slice),
+                of_steps[i]);
+    }
     for (const auto& [name, sum] : rows) AddEnergy(table, s, "op", name, sum);
   }
 
@@ -625,6 +652,7 @@ class Counters {
   const HostModel& model_;
   const Trace& trace_;
   std::map<int64_t, Device> devices_;  // by number
+  Cover steps_;
   std::vector<Series> series_;
   uint64_t left_out_ = 0;  // series beyond kMostSeries
   Runs runs_;              // by start
@@ -641,12 +669,17 @@ Result<std::shared_ptr<const rules::PatternTable>> LoadMetrics(
 
 std::vector<Schema> CounterSchemas() {
   return {CounterColumns().schema(), EnergyColumns().schema(),
-          DropColumns().schema()};
+          DropColumns().schema(), KernelCounterSchema()};
 }
 
 ResultSet CounterTables(const HostModel& model,
-                        const rules::PatternTable& metrics) {
-  return Counters(model, metrics).Make();
+                        const rules::PatternTable& metrics, bool events) {
+  ResultSet result = Counters(model, metrics).Make();
+  ResultSet kernels = KernelCounterTables(model);
+  if (events) result.tables.push_back(std::move(kernels.tables[0]));
+  std::move(kernels.notes.begin(), kernels.notes.end(),
+            std::back_inserter(result.notes));
+  return result;
 }
 
 }  // namespace lamina::analysis::host

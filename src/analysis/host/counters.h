@@ -21,8 +21,8 @@ Result<std::shared_ptr<const rules::PatternTable>> LoadMetrics(
     const rules::DataSet& data);
 
 std::vector<Schema> CounterSchemas();
-// counters, energy, clock_drop.
+// counters, energy, clock_drop; with `events` counter_kernels.
 ResultSet CounterTables(const HostModel& model,
-                        const rules::PatternTable& metrics);
+                        const rules::PatternTable& metrics, bool events);
 
 }  // namespace lamina::analysis::host

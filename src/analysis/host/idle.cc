@@ -7,6 +7,7 @@
 
 #include "analysis/host/activities.h"
 #include "base/parallel.h"
+#include "base/run_sort.h"
 
 namespace lamina::analysis::host {
 namespace {
@@ -387,6 +388,85 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
     parts[i] = {};
   });
   return idle;
+}
+
+IdleEvidence::IdleEvidence(const HostModel& model) {
+  constexpr size_t kGrain = size_t{1} << 14;
+  const Trace& trace = model.trace();
+  const int threads = model.context().settings.threads;
+  for (uint32_t d = 0; d < model.devices().size(); ++d) {
+    const std::vector<SliceId>& work = model.devices()[d].work;
+    Device& device = devices_.emplace_back();
+    IntervalSet busy;
+    for (const SliceId s : work)
+      busy.AppendSorted({trace.Start(s), trace.End(s)});
+    device.busy = Cover(std::move(busy));
+    std::vector<Gap> gaps;
+    IdleSum sum;
+    ForGaps(trace, work, sum,
+            [&](const Interval& gap, SliceId next, SliceId before) {
+              gaps.push_back({d, gap, before, next});
+            });
+    struct Piece {
+      IntervalSet host_bound, launch_overhead, submitted_wait;
+    };
+    std::vector<Piece> pieces((gaps.size() + kGrain - 1) / kGrain);
+    ParallelFor(threads, pieces.size(), [&](size_t i) {
+      const size_t begin = i * kGrain;
+      GapParts made(model, static_cast<uint32_t>(begin));
+      made.Run(std::span(gaps).subspan(begin,
+                                       std::min(kGrain, gaps.size() - begin)));
+      for (const Part& part : made.parts) {
+        IntervalSet* const to =
+            part.cause == Cause::kHostBound        ? &pieces[i].host_bound
+            : part.cause == Cause::kLaunchOverhead ? &pieces[i].launch_overhead
+            : part.cause == Cause::kSubmittedWait  ? &pieces[i].submitted_wait
+                                                   : nullptr;
+        if (to != nullptr)
+          to->AppendSorted({part.start_ns, part.start_ns + part.length_ns});
+      }
+    });
+    const auto join = [&](IntervalSet Piece::*of) {
+      IntervalSet all;
+      for (const Piece& piece : pieces) {
+        for (const Interval& i : (piece.*of).intervals()) all.AppendSorted(i);
+      }
+      return Cover(std::move(all));
+    };
+    device.host_bound = join(&Piece::host_bound);
+    device.launch_overhead = join(&Piece::launch_overhead);
+    device.submitted_wait = join(&Piece::submitted_wait);
+  }
+  std::vector<Interval> waits;
+  waits.reserve(trace.device_slices().size());
+  for (const SliceId s : trace.device_slices()) {
+    const uint32_t call = model.call(s);
+    if (call == kNone) continue;
+    const int64_t from = trace.Start(model.calls()[call].slice);
+    if (from < trace.Start(s)) waits.push_back({from, trace.Start(s)});
+  }
+  RunSort(waits, threads, [](const Interval& a, const Interval& b) {
+    return a.start_ns < b.start_ns;
+  });
+  waiting_ = Cover(std::move(waits));
+}
+
+IdleEvidence::Sums IdleEvidence::Of(const Interval& window) const {
+  Sums sums;
+  for (const Device& device : devices_) {
+    const auto over = [&](const Cover& cover) {
+      return cover.Over(window.start_ns, window.end_ns);
+    };
+    sums.busy_ns += over(device.busy);
+    sums.host_bound_ns += over(device.host_bound);
+    sums.launch_overhead_ns += over(device.launch_overhead);
+    sums.submitted_wait_ns += over(device.submitted_wait);
+  }
+  return sums;
+}
+
+int64_t IdleEvidence::EmptyQueueNs(const Interval& window) const {
+  return window.length_ns() - waiting_.Over(window.start_ns, window.end_ns);
 }
 
 }  // namespace lamina::analysis::host

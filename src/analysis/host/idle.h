@@ -116,4 +116,29 @@ IdleSum StreamIdle(const HostModel& model, uint32_t stream);
 
 Idle FindIdle(const HostModel& model, const rules::PatternTable& rules);
 
+// How much of any window a device was busy or idle, and why: what tells whether
+// a verdict on the window is to be believed.
+class IdleEvidence {
+ public:
+  // The model has any_host().
+  explicit IdleEvidence(const HostModel& model);
+
+  // Sums over the devices.
+  struct Sums {
+    int64_t busy_ns = 0;
+    int64_t host_bound_ns = 0, launch_overhead_ns = 0, submitted_wait_ns = 0;
+  };
+  Sums Of(const Interval& window) const;
+  // Of it, how long nothing that was launched waited to start, on any stream.
+  int64_t EmptyQueueNs(const Interval& window) const;
+  size_t devices() const { return devices_.size(); }
+
+ private:
+  struct Device {
+    Cover busy, host_bound, launch_overhead, submitted_wait;
+  };
+  std::vector<Device> devices_;
+  Cover waiting_;  // something launched waits to start
+};
+
 }  // namespace lamina::analysis::host

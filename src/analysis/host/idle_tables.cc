@@ -629,6 +629,24 @@ bool InMicroseconds(const HostModel& model) {
 
 }  // namespace
 
+std::optional<Note> ClockNote(const HostModel& model) {
+  constexpr int64_t kRoundedNs = 1000;  // of recordings in whole microseconds
+  const HostModel::Returns& returns = model.returns();
+  const auto early = static_cast<int64_t>(returns.early_ns.size());
+  if (20 * early <= returns.calls) return std::nullopt;
+  const int64_t median = Pick(returns.early_ns, 0.5);
+  if (median <= kRoundedNs) return std::nullopt;
+  return MakeNote(
+      Severity::kWarning, "clocks_differ",
+      "Host and device clocks differ: of " +
+          Counted(static_cast<uint64_t>(returns.calls), "call") +
+          " that wait for the device " +
+          Counted(static_cast<uint64_t>(early), "returns", "return") +
+          " before its work has ended, by " + HumanTime(median) +
+          " (median). Times from launch to start may be wrong by that.",
+      {{"launch_apis", "latency_median_us", {}, {}}});
+}
+
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   std::vector<Note> notes;
   int64_t span = 0, total = 0;
@@ -640,9 +658,10 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
   constexpr size_t kMostCauses = 3;
   constexpr int64_t kLeastPercent = 5;
   std::string text = fmt::format(
-      "{} idle {} of {} ({:.0f} %)",
+      "{} idle {} of {} ({:.{}f} %)",
       idle.devices.size() == 1 ? "The device is" : "The devices are",
-      HumanTime(total), HumanTime(span), PercentOf(total, span));
+      HumanTime(total), HumanTime(span), PercentOf(total, span),
+      PercentOf(total, span) < 1 ? 1 : 0);
   std::string causes;
   const auto shares = IdleShares(model, idle);
   for (size_t i = 0; i < shares.size() && i < kMostCauses; ++i) {
@@ -681,6 +700,7 @@ std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle) {
             "device differ a little.",
         {{"launch_apis", "", "", {}}}));
   }
+  if (auto clocks = ClockNote(model)) notes.push_back(std::move(*clocks));
   if (InMicroseconds(model)) {
     notes.push_back(MakeNote(
         Severity::kInfo, "time_resolution",
@@ -699,7 +719,8 @@ ResultSet IdleTables(const HostModel& model, const Idle& idle,
 
 std::span<const std::string_view> EventTables() {
   static constexpr std::string_view kNames[] = {
-      "idle_parts", "launch_events", "queue_depth_series", "comm_events"};
+      "idle_parts", "launch_events", "queue_depth_series", "comm_events",
+      "counter_kernels"};
   return kNames;
 }
 

@@ -133,6 +133,11 @@ class Builder {
     if (m_.options_.any_host) OperatingSystem();
   }
 
+  void RunAnyHost() {
+    AnyHost();
+    OperatingSystem();
+  }
+
  private:
   void Count(const char* what, int64_t by = 1) {
     if (by == 0) return;
@@ -507,6 +512,7 @@ class Builder {
       }
     }
     std::vector<SliceId> ok, done;
+    int64_t early = 0;
     for (size_t i = 0; i < order_.size(); ++i) {
       if (only && trace_.streams[i].stream != *only) continue;
       if (stream_process_[i].valid() && stream_process_[i] != ProcessOf(s))
@@ -523,7 +529,12 @@ class Builder {
         ok.push_back(last);
       } else if (recorded) {
         Count("sync_target_after_return");
+        early = std::max(early, End(last) - End(s));
       }
+    }
+    if (recorded && kind != CallKind::kFree) {
+      ++m_.returns_.calls;
+      if (early > 0) m_.returns_.early_ns.push_back(early);
     }
     if (kind == CallKind::kFree) done.clear();
     for (const SliceId k : ok) {
@@ -763,6 +774,13 @@ HostModel HostModel::Build(const Context& context, const Options& options) {
   HostModel model;
   Builder(context, options, model).Run();
   return model;
+}
+
+void HostModel::FindAnyHost() {
+  if (options_.any_host) return;
+  Options options = options_;
+  options.any_host = true;
+  Builder(*context_, options, *this).RunAnyHost();
 }
 
 WorkKind HostModel::kind(SliceId s) const {

@@ -44,7 +44,8 @@ inline constexpr uint32_t kNone = 0xFFFFFFFF;
 struct Options {
   bool sync_records = true;  // use what the profiler recorded of waits
   bool infer = true;         // infer waits that it did not record
-  bool any_host = true;      // find any_host(), which the path does not need
+  bool any_host = true;      // find any_host(), which the graph of the path
+                             // does not need
 };
 
 enum class WorkKind : uint8_t { kCompute, kComm, kCopy, kFill };
@@ -167,12 +168,24 @@ class HostModel {
   // Median duration of launch calls of this name; 0 if there are none.
   int64_t Typical(StringId name) const;
 
+  // Finds any_host() and what the operating system recorded, where Build was
+  // asked to leave that out.
+  void FindAnyHost();
   // Times in which anything of the host is recorded, on any thread. Only with
-  // Options::any_host.
+  // Options::any_host or behind FindAnyHost().
   const Cover& any_host() const {
     LAMINA_CHECK(options_.any_host);
     return any_;
   }
+
+  // Calls that are recorded to wait for the device, and how much earlier than
+  // the end of that work they returned, where they did: the clocks of host and
+  // device differ by that.
+  struct Returns {
+    int64_t calls = 0;
+    std::vector<int64_t> early_ns;  // above 0
+  };
+  const Returns& returns() const { return returns_; }
 
   // What was counted while the model was made, by name.
   const std::map<std::string, int64_t>& counts() const { return counts_; }
@@ -206,6 +219,7 @@ class HostModel {
   std::vector<uint32_t> call_of_api_;  // by row of API arguments
   std::vector<std::pair<StringId, int64_t>> typical_;  // by name
   Cover any_;
+  Returns returns_;
   std::map<std::string, int64_t> counts_;
 };
 

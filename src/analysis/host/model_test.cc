@@ -7,6 +7,7 @@
 #include <random>
 
 #include "analysis/host/cover.h"
+#include "analysis/host/kernel_counters.h"
 
 namespace lamina::analysis::host {
 namespace {
@@ -57,6 +58,60 @@ TEST(Cover, PlusIsTheUnionOfBoth) {
   EXPECT_EQ(both.intervals()[0], (Interval{0, 4}));
   EXPECT_EQ(both.intervals()[1], (Interval{5, 12}));
   EXPECT_EQ(both.Over(2, 6), 3);
+}
+
+// The longest by a table of all lengths.
+size_t LongestOf(const std::vector<uint32_t>& a,
+                 const std::vector<uint32_t>& b) {
+  std::vector<std::vector<size_t>> best(a.size() + 1,
+                                        std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t j = 0; j < b.size(); ++j) {
+      best[i + 1][j + 1] = a[i] == b[j]
+                               ? best[i][j] + 1
+                               : std::max(best[i][j + 1], best[i + 1][j]);
+    }
+  }
+  return best[a.size()][b.size()];
+}
+
+TEST(CommonSubsequence, IsTheLongest) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<uint32_t> a(random() % 20), b(random() % 20);
+    const uint64_t kinds = 1 + random() % 5;
+    for (uint32_t& x : a) x = static_cast<uint32_t>(random() % kinds);
+    for (uint32_t& x : b) x = static_cast<uint32_t>(random() % kinds);
+    const std::vector<uint32_t> partner = CommonSubsequence(a, b);
+    ASSERT_EQ(partner.size(), a.size());
+    size_t pairs = 0;
+    int64_t last = -1;
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (partner[i] == kNone) continue;
+      ASSERT_LT(partner[i], b.size());
+      ASSERT_EQ(a[i], b[partner[i]]);
+      ASSERT_GT(static_cast<int64_t>(partner[i]), last);
+      last = partner[i];
+      ++pairs;
+    }
+    ASSERT_EQ(pairs, LongestOf(a, b)) << round;
+  }
+}
+
+// Sequences that have little in common must not take forever: what both begin
+// and end with is still found.
+TEST(CommonSubsequence, OfStrangersIsTheirEnds) {
+  std::vector<uint32_t> a = {1, 2}, b = {1, 2};
+  for (uint32_t i = 0; i < 5000; ++i) {
+    a.push_back(100 + 2 * i);
+    b.push_back(101 + 2 * i);
+  }
+  a.push_back(3);
+  b.push_back(3);
+  const std::vector<uint32_t> partner = CommonSubsequence(a, b);
+  EXPECT_EQ(partner[1], 1u);
+  EXPECT_EQ(partner[2], kNone);
+  EXPECT_EQ(partner.back(), b.size() - 1);
 }
 
 }  // namespace

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Device time by range of the user, launch delay by op, and steps that drift or
-// stand out.
+// stand out. In one file because each is a table or two of its own.
+#include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "analysis/common/stats.h"
 #include "analysis/host/launch_annotations.h"
+#include "analysis/host/steady.h"
 #include "analysis/host/tables.h"
 
 namespace lamina::analysis::host {
@@ -45,7 +53,7 @@ Schema DriftSchema() {
             "Leading steps above 1.5 times the median of the later half."},
            {"median_us", ColumnType::kTime, "Start to start."},
            {"mad_us", ColumnType::kTime, "Median distance from the median."},
-           {"slope_us_per_step", ColumnType::kTime,
+           {"slope_per_step_us", ColumnType::kTime,
             "Median slope over all pairs (Theil-Sen)."},
            {"drift_percent", ColumnType::kReal,
             "Slope times steps, of the median.", Shown::kPercent},
@@ -66,12 +74,109 @@ Schema SlowSchema() {
            {"cause", ColumnType::kText,
             "Cause of idle time that grew most, with the activity; busy: the "
             "device worked longer."},
-           {"delta_us", ColumnType::kTime, "How much it grew."}}};
+           {"delta_us", ColumnType::kTime, "How much it grew."},
+           {"class", ColumnType::kText,
+            "Class of the chain of last arrivals (lamina path) that grew most: "
+            "host, device, comm, copy or wait."},
+           {"name", ColumnType::kText,
+            "What grew most of the cause: op, call, frame or range of the "
+            "host; of busy the kernel or copy."}}};
 }
 
-int64_t Median(std::vector<int64_t> values) { return Pick(values, 0.5); }
+std::optional<std::string_view> Known(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+// What caused the idle time of each step, and which kernels ran in it.
+class StepCauses {
+ public:
+  StepCauses(const HostModel& model, const Idle& idle, size_t warm)
+      : steps_(model.context().steps.steps().size()),
+        causes_(warm, steps_),
+        kernels_(warm, steps_) {
+    const tree::Steps& steps = model.context().steps;
+    const Trace& trace = model.trace();
+    for (const Activity& activity : idle.activities)
+      what_.push_back("host_bound/" + activity.what);
+    // By numbers first: there are far more parts and kernels than names.
+    absl::flat_hash_map<std::tuple<Cause, uint32_t, uint32_t>, int64_t> parts;
+    for (const Part& part : idle.parts) {
+      const uint32_t step = steps.StepOf(idle.gaps[part.gap].next);
+      if (step != tree::Steps::kOutside)
+        parts[{part.cause, part.activity, step}] += part.length_ns;
+    }
+    for (const auto& [key, ns] : parts) {
+      const auto& [cause, activity, step] = key;
+      if (activity == kNone) {
+        causes_.Add(CauseName(cause), step, ns);
+        continue;
+      }
+      causes_.Add(what_[activity], step, ns);
+      details_.try_emplace(what_[activity], warm, steps_)
+          .first->second.Add(idle.activities[activity].detail, step, ns);
+    }
+    absl::flat_hash_map<std::pair<StringId, uint32_t>, int64_t> kernels;
+    for (const SliceId s : trace.device_slices()) {
+      const uint32_t step = steps.StepOf(s);
+      if (step != tree::Steps::kOutside)
+        kernels[{trace.slices.name[s.value], step}] += trace.Duration(s);
+    }
+    for (const auto& [key, ns] : kernels)
+      kernels_.Add(trace.Text(key.first), key.second, ns);
+  }
+
+  struct Found {
+    std::string_view cause;
+    std::string_view name;  // may be empty
+    int64_t delta_ns = 0;
+  };
+  // Of a step that takes so much longer than the others.
+  Found Of(uint32_t step, int64_t excess_ns) const {
+    const Growth::Grown grown = causes_.Most(step);
+    if (2 * grown.delta_ns < excess_ns) {
+      return {"busy", kernels_.Most(step).name, excess_ns - grown.delta_ns};
+    }
+    const auto details = details_.find(grown.name);
+    return {grown.name,
+            details == details_.end() ? std::string_view()
+                                      : details->second.Most(step).name,
+            grown.delta_ns};
+  }
+
+ private:
+  size_t steps_;
+  std::vector<std::string> what_;  // by activity
+  Growth causes_, kernels_;
+  std::map<std::string_view, Growth> details_;  // by what_
+};
 
 }  // namespace
+
+void Growth::Add(std::string_view name, uint32_t step, int64_t ns) {
+  if (step >= warm_) times_[name][step] += ns;
+}
+
+Growth::Grown Growth::Most(uint32_t step) const {
+  Grown most;
+  for (const auto& [name, by_step] : times_) {
+    const auto own = by_step.find(step);
+    if (own == by_step.end() || own->second <= most.delta_ns) continue;
+    // Most steps may have nothing of it.
+    const auto [usual, is_new] = usual_.try_emplace(name, 0);
+    if (is_new) {
+      std::vector<int64_t> values;
+      for (const auto& [of, ns] : by_step) values.push_back(ns);
+      std::sort(values.begin(), values.end());
+      const size_t count = steps_ - warm_;
+      const size_t none = count - values.size();
+      const size_t middle = (count - 1) / 2;
+      if (middle >= none) usual->second = values[middle - none];
+    }
+    const int64_t delta = own->second - usual->second;
+    if (delta > most.delta_ns) most = {name, delta};
+  }
+  return most;
+}
 
 ResultSet RangeTables(const HostModel& model) {
   const Trace& trace = model.trace();
@@ -137,7 +242,8 @@ ResultSet RangeTables(const HostModel& model) {
   return result;
 }
 
-ResultSet StepTables(const HostModel& model, const Idle& idle) {
+ResultSet StepTables(const HostModel& model, const Idle& idle,
+                     const ClassesOfSteps& classes_of) {
   // Slopes of all pairs; of many steps an even choice of them.
   constexpr size_t kMostSteps = 2000;
   constexpr size_t kLeastSteps = 8;
@@ -145,31 +251,18 @@ ResultSet StepTables(const HostModel& model, const Idle& idle) {
   ResultSet result;
   Table drift(DriftSchema());
   Table slow(SlowSchema());
-  // Steps of several ranks or nested ones are no row of steps.
-  std::vector<int64_t> periods;
-  for (size_t i = 0; i + 1 < steps.size(); ++i)
-    periods.push_back(std::max<int64_t>(
-        0, steps[i + 1].host.start_ns - steps[i].host.start_ns));
-  if (!steps.empty()) periods.push_back(steps.back().host.length_ns());
-  if (!periods.empty()) {
-    const int64_t later =
-        Median({periods.begin() + static_cast<ptrdiff_t>(periods.size() / 2),
-                periods.end()});
-    size_t warm = 0;
-    while (warm + 1 < periods.size() && 2 * periods[warm] > 3 * later) ++warm;
-    const std::vector<int64_t> kept(
-        periods.begin() + static_cast<ptrdiff_t>(warm), periods.end());
-    const int64_t median = Median(kept);
-    std::vector<int64_t> distances;
-    for (const int64_t p : kept) distances.push_back(std::abs(p - median));
-    const int64_t mad = Median(distances);
+  const std::vector<StepFlags> flags = FlagSteps(model);
+  if (!flags.empty()) {
+    const StepSpread spread = SpreadOf(flags);
+    const std::vector<int64_t>& kept = spread.periods;
+    const int64_t median = spread.median_ns;
     const size_t stride = (kept.size() + kMostSteps - 1) / kMostSteps;
     std::vector<int64_t> slopes;
     for (size_t i = 0; i < kept.size(); i += stride) {
       for (size_t j = i + stride; j < kept.size(); j += stride)
         slopes.push_back((kept[j] - kept[i]) / static_cast<int64_t>(j - i));
     }
-    const int64_t slope = Median(slopes);
+    const int64_t slope = Pick(slopes, 0.5);
     const auto same = static_cast<int64_t>(
         std::count_if(slopes.begin(), slopes.end(), [&](int64_t s) {
           return slope > 0 ? s > 0 : slope < 0 ? s < 0 : s == 0;
@@ -178,47 +271,30 @@ ResultSet StepTables(const HostModel& model, const Idle& idle) {
         PercentOf(slope * static_cast<int64_t>(kept.size()), median);
     const double sign = PercentOf(same, static_cast<int64_t>(slopes.size()));
     const bool drifts = std::abs(percent) > 3 && sign > 75;
-    drift.Add(kept.size(), warm, median, mad, slope, percent, sign,
+    drift.Add(kept.size(), spread.warmup, median, spread.mad_ns, slope, percent,
+              sign,
               kept.size() < kLeastSteps ? "too_few"
               : !drifts                 ? "steady"
               : slope > 0               ? "slower"
                                         : "faster");
-    // Idle time by cause and activity of each step.
-    std::map<std::string, std::map<uint32_t, int64_t>> causes;
-    for (const Part& part : idle.parts) {
-      const uint32_t step =
-          model.context().steps.StepOf(idle.gaps[part.gap].next);
-      if (step == tree::Steps::kOutside) continue;
-      std::string what(CauseName(part.cause));
-      if (part.activity != kNone)
-        what += "/" + idle.activities[part.activity].what;
-      causes[what][step] += part.length_ns;
+    constexpr size_t kMostSlow = 100;
+    std::vector<uint32_t> outliers;
+    for (uint32_t i = 0; i < flags.size() && outliers.size() < kMostSlow; ++i) {
+      if (flags[i].outlier) outliers.push_back(i);
     }
-    for (size_t i = warm; i < periods.size(); ++i) {
-      const int64_t excess = periods[i] - median;
-      if (excess <= 5 * mad || 50 * excess <= median) continue;
-      std::string cause = "busy";
-      int64_t most = 0;
-      for (const auto& [what, by_step] : causes) {
-        std::vector<int64_t> usual(steps.size() - warm, 0);
-        for (const auto& [step, ns] : by_step) {
-          if (step >= warm) usual[step - warm] = ns;
-        }
-        const auto own = by_step.find(static_cast<uint32_t>(i));
-        const int64_t delta =
-            (own == by_step.end() ? 0 : own->second) - Median(usual);
-        if (delta > most) {
-          most = delta;
-          cause = what;
-        }
+    if (!outliers.empty()) {
+      const size_t warm = spread.warmup;
+      const StepCauses causes(model, idle, warm);
+      Growth classes(warm, steps.size());
+      if (classes_of) classes = classes_of(warm);
+      for (const uint32_t i : outliers) {
+        const int64_t period = flags[i].period_ns;
+        const int64_t excess = period - median;
+        const StepCauses::Found found = causes.Of(i, excess);
+        const auto grown = classes.Most(i);
+        slow.Add(steps[i].number, period, excess, found.cause, found.delta_ns,
+                 Known(grown.name), Known(found.name));
       }
-      if (2 * most < excess) {
-        cause = "busy";
-        most = excess - most;
-      }
-      slow.Add(steps[i].number, periods[i], excess, cause, most);
-      constexpr size_t kMostSlow = 100;
-      if (slow.rows() >= kMostSlow) break;
     }
   }
   result.tables.push_back(std::move(drift));

@@ -2,6 +2,7 @@
 #include "analysis/host/steady.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace lamina::analysis::host {
 
@@ -35,7 +36,24 @@ std::vector<StepFlags> FlagSteps(const HostModel& model) {
   }
   for (StepFlags* end : {&flags.front(), &flags.back()})
     end->cut = 10 * static_cast<int64_t>(end->events) < 9 * usual_events;
+  const StepSpread spread = SpreadOf(flags);
+  for (size_t i = spread.warmup; i < flags.size(); ++i)
+    flags[i].outlier = spread.Stands(flags[i].period_ns);
   return flags;
+}
+
+StepSpread SpreadOf(const std::vector<StepFlags>& flags) {
+  StepSpread spread;
+  while (spread.warmup < flags.size() && flags[spread.warmup].warmup)
+    ++spread.warmup;
+  for (size_t i = spread.warmup; i < flags.size(); ++i)
+    spread.periods.push_back(flags[i].period_ns);
+  spread.median_ns = Pick(spread.periods, 0.5);
+  std::vector<int64_t> distances;
+  for (const int64_t period : spread.periods)
+    distances.push_back(std::abs(period - spread.median_ns));
+  spread.mad_ns = Pick(distances, 0.5);
+  return spread;
 }
 
 bool IsSteady(const HostModel& model, const std::vector<StepFlags>& flags,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ struct IdleShare {
 std::vector<IdleShare> IdleShares(const HostModel& model, const Idle& idle);
 // "the host ran ops (aten::copy_)".
 std::string ShareText(const IdleShare& share);
+// Where calls that wait for the device return before its work has ended.
+std::optional<Note> ClockNote(const HostModel& model);
 // The verdict on idle time, and what makes its numbers doubtful.
 std::vector<Note> IdleNotes(const HostModel& model, const Idle& idle);
 
@@ -74,7 +77,32 @@ ResultSet TransferTables(const HostModel& model, const LinkPeaks& peaks,
                          const WorkFacts& facts, bool events);
 // annotation_time and op_launch_delay.
 ResultSet RangeTables(const HostModel& model);
-// step_drift and slow_steps.
-ResultSet StepTables(const HostModel& model, const Idle& idle);
+// Time of steps by name: what a step has more of than the others. Names must
+// outlive it.
+class Growth {
+ public:
+  // Steps before `warm` are left out.
+  Growth(size_t warm, size_t steps) : warm_(warm), steps_(steps) {}
+  void Add(std::string_view name, uint32_t step, int64_t ns);
+
+  struct Grown {
+    std::string_view name;  // empty: nothing grew
+    int64_t delta_ns = 0;
+  };
+  // Against the median over the steps; of equal ones the first by name.
+  Grown Most(uint32_t step) const;
+
+ private:
+  size_t warm_, steps_;
+  std::map<std::string_view, std::map<uint32_t, int64_t>> times_;
+  mutable std::map<std::string_view, int64_t>
+      usual_;  // medians, once asked for
+};
+// Classes of the chain of each step, without those before `warm`; asked only
+// where a step is slow.
+using ClassesOfSteps = std::function<Growth(size_t warm)>;
+// step_drift and slow_steps. `classes_of` may be empty.
+ResultSet StepTables(const HostModel& model, const Idle& idle,
+                     const ClassesOfSteps& classes_of);
 
 }  // namespace lamina::analysis::host

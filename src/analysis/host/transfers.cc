@@ -5,11 +5,14 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "analysis/common/collective.h"
 #include "analysis/common/stats.h"
 #include "analysis/host/tables.h"
+#include "base/decimal.h"
 #include "table/row_columns.h"
 
 namespace lamina::analysis::host {
@@ -32,7 +35,12 @@ struct CommEvent {
   OptionalInt critical_ns, wait_ns, transfer_ns, early_ns, step;
   OptionalText layer;
   double bus_bytes = 0;  // what a link moves; 0: not known
+  std::string overlapped;
 
+  OptionalText overlapped_by() const { return TextOf(overlapped); }
+  static OptionalText TextOf(const std::string& text) {
+    return text.empty() ? std::nullopt : OptionalText(text);
+  }
   // What moving took, with all waiting in it where nothing is known of that.
   int64_t moving_ns() const { return transfer_ns.value_or(time_ns); }
   std::optional<double> bus_gb_s() const {
@@ -55,6 +63,9 @@ constexpr const char* kBusDoc =
     "Bytes that a link moves in the time of the transfer, 1e9 per second; "
     "without the other ranks over the whole time, so that it is at least "
     "this. Empty: bytes or ranks are not recorded.";
+constexpr const char* kOverlappedDoc =
+    "The three kernels that run beside it for longest, each with its time. "
+    "Empty: none, or too many collectives at one time to look at each.";
 constexpr const char* kCriticalDoc =
     "Of it, on the chain of last arrivals (lamina path).";
 
@@ -96,7 +107,9 @@ const RowColumns<CommEvent>& CommEventColumns() {
         "From submitting to starting; empty: no call is known.", &R::early_ns},
        {"step", ColumnType::kInt, "Step of its launch.", &R::step},
        {"layer", ColumnType::kText, "Stack and number of its layer.",
-        &R::layer}}};
+        &R::layer},
+       {"overlapped_by", ColumnType::kText, kOverlappedDoc,
+        &R::overlapped_by}}};
   return columns;
 }
 
@@ -108,6 +121,7 @@ struct CommRow {
   double bus_bytes = 0;
   int64_t moving_ns = 0;  // of those with bus_bytes
   std::vector<int64_t> early;
+  std::string overlapped;  // at the end
 
   void Add(const CommEvent& e) {
     if (count++ == 0) first = e;
@@ -195,9 +209,87 @@ const RowColumns<CommRow>& CommColumns() {
        {"step", ColumnType::kInt, "Step, where all are of one.",
         [](const R& r) { return r.first.step; }},
        {"layer", ColumnType::kText, "Layer, where all are of one.",
-        [](const R& r) { return r.first.layer; }}}};
+        [](const R& r) { return r.first.layer; }},
+       {"overlapped_by", ColumnType::kText, kOverlappedDoc,
+        [](const R& r) { return CommEvent::TextOf(r.overlapped); }}}};
   return columns;
 }
+
+// Time beside computation by the name of the kernel.
+using BesideTimes = std::map<StringId, int64_t>;
+
+// What computes on a device at a time. Streams are looked at one by one: on
+// each, work follows work, so that few kernels lie beside a collective.
+class Beside {
+ public:
+  template <class Keep>
+  Beside(const HostModel& model, uint32_t device, const Keep& keep)
+      : trace_(model.trace()),
+        left_(kMostLooks * (model.devices()[device].work.size() + 1)) {
+    std::map<uint32_t, size_t> at;
+    for (const SliceId s : model.devices()[device].work) {
+      if (!keep(s)) continue;
+      const auto [it, is_new] = at.try_emplace(model.stream(s), lanes_.size());
+      if (is_new) lanes_.emplace_back();
+      Lane& lane = lanes_[it->second];
+      lane.work.push_back(s);
+      lane.reached.push_back(std::max(
+          lane.reached.empty() ? kNoInt : lane.reached.back(), trace_.End(s)));
+    }
+  }
+
+  // Adds what lies beside an interval. False: not done, and never again, as too
+  // much was looked at.
+  bool Add(const Interval& of, BesideTimes& sums) {
+    for (const Lane& lane : lanes_) {
+      size_t i = static_cast<size_t>(std::upper_bound(lane.reached.begin(),
+                                                      lane.reached.end(),
+                                                      of.start_ns) -
+                                     lane.reached.begin());
+      do {
+        if (left_ == 0) return false;
+        --left_;
+        if (i == lane.work.size() || trace_.Start(lane.work[i]) >= of.end_ns)
+          break;
+        const SliceId s = lane.work[i++];
+        const int64_t time = std::min(of.end_ns, trace_.End(s)) -
+                             std::max(of.start_ns, trace_.Start(s));
+        if (time > 0) sums[trace_.slices.name[s.value]] += time;
+      } while (true);
+    }
+    return true;
+  }
+
+  // "gemm 12.500 us; gelu 3.000 us".
+  std::string Text(const BesideTimes& sums) const {
+    std::vector<std::pair<int64_t, std::string_view>> order;
+    for (const auto& [name, time] : sums)
+      order.emplace_back(-time, trace_.Text(name));
+    constexpr size_t kMost = 3;
+    const size_t count = std::min(kMost, order.size());
+    std::partial_sort(order.begin(),
+                      order.begin() + static_cast<ptrdiff_t>(count),
+                      order.end());
+    std::string text;
+    for (size_t i = 0; i < count; ++i) {
+      if (i > 0) text += "; ";
+      text += order[i].second;
+      text += " " + FormatMicroseconds(-order[i].first) + " us";
+    }
+    return text;
+  }
+
+ private:
+  // For each work of the device. A file that was made to take time has more.
+  static constexpr size_t kMostLooks = 64;
+  struct Lane {
+    std::vector<SliceId> work;     // by start
+    std::vector<int64_t> reached;  // the latest end up to each
+  };
+  const Trace& trace_;
+  std::vector<Lane> lanes_;
+  size_t left_;
+};
 
 // Copies of one direction, memory and size class.
 struct CopyRow {
@@ -394,16 +486,19 @@ class Transfers {
   }
 
   void Comm(uint32_t device, bool events) {
-    const Cover compute = CoverOf(device, [&](SliceId s) {
+    const auto computes = [&](SliceId s) {
       const WorkKind kind = model_.kind(s);
       return kind == WorkKind::kCompute || kind == WorkKind::kFill;
-    });
+    };
+    const Cover compute = CoverOf(device, computes);
+    std::optional<Beside> beside;
     using Key = std::tuple<StringId, int64_t, std::string_view, int64_t,
                            std::string_view>;
-    std::map<Key, CommRow> sums;
+    std::map<Key, std::pair<CommRow, std::optional<BesideTimes>>> sums;
     int64_t reached = kNoInt;
     for (const SliceId s : model_.devices()[device].work) {
       if (model_.kind(s) != WorkKind::kComm) continue;
+      if (!beside) beside.emplace(model_, device, computes);
       const int64_t start = trace_.Start(s);
       const int64_t end = trace_.End(s);
       // What an earlier collective covers is its own.
@@ -413,13 +508,28 @@ class Transfers {
       e.hidden_ns = compute.Over(start, end);
       e.alone_ns = end - start - e.hidden_ns;
       e.exposed_ns = end - from - compute.Over(from, end);
+      auto& [row, names] =
+          sums[{trace_.slices.name[s.value], e.stream, e.collective,
+                e.in_elements.value_or(kNoInt), e.group.value_or("")}];
+      if (row.count == 0) names.emplace();
+      BesideTimes own;
+      if (e.hidden_ns > 0 && !beside->Add({start, end}, own)) {
+        names.reset();
+      } else {
+        if (events) e.overlapped = beside->Text(own);
+        if (names) {
+          for (const auto& [name, time] : own) (*names)[name] += time;
+        }
+      }
       if (events) CommEventColumns().Add(events_, e);
-      sums[{trace_.slices.name[s.value], e.stream, e.collective,
-            e.in_elements.value_or(kNoInt), e.group.value_or("")}]
-          .Add(e);
+      row.Add(e);
     }
     std::vector<const CommRow*> rows;
-    for (const auto& [key, row] : sums) rows.push_back(&row);
+    for (auto& [key, sum] : sums) {
+      auto& [row, names] = sum;
+      if (names) row.overlapped = beside->Text(*names);
+      rows.push_back(&row);
+    }
     std::stable_sort(rows.begin(), rows.end(),
                      [](const CommRow* a, const CommRow* b) {
                        return a->exposed_ns > b->exposed_ns;

@@ -52,7 +52,7 @@ const RowColumns<OwnerRow>& OwnerColumns() {
 }
 
 struct SegmentRow {
-  int64_t start, dur;
+  int64_t start, dur, rank;
   std::string_view path_class, kind, evidence;
   OwnerFacts owner;
 };
@@ -62,43 +62,70 @@ auto Of(Member OwnerFacts::*member) {
   return [member](const SegmentRow& row) { return row.owner.*member; };
 }
 
-const RowColumns<SegmentRow>& SegmentColumns() {
-  static const RowColumns<SegmentRow> columns{
+RowColumns<SegmentRow> MakeSegmentColumns(bool ranks) {
+  RowColumns<SegmentRow> columns{
       "path_segments",
       "The chain, segment by segment; they tile the window.",
-      {{"start_us", ColumnType::kTime, "From the first event.",
+      {{"start_us", ColumnType::kTime,
+        ranks ? "From the first event, on the clock that all ranks share."
+              : "From the first event.",
         &SegmentRow::start},
-       {"dur_us", ColumnType::kTime, "Length.", &SegmentRow::dur},
-       {"class", ColumnType::kText, "As in path_summary.",
-        &SegmentRow::path_class},
-       {"kind", ColumnType::kText, "As in path_summary.", &SegmentRow::kind},
-       {"evidence", ColumnType::kText,
-        "recorded; inferred: hangs on an inferred wait; time: nothing "
-        "recorded explains it.",
-        &SegmentRow::evidence},
-       {"uid", ColumnType::kInt, "Event number of the owner.",
-        Of(&OwnerFacts::uid)},
-       {"name", ColumnType::kText, "Name of the owner.", Of(&OwnerFacts::name)},
-       {"op", ColumnType::kText,
-        "Op that launched the owner, or around it on the host.",
-        Of(&OwnerFacts::op)},
-       {"step", ColumnType::kInt,
-        "Step of device work; of time on the host, the one that holds its "
-        "begin.",
-        Of(&OwnerFacts::step)},
-       {"track", ColumnType::kText, "Thread, or device and stream.",
-        Of(&OwnerFacts::track)},
-       {"module", ColumnType::kText, "nn.Module of the op.",
-        Of(&OwnerFacts::module)},
-       {"layer", ColumnType::kText,
-        "Stack and number of the layer of device work.",
-        Of(&OwnerFacts::layer)},
-       {"thread", ColumnType::kText, "Of time on the host.",
-        Of(&OwnerFacts::thread)},
-       {"device", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::device)},
-       {"stream", ColumnType::kInt, "Of device work.",
-        Of(&OwnerFacts::stream)}}};
+       {"dur_us", ColumnType::kTime, "Length.", &SegmentRow::dur}}};
+  auto& all = columns.columns;
+  if (ranks) {
+    all.push_back({"rank", ColumnType::kInt, "Where.", &SegmentRow::rank});
+  }
+  const std::vector<RowColumn<SegmentRow>> rest = {
+      {"class", ColumnType::kText, "As in path_summary.",
+       &SegmentRow::path_class},
+      {"kind", ColumnType::kText, "As in path_summary.", &SegmentRow::kind},
+      {"evidence", ColumnType::kText,
+       "recorded; inferred: hangs on an inferred wait; time: nothing "
+       "recorded explains it.",
+       &SegmentRow::evidence},
+      {"uid", ColumnType::kInt, "Event number of the owner.",
+       Of(&OwnerFacts::uid)},
+      {"name", ColumnType::kText, "Name of the owner.", Of(&OwnerFacts::name)},
+      {"op", ColumnType::kText,
+       "Op that launched the owner, or around it on the host.",
+       Of(&OwnerFacts::op)},
+      {"step", ColumnType::kInt,
+       "Step of device work; of time on the host, the one that holds its "
+       "begin.",
+       Of(&OwnerFacts::step)},
+      {"track", ColumnType::kText, "Thread, or device and stream.",
+       Of(&OwnerFacts::track)},
+      {"module", ColumnType::kText, "nn.Module of the op.",
+       Of(&OwnerFacts::module)},
+      {"layer", ColumnType::kText,
+       "Stack and number of the layer of device work.", Of(&OwnerFacts::layer)},
+      {"thread", ColumnType::kText, "Of time on the host.",
+       Of(&OwnerFacts::thread)},
+      {"device", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::device)},
+      {"stream", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::stream)}};
+  all.insert(all.end(), rest.begin(), rest.end());
   return columns;
+}
+
+// `ranks`: with the rank of each.
+const RowColumns<SegmentRow>& SegmentColumns(bool ranks) {
+  static const RowColumns<SegmentRow> one = MakeSegmentColumns(false);
+  static const RowColumns<SegmentRow> several = MakeSegmentColumns(true);
+  return ranks ? several : one;
+}
+
+SegmentRow RowOf(const Segment& s, int64_t first_ns, int64_t rank) {
+  return {.start = s.start_ns - first_ns,
+          .dur = s.end_ns - s.start_ns,
+          .rank = rank,
+          .path_class = PathClassName(ClassOf(s.kind)),
+          .kind = SegmentKindName(s.kind),
+          .evidence = s.inferred ? "inferred"
+                      : s.kind == SegmentKind::kSubmittedWait ||
+                              s.kind == SegmentKind::kLeadIn
+                          ? "time"
+                          : "recorded",
+          .owner = {}};
 }
 
 struct EdgeRow {
@@ -194,7 +221,7 @@ WorkTotals TotalsOfWork(const Graph& graph, const Window& window) {
 }
 
 std::vector<Schema> ChainSchemas() {
-  return {OwnerColumns().schema(), SegmentColumns().schema(),
+  return {OwnerColumns().schema(), SegmentColumns(false).schema(),
           EdgeColumns().schema()};
 }
 
@@ -239,18 +266,28 @@ Table SegmentsTable(const Graph& graph, const std::vector<Segment>& segments,
                     const host::WorkLayers* layers) {
   const int64_t first_ns = graph.model().trace().first_ns;
   const SegmentOwners words(graph, layers);
-  RowWriter<SegmentRow> table(SegmentColumns());
+  RowWriter<SegmentRow> table(SegmentColumns(false));
   for (const Segment& s : segments) {
-    table.Add({.start = s.start_ns - first_ns,
-               .dur = s.end_ns - s.start_ns,
-               .path_class = PathClassName(ClassOf(s.kind)),
-               .kind = SegmentKindName(s.kind),
-               .evidence = s.inferred ? "inferred"
-                           : s.kind == SegmentKind::kSubmittedWait ||
-                                   s.kind == SegmentKind::kLeadIn
-                               ? "time"
-                               : "recorded",
-               .owner = words.Of(s)});
+    SegmentRow row = RowOf(s, first_ns, 0);
+    row.owner = words.Of(s);
+    table.Add(row);
+  }
+  return table.Take();
+}
+
+Table JoinedSegmentsTable(const JoinedView& view,
+                          const std::vector<Segment>& segments) {
+  std::vector<SegmentOwners> words;
+  words.reserve(view.ranks.size());
+  for (const JoinedRank& rank : view.ranks)
+    words.emplace_back(*rank.graph, rank.layers);
+  RowWriter<SegmentRow> table(SegmentColumns(true));
+  for (const Segment& s : segments) {
+    const uint32_t part = view.graph.PartOf(s.node);
+    const JoinedRank& rank = view.ranks[part];
+    SegmentRow row = RowOf(s, view.first_ns, rank.rank);
+    row.owner = words[part].Of(OwnSegment(view.graph, part, *rank.graph, s));
+    table.Add(row);
   }
   return table.Take();
 }

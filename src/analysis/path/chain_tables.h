@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The chain of one recording event by event: path_owners, path_segments and
-// path_edges.
+// The chain event by event: path_owners and path_edges of one recording,
+// path_segments of one or several.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/host/work_facts.h"
+#include "analysis/path/joined.h"
 #include "analysis/path/tables.h"
 
 namespace lamina::analysis::path {
@@ -34,6 +35,9 @@ Table OwnersTable(const Graph& graph, const Window& window,
 // `layers` may be null.
 Table SegmentsTable(const Graph& graph, const std::vector<Segment>& segments,
                     const host::WorkLayers* layers);
+// With the rank of each, times on the clock that all share.
+Table JoinedSegmentsTable(const JoinedView& view,
+                          const std::vector<Segment>& segments);
 Table EdgesTable(const Graph& graph);
 
 }  // namespace lamina::analysis::path

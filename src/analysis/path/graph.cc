@@ -655,6 +655,12 @@ uint32_t Graph::NodeOf(uint32_t part, uint32_t own) const {
   return own < p.hosts ? p.first_host + own : p.first_device + own - p.hosts;
 }
 
+uint32_t Graph::OwnNode(uint32_t part, uint32_t v) const {
+  const Part& p = parts_[part];
+  if (OfDevice(v)) return v - p.first_device + p.hosts;
+  return v < thread_begin_.back() ? v - p.first_host : kNoNode;
+}
+
 uint32_t Graph::NodeOfWork(uint32_t part, SliceId s) const {
   const Part& p = parts_[part];
   // Work stands in the order of the streams, and of the times in each.

@@ -139,6 +139,8 @@ class Graph {
   uint32_t PartOf(uint32_t v) const;
   // The node of a recording's own graph in this one, and the edge.
   uint32_t NodeOf(uint32_t part, uint32_t own) const;
+  // The other way round; kNoNode for a collective, which is of no recording.
+  uint32_t OwnNode(uint32_t part, uint32_t v) const;
   uint32_t EdgeOf(uint32_t part, uint32_t own) const {
     return parts_[part].first_edge + own;
   }

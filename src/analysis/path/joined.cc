@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "analysis/common/stats.h"
+#include "analysis/path/chain_tables.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 
@@ -74,20 +75,6 @@ Schema OwnersSchema() {
        {"count", ColumnType::kInt, "Segments."},
        {"time_us", ColumnType::kTime, "Time on the chain."},
        {"percent", ColumnType::kReal, "Share of the window.", Shown::kBar}}};
-}
-
-Schema SegmentsSchema() {
-  return {"path_segments",
-          "The chain, segment by segment; they tile the window.",
-          {{"start_us", ColumnType::kTime,
-            "From the first event, on the clock that all ranks share."},
-           {"dur_us", ColumnType::kTime, "Length."},
-           {"rank", ColumnType::kInt, "Where."},
-           {"class", ColumnType::kText, "As in path_summary."},
-           {"kind", ColumnType::kText, "As in path_summary."},
-           {"evidence", ColumnType::kText, "recorded or inferred."},
-           {"uid", ColumnType::kInt, "Event number of the owner."},
-           {"name", ColumnType::kText, "Name of the owner."}}};
 }
 
 using Owner = std::pair<SegmentKind, std::string>;
@@ -234,20 +221,6 @@ class Tables {
       table.Add(view_.ranks[key.first].rank, PathClassName(ClassOf(kind)),
                 SegmentKindName(kind), name, row.second, row.first,
                 PercentOf(row.first, length_));
-    }
-    return table;
-  }
-
-  Table Segments() const {
-    Table table(SegmentsSchema());
-    for (const Segment& s : segments_) {
-      const uint32_t part = graph_.PartOf(s.node);
-      const Trace& trace = graph_.model(part).trace();
-      table.Add(s.start_ns - view_.first_ns, s.end_ns - s.start_ns,
-                view_.ranks[part].rank, PathClassName(ClassOf(s.kind)),
-                SegmentKindName(s.kind), s.inferred ? "inferred" : "recorded",
-                s.owner.valid() ? Value(trace.EventOf(s.owner)) : Value(),
-                s.owner.valid() ? Value(trace.Name(s.owner)) : Value());
     }
     return table;
   }
@@ -499,7 +472,7 @@ ResultSet JoinedTables(const JoinedView& view, const Window& window,
   result.tables.push_back(std::move(collectives));
   result.tables.push_back(tables.Owners());
   if (options.segments) {
-    result.tables.push_back(tables.Segments());
+    result.tables.push_back(JoinedSegmentsTable(view, segments));
     result.tables.push_back(GraphTable(view.graph));
   }
   return result;

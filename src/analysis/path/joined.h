@@ -18,6 +18,8 @@ struct JoinedRank {
   int64_t rank = 0;
   std::string file;
   const Graph* graph = nullptr;  // its own
+  // For the column of path_segments; null: it stays empty.
+  const host::WorkLayers* layers = nullptr;
 };
 
 // Times of the joined graph count from `first_ns`, its first event.

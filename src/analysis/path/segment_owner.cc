@@ -7,6 +7,23 @@
 
 namespace lamina::analysis::path {
 
+Segment OwnSegment(const Graph& joined, uint32_t part, const Graph& own,
+                   Segment s) {
+  const uint32_t v = joined.OwnNode(part, s.node);
+  const auto time = [&](int64_t shared) {
+    if (v == kNoNode) return shared;
+    // Clocks drift: where a node is known, its own time is exact.
+    if (own.chain(v) != EdgeKind::kNone && shared == joined.time(s.node - 1))
+      return own.time(v - 1);
+    return own.time(v) - (joined.time(s.node) - shared);
+  };
+  const int64_t start = time(s.start_ns), end = time(s.end_ns);
+  s.start_ns = start;
+  s.end_ns = end;
+  s.node = v;
+  return s;
+}
+
 SegmentOwners::SegmentOwners(const Graph& graph, const host::WorkLayers* layers)
     : graph_(graph),
       model_(graph.model()),

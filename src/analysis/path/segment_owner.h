@@ -25,6 +25,11 @@ struct OwnerFacts {
   std::string_view track;                  // thread, or device and stream
 };
 
+// A segment of a joined graph as one of the graph of its rank, in times of that
+// recording: those of a node, and the time between two by the node at its end.
+Segment OwnSegment(const Graph& joined, uint32_t part, const Graph& own,
+                   Segment s);
+
 class SegmentOwners {
  public:
   // Of a graph of one recording. `layers` may be null.

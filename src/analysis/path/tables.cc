@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "analysis/common/stats.h"
+#include "analysis/host/tables.h"
 #include "analysis/path/chain_tables.h"
 #include "base/counted.h"
 #include "base/decimal.h"
@@ -70,6 +71,21 @@ Schema VerdictsSchema() {
        {"wait_us", ColumnType::kTime, "Time on the chain."},
        {"before_trace_us", ColumnType::kTime,
         "Waiting for work from before the recording; in no share."},
+       {"device_busy_percent", ColumnType::kReal,
+        "Share of the window in which the device worked; of several, the "
+        "mean.",
+        Shown::kPercent},
+       {"empty_queue_percent", ColumnType::kReal,
+        "Share of the window in which nothing that was launched waited to "
+        "start, on any stream.",
+        Shown::kPercent},
+       {"host_bound_idle_us", ColumnType::kTime,
+        "Idle time of the device in the window by cause (lamina host), of "
+        "several in sum: the host had not launched."},
+       {"launch_overhead_us", ColumnType::kTime,
+        "Idle time: launched, within the launch floor."},
+       {"submitted_wait_us", ColumnType::kTime,
+        "Idle time: submitted, and nothing recorded explains the wait."},
        {"saved_host_half_us", ColumnType::kTime,
         "Of the window, if all host work took half the time."},
        {"saved_device_half_us", ColumnType::kTime,
@@ -78,7 +94,9 @@ Schema VerdictsSchema() {
         "If all communication took half the time."},
        {"confidence", ColumnType::kText,
         "recorded; inferred: above 5 % of the chain hangs on inferred waits; "
-        "weak: much is unlinked or unexplained."}}};
+        "weak: much is unlinked or unexplained, or the chain runs along the "
+        "host while the device worked for four fifths of the time, so that it "
+        "may have waited for the device where no record says so."}}};
 }
 
 Schema WhatIfSchema() {
@@ -123,7 +141,8 @@ class Tables {
   Table Verdicts(ResultSet& result, const TableOptions& options,
                  const std::array<int64_t, 3>& saved,
                  const std::vector<StepPath>& steps,
-                 const std::vector<Segment>& segments) const {
+                 const std::vector<Segment>& segments) {
+    if (options.evidence) evidence_ = options.evidence();
     Table table(VerdictsSchema());
     AddVerdict(table, "window", window_.name, window_.start_ns,
                graph_.time(window_.sink), sums_, &saved);
@@ -172,23 +191,71 @@ class Tables {
                   int64_t start, int64_t end, const PathSums& sums,
                   const std::array<int64_t, 3>* saved) const {
     const Verdict verdict = VerdictOf(sums);
+    // Where no device works the host is bound by nothing else.
+    const bool alone = trace_.device_slices().empty();
+    const auto found = [&](const auto& value) {
+      return alone ? Value() : Value(value);
+    };
     const auto half = [&](size_t i) {
       return saved == nullptr ? Value() : Value((*saved)[i]);
     };
-    table.Add(scope, name, start - trace_.first_ns, end - start, verdict.text,
-              verdict.percent, verdict.second, verdict.second_percent,
+    // Of the device, if there is one.
+    const bool known = evidence_ && evidence_->devices() > 0;
+    const auto fact = [&](const auto& value) {
+      return known ? Value(value) : Value();
+    };
+    host::IdleEvidence::Sums idle;
+    int64_t empty = 0;
+    if (known) {
+      idle = evidence_->Of({start, end});
+      empty = evidence_->EmptyQueueNs({start, end});
+    }
+    const auto devices = static_cast<double>(known ? evidence_->devices() : 1);
+    const double busy_percent = PercentOf(idle.busy_ns, end - start) / devices;
+    table.Add(scope, name, start - trace_.first_ns, end - start,
+              found(verdict.text), found(verdict.percent),
+              found(verdict.second), found(verdict.second_percent),
               sums.of(PathClass::kHost), sums.of(PathClass::kDevice),
               sums.of(PathClass::kComm), sums.of(PathClass::kCopy),
               sums.of(PathClass::kWait), sums.of(PathClass::kBeforeTrace),
-              half(0), half(1), half(2), Confidence(sums));
+              fact(busy_percent), fact(PercentOf(empty, end - start)),
+              fact(idle.host_bound_ns), fact(idle.launch_overhead_ns),
+              fact(idle.submitted_wait_ns), half(0), half(1), half(2),
+              Confidence(sums, verdict, busy_percent));
   }
 
-  const char* Confidence(const PathSums& sums) const {
-    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total()) return "weak";
+  // Of the device, of several the mean; 0: not known.
+  double BusyPercent(int64_t start, int64_t end) const {
+    if (!evidence_ || evidence_->devices() == 0) return 0;
+    return PercentOf(evidence_->Of({start, end}).busy_ns, end - start) /
+           static_cast<double>(evidence_->devices());
+  }
+
+  // Whether the chain runs along the host while the device had little to wait
+  // for.
+  static bool Doubtful(const Verdict& verdict, double busy_percent) {
+    return verdict.text == "host_bound" && busy_percent >= 80;
+  }
+
+  const char* Confidence(const PathSums& sums, const Verdict& verdict,
+                         double busy_percent) const {
+    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total() ||
+        Doubtful(verdict, busy_percent))
+      return "weak";
     return 20 * sums.inferred_ns() > sums.total() ? "inferred" : "recorded";
   }
 
   void Say(ResultSet& result, const std::array<int64_t, 3>& saved) const {
+    if (auto clocks = host::ClockNote(model_))
+      result.notes.push_back(std::move(*clocks));
+    if (trace_.device_slices().empty()) {
+      result.notes.push_back(
+          MakeNote(Severity::kInfo, "no_device_work",
+                   "No device work is recorded: the chain runs along the host, "
+                   "and nothing says what bounds the run.",
+                   {{"path_summary", "time_us", {}, {}}}));
+      return;
+    }
     const Verdict verdict = VerdictOf(sums_);
     if (verdict.text.empty()) return;
     const int64_t whole = sums_.total() - sums_.of(PathClass::kBeforeTrace);
@@ -211,6 +278,14 @@ class Tables {
         ". Half the host time would save {}, half the computation {}, half "
         "the communication {}.",
         HumanTime(saved[0]), HumanTime(saved[1]), HumanTime(saved[2]));
+    const double busy =
+        BusyPercent(window_.start_ns, window_.start_ns + length_);
+    if (Doubtful(verdict, busy)) {
+      text += fmt::format(
+          " But the device worked for {:.0f} % of the time: the host may have "
+          "waited for it where no record says so.",
+          busy);
+    }
     text[0] = static_cast<char>(std::toupper(text[0]));
     std::replace(text.begin(),
                  text.begin() + static_cast<ptrdiff_t>(verdict.text.size()),
@@ -237,6 +312,7 @@ class Tables {
   const PathSums& sums_;  // of the window's chain
   const int64_t length_;
   bool linked_ = true;  // at least 90 % of the device time has a launch
+  std::optional<host::IdleEvidence> evidence_;
 };
 
 // "1.5ms" from the first event.
@@ -418,7 +494,7 @@ std::vector<Schema> Schemas() {
 
 ResultSet PathTables(const Graph& graph, const Window& window,
                      const PathSums& sums, const TableOptions& options) {
-  const Tables tables(graph, window, sums);
+  Tables tables(graph, window, sums);
   ResultSet result;
   std::vector<Segment> segments;
   if (options.segments || !options.cuts.empty())

@@ -3,9 +3,11 @@
 // The tables of `lamina path`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "analysis/host/idle.h"
 #include "analysis/host/work_facts.h"
 #include "analysis/path/chain.h"
 #include "analysis/path/what_if.h"
@@ -39,6 +41,9 @@ struct TableOptions {
   // With what lies before and behind them they add up to the window.
   std::vector<Cut> cuts;
   int64_t cut_end_ns = 0;
+  // For columns of verdicts; asked once, behind what takes most memory. Empty:
+  // they stay empty.
+  std::function<host::IdleEvidence()> evidence;
 };
 
 std::vector<Schema> Schemas();

@@ -78,7 +78,24 @@ const RowColumns<Row>& Columns() {
         kByEngine},
        {"strength_percent", ColumnType::kReal,
         "Share of the largest class of that chain.", kByEngine,
-        Shown::kPercent}}};
+        Shown::kPercent},
+       {"flag", ColumnType::kText,
+        "warmup: leading, above 1.5 times the usual period; cut: the first or "
+        "the last, with few of the usual events; outlier: above the median by "
+        "5 times the median distance and 2 %; empty: like the others.",
+        kByEngine},
+       {"path_host_us", ColumnType::kTime, "Of that chain: the host.",
+        kByEngine, Shown::kHidden},
+       {"path_device_us", ColumnType::kTime,
+        "Of that chain: kernels and the gaps between them.", kByEngine,
+        Shown::kHidden},
+       {"path_comm_us", ColumnType::kTime, "Of that chain: communication.",
+        kByEngine, Shown::kHidden},
+       {"path_copy_us", ColumnType::kTime, "Of that chain: copies.", kByEngine,
+        Shown::kHidden},
+       {"path_wait_us", ColumnType::kTime,
+        "Of that chain: waiting that nothing recorded explains.", kByEngine,
+        Shown::kHidden}}};
   return columns;
 }
 

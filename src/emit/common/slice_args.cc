@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/common/slice_args.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/decimal.h"
@@ -189,6 +190,13 @@ void SliceArgs::Slice(const trace::Trace& trace, trace::SliceId s) {
     Int(ArgText(ArgKey::kWaitOnStream), sync->source_stream);
     Int(ArgText(ArgKey::kWaitOnRecord), sync->source_record);
   }
+  const auto& counters = trace.event_counters;
+  if (counters.empty() || trace.KindOf(s) != trace::Kind::kOther) return;
+  auto row = std::lower_bound(counters.begin(), counters.end(), trace.Uid(s),
+                              [](const trace::EventCounter& counter,
+                                 uint32_t uid) { return counter.uid < uid; });
+  for (; row != counters.end() && row->uid == trace.Uid(s); ++row)
+    Amount(trace.Text(row->name), row->value);
 }
 
 void SliceArgs::Memory(const trace::MemoryArgs& memory) {

@@ -85,6 +85,7 @@ class EventParser final : public JsonRecordParser {
     Kind kind;
     trace::FlowKind flow;
     uint8_t index;
+    bool counters;  // its events have counters as arguments
   };
   struct KnownTrack {
     std::string pid;
@@ -97,6 +98,10 @@ class EventParser final : public JsonRecordParser {
   void EmitFlow(int64_t time_ns, char phase);
   void EmitInstant(int64_t time_ns);
   void EmitCounter(const Tokens& tokens, int64_t time_ns);
+  void EmitEventCounters(const Tokens& tokens);
+  // f(name, value) for every argument of the current event that is a number.
+  template <class F>
+  void ForNumbers(const Tokens& tokens, const F& f);
   void EmitFact();
   // The arguments of the current event for the templates of arg_rows.h.
   struct ArgView {
@@ -189,7 +194,8 @@ const EventParser::KnownCategory& EventParser::Category() {
   // each time.
   if (categories_.size() >= 64) categories_.pop_back();
   categories_.push_back({std::string(raw), trace::KindOfCategory(raw),
-                         FlowKindOf(raw), segment_->names->InternCategory(id)});
+                         FlowKindOf(raw), segment_->names->InternCategory(id),
+                         raw == trace::kCounterRangeCategory});
   return categories_.back();
 }
 
@@ -275,7 +281,8 @@ void EventParser::Emit(const Tokens& tokens, uint64_t offset) {
   }
 }
 
-void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
+void EventParser::EmitSpan(const Tokens& tokens, int64_t start_ns,
+                           uint64_t offset) {
   const Event& e = event_;
   const char phase = e.ph.text[0];
   int64_t dur_ns = 0;
@@ -306,6 +313,7 @@ void EventParser::EmitSpan(const Tokens&, int64_t start_ns, uint64_t offset) {
   const TrackId track = Track();
   const Kind kind = trace::KindOfEvent(category.kind, e.name.text);
   if (phase == 'X') {
+    if (category.counters) EmitEventCounters(tokens);
     const uint32_t detail = MakeDetail(kind);
     segment_->AddSlice(start_ns, dur_ns, name, kind, category.index, track,
                        offset, detail);
@@ -351,25 +359,38 @@ void EventParser::EmitInstant(int64_t time_ns) {
   instants.memory.push_back(MemoryRow(ArgView{*this}, *segment_));
 }
 
-// Every numeric argument of a counter event is a series of its own.
-void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
+template <class F>
+void EventParser::ForNumbers(const Tokens& tokens, const F& f) {
   size_t token = event_.args_token;
   if (token == 0) return;
-  const StringId name = CounterName();
-  const TrackId track = Track();
   json::WalkObject(tokens, token, [&](std::string_view key, size_t& at) {
     RawValue value;
     if (!ReadValue(tokens, at, value)) return false;
-    const auto number = ParseDouble(value.text);
-    if (!number) return true;
+    if (const auto number = ParseDouble(value.text))
+      f(InternText({key, '"'}), *number);
+    return true;
+  });
+}
+
+// Every numeric argument of a counter event is a series of its own.
+void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
+  if (event_.args_token == 0) return;
+  const StringId name = CounterName();
+  const TrackId track = Track();
+  ForNumbers(tokens, [&](StringId series, double number) {
     trace::Counters& counters = segment_->counters;
     counters.time_ns.push_back(time_ns);
     counters.name.push_back(name);
-    counters.series.push_back(InternText({key, '"'}));
+    counters.series.push_back(series);
     counters.track.push_back(track);
-    counters.value.push_back(*number);
+    counters.value.push_back(number);
     counters.uid.push_back(segment_->next_uid);
-    return true;
+  });
+}
+
+void EventParser::EmitEventCounters(const Tokens& tokens) {
+  ForNumbers(tokens, [&](StringId name, double number) {
+    segment_->event_counters.push_back({number, name, segment_->next_uid});
   });
 }
 

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/host/kernel_counters.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/counted.h"
+#include "table/row_writer.h"
+#include "trace/categories.h"
+
+namespace lamina::analysis::host {
+namespace {
+
+using OptionalInt = std::optional<int64_t>;
+using OptionalText = std::optional<std::string_view>;
+
+constexpr size_t kMostLeftOver = 2000;
+
+struct CounterCell {
+  OptionalInt uid;
+  std::string_view name;
+  OptionalText op;
+  std::string_view counter;
+  double value;
+  std::string_view evidence;
+  int64_t range_uid;
+};
+
+const RowColumns<CounterCell>& Columns() {
+  using R = CounterCell;
+  static const RowColumns<R> columns{
+      "counter_kernels",
+      "Hardware counters by kernel, where the profiler read them over the "
+      "range of each.",
+      {{"uid", ColumnType::kInt,
+        "Event number of the kernel or, where no kernels are recorded, of the "
+        "call that launched it; empty: not known.",
+        &R::uid},
+       {"name", ColumnType::kText, "Kernel, as the range has it.", &R::name},
+       {"op", ColumnType::kText, "Op that launched it.", &R::op},
+       {"counter", ColumnType::kText, "Name of the counter.", &R::counter},
+       {"value", ColumnType::kReal, "As recorded.", &R::value},
+       {"evidence", ColumnType::kText,
+        "order: as many ranges as launches, so one belongs to the other in "
+        "order; name: by names in order (longest common subsequence); "
+        "unmatched.",
+        &R::evidence},
+       {"range_uid", ColumnType::kInt, "Event number of the range.",
+        &R::range_uid}}};
+  return columns;
+}
+
+// A range and its rows of Trace::event_counters.
+struct Range {
+  SliceId slice;
+  size_t begin = 0, end = 0;
+};
+
+// What a range may belong to.
+struct Target {
+  SliceId slice;
+  StringId name;  // of the kernel; invalid: not known
+};
+
+// Demanglers differ in their blanks.
+std::string Plain(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != ' ') out += c;
+  }
+  return out;
+}
+
+class KernelCounters {
+ public:
+  explicit KernelCounters(const HostModel& model)
+      : model_(model), trace_(model.trace()), table_(Columns()) {}
+
+  ResultSet Make() {
+    // By the process of the ranges, which is that of the device.
+    std::map<std::string_view, std::vector<Range>> devices;
+    for (const Range& range : FindRanges())
+      devices[trace_.Text(trace_.TrackOf(range.slice).pid)].push_back(range);
+    for (auto& [pid, ranges] : devices) {
+      std::sort(ranges.begin(), ranges.end(),
+                [&](const Range& a, const Range& b) {
+                  return Key(a.slice) < Key(b.slice);
+                });
+      Add(ranges, Targets(pid, devices.size() == 1));
+    }
+    ResultSet result;
+    result.tables.push_back(table_.Take());
+    if (ranges_ > 0) Say(result);
+    return result;
+  }
+
+ private:
+  std::pair<int64_t, uint32_t> Key(SliceId s) const {
+    return {trace_.Start(s), trace_.Uid(s)};
+  }
+
+  std::vector<Range> FindRanges() const {
+    const auto& rows = trace_.event_counters;
+    absl::flat_hash_map<uint32_t, std::pair<size_t, size_t>> at;
+    for (size_t i = 0; i < rows.size();) {
+      const size_t begin = i;
+      while (i < rows.size() && rows[i].uid == rows[begin].uid) ++i;
+      at[rows[begin].uid] = {begin, i};
+    }
+    std::vector<Range> ranges;
+    if (at.empty()) return ranges;
+    for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+      const SliceId s(i);
+      if (trace_.KindOf(s) != trace::Kind::kOther) continue;
+      const auto found = at.find(trace_.Uid(s));
+      if (found != at.end())
+        ranges.push_back({s, found->second.first, found->second.second});
+    }
+    return ranges;
+  }
+
+  // In the order of the launches.
+  std::vector<Target> Targets(std::string_view pid, bool alone) const {
+    std::vector<Target> own, all;
+    for (const SliceId s : trace_.device_slices()) {
+      if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
+      const Target target = {s, trace_.slices.name[s.value]};
+      all.push_back(target);
+      if (trace_.Text(trace_.streams[model_.stream(s)].pid) == pid)
+        own.push_back(target);
+    }
+    std::vector<Target>& found = own.empty() && alone ? all : own;
+    if (all.empty() && alone) {
+      for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
+        const SliceId s(i);
+        const std::string_view name = trace_.Name(s);
+        if (!trace::IsApiCall(trace_.KindOf(s)) || trace_.captured.Has(s) ||
+            name.find("Launch") == std::string_view::npos ||
+            name.find("Kernel") == std::string_view::npos)
+          continue;
+        const trace::ApiArgs* const api = trace_.Api(s);
+        found.push_back({s, api != nullptr ? api->kernel : StringId()});
+      }
+    }
+    const auto key = [&](const Target& target) {
+      const uint32_t call = trace::IsDevice(trace_.KindOf(target.slice))
+                                ? model_.call(target.slice)
+                                : kNone;
+      return std::tuple(call == kNone
+                            ? trace_.Start(target.slice)
+                            : trace_.Start(model_.calls()[call].slice),
+                        trace_.Start(target.slice), trace_.Uid(target.slice));
+    };
+    std::sort(
+        found.begin(), found.end(),
+        [&](const Target& a, const Target& b) { return key(a) < key(b); });
+    return found;
+  }
+
+  void Add(const std::vector<Range>& ranges,
+           const std::vector<Target>& targets) {
+    const bool in_order = ranges.size() == targets.size();
+    std::vector<uint32_t> partner;
+    if (!in_order) partner = ByName(ranges, targets);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const uint32_t at = in_order ? static_cast<uint32_t>(i) : partner[i];
+      ++ranges_;
+      if (at == kNone) ++unmatched_;
+      const SliceId target = at == kNone ? SliceId() : targets[at].slice;
+      CounterCell row;
+      row.name = trace_.Name(ranges[i].slice);
+      row.range_uid = trace_.Uid(ranges[i].slice);
+      row.evidence = at == kNone ? "unmatched" : in_order ? "order" : "name";
+      if (target.valid()) {
+        row.uid = trace_.Uid(target);
+        row.op = OpOf(target);
+      }
+      for (size_t k = ranges[i].begin; k < ranges[i].end; ++k) {
+        row.counter = trace_.Text(trace_.event_counters[k].name);
+        row.value = trace_.event_counters[k].value;
+        table_.Add(row);
+      }
+    }
+  }
+
+  std::vector<uint32_t> ByName(const std::vector<Range>& ranges,
+                               const std::vector<Target>& targets) const {
+    // Names without blanks as numbers. What has no name is like nothing else.
+    std::map<std::string, uint32_t> numbers;
+    absl::flat_hash_map<StringId, uint32_t> known;
+    const auto number = [&](StringId name) {
+      const auto [it, is_new] = known.try_emplace(name, 0);
+      if (is_new) {
+        it->second = numbers
+                         .try_emplace(Plain(trace_.Text(name)),
+                                      static_cast<uint32_t>(numbers.size()))
+                         .first->second;
+      }
+      return it->second;
+    };
+    std::vector<uint32_t> a, b;
+    for (const Range& range : ranges)
+      a.push_back(number(trace_.slices.name[range.slice.value]));
+    for (const Target& target : targets)
+      b.push_back(target.name.valid() ? number(target.name) : kNone);
+    return CommonSubsequence(a, b);
+  }
+
+  OptionalText OpOf(SliceId s) const {
+    const tree::Tree& tree = model_.context().tree;
+    const NodeId op = trace::IsDevice(trace_.KindOf(s))
+                          ? model_.context().device.launcher(s)
+                          : tree.EnclosingOp(tree.node(s));
+    return op.valid() ? OptionalText(tree.name(op)) : std::nullopt;
+  }
+
+  void Say(ResultSet& result) const {
+    std::string text = "The profiler read hardware counters over " +
+                       Counted(ranges_, "kernel") +
+                       ": counter_kernels has them.";
+    if (unmatched_ > 0) {
+      text += " Of " + Counted(unmatched_, "of them", "of them") +
+              " it is not known which launch it was.";
+    }
+    result.notes.push_back(
+        MakeNote(unmatched_ > 0 ? Severity::kWarning : Severity::kInfo,
+                 "kernel_counters", text, {{"counter_kernels", "", "", {}}}));
+  }
+
+  const HostModel& model_;
+  const Trace& trace_;
+  RowWriter<CounterCell> table_;
+  uint64_t ranges_ = 0, unmatched_ = 0;
+};
+
+}  // namespace
+
+std::vector<uint32_t> CommonSubsequence(std::span<const uint32_t> a,
+                                        std::span<const uint32_t> b) {
+  std::vector<uint32_t> partner(a.size(), kNone);
+  size_t begin = 0;
+  while (begin < a.size() && begin < b.size() && a[begin] == b[begin]) {
+    partner[begin] = static_cast<uint32_t>(begin);
+    ++begin;
+  }
+  size_t a_end = a.size(), b_end = b.size();
+  while (a_end > begin && b_end > begin && a[a_end - 1] == b[b_end - 1])
+    partner[--a_end] = static_cast<uint32_t>(--b_end);
+  const auto n = static_cast<int64_t>(a_end - begin);
+  const auto m = static_cast<int64_t>(b_end - begin);
+  const auto same = [&](int64_t x, int64_t y) {
+    return a[begin + static_cast<size_t>(x)] ==
+           b[begin + static_cast<size_t>(y)];
+  };
+  // How far one comes on the diagonal k = x - y with d elements left over: x at
+  // reach[d][k + d].
+  std::vector<std::vector<int64_t>> reach;
+  const auto most =
+      std::min<int64_t>(n + m, static_cast<int64_t>(kMostLeftOver));
+  const auto from_above = [&](const std::vector<int64_t>& before, int64_t d,
+                              int64_t k) {
+    // before[i] is diagonal i - (d - 1).
+    const auto at = [&](int64_t diagonal) {
+      return before[static_cast<size_t>(diagonal + d - 1)];
+    };
+    return k == -d || (k != d && at(k - 1) < at(k + 1));
+  };
+  bool done = n == 0 || m == 0;
+  for (int64_t d = 0; !done && d <= most; ++d) {
+    std::vector<int64_t> row(static_cast<size_t>(2 * d + 1), 0);
+    for (int64_t k = -d; k <= d && !done; k += 2) {
+      int64_t x = 0;
+      if (d > 0) {
+        const auto& before = reach.back();
+        x = from_above(before, d, k)
+                ? before[static_cast<size_t>(k + 1 + d - 1)]
+                : before[static_cast<size_t>(k - 1 + d - 1)] + 1;
+      }
+      int64_t y = x - k;
+      while (x < n && y < m && x >= 0 && y >= 0 && same(x, y)) {
+        ++x;
+        ++y;
+      }
+      row[static_cast<size_t>(k + d)] = x;
+      done = k == n - m && x >= n;
+    }
+    reach.push_back(std::move(row));
+  }
+  if (n == 0 || m == 0 || !done) return partner;
+  // Back along the way.
+  int64_t x = n, y = m;
+  for (auto d = static_cast<int64_t>(reach.size()) - 1; d >= 0; --d) {
+    const int64_t k = x - y;
+    int64_t before_x = 0, before_y = 0;
+    if (d > 0) {
+      const auto& before = reach[static_cast<size_t>(d - 1)];
+      const int64_t from = from_above(before, d, k) ? k + 1 : k - 1;
+      before_x = before[static_cast<size_t>(from + d - 1)];
+      before_y = before_x - from;
+    }
+    while (x > before_x && y > before_y && same(x - 1, y - 1)) {
+      --x;
+      --y;
+      partner[begin + static_cast<size_t>(x)] =
+          static_cast<uint32_t>(begin) + static_cast<uint32_t>(y);
+    }
+    x = before_x;
+    y = before_y;
+  }
+  return partner;
+}
+
+Schema KernelCounterSchema() { return Columns().schema(); }
+
+ResultSet KernelCounterTables(const HostModel& model) {
+  return KernelCounters(model).Make();
+}
+
+}  // namespace lamina::analysis::host
