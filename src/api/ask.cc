@@ -69,6 +69,7 @@ cli::Host HostOf(const OpenOptions& opened, const ProgressFunction& progress,
   host.rules_dir = opened.rules_dir;
   host.device = opened.device;
   host.captures = opened.captures;
+  host.captured_frames = opened.captured_frames;
   host.cache = opened.cache;
   host.progress = Telling(progress);
   host.stop = api::FlagOf(stop);
@@ -128,20 +129,32 @@ Answer Session::Ask(std::string_view question, const Params& params,
     }
     Params all = params;
     all["trace"] = impl_->info.path;
-    LAMINA_ASSIGN(const auto words, Prepare(*asked, all, options.allow_write));
-    const auto known = [&]() -> std::shared_ptr<const Document> {
-      for (const auto& [of, document] : impl_->answers) {
-        if (of == words) return document;
-      }
-      return nullptr;
+    const auto takes = [&](std::string_view name) {
+      return std::any_of(
+          info.params.begin(), info.params.end(),
+          [&](const ParamInfo& param) { return param.name == name; });
     };
-    // A file beside the trace may be another one the next time.
-    const bool kept =
-        !info.writes && std::none_of(info.params.begin(), info.params.end(),
-                                     [&](const ParamInfo& param) {
-                                       return param.role != ParamRole::kValue &&
-                                              params.contains(param.name);
-                                     });
+    if (!impl_->opened.compiled.empty() && takes("compiled"))
+      all.try_emplace("compiled", impl_->opened.compiled);
+    if (info.writes) LAMINA_TRY(impl_->Unchanged());
+    LAMINA_ASSIGN(const auto words, Prepare(*asked, all, options.allow_write));
+    auto& answers = impl_->answers;
+    const auto known = [&]() -> std::shared_ptr<const Document> {
+      const auto found =
+          std::find_if(answers.begin(), answers.end(),
+                       [&](const auto& one) { return one.first == words; });
+      if (found == answers.end()) return nullptr;
+      std::rotate(found, found + 1, answers.end());
+      return answers.back().second;
+    };
+    // A file beside the trace may be another one the next time: those that are
+    // named, and the findings that somebody knows of.
+    const bool kept = !info.writes && !asked->reads_beside &&
+                      std::none_of(info.params.begin(), info.params.end(),
+                                   [&](const ParamInfo& param) {
+                                     return param.role != ParamRole::kValue &&
+                                            params.contains(param.name);
+                                   });
     if (kept) {
       const std::lock_guard lock(impl_->mutex);
       if (auto document = known()) return document;
@@ -156,9 +169,8 @@ Answer Session::Ask(std::string_view question, const Params& params,
     if (!kept) return document;
     const std::lock_guard lock(impl_->mutex);
     if (auto first = known()) return first;
-    if (impl_->answers.size() == Impl::kAnswers)
-      impl_->answers.erase(impl_->answers.begin());
-    impl_->answers.emplace_back(words, document);
+    if (answers.size() == Impl::kAnswers) answers.erase(answers.begin());
+    answers.emplace_back(words, document);
     return document;
   });
 }

@@ -119,6 +119,7 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
       };
     }
     LAMINA_ASSIGN(auto programs, graph::ReadAllPrograms(options.compiled));
+    auto file = Impl::LookAt(path);
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, open));
     if (!options.device.empty())
@@ -128,8 +129,11 @@ Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
     impl->opened.rules_dir = options.rules_dir;
     impl->opened.device = options.device;
     impl->opened.captures = options.captures;
+    impl->opened.captured_frames = options.captured_frames;
+    impl->opened.compiled = options.compiled;
     impl->opened.cache = options.cache;
     impl->info = InfoOf(session->trace(), path);
+    impl->file = std::move(file);
     impl->source =
         std::make_shared<sql::Source>(std::move(session), open.threads);
     if (!options.compiled.empty()) {

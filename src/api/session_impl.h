@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,26 @@ struct Session::Impl {
       answers;  // the latest at the end
   // Connections that no query uses now.
   std::vector<std::unique_ptr<sql::Database>> idle;
+
+  // Of the file when it was opened; nothing where it is no file.
+  std::optional<struct stat> file;
+  static std::optional<struct stat> LookAt(const std::string& path) {
+    struct stat found {};
+    if (path == "-" || ::stat(path.c_str(), &found) != 0) return std::nullopt;
+    return found;
+  }
+  // What copies records takes them from the file, at the places that it had.
+  Status Unchanged() const {
+    const auto now = LookAt(info.path);
+    if (file && now && now->st_dev == file->st_dev &&
+        now->st_ino == file->st_ino && now->st_size == file->st_size &&
+        now->st_mtim.tv_sec == file->st_mtim.tv_sec &&
+        now->st_mtim.tv_nsec == file->st_mtim.tv_nsec)
+      return {};
+    return Fail(InputError(info.path,
+                           "is not the file that was opened any more",
+                           "open it again"));
+  }
 
   std::shared_ptr<const Table> Known(std::string_view name) {
     const std::lock_guard lock(mutex);

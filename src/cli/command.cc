@@ -156,6 +156,22 @@ engine::OpenOptions Common::Open() {
   return options;
 }
 
+std::function<Result<std::shared_ptr<engine::Session>>(
+    const std::string& path, uint64_t file_number,
+    const engine::OpenOptions& open)>
+Common::OpenRank() const {
+  if (host == nullptr) return {};
+  return [stop = host->stop](const std::string& path, uint64_t,
+                             const engine::OpenOptions& given)
+             -> Result<std::shared_ptr<engine::Session>> {
+    engine::OpenOptions open = given;
+    open.stop = stop;
+    LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                  engine::Session::Open(path, open));
+    return session;
+  };
+}
+
 Result<std::shared_ptr<sql::Source>> Common::OpenSource(
     const std::string& path) {
   const bool plain = host != nullptr && captures == host->captures &&
@@ -177,6 +193,8 @@ Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
 Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
     const std::string& path, const engine::OpenOptions& open) {
   const bool plain = host != nullptr && open.captures == host->captures &&
+                     (open.captures.empty() ||
+                      open.captured_frames == host->captured_frames) &&
                      open.rules_dir == host->rules_dir &&
                      (open.device.empty() || open.device == host->device) &&
                      open.origins == nullptr;

@@ -84,6 +84,12 @@ struct Common {
   Result<std::shared_ptr<engine::Session>> OpenTrace(const std::string& path);
   Result<std::shared_ptr<engine::Session>> OpenTrace(
       const std::string& path, const engine::OpenOptions& open);
+  // For ranks that are read side by side (dist::LoadOptions::open): a host may
+  // stop them; null where nobody can.
+  std::function<Result<std::shared_ptr<engine::Session>>(
+      const std::string& path, uint64_t file_number,
+      const engine::OpenOptions& open)>
+  OpenRank() const;
   // The same for SQL, which is opened when it is first asked.
   Result<std::shared_ptr<sql::Source>> OpenSource(const std::string& path);
   // Says once of each input what of it could not be used: on stderr, or in the

@@ -25,6 +25,7 @@ struct Host {
   // How `open` opens traces: a command that wants one otherwise opens its own.
   std::string rules_dir, device;
   std::vector<std::string> captures;
+  bool captured_frames = false;
   bool cache = true;
   // A trace that is open already, or is opened now. May be called from many
   // threads.

@@ -202,6 +202,7 @@ Result<int> RunHost(const Options& options, Common& common) {
     dist::LoadOptions load;
     load.threads = common.ThreadCount();
     load.rules_dir = common.rules_dir;
+    load.open = common.OpenRank();
     load.catalog = session->shared_catalog();
     LAMINA_ASSIGN(beside.ranks,
                   dist::TimesAmongRanks(*context, options.trace, files, load));

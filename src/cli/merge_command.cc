@@ -30,6 +30,7 @@ Result<int> RunMerge(const Options& options, Common& common) {
   merge.python = options.python;
   merge.job.load.threads = common.ThreadCount();
   merge.job.load.rules_dir = common.rules_dir;
+  merge.job.load.open = common.OpenRank();
   LAMINA_ASSIGN(merge.job.load.catalog,
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
   merge.job.times = &common.times;

@@ -575,6 +575,8 @@ Question QuestionOf(const Row& row) {
   out.command = row.command;
   out.next = row.next;
   out.for_agents = row.who == Who::kAll;
+  // A report begins with findings.
+  out.reads_beside = out.info.command == "report";
   for (const ParamRow& param : row.params) {
     if (param.who == Who::kAll)
       out.agent_params.push_back(out.info.params.size());
@@ -583,6 +585,7 @@ Question QuestionOf(const Row& row) {
     out.info.of_trace |= info.name == "trace" && info.required;
   }
   for (ParamInfo& info : out.info.params) {
+    out.reads_beside |= info.option == "--suppress";
     info.at_opening =
         out.info.of_trace && (info.name == "capture" || info.name == "device");
   }
@@ -693,6 +696,25 @@ Result<std::vector<std::string>> TextsOf(const Question& question,
   return texts;
 }
 
+// Where it stands as a word, not as a part of a name.
+void ReplaceOption(std::string& text, std::string_view option,
+                   const std::string& name) {
+  for (size_t at = 0; (at = text.find(option, at)) != std::string::npos;) {
+    const size_t end = at + option.size();
+    const char next = end < text.size() ? text[end] : ' ';
+    const char before = at > 0 ? text[at - 1] : ' ';
+    const bool whole = next != '-' && (next < 'a' || next > 'z') &&
+                       next != '/' && next != '.' && next != '_';
+    if (!whole ||
+        (before != ' ' && before != '\'' && before != '"' && before != '(')) {
+      at = end;
+      continue;
+    }
+    text.replace(at, option.size(), name);
+    at += name.size();
+  }
+}
+
 Error UnknownParam(const Question& question, std::string_view name) {
   std::vector<std::string_view> names;
   for (const ParamInfo& param : question.info.params)
@@ -774,17 +796,8 @@ Error InWordsOf(const Question& question, Error error, bool for_agent) {
         (for_agent && std::find(shown.begin(), shown.end(), i) == shown.end()))
       continue;
     for (std::string* const text : {&error.what, &error.hint}) {
-      for (size_t at = 0; (at = text->find(option, at)) != std::string::npos;) {
-        const size_t end = at + option.size();
-        const char next = end < text->size() ? (*text)[end] : ' ';
-        const bool whole = next != '-' && (next < 'a' || next > 'z');
-        if (!whole) {
-          at = end;
-          continue;
-        }
-        text->replace(at, option.size(), param.name);
-        at += param.name.size();
-      }
+      ReplaceOption(*text, option, param.name);
+      if (option == "--output") ReplaceOption(*text, "-o", param.name);
     }
   }
   return error;

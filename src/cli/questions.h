@@ -25,6 +25,8 @@ struct Question {
   QuestionInfo info;
   std::vector<std::string> command;  // {"graph", "layer"}
   std::vector<NextQuestion> next;
+  // Also reads files that no parameter names: findings that are known.
+  bool reads_beside = false;
   // An agent pays for every tool and parameter that it is shown: it gets these
   // (positions in info.params), and only some questions.
   bool for_agents = false;

@@ -174,17 +174,7 @@ Result<int> RunRanks(const Options& options, Common& common) {
   settings.load.origins = common.OriginsToLearn();
   LAMINA_ASSIGN(settings.load.catalog,
                 rules::Catalog::Load(rules::DataSet(common.rules_dir)));
-  if (common.host != nullptr) {
-    settings.load.open = [&common](const std::string& path, uint64_t,
-                                   const engine::OpenOptions& given)
-        -> Result<std::shared_ptr<engine::Session>> {
-      engine::OpenOptions open = given;
-      open.stop = common.host->stop;
-      LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
-                    engine::Session::Open(path, open));
-      return session;
-    };
-  }
+  settings.load.open = common.OpenRank();
   settings.raw_clocks = options.raw_clocks;
   settings.times = &common.times;
   std::unique_ptr<dist::Channel> channel = dist::MakeLocalChannel();

@@ -181,8 +181,11 @@ Status AddStepVerdicts(Session& session, const analysis::Context& context,
     const Facts& own = it->second;
     if (!own.flag.empty()) row[flag] = own.flag;
     if (own.verdict.text.empty()) return;
-    row[verdict] = own.verdict.text;
-    row[strength] = own.verdict.percent;
+    // Where no device works nothing tells what bounds a step.
+    if (!context.trace.device_slices().empty()) {
+      row[verdict] = own.verdict.text;
+      row[strength] = own.verdict.percent;
+    }
     for (const auto& [column, c] : classes) row[column] = own.sums.of(c);
   });
   return {};

@@ -272,8 +272,9 @@ class AutodeployWriter {
     for (const char c : graph_[id].name) name += IsNameByte(c) ? c : '_';
     if (name.empty() || !IsNameStart(name[0])) name.insert(0, "_");
     const std::string base = name;
-    for (size_t i = 1; !taken_.insert(name).second; ++i)
-      name = base + "_" + std::to_string(i);
+    // Names that are alike without other bytes go on where the last one ended.
+    while (!taken_.insert(name).second)
+      name = base + "_" + std::to_string(++numbers_[base]);
     return found->second = std::move(name);
   }
 
@@ -292,8 +293,8 @@ class AutodeployWriter {
       out_ += ')';
     }
     out_ += kColon;
-    out_ +=
-        node.kind == NodeKind::kPlaceholder ? AnnotationOf(node) : node.result;
+    out_ += node.kind == NodeKind::kPlaceholder ? AnnotationOf(node)
+                                                : Plain(node.result);
     out_ += '\n';
   }
 
@@ -338,6 +339,7 @@ class AutodeployWriter {
   const Graph& graph_;
   absl::flat_hash_map<NodeId, std::string> names_;
   absl::flat_hash_set<std::string> taken_;
+  absl::flat_hash_map<std::string, size_t> numbers_;  // by name without number
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 // Why it is longer than 250 lines: what a caller may do wrong, all of it.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <lamina/session.h>
 #include <map>
@@ -277,6 +278,50 @@ TEST(Ask, WritesOnlyWhereThatIsAllowed) {
   fs::remove(folder / "t.pftrace");
   EXPECT_TRUE(session->Ask("convert", {{"output", folder / "t.pftrace"}}, run));
   EXPECT_TRUE(fs::exists(folder / "t.pftrace"));
+}
+
+TEST(Ask, WhatIsReadIsNotReplaced) {
+  const Folder folder;
+  const std::string trace = folder / "trace.json.gz";
+  fs::copy_file(kTrace, trace);
+  const auto size = fs::file_size(trace);
+  AskOptions options;
+  options.allow_write = true;
+  RunOptions run;
+  run.allow_write = true;
+  const auto session = Open(trace);
+  for (const char* const question : {"slice", "convert"}) {
+    Params params = {{"output", trace}};
+    if (std::string_view(question) == "slice") params["step"] = int64_t{1};
+    EXPECT_FALSE(session->Ask(question, params, run)) << question;
+    params["trace"] = trace;
+    EXPECT_FALSE(Ask(question, params, options)) << question;
+    EXPECT_EQ(fs::file_size(trace), size);
+  }
+  // Nor is another file copied than the one that was opened.
+  fs::remove(trace);
+  fs::copy_file(kTrace, trace);
+  const auto made = session->Ask(
+      "slice", {{"output", folder / "slice.json"}, {"step", int64_t{1}}}, run);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().what.find("not the file that was opened"),
+            std::string::npos);
+}
+
+TEST(Ask, KnownFindingsAreReadEachTime) {
+  const Folder folder;
+  const std::string trace = folder / "trace.json.gz";
+  fs::copy_file(kTrace, trace);
+  const auto session = Open(trace);
+  const auto findings = [&] {
+    const auto made = session->Ask("diagnose");
+    return made ? (*made)->result.Find("findings")->rows() : size_t{999};
+  };
+  const size_t before = findings();
+  ASSERT_GT(before, 0U);
+  std::ofstream(folder / ".lamina-findings.yaml")
+      << "- {rule: \"*\", reason: known}\n";
+  EXPECT_LT(findings(), before);
 }
 
 TEST(Ask, ManyThreadsAskOneTrace) {

@@ -412,7 +412,7 @@ def ranges(names, metrics=METRICS, pid=0):
     """What CUPTI's range profiler writes: one range after the other."""
     return [{"ph": "X", "cat": "cuda_profiler_range", "name": name, "pid": pid,
              "tid": 0, "ts": 10_000 + 100 * i, "dur": 100,
-             "args": {"text": "no number",
+             "args": {"text": "no number", "quoted": "7", "mode": "inf",
                       **{m: 1000 * i + k + 0.5 for k, m in
                          enumerate(metrics)}}}
             for i, name in enumerate(names)]

@@ -47,9 +47,9 @@ const RowColumns<CounterCell>& Columns() {
        {"counter", ColumnType::kText, "Name of the counter.", &R::counter},
        {"value", ColumnType::kReal, "As recorded.", &R::value},
        {"evidence", ColumnType::kText,
-        "order: as many ranges as launches, so one belongs to the other in "
-        "order; name: by names in order (longest common subsequence); "
-        "unmatched.",
+        "order: as many ranges as launches, and names do not say otherwise; "
+        "name: by names in order (longest common subsequence; where more than "
+        "2,000 are left over, those at both ends alone); unmatched.",
         &R::evidence},
        {"range_uid", ColumnType::kInt, "Event number of the range.",
         &R::range_uid}}};
@@ -87,12 +87,14 @@ class KernelCounters {
     std::map<std::string_view, std::vector<Range>> devices;
     for (const Range& range : FindRanges())
       devices[trace_.Text(trace_.TrackOf(range.slice).pid)].push_back(range);
+    if (!devices.empty()) FindTargets(devices.size() == 1);
     for (auto& [pid, ranges] : devices) {
       std::sort(ranges.begin(), ranges.end(),
                 [&](const Range& a, const Range& b) {
                   return Key(a.slice) < Key(b.slice);
                 });
-      Add(ranges, Targets(pid, devices.size() == 1));
+      const auto found = by_process_.find(pid);
+      Add(ranges, found == by_process_.end() ? all_ : found->second);
     }
     ResultSet result;
     result.tables.push_back(table_.Take());
@@ -125,18 +127,17 @@ class KernelCounters {
     return ranges;
   }
 
-  // In the order of the launches.
-  std::vector<Target> Targets(std::string_view pid, bool alone) const {
-    std::vector<Target> own, all;
+  // Kernels by process, and where the ranges are of one process all of them or
+  // the calls that launch; in the order of the launches.
+  void FindTargets(bool alone) {
     for (const SliceId s : trace_.device_slices()) {
       if (trace_.KindOf(s) != trace::Kind::kKernel) continue;
       const Target target = {s, trace_.slices.name[s.value]};
-      all.push_back(target);
-      if (trace_.Text(trace_.streams[model_.stream(s)].pid) == pid)
-        own.push_back(target);
+      if (alone) all_.push_back(target);
+      by_process_[trace_.Text(trace_.streams[model_.stream(s)].pid)].push_back(
+          target);
     }
-    std::vector<Target>& found = own.empty() && alone ? all : own;
-    if (all.empty() && alone) {
+    if (all_.empty() && alone) {
       for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
         const SliceId s(i);
         const std::string_view name = trace_.Name(s);
@@ -145,7 +146,7 @@ class KernelCounters {
             name.find("Kernel") == std::string_view::npos)
           continue;
         const trace::ApiArgs* const api = trace_.Api(s);
-        found.push_back({s, api != nullptr ? api->kernel : StringId()});
+        all_.push_back({s, api != nullptr ? api->kernel : StringId()});
       }
     }
     const auto key = [&](const Target& target) {
@@ -157,17 +158,28 @@ class KernelCounters {
                             : trace_.Start(model_.calls()[call].slice),
                         trace_.Start(target.slice), trace_.Uid(target.slice));
     };
-    std::sort(
-        found.begin(), found.end(),
-        [&](const Target& a, const Target& b) { return key(a) < key(b); });
-    return found;
+    const auto sort = [&](std::vector<Target>& targets) {
+      std::sort(
+          targets.begin(), targets.end(),
+          [&](const Target& a, const Target& b) { return key(a) < key(b); });
+    };
+    sort(all_);
+    for (auto& [pid, targets] : by_process_) sort(targets);
   }
 
   void Add(const std::vector<Range>& ranges,
            const std::vector<Target>& targets) {
-    const bool in_order = ranges.size() == targets.size();
-    std::vector<uint32_t> partner;
-    if (!in_order) partner = ByName(ranges, targets);
+    const std::vector<uint32_t> partner = ByName(ranges, targets);
+    bool in_order = ranges.size() == targets.size();
+    if (in_order) {
+      // Unless names say that one is missing here and another one there.
+      size_t here = 0, anywhere = 0;
+      for (size_t i = 0; i < partner.size(); ++i) {
+        anywhere += partner[i] != kNone ? 1 : 0;
+        here += SameName(ranges[i], targets[i]) ? 1 : 0;
+      }
+      in_order = here >= anywhere;
+    }
     for (size_t i = 0; i < ranges.size(); ++i) {
       const uint32_t at = in_order ? static_cast<uint32_t>(i) : partner[i];
       ++ranges_;
@@ -187,6 +199,12 @@ class KernelCounters {
         table_.Add(row);
       }
     }
+  }
+
+  bool SameName(const Range& range, const Target& target) const {
+    return target.name.valid() &&
+           (trace_.slices.name[range.slice.value] == target.name ||
+            Plain(trace_.Name(range.slice)) == Plain(trace_.Text(target.name)));
   }
 
   std::vector<uint32_t> ByName(const std::vector<Range>& ranges,
@@ -236,6 +254,8 @@ class KernelCounters {
   const HostModel& model_;
   const Trace& trace_;
   RowWriter<CounterCell> table_;
+  std::map<std::string_view, std::vector<Target>> by_process_;
+  std::vector<Target> all_;
   uint64_t ranges_ = 0, unmatched_ = 0;
 };
 

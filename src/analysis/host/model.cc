@@ -532,7 +532,10 @@ class Builder {
         early = std::max(early, End(last) - End(s));
       }
     }
-    if (recorded && kind != CallKind::kFree) {
+    // Of several devices it is not known which one was waited for, and an event
+    // may lie before the last work.
+    if (recorded && m_.devices_.size() == 1 &&
+        (kind == CallKind::kDeviceSync || kind == CallKind::kStreamSync)) {
       ++m_.returns_.calls;
       if (early > 0) m_.returns_.early_ns.push_back(early);
     }

@@ -35,7 +35,8 @@ struct StepSpread {
   int64_t mad_ns = 0;  // median distance from the median
   bool Stands(int64_t period_ns) const {
     const int64_t excess = period_ns - median_ns;
-    return excess > 5 * mad_ns && 50 * excess > median_ns;
+    // More than 5 distances, and 2 %; without overflow.
+    return excess > 0 && (excess - 1) / 5 >= mad_ns && excess > median_ns / 50;
   }
 };
 StepSpread SpreadOf(const std::vector<StepFlags>& flags);

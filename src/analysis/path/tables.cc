@@ -218,7 +218,9 @@ class Tables {
               sums.of(PathClass::kHost), sums.of(PathClass::kDevice),
               sums.of(PathClass::kComm), sums.of(PathClass::kCopy),
               sums.of(PathClass::kWait), sums.of(PathClass::kBeforeTrace),
-              fact(busy_percent), fact(PercentOf(empty, end - start)),
+              fact(busy_percent),
+              // Without launches nothing is known of a queue.
+              linked_ ? fact(PercentOf(empty, end - start)) : Value(),
               fact(idle.host_bound_ns), fact(idle.launch_overhead_ns),
               fact(idle.submitted_wait_ns), half(0), half(1), half(2),
               Confidence(sums, verdict, busy_percent));

@@ -63,6 +63,7 @@ class Locations {
   // Deeper ones, and those of more parts, say no more than what was read.
   static constexpr size_t kMostDeep = 64;
   static constexpr size_t kMostSteps = 256;
+  static constexpr size_t kBytesOfStep = 16;
 
   char CharAt(size_t pos) const {
     return pos < text_.size() ? text_[pos] : ' ';
@@ -95,7 +96,7 @@ class Locations {
       return End(end, ')');
     }
     if (word == "fused") {
-      if (CharAt(end) == '<') end = End(FindAngle(end), '>');
+      if (CharAt(end) == '<') end = End(FindAngle(end, steps), '>');
       if (CharAt(end) != '[') return end;
       do {
         end = SkipBlanks(Read(end + 1, depth + 1, steps, out));
@@ -108,8 +109,13 @@ class Locations {
   // `"file":12:8`, or a name and what it is of.
   size_t ReadNamed(size_t pos, size_t depth, size_t& steps,
                    Location& out) const {
-    const size_t end = SkipQuoted(text_, pos);
-    if (end < pos + 2) return text_.size();
+    // Each node may mean it again: what is looked at is limited.
+    const std::string_view seen =
+        text_.substr(0, pos + (kMostSteps - steps) * kBytesOfStep);
+    const size_t end = SkipQuoted(seen, pos);
+    if (end < pos + 2 || end > seen.size() || seen[end - 1] != '"')
+      return text_.size();
+    steps += (end - pos) / kBytesOfStep;
     const std::string_view word = text_.substr(pos + 1, end - pos - 2);
     if (CharAt(end) == ':' && IsDigit(CharAt(end + 1))) {
       size_t digits = end + 1;
@@ -144,15 +150,18 @@ class Locations {
     pos = SkipBlanks(pos);
     return CharAt(pos) == bracket ? pos + 1 : pos;
   }
-  size_t FindAngle(size_t open) const {
+  size_t FindAngle(size_t open, size_t& steps) const {
+    const std::string_view seen =
+        text_.substr(0, open + (kMostSteps - steps) * kBytesOfStep);
     size_t pos = open + 1;
-    while (pos < text_.size() && text_[pos] != '>' && text_[pos] != '\n') {
-      if (text_[pos] == '"') {
-        pos = SkipQuoted(text_, pos);
+    while (pos < seen.size() && seen[pos] != '>' && seen[pos] != '\n') {
+      if (seen[pos] == '"') {
+        pos = std::min(seen.size(), SkipQuoted(seen, pos));
       } else {
         ++pos;
       }
     }
+    steps += (pos - open) / kBytesOfStep;
     return pos;
   }
 

@@ -77,6 +77,13 @@ std::optional<LinearForm> ProductOf(const Graph& graph, NodeId id) {
   const OperandId weight =
       TransposedWeight(graph, graph.operand(operands[first + 1]).value());
   if (!weight.valid()) return std::nullopt;
+  if (bias) {
+    // What is added may be a residual: a bias is a row.
+    const NodeId added = graph.operand(operands[0]).value();
+    const size_t dims = Dims(graph, added).size();
+    if (dims != 1 && (dims != 0 || graph[added].kind != NodeKind::kWeight))
+      return std::nullopt;
+  }
   return LinearForm{operands[first], weight, bias ? operands[0] : OperandId(),
                     NodeId(), NodeId()};
 }

@@ -452,6 +452,9 @@ void Finder::FindInner() {
       flat.push_back(form->flat);
   }
   std::erase_if(flat, [&](NodeId view) {
+    // More than can be held are not all held.
+    if (graph_.UseCount(view) > match_.nodes.size() + match_.inner.size())
+      return true;
     const std::vector<NodeId> users = graph_.Users(view);
     return !std::all_of(users.begin(), users.end(),
                         [&](NodeId user) { return match_.Holds(user); });

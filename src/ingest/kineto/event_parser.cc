@@ -367,7 +367,7 @@ void EventParser::ForNumbers(const Tokens& tokens, const F& f) {
     RawValue value;
     if (!ReadValue(tokens, at, value)) return false;
     if (const auto number = ParseDouble(value.text))
-      f(InternText({key, '"'}), *number);
+      f(InternText({key, '"'}), *number, value.kind == '"');
     return true;
   });
 }
@@ -377,7 +377,7 @@ void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
   if (event_.args_token == 0) return;
   const StringId name = CounterName();
   const TrackId track = Track();
-  ForNumbers(tokens, [&](StringId series, double number) {
+  ForNumbers(tokens, [&](StringId series, double number, bool) {
     trace::Counters& counters = segment_->counters;
     counters.time_ns.push_back(time_ns);
     counters.name.push_back(name);
@@ -389,8 +389,9 @@ void EventParser::EmitCounter(const Tokens& tokens, int64_t time_ns) {
 }
 
 void EventParser::EmitEventCounters(const Tokens& tokens) {
-  ForNumbers(tokens, [&](StringId name, double number) {
-    segment_->event_counters.push_back({number, name, segment_->next_uid});
+  ForNumbers(tokens, [&](StringId name, double number, bool quoted) {
+    if (!quoted && std::isfinite(number))
+      segment_->event_counters.push_back({number, name, segment_->next_uid});
   });
 }
 
