@@ -8,6 +8,7 @@
 #include "ingest/kineto/event_parser.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
