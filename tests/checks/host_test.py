@@ -192,10 +192,11 @@ def check_other_thread(checks):
             path.write_text(json.dumps({"traceEvents": [name] + launches + [
                 {"ph": "X", "cat": cat, "name": "## backward ##", "pid": 1,
                  "tid": 11, "ts": 60, "dur": 9000}]}))
-            found = tables("query", path, "SELECT detail, dur_ns FROM "
-                           "idle_parts WHERE activity = 'other_thread'")
+            found, = tables("query", path, "SELECT detail, dur_ns FROM "
+                            "idle_parts WHERE activity = 'other_thread'"
+                            ).values()
             checks.equal(f"other thread with {cat}", [
-                (r["detail"], r["dur_ns"]) for r in found["query"]],
+                (r["detail"], r["dur_ns"]) for r in found],
                 [("autograd", 3_950_000)])
 
 
