@@ -247,9 +247,8 @@ Status ExplainTrace(const Options& options, const std::string& file,
     tables.layers = &layers;
   }
   if (common.only.empty() || Names(common, "verdicts")) {
-    tables.evidence = [&] {
-      model.FindAnyHost();
-      return analysis::host::IdleEvidence(model);
+    tables.evidence = [&](std::span<const Interval> windows) {
+      return analysis::host::IdleEvidence::Of(model, windows);
     };
   }
   result = path::PathTables(graph, window, sums, tables);

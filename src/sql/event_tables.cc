@@ -579,7 +579,9 @@ Result<ResultSet> PathResult(Source& source) {
       engine::LayersOfWork(graph->model().trace(), found->model);
   path::TableOptions options;
   options.layers = &layers;
-  options.evidence = [&] { return host::IdleEvidence(graph->model()); };
+  options.evidence = [&](std::span<const Interval> windows) {
+    return host::IdleEvidence::Of(graph->model(), windows);
+  };
   return path::PathTables(*graph, window, sums, options);
 }
 

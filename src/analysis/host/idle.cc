@@ -390,53 +390,67 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
   return idle;
 }
 
-IdleEvidence::IdleEvidence(const HostModel& model) {
-  constexpr size_t kGrain = size_t{1} << 14;
-  const Trace& trace = model.trace();
-  const int threads = model.context().settings.threads;
-  for (uint32_t d = 0; d < model.devices().size(); ++d) {
-    const std::vector<SliceId>& work = model.devices()[d].work;
-    Device& device = devices_.emplace_back();
-    IntervalSet busy;
-    for (const SliceId s : work)
-      busy.AppendSorted({trace.Start(s), trace.End(s)});
-    device.busy = Cover(std::move(busy));
-    std::vector<Gap> gaps;
-    IdleSum sum;
-    ForGaps(trace, work, sum,
-            [&](const Interval& gap, SliceId next, SliceId before) {
-              gaps.push_back({d, gap, before, next});
-            });
-    struct Piece {
-      IntervalSet host_bound, launch_overhead, submitted_wait;
-    };
-    std::vector<Piece> pieces((gaps.size() + kGrain - 1) / kGrain);
-    ParallelFor(threads, pieces.size(), [&](size_t i) {
-      const size_t begin = i * kGrain;
-      GapParts made(model, static_cast<uint32_t>(begin));
-      made.Run(std::span(gaps).subspan(begin,
-                                       std::min(kGrain, gaps.size() - begin)));
-      for (const Part& part : made.parts) {
-        IntervalSet* const to =
-            part.cause == Cause::kHostBound        ? &pieces[i].host_bound
-            : part.cause == Cause::kLaunchOverhead ? &pieces[i].launch_overhead
-            : part.cause == Cause::kSubmittedWait  ? &pieces[i].submitted_wait
-                                                   : nullptr;
-        if (to != nullptr)
-          to->AppendSorted({part.start_ns, part.start_ns + part.length_ns});
-      }
-    });
-    const auto join = [&](IntervalSet Piece::*of) {
-      IntervalSet all;
-      for (const Piece& piece : pieces) {
-        for (const Interval& i : (piece.*of).intervals()) all.AppendSorted(i);
-      }
-      return Cover(std::move(all));
-    };
-    device.host_bound = join(&Piece::host_bound);
-    device.launch_overhead = join(&Piece::launch_overhead);
-    device.submitted_wait = join(&Piece::submitted_wait);
+IdleEvidence::Sums& IdleEvidence::Sums::operator+=(const Sums& more) {
+  busy_ns += more.busy_ns;
+  host_bound_ns += more.host_bound_ns;
+  launch_overhead_ns += more.launch_overhead_ns;
+  submitted_wait_ns += more.submitted_wait_ns;
+  waiting_ns += more.waiting_ns;
+  return *this;
+}
+
+IdleEvidence IdleEvidence::Of(HostModel& model,
+                              std::span<const Interval> windows) {
+  IdleEvidence out(model, windows);
+  // One after the other: each needs memory of its own.
+  out.AddQueues(model);
+  model.FindAnyHost();
+  out.AddDevices(model);
+  out.Finish(windows);
+  return out;
+}
+
+IdleEvidence IdleEvidence::Of(const HostModel& model,
+                              std::span<const Interval> windows) {
+  IdleEvidence out(model, windows);
+  out.AddQueues(model);
+  out.AddDevices(model);
+  out.Finish(windows);
+  return out;
+}
+
+IdleEvidence::IdleEvidence(const HostModel& model,
+                           std::span<const Interval> windows)
+    : devices_(model.devices().size()) {
+  for (const Interval& window : windows) {
+    bounds_.push_back(window.start_ns);
+    bounds_.push_back(window.end_ns);
   }
+  std::sort(bounds_.begin(), bounds_.end());
+  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+  pieces_.resize(bounds_.size());  // nothing is behind the last
+}
+
+size_t IdleEvidence::PieceAt(int64_t time, size_t near) const {
+  return BoundNear(bounds_.size() - 1, near,
+                   [&](size_t i) { return bounds_[i + 1] <= time; });
+}
+
+void IdleEvidence::Add(const Interval& interval, int64_t Sums::*to,
+                       size_t& near, size_t first,
+                       std::vector<Sums>& pieces) const {
+  near = PieceAt(interval.start_ns, near);
+  for (size_t i = near; i + 1 < bounds_.size(); ++i) {
+    const int64_t from = std::max(bounds_[i], interval.start_ns);
+    const int64_t until = std::min(bounds_[i + 1], interval.end_ns);
+    if (bounds_[i] >= interval.end_ns) break;
+    if (until > from) pieces[i - first].*to += until - from;
+  }
+}
+
+void IdleEvidence::AddQueues(const HostModel& model) {
+  if (bounds_.empty()) return;
+  const Trace& trace = model.trace();
   std::vector<Interval> waits;
   waits.reserve(trace.device_slices().size());
   for (const SliceId s : trace.device_slices()) {
@@ -445,28 +459,106 @@ IdleEvidence::IdleEvidence(const HostModel& model) {
     const int64_t from = trace.Start(model.calls()[call].slice);
     if (from < trace.Start(s)) waits.push_back({from, trace.Start(s)});
   }
-  RunSort(waits, threads, [](const Interval& a, const Interval& b) {
-    return a.start_ns < b.start_ns;
-  });
-  waiting_ = Cover(std::move(waits));
-}
-
-IdleEvidence::Sums IdleEvidence::Of(const Interval& window) const {
-  Sums sums;
-  for (const Device& device : devices_) {
-    const auto over = [&](const Cover& cover) {
-      return cover.Over(window.start_ns, window.end_ns);
-    };
-    sums.busy_ns += over(device.busy);
-    sums.host_bound_ns += over(device.host_bound);
-    sums.launch_overhead_ns += over(device.launch_overhead);
-    sums.submitted_wait_ns += over(device.submitted_wait);
+  RunSort(waits, model.context().settings.threads,
+          [](const Interval& a, const Interval& b) {
+            return a.start_ns < b.start_ns;
+          });
+  int64_t reached = trace::kNoInt;
+  size_t near = 0;
+  for (const Interval& wait : waits) {
+    const Interval own = {std::max(wait.start_ns, reached), wait.end_ns};
+    reached = std::max(reached, wait.end_ns);
+    if (own.end_ns > own.start_ns)
+      Add(own, &Sums::waiting_ns, near, 0, pieces_);
   }
-  return sums;
 }
 
-int64_t IdleEvidence::EmptyQueueNs(const Interval& window) const {
-  return window.length_ns() - waiting_.Over(window.start_ns, window.end_ns);
+void IdleEvidence::AddDevices(const HostModel& model) {
+  if (bounds_.empty()) return;
+  constexpr size_t kGrain = size_t{1} << 14;
+  const Trace& trace = model.trace();
+  const int threads = model.context().settings.threads;
+  // Gaps of one device that follow each other, and what they add to the pieces
+  // that they lie in.
+  struct Batch {
+    std::vector<Gap> gaps;
+    size_t first = 0;  // piece
+    std::vector<Sums> pieces;
+  };
+  std::vector<Batch> batches;
+  const auto work_off = [&] {
+    ParallelFor(threads, batches.size(), [&](size_t i) {
+      Batch& batch = batches[i];
+      batch.first = PieceAt(batch.gaps.front().interval.start_ns, 0);
+      batch.pieces.resize(
+          PieceAt(batch.gaps.back().interval.end_ns, batch.first) -
+          batch.first + 1);
+      GapParts made(model, 0);
+      made.Run(batch.gaps);
+      size_t near = batch.first;
+      for (const Part& part : made.parts) {
+        const Interval own = {part.start_ns, part.start_ns + part.length_ns};
+        if (part.cause == Cause::kHostBound) {
+          Add(own, &Sums::host_bound_ns, near, batch.first, batch.pieces);
+        } else if (part.cause == Cause::kLaunchOverhead) {
+          Add(own, &Sums::launch_overhead_ns, near, batch.first, batch.pieces);
+        } else if (part.cause == Cause::kSubmittedWait) {
+          Add(own, &Sums::submitted_wait_ns, near, batch.first, batch.pieces);
+        }
+      }
+    });
+    for (const Batch& batch : batches) {
+      for (size_t i = 0; i < batch.pieces.size(); ++i)
+        pieces_[batch.first + i] += batch.pieces[i];
+    }
+    batches.clear();
+  };
+  for (uint32_t d = 0; d < model.devices().size(); ++d) {
+    const std::vector<SliceId>& work = model.devices()[d].work;
+    if (work.empty()) continue;
+    IdleSum sum;
+    size_t near = 0;
+    int64_t busy_from = trace.Start(work[0]);
+    ForGaps(trace, work, sum,
+            [&](const Interval& gap, SliceId next, SliceId before) {
+              Add({busy_from, gap.start_ns}, &Sums::busy_ns, near, 0, pieces_);
+              busy_from = gap.end_ns;
+              if (batches.empty() || batches.back().gaps.size() == kGrain ||
+                  batches.back().gaps.back().device != d) {
+                if (batches.size() == 4 * static_cast<size_t>(threads))
+                  work_off();
+                batches.emplace_back().gaps.reserve(kGrain);
+              }
+              batches.back().gaps.push_back({d, gap, before, next});
+            });
+    // Until the last work ends.
+    Add({busy_from, trace.Start(work[0]) + sum.span_ns}, &Sums::busy_ns, near,
+        0, pieces_);
+  }
+  work_off();
+}
+
+void IdleEvidence::Finish(std::span<const Interval> windows) {
+  // Windows overlap: sums up to each bound.
+  std::vector<Sums> before(bounds_.size() + 1);
+  for (size_t i = 0; i < bounds_.size(); ++i) {
+    before[i + 1] = before[i];
+    before[i + 1] += pieces_[i];
+  }
+  const auto at = [&](int64_t time) -> const Sums& {
+    return before[static_cast<size_t>(
+        std::lower_bound(bounds_.begin(), bounds_.end(), time) -
+        bounds_.begin())];
+  };
+  for (const Interval& window : windows) {
+    const Sums &from = at(window.start_ns), &to = at(window.end_ns);
+    sums_.push_back(
+        {.busy_ns = to.busy_ns - from.busy_ns,
+         .host_bound_ns = to.host_bound_ns - from.host_bound_ns,
+         .launch_overhead_ns = to.launch_overhead_ns - from.launch_overhead_ns,
+         .submitted_wait_ns = to.submitted_wait_ns - from.submitted_wait_ns,
+         .waiting_ns = to.waiting_ns - from.waiting_ns});
+  }
 }
 
 }  // namespace lamina::analysis::host

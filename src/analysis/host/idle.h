@@ -24,6 +24,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -116,29 +117,42 @@ IdleSum StreamIdle(const HostModel& model, uint32_t stream);
 
 Idle FindIdle(const HostModel& model, const rules::PatternTable& rules);
 
-// How much of any window a device was busy or idle, and why: what tells whether
-// a verdict on the window is to be believed.
+// How much of some windows the devices were busy or idle, and why: what tells
+// whether a verdict on a window is to be believed. Nothing but sums is kept, so
+// that it costs no memory where many gaps are in few windows.
 class IdleEvidence {
  public:
-  // The model has any_host().
-  explicit IdleEvidence(const HostModel& model);
+  // Where the model has no any_host() yet, it gets it.
+  static IdleEvidence Of(HostModel& model, std::span<const Interval> windows);
+  static IdleEvidence Of(const HostModel& model,
+                         std::span<const Interval> windows);
 
   // Sums over the devices.
   struct Sums {
     int64_t busy_ns = 0;
     int64_t host_bound_ns = 0, launch_overhead_ns = 0, submitted_wait_ns = 0;
+    // Something launched waited to start, on any stream.
+    int64_t waiting_ns = 0;
+    Sums& operator+=(const Sums& more);
   };
-  Sums Of(const Interval& window) const;
-  // Of it, how long nothing that was launched waited to start, on any stream.
-  int64_t EmptyQueueNs(const Interval& window) const;
-  size_t devices() const { return devices_.size(); }
+  const Sums& window(size_t i) const { return sums_[i]; }
+  size_t devices() const { return devices_; }
 
  private:
-  struct Device {
-    Cover busy, host_bound, launch_overhead, submitted_wait;
-  };
-  std::vector<Device> devices_;
-  Cover waiting_;  // something launched waits to start
+  IdleEvidence(const HostModel& model, std::span<const Interval> windows);
+  void AddQueues(const HostModel& model);
+  void AddDevices(const HostModel& model);
+  void Finish(std::span<const Interval> windows);
+  // The first piece that ends after a time, looked for from `near`.
+  size_t PieceAt(int64_t time, size_t near) const;
+  // Adds an interval to pieces[i - first].
+  void Add(const Interval& interval, int64_t Sums::*to, size_t& near,
+           size_t first, std::vector<Sums>& pieces) const;
+
+  size_t devices_ = 0;
+  std::vector<int64_t> bounds_;  // all begins and ends of windows, sorted
+  std::vector<Sums> pieces_;     // from each bound to the next
+  std::vector<Sums> sums_;       // by window
 };
 
 }  // namespace lamina::analysis::host

@@ -127,8 +127,7 @@ class Tables {
         model_(graph.model()),
         trace_(model_.trace()),
         window_(window),
-        sums_(sums),
-        length_(graph.time(window.sink) - window.start_ns) {
+        sums_(sums) {
     int64_t linked = 0, all = 0;
     for (const SliceId s : trace_.device_slices()) {
       all += trace_.Duration(s);
@@ -141,14 +140,30 @@ class Tables {
   Table Verdicts(ResultSet& result, const TableOptions& options,
                  const std::array<int64_t, 3>& saved,
                  const std::vector<StepPath>& steps,
-                 const std::vector<Segment>& segments) {
-    if (options.evidence) evidence_ = options.evidence();
+                 const std::vector<Segment>& segments) const {
+    std::vector<Scope> scopes = {{"window", window_.name, window_.start_ns,
+                                  graph_.time(window_.sink), sums_}};
+    AddSteps(scopes, steps);
+    AddLayers(scopes, options, segments);
+    std::optional<host::IdleEvidence> evidence;
+    if (options.evidence) {
+      std::vector<Interval> windows;
+      windows.reserve(scopes.size());
+      for (const Scope& s : scopes) windows.push_back({s.start_ns, s.end_ns});
+      evidence = options.evidence(windows);
+    }
     Table table(VerdictsSchema());
-    AddVerdict(table, "window", window_.name, window_.start_ns,
-               graph_.time(window_.sink), sums_, &saved);
-    AddSteps(table, steps);
-    AddLayers(table, options, segments);
-    Say(result, saved);
+    for (size_t i = 0; i < scopes.size(); ++i) {
+      const auto* const idle =
+          evidence && evidence->devices() > 0 ? &evidence->window(i) : nullptr;
+      if (idle != nullptr && scopes[i].end_ns > scopes[i].start_ns) {
+        scopes[i].busy_percent =
+            PercentOf(idle->busy_ns, scopes[i].end_ns - scopes[i].start_ns) /
+            static_cast<double>(evidence->devices());
+      }
+      AddVerdict(table, scopes[i], idle, i == 0 ? &saved : nullptr);
+    }
+    Say(result, saved, scopes[0].busy_percent);
     return table;
   }
 
@@ -159,16 +174,25 @@ class Tables {
   }
 
  private:
-  void AddSteps(Table& table, const std::vector<StepPath>& paths) const {
+  // A row of verdicts.
+  struct Scope {
+    std::string_view scope, name;
+    int64_t start_ns, end_ns;
+    PathSums sums;
+    double busy_percent = 0;  // of the devices, the mean; 0: not known
+  };
+
+  void AddSteps(std::vector<Scope>& scopes,
+                const std::vector<StepPath>& paths) const {
     const auto& steps = model_.context().steps.steps();
     for (const StepPath& path : paths) {
-      AddVerdict(table, "step", trace_.Name(steps[path.step].slice),
-                 path.start_ns, path.end_ns, path.sums, nullptr);
+      scopes.push_back({"step", trace_.Name(steps[path.step].slice),
+                        path.start_ns, path.end_ns, path.sums});
     }
   }
 
   // The parts of the window's chain.
-  void AddLayers(Table& table, const TableOptions& options,
+  void AddLayers(std::vector<Scope>& scopes, const TableOptions& options,
                  const std::vector<Segment>& segments) const {
     if (options.cuts.empty()) return;
     const int64_t end = graph_.time(window_.sink);
@@ -176,8 +200,8 @@ class Tables {
     const auto add = [&](std::string_view name, int64_t to) {
       to = std::min(to, end);
       if (to <= from) return;
-      AddVerdict(table, "layer", name, from, to, SumWithin(segments, from, to),
-                 nullptr);
+      scopes.push_back(
+          {"layer", name, from, to, SumWithin(segments, from, to)});
       from = to;
     };
     add("prologue", options.cuts[0].start_ns);
@@ -187,10 +211,12 @@ class Tables {
     add("epilogue", end);
   }
 
-  void AddVerdict(Table& table, std::string_view scope, std::string_view name,
-                  int64_t start, int64_t end, const PathSums& sums,
+  // `idle` may be null: nothing is known of devices.
+  void AddVerdict(Table& table, const Scope& row,
+                  const host::IdleEvidence::Sums* idle,
                   const std::array<int64_t, 3>* saved) const {
-    const Verdict verdict = VerdictOf(sums);
+    const Verdict verdict = VerdictOf(row.sums);
+    const int64_t length = row.end_ns - row.start_ns;
     // Where no device works the host is bound by nothing else.
     const bool alone = trace_.device_slices().empty();
     const auto found = [&](const auto& value) {
@@ -199,38 +225,23 @@ class Tables {
     const auto half = [&](size_t i) {
       return saved == nullptr ? Value() : Value((*saved)[i]);
     };
-    // Of the device, if there is one.
-    const bool known = evidence_ && evidence_->devices() > 0;
+    static const host::IdleEvidence::Sums kNothing;
+    const host::IdleEvidence::Sums& sums = idle == nullptr ? kNothing : *idle;
     const auto fact = [&](const auto& value) {
-      return known ? Value(value) : Value();
+      return idle == nullptr ? Value() : Value(value);
     };
-    host::IdleEvidence::Sums idle;
-    int64_t empty = 0;
-    if (known) {
-      idle = evidence_->Of({start, end});
-      empty = evidence_->EmptyQueueNs({start, end});
-    }
-    const auto devices = static_cast<double>(known ? evidence_->devices() : 1);
-    const double busy_percent = PercentOf(idle.busy_ns, end - start) / devices;
-    table.Add(scope, name, start - trace_.first_ns, end - start,
-              found(verdict.text), found(verdict.percent),
-              found(verdict.second), found(verdict.second_percent),
-              sums.of(PathClass::kHost), sums.of(PathClass::kDevice),
-              sums.of(PathClass::kComm), sums.of(PathClass::kCopy),
-              sums.of(PathClass::kWait), sums.of(PathClass::kBeforeTrace),
-              fact(busy_percent),
-              // Without launches nothing is known of a queue.
-              linked_ ? fact(PercentOf(empty, end - start)) : Value(),
-              fact(idle.host_bound_ns), fact(idle.launch_overhead_ns),
-              fact(idle.submitted_wait_ns), half(0), half(1), half(2),
-              Confidence(sums, verdict, busy_percent));
-  }
-
-  // Of the device, of several the mean; 0: not known.
-  double BusyPercent(int64_t start, int64_t end) const {
-    if (!evidence_ || evidence_->devices() == 0) return 0;
-    return PercentOf(evidence_->Of({start, end}).busy_ns, end - start) /
-           static_cast<double>(evidence_->devices());
+    table.Add(
+        row.scope, row.name, row.start_ns - trace_.first_ns, length,
+        found(verdict.text), found(verdict.percent), found(verdict.second),
+        found(verdict.second_percent), row.sums.of(PathClass::kHost),
+        row.sums.of(PathClass::kDevice), row.sums.of(PathClass::kComm),
+        row.sums.of(PathClass::kCopy), row.sums.of(PathClass::kWait),
+        row.sums.of(PathClass::kBeforeTrace), fact(row.busy_percent),
+        // Without launches nothing is known of a queue.
+        linked_ ? fact(PercentOf(length - sums.waiting_ns, length)) : Value(),
+        fact(sums.host_bound_ns), fact(sums.launch_overhead_ns),
+        fact(sums.submitted_wait_ns), half(0), half(1), half(2),
+        Confidence(row.sums, verdict, row.busy_percent));
   }
 
   // Whether the chain runs along the host while the device had little to wait
@@ -247,7 +258,9 @@ class Tables {
     return 20 * sums.inferred_ns() > sums.total() ? "inferred" : "recorded";
   }
 
-  void Say(ResultSet& result, const std::array<int64_t, 3>& saved) const {
+  // `busy_percent` of the window.
+  void Say(ResultSet& result, const std::array<int64_t, 3>& saved,
+           double busy_percent) const {
     if (auto clocks = host::ClockNote(model_))
       result.notes.push_back(std::move(*clocks));
     if (trace_.device_slices().empty()) {
@@ -280,13 +293,11 @@ class Tables {
         ". Half the host time would save {}, half the computation {}, half "
         "the communication {}.",
         HumanTime(saved[0]), HumanTime(saved[1]), HumanTime(saved[2]));
-    const double busy =
-        BusyPercent(window_.start_ns, window_.start_ns + length_);
-    if (Doubtful(verdict, busy)) {
+    if (Doubtful(verdict, busy_percent)) {
       text += fmt::format(
           " But the device worked for {:.0f} % of the time: the host may have "
           "waited for it where no record says so.",
-          busy);
+          busy_percent);
     }
     text[0] = static_cast<char>(std::toupper(text[0]));
     std::replace(text.begin(),
@@ -312,9 +323,7 @@ class Tables {
   const Trace& trace_;
   const Window& window_;
   const PathSums& sums_;  // of the window's chain
-  const int64_t length_;
-  bool linked_ = true;  // at least 90 % of the device time has a launch
-  std::optional<host::IdleEvidence> evidence_;
+  bool linked_ = true;    // at least 90 % of the device time has a launch
 };
 
 // "1.5ms" from the first event.
@@ -496,7 +505,7 @@ std::vector<Schema> Schemas() {
 
 ResultSet PathTables(const Graph& graph, const Window& window,
                      const PathSums& sums, const TableOptions& options) {
-  Tables tables(graph, window, sums);
+  const Tables tables(graph, window, sums);
   ResultSet result;
   std::vector<Segment> segments;
   if (options.segments || !options.cuts.empty())

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct TableOptions {
   int64_t cut_end_ns = 0;
   // For columns of verdicts; asked once, behind what takes most memory. Empty:
   // they stay empty.
-  std::function<host::IdleEvidence()> evidence;
+  std::function<host::IdleEvidence(std::span<const Interval> windows)> evidence;
 };
 
 std::vector<Schema> Schemas();
