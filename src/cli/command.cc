@@ -162,9 +162,9 @@ std::function<Result<std::shared_ptr<engine::Session>>(
 Common::OpenRank() const {
   if (host == nullptr) return {};
   return [stop = host->stop](const std::string& path, uint64_t,
-                             const engine::OpenOptions& given)
+                             const engine::OpenOptions& how)
              -> Result<std::shared_ptr<engine::Session>> {
-    engine::OpenOptions open = given;
+    engine::OpenOptions open = how;
     open.stop = stop;
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                   engine::Session::Open(path, open));

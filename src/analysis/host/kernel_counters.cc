@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranges, the kernels or calls that they may belong to, and how both are paired:
-// in one file, because nothing else asks for any of it.
+// Ranges, the kernels or calls that they may belong to, and how both are
+// paired: in one file, because nothing else asks for any of it.
 #include "analysis/host/kernel_counters.h"
 
 #include <absl/container/flat_hash_map.h>
