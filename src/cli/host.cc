@@ -50,8 +50,11 @@ Result<Document> RunInHost(const std::vector<std::string>& words,
   LAMINA_TRY(line.Read(words));
   LAMINA_CHECK(run != nullptr);
   common.given = Given(line.Given());
-  LAMINA_TRY(KeepInputs("-o", common.output, common.given.inputs()));
-  LAMINA_TRY(KeepInputs("-o", common.output, common.captures));
+  // A document is taken, whatever an input is named.
+  if (common.output != "-") {
+    LAMINA_TRY(KeepInputs("-o", common.output, common.given.inputs()));
+    LAMINA_TRY(KeepInputs("-o", common.output, common.captures));
+  }
   const Status ran = run().map([](int) {});
   // What a file or a rank could not do when it was stopped is no answer.
   if (Stopped(host)) return Fail(CancelledError());
