@@ -158,7 +158,7 @@ async function sameTexts(page, name, file) {
   const kernels = hashes.some((hash) => /v=kernels\b/.test(hash));
   const [family, uid, at] = !kernels ? [] : await other.evaluate(async () => {
     const { model } = __lamina;
-    await model.require(["kernels"]);
+    await model.require(["device", "kernels"]);
     const { device } = model;
     const i = device.count >> 1;
     return [model.table("kernels").str(0, "family"), device.uid[i],
