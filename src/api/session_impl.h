@@ -57,9 +57,10 @@ struct Session::Impl {
   }
   // What copies records takes them from the file, at the places that it had.
   Status Unchanged() const {
+    if (!file) return {};
     const auto now = LookAt(info.path);
-    if (file && now && now->st_dev == file->st_dev &&
-        now->st_ino == file->st_ino && now->st_size == file->st_size &&
+    if (now && now->st_dev == file->st_dev && now->st_ino == file->st_ino &&
+        now->st_size == file->st_size &&
         now->st_mtim.tv_sec == file->st_mtim.tv_sec &&
         now->st_mtim.tv_nsec == file->st_mtim.tv_nsec)
       return {};

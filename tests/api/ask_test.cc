@@ -5,6 +5,7 @@
 //
 // Why it is longer than 250 lines: what a caller may do wrong, all of it.
 #include <algorithm>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -306,6 +307,24 @@ TEST(Ask, WhatIsReadIsNotReplaced) {
   ASSERT_FALSE(made);
   EXPECT_NE(made.error().what.find("not the file that was opened"),
             std::string::npos);
+}
+
+TEST(Ask, WhatAPipeGaveIsWritten) {
+  const Folder folder;
+  const int input = ::dup(STDIN_FILENO);
+  const int file = ::open(kTrace.c_str(), O_RDONLY);
+  ASSERT_GE(::dup2(file, STDIN_FILENO), 0);
+  const auto session = Open("-");
+  ::dup2(input, STDIN_FILENO);
+  ::close(input);
+  ::close(file);
+  ASSERT_NE(session, nullptr);
+  RunOptions run;
+  run.allow_write = true;
+  const auto made =
+      session->Ask("convert", {{"output", folder / "t.pftrace"}}, run);
+  ASSERT_TRUE(made) << Dump(made);
+  EXPECT_EQ(Open(folder / "t.pftrace")->info().format, "pftrace");
 }
 
 TEST(Ask, KnownFindingsAreReadEachTime) {
