@@ -300,15 +300,18 @@ Status Write(Document& document, const Common& common) {
       if (common.top > 0) table.Truncate(common.top);
     }
     auto& notes = document.result.notes;
-    // A report says it itself.
-    if (std::none_of(notes.begin(), notes.end(), [](const Note& note) {
+    std::vector<Note> told = common.told;
+    // A report says itself what was lost.
+    if (std::any_of(notes.begin(), notes.end(), [](const Note& note) {
           return note.id == "lost_records" || note.id == "trace.damaged";
         })) {
-      const auto behind = std::find_if(
-          notes.begin(), notes.end(),
-          [](const Note& note) { return note.severity != Severity::kVerdict; });
-      notes.insert(behind, common.told.begin(), common.told.end());
+      std::erase_if(told,
+                    [](const Note& note) { return note.id == "lost_records"; });
     }
+    const auto behind = std::find_if(
+        notes.begin(), notes.end(),
+        [](const Note& note) { return note.severity != Severity::kVerdict; });
+    notes.insert(behind, told.begin(), told.end());
     common.host->take(std::move(document));
     return {};
   }

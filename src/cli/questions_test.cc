@@ -174,5 +174,25 @@ TEST(Questions, SpeakOfParametersNotOfOptions) {
             "layer: expected numbers; --layers-per-pass; --detector classic");
 }
 
+// A document that says itself what was lost still brings the other warnings.
+TEST(Host, HearsEachWarningOnce) {
+  Host host;
+  Document taken;
+  host.take = [&](Document document) { taken = std::move(document); };
+  Common common;
+  common.host = &host;
+  common.Warn("lost_records", "again");
+  common.Warn("dump_faults", "a line");
+  Document document;
+  document.result.notes = {
+      MakeNote(Severity::kVerdict, "verdict", "so it is"),
+      MakeNote(Severity::kWarning, "lost_records", "said by the report")};
+  ASSERT_TRUE(Write(document, common));
+  std::vector<std::string> texts;
+  for (const Note& note : taken.result.notes) texts.push_back(note.text);
+  EXPECT_THAT(texts,
+              testing::ElementsAre("so it is", "a line", "said by the report"));
+}
+
 }  // namespace
 }  // namespace lamina::cli
