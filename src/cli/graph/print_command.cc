@@ -86,10 +86,6 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
 }
 
 Result<int> RunPrint(const Options& options, Common& common) {
-  if (!options.as.empty() && options.as != "autodeploy") {
-    return Fail(UsageError("--as: expected autodeploy, found '" +
-                           EscapeTerminal(options.as) + "'"));
-  }
   LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
   if (path != options.path && common.host == nullptr)
@@ -156,7 +152,8 @@ Run Add(Arguments& args, Common& common) {
            "Only this GraphModule (default: all)");
   args.Add("--as", options->as,
            "autodeploy: graphs of other compilers in its grammar, as graph "
-           "rewrite takes them; keywords and source lines are lost");
+           "rewrite takes them; keywords and source lines are lost")
+      .OneOf({"autodeploy"});
   args.Flag("--normalize", options->normalize,
             "One name per op, values by position, canonical shapes: for "
             "comparing, not for reading back");
