@@ -261,28 +261,20 @@ class Queries {
       const std::lock_guard lock(mutex_);
       // What waits for places has its own limit: SQL that must wait does not
       // keep the page from asking.
-      const bool sql = frame.kind == 'q';
-      size_t& asked = sql ? sql_asked_ : live_asked_;
-      if (asked >= kMostQueries) {
+      if (Of(frame).asked >= kMostQueries) {
         Error error = UsageError("too many queries of this trace at a time",
                                  "ask again when one has ended");
         out_->Write({'r', frame.id, 429, ErrorBody(error)});
         return;
       }
-      ++asked;
+      ++Of(frame).asked;
       running_[frame.id] = stop;
     }
     std::thread([this, frame, stop] {
       {
         std::unique_lock lock(mutex_);
-        const bool sql = frame.kind == 'q';
-        changed_.wait(lock, [&] {
-          return (busy_ < kMostRunning &&
-                  (!sql || (!sql_waits_ && sql_ < kMostSqlRunning))) ||
-                 *stop;
-        });
-        ++busy_;
-        sql_ += sql ? 1 : 0;
+        changed_.wait(lock, [&] { return MayRun(frame) || *stop; });
+        ++Of(frame).running;
       }
       const auto text = AnswerTo(frame, *stop);
       Frame reply{'r', frame.id, 200, {}};
@@ -291,9 +283,8 @@ class Queries {
       {
         const std::lock_guard lock(mutex_);
         running_.erase(frame.id);
-        --(frame.kind == 'q' ? sql_asked_ : live_asked_);
-        --busy_;
-        sql_ -= frame.kind == 'q' ? 1 : 0;
+        --Of(frame).asked;
+        --Of(frame).running;
         changed_.notify_all();
       }
       out_->Write(reply);
@@ -312,6 +303,17 @@ class Queries {
   }
 
  private:
+  struct Places {
+    size_t asked = 0;    // that run or wait
+    size_t running = 0;  // of these
+  };
+  static bool IsSql(const Frame& frame) { return frame.kind == 'q'; }
+  Places& Of(const Frame& frame) { return IsSql(frame) ? sql_ : page_; }
+  bool MayRun(const Frame& frame) const {
+    return sql_.running + page_.running < kMostRunning &&
+           (!IsSql(frame) || (!sql_waits_ && sql_.running < kMostSqlRunning));
+  }
+
   Result<std::string> AnswerTo(const Frame& frame,
                                const std::atomic<bool>& stop) const {
     if (stop) return Fail(CancelledError());
@@ -345,9 +347,7 @@ class Queries {
   bool sql_waits_;
   std::condition_variable changed_;
   std::map<uint64_t, std::shared_ptr<std::atomic<bool>>> running_;
-  size_t sql_asked_ = 0, live_asked_ = 0;  // that run or wait
-  size_t busy_ = 0;
-  size_t sql_ = 0;  // of these, queries
+  Places sql_, page_;
 };
 
 // Opens and writes the page, whose document it gives.
