@@ -97,7 +97,7 @@ export function ns(text) {
 
 // Waits are for a state of the page, never for a time; this is when a test
 // gives up on a machine that does other work.
-const kWaitMs = 120_000;
+export const kWaitMs = Number(process.env.LAMINA_WAIT_MS ?? 120_000);
 
 let browser;
 let contexts = [];
@@ -109,9 +109,13 @@ function launch() {
     return firefox.launch({ timeout: kWaitMs, channel: "moz-firefox",
                             executablePath: process.env.LAMINA_FIREFOX });
   }
+  return launchChromium();
+}
+
+export function launchChromium(args = []) {
   return chromium.launch({ timeout: kWaitMs,
     executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-gpu"] });
+    args: ["--no-sandbox", "--disable-gpu", ...args] });
 }
 
 export async function open(file, options = {}) {
@@ -252,4 +256,14 @@ export class Check {
                             `expected ${String(b).slice(0, 300)}`);
   }
   true(what, condition) { this.equal(what, Boolean(condition), true); }
+  fail(error) {
+    this.failures.push(String(error.stack ?? error).slice(0, 2000));
+  }
+  // Of a script that is one check: says what did not hold, and ends.
+  end() {
+    for (const failure of this.failures.slice(0, 20))
+      console.log("FAILED", failure);
+    console.log(`${this.held} held, ${this.failures.length} did not`);
+    process.exit(this.failures.length > 0 || this.held === 0 ? 1 : 0);
+  }
 }

@@ -7,25 +7,19 @@
 // Longer than most: one walk through one server, as a person takes it.
 import { createServer } from "node:http";
 import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 
-import { Check, fromPackages, written } from "./harness.mjs";
+import { Check, fromPackages, kWaitMs, launchChromium, written }
+  from "./harness.mjs";
 import { picture } from "./pictures.mjs";
 
-const [, , lamina, address, folder] = process.argv;
-const require = createRequire(join(dirname(resolve(lamina)), "web",
-                                   "package.json"));
-const { chromium } = require("playwright-core");
-const kWaitMs = 120_000;
+const [, , , address, folder] = process.argv;
 const check = new Check("serve");
 const origin = new URL(address).origin;
 const { port } = new URL(address);
 
-const browser = await chromium.launch({ timeout: kWaitMs,
-  executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--host-resolver-rules=" +
-         "MAP evil.test 127.0.0.1, MAP other.test 127.0.0.1"] });
+const browser = await launchChromium(["--host-resolver-rules=" +
+  "MAP evil.test 127.0.0.1, MAP other.test 127.0.0.1"]);
 
 async function newPage(problems) {
   const context = await browser.newContext({ viewport: { width: 1280,
@@ -408,9 +402,7 @@ try {
     (text) => !/status of 40[0-9]/.test(text)), []);
   await others();
 } catch (error) {
-  check.failures.push(String(error.stack ?? error).slice(0, 2000));
+  check.fail(error);
 }
 await browser.close();
-for (const failure of check.failures.slice(0, 20)) console.log("FAILED", failure);
-console.log(`${check.held} held, ${check.failures.length} did not`);
-process.exit(check.failures.length > 0 || check.held === 0 ? 1 : 0);
+check.end();

@@ -4,20 +4,12 @@
 // they are here, and has them when it is loaded again.
 //   node served_late.mjs LAMINA ADDRESS      ADDRESS: of lamina serve
 //                         --late-findings-mb 0 with one trace of many events
-import { createRequire } from "node:module";
-import { dirname, join, resolve } from "node:path";
 
-import { Check } from "./harness.mjs";
+import { Check, kWaitMs, launchChromium } from "./harness.mjs";
 
-const [, , lamina, address] = process.argv;
-const require = createRequire(join(dirname(resolve(lamina)), "web",
-                                   "package.json"));
-const { chromium } = require("playwright-core");
-const kWaitMs = Number(process.env.LAMINA_WAIT_MS ?? 120_000);
+const [, , , address] = process.argv;
 const check = new Check("late");
-const browser = await chromium.launch({ timeout: kWaitMs,
-  executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu"] });
+const browser = await launchChromium();
 const { origin, hash } = new URL(address);
 const headers = { Authorization: `Bearer ${hash.slice("#token=".length)}`,
                   "Content-Type": "application/json" };
@@ -92,9 +84,7 @@ try {
   }
   check.equal("problems", problems, []);
 } catch (error) {
-  check.failures.push(String(error.stack ?? error).slice(0, 2000));
+  check.fail(error);
 }
 await browser.close();
-for (const failure of check.failures.slice(0, 20)) console.log("FAILED", failure);
-console.log(`${check.held} held, ${check.failures.length} did not`);
-process.exit(check.failures.length > 0 || check.held === 0 ? 1 : 0);
+check.end();

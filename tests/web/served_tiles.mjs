@@ -4,20 +4,12 @@
 // makes it say what the file with all events says.
 //   node served_tiles.mjs LAMINA ADDRESS TRACE     ADDRESS: of lamina serve
 //                                          --page-events 40, with TRACE alone
-import { createRequire } from "node:module";
-import { dirname, join, resolve } from "node:path";
 
-import { Check, written } from "./harness.mjs";
+import { Check, kWaitMs, launchChromium, written } from "./harness.mjs";
 
-const [, , lamina, address, trace] = process.argv;
-const require = createRequire(join(dirname(resolve(lamina)), "web",
-                                   "package.json"));
-const { chromium } = require("playwright-core");
-const kWaitMs = Number(process.env.LAMINA_WAIT_MS ?? 120_000);
+const [, , , address, trace] = process.argv;
 const check = new Check("tiles");
-const browser = await chromium.launch({ timeout: kWaitMs,
-  executablePath: process.env.LAMINA_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu"] });
+const browser = await launchChromium();
 
 const problems = [];
 async function newPage() {
@@ -184,9 +176,8 @@ async function all() {
 try {
   await all();
 } catch (error) {
-  check.failures.push(String(error.stack ?? error).slice(0, 2000), ...problems);
+  check.fail(error);
+  check.failures.push(...problems);
 }
 await browser.close();
-for (const failure of check.failures.slice(0, 20)) console.log("FAILED", failure);
-console.log(`${check.held} held, ${check.failures.length} did not`);
-process.exit(check.failures.length > 0 || check.held === 0 ? 1 : 0);
+check.end();
