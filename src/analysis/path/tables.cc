@@ -77,7 +77,7 @@ Schema VerdictsSchema() {
         Shown::kPercent},
        {"empty_queue_percent", ColumnType::kReal,
         "Share of the window in which nothing that was launched waited to "
-        "start, on any stream.",
+        "start, on any stream; empty where most launches are not known.",
         Shown::kPercent},
        {"host_bound_idle_us", ColumnType::kTime,
         "Idle time of the device in the window by cause (lamina host), of "
