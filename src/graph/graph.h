@@ -289,6 +289,10 @@ class Graph {
   std::string_view head;
   std::string_view tail;
   std::string_view Gap(NodeId id) const;
+  // The whole text that the graph was read from; empty: it was read from none.
+  std::string_view file() const {
+    return text_ ? std::string_view(*text_) : std::string_view();
+  }
   std::string_view LineEnd(NodeId id) const;
   // For lines that have none: "\n" or "\r\n".
   std::string_view new_line = "\n";

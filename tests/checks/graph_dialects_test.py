@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 
 import common
+import profilers
 
 
 def call(*args):
@@ -401,6 +402,64 @@ def check_xla_kernels(checks, folder):
         len(node.get("trace_kernels", [])) for node in layer["nodes"]), 4)
 
 
+def write_instructions(path, steps):
+    """A recording of XLA: kernels whose names say nothing, with the instruction
+    that each ran, and those of another program between."""
+    gpu, host = profilers.Plane("/device:GPU:0"), profilers.Plane("/host:CPU")
+    kernels, calls, time, number = [], [], 1000, 0
+    for _ in range(steps):
+        for module, op, kernel in (
+                ("jit_init", "loop_norm_fusion.0", "init_kernel"),
+                *(("jit_fwd", op, kernel) for i in range(3) for op, kernel in (
+                    (f"loop_norm_fusion.{i}", "kernel_a"),
+                    (f"custom-call.{2 * i}", "nvjet_tst_64x8"),
+                    (f"custom-call.{2 * i}", "splitKreduce"),
+                    (f"loop_act_fusion.{i}", "kernel_a"),
+                    (f"custom-call.{2 * i + 1}", "nvjet_tst_64x8"))),
+                ("jit_fwd", "fusion.of_another_computation", "kernel_b")):
+            number += 1
+            calls.append(host.event("cudaLaunchKernel", time, time + 40, {
+                "correlation_id": number}))
+            kernels.append(gpu.event(kernel, time + 100, time + 150, {
+                "correlation_id": number, "hlo_op": op, "hlo_module": module,
+                "program_id": 1 if module == "jit_fwd" else 2}))
+            time += 200
+        time += 5000
+    gpu.line(7, "Stream #7", kernels)
+    host.line(9, "python/9", calls)
+    path.write_bytes(gpu.proto() + host.proto())
+
+
+def check_xla_instructions(checks, folder):
+    """hlo_op and hlo_module of a recording join before any name does."""
+    made = pathlib.Path(folder) / "instructions.hlo"
+    made.write_text(hlo_text(3))
+    trace = pathlib.Path(folder) / "run.xplane.pb"
+    write_instructions(trace, 4)
+    done = common.lamina("graph", "kernels", trace, "--dump", made, "--format",
+                         "json")
+    rows = json.loads(done.stdout)["tables"]["graph_kernels"]
+    wanted = []
+    for i in range(3):
+        wanted += [("kernel_a", f"loop_norm_fusion.{i}", "exact"),
+                   ("nvjet_tst_64x8", f"custom-call.{2 * i}", "exact"),
+                   ("splitKreduce", f"custom-call.{2 * i}", "exact"),
+                   ("kernel_a", f"loop_act_fusion.{i}", "exact"),
+                   ("nvjet_tst_64x8", f"custom-call.{2 * i + 1}", "exact")]
+    # Of no instruction of this computation: order would give it one.
+    wanted.append(("kernel_b", None, None))
+    checks.equal("instructions of a recording", [
+        (r["kernel"], r["node"] or None, r["confidence"] if r["node"] else None)
+        for r in rows], wanted)
+    # Another program than that of the dump: nothing is exact.
+    made.write_text(hlo_text(3).replace("jit_fwd", "jit_other"))
+    done = common.lamina("graph", "kernels", trace, "--dump", made, "--format",
+                         "json", status=None)
+    checks.true("another program", done.returncode != 0 or not any(
+        r["confidence"] == "exact" for r in json.loads(done.stdout)["tables"][
+            "graph_kernels"]))
+
+
 def payloads(text):
     """(name, text) of the graphs of a structured trace, as tlparse splits it:
     a payload is the lines with a tab behind its record."""
@@ -557,6 +616,7 @@ def main():
         check_primals(checks, folder)
         check_scopes(checks, folder)
         check_xla_kernels(checks, folder)
+        check_xla_instructions(checks, folder)
         check_keywords(checks, folder)
         check_answers(checks, folder)
         check_folder_primals(checks, folder)

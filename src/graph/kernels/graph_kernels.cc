@@ -8,6 +8,7 @@
 
 #include "analysis/layers/structure.h"
 #include "base/counted.h"
+#include "graph/kernels/instructions.h"
 #include "graph/kernels/mapper.h"
 #include "graph/kernels/times.h"
 #include "table/row_columns.h"
@@ -157,11 +158,18 @@ std::string MisfitText(double sure_share) {
 Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
                              const graph::LaunchTable& launches,
                              const Options& options) {
+  const Instructions ran(trace, dump.graph.dialect == "hlo"
+                                    ? ModuleOf(dump.graph)
+                                    : std::string_view());
   std::vector<GraphRuns> graphs = FindGraphs(trace);
+  // Other programs of the process are not of this dump.
+  if (graphs.empty() && !ran.empty())
+    graphs = FindEager(trace,
+                       [&](trace::SliceId s) { return ran.Of(s) != nullptr; });
   // Prefill runs without device graphs as a rule.
   if (graphs.empty()) graphs = FindEager(trace);
   LAMINA_ASSIGN(const std::vector<size_t> allowed, Allowed(graphs, options));
-  Mapper mapper(trace, dump, launches);
+  Mapper mapper(trace, dump, launches, ran);
   std::vector<double> fits(graphs.size(), 0);
   size_t best = allowed[0];
   for (const size_t i : allowed) {
@@ -191,11 +199,13 @@ Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
     map.notes.push_back(MakeNote(
         Severity::kInfo, "eager",
         fmt::format("The trace replays no device graph: {} of {} are joined by "
-                    "names and order.",
+                    "{}.",
                     Counted(graphs[best].slots.size(), "kernel"),
                     graphs[best].replays.size() > 1
                         ? Counted(graphs[best].replays.size(), "equal step")
-                        : std::string("a step"))));
+                        : std::string("a step"),
+                    ran.empty() ? "names and order"
+                                : "the instructions that the trace names")));
   }
   if (fits[best] < kFits) {
     map.notes.push_back(MakeNote(

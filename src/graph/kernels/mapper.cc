@@ -27,8 +27,8 @@ std::string_view HashBehind(std::string_view name, std::string_view prefix) {
 }  // namespace
 
 Mapper::Mapper(const trace::Trace& trace, const DumpView& dump,
-               const graph::LaunchTable& launches)
-    : trace_(trace), dump_(dump), launches_(launches) {}
+               const graph::LaunchTable& launches, const Instructions& ran)
+    : trace_(trace), dump_(dump), launches_(launches), ran_(ran) {}
 
 void Mapper::TakeNodes(bool all) {
   nodes_.clear();
@@ -42,22 +42,58 @@ void Mapper::TakeNodes(bool all) {
   }
 }
 
+// A kernel whose instruction is of another computation, as those of the body of
+// a loop are, has no node here; order would only give it a wrong one.
+bool Mapper::AlignInstructions(const GraphRuns& runs) {
+  if (ran_.empty()) return false;
+  TakeCalls();
+  absl::flat_hash_map<std::string_view, uint32_t> by_name;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    by_name.try_emplace(dump_.graph[nodes_[i]].name, static_cast<uint32_t>(i));
+  assigned_.assign(runs.slots.size(), {});
+  bool any = false;
+  for (size_t k = 0; k < runs.slots.size(); ++k) {
+    // All replays must say the same.
+    const trace::Instruction* one = nullptr;
+    bool same = true;
+    for (const Replay& replay : runs.replays) {
+      if (!replay.slices[k].valid()) continue;
+      const trace::Instruction* const own = ran_.Of(replay.slices[k]);
+      if (own == nullptr || (one != nullptr && own->name != one->name))
+        same = false;
+      if (one == nullptr) one = own;
+    }
+    if (one == nullptr || !same) continue;
+    const auto found = by_name.find(trace_.Text(one->name));
+    if (found == by_name.end()) continue;
+    // Names of a module before its optimisation may be those of others after.
+    const std::string_view opcode = trace_.Text(one->opcode);
+    if (!opcode.empty() && ops_[found->second].substr(4) != opcode) continue;
+    assigned_[k] = {found->second, false, true, 1};
+    any = true;
+  }
+  return any;
+}
+
+void Mapper::TakeCalls() {
+  TakeNodes(true);
+  launches_surely_.assign(nodes_.size(), false);
+  calls_.assign(nodes_.size(), false);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    for (const graph::Operand& operand : dump_.graph.Operands(nodes_[i])) {
+      if (operand.text().starts_with("custom_call_target=\"__cu"))
+        calls_[i] = true;
+    }
+    launches_surely_[i] = calls_[i] || ops_[i] == "hlo.fusion";
+  }
+}
+
 bool Mapper::AlignNames(const std::vector<std::string_view>& kernels) {
   if (dump_.graph.dialect != "hlo") return false;
-  TakeNodes(true);
+  TakeCalls();
   std::vector<std::string_view> names;
-  std::vector<bool> calls;
-  for (const NodeId id : nodes_) {
-    names.push_back(dump_.graph[id].name);
-    bool call = false;
-    for (const graph::Operand& operand : dump_.graph.Operands(id))
-      call |= operand.text().starts_with("custom_call_target=\"__cu");
-    calls.push_back(call);
-  }
-  launches_surely_ = calls;
-  for (size_t i = 0; i < nodes_.size(); ++i)
-    launches_surely_[i] = calls[i] || ops_[i] == "hlo.fusion";
-  assigned_ = AlignByName(names, calls, kernels);
+  for (const NodeId id : nodes_) names.push_back(dump_.graph[id].name);
+  assigned_ = AlignByName(names, calls_, kernels);
   return std::any_of(assigned_.begin(), assigned_.end(),
                      [](const Assignment& one) { return one.by_name; });
 }
@@ -65,7 +101,7 @@ bool Mapper::AlignNames(const std::vector<std::string_view>& kernels) {
 Status Mapper::Align(const GraphRuns& runs) {
   std::vector<std::string_view> names;
   for (const Slot& slot : runs.slots) names.push_back(trace_.Text(slot.name));
-  named_ = AlignNames(names);
+  named_ = AlignInstructions(runs) || AlignNames(names);
   if (named_) return {};
   TakeNodes(false);
   LAMINA_ASSIGN(assigned_, AlignKernels(ops_, names, launches_));

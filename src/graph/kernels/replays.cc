@@ -72,7 +72,7 @@ class Finder {
     return std::move(out_);
   }
 
-  std::vector<GraphRuns> RunEager() {
+  std::vector<GraphRuns> RunEager(const std::function<bool(SliceId)>& wanted) {
     ReadSteps();
     absl::flat_hash_map<int64_t, bool> launches = GraphLaunches();
     // By device and step; kernels outside of all steps are of none.
@@ -80,7 +80,8 @@ class Finder {
     for (const SliceId s : trace_.device_slices()) {
       const DeviceArgs* args = trace_.Device(s);
       if (args == nullptr || trace_.KindOf(s) != trace::Kind::kKernel ||
-          args->graph_node_id != kNoInt || launches.contains(args->correlation))
+          args->graph_node_id != kNoInt ||
+          launches.contains(args->correlation) || (wanted && !wanted(s)))
         continue;
       if (marks_.empty()) {
         rows[{args->device, 0}].push_back(s);
@@ -512,8 +513,9 @@ std::vector<GraphRuns> FindGraphs(const Trace& trace) {
   return Finder(trace).Run();
 }
 
-std::vector<GraphRuns> FindEager(const Trace& trace) {
-  return Finder(trace).RunEager();
+std::vector<GraphRuns> FindEager(const Trace& trace,
+                                 const std::function<bool(SliceId)>& wanted) {
+  return Finder(trace).RunEager(wanted);
 }
 
 }  // namespace lamina::graph_kernels

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,9 @@ std::vector<GraphRuns> FindGraphs(const trace::Trace& trace);
 // a server writes around one ("ProfilerStep#3", "... 1 ctx reqs, 0 gen reqs"),
 // else what repeats in the order of kernels, else all. Steps with the same
 // kernels on the same streams are replays of one.
-std::vector<GraphRuns> FindEager(const trace::Trace& trace);
+// `wanted`: which kernels to look at; null: all.
+std::vector<GraphRuns> FindEager(
+    const trace::Trace& trace,
+    const std::function<bool(trace::SliceId)>& wanted = nullptr);
 
 }  // namespace lamina::graph_kernels
