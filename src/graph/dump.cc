@@ -284,9 +284,10 @@ class Reader {
     const auto found = static_cast<int64_t>(dump_.graphs.size());
     if (dump_.header.modules && *dump_.header.modules != found) {
       Warn({}, 0,
-           "truncated: the header promises " +
-               std::to_string(*dump_.header.modules) +
-               " graphs, the file holds " + std::to_string(found));
+           std::string(found < *dump_.header.modules ? "truncated: " : "") +
+               "the header promises " + std::to_string(*dump_.header.modules) +
+               (*dump_.header.modules == 1 ? " graph" : " graphs") +
+               ", the file holds " + std::to_string(found));
     }
     for (const Graph& one : dump_.graphs) {
       if (one.output().valid()) continue;

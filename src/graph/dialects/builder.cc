@@ -40,6 +40,13 @@ constexpr DTypeName kNames[] = {{"f64", "float64"},
                                 {"f8E4M3FNUZ", "float8_e4m3fnuz"},
                                 {"f8e5m2fnuz", "float8_e5m2fnuz"},
                                 {"f8E5M2FNUZ", "float8_e5m2fnuz"},
+                                {"f8e8m0fnu", "float8_e8m0fnu"},
+                                {"f8E8M0FNU", "float8_e8m0fnu"},
+                                {"f4e2m1fnx2", "float4_e2m1fn_x2"},
+                                {"s4", "int4"},
+                                {"i4", "int4"},
+                                {"u4", "uint4"},
+                                {"ui4", "uint4"},
                                 {"i64", "int64"},
                                 {"i32", "int32"},
                                 {"i16", "int16"},
@@ -312,7 +319,9 @@ NodeId Builder::Add(const Statement& statement) {
   }
 
   Graph::LinePlace place;
-  place.line = LineAt(begin);
+  // What was read before already has its line all the same.
+  place.line = LineAt(
+      statement.span.end == 0 ? begin : source_->ToFile(statement.span.begin));
   place.gap = static_cast<uint32_t>(begin - free_);
   Graph::Added added = Graph::Added::kFine;
   const NodeId id = graph().Append(line, place, &added);

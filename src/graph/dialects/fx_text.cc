@@ -5,6 +5,7 @@
 // One file, because statements, names and weights of this dialect know each
 // other.
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -120,6 +121,7 @@ class Reader {
   void Run() {
     exported_ = text_.find("ExportedProgram:") != kNone;
     if (exported_) signature_.Read(text_);
+    ReadInnerNames();
     size_t pos = 0;
     while (pos < text_.size()) {
       const size_t def = text_.find("def forward(", pos);
@@ -142,6 +144,20 @@ class Reader {
 
   std::string_view RestOfLine(size_t pos) const {
     return text_.substr(pos, LineEnd(pos) - pos);
+  }
+
+  // Classes inside of others: `self.cond_true_0` is such a graph, no weight.
+  void ReadInnerNames() {
+    constexpr std::string_view kModule = "(torch.nn.Module):";
+    for (size_t at = text_.find(kModule); at != kNone;
+         at = text_.find(kModule, at + 1)) {
+      const size_t line = LineBegin(at);
+      size_t begin = line;
+      while (begin < at && text_[begin] == ' ') ++begin;
+      const std::string_view head = text_.substr(begin, at - begin);
+      if (begin > line && head.starts_with("class "))
+        inner_names_.insert(head.substr(6));
+    }
   }
 
   // What the text in front of a graph calls it.
@@ -669,6 +685,8 @@ class Reader {
       return;
     }
     const std::string path = SelfPath(text);
+    // Operands that name the graph stay as they are written.
+    if (inner_names_.contains(path)) return;
     if (!path.empty()) {
       const std::string dynamo = DynamoPath(path);
       out_.Weight(name, dynamo.empty() ? path : dynamo,
@@ -924,6 +942,7 @@ class Reader {
   bool exported_ = false;
   Signature signature_;
   std::vector<std::pair<size_t, std::string>> outer_;  // indent, name
+  absl::flat_hash_set<std::string_view> inner_names_;
   bool inner_ = false;  // the graph at hand stands in another
   size_t indent_ = 0;
   std::string_view source_line_;

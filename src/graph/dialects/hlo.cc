@@ -130,16 +130,16 @@ class Reader {
     for (Span piece : out_.SplitAt({span.begin + 1, span.end - 1}, ',')) {
       piece.begin = SkipSpace(piece.begin);
       piece = out_.Trim(piece);
-      const std::string one = OneResult(out_.Text(piece));
+      // Tuples in tuples have no form in the model.
+      const bool inner = out_.Text(piece).starts_with('(');
+      const std::string one = inner ? "? : ?" : OneResult(out_.Text(piece));
       const ResultText parts = SplitResult(one);
       if (shapes.size() > 1) {
         shapes += ", ";
         dtypes += ", ";
       }
-      // Tuples in tuples have no form in the model.
-      const bool inner = one.find(", ") != std::string::npos;
-      shapes += inner ? "?" : parts.shape;
-      dtypes += inner ? "?" : parts.dtype;
+      shapes += parts.shape;
+      dtypes += parts.dtype;
     }
     return shapes + ") : " + dtypes + ")";
   }
@@ -184,6 +184,8 @@ class Reader {
 
   // Where the next instruction or the closing brace begins.
   size_t InstructionEnd(size_t pos) const {
+    // Its own name is none that follows.
+    pos = std::min(text_.find('=', pos), LineEnd(pos));
     size_t depth = 0;
     while (pos < text_.size()) {
       const char c = text_[pos];
@@ -196,14 +198,18 @@ class Reader {
         if (depth == 0) return pos;
         --depth;
       }
-      if (c == '\n' && depth == 0) {
-        size_t next = SkipSpace(pos);
+      // The next one may stand in the same line.
+      if (depth == 0 && (c == ' ' || c == '\n' || c == '\r' || c == '\t')) {
+        const size_t behind = SkipSpace(pos);
+        size_t next = behind;
         if (next >= text_.size() || text_[next] == '}') return pos;
         if (text_.substr(next, 5) == "ROOT ") return pos;
         if (text_[next] == '%') ++next;
         const size_t begin = next;
         while (next < text_.size() && IsHloName(text_[next])) ++next;
         if (next > begin && text_.substr(next, 3) == " = ") return pos;
+        pos = behind;
+        continue;
       }
       ++pos;
     }

@@ -2,6 +2,7 @@
 //
 // Output code of Inductor. The comments above each kernel hold the nodes that
 // it computes ("Graph fragment"); together they are a graph.
+#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 
 #include "graph/dialects/readers.h"
@@ -59,10 +60,18 @@ void ReadInductor(const SourceText& source, std::string_view name,
   absl::flat_hash_set<std::string_view> defined;
   std::vector<std::string_view> used;
   absl::flat_hash_set<std::string_view> seen;
+  absl::flat_hash_map<std::string_view, std::string> inputs;  // their results
   ForEachFragment(text, [&](Span line) {
     const std::string_view one = out.Text(line);
     const std::string_view own = NameAt(text, line.begin);
-    if (one.find("= PlaceHolder[") == kNone) defined.insert(own);
+    if (one.find("= PlaceHolder[") == kNone) {
+      defined.insert(own);
+    } else if (const size_t quote = one.find('"'); quote != kNone) {
+      // Since 2.9: `%x : Tensor "f32[8, 16]" = PlaceHolder[target=x]`.
+      const size_t end = SkipQuoted(one, quote);
+      inputs.try_emplace(
+          own, ResultOfAnnotation(one.substr(quote + 1, end - quote - 2)));
+    }
     for (size_t at = one.find('%'); at != kNone; at = one.find('%', at + 1)) {
       const std::string_view other = NameAt(one, at);
       if (!other.empty() && seen.insert(other).second) used.push_back(other);
@@ -74,6 +83,8 @@ void ReadInductor(const SourceText& source, std::string_view name,
     Builder::Statement statement;
     statement.kind = NodeKind::kPlaceholder;
     statement.name = value;
+    const auto result = inputs.find(value);
+    if (result != inputs.end()) statement.result = out.Keep(result->second);
     out.Add(statement);
   }
   ForEachFragment(text, [&](Span line) {

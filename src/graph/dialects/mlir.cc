@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MLIR in its generic and its pretty form: a graph per function. An op with
-// regions is one node that also uses what its regions capture. One walk from
-// left to right; every region and dictionary is skipped by its brackets.
+// MLIR in its generic and its pretty form: a graph per function, and behind all
+// of them one per region of while, case and if. An op with regions is one node
+// that also uses what its regions capture. One walk from left to right; every
+// region and dictionary is skipped by its brackets, regions are read
+// afterwards.
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 
+#include "base/decimal.h"
 #include "base/escape.h"
 #include "graph/dialects/readers.h"
 #include "graph/line_scan.h"
@@ -14,6 +18,11 @@ namespace lamina::graph {
 namespace {
 
 constexpr size_t kNone = std::string_view::npos;
+
+size_t ParseNumber(std::string_view digits) {
+  return static_cast<size_t>(
+      std::clamp<int64_t>(ParseInt(digits).value_or(1), 0, 1000000));
+}
 
 bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool IsOpByte(char c) { return IsNameByte(c) || c == '.' || c == '$'; }
@@ -182,9 +191,22 @@ class Reader {
     size_t pos = 0;
     while (pos < text_.size()) pos = ReadOuter(pos);
     if (function_) EndFunction(text_.size());
+    // Regions may hold others.
+    for (size_t i = 0; i < regions_.size(); ++i) ReadBranch(i);
   }
 
  private:
+  // A region of an op of control flow, to be read as a graph of its own.
+  struct Branch {
+    std::string name;  // "main.while_0.body"
+    Span body;         // without braces
+    size_t depth = 1;
+    // What is defined around it: name and result.
+    std::vector<std::pair<std::string_view, std::string>> around;
+  };
+  static constexpr size_t kMostBranches = 10000;
+  static constexpr size_t kMostBranchDepth = 16;
+
   size_t LineEnd(size_t pos) const {
     return std::min(text_.find('\n', pos), text_.size());
   }
@@ -435,15 +457,20 @@ class Reader {
     size_t pos = begin;
     // Results: `%a, %b:2 = `
     std::vector<std::string_view> results;
+    size_t values = 0;
     while (pos < text_.size() && text_[pos] == '%') {
       const size_t start = ++pos;
       while (pos < text_.size() &&
              (IsNameByte(text_[pos]) || text_[pos] == '.' || text_[pos] == '-'))
         ++pos;
       results.push_back(text_.substr(start, pos - start));
-      if (pos < text_.size() && text_[pos] == ':')
-        while (++pos < text_.size() && IsDigit(text_[pos])) {
-        }
+      size_t own = 1;
+      if (pos < text_.size() && text_[pos] == ':') {
+        const size_t digits = ++pos;
+        while (pos < text_.size() && IsDigit(text_[pos])) ++pos;
+        own = ParseNumber(text_.substr(digits, pos - digits));
+      }
+      values += own;
       pos = Skip(pos);
       if (pos < text_.size() && text_[pos] == ',') pos = Skip(pos + 1);
     }
@@ -473,7 +500,7 @@ class Reader {
     if (op == "func.func" || op == "func") return EnterFunction(pos, generic);
     const size_t end = OpEnd(pos);
     if (!function_) return std::max(end, begin + 1);
-    AddOp(out_.Trim({begin, end}), pos, results, op);
+    AddOp(out_.Trim({begin, end}), pos, results, values, op);
     return std::max(end, begin + 1);
   }
 
@@ -533,6 +560,7 @@ class Reader {
     if (!name_.empty()) name = std::string(name_) + "." + name;
     out_.Begin(source_, name, arguments.end > 0 ? arguments.begin : body + 1);
     function_ = true;
+    branches_.clear();
     function_depth_ = depth_ = 1;
     if (arguments.end > 0) ReadArguments(arguments);
     return body + 1;
@@ -580,6 +608,22 @@ class Reader {
     return found;
   }
 
+  std::string Tuple(const std::vector<Span>& types) const {
+    std::string shapes = "(";
+    std::string dtypes = "(";
+    for (const Span type : types) {
+      const std::string one = TypeResult(out_.Text(out_.Trim(type)));
+      const ResultText parts = SplitResult(one);
+      if (shapes.size() > 1) {
+        shapes += ", ";
+        dtypes += ", ";
+      }
+      shapes += parts.shape;
+      dtypes += parts.dtype;
+    }
+    return shapes + ") : " + dtypes + ")";
+  }
+
   std::string ResultOf(Span type, size_t results) const {
     const std::string_view whole = out_.Text(type);
     Span span = type;
@@ -597,35 +641,44 @@ class Reader {
     if (location != kNone) span.end = span.begin + location;
     span = out_.Unwrap(span);
     if (!span.empty() && text_[span.begin] == '(') {
-      std::string shapes = "(";
-      std::string dtypes = "(";
-      for (const Span piece : Pieces({span.begin + 1, span.end - 1})) {
-        const std::string one = TypeResult(out_.Text(out_.Trim(piece)));
-        const ResultText parts = SplitResult(one);
-        if (shapes.size() > 1) {
-          shapes += ", ";
-          dtypes += ", ";
-        }
-        shapes += parts.shape;
-        dtypes += parts.dtype;
-      }
-      return results == 0 ? "? : N/A" : shapes + ") : " + dtypes + ")";
+      return results == 0 ? "? : N/A"
+                          : Tuple(Pieces({span.begin + 1, span.end - 1}));
     }
     if (results == 0) return "? : N/A";
-    // One type for all of several: the last.
     const std::vector<Span> pieces = Pieces(span);
     if (pieces.empty()) return "? : N/A";
+    // `%0:2 = while(...) : type, type`.
+    if (results > 1 && pieces.size() == results) return Tuple(pieces);
+    // One type for all of several: the last.
     return TypeResult(out_.Text(out_.Trim(pieces.back())));
   }
 
   void AddOp(Span span, size_t after_name,
-             const std::vector<std::string_view>& results,
+             const std::vector<std::string_view>& results, size_t values,
              std::string_view op) {
     const size_t type = TypeAt({after_name, span.end});
-    const Span body{after_name, type == kNone ? span.end : type};
+    Span body{after_name, type == kNone ? span.end : type};
     const bool is_return =
         op == "return" || op.ends_with(".return") || op == "std.return";
+    // `call @f(...)` is the op call.f.
+    std::string_view callee;
+    if (op == "call" || op == "func.call") {
+      const size_t at = Skip(body.begin);
+      size_t end = at + 1;
+      while (end < body.end && IsOpByte(text_[end])) ++end;
+      if (at < body.end && text_[at] == '@' && end > at + 1) {
+        callee = text_.substr(at + 1, end - at - 1);
+        body.begin = end;
+      }
+    }
+    captured_.clear();
     ReadBody(body);
+    const std::vector<Span> regions = RegionsIn({after_name, span.end});
+    // The pretty form has them behind the types.
+    for (const Span region : regions) {
+      if (region.begin >= body.end) ReadRegion(region.begin, span.end);
+    }
+    AddBranches(op, {after_name, span.end}, regions);
     Builder::Statement statement;
     statement.span = span;
     if (is_return) {
@@ -636,9 +689,10 @@ class Reader {
     }
     statement.name = results.empty() ? out_.Fresh(op) : results[0];
     statement.target = op;
+    if (!callee.empty())
+      statement.target = out_.Keep("call." + std::string(callee));
     statement.result = out_.Keep(
-        type == kNone ? "? : N/A"
-                      : ResultOf({type + 1, span.end}, results.size()));
+        type == kNone ? "? : N/A" : ResultOf({type + 1, span.end}, values));
     const size_t location = LocationIn(out_.Text(span));
     if (location != kNone) {
       const Location place = locations_.At(span.begin + location);
@@ -651,6 +705,137 @@ class Reader {
     out_.Add(statement);
     for (size_t i = 1; i < results.size(); ++i)
       out_.Alias(results[i], results[0]);
+  }
+
+  // Regions of an op, without those inside of them.
+  std::vector<Span> RegionsIn(Span span) const {
+    std::vector<Span> out;
+    for (size_t pos = span.begin; pos < span.end;) {
+      if (text_[pos] == '"') {
+        pos = SkipQuoted(text_.substr(0, span.end), pos);
+        continue;
+      }
+      if (text_[pos] == '{') {
+        const size_t close =
+            std::min(FindClose(text_, pos, span.end), span.end);
+        if (IsRegion(pos)) out.push_back({pos, close});
+        pos = close;
+      }
+      ++pos;
+    }
+    return out;
+  }
+
+  // The name that ends at `end`, behind its %; empty: none.
+  Span NameFrom(size_t percent, size_t limit) const {
+    size_t end = percent + 1;
+    while (end < limit &&
+           (IsNameByte(text_[end]) || text_[end] == '.' || text_[end] == '-'))
+      ++end;
+    return {percent + 1, end};
+  }
+
+  std::string ResultAt(std::string_view name) const {
+    const std::string_view known = out_.Resolve(name);
+    const NodeId id = known.empty() ? NodeId() : out_.graph().Find(known);
+    return id.valid() ? std::string(out_.graph()[id].result) : std::string();
+  }
+
+  void AddBranches(std::string_view op, Span span,
+                   const std::vector<Span>& regions) {
+    std::string_view kind = op;
+    kind.remove_prefix(std::min(kind.rfind('.') + 1, kind.size()));
+    if ((kind != "while" && kind != "case" && kind != "if") ||
+        regions.empty() || branch_depth_ >= kMostBranchDepth)
+      return;
+    const std::string base = out_.graph().name() + "." + std::string(kind) +
+                             "_" + std::to_string(branches_[kind]++) + ".";
+    // `%iterArg = %c`: the arguments of a while.
+    std::vector<std::pair<std::string_view, std::string>> around;
+    for (size_t pos = span.begin; pos < regions[0].begin; ++pos) {
+      if (text_[pos] != '%') continue;
+      const Span name = NameFrom(pos, span.end);
+      size_t at = Skip(name.end);
+      pos = name.end - 1;
+      if (at + 1 >= span.end || text_[at] != '=') continue;
+      at = Skip(at + 1);
+      if (at < span.end && text_[at] == '%')
+        around.emplace_back(out_.Text(name),
+                            ResultAt(out_.Text(NameFrom(at, span.end))));
+    }
+    for (size_t i = 0; i < regions.size(); ++i) {
+      if (regions_.size() >= kMostBranches) return;
+      Branch branch;
+      branch.name = base + (kind == "while" ? (i == 0 ? "cond" : "body")
+                            : kind == "if"  ? (i == 0 ? "true" : "false")
+                                            : "branch_" + std::to_string(i));
+      branch.body = {regions[i].begin + 1, regions[i].end};
+      branch.depth = branch_depth_ + 1;
+      branch.around = around;
+      absl::flat_hash_set<std::string_view> seen;
+      for (size_t pos = branch.body.begin; pos < branch.body.end; ++pos) {
+        if (text_[pos] == '"') {
+          pos = SkipQuoted(text_.substr(0, branch.body.end), pos) - 1;
+          continue;
+        }
+        if (text_[pos] != '%') continue;
+        const Span span_of = NameFrom(pos, branch.body.end);
+        const std::string_view name = out_.Text(span_of);
+        pos = std::max(pos, span_of.end - 1);
+        if (!out_.Resolve(name).empty() && seen.insert(name).second)
+          branch.around.emplace_back(name, ResultAt(name));
+      }
+      regions_.push_back(std::move(branch));
+    }
+  }
+
+  void ReadBranch(size_t i) {
+    const Branch branch = std::move(regions_[i]);
+    out_.Begin(source_, branch.name, 0);
+    branches_.clear();
+    branch_depth_ = branch.depth;
+    for (const auto& [name, result] : branch.around) {
+      if (!out_.Resolve(name).empty()) continue;
+      Builder::Statement statement;
+      statement.kind = NodeKind::kPlaceholder;
+      statement.span = {branch.body.begin, branch.body.begin};
+      statement.name = name;
+      statement.result = out_.Keep(result);
+      out_.Add(statement);
+    }
+    function_ = true;
+    function_depth_ = depth_ = 1;
+    for (size_t pos = branch.body.begin; pos < branch.body.end;)
+      pos = ReadOuter(pos);
+    if (function_) EndFunction(branch.body.end);
+    branch_depth_ = 0;
+  }
+
+  // What a region at `pos` uses of what is defined around it; returns its end.
+  size_t ReadRegion(size_t pos, size_t limit) {
+    const size_t close = std::min(FindClose(text_, pos, limit), limit);
+    for (; pos < close; ++pos) {
+      if (text_[pos] == '"') {
+        pos = std::min(SkipQuoted(text_.substr(0, close), pos), close) - 1;
+        continue;
+      }
+      if (text_[pos] != '%') continue;
+      const size_t start = pos;
+      while (pos + 1 < close &&
+             (IsNameByte(text_[pos + 1]) || text_[pos + 1] == '.' ||
+              text_[pos + 1] == '-'))
+        ++pos;
+      const std::string_view known =
+          out_.Resolve(text_.substr(start + 1, pos - start));
+      if (known.empty()) continue;
+      if (pos + 1 < close && text_[pos + 1] == '#') {
+        ++pos;
+        while (pos + 1 < close && IsDigit(text_[pos + 1])) ++pos;
+      }
+      const std::string_view text = text_.substr(start, pos + 1 - start);
+      if (captured_.insert(text).second) out_.AddValue(known, text, true);
+    }
+    return std::min(close + 1, limit);
   }
 
   // Every known %name; dictionaries and other text once as a literal.
@@ -690,6 +875,14 @@ class Reader {
         continue;
       }
       if (IsOpen(c)) {
+        // `@f(%0)`: the callee ends where its operands begin.
+        if (c == '(' && depth == 0) flush(pos);
+        // Of a region only what it uses is told.
+        if (c == '{' && IsRegion(pos)) {
+          if (depth <= 1) flush(pos);
+          pos = ReadRegion(pos, span.end);
+          continue;
+        }
         if (literal == kNone && (depth > 0 || c != '(')) literal = pos;
         ++depth;
       } else if (IsClose(pos)) {
@@ -710,6 +903,11 @@ class Reader {
   bool function_ = false;
   size_t depth_ = 0;
   size_t function_depth_ = 0;
+  std::vector<Branch> regions_;
+  absl::flat_hash_set<std::string_view> captured_;  // by the op at hand
+  // Ops of control flow of the graph at hand, by kind.
+  absl::flat_hash_map<std::string_view, size_t> branches_;
+  size_t branch_depth_ = 0;
 };
 
 }  // namespace

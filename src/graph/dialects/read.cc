@@ -51,7 +51,8 @@ std::string_view RecognisePlain(std::string_view text) {
     return "inductor";
   if (Has(text, "def forward(")) return "fx";
   if (HasLine(text, "graph(") &&
-      (Has(text, "[num_users=") || Has(text, "[#users=")))
+      (Has(text, "[num_users=") || Has(text, "[#users=") ||
+       HasLine(text, "return ")))
     return "fx-graph";
   return {};
 }
