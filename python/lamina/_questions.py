@@ -219,6 +219,7 @@ class TraceQuestions(Asked):
 
     def graph_kernels(self, *, dump: Optional[Input] = None,
                       section: Optional[Text] = None,
+                      dialect: Optional[Text] = None,
                       layer: Optional[Text] = None,
                       graph: Optional[int] = None,
                       phase: Optional[Literal["prefill", "decode"]] = None,
@@ -231,6 +232,9 @@ class TraceQuestions(Asked):
 
         dump: Graph dump, or a folder of them: kernels are put on its nodes
         section: GraphModule of the dump (default: the largest)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         layer: Only this layer
         graph: Id of the device graph (default: the one that fits)
         phase: Only graphs of this phase
@@ -238,8 +242,8 @@ class TraceQuestions(Asked):
         top: Rows per table
         """
         return self.ask("graph_kernels", progress=progress, dump=dump,
-                        section=section, layer=layer, graph=graph, phase=phase,
-                        only=only, top=top)
+                        section=section, dialect=dialect, layer=layer,
+                        graph=graph, phase=phase, only=only, top=top)
 
     def slice(self, output: Path, *, step: Optional[int] = None,
               where: Texts = (), time: Optional[Text] = None,
@@ -361,7 +365,8 @@ class DumpQuestions:
 
     path: str
 
-    def layers(self, *, section: Optional[Text] = None, only: Texts = (),
+    def layers(self, *, section: Optional[Text] = None,
+               dialect: Optional[Text] = None, only: Texts = (),
                top: Optional[int] = None, threads: int = 0,
                rules: Optional[Path] = None,
                progress: Optional[Progress] = None) -> Report:
@@ -371,15 +376,18 @@ class DumpQuestions:
         last one.
 
         section: GraphModule (default: the largest)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         only: Only these tables: a,b
         top: Rows per table
         """
         return ask("graph_layers", dump=self.path, threads=threads,
-                   rules=rules, progress=progress, section=section, only=only,
-                   top=top)
+                   rules=rules, progress=progress, section=section,
+                   dialect=dialect, only=only, top=top)
 
     def layer(self, layer: Text, *, section: Optional[Text] = None,
-              trace: Optional[Input] = None,
+              dialect: Optional[Text] = None, trace: Optional[Input] = None,
               phase: Optional[Literal["prefill", "decode"]] = None,
               extended: bool = False, graph: Optional[int] = None,
               force: bool = False, threads: int = 0,
@@ -392,6 +400,9 @@ class DumpQuestions:
 
         layer: Layer: 5, 2-4, STACK:5, all, shared or epilogue
         section: GraphModule (default: the largest)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         trace: Trace with replays of the graph
         phase: Only graphs of this phase
         extended: Also what the layer format has no place for, below the key
@@ -402,10 +413,11 @@ class DumpQuestions:
         """
         return ask("graph_layer", dump=self.path, threads=threads, rules=rules,
                    progress=progress, layer=layer, section=section,
-                   trace=trace, phase=phase, extended=extended, graph=graph,
-                   force=force)
+                   dialect=dialect, trace=trace, phase=phase,
+                   extended=extended, graph=graph, force=force)
 
-    def census(self, *, rule: Texts = (), log: Optional[Input] = None,
+    def census(self, *, rule: Texts = (), section: Optional[Text] = None,
+               dialect: Optional[Text] = None, log: Optional[Input] = None,
                explain: bool = False, only: Texts = (),
                top: Optional[int] = None, threads: int = 0,
                rules: Optional[Path] = None,
@@ -416,16 +428,22 @@ class DumpQuestions:
         layer.
 
         rule: Only these rules
+        section: Only this GraphModule
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         log: Log of the run (default: transform.log of the folder)
         explain: List the rules with their conditions, and stop
         only: Only these tables: a,b
         top: Rows per table
         """
         return ask("graph_census", dump=self.path, threads=threads,
-                   rules=rules, progress=progress, rule=rule, log=log,
-                   explain=explain, only=only, top=top)
+                   rules=rules, progress=progress, rule=rule, section=section,
+                   dialect=dialect, log=log, explain=explain, only=only,
+                   top=top)
 
     def candidates(self, *, section: Optional[Text] = None,
+                   dialect: Optional[Text] = None,
                    tree: Optional[Input] = None, log: Optional[Input] = None,
                    trace: Optional[Input] = None, bind: Texts = (),
                    min_layers: Optional[int] = None, without_rule: Texts = (),
@@ -443,6 +461,9 @@ class DumpQuestions:
         in; without it nothing is known of kernels.
 
         section: GraphModule to look at (default: the largest)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         tree: Source checkout of TensorRT-LLM to look up kernels in
         log: Log of the run (default: transform.log beside the dump)
         trace: Trace with replays of this graph: savings are bounds by what its
@@ -460,10 +481,11 @@ class DumpQuestions:
         top: Rows per table
         """
         return ask("graph_candidates", dump=self.path, threads=threads,
-                   rules=rules, progress=progress, section=section, tree=tree,
-                   log=log, trace=trace, bind=bind, min_layers=min_layers,
-                   without_rule=without_rule, graph=graph, phase=phase,
-                   device=device, force=force, only=only, top=top)
+                   rules=rules, progress=progress, section=section,
+                   dialect=dialect, tree=tree, log=log, trace=trace, bind=bind,
+                   min_layers=min_layers, without_rule=without_rule,
+                   graph=graph, phase=phase, device=device, force=force,
+                   only=only, top=top)
 
     def review(self, after: Input, rule: Text, *, tree: Optional[Input] = None,
                log: Inputs = (), config: Optional[Input] = None,
@@ -516,7 +538,8 @@ class DumpQuestions:
                    device=device, only=only, top=top)
 
     def diff(self, b: Input, *, section: Optional[Text] = None,
-             only: Texts = (), top: Optional[int] = None, threads: int = 0,
+             dialect: Optional[Text] = None, only: Texts = (),
+             top: Optional[int] = None, threads: int = 0,
              rules: Optional[Path] = None,
              progress: Optional[Progress] = None) -> Report:
         """What two dumps compute differently.
@@ -525,14 +548,19 @@ class DumpQuestions:
 
         b: The other one
         section: GraphModule (default: the largest of each)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         only: Only these tables: a,b
         top: Rows per table
         """
         return ask("graph_diff", a=self.path, threads=threads, rules=rules,
-                   progress=progress, b=b, section=section, only=only, top=top)
+                   progress=progress, b=b, section=section, dialect=dialect,
+                   only=only, top=top)
 
     def kernels(self, trace: Input, *, section: Optional[Text] = None,
-                layer: Optional[Text] = None, graph: Optional[int] = None,
+                dialect: Optional[Text] = None, layer: Optional[Text] = None,
+                graph: Optional[int] = None,
                 phase: Optional[Literal["prefill", "decode"]] = None,
                 only: Texts = (), top: Optional[int] = None, threads: int = 0,
                 rules: Optional[Path] = None,
@@ -544,6 +572,9 @@ class DumpQuestions:
 
         trace: Path of a trace
         section: GraphModule of the dump (default: the largest)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         layer: Only this layer
         graph: Id of the device graph (default: the one that fits)
         phase: Only graphs of this phase
@@ -552,10 +583,11 @@ class DumpQuestions:
         """
         return ask("graph_kernels", dump=self.path, threads=threads,
                    rules=rules, progress=progress, trace=trace,
-                   section=section, layer=layer, graph=graph, phase=phase,
-                   only=only, top=top)
+                   section=section, dialect=dialect, layer=layer, graph=graph,
+                   phase=phase, only=only, top=top)
 
-    def pipeline(self, *, section: Optional[Text] = None, all: bool = False,
+    def pipeline(self, *, section: Optional[Text] = None,
+                 dialect: Optional[Text] = None, all: bool = False,
                  ops: bool = False, only: Texts = (),
                  top: Optional[int] = None, threads: int = 0,
                  rules: Optional[Path] = None,
@@ -565,16 +597,20 @@ class DumpQuestions:
         The dumps of a run, stage by stage: nodes and ops that came and went.
 
         section: GraphModule to follow (default: the largest)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         all: Also transforms that changed nothing
         ops: Every op whose count changed, not only those that came or went
         only: Only these tables: a,b
         top: Rows per table
         """
         return ask("graph_pipeline", folder=self.path, threads=threads,
-                   rules=rules, progress=progress, section=section, all=all,
-                   ops=ops, only=only, top=top)
+                   rules=rules, progress=progress, section=section,
+                   dialect=dialect, all=all, ops=ops, only=only, top=top)
 
-    def print(self, *, section: Optional[Text] = None, bind: Texts = (),
+    def print(self, *, section: Optional[Text] = None,
+              dialect: Optional[Text] = None, bind: Texts = (),
               stats: bool = False, strict: bool = False, only: Texts = (),
               top: Optional[int] = None, threads: int = 0,
               rules: Optional[Path] = None,
@@ -584,6 +620,9 @@ class DumpQuestions:
         Graphs, ops by number, nodes, weights and edges of a dump.
 
         section: Only this GraphModule (default: all)
+        dialect: Read the dump as this one of autodeploy, fx, fx-graph,
+            fx-table, inductor, mlir, hlo, log, trace, whatever its content
+            looks like
         bind: Values of symbols for sizes in bytes: s72=1,s70=128
         stats: Count instead of printing
         strict: Stop at the first bad line
@@ -591,8 +630,8 @@ class DumpQuestions:
         top: Rows per table
         """
         return ask("graph_print", dump=self.path, threads=threads, rules=rules,
-                   progress=progress, section=section, bind=bind, stats=stats,
-                   strict=strict, only=only, top=top)
+                   progress=progress, section=section, dialect=dialect,
+                   bind=bind, stats=stats, strict=strict, only=only, top=top)
 
 
 def diff(a: Input, b: Input, *, findings: bool = False, only: Texts = (),

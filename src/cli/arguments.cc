@@ -33,16 +33,25 @@ constexpr const char* kGroups[] = {"Input",       "Analysis", "Output",
 
 // The group that an option of this name belongs to in every command.
 Group GroupOf(std::string_view names) {
-  static constexpr std::string_view kInput[] = {
-      "--capture",    "--from,--capture",
-      "--dump",       "--section",
-      "--log",        "--config",
-      "--overlay",    "--tree",
-      "--trace",      "--kernel-annotations",
-      "--partials",   "--shard",
-      "--engine",     "--dumps",
-      "--device",     "--bind",
-      "--raw-clocks", "--link"};
+  static constexpr std::string_view kInput[] = {"--capture",
+                                                "--from,--capture",
+                                                "--dump",
+                                                "--section",
+                                                "--dialect",
+                                                "--log",
+                                                "--config",
+                                                "--overlay",
+                                                "--tree",
+                                                "--trace",
+                                                "--kernel-annotations",
+                                                "--partials",
+                                                "--shard",
+                                                "--engine",
+                                                "--dumps",
+                                                "--device",
+                                                "--bind",
+                                                "--raw-clocks",
+                                                "--link"};
   static constexpr std::string_view kOutput[] = {
       "--format",   "-o,--output",   "--top",      "--only",      "--roofline",
       "--perfetto", "--pictures",    "--layout",   "--render",    "--note",

@@ -4,10 +4,12 @@
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <cstring>
+#include <fmt/core.h>
 
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "graph/line_parser.h"
+#include "rules/document.h"
 
 namespace lamina::graph {
 namespace {
@@ -372,9 +374,17 @@ Result<const Graph*> ChooseGraph(const Dump& dump, std::string_view name) {
     if (!names.empty()) names += ", ";
     names += EscapeTerminal(dump.graphs[i].name());
   }
-  return Fail(UsageError(EscapeTerminal(dump.name) + ": no graph is called '" +
-                             EscapeTerminal(name) + "'",
-                         "the file has " + names));
+  if (dump.graphs.size() > 10)
+    names += fmt::format(" and {} more", dump.graphs.size() - 10);
+  std::vector<std::string_view> all;
+  for (const Graph& one : dump.graphs) all.push_back(one.name());
+  const std::string_view near = rules::Nearest(name, all);
+  return Fail(UsageError(
+      EscapeTerminal(dump.name) + ": no graph is called '" +
+          EscapeTerminal(name) + "'",
+      (near.empty() ? std::string()
+                    : "did you mean '" + EscapeTerminal(near) + "'? ") +
+          "the file has " + names));
 }
 
 }  // namespace lamina::graph

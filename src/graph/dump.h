@@ -42,6 +42,8 @@ struct ParseOptions {
   bool strict = false;
   // Interned ops to use; a pool of its own when null.
   std::shared_ptr<StringPool> ops;
+  // Name of the dialect to read the text as; empty: what the content says.
+  std::string dialect;
 };
 
 // Files beyond this are refused before they are read.

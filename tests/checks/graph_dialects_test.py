@@ -402,6 +402,70 @@ def check_xla_kernels(checks, folder):
         len(node.get("trace_kernels", [])) for node in layer["nodes"]), 4)
 
 
+def check_forced(checks, folder):
+    """--dialect decides in place of the content, and names which parts of a
+    log are read."""
+    samples = common.SAMPLES / "dialects"
+    own = {"fx": samples / "exported_program.txt",
+           "fx-graph": samples / "graph_str.txt",
+           "fx-table": samples / "graph_table.txt",
+           "inductor": samples / "output_code.py",
+           "mlir": samples / "stablehlo.mlir", "hlo": samples / "module.hlo",
+           "log": samples / "torch_logs.log",
+           "trace": samples / "torch_trace.log",
+           "autodeploy": sorted((common.SAMPLES / "dumps").glob("0*.txt"))[0]}
+    # What stands inside of logs and of records.
+    inside = {"log": {"fx"}, "trace": {"fx", "inductor"}}
+    for name, path in own.items():
+        for dialect in own:
+            done = call("print", path, "--dialect", dialect)
+            what = f"{path.name} as {dialect}"
+            if dialect == name or dialect in inside.get(name, ()):
+                checks.equal(what, (done.returncode, done.stdout ==
+                                    path.read_bytes()), (0, True))
+                continue
+            said = done.stderr.decode()
+            checks.true(f"{what}: {done.returncode} {said}",
+                        done.returncode == 3 and "expected " in said and
+                        f"dialect '{dialect}'" in said and
+                        said.count("\n") == 1)
+    graphs = {r["section"] for r in tables(own["trace"], "--dialect", "fx")[
+        "sections"]}
+    codes = {r["section"] for r in tables(own["trace"], "--dialect",
+                                          "inductor")["sections"]}
+    both = {r["section"] for r in tables(own["trace"])["sections"]}
+    checks.true("parts of a trace", graphs and codes and graphs | codes == both
+                and not graphs & codes)
+    # More in front than is looked at.
+    far = pathlib.Path(folder) / "far.txt"
+    far.write_bytes(b"some words\n" * 7000 + own["fx"].read_bytes())
+    checks.equal("not recognised", call("layers", far).returncode, 3)
+    for command in (("layers",), ("census",), ("candidates",),
+                    ("print", "--check"), ("layer", "-n", "1", "-o",
+                                           f"{folder}/far.json")):
+        done = call(command[0], far, *command[1:], "--dialect", "fx")
+        checks.equal(f"{command[0]} of a far one", (done.returncode,
+                                                    done.stderr), (0, b"")
+                     if command[0] != "layer" else (0, done.stderr))
+    checks.equal("diff", call("diff", far, far, "--dialect",
+                              "fx").returncode, 0)
+    for wrong, near in (("hol", "did you mean 'hlo'?"),
+                        ("stablehlo", "did you mean 'mlir'?"),
+                        ("onnx", "ONNX is not read"), ("zzzzzz", "expected "),
+                        ("fx_graph", "did you mean 'fx-graph'?")):
+        for command in ("print", "layers", "census", "candidates"):
+            done = call(command, own["fx"], "--dialect", wrong)
+            said = done.stderr.decode()
+            checks.true(f"{command} --dialect {wrong}: {said}",
+                        done.returncode == 2 and near in said)
+    done = call("census", own["trace"], "--section", "nothing")
+    checks.true("census of no section", done.returncode == 2 and
+                b"no graph is called" in done.stderr)
+    done = call("print", own["trace"], "--section", "dynamo_output_grap")
+    checks.true(f"the nearest section: {done.stderr}", done.returncode == 2 and
+                b"did you mean 'dynamo_output_graph'?" in done.stderr)
+
+
 def write_instructions(path, steps):
     """A recording of XLA: kernels whose names say nothing, with the instruction
     that each ran, and those of another program between."""
@@ -617,6 +681,7 @@ def main():
         check_scopes(checks, folder)
         check_xla_kernels(checks, folder)
         check_xla_instructions(checks, folder)
+        check_forced(checks, folder)
         check_keywords(checks, folder)
         check_answers(checks, folder)
         check_folder_primals(checks, folder)

@@ -23,6 +23,7 @@ constexpr size_t kShownCandidates = 20;
 struct Options {
   std::string input;
   std::string section;
+  graph::ParseOptions parse;
   std::string tree;
   std::string log;
   std::string trace;
@@ -117,8 +118,9 @@ Result<int> RunCandidates(const Options& options, Common& common) {
     const ScopedStage stage(&common.times, "scan");
     LAMINA_ASSIGN(tree, fusion::ScanTree(options.tree));
   }
-  LAMINA_ASSIGN(const GraphInput input,
-                OpenGraph(options.input, options.section, common));
+  LAMINA_ASSIGN(
+      const GraphInput input,
+      OpenGraph(options.input, options.section, common, options.parse));
   LAMINA_ASSIGN(const auto log, FindLog(options, input.path));
   const fusion::KernelLookup lookup(*ops, tree ? &*tree : nullptr);
   find.min_layers = options.min_layers;
@@ -213,6 +215,7 @@ Run Add(Arguments& args, Common& common) {
       .Required();
   args.Add("--section", options->section,
            "GraphModule to look at (default: the largest)");
+  AddDialectOption(args, options->parse.dialect);
   args.Add("--tree", options->tree,
            "Source checkout of TensorRT-LLM to look up kernels in");
   args.Add("--log", options->log,

@@ -18,6 +18,8 @@ struct Options {
   std::string input;
   std::vector<std::string> rules;
   std::string log;
+  std::string section;
+  graph::ParseOptions parse;
   bool explain = false;
 };
 
@@ -142,9 +144,21 @@ Result<int> RunCensus(const Options& options, Common& common) {
   graph::Atlas atlas(*rules.groups, *launches);
   std::vector<fusion::FileCensus> counted;
   std::vector<Note> told;
+  size_t without = 0;  // dumps without the section
   for (const graph::DumpFile& file : files) {
-    LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, common, &told));
+    LAMINA_ASSIGN(graph::Dump dump,
+                  ReadGraphDump(file.path, options.parse, common, &told));
+    if (!options.section.empty()) {
+      // Not every dump of a run has the section that was asked for.
+      const auto chosen = graph::ChooseGraph(dump, options.section);
+      if (!chosen) {
+        if (++without == files.size()) return Fail(chosen.error());
+        continue;
+      }
+      std::erase_if(dump.graphs, [&](const graph::Graph& one) {
+        return one.name() != options.section;
+      });
+    }
     const ScopedStage stage(&common.times, "match");
     counted.push_back(
         fusion::TakeCensus(file, dump, rules.set, census,
@@ -193,6 +207,8 @@ Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("dump", options->input, "Dump file or folder of dumps").Required();
   args.Add("--rule", options->rules, "Only these rules");
+  args.Add("--section", options->section, "Only this GraphModule");
+  AddDialectOption(args, options->parse.dialect);
   args.Add("--log", options->log,
            "Log of the run (default: transform.log of the folder)");
   args.Flag("--explain", options->explain,

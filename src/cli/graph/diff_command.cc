@@ -12,10 +12,11 @@ struct Options {
   std::string a;
   std::string b;
   std::string section;
+  graph::ParseOptions parse;
 };
 
 Result<int> RunDiff(const Options& options, Common& common) {
-  graph::ParseOptions parse;
+  graph::ParseOptions parse = options.parse;
   parse.ops = std::make_shared<StringPool>();
   LAMINA_ASSIGN(const GraphInput a,
                 OpenGraph(options.a, options.section, common, parse));
@@ -38,6 +39,7 @@ Run Add(Arguments& args, Common& common) {
   args.Add("b", options->b, "The other one").Required();
   args.Add("--section", options->section,
            "GraphModule (default: the largest of each)");
+  AddDialectOption(args, options->parse.dialect);
   common.AddTo(args);
   return [options, &common] { return RunDiff(*options, common); };
 }

@@ -75,6 +75,20 @@ Result<GraphInput> OpenGraph(const std::string& path,
   return input;
 }
 
+void AddDialectOption(Arguments& args, std::string& dialect) {
+  std::string names;
+  for (const std::string_view one : graph::Dialects())
+    names += (names.empty() ? "" : ", ") + std::string(one);
+  args.Add("--dialect", dialect,
+           "Read the dump as this one of " + names +
+               ", whatever its content looks like");
+  args.Check([&dialect] {
+    const std::string wrong =
+        dialect.empty() ? std::string() : graph::WrongDialect(dialect);
+    return wrong.empty() ? wrong : "--dialect: " + wrong;
+  });
+}
+
 void TellHost(const Common& common, const std::vector<Note>& told,
               ResultSet& result) {
   if (common.host == nullptr) return;

@@ -35,7 +35,10 @@ Result<graph::Dump> ReadGraphDump(const std::string& path,
 // file.
 Result<GraphInput> OpenGraph(const std::string& path,
                              const std::string& section, Common& common,
-                             const graph::ParseOptions& options = {});
+                             const graph::ParseOptions& options);
+
+// Adds --dialect, which a check holds against the names that there are.
+void AddDialectOption(Arguments& args, std::string& dialect);
 
 // A host sees no terminal: what was told there joins the notes.
 void TellHost(const Common& common, const std::vector<Note>& told,

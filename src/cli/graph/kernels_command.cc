@@ -14,6 +14,7 @@ struct Options {
   std::string trace;
   std::string dump;
   std::string section;
+  graph::ParseOptions parse;
   std::string layer;
   graph_kernels::Options kernels;
   bool all = false;
@@ -33,7 +34,8 @@ Result<int> RunKernels(const Options& options, Common& common) {
                                                   options.kernels));
   } else {
     LAMINA_ASSIGN(const auto rules, graph::GroupRules::Load(data));
-    LAMINA_ASSIGN(input, OpenGraph(options.dump, options.section, common));
+    LAMINA_ASSIGN(
+        input, OpenGraph(options.dump, options.section, common, options.parse));
     document.inputs.push_back(input.path);
     const graph::Layers layers = graph::FindLayers(*input.graph, *rules);
     const auto groups = graph::GroupNodes(*input.graph, layers, *rules);
@@ -91,6 +93,7 @@ Run Add(Arguments& args, Common& common) {
            "nodes");
   args.Add("--section", options->section,
            "GraphModule of the dump (default: the largest)");
+  AddDialectOption(args, options->parse.dialect);
   args.Add("-n,--layer", options->layer, "Only this layer");
   AddKernelOptions(args, options->kernels);
   args.Flag("--all", options->all, "Also a row per kernel");

@@ -27,6 +27,7 @@ namespace {
 struct Options {
   std::string path;
   std::string section;
+  graph::ParseOptions parse;
   std::string layer;
   bool extended = false;
   bool hide_views = false;
@@ -183,7 +184,8 @@ Status WriteLayerPage(const Options& options, const GraphInput& input,
       add(input.dump.header, *input.graph, decorate);
       continue;
     }
-    LAMINA_ASSIGN(const graph::Dump dump, graph::ReadDump(file.path, {}));
+    LAMINA_ASSIGN(const graph::Dump dump,
+                  graph::ReadDump(file.path, options.parse));
     // Not every dump of a run has the section that was asked for.
     const auto graph = graph::ChooseGraph(dump, options.section);
     if (graph) add(dump.header, **graph, {});
@@ -250,8 +252,8 @@ Result<int> RunLayer(const Options& options, Common& common) {
                 graph::GroupRules::Load(rules::DataSet(common.rules_dir)));
   LAMINA_ASSIGN(const auto launches,
                 graph::LaunchTable::Load(rules::DataSet(common.rules_dir)));
-  LAMINA_ASSIGN(const GraphInput input,
-                OpenGraph(options.path, options.section, common));
+  LAMINA_ASSIGN(const GraphInput input, OpenGraph(options.path, options.section,
+                                                  common, options.parse));
   const graph::Graph& graph = *input.graph;
   const graph::Layers layers = graph::FindLayers(graph, *rules);
   const std::vector<graph::Group> groups =
@@ -375,6 +377,7 @@ Run Add(Arguments& args, Common& common) {
            "Layer: 5, 2-4, STACK:5, all, shared or epilogue")
       .Required();
   args.Add("--section", options->section, "GraphModule (default: the largest)");
+  AddDialectOption(args, options->parse.dialect);
   args.Flag("--extended", options->extended,
             "Also what the layer format has no place for, below the key "
             "lamina");

@@ -11,14 +11,15 @@ namespace {
 struct Options {
   std::string path;
   std::string section;
+  graph::ParseOptions parse;
   bool all = false;
 };
 
 Result<int> RunLayers(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto rules,
                 graph::GroupRules::Load(rules::DataSet(common.rules_dir)));
-  LAMINA_ASSIGN(const GraphInput input,
-                OpenGraph(options.path, options.section, common));
+  LAMINA_ASSIGN(const GraphInput input, OpenGraph(options.path, options.section,
+                                                  common, options.parse));
   Document document;
   document.command = "graph layers";
   document.inputs = {input.path};
@@ -48,6 +49,7 @@ Run Add(Arguments& args, Common& common) {
            "Dump file, or a folder of dumps: the last one")
       .Required();
   args.Add("--section", options->section, "GraphModule (default: the largest)");
+  AddDialectOption(args, options->parse.dialect);
   args.Flag("--all", options->all, "Also a row per layer, boundary and op");
   common.AddTo(args);
   return [options, &common] { return RunLayers(*options, common); };

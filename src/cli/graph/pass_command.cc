@@ -23,6 +23,7 @@ struct Options {
   std::string name;
   std::string dump;
   std::string section;
+  graph::ParseOptions parse;
   std::string tree;
   std::string key;
   std::string form;
@@ -131,7 +132,8 @@ Result<int> RunPass(const Options& options, Common& common) {
   }
   std::optional<GraphInput> input;
   if (!options.dump.empty()) {
-    LAMINA_ASSIGN(input, OpenGraph(options.dump, options.section, common));
+    LAMINA_ASSIGN(
+        input, OpenGraph(options.dump, options.section, common, options.parse));
     request.graph = input->graph;
     request.dump = input->FileName();
     document.inputs.push_back(input->path);
@@ -191,6 +193,7 @@ Run Add(Arguments& args, Common& common) {
            "the examples of the rule)");
   args.Add("--section", options->section,
            "GraphModule to look at (default: the largest)");
+  AddDialectOption(args, options->parse.dialect);
   args.Add("--as", options->key,
            "Key of the transform (default: the rule's name)");
   args.Add("--match", options->form,

@@ -2,6 +2,7 @@
 //
 // lamina graph pipeline: which transform changed what.
 #include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_input.h"
 #include "graph/pipeline/pipeline.h"
 
 namespace lamina::cli {
@@ -10,6 +11,7 @@ namespace {
 struct Options {
   std::string folder;
   std::string section;
+  graph::ParseOptions parse;
   bool all = false;
   bool ops = false;
 };
@@ -20,7 +22,8 @@ Result<int> RunPipeline(const Options& options, Common& common) {
   graph::Pipeline pipeline;
   {
     const ScopedStage stage(&common.times, "read");
-    LAMINA_ASSIGN(pipeline, graph::ReadPipeline(files, options.section));
+    LAMINA_ASSIGN(pipeline,
+                  graph::ReadPipeline(files, options.section, options.parse));
   }
   Document document;
   document.command = "graph pipeline";
@@ -35,6 +38,7 @@ Run Add(Arguments& args, Common& common) {
   args.Add("folder", options->folder, "Folder of dumps").Required();
   args.Add("--section", options->section,
            "GraphModule to follow (default: the largest)");
+  AddDialectOption(args, options->parse.dialect);
   args.Flag("--all", options->all, "Also transforms that changed nothing");
   args.Flag("--ops", options->ops,
             "Every op whose count changed, not only those that came or "

@@ -19,10 +19,10 @@ namespace {
 struct Options {
   std::string path;
   std::string section;
+  graph::ParseOptions parse;
   std::string as;
   bool normalize = false;
   bool stats = false;
-  bool strict = false;
   bool check = false;
   std::vector<std::string> bind;
 };
@@ -90,12 +90,10 @@ Result<int> RunPrint(const Options& options, Common& common) {
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
   if (path != options.path && common.host == nullptr)
     std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
-  graph::ParseOptions parse;
-  parse.strict = options.strict;
   std::vector<Note> told;
-  LAMINA_ASSIGN(
-      const graph::Dump dump,
-      ReadGraphDump(path, parse, common, options.check ? nullptr : &told));
+  LAMINA_ASSIGN(const graph::Dump dump,
+                ReadGraphDump(path, options.parse, common,
+                              options.check ? nullptr : &told));
   std::vector<const graph::Graph*> graphs;
   if (options.section.empty()) {
     for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);
@@ -150,6 +148,7 @@ Run Add(Arguments& args, Common& common) {
       .Required();
   args.Add("--section", options->section,
            "Only this GraphModule (default: all)");
+  AddDialectOption(args, options->parse.dialect);
   args.Add("--as", options->as,
            "autodeploy: graphs of other compilers in its grammar, as graph "
            "rewrite takes them; keywords and source lines are lost")
@@ -160,7 +159,7 @@ Run Add(Arguments& args, Common& common) {
   args.Flag("--stats", options->stats, "Count instead of printing");
   args.Flag("--check", options->check,
             "Print only what is wrong; exit status 1 when anything is");
-  args.Flag("--strict", options->strict, "Stop at the first bad line");
+  args.Flag("--strict", options->parse.strict, "Stop at the first bad line");
   args.Add("--bind", options->bind,
            "Values of symbols for sizes in bytes: s72=1,s70=128")
       .SplitAtCommas();

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Long, because which reader takes a text, what of it is read and which files
+// beside it name its weights all depend on what the content is.
 #include "graph/dialects/read.h"
 
 #include <algorithm>
@@ -15,6 +18,7 @@
 #include "graph/dialects/log_text.h"
 #include "graph/dialects/readers.h"
 #include "graph/folder.h"
+#include "rules/document.h"
 
 namespace lamina::graph {
 namespace {
@@ -112,6 +116,51 @@ Error NoDump(const std::string& name, std::string_view text) {
       "output code of Inductor, StableHLO and HLO text");
 }
 
+// The dialects, and how a graph of each begins.
+constexpr std::pair<std::string_view, std::string_view> kBegins[] = {
+    {"autodeploy", "'# GraphModule: NAME' between two rulers of '='"},
+    {"fx", "'def forward('"},
+    {"fx-graph", "'graph():' and lines '%x : [num_users=1] = ...'"},
+    {"fx-table", "a line 'opcode  name  target  args  kwargs'"},
+    {"inductor",
+     "comments '# %x : [num_users=1] = call_function[target=...](...)' above "
+     "kernels"},
+    {"mlir", "'func.func @NAME(...) {'"},
+    {"hlo", "'HloModule NAME' and 'ENTRY NAME {'"},
+    {"log", "lines with a prefix of TORCH_LOGS and graphs behind them"},
+    {"trace", "records of TORCH_TRACE with graphs below them"},
+};
+
+std::string_view BeginOf(std::string_view dialect) {
+  for (const auto& [name, begin] : kBegins) {
+    if (name == dialect) return begin;
+  }
+  return {};
+}
+
+// No graph in the form that was asked for.
+Error NotOfDialect(const std::string& name, std::string_view text,
+                   std::string_view dialect) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  const std::string_view rest =
+      begin == kNone ? std::string_view() : text.substr(begin);
+  const std::string_view line =
+      rest.substr(0, std::min<size_t>(rest.find_first_of("\r\n"), 80));
+  const std::string_view is = RecogniseDialect(text);
+  std::string hint;
+  if (!is.empty() && is != dialect) {
+    hint = "the content looks like '" + std::string(is) +
+           "'; without --dialect the content decides";
+  }
+  return InputErrorAt(name, 0,
+                      "no graph of the dialect '" + std::string(dialect) +
+                          "': expected " + std::string(BeginOf(dialect)) +
+                          ", found " +
+                          (line.empty() ? std::string("nothing")
+                                        : "'" + EscapeTerminal(line) + "'"),
+                      hint);
+}
+
 using Inputs = std::vector<Builder::Input>;
 
 bool NamesAny(const Inputs& inputs) {
@@ -158,6 +207,15 @@ size_t OpsOf(const Graph& graph) {
   return out;
 }
 
+// Whether a reader that the content did not ask for found anything.
+bool HoldsAny(const Dump& dump) {
+  return std::any_of(dump.graphs.begin(), dump.graphs.end(),
+                     [](const Graph& one) { return OpsOf(one) > 0; }) ||
+         (!dump.graphs.empty() &&
+          RecogniseDialect(*dump.text) ==
+              (dump.dialect.empty() ? "autodeploy" : dump.dialect));
+}
+
 // Of the frame with the largest graph what was compiled last: earlier ones were
 // thrown away. `compiles` names that of each graph: "0/1", frame and number.
 std::string LastCompiled(const std::vector<Graph>& graphs,
@@ -188,6 +246,7 @@ std::string LastCompiled(const std::vector<Graph>& graphs,
       .name();
 }
 
+// `options.dialect` names the parts to read of a log or trace, else nothing.
 // `sources`: where the inputs of the graph stand that dynamo made; null: not
 // known. `own`: gets those of the graph that was read last.
 Result<Dump> ParseForeign(std::string_view dialect, std::string name,
@@ -217,6 +276,9 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
       if (!MayHoldGraph(part.name, own)) continue;
       const std::string_view kind = RecognisePlain(own.substr(0, kHead));
       if (kind.empty() || kind == "autodeploy") continue;
+      if (!options.dialect.empty() && options.dialect != dialect &&
+          options.dialect != kind)
+        continue;
       const size_t before = dump.graphs.size();
       out.prefix =
           frames.size() > 1 && !part.frame.empty() ? part.frame + " " : "";
@@ -244,6 +306,8 @@ Result<Dump> ParseForeign(std::string_view dialect, std::string name,
     if (own_inputs != nullptr) *own_inputs = std::move(out.inputs);
   }
   out.Finish();
+  if (!options.dialect.empty() && !HoldsAny(dump))
+    return Fail(NotOfDialect(dump.name, file, options.dialect));
   if (dump.graphs.empty()) {
     return Fail(InputErrorAt(dump.name, file.size(),
                              "no graph in the file: expected one in the form "
@@ -269,16 +333,73 @@ std::string_view RecogniseDialect(std::string_view text) {
   return log.empty() ? RecognisePlain(head) : log;
 }
 
+std::span<const std::string_view> Dialects() {
+  static const auto names = [] {
+    std::vector<std::string_view> out;
+    for (const auto& [name, begin] : kBegins) out.push_back(name);
+    return out;
+  }();
+  return names;
+}
+
+std::string WrongDialect(std::string_view name) {
+  const std::span<const std::string_view> known = Dialects();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  std::string out = "expected one of ";
+  for (const std::string_view one : known)
+    out += (one == known.front() ? "" : ", ") + std::string(one);
+  out += ", found '" + EscapeTerminal(name) + "'";
+  if (name == "onnx") return out + "; ONNX is not read";
+  // Names of the languages inside.
+  std::string_view near =
+      name == "stablehlo" || name == "mhlo" || name == "chlo"
+          ? std::string_view("mlir")
+          : rules::Nearest(name, known);
+  if (!near.empty()) out += "; did you mean '" + std::string(near) + "'?";
+  return out;
+}
+
+namespace {
+
+Result<std::string_view> DialectOf(const std::string& name,
+                                   std::string_view text,
+                                   const ParseOptions& options) {
+  const std::string_view found = RecogniseDialect(text);
+  if (options.dialect.empty()) {
+    if (found.empty()) return Fail(NoDump(name, text));
+    return found;
+  }
+  const std::string wrong = WrongDialect(options.dialect);
+  if (!wrong.empty()) return Fail(UsageError("dialect: " + wrong));
+  // The name is to live as long as the program.
+  const std::span<const std::string_view> known = Dialects();
+  return (found == "log" || found == "trace") && options.dialect != "autodeploy"
+             ? found
+             : *std::find(known.begin(), known.end(), options.dialect);
+}
+
+Result<Dump> ParseOwn(std::string name, std::string text,
+                      const ParseOptions& options) {
+  if (options.dialect.empty())
+    return ParseDump(std::move(name), std::move(text), options);
+  const std::string head = text.substr(0, kHead);
+  Result<Dump> dump = ParseDump(name, std::move(text), options);
+  if (dump ? !HoldsAny(*dump) : !options.strict)
+    return Fail(NotOfDialect(name, head, "autodeploy"));
+  return dump;
+}
+
+}  // namespace
+
 Result<Dump> ParseAnyDump(std::string name, std::string text,
                           const ParseOptions& options) {
   if (text.size() > kMaxDumpBytes) {
     return Fail(InputError(std::move(name), "the dump is larger than 1 GiB",
                            "cut it into its graphs"));
   }
-  const std::string_view dialect = RecogniseDialect(text);
-  if (dialect.empty()) return Fail(NoDump(name, text));
+  LAMINA_ASSIGN(const std::string_view dialect, DialectOf(name, text, options));
   if (dialect == "autodeploy")
-    return ParseDump(std::move(name), std::move(text), options);
+    return ParseOwn(std::move(name), std::move(text), options);
   return ParseForeign(dialect, std::move(name), std::move(text), options);
 }
 
@@ -289,14 +410,15 @@ struct FileText {
   std::optional<SourceDamage> damage;
 };
 
-// All of a file that begins like a dump.
-Result<FileText> ReadText(const std::string& path, const std::string& name) {
+// All of a file that begins like a dump, or of `any` file.
+Result<FileText> ReadText(const std::string& path, const std::string& name,
+                          bool any = false) {
   LAMINA_ASSIGN(const auto source, OpenByteSource(path));
   std::string text;
   constexpr size_t kBlock = size_t{1} << 20;
   size_t block = kBlock;
   size_t size = 0;
-  bool known = false;
+  bool known = any;
   for (;;) {
     text.resize(size + block);
     LAMINA_ASSIGN(const size_t got, source->Read(text.data() + size, block));
@@ -378,8 +500,10 @@ SharedInputs InputsOf(const std::string& path) {
 
 Result<Dump> ReadDump(const std::string& path, const ParseOptions& options) {
   const std::string name = path == "-" ? "(stdin)" : path;
-  LAMINA_ASSIGN(FileText file, ReadText(path, name));
-  const bool fx = path != "-" && RecogniseDialect(file.text) == "fx";
+  LAMINA_ASSIGN(FileText file, ReadText(path, name, !options.dialect.empty()));
+  LAMINA_ASSIGN(const std::string_view dialect,
+                DialectOf(name, file.text, options));
+  const bool fx = path != "-" && dialect == "fx";
   Sources sources;
   if (fx) sources.paths = SourceGraphsBeside(path);
   LAMINA_ASSIGN(

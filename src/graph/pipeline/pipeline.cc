@@ -95,12 +95,13 @@ struct OpRow {
 }  // namespace
 
 Result<Pipeline> ReadPipeline(const std::vector<DumpFile>& files,
-                              const std::string& section) {
+                              const std::string& section,
+                              const ParseOptions& options) {
   Pipeline out;
   CheckNumbers(files, out);
   std::string last;
   for (const DumpFile& file : files) {
-    Result<Dump> dump = ReadDump(file.path);
+    Result<Dump> dump = ReadDump(file.path, options);
     if (!dump) {
       out.notes.push_back(
           MakeNote(Severity::kWarning, "unreadable", dump.error().ToString()));

@@ -34,7 +34,8 @@ struct Pipeline {
 // one of each file. Files that cannot be read, or lack the section, are notes.
 // Errors: no dump could be read.
 Result<Pipeline> ReadPipeline(const std::vector<DumpFile>& files,
-                              const std::string& section);
+                              const std::string& section,
+                              const ParseOptions& options = {});
 
 // Tables `pipeline` (a row per step) and `pipeline_ops` (a row per op that came
 // or went, with `all_ops` per op whose count changed), with the notes. Steps
