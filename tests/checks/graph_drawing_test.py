@@ -158,7 +158,9 @@ def check_experts(checks, work):
     checks.equal("frames", frames, ["Inputs", "Self attention", "Q", "KV",
                                     "FFN", "Router", "Experts",
                                     "Shared experts"])
-    for text in (">q_a_proj<", ">shared_experts gate up down proj<",
+    for text in (">q_a_proj<", ">input norm<", ">post-attention norm<",
+                 ">q_a norm<", ">router<", ">experts \u00d732<",
+                 ">shared experts gate up down<",
                  ">router_gemm_kernel_float_output  ",
                  ">norm::FusedAddRMSNormKernel  "):
         checks.true(f"drawn: {text}", text in dot)

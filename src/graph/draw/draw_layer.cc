@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Long, because boxes, edges and frames of one picture share what was found of
+// streams, times and users.
 #include "graph/draw/draw_layer.h"
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
-#include <absl/strings/ascii.h>
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
@@ -12,10 +14,8 @@
 #include "base/counted.h"
 #include "base/decimal.h"
 #include "base/escape.h"
-#include "base/shorten.h"
 #include "base/string_pool.h"
 #include "graph/graph.h"
-#include "graph/layers/names.h"
 #include "graph/types.h"
 
 namespace lamina::graph {
@@ -39,26 +39,6 @@ Positions PositionsOf(const LayerGraph& layer) {
   for (size_t i = 0; i < layer.nodes.size(); ++i)
     out.try_emplace(layer.nodes[i].id, static_cast<uint32_t>(i));
   return out;
-}
-
-// "s72×s70×4096"; unknown shapes are empty.
-std::string OneShape(std::string_view shape) {
-  const auto dims = SplitShape(shape);
-  if (!dims) return {};
-  std::string out;
-  for (const std::string_view dim : *dims) {
-    if (!out.empty()) out += kTimes;
-    out += dim;
-  }
-  return dims->empty() ? "scalar" : out;
-}
-
-std::string Typed(std::string_view shape, std::string_view dtype) {
-  std::string out = OneShape(shape);
-  if (dtype.empty() || dtype == "N/A" || dtype == "None" || dtype == "unknown")
-    return out;
-  if (!out.empty()) out += ' ';
-  return out + std::string(ShortDType(dtype));
 }
 
 // Lightens a colour: share 0 keeps it, 1 is white.
@@ -864,7 +844,7 @@ class Drawer {
       const ClusterRule& rule = rules_.clusters[c];
       render::DotCluster cluster;
       cluster.title = rule.title;
-      cluster.column = layer_.nodes.size() > kMostInOneColumn;
+      cluster.column = out_.nodes.size() > kMostInOneColumn;
       cluster.fill = Lighter(rules_.ColourOf(rule.groups[0]), 0.6);
       std::vector<render::DotCluster> inner(rules_.sub_clusters.size());
       size_t members = 0;
@@ -1023,150 +1003,6 @@ std::vector<bool> OnSecondStream(const LayerGraph& layer,
     ends[i] = second[i] && does == "end";
   }
   return second;
-}
-
-std::string ShapeLabel(const LayerNode& node) {
-  if (!node.dtype.starts_with('(')) return Typed(node.shape, node.dtype);
-  const auto shapes = SplitTuple(node.shape);
-  const auto dtypes = SplitTuple(node.dtype);
-  std::string out;
-  for (size_t i = 0; i < std::min(shapes.size(), dtypes.size()); ++i) {
-    const std::string one = Typed(shapes[i], dtypes[i]);
-    if (!out.empty()) out += ", ";
-    out += one.empty() ? "?" : one;
-  }
-  return out;
-}
-
-namespace {
-
-// What ends of names hold: tile sizes, numbers, overloads.
-constexpr size_t kTail = 12;
-
-}  // namespace
-
-std::string OpLabel(std::string_view op, const GroupRules& rules) {
-  constexpr size_t kMost = 28;
-  return ShortenInside(rules.LabelOf(op), kMost, kTail);
-}
-
-std::string KernelLabel(std::string_view name) {
-  constexpr size_t kMost = 34;
-  // Namespaces say least, then what half of all names have in common.
-  for (size_t colons = name.find("::");
-       name.size() > kMost && colons != std::string_view::npos;
-       colons = name.find("::"))
-    name.remove_prefix(colons + 2);
-  std::string out(name);
-  for (const std::string_view noise : {"_sm90", "_sm100", "_kernel"}) {
-    const size_t at = out.find(noise);
-    const size_t end = at == std::string::npos ? at : at + noise.size();
-    if (out.size() > kMost && end != std::string::npos &&
-        (end == out.size() || out[end] == '_'))
-      out.erase(at, noise.size());
-  }
-  return ShortenInside(out, kMost, kTail);
-}
-
-namespace {
-
-// "shared_experts_gate_proj" in "shared_experts", "gate" and "proj". Names
-// that end in a number or have one word have no last word.
-struct WordsOf {
-  explicit WordsOf(std::string_view name) {
-    const size_t cut = name.rfind('_');
-    if (cut == std::string_view::npos || cut == 0 || cut + 1 == name.size() ||
-        absl::ascii_isdigit(static_cast<unsigned char>(name.back())))
-      return;
-    last = name.substr(cut + 1);
-    const size_t before = name.rfind('_', cut - 1);
-    if (before != std::string_view::npos) stem = name.substr(0, before);
-    middle = name.substr(stem.empty() ? 0 : before + 1,
-                         cut - (stem.empty() ? 0 : before + 1));
-  }
-  std::string stem;
-  std::string middle;
-  std::string last;
-};
-
-// "self_attn_q_proj" as "q_proj": the box stands in the frame of its owner.
-std::string_view WithoutOwner(std::string_view name, const GroupRules& rules) {
-  for (const std::string& owner : rules.weight_owners) {
-    if (name.size() > owner.size() + 1 && name.starts_with(owner) &&
-        name[owner.size()] == '_')
-      return name.substr(owner.size() + 1);
-  }
-  return name;
-}
-
-}  // namespace
-
-std::vector<std::string> WeightLabels(const LayerNode& node,
-                                      const GroupRules& rules) {
-  std::vector<std::string_view> names;
-  absl::flat_hash_set<std::string_view> weights;
-  for (const LayerWeight& weight : node.weights) {
-    const auto layer = ParseLayerName(weight.name);
-    names.push_back(layer ? layer->rest : std::string_view(weight.name));
-    constexpr std::string_view kWeightEnd = "_weight";
-    if (names.back().ends_with(kWeightEnd)) {
-      names.back().remove_suffix(kWeightEnd.size());
-      weights.insert(names.back());
-    }
-  }
-  std::vector<std::pair<std::string, size_t>> families;
-  std::vector<std::string> first;
-  absl::flat_hash_map<std::string, size_t> known;
-  for (std::string_view name : names) {
-    // Biases and scales are not listed beside their weight.
-    const auto companion = std::find_if(
-        rules.weight_companions.begin(), rules.weight_companions.end(),
-        [&](const std::string& end) { return name.ends_with(end); });
-    if (companion != rules.weight_companions.end()) {
-      const std::string_view stem =
-          name.substr(0, name.size() - companion->size());
-      if (weights.contains(stem)) continue;
-      if (*companion == "_bias") name = stem;
-    }
-    name = WithoutOwner(name, rules);
-    std::string family = FamilyOf(name);
-    const auto [found, fresh] = known.try_emplace(family, families.size());
-    if (fresh) {
-      families.emplace_back(std::move(family), 0);
-      first.emplace_back(name);
-    }
-    ++families[found->second].second;
-  }
-  for (size_t i = 0; i < families.size(); ++i) {
-    auto& [family, count] = families[i];
-    if (count == 1) continue;
-    std::replace(family.begin(), family.end(), '#', '*');
-    first[i] = family;
-  }
-  // "q_proj", "k_proj", "v_proj" are one line.
-  std::vector<std::string> out;
-  for (size_t i = 0; i < first.size();) {
-    const WordsOf words(first[i]);
-    std::string line = first[i];
-    size_t end = i + 1;
-    for (; end < first.size() && words.last.size() > 1; ++end) {
-      const WordsOf next(first[end]);
-      if (next.stem != words.stem || next.last != words.last ||
-          families[end].second != families[i].second)
-        break;
-    }
-    if (end > i + 1) {
-      line = words.stem;
-      for (size_t k = i; k < end; ++k)
-        line += (line.empty() ? "" : " ") + WordsOf(first[k]).middle;
-      line += " " + words.last;
-    }
-    if (families[i].second > 1)
-      line += fmt::format(" {}{}", kTimes, families[i].second);
-    out.push_back(std::move(line));
-    i = end;
-  }
-  return out;
 }
 
 }  // namespace lamina::graph

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string_view>
 
+#include "graph/draw/labels.h"
 #include "graph/layers/layer_graph.h"
 #include "graph/layers/rules.h"
 #include "render/dot/dot.h"
@@ -53,22 +54,5 @@ void HideNodes(LayerGraph& layer,
 // begin of one, up to its end or to where they meet the main stream again.
 std::vector<bool> OnSecondStream(const LayerGraph& layer,
                                  const GroupRules& rules);
-
-// "s72×s70×4096 bf16"; several results joined by ", ".
-std::string ShapeLabel(const LayerNode& node);
-
-// "experts_* gate up down proj ×256" for weights that differ in a number only,
-// or in what stands in front of their last word; without stack, layer number,
-// owner (self_attn, mlp) and _weight; biases and scales only where their weight
-// is not there.
-std::vector<std::string> WeightLabels(const LayerNode& node,
-                                      const GroupRules& rules);
-
-// The name of an op for people in at most 28 bytes, cut inside.
-std::string OpLabel(std::string_view op, const GroupRules& rules);
-
-// The name of a kernel in at most 34 bytes: without namespaces, then without
-// what most names have, then cut inside.
-std::string KernelLabel(std::string_view name);
 
 }  // namespace lamina::graph

@@ -267,11 +267,11 @@ TEST(Draw, NamesOfNodesOnlyOnTwins) {
   const std::string silu = Rules()->LabelOf("f.silu");
   const std::string shape = "s0\u00d74 bf16";
   // Weights stand in front of the shape.
-  EXPECT_EQ(lines({}), linear + "," + shape + ",;" + linear + ",up_proj," +
-                           shape + ",;" + silu + "," + shape + ",;");
+  EXPECT_EQ(lines({}), linear + "," + shape + ",;" + linear + ",up," + shape +
+                           ",;" + silu + "," + shape + ",;");
   EXPECT_EQ(lines({.ids = true}), linear + ",a," + shape + ",;" + linear +
-                                      ",b,up_proj," + shape + ",;" + silu +
-                                      ",c," + shape + ",;");
+                                      ",b,up," + shape + ",;" + silu + ",c," +
+                                      shape + ",;");
   layer.nodes[1].weights.clear();
   EXPECT_THAT(lines({}), HasSubstr(linear + ",a," + shape));
   EXPECT_EQ(DrawLayer(layer, *Rules()).nodes[2].tooltip, "c: f.silu");
@@ -681,7 +681,7 @@ TEST(Draw, ManyWeightsAreOneLine) {
   }
   node.weights.push_back({"model_layers_7_mlp_gate_bias", "4", "?"});
   EXPECT_THAT(WeightLabels(node, *Rules()),
-              ElementsAre("experts_*_up_proj \u00d7256", "gate"));
+              ElementsAre("experts \u00d7256 up", "router"));
   node.weights.clear();
   for (int i = 0; i < 4; ++i) {
     for (const char* const one : {"gate", "up", "down"}) {
@@ -691,8 +691,7 @@ TEST(Draw, ManyWeightsAreOneLine) {
                               "?", "?"});
     }
   }
-  EXPECT_THAT(WeightLabels(node, *Rules()),
-              ElementsAre("experts_* gate up down proj \u00d74"));
+  EXPECT_THAT(WeightLabels(node, *Rules()), ElementsAre("experts \u00d74"));
 }
 
 TEST(Draw, WeightsByTheirUsefulEnd) {
@@ -707,19 +706,54 @@ TEST(Draw, WeightsByTheirUsefulEnd) {
               ElementsAre("q_a_proj"));
   EXPECT_THAT(labels({"mlp_up_proj_weight", "mlp_up_proj_bias",
                       "mlp_up_proj_input_scale"}),
-              ElementsAre("up_proj"));
+              ElementsAre("up"));
   EXPECT_THAT(labels({"mlp_gate_e_score_correction_bias"}),
-              ElementsAre("gate_e_score_correction"));
+              ElementsAre("router score correction"));
   EXPECT_THAT(labels({"mlp_shared_experts_down_proj_weight"}),
-              ElementsAre("shared_experts_down_proj"));
+              ElementsAre("shared experts down"));
   EXPECT_THAT(labels({"self_attn_q_proj_weight", "self_attn_k_proj_weight",
                       "self_attn_v_proj_weight", "self_attn_v_proj_bias"}),
               ElementsAre("q k v proj"));
   EXPECT_THAT(labels({"mlp_shared_experts_gate_proj_weight",
                       "mlp_shared_experts_up_proj_weight", "mlp_table_4"}),
-              ElementsAre("shared_experts gate up proj", "table_4"));
-  EXPECT_THAT(labels({"input_layernorm_weight"}),
-              ElementsAre("input_layernorm"));
+              ElementsAre("shared experts gate up", "table_4"));
+  const std::pair<const char*, const char*> one[] = {
+      {"input_layernorm_weight", "input norm"},
+      {"post_attention_layernorm_weight", "post-attention norm"},
+      {"pre_feedforward_layernorm_weight", "pre-feedforward norm"},
+      {"attention_norm_weight", "input norm"},
+      {"ffn_norm_weight", "post-attention norm"},
+      {"ln_1_weight", "input norm"},
+      {"self_attn_q_a_layernorm_weight", "q_a norm"},
+      {"self_attn_k_norm_weight", "k norm"},
+      {"self_attn_o_proj_weight", "o_proj"},
+      {"mlp_gate_proj_weight", "gate"},
+      {"mlp_gate_up_proj_weight", "gate up"},
+      {"mlp_up_proj_kernel", "up"},
+      {"mlp_gate_weight", "router"},
+      {"block_sparse_moe_gate_weight", "router"},
+      // A gate of attention is no router.
+      {"self_attn_gate_weight", "gate"},
+      {"mlp_experts_3_up_proj_weight", "experts 3 up"},
+      {"mlp_setup_proj_weight", "setup_proj"},
+      {"fused_swiglu_gate_up_5", "gate up"},
+      {"norm_weight", "norm"},
+  };
+  for (const auto& [name, label] : one)
+    EXPECT_THAT(labels({name}), ElementsAre(label)) << name;
+  // Experts: all their weights are one line.
+  EXPECT_THAT(labels({"block_sparse_moe_experts_0_w1_weight",
+                      "block_sparse_moe_experts_0_w2_weight",
+                      "block_sparse_moe_experts_1_w1_weight",
+                      "block_sparse_moe_experts_1_w2_weight"}),
+              ElementsAre("experts \u00d72"));
+  LayerNode fused = Node("n", "f.moe", {});
+  fused.weights = {{"fused_moe_w3_w1_stacked_4", "256x4096x7168", "?"},
+                   {"fused_moe_w2_stacked_4", "256x7168x2048", "?"}};
+  EXPECT_THAT(WeightLabels(fused, *Rules()), ElementsAre("experts \u00d7256"));
+  fused.weights.pop_back();
+  EXPECT_THAT(WeightLabels(fused, *Rules()),
+              ElementsAre("experts \u00d7256 w3 w1"));
   // Scales without their weight, and names that are an owner's alone.
   EXPECT_THAT(labels({"mlp_up_proj_weight_scale"}),
               ElementsAre("up_proj_weight_scale"));

@@ -13,8 +13,9 @@ using rules::Node;
 class Loader {
  public:
   Status Add(const DataFile& file) {
-    std::vector<std::string_view> keys = {"clusters", "sub_clusters", "colours",
-                                          "weight_owners", "weight_companions"};
+    std::vector<std::string_view> keys = {"clusters",          "sub_clusters",
+                                          "colours",           "weight_owners",
+                                          "weight_companions", "weight_labels"};
     for (const Entry& entry : Tables()) keys.push_back(entry.key);
     LAMINA_TRY(Members::Of(file, file.root, keys).map([](auto&&) {}));
     for (const auto& [key, value, list] : Tables()) {
@@ -26,6 +27,7 @@ class Loader {
     }
     LAMINA_TRY(Words(file, "weight_owners", out_->weight_owners));
     LAMINA_TRY(Words(file, "weight_companions", out_->weight_companions));
+    LAMINA_TRY(WeightLabels(file));
     LAMINA_TRY(Clusters(file));
     return Colours(file);
   }
@@ -107,6 +109,21 @@ class Loader {
         LAMINA_ASSIGN(std::string title, members.Text("title"));
         out_->sub_clusters.emplace_back(std::move(id), std::move(title));
       }
+    }
+    return {};
+  }
+
+  Status WeightLabels(const DataFile& file) {
+    const Node* map = file.root.Find("weight_labels");
+    if (map == nullptr) return {};
+    if (!map->IsMap())
+      return Fail(file.ErrorAt(*map, "expected labels by name of weight"));
+    for (size_t i = 0; i < map->keys.size(); ++i) {
+      const std::string& text = map->items[i].text;
+      if (text.empty())
+        return Fail(file.ErrorAt(map->items[i], "expected a label"));
+      out_->weight_labels.insert(out_->weight_labels.begin(),
+                                 {map->keys[i].text, text});
     }
     return {};
   }

@@ -36,6 +36,7 @@ struct GroupRules {
   rules::PatternTable aux_streams;             // value: begin, end or wait
   std::vector<std::string> weight_owners;      // "self_attn"
   std::vector<std::string> weight_companions;  // ends of names: "_bias"
+  std::vector<std::pair<std::string, std::string>> weight_labels;
   std::vector<ClusterRule> clusters;
   std::vector<std::pair<std::string, std::string>> sub_clusters;  // id, title
   std::vector<std::pair<std::string, std::string>> colours;       // group, #rgb
