@@ -8,6 +8,8 @@ import re
 import shutil
 import sqlite3
 import struct
+import subprocess
+import zlib
 
 import common
 import mla_moe_model
@@ -57,6 +59,8 @@ def check_heat(checks, shared, work):
                      share >= 10)
         boxes += 1
     checks.true("boxes", boxes >= 5)
+    if shutil.which("dot") is not None:
+        check_white(checks, "llama with kernels", work / "layer.dot", work)
     # Views stand in the way of kernels and are shown when asked for.
     _, shown, _ = draw(dump, trace, work / "views.json", "--show-views")
     checks.true("views", shown.count("aten.view") > dot.count("aten.view"))
@@ -145,6 +149,8 @@ def check_experts(checks, work):
     checks.equal("kernels of the routed ones", len(
         kernels["trtllm_quant_finegrained_fp8_moe_fused_1"]), 5)
     dot = out.with_suffix(".dot").read_text()
+    if shutil.which("dot") is not None:
+        check_white(checks, "MLA and experts", out.with_suffix(".dot"), work)
     # Views are hidden, forks and joins are not.
     checks.equal("circles", sorted(re.findall(
         r'"(\w+)_aux_stream_passthrough_1" \[label="", shape=circle', dot)),
@@ -227,6 +233,113 @@ def check_png(checks, work):
                     least <= width <= 4000 and height <= 32767)
 
 
+def places(dot_file):
+    """Boxes as Graphviz places them: id -> (x, y, width, height), inches."""
+    plain = subprocess.run(["dot", "-Tplain", dot_file], check=True,
+                           capture_output=True, text=True).stdout
+    out = {}
+    for line in plain.splitlines():
+        found = re.match(r'node ("(?:[^"\\]|\\.)*"|\S+) (\S+) (\S+) (\S+) (\S+)',
+                         line)
+        if found:
+            out[found[1].strip('"')] = tuple(map(float, found.groups()[1:]))
+    return out
+
+
+def grey_rows(dot_file, work):
+    """Rows of a small picture as grey values; its layout is that of the
+    large one."""
+    png = work / "small.png"
+    subprocess.run(["dot", "-Tpng", "-Gdpi=24", dot_file, "-o", png],
+                   check=True)
+    data, at, parts = png.read_bytes(), 8, b""
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IHDR":
+            width, height, _, colour = struct.unpack(">IIBB",
+                                                     data[at + 8:at + 18])
+        if kind == b"IDAT":
+            parts += data[at + 8:at + 8 + size]
+        at += size + 12
+    step = {0: 1, 2: 3, 6: 4}[colour]
+    raw, rows = zlib.decompress(parts), []
+    above = bytearray(width * step)
+    for y in range(height):
+        begin = y * (width * step + 1)
+        how, line = raw[begin], bytearray(
+            raw[begin + 1:begin + 1 + width * step])
+        for x in range(len(line)):
+            a = line[x - step] if x >= step else 0
+            b, c = above[x], above[x - step] if x >= step else 0
+            p = a + b - c
+            paeth = min((abs(p - a), 0, a), (abs(p - b), 1, b),
+                        (abs(p - c), 2, c))[2]
+            line[x] = (line[x] + (0, a, b, (a + b) // 2, paeth)[how]) & 255
+        above = line
+        rows.append([min(line[x * step:x * step + min(step, 3)])
+                     for x in range(width)])
+    return rows
+
+
+def check_white(checks, name, dot_file, work):
+    """Not more than 30 % of the columns of a picture are white; the title,
+    which is as wide as it must, is left out."""
+    rows = grey_rows(dot_file, work)
+    body = rows[len(rows) // 20:]
+    white = sum(all(row[x] > 250 for row in body)
+                for x in range(len(rows[0])))
+    share = 100 * white / len(rows[0])
+    print(f"{name}: {share:.0f} % of the columns are white")
+    checks.true(f"{name}: {share:.0f} % of the columns are white", share <= 30)
+
+
+def check_columns(checks, work):
+    """Above 80 boxes attention and FFN stand beside each other, up to that
+    below each other."""
+    if shutil.which("dot") is None:
+        print("left out: no Graphviz")
+        return
+    for chain, columns in ((30, False), (45, True)):
+        made = work / f"chain{chain}.py"
+        lines, last = [], "x"
+        for layer in range(2):
+            for part, weight in (("attn", "self_attn_q_proj"),
+                                 ("ffn", "mlp_up_proj")):
+                for k in range(chain):
+                    name = f"{part}_{layer}_{k}"
+                    lines.append(
+                        f'        {name}: "f32[8, 8]" = torch.ops.aten.linear.'
+                        f'default({last}, p_layers_{layer}_{weight}_weight)')
+                    last = name
+        weights = "".join(
+            f', p_layers_{layer}_{weight}_weight: "f32[8, 8]"'
+            for layer in range(2) for weight in ("self_attn_q_proj",
+                                                 "mlp_up_proj"))
+        made.write_text(
+            "ExportedProgram:\n    class GraphModule(torch.nn.Module):\n"
+            f'        def forward(self{weights}, x: "f32[8, 8]"):\n' + "".join(
+                f"    {line}\n" for line in lines) +
+            f"            return ({last},)\n")
+        out = work / "columns.json"
+        lamina("graph", "layer", made, "-n", "1", "-o", out, "--render", "dot")
+        at = places(out.with_suffix(".dot"))
+
+        def rows(part):
+            mine = [box for name, box in at.items()
+                    if name.startswith(f"{part}_1")]
+            checks.equal(f"{chain}: boxes of {part}", len(mine), chain)
+            return (min(b[1] - b[3] / 2 for b in mine),
+                    max(b[1] + b[3] / 2 for b in mine),
+                    min(b[0] - b[2] / 2 for b in mine),
+                    max(b[0] + b[2] / 2 for b in mine))
+        a, f = rows("attn"), rows("ffn")
+        beside = a[3] < f[2] or f[3] < a[2]
+        overlap = min(a[1], f[1]) - max(a[0], f[0])
+        checks.equal(f"{chain}: beside each other", beside and
+                     overlap > 0.8 * min(a[1] - a[0], f[1] - f[0]), columns)
+        checks.equal(f"{chain}: below each other", f[1] < a[0], not columns)
+
+
 def main():
     checks = common.Checks()
     with temporary() as folder:
@@ -234,6 +347,7 @@ def main():
         check_experts(checks, work)
         check_parts(checks, work)
         check_png(checks, work)
+        check_columns(checks, work)
         check_residuals(checks, common.SAMPLES / "dumps", work)
         shared = common.shared()
         check_heat(checks, shared, work)

@@ -490,6 +490,57 @@ const tests = {
   },
 
   // One scene is behind both: what stands in boxes and frames, and colours.
+  "above 80 boxes attention and FFN stand beside each other": async (check) => {
+    for (const [chain, columns] of [[30, false], [45, true]]) {
+      const parts = [["attn", "self_attn_q_proj"], ["ffn", "mlp_up_proj"]];
+      const lines = [], weights = [];
+      let last = "x";
+      for (const layer of [0, 1]) {
+        for (const [part, weight] of parts) {
+          const path = `p_layers_${layer}_${weight}_weight`;
+          weights.push(`${path}: "f32[8, 8]"`);
+          for (let k = 0; k < chain; ++k) {
+            const name = `${part}_${layer}_${k}`;
+            lines.push(`            ${name}: "f32[8, 8]" = torch.ops.aten.` +
+                       `linear.default(${last}, ${path})`);
+            last = name;
+          }
+        }
+      }
+      const dump = join(folder, `chain${chain}.py`);
+      writeFileSync(dump, "ExportedProgram:\n    class GraphModule(torch.nn." +
+        `Module):\n        def forward(self, ${weights.join(", ")}, x: ` +
+        `"f32[8, 8]"):\n${lines.join("\n")}\n            return (${last},)\n`);
+      const out = join(folder, `chain${chain}.json`);
+      run("graph", "layer", dump, "-n", "1", "--render", "html", "-o", out);
+      const page = await open(out.replace(".json", ".html"));
+      await picture(page, `graph-columns-${chain}`);
+      const extent = (part) => page.evaluate((begin) => {
+        const rects = [...document.querySelectorAll("[data-node]")]
+          .filter((box) => box.dataset.node.startsWith(begin))
+          .map((box) => box.querySelector(".box").getBBox());
+        return { count: rects.length,
+          left: Math.min(...rects.map((r) => r.x)),
+          right: Math.max(...rects.map((r) => r.x + r.width)),
+          top: Math.min(...rects.map((r) => r.y)),
+          bottom: Math.max(...rects.map((r) => r.y + r.height)) };
+      }, part + "_1");
+      const [attn, ffn] = [await extent("attn"), await extent("ffn")];
+      check.equal(`${chain}: boxes`, [attn.count, ffn.count], [chain, chain]);
+      check.equal(`${chain}: beside`, attn.right < ffn.left &&
+        Math.abs(attn.top - ffn.top) < 100, columns);
+      check.equal(`${chain}: below`, attn.bottom < ffn.top, !columns);
+      // The line between the columns begins and ends at its boxes.
+      const line = await page.evaluate(([from, to]) => {
+        const edge = [...document.querySelectorAll("polyline.edge")].find(
+          (e) => e.dataset.from === from && e.dataset.to === to);
+        return edge.getAttribute("points").split(" ").map((point) =>
+          point.split(",").map(Number));
+      }, [`attn_1_${chain - 1}`, "ffn_1_0"]);
+      check.true(`${chain}: line`, Math.abs(line[0][1] - attn.bottom) < 30 &&
+        line.at(-1)[1] > ffn.top - 30 && line.at(-1)[1] < ffn.top + 60);
+    }
+  },
   "a layer as a page is that of the picture": async (check) => {
     if (spawnSync("dot", ["-V"]).status !== 0) {
       check.skip("no Graphviz");
