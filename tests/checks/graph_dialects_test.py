@@ -458,6 +458,11 @@ def check_forced(checks, folder):
             said = done.stderr.decode()
             checks.true(f"{command} --dialect {wrong}: {said}",
                         done.returncode == 2 and near in said)
+    said = call("census", own["trace"]).stdout.decode()
+    checks.true("census of several graphs names them", re.search(
+        r"(?m)^section +rule +default", said))
+    said = call("census", own["autodeploy"]).stdout.decode()
+    checks.true("census of one graph", re.search(r"(?m)^rule +default", said))
     done = call("census", own["trace"], "--section", "nothing")
     checks.true("census of no section", done.returncode == 2 and
                 b"no graph is called" in done.stderr)

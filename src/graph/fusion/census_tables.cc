@@ -64,8 +64,8 @@ const RowColumns<MatchRow>& MatchColumns() {
   return columns;
 }
 
-// One file has no need of its name in every row.
-Shown FileShown(bool folder) { return folder ? Shown::kPlain : Shown::kHidden; }
+// One file has no need of its name in every row, nor one graph.
+Shown ShownIf(bool several) { return several ? Shown::kPlain : Shown::kHidden; }
 
 struct RuleRow {
   std::string_view file, section, rule, stage, default_;
@@ -77,13 +77,13 @@ struct RuleRow {
   std::string hidden_guards;
 };
 
-RowColumns<RuleRow> RuleColumns(bool folder) {
+RowColumns<RuleRow> RuleColumns(bool folder, bool sections) {
   return {
       "census_rules",
       "Every rule that a graph has something to say about.",
-      {{"file", ColumnType::kText, "Dump.", &RuleRow::file, FileShown(folder)},
+      {{"file", ColumnType::kText, "Dump.", &RuleRow::file, ShownIf(folder)},
        {"section", ColumnType::kText, "Graph of the dump.", &RuleRow::section,
-        Shown::kHidden},
+        ShownIf(sections)},
        {"rule", ColumnType::kText, "Fusion rule.", &RuleRow::rule},
        {"stage", ColumnType::kText, "Stage in which AutoDeploy runs it.",
         &RuleRow::stage, Shown::kHidden},
@@ -114,14 +114,14 @@ struct MissRow {
   std::string_view with;
 };
 
-RowColumns<MissRow> MissColumns(bool folder) {
+RowColumns<MissRow> MissColumns(bool folder, bool sections) {
   return {
       "near_misses",
       "Places that would match but for one reason or two, a row per reason: "
       "one reason first, the rarest first.",
-      {{"file", ColumnType::kText, "Dump.", &MissRow::file, FileShown(folder)},
+      {{"file", ColumnType::kText, "Dump.", &MissRow::file, ShownIf(folder)},
        {"section", ColumnType::kText, "Graph of the dump.", &MissRow::section,
-        Shown::kHidden},
+        ShownIf(sections)},
        {"rule", ColumnType::kText,
         "Fusion rule; empty: a node that lost its metadata.", &MissRow::rule},
        {"layer", ColumnType::kText, "Layer of the last node of the pattern.",
@@ -188,8 +188,8 @@ class MissRows {
     }
   }
 
-  Table MakeTable(bool folder) {
-    const RowColumns<MissRow> columns = MissColumns(folder);
+  Table MakeTable(bool folder, bool sections) {
+    const RowColumns<MissRow> columns = MissColumns(folder, sections);
     Table table(columns.schema());
     std::stable_sort(rows_.begin(), rows_.end(),
                      [this](const Row& a, const Row& b) {
@@ -406,7 +406,10 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
                        const graph::TransformLog* log) {
   ResultSet out;
   const bool folder = files.size() > 1;
-  const RowColumns<RuleRow> rule_columns = RuleColumns(folder);
+  const bool sections =
+      std::any_of(files.begin(), files.end(),
+                  [](const FileCensus& one) { return one.graphs.size() > 1; });
+  const RowColumns<RuleRow> rule_columns = RuleColumns(folder, sections);
   Table summary(rule_columns.schema());
   Table census(CensusColumns().schema());
   Table matches(MatchColumns().schema());
@@ -478,7 +481,7 @@ ResultSet CensusTables(const std::vector<FileCensus>& files,
   }
   AddDialectNotes(files, out);
   out.tables.push_back(std::move(summary));
-  out.tables.push_back(rows.MakeTable(folder));
+  out.tables.push_back(rows.MakeTable(folder, sections));
   if (folder) StageTable(files, rules, log).AddTo(out);
   out.tables.push_back(std::move(census));
   out.tables.push_back(std::move(matches));
