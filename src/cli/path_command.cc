@@ -246,11 +246,10 @@ Status ExplainTrace(const Options& options, const std::string& file,
     layers = engine::LayersOfWork(session->trace(), found.model);
     tables.layers = &layers;
   }
-  if (common.only.empty() || Names(common, "verdicts")) {
-    tables.evidence = [&](std::span<const Interval> windows) {
-      return analysis::host::IdleEvidence::Of(model, windows);
-    };
-  }
+  // Whatever tables are asked for, the notes are the same.
+  tables.evidence = [&](std::span<const Interval> windows) {
+    return analysis::host::IdleEvidence::Of(model, windows);
+  };
   result = path::PathTables(graph, window, sums, tables);
   if (by_layer && tables.cuts.empty()) {
     result.notes.push_back(MakeNote(
@@ -302,6 +301,19 @@ Status ExplainRanks(const Options& options,
   return {};
 }
 
+// What is said of the chain holds for each of its tables, and --only leaves the
+// notes of the tables that stay.
+void CiteAll(ResultSet& result) {
+  for (Note& note : result.notes) {
+    for (const Table& table : result.tables) {
+      if (std::none_of(
+              note.evidence.begin(), note.evidence.end(),
+              [&](const Evidence& e) { return e.table == table.name(); }))
+        note.evidence.push_back({table.name(), "", "", {}});
+    }
+  }
+}
+
 Result<int> RunPath(const Options& options, Common& common) {
   std::vector<std::string> files = options.traces;
   if (files != std::vector<std::string>{"-"}) {
@@ -316,6 +328,7 @@ Result<int> RunPath(const Options& options, Common& common) {
   } else {
     LAMINA_TRY(ExplainRanks(options, files, common, document.result));
   }
+  CiteAll(document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

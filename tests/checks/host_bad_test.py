@@ -258,12 +258,36 @@ def check_what_if(checks, folder):
                 "gemm_" in done.stderr)
 
 
+def check_only(checks, folder):
+    """The notes do not depend on the tables that are asked for."""
+    events = [event("cpu_op", "aten::mm", 0, 40 * 30_000 + 20_000)]
+    for i in range(40):
+        # The host launches late, and the device works nearly all the time.
+        events += [call(i * 30_000 + 1000, i + 1),
+                   kernel(i * 30_000 + 9000, 29_000, i + 1)]
+    run = Run(checks, folder, "busy while the host is late", events)
+    checks.true(f"busy while the host is late: {run.path_notes}",
+                any("But the device worked" in n["text"]
+                    for n in run.path_notes))
+    for names in ("path_summary", "path_owners", "path_segments", "verdicts",
+                  "path_summary,path_graph"):
+        _, notes = run.tables("path", "--only", names)
+        checks.equal(f"notes with --only {names}",
+                     [n["text"] for n in notes],
+                     [n["text"] for n in run.path_notes])
+    _, notes = run.tables("path", "--only", "what_if", "--what-if",
+                          "zero:launch")
+    checks.equal("notes with --only what_if", [n["text"] for n in notes],
+                 [n["text"] for n in run.path_notes])
+
+
 def main():
     checks = Checks()
     with temporary() as name:
         folder = pathlib.Path(name)
         for check in (check_missing, check_times, check_ids, check_syncs,
-                      check_many, check_memory, check_what_if):
+                      check_many, check_memory, check_what_if,
+                      check_only):
             check(checks, folder)
     checks.finish()
 
