@@ -258,6 +258,32 @@ def check_what_if(checks, folder):
                 "gemm_" in done.stderr)
 
 
+def check_overlapped(checks, folder):
+    """Too many collectives at one time to say what lies beside each."""
+    def made(count):
+        events = healthy()
+        for i in range(count):
+            events += [kernel(1_000 + i, 900_000, 1000 + i, stream=20 + i),
+                       event("kernel", "ncclDevKernel_AllReduce", 2_000 + i,
+                             900_000, tid=500 + i, pid=0, device=0,
+                             stream=500 + i)]
+        return events
+
+    for count in (5, 200):
+        run = Run(checks, folder, f"{count} collectives at once", made(count))
+        empty = {name: sum(r["overlapped_by"] is None and
+                           r["hidden_us"] > 0 for r in run.host[name])
+                 for name in ("comm_exposure", "comm_events")}
+        checks.equal(f"{count} at once: some are left out",
+                     all(empty.values()), count > 5)
+        said = [n["text"] for n in run.host_notes
+                if n["id"] == "overlapped_by_left_out"]
+        checks.equal(f"{count} at once: said", [
+            f"in {empty['comm_exposure']} row" in text and
+            f"in {empty['comm_events']} row" in text for text in said],
+            [True] * (count > 5))
+
+
 def check_only(checks, folder):
     """The notes do not depend on the tables that are asked for."""
     events = [event("cpu_op", "aten::mm", 0, 40 * 30_000 + 20_000)]
@@ -287,7 +313,7 @@ def main():
         folder = pathlib.Path(name)
         for check in (check_missing, check_times, check_ids, check_syncs,
                       check_many, check_memory, check_what_if,
-                      check_only):
+                      check_overlapped, check_only):
             check(checks, folder)
     checks.finish()
 

@@ -12,6 +12,7 @@
 #include "analysis/common/collective.h"
 #include "analysis/common/stats.h"
 #include "analysis/host/tables.h"
+#include "base/counted.h"
 #include "base/decimal.h"
 #include "table/row_columns.h"
 
@@ -418,6 +419,18 @@ class Transfers {
     result.tables.push_back(std::move(comm_));
     if (events) result.tables.push_back(std::move(events_));
     result.tables.push_back(std::move(copies_));
+    if (groups_left_out_ > 0) {
+      result.notes.push_back(MakeNote(
+          Severity::kInfo, "overlapped_by_left_out",
+          "overlapped_by is empty in " + Counted(groups_left_out_, "row") +
+              " of comm_exposure" +
+              (events ? " and in " + Counted(events_left_out_, "row") +
+                            " of comm_events"
+                      : "") +
+              " for which something computes beside the communication: too "
+              "much runs at one time to look at all of it.",
+          {{"comm_exposure", "overlapped_by", "", {}}}));
+    }
     return result;
   }
 
@@ -515,6 +528,7 @@ class Transfers {
       BesideTimes own;
       if (e.hidden_ns > 0 && !beside->Add({start, end}, own)) {
         names.reset();
+        ++events_left_out_;
       } else {
         if (events) e.overlapped = beside->Text(own);
         if (names) {
@@ -527,7 +541,11 @@ class Transfers {
     std::vector<const CommRow*> rows;
     for (auto& [key, sum] : sums) {
       auto& [row, names] = sum;
-      if (names) row.overlapped = beside->Text(*names);
+      if (names) {
+        row.overlapped = beside->Text(*names);
+      } else {
+        ++groups_left_out_;
+      }
       rows.push_back(&row);
     }
     std::stable_sort(rows.begin(), rows.end(),
@@ -592,6 +610,8 @@ class Transfers {
   const WorkFacts& facts_;
   std::map<SliceId, Collective> by_slice_;
   Table events_, comm_, copies_;
+  // Rows of which overlapped_by is not known.
+  uint64_t events_left_out_ = 0, groups_left_out_ = 0;
 };
 
 }  // namespace
