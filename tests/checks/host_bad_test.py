@@ -256,6 +256,20 @@ def check_what_if(checks, folder):
     checks.equal("what-if of nothing: wrong usage", done.returncode, 2)
     checks.true(f"what-if of nothing: nearest names: {done.stderr}",
                 "gemm_" in done.stderr)
+    # Nothing but what the scenario could change is offered.
+    events = healthy(8) + [event("cpu_op", "aten::cpu_only", 300_000, 9000)]
+    for i, events in enumerate((events, events + [
+            event("user_annotation", f"ProfilerStep#{n}", n * 310_000, 300_000)
+            for n in (0, 1)])):
+        run = Run(checks, folder, f"what-if of less {i}", events)
+        for spec, said in (
+                ("drop:sync", "no call is known to wait"),
+                ("scale:op~cpu_only:0.5", "aten::mm"),
+                ("graph:step=1", "a step without device work" if i else
+                 "a step that the trace does not have")):
+            done = run.run("path", str(run.trace), "--what-if", spec)
+            checks.equal(f"{spec}: wrong usage", done.returncode, 2)
+            checks.true(f"{spec}: {done.stderr}", said in done.stderr)
 
 
 def check_overlapped(checks, folder):

@@ -134,8 +134,11 @@ class Parser {
                    "RE2 syntax"));
   }
 
+  // Among which names a pattern was looked for.
+  enum class Named { kKernels, kOpsThatLaunch, kHost, kWaits };
+
   // The pattern matched nothing: says what is near.
-  Error Nothing(std::string_view pattern, bool host) const {
+  Error Nothing(std::string_view pattern, Named among) const {
     std::vector<bool> seen(trace_.strings.size(), false);
     std::vector<std::string_view> names;
     const auto add = [&](SliceId s) {
@@ -144,13 +147,34 @@ class Parser {
       seen[name.value] = true;
       names.push_back(trace_.Text(name));
     };
-    if (!host) {
-      for (const SliceId s : trace_.device_slices()) add(s);
-    } else {
-      for (const auto& thread : graph_.model().threads()) {
-        for (const SliceId s : thread.events) add(s);
-      }
+    const tree::Tree& tree = graph_.model().context().tree;
+    switch (among) {
+      case Named::kKernels:
+        for (const SliceId s : trace_.device_slices()) add(s);
+        break;
+      case Named::kOpsThatLaunch:
+        for (const SliceId s : trace_.device_slices()) {
+          for (NodeId n = tree.launch(s); n.valid(); n = tree.parent(n)) {
+            if (tree.IsOp(n)) add(tree.slice(n));
+          }
+        }
+        break;
+      case Named::kHost:
+        for (const auto& thread : graph_.model().threads()) {
+          for (const SliceId s : thread.events) add(s);
+        }
+        break;
+      case Named::kWaits:
+        for (const Edge& edge : graph_.edges()) {
+          if (edge.kind == EdgeKind::kSync) add(edge.owner);
+        }
     }
+    const std::string said =
+        "--what-if: '" + EscapeTerminal(text_) + "' matches nothing";
+    if (names.empty() && among == Named::kWaits)
+      return UsageError(said, "no call is known to wait for the device");
+    if (names.empty() && among == Named::kOpsThatLaunch)
+      return UsageError(said, "no op is known to launch device work");
     std::string_view near = rules::Nearest(pattern, names);
     std::string hint;
     if (!near.empty()) {
@@ -162,9 +186,7 @@ class Parser {
         hint +=
             (i == 0 ? "names: " : ", ") + std::string(names[i].substr(0, 60));
     }
-    return UsageError(
-        "--what-if: '" + EscapeTerminal(text_) + "' matches nothing",
-        EscapeTerminal(hint));
+    return UsageError(said, EscapeTerminal(hint));
   }
 
   // Scales the work of device events for which `wanted` holds.
@@ -222,7 +244,11 @@ class Parser {
         out_.chains.emplace_back(v, factor->Of(graph_.chain_work(v)));
       }
     }
-    if (count == 0) return Fail(Nothing(target, what != "kernel"));
+    if (count == 0) {
+      return Fail(Nothing(target, what == "kernel" ? Named::kKernels
+                                  : what == "op"   ? Named::kOpsThatLaunch
+                                                   : Named::kHost));
+    }
     return {};
   }
 
@@ -351,7 +377,7 @@ class Parser {
           std::min(work, graph_.time(edge.to) - graph_.time(edge.to - 1)));
       out_.residuals.emplace_back(edge.to, 0);
     }
-    if (out_.dropped.empty()) return Fail(Nothing(rest, true));
+    if (out_.dropped.empty()) return Fail(Nothing(rest, Named::kWaits));
     return {};
   }
 
@@ -372,6 +398,7 @@ class Parser {
       if (steps.StepOf(work[i]) == step)
         groups.emplace_back(graph_.first_device() + 2 * i, 0);
     }
+    if (groups.empty()) return Fail(Wrong("names a step without device work"));
     AsGraphs(std::move(groups), false);
     return {};
   }
