@@ -32,29 +32,32 @@ struct CounterCell {
   std::string_view counter;
   double value;
   std::string_view evidence;
-  int64_t range_uid;
+  OptionalInt range_uid;
 };
 
 const RowColumns<CounterCell>& Columns() {
   using R = CounterCell;
   static const RowColumns<R> columns{
       "counter_kernels",
-      "Hardware counters by kernel, where the profiler read them over the "
-      "range of each.",
+      "Hardware counters by kernel, where the profiler recorded them with it, "
+      "or read them over the range of each.",
       {{"uid", ColumnType::kInt,
         "Event number of the kernel or, where no kernels are recorded, of the "
         "call that launched it; empty: not known.",
         &R::uid},
-       {"name", ColumnType::kText, "Kernel, as the range has it.", &R::name},
+       {"name", ColumnType::kText,
+        "Kernel, as the range has it where there is one.", &R::name},
        {"op", ColumnType::kText, "Op that launched it.", &R::op},
        {"counter", ColumnType::kText, "Name of the counter.", &R::counter},
        {"value", ColumnType::kReal, "As recorded.", &R::value},
        {"evidence", ColumnType::kText,
+        "recorded: with the kernel itself; "
         "order: as many ranges as launches, and names do not say otherwise; "
         "name: by names in order (longest common subsequence; where more than "
         "2,000 are left over, those at both ends alone); unmatched.",
         &R::evidence},
-       {"range_uid", ColumnType::kInt, "Event number of the range.",
+       {"range_uid", ColumnType::kInt,
+        "Event number of the range; empty: recorded with the kernel.",
         &R::range_uid}}};
   return columns;
 }
@@ -86,16 +89,16 @@ class KernelCounters {
       : model_(model), trace_(model.trace()), table_(Columns()) {}
 
   ResultSet Make() {
+    AddRecorded();
     // By the process of the ranges, which is that of the device.
     std::map<std::string_view, std::vector<Range>> devices;
-    for (const Range& range : FindRanges())
+    const auto other = [](trace::Kind kind) {
+      return kind == trace::Kind::kOther;
+    };
+    for (const Range& range : FindRanges(other))
       devices[trace_.Text(trace_.TrackOf(range.slice).pid)].push_back(range);
     if (!devices.empty()) FindTargets(devices.size() == 1);
     for (auto& [pid, ranges] : devices) {
-      std::sort(ranges.begin(), ranges.end(),
-                [&](const Range& a, const Range& b) {
-                  return Key(a.slice) < Key(b.slice);
-                });
       const auto found = by_process_.find(pid);
       Add(ranges, found == by_process_.end() ? all_ : found->second);
     }
@@ -110,7 +113,29 @@ class KernelCounters {
     return {trace_.Start(s), trace_.Uid(s)};
   }
 
-  std::vector<Range> FindRanges() const {
+  // Kernels that have their counters themselves, by start.
+  void AddRecorded() {
+    for (const Range& kernel : FindRanges(&trace::IsDevice)) {
+      ++ranges_;
+      CounterCell row;
+      row.uid = trace_.Uid(kernel.slice);
+      row.name = trace_.Name(kernel.slice);
+      row.op = OpOf(kernel.slice);
+      row.evidence = "recorded";
+      AddCells(row, kernel);
+    }
+  }
+
+  void AddCells(CounterCell& row, const Range& range) {
+    for (size_t k = range.begin; k < range.end; ++k) {
+      row.counter = trace_.Text(trace_.event_counters[k].name);
+      row.value = trace_.event_counters[k].value;
+      table_.Add(row);
+    }
+  }
+
+  // Slices of some kinds that have counters, by start.
+  std::vector<Range> FindRanges(bool (*wanted)(trace::Kind)) const {
     const auto& rows = trace_.event_counters;
     absl::flat_hash_map<uint32_t, std::pair<size_t, size_t>> at;
     for (size_t i = 0; i < rows.size();) {
@@ -122,11 +147,15 @@ class KernelCounters {
     if (at.empty()) return ranges;
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
       const SliceId s(i);
-      if (trace_.KindOf(s) != trace::Kind::kOther) continue;
+      if (!wanted(trace_.KindOf(s)) || trace_.captured.Has(s)) continue;
       const auto found = at.find(trace_.Uid(s));
       if (found != at.end())
         ranges.push_back({s, found->second.first, found->second.second});
     }
+    std::sort(ranges.begin(), ranges.end(),
+              [&](const Range& a, const Range& b) {
+                return Key(a.slice) < Key(b.slice);
+              });
     return ranges;
   }
 
@@ -196,11 +225,7 @@ class KernelCounters {
         row.uid = trace_.Uid(target);
         row.op = OpOf(target);
       }
-      for (size_t k = ranges[i].begin; k < ranges[i].end; ++k) {
-        row.counter = trace_.Text(trace_.event_counters[k].name);
-        row.value = trace_.event_counters[k].value;
-        table_.Add(row);
-      }
+      AddCells(row, ranges[i]);
     }
   }
 

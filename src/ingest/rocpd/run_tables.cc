@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/rocpd/run_tables.h"
 
+#include <cmath>
 #include <set>
 
 #include "base/escape.h"
@@ -40,6 +41,7 @@ RunTables::RunTables(TableReader* reader, std::string suffix,
   ReadEvents();
   ReadCallStacks();
   ReadSymbols();
+  ReadCounters();
   ReadTimes();
   for (int worker = 0; worker < reader->workers(); ++worker)
     threads_.emplace_back(this, reader, worker);
@@ -148,6 +150,26 @@ void RunTables::ReadSymbols() {
       });
 }
 
+void RunTables::ReadCounters() {
+  counters_ = reader_.Index<std::string>(
+      Table("info_pmc"), {"id", "name", "symbol"},
+      [](int, const Row& row, IdTable<std::string>& counters) {
+        const auto id = row.Int(0);
+        auto name = row.Text(1);
+        if (!name || name->empty()) name = row.Text(2);
+        if (id && name) counters.Add(*id, std::string(*name));
+      });
+  counter_values_ = reader_.Index<CounterValue>(
+      Table("pmc_event"), {"event_id", "pmc_id", "value"},
+      [](int, const Row& row, IdTable<CounterValue>& values) {
+        const auto event = row.Int(0);
+        const auto counter = row.Int(1);
+        const auto value = row.Real(2);
+        if (event && counter && value && std::isfinite(*value))
+          values.Add(*event, {*event, *counter, *value});
+      });
+}
+
 void RunTables::ReadTimes() {
   times_ =
       reader_.Index<int64_t>(Table("timestamp"), {"id", "value"},
@@ -234,11 +256,16 @@ void RunTables::ReadNames() {
 
 void RunTables::NoteUnread() {
   for (const std::string_view name : {"pmc_event", "sample"}) {
+    // Of counters those of kernels are read.
+    if (name == "pmc_event" && counter_values_.size() > 0 &&
+        counters_taken_ >= counter_values_.size())
+      continue;
     Rows rows = database_.Scan(Table(name), {"id"});
     if (!rows.Next()) continue;
     reader_.builder().diagnostics().Add(
         trace::Effect::kInfo, "tables_not_read",
-        "Tables with records that lamina does not use: counters, samples.");
+        "Tables with records that lamina does not use: counters of no kernel, "
+        "samples.");
   }
 }
 

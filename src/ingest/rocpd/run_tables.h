@@ -6,6 +6,7 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
+#include <atomic>
 #include <deque>
 #include <optional>
 #include <string>
@@ -50,6 +51,14 @@ struct Symbol {
   int64_t registers = trace::kNoInt;
 };
 
+// A hardware counter of an event; of one counter there may be a value for each
+// of its instances.
+struct CounterValue {
+  int64_t event = 0;
+  int64_t counter = 0;  // row of the counters
+  double value = 0;
+};
+
 class RunThread;
 
 // What records refer to, read first and shared by all threads, and the passes
@@ -82,6 +91,17 @@ class RunTables {
   // its call or, where that call is not recorded, of the call around it.
   int64_t LaunchStack(const Event& event) const;
   const IdTable<Symbol>& symbols() const { return symbols_; }
+  const IdTable<std::string>& counters() const { return counters_; }
+  // Calls f(value) for the counters of an event, which are read then.
+  template <class F>
+  void TakeCounters(int64_t event, const F& f) {
+    size_t taken = 0;
+    for (size_t i = counter_values_.Place(event);
+         i < counter_values_.size() && counter_values_.at(i).event == event;
+         ++i, ++taken)
+      f(counter_values_.at(i));
+    if (taken > 0) counters_taken_ += taken;
+  }
   const IdTable<Place>& tracks() const { return tracks_; }
   const IdTable<int64_t>& times() const { return times_; }
   const TextTable& strings() const { return strings_; }
@@ -102,6 +122,7 @@ class RunTables {
   void ReadEvents();
   void ReadCallStacks();
   void ReadSymbols();
+  void ReadCounters();
   void ReadTimes();
 
   TableReader& reader_;
@@ -113,6 +134,9 @@ class RunTables {
   absl::flat_hash_map<int64_t, int64_t> thread_ids_;  // row -> system id
   absl::flat_hash_map<int64_t, Agent> agents_;
   IdTable<Symbol> symbols_;
+  IdTable<std::string> counters_;         // names
+  IdTable<CounterValue> counter_values_;  // by event
+  std::atomic<size_t> counters_taken_ = 0;
   IdTable<Event> events_;
   absl::flat_hash_set<int64_t> call_stacks_;  // only where they are asked for
   IdTable<Place> tracks_;

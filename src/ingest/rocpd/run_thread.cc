@@ -144,8 +144,35 @@ void RunThread::Dispatch(const Row& row) {
     dispatch.grid[axis] = row.IntOr(column + 3, 0);
   }
   dispatch.group_bytes = row.IntOr(kOwn + 7, kNoInt);
+  const size_t slices = filler_.segment().slices.size();
   writer_.Add(dispatch);
+  if (filler_.segment().slices.size() > slices)
+    Counters(row.IntOr(kEvent, kNoInt));
   filler_.Next();
+}
+
+void RunThread::Counters(int64_t event) {
+  auto& rows = filler_.segment().event_counters;
+  const size_t first = rows.size();
+  run_.TakeCounters(event, [&](const CounterValue& counter) {
+    const size_t place = run_.counters().Place(counter.counter);
+    StringId name;
+    if (place < run_.counters().size()) {
+      if (counters_.empty()) counters_.resize(run_.counters().size());
+      StringId& known = counters_[place];
+      if (!known.valid()) known = filler_.Intern(run_.counters().at(place));
+      name = known;
+    } else {
+      name = filler_.Intern("counter " + std::to_string(counter.counter));
+    }
+    // Instances of one counter, as those of several engines, add up.
+    for (size_t i = first; i < rows.size(); ++i) {
+      if (rows[i].name != name) continue;
+      rows[i].value += counter.value;
+      return;
+    }
+    rows.push_back({counter.value, name, filler_.segment().next_uid});
+  });
 }
 
 void RunThread::Copy(const Row& row) {

@@ -43,6 +43,8 @@ class RunThread {
   // The correlation of work with its call; kNoInt: nothing says which.
   int64_t LaunchOf(uint32_t process, const Event& event);
   StringId SymbolName(size_t place);
+  // Hardware counters of the kernel that is being added.
+  void Counters(int64_t event);
 
   RunTables& run_;
   const int worker_;
@@ -50,7 +52,8 @@ class RunThread {
   rocm::Writer writer_;
   TextNames strings_;
   absl::flat_hash_map<int64_t, LocalProcess> processes_;
-  std::vector<StringId> symbols_;  // names, by place in the table
+  std::vector<StringId> symbols_;   // names, by place in the table
+  std::vector<StringId> counters_;  // the same
 };
 
 }  // namespace lamina::ingest::rocpd
