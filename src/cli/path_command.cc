@@ -234,8 +234,7 @@ Status ExplainTrace(const Options& options, const std::string& file,
   }
   LAMINA_ASSIGN(const path::Window window,
                 path::FindWindow(graph, options.window));
-  const path::PathSums sums =
-      path::SumRecorded(graph, window.sink, window.start_ns);
+  path::PathSums sums;
   path::TableOptions tables = WantedTables(common);
   const bool by_layer = options.by == "layer";
   analysis::host::WorkLayers layers;
@@ -247,6 +246,7 @@ Status ExplainTrace(const Options& options, const std::string& file,
     tables.layers = &layers;
   }
   // Whatever tables are asked for, the notes are the same.
+  model.FindAnyHost();
   tables.evidence = [&](std::span<const Interval> windows) {
     return analysis::host::IdleEvidence::Of(model, windows);
   };

@@ -572,8 +572,7 @@ Result<ResultSet> PathResult(Source& source) {
   LAMINA_ASSIGN(const path::Graph* const graph, source.PathGraph());
   if (graph->sink() == path::kNoNode) return ResultSet();
   LAMINA_ASSIGN(const path::Window window, path::FindWindow(*graph, ""));
-  const path::PathSums sums =
-      path::SumRecorded(*graph, window.sink, window.start_ns);
+  path::PathSums sums;
   LAMINA_ASSIGN(const auto* const found, source.Layers());
   const host::WorkLayers layers =
       engine::LayersOfWork(graph->model().trace(), found->model);

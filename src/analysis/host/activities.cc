@@ -2,6 +2,7 @@
 #include "analysis/host/activities.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -165,11 +166,21 @@ class Labels {
     const uint32_t count = trace_.captured.empty()
                                ? static_cast<uint32_t>(slices.size())
                                : trace_.captured.first;
-    constexpr size_t kGrain = size_t{1} << 18;
-    std::vector<std::vector<SliceId>> found((count + kGrain - 1) / kGrain);
+    constexpr size_t kGrain = size_t{1} << 17;
+    rule_of_.assign(trace_.strings.size(), kUnread);
+    // Of a range of slices, by place: what overlaps, and the names of all of it
+    // in the order in which they come.
+    struct Range {
+      std::vector<std::vector<SliceId>> events;
+      std::vector<StringId> names;
+    };
+    std::vector<Range> found((count + kGrain - 1) / kGrain);
+    const int threads = model_.context().settings.threads;
     ParallelRanges(
-        model_.context().settings.threads, count, kGrain,
-        [&](size_t begin, size_t end, size_t part) {
+        threads, count, kGrain, [&](size_t begin, size_t end, size_t part) {
+          Range& range = found[part];
+          range.events.resize(wanted_.size());
+          absl::flat_hash_set<StringId> known;
           // Events of a thread follow each other: so do the answers.
           uint32_t last = kNone;
           size_t near = 0;
@@ -186,27 +197,35 @@ class Labels {
                                  : wanted.FirstAfter(start);
             last = place;
             const auto all = wanted.intervals();
-            if (near < all.size() &&
-                all[near].start_ns < start + slices.dur_ns[i])
-              found[part].push_back(SliceId(static_cast<uint32_t>(i)));
+            if (near == all.size() ||
+                all[near].start_ns >= start + slices.dur_ns[i])
+              continue;
+            range.events[place].push_back(SliceId(static_cast<uint32_t>(i)));
+            if (known.insert(slices.name[i]).second)
+              range.names.push_back(slices.name[i]);
           }
         });
-    events_.resize(wanted_.size());
-    rule_of_.assign(trace_.strings.size(), kUnread);
     std::vector<StringId> names;
-    for (const auto& part : found) {
-      for (const SliceId s : part) {
-        events_[place_[slices.track[s.value].value]].push_back(s);
-        const StringId name = slices.name[s.value];
+    for (const Range& range : found) {
+      for (const StringId name : range.names) {
         if (rule_of_[name.value] != kUnread) continue;
         rule_of_[name.value] = kNothing;
         names.push_back(name);
       }
     }
+    events_.resize(wanted_.size());
+    ParallelFor(threads, events_.size(), [&](size_t place) {
+      size_t events = 0;
+      for (const Range& range : found) events += range.events[place].size();
+      events_[place].reserve(events);
+      for (const Range& range : found)
+        events_[place].insert(events_[place].end(), range.events[place].begin(),
+                              range.events[place].end());
+    });
+    found = {};
     std::vector<std::string_view> texts;
     for (const StringId name : names) texts.push_back(trace_.Text(name));
-    const std::vector<int> rules =
-        rules_.FindAll(texts, model_.context().settings.threads);
+    const std::vector<int> rules = rules_.FindAll(texts, threads);
     for (size_t i = 0; i < names.size(); ++i)
       rule_of_[names[i].value] =
           rules[i] == rules::PatternTable::kNone ? int{kNothing} : rules[i];

@@ -2,18 +2,16 @@
 #include "analysis/host/idle.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <span>
 
 #include "analysis/host/activities.h"
+#include "analysis/host/work_stretch.h"
 #include "base/parallel.h"
-#include "base/run_sort.h"
 
 namespace lamina::analysis::host {
 namespace {
-
-// Less quiet time than this in a gap is time of the host between two records.
-constexpr int64_t kQuietNs = 1000000;
 
 // Where a gap changes its causes: [start, launch) the host has not launched,
 // [launch, submit) a slow or feeding call, [submit, ready) launching, [ready,
@@ -110,30 +108,6 @@ void Cut(const Cover& cover, int64_t from, int64_t to, const Inside& inside,
   if (to > at) outside(at, to);
 }
 
-// The gaps of events that are sorted by start.
-template <class F>
-void ForGaps(const Trace& trace, std::span<const SliceId> work, IdleSum& sum,
-             const F& f) {
-  if (work.empty()) return;
-  SliceId last = work[0];
-  int64_t reached = trace.End(last);
-  sum.events = work.size();
-  for (const SliceId s : work.subspan(1)) {
-    const int64_t start = trace.Start(s);
-    if (start > reached) {
-      ++sum.gaps;
-      sum.busy_ns -= start - reached;
-      f(Interval{reached, start}, s, last);
-    }
-    if (trace.End(s) >= reached) {
-      reached = trace.End(s);
-      last = s;
-    }
-  }
-  sum.span_ns = reached - trace.Start(work[0]);
-  sum.busy_ns += sum.span_ns;
-}
-
 void AddTo(IdleSum& sum, const CauseTimes& times, SliceId next) {
   for (size_t c = 0; c < kCauses; ++c) {
     if (times[c] == 0) continue;
@@ -161,10 +135,9 @@ void Join(IdleSum& sum, const IdleSum& later) {
 // The parts of some gaps of a device that follow each other, in order.
 class GapParts {
  public:
-  // `first`: the number of the first gap.
-  GapParts(const HostModel& model, uint32_t first)
-      : model_(model), gap_(first) {}
+  explicit GapParts(const HostModel& model) : model_(model) {}
 
+  // Parts number the gaps from 0.
   void Run(std::span<const host::Gap> gaps) {
     parts.reserve(2 * gaps.size());
     for (const host::Gap& gap : gaps) {
@@ -262,7 +235,7 @@ class GapParts {
   }
 
   const HostModel& model_;
-  uint32_t gap_;
+  uint32_t gap_ = 0;
   size_t near_ = 0;
   CauseTimes times_{};
   bool after_ = false;
@@ -324,64 +297,104 @@ CauseTimes SplitGap(const HostModel& model, const Interval& gap, SliceId next,
 }  // namespace
 
 IdleSum StreamIdle(const HostModel& model, uint32_t stream) {
+  const Trace& trace = model.trace();
+  const std::span<const SliceId> work = trace.streams[stream].slices;
   IdleSum sum;
+  if (work.empty()) return sum;
   size_t near = 0;
-  ForGaps(model.trace(), model.trace().streams[stream].slices, sum,
-          [&](const Interval& gap, SliceId next, SliceId before) {
-            AddTo(sum, SplitGap(model, gap, next, before, &near), next);
-          });
+  int64_t idle_ns = 0;
+  const auto stretches = CutWork(trace, work, 1);
+  for (const WorkStretch& stretch : stretches) {
+    ForGaps(trace, work, stretch,
+            [&](const Interval& gap, SliceId next, SliceId before) {
+              ++sum.gaps;
+              idle_ns += gap.length_ns();
+              AddTo(sum, SplitGap(model, gap, next, before, &near), next);
+            });
+  }
+  sum.events = work.size();
+  sum.span_ns = trace.End(stretches.back().behind) - trace.Start(work[0]);
+  sum.busy_ns = sum.span_ns - idle_ns;
   return sum;
 }
 
 Idle FindIdle(const HostModel& model, const rules::PatternTable& rules) {
-  constexpr size_t kGrain = size_t{1} << 14;
+  const Trace& trace = model.trace();
   const int threads = model.context().settings.threads;
   const auto devices = static_cast<uint32_t>(model.devices().size());
-  Idle idle;
-  idle.devices.resize(devices);
-  idle.gaps.reserve(model.trace().device_slices().size());
-  for (uint32_t d = 0; d < devices; ++d) {
-    ForGaps(model.trace(), model.devices()[d].work, idle.devices[d],
-            [&](const Interval& gap, SliceId next, SliceId before) {
-              idle.gaps.push_back({d, gap, before, next});
-            });
-  }
-  // Pieces of one device each.
+  // Stretches of one device each: gaps, and their parts while they are at hand.
   struct Piece {
-    size_t begin, end;
+    uint32_t device = 0;
+    WorkStretch stretch;
+    PodVector<Gap> gaps;
     IdleSum sum;
+    size_t first = 0;  // number of its first gap
   };
   std::vector<Piece> pieces;
-  for (size_t begin = 0; begin < idle.gaps.size();) {
-    size_t end = begin;
-    while (end < idle.gaps.size() && end - begin < kGrain &&
-           idle.gaps[end].device == idle.gaps[begin].device)
-      ++end;
-    pieces.push_back({begin, end, {}});
-    begin = end;
+  for (uint32_t d = 0; d < devices; ++d) {
+    for (const WorkStretch& s :
+         CutWork(trace, model.devices()[d].work, threads))
+      pieces.push_back({d, s, {}, {}, 0});
+  }
+  Idle idle;
+  idle.devices.resize(devices);
+  // Each writes its gaps where there is room for as many as it has events; then
+  // they close up.
+  Gap* room = idle.gaps.AppendUninitialized(trace.device_slices().size());
+  for (Piece& piece : pieces) {
+    const size_t most = piece.stretch.end - piece.stretch.begin;
+    piece.gaps = PodVector<Gap>::Borrow(room, most);
+    piece.gaps.clear();
+    room += most;
   }
   std::vector<std::vector<Part>> parts(pieces.size());
   ParallelFor(threads, pieces.size(), [&](size_t i) {
     Piece& piece = pieces[i];
-    GapParts made(model, static_cast<uint32_t>(piece.begin));
-    made.Run(
-        std::span(idle.gaps).subspan(piece.begin, piece.end - piece.begin));
+    ForGaps(trace, model.devices()[piece.device].work, piece.stretch,
+            [&](const Interval& gap, SliceId next, SliceId before) {
+              piece.gaps.push_back({piece.device, gap, before, next});
+            });
+    GapParts made(model);
+    made.Run(piece.gaps.span());
     piece.sum = made.sum;
     parts[i] = std::move(made.parts);
   });
+  size_t count = 0;
+  for (Piece& piece : pieces) {
+    piece.first = count;
+    count += piece.gaps.size();
+    IdleSum& sum = idle.devices[piece.device];
+    Join(sum, piece.sum);
+    sum.gaps += piece.gaps.size();
+    const std::vector<SliceId>& work = model.devices()[piece.device].work;
+    if (piece.stretch.end < work.size()) continue;
+    int64_t idle_ns = 0;
+    for (const int64_t ns : sum.times) idle_ns += ns;
+    sum.events = work.size();
+    sum.span_ns = trace.End(piece.stretch.behind) - trace.Start(work[0]);
+    sum.busy_ns = sum.span_ns - idle_ns;
+  }
   for (const Piece& piece : pieces)
-    Join(idle.devices[idle.gaps[piece.begin].device], piece.sum);
-  LabelHostParts(model, rules, idle.gaps, parts, idle.activities);
+    std::copy(piece.gaps.begin(), piece.gaps.end(),
+              idle.gaps.begin() + piece.first);
+  idle.gaps.resize(count);
+  idle.gaps.shrink_to_fit();
+  ParallelFor(threads, pieces.size(), [&](size_t i) {
+    for (Part& part : parts[i])
+      part.gap += static_cast<uint32_t>(pieces[i].first);
+  });
+  LabelHostParts(model, rules, idle.gaps.span(), parts, idle.activities);
   std::vector<size_t> first(1, 0);
   for (const std::vector<Part>& of_piece : parts)
     first.push_back(first.back() + of_piece.size());
   Part* const all = idle.parts.AppendUninitialized(first.back());
-  idle.first_part.resize(idle.gaps.size() + 1);
+  idle.first_part.resize(count + 1);
   idle.first_part.back() = static_cast<uint32_t>(first.back());
   ParallelFor(threads, pieces.size(), [&](size_t i) {
     std::copy(parts[i].begin(), parts[i].end(), all + first[i]);
+    const size_t end = i + 1 < pieces.size() ? pieces[i + 1].first : count;
     size_t p = 0;
-    for (size_t g = pieces[i].begin; g < pieces[i].end; ++g) {
+    for (size_t g = pieces[i].first; g < end; ++g) {
       idle.first_part[g] = static_cast<uint32_t>(first[i] + p);
       while (p < parts[i].size() && parts[i][p].gap == g) ++p;
     }
@@ -397,17 +410,6 @@ IdleEvidence::Sums& IdleEvidence::Sums::operator+=(const Sums& more) {
   submitted_wait_ns += more.submitted_wait_ns;
   waiting_ns += more.waiting_ns;
   return *this;
-}
-
-IdleEvidence IdleEvidence::Of(HostModel& model,
-                              std::span<const Interval> windows) {
-  IdleEvidence out(model, windows);
-  // One after the other: each needs memory of its own.
-  out.AddQueues(model);
-  model.FindAnyHost();
-  out.AddDevices(model);
-  out.Finish(windows);
-  return out;
 }
 
 IdleEvidence IdleEvidence::Of(const HostModel& model,
@@ -448,94 +450,78 @@ void IdleEvidence::Add(const Interval& interval, int64_t Sums::*to,
   }
 }
 
+// The union of the times in which work waited, the latest start first: of what
+// starts earlier all that lies behind the earliest launch so far is known.
 void IdleEvidence::AddQueues(const HostModel& model) {
   if (bounds_.empty()) return;
   const Trace& trace = model.trace();
-  std::vector<Interval> waits;
-  waits.reserve(trace.device_slices().size());
-  for (const SliceId s : trace.device_slices()) {
-    const uint32_t call = model.call(s);
+  const auto& work = trace.device_slices();
+  int64_t reached = std::numeric_limits<int64_t>::max();
+  size_t near = bounds_.size() - 1;
+  for (size_t i = work.size(); i-- > 0;) {
+    const uint32_t call = model.call(work[i]);
     if (call == kNone) continue;
     const int64_t from = trace.Start(model.calls()[call].slice);
-    if (from < trace.Start(s)) waits.push_back({from, trace.Start(s)});
-  }
-  RunSort(waits, model.context().settings.threads,
-          [](const Interval& a, const Interval& b) {
-            return a.start_ns < b.start_ns;
-          });
-  int64_t reached = trace::kNoInt;
-  size_t near = 0;
-  for (const Interval& wait : waits) {
-    const Interval own = {std::max(wait.start_ns, reached), wait.end_ns};
-    reached = std::max(reached, wait.end_ns);
-    if (own.end_ns > own.start_ns)
-      Add(own, &Sums::waiting_ns, near, 0, pieces_);
+    const int64_t to = std::min(trace.Start(work[i]), reached);
+    if (from >= to) continue;
+    Add({from, to}, &Sums::waiting_ns, near, 0, pieces_);
+    reached = from;
   }
 }
 
 void IdleEvidence::AddDevices(const HostModel& model) {
   if (bounds_.empty()) return;
-  constexpr size_t kGrain = size_t{1} << 14;
   const Trace& trace = model.trace();
   const int threads = model.context().settings.threads;
-  // Gaps of one device that follow each other, and what they add to the pieces
-  // that they lie in.
-  struct Batch {
-    std::vector<Gap> gaps;
-    size_t first = 0;  // piece
-    std::vector<Sums> pieces;
-  };
-  std::vector<Batch> batches;
-  const auto work_off = [&] {
-    ParallelFor(threads, batches.size(), [&](size_t i) {
-      Batch& batch = batches[i];
-      batch.first = PieceAt(batch.gaps.front().interval.start_ns, 0);
-      batch.pieces.resize(
-          PieceAt(batch.gaps.back().interval.end_ns, batch.first) -
-          batch.first + 1);
-      GapParts made(model, 0);
-      made.Run(batch.gaps);
-      size_t near = batch.first;
+  for (const DeviceFacts& device : model.devices()) {
+    const std::span<const SliceId> work = device.work;
+    const std::vector<WorkStretch> stretches = CutWork(trace, work, threads);
+    // What a stretch adds to the pieces that it lies in.
+    struct Added {
+      size_t first = 0;  // piece
+      std::vector<Sums> pieces;
+    };
+    std::vector<Added> added(stretches.size());
+    ParallelFor(threads, stretches.size(), [&](size_t i) {
+      const WorkStretch& stretch = stretches[i];
+      std::vector<Gap> gaps;
+      gaps.reserve(stretch.end - stretch.begin);
+      ForGaps(trace, work, stretch,
+              [&](const Interval& gap, SliceId next, SliceId before) {
+                gaps.push_back({0, gap, before, next});
+              });
+      int64_t busy_from = stretch.before.valid() ? trace.End(stretch.before)
+                                                 : trace.Start(work[0]);
+      const int64_t end = trace.End(stretch.behind);
+      Added& own = added[i];
+      own.first = PieceAt(busy_from, 0);
+      own.pieces.resize(PieceAt(end, own.first) - own.first + 1);
+      size_t near = own.first;
+      for (const Gap& gap : gaps) {
+        Add({busy_from, gap.interval.start_ns}, &Sums::busy_ns, near, own.first,
+            own.pieces);
+        busy_from = gap.interval.end_ns;
+      }
+      Add({busy_from, end}, &Sums::busy_ns, near, own.first, own.pieces);
+      GapParts made(model);
+      made.Run(gaps);
+      near = own.first;
       for (const Part& part : made.parts) {
-        const Interval own = {part.start_ns, part.start_ns + part.length_ns};
+        const Interval times = {part.start_ns, part.start_ns + part.length_ns};
         if (part.cause == Cause::kHostBound) {
-          Add(own, &Sums::host_bound_ns, near, batch.first, batch.pieces);
+          Add(times, &Sums::host_bound_ns, near, own.first, own.pieces);
         } else if (part.cause == Cause::kLaunchOverhead) {
-          Add(own, &Sums::launch_overhead_ns, near, batch.first, batch.pieces);
+          Add(times, &Sums::launch_overhead_ns, near, own.first, own.pieces);
         } else if (part.cause == Cause::kSubmittedWait) {
-          Add(own, &Sums::submitted_wait_ns, near, batch.first, batch.pieces);
+          Add(times, &Sums::submitted_wait_ns, near, own.first, own.pieces);
         }
       }
     });
-    for (const Batch& batch : batches) {
-      for (size_t i = 0; i < batch.pieces.size(); ++i)
-        pieces_[batch.first + i] += batch.pieces[i];
+    for (const Added& own : added) {
+      for (size_t i = 0; i < own.pieces.size(); ++i)
+        pieces_[own.first + i] += own.pieces[i];
     }
-    batches.clear();
-  };
-  for (uint32_t d = 0; d < model.devices().size(); ++d) {
-    const std::vector<SliceId>& work = model.devices()[d].work;
-    if (work.empty()) continue;
-    IdleSum sum;
-    size_t near = 0;
-    int64_t busy_from = trace.Start(work[0]);
-    ForGaps(trace, work, sum,
-            [&](const Interval& gap, SliceId next, SliceId before) {
-              Add({busy_from, gap.start_ns}, &Sums::busy_ns, near, 0, pieces_);
-              busy_from = gap.end_ns;
-              if (batches.empty() || batches.back().gaps.size() == kGrain ||
-                  batches.back().gaps.back().device != d) {
-                if (batches.size() == 4 * static_cast<size_t>(threads))
-                  work_off();
-                batches.emplace_back().gaps.reserve(kGrain);
-              }
-              batches.back().gaps.push_back({d, gap, before, next});
-            });
-    // Until the last work ends.
-    Add({busy_from, trace.Start(work[0]) + sum.span_ns}, &Sums::busy_ns, near,
-        0, pieces_);
   }
-  work_off();
 }
 
 void IdleEvidence::Finish(std::span<const Interval> windows) {

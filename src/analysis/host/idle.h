@@ -95,7 +95,7 @@ struct IdleSum {
 
 // Idle time of the devices, each over the union of its streams.
 struct Idle {
-  std::vector<Gap> gaps;  // per device by start
+  PodVector<Gap> gaps;    // per device by start
   PodVector<Part> parts;  // per gap by start; they tile the gap
   std::vector<Activity> activities;
   std::vector<IdleSum> devices;
@@ -122,8 +122,7 @@ Idle FindIdle(const HostModel& model, const rules::PatternTable& rules);
 // that it costs no memory where many gaps are in few windows.
 class IdleEvidence {
  public:
-  // Where the model has no any_host() yet, it gets it.
-  static IdleEvidence Of(HostModel& model, std::span<const Interval> windows);
+  // The model has any_host(), or has it in long gaps.
   static IdleEvidence Of(const HostModel& model,
                          std::span<const Interval> windows);
 

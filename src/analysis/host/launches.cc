@@ -355,12 +355,32 @@ class Launches {
   ResultSet Make() {
     ResultSet result;
     std::optional<Table> apis;
-    ParallelFor(model_.context().settings.threads, 2, [&](size_t task) {
-      if (task == 0) apis = Apis();
-      if (task == 1) {
-        for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
-      }
-    });
+    // Of each stream what is found apart; then the rows.
+    std::vector<OfStream> streams(trace_.streams.size());
+    constexpr size_t kParts = 3;
+    ParallelFor(model_.context().settings.threads, 1 + kParts * streams.size(),
+                [&](size_t task) {
+                  if (task == 0) {
+                    apis = Apis();
+                    return;
+                  }
+                  const auto i = static_cast<uint32_t>((task - 1) / kParts);
+                  OfStream& of = streams[i];
+                  switch ((task - 1) % kParts) {
+                    case 0:
+                      of.depth = DepthOf(trace_.streams[i]);
+                      break;
+                    case 1:
+                      of.runs = FindLaunchRuns(model_, i);
+                      break;
+                    default:
+                      of.sums = SumsOf(trace_.streams[i]);
+                  }
+                });
+    for (uint32_t i = 0; i < streams.size(); ++i) {
+      Stream(i, streams[i]);
+      streams[i] = {};
+    }
     result.tables.push_back(std::move(*apis));
     result.tables.push_back(std::move(verdicts_));
     result.tables.push_back(std::move(depths_));
@@ -376,7 +396,6 @@ class Launches {
   const std::string& DeviceName(uint32_t stream) const {
     return model_.devices()[model_.facts(stream).device].name;
   }
-  bool Short(SliceId s) const { return IsShort(model_, s); }
   std::optional<int64_t> StepOf(SliceId s) const {
     const tree::Steps& steps = model_.context().steps;
     return steps.NumberOf(steps.StepOf(s));
@@ -513,10 +532,22 @@ class Launches {
     }
   }
 
-  void Stream(uint32_t i) {
+  // What all work of a stream adds up to.
+  struct Sums {
+    int64_t end_ns = 0;                                        // of the last
+    int64_t work_ns = 0, first_call_ns = 0, last_call_ns = 0;  // of the linked
+    int64_t linked = 0, launches = 0, shorter = 0, graph = 0;
+  };
+  struct OfStream {
+    Depth depth;
+    std::vector<LaunchRun> runs;
+    Sums sums;
+  };
+
+  void Stream(uint32_t i, const OfStream& of) {
     const trace::Stream& stream = trace_.streams[i];
     if (stream.slices.empty()) return;
-    const Depth depth = DepthOf(stream);
+    const Depth& depth = of.depth;
     if (!depth.left.empty()) {
       const int64_t empty = depth.time_at.empty() ? 0 : depth.time_at[0];
       DepthColumns().Add(
@@ -537,8 +568,8 @@ class Launches {
            .unlinked = depth.unlinked});
     }
     if (options_.events) Series(i, depth);
-    for (const LaunchRun& run : FindLaunchRuns(model_, i)) runs_.push_back(run);
-    Verdict(i, depth);
+    runs_.insert(runs_.end(), of.runs.begin(), of.runs.end());
+    Verdict(i, of);
   }
 
   // A call waits from its start until the last of its work on the stream
@@ -627,31 +658,45 @@ class Launches {
     }
   }
 
-  void Verdict(uint32_t i, const Depth& depth) {
-    const auto& slices = trace_.streams[i].slices;
-    int64_t shorter = 0, graph = 0, work = 0, launches = 0, linked = 0;
+  Sums SumsOf(const trace::Stream& stream) const {
+    Sums sums;
+    if (stream.slices.empty()) return sums;
+    sums.end_ns = trace_.End(stream.slices[0]);
     uint32_t last = kNone;
-    int64_t first_call = 0, last_call = 0, end = trace_.End(slices[0]);
-    for (const SliceId s : slices) {
-      end = std::max(end, trace_.End(s));
+    StringId name;  // of most calls that of the one before
+    int64_t usual = 0;
+    bool launches_graph = false;
+    for (const SliceId s : stream.slices) {
+      sums.end_ns = std::max(sums.end_ns, trace_.End(s));
       const uint32_t c = model_.call(s);
       if (c == kNone) continue;
-      ++linked;
-      work += trace_.Duration(s);
-      if (Short(s)) ++shorter;
       const Call& call = model_.calls()[c];
-      if (call.end - call.begin > 1 ||
-          trace::IsGraphLaunch(trace_.Name(call.slice)))
-        ++graph;
+      const StringId own = trace_.slices.name[call.slice.value];
+      if (!name.valid() || own != name) {
+        name = own;
+        usual = model_.Typical(own);
+        launches_graph = trace::IsGraphLaunch(trace_.Text(own));
+      }
+      ++sums.linked;
+      sums.work_ns += trace_.Duration(s);
+      if (trace_.Duration(s) < usual) ++sums.shorter;
+      if (call.end - call.begin > 1 || launches_graph) ++sums.graph;
       if (c == last) continue;
       last = c;
-      last_call = trace_.Start(call.slice);
-      if (launches++ == 0) first_call = last_call;
+      sums.last_call_ns = trace_.Start(call.slice);
+      if (sums.launches++ == 0) sums.first_call_ns = sums.last_call_ns;
     }
-    const int64_t span = end - trace_.Start(slices[0]);
+    return sums;
+  }
+
+  void Verdict(uint32_t i, const OfStream& of) {
+    const Depth& depth = of.depth;
+    const auto& [end, work, first_call, last_call, linked, launches, shorter,
+                 graph] = of.sums;
+    const int64_t span = end - trace_.Start(trace_.streams[i].slices[0]);
     int64_t in_runs = 0, graph_span = span;
-    for (const LaunchRun& run : runs_) {
-      if (run.stream != i || !run.launch_bound()) continue;
+    for (const LaunchRun& run : of.runs) {
+      if (!run.launch_bound()) continue;
       in_runs += run.span_ns();
       graph_span -= std::max<int64_t>(0, run.span_ns() - run.graph_span_ns);
     }

@@ -8,11 +8,12 @@
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <functional>
 #include <mutex>
-#include <queue>
 
+#include "analysis/host/work_stretch.h"
 #include "base/parallel.h"
 #include "base/run_sort.h"
 #include "base/text.h"
@@ -113,7 +114,7 @@ class Builder {
     });
     ParallelFor(threads, 4, [&](size_t i) {
       if (i == 0) Calls();
-      if (i == 1 && m_.options_.any_host) AnyHost();
+      if (i == 1 && m_.options_.any_host) AnyHost(nullptr);
       if (i == 2) Ends();
       if (i == 3) ReadSyncs();
     });
@@ -134,7 +135,20 @@ class Builder {
   }
 
   void RunAnyHost() {
-    AnyHost();
+    std::vector<Interval> quiet;
+    for (const DeviceFacts& device : m_.devices_) {
+      const auto stretches =
+          CutWork(trace_, device.work, context_.settings.threads);
+      for (const WorkStretch& stretch : stretches) {
+        ForGaps(trace_, device.work, stretch,
+                [&](const Interval& gap, SliceId, SliceId) {
+                  if (gap.length_ns() >= kQuietNs) quiet.push_back(gap);
+                });
+      }
+    }
+    if (quiet.empty()) return;
+    const Cover within(std::move(quiet));
+    AnyHost(&within);
     OperatingSystem();
   }
 
@@ -174,21 +188,73 @@ class Builder {
       m_.devices_[m_.device(s)].work.push_back(s);
   }
 
+  // Host events of one track in a range of slices.
+  struct OnTrack {
+    uint32_t track = 0;
+    bool ops = false;
+    size_t events = 0;
+    size_t at = 0;  // of the thread's events: where they begin
+  };
+
+  // Calls f(the entry of its track in `found`, slice) for the host events of a
+  // range of slices; tracks are found in the order of their first events.
+  template <class F>
+  void ForHostEvents(size_t begin, size_t end, std::vector<OnTrack>& found,
+                     const F& f) const {
+    absl::flat_hash_map<uint32_t, size_t> places;
+    for (size_t i = 0; i < found.size(); ++i) places[found[i].track] = i;
+    uint32_t last = kNone;  // events of a thread follow each other
+    size_t at = 0;
+    for (size_t i = begin; i < end; ++i) {
+      if (!IsHost(trace_.slices.kind[i])) continue;
+      const uint32_t track = trace_.slices.track[i].value;
+      if (track != last) {
+        last = track;
+        const auto [it, is_new] = places.try_emplace(track, found.size());
+        at = it->second;
+        if (is_new) found.push_back({track, false, 0, 0});
+      }
+      f(found[at], SliceId(static_cast<uint32_t>(i)));
+    }
+  }
+
   void Threads() {
+    const int threads = context_.settings.threads;
+    constexpr size_t kGrain = size_t{1} << 17;
+    std::vector<std::vector<OnTrack>> ranges((slices_ + kGrain - 1) / kGrain);
+    ParallelRanges(
+        threads, slices_, kGrain, [&](size_t begin, size_t end, size_t range) {
+          ForHostEvents(begin, end, ranges[range],
+                        [&](OnTrack& own, SliceId s) {
+                          ++own.events;
+                          own.ops = own.ops || trace_.KindOf(s) == Kind::kOp;
+                        });
+        });
     std::vector<uint32_t> thread_of(trace_.tracks.size(), kNone);
     thread_of_ = std::vector<uint32_t>(trace_.tracks.size(), kNone);
-    for (uint32_t i = 0; i < slices_; ++i) {
-      if (!IsHost(trace_.slices.kind[i])) continue;
-      const trace::TrackId track = trace_.slices.track[i];
-      uint32_t& known = thread_of_[track.value];
-      if (known == kNone) {
-        known = static_cast<uint32_t>(m_.threads_.size());
-        m_.threads_.emplace_back().track = track;
+    std::vector<size_t> counts;
+    for (std::vector<OnTrack>& range : ranges) {
+      for (OnTrack& own : range) {
+        uint32_t& known = thread_of[own.track];
+        if (known == kNone) {
+          known = static_cast<uint32_t>(m_.threads_.size());
+          m_.threads_.emplace_back().track = trace::TrackId(own.track);
+          counts.push_back(0);
+        }
+        own.at = counts[known];
+        counts[known] += own.events;
+        if (own.ops) m_.threads_[known].takes_part = true;
       }
-      Thread& thread = m_.threads_[known];
-      thread.events.push_back(SliceId(i));
-      if (trace_.slices.kind[i] == Kind::kOp) thread.takes_part = true;
     }
+    for (size_t t = 0; t < counts.size(); ++t)
+      m_.threads_[t].events.resize(counts[t]);
+    ParallelRanges(
+        threads, slices_, kGrain, [&](size_t begin, size_t end, size_t range) {
+          ForHostEvents(
+              begin, end, ranges[range], [&](OnTrack& own, SliceId s) {
+                m_.threads_[thread_of[own.track]].events[own.at++] = s;
+              });
+        });
     // By process and thread, as text: the order of the nodes of the path.
     std::vector<std::pair<std::string, uint32_t>> order;
     const auto quoted = [&](StringId id) {
@@ -213,14 +279,24 @@ class Builder {
     m_.threads_ = std::move(sorted);
     const auto& starts = trace_.slices.start_ns;
     const auto& lengths = trace_.slices.dur_ns;
-    const int threads = context_.settings.threads;
+    const auto before = [&](SliceId a, SliceId b) {
+      if (starts[a.value] != starts[b.value])
+        return starts[a.value] < starts[b.value];
+      return lengths[a.value] > lengths[b.value];
+    };
     for (Thread& thread : m_.threads_) {
+      std::vector<SliceId>& events = thread.events;
+      std::atomic<bool> in_order = true;
+      ParallelRanges(threads, events.size(), kGrain,
+                     [&](size_t begin, size_t end, size_t) {
+                       for (size_t i = std::max<size_t>(begin, 1); i < end; ++i)
+                         if (before(events[i], events[i - 1])) {
+                           in_order = false;
+                           return;
+                         }
+                     });
       // Slices of a thread stand in file order: ties keep it.
-      RunSort(thread.events, threads, [&](SliceId a, SliceId b) {
-        if (starts[a.value] != starts[b.value])
-          return starts[a.value] < starts[b.value];
-        return lengths[a.value] > lengths[b.value];
-      });
+      if (!in_order) RunSort(events, threads, before);
     }
   }
 
@@ -673,7 +749,8 @@ class Builder {
     }
     std::vector<OsRecords> found = FindOsRecords(trace_, slices_, tracks);
     for (size_t i = 0; i < found.size(); ++i) {
-      found[i].active = found[i].active.Minus(m_.any_);
+      if (!found[i].active.intervals().empty())
+        found[i].active = found[i].active.Minus(m_.any_);
       m_.threads_[of[i]].os = std::move(found[i]);
     }
   }
@@ -693,63 +770,65 @@ class Builder {
     }
   }
 
-  void AnyHost() {
-    // Of all threads, the one with the earliest event until another one has an
-    // earlier event.
-    struct Head {
-      int64_t start_ns;
-      uint32_t thread;
-      bool operator>(const Head& other) const {
-        return start_ns > other.start_ns;
-      }
+  // `within`: where to look; null: everywhere.
+  void AnyHost(const Cover* within) {
+    constexpr size_t kGrain = size_t{1} << 16;
+    const int threads = context_.settings.threads;
+    struct Range {
+      const Thread*
+          thread;  // null: all slices, of which frames and annotations
+      size_t begin, end;
     };
-    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
-    std::vector<size_t> at(m_.threads_.size(), 0);
+    std::vector<Range> ranges;
+    const auto cut = [&](const Thread* thread, size_t count) {
+      for (size_t begin = 0; begin < count; begin += kGrain)
+        ranges.push_back({thread, begin, std::min(count, begin + kGrain)});
+    };
+    for (const Thread& thread : m_.threads_) cut(&thread, thread.events.size());
+    cut(nullptr, slices_);
+    std::vector<std::vector<Interval>> found(ranges.size());
+    ParallelFor(threads, ranges.size(), [&](size_t r) {
+      const Range& range = ranges[r];
+      std::vector<Interval>& own = found[r];
+      size_t near = 0;
+      const auto wanted = [&](const Interval& here) {
+        if (here.end_ns <= here.start_ns) return false;
+        if (within == nullptr) return true;
+        near = within->FirstAfter(here.start_ns, near);
+        const auto all = within->intervals();
+        return near < all.size() && all[near].start_ns < here.end_ns;
+      };
+      for (size_t i = range.begin; i < range.end; ++i) {
+        uint32_t s = static_cast<uint32_t>(i);
+        if (range.thread != nullptr) {
+          s = range.thread->events[i].value;
+        } else {
+          const Kind kind = trace_.slices.kind[s];
+          if (kind != Kind::kPython && kind != Kind::kAnnotation) continue;
+        }
+        const int64_t start = trace_.slices.start_ns[s];
+        const Interval here{start, start + trace_.slices.dur_ns[s]};
+        // Mostly it lies in the one before, or goes on from it.
+        if (!own.empty() && own.back().start_ns <= here.start_ns &&
+            here.start_ns <= own.back().end_ns) {
+          own.back().end_ns = std::max(own.back().end_ns, here.end_ns);
+        } else if (wanted(here)) {
+          own.push_back(here);
+        }
+      }
+    });
     size_t count = 0;
-    for (uint32_t t = 0; t < m_.threads_.size(); ++t) {
-      const auto& events = m_.threads_[t].events;
-      if (!events.empty()) heads.push({Start(events[0]), t});
-      count += events.size();
-    }
+    for (const auto& own : found) count += own.size();
     std::vector<Interval> all;
     all.reserve(count);
-    while (!heads.empty()) {
-      const uint32_t t = heads.top().thread;
-      heads.pop();
-      const auto& events = m_.threads_[t].events;
-      size_t& next = at[t];
-      do {
-        const Interval here{Start(events[next]), End(events[next])};
-        if (!all.empty() && here.start_ns <= all.back().end_ns) {
-          all.back().end_ns = std::max(all.back().end_ns, here.end_ns);
-        } else if (here.end_ns > here.start_ns) {
-          all.push_back(here);
-        }
-        ++next;
-      } while (next < events.size() &&
-               (heads.empty() || Start(events[next]) <= heads.top().start_ns));
-      if (next < events.size()) heads.push({Start(events[next]), t});
+    for (auto& own : found) {
+      all.insert(all.end(), own.begin(), own.end());
+      own = {};
     }
+    RunSort(all, threads, [](const Interval& a, const Interval& b) {
+      return a.start_ns < b.start_ns;
+    });
     m_.any_ = Cover(std::move(all));
-    // Of frames and annotations, what lies in the one before adds nothing.
-    std::vector<Interval> around;
-    std::vector<Interval> last(trace_.tracks.size(), {1, 0});
-    for (uint32_t i = 0; i < slices_; ++i) {
-      const Kind kind = trace_.slices.kind[i];
-      if (kind != Kind::kPython && kind != Kind::kAnnotation) continue;
-      const Interval here{trace_.slices.start_ns[i],
-                          trace_.slices.start_ns[i] + trace_.slices.dur_ns[i]};
-      Interval& before = last[trace_.slices.track[i].value];
-      if (before.start_ns <= here.start_ns && here.end_ns <= before.end_ns)
-        continue;
-      around.push_back(here);
-      before = here;
-    }
-    RunSort(around, context_.settings.threads,
-            [](const Interval& a, const Interval& b) {
-              return a.start_ns < b.start_ns;
-            });
-    if (!around.empty()) m_.any_ = m_.any_.Plus(Cover(std::move(around)));
   }
 
   struct Order {

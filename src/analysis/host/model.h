@@ -36,6 +36,8 @@ inline constexpr int64_t kMaxGapNs = 5000;
 inline constexpr size_t kMinSamples = 4;
 // An inferred wait ends at most this long before the work that waited.
 inline constexpr int64_t kNearNs = 10000;
+// Less quiet time than this in a gap is time of the host between two records.
+inline constexpr int64_t kQuietNs = 1000000;
 // A delay below this needs no explanation.
 inline constexpr int64_t kDelayNs = 2000;
 
@@ -168,11 +170,12 @@ class HostModel {
   // Median duration of launch calls of this name; 0 if there are none.
   int64_t Typical(StringId name) const;
 
-  // Finds any_host() and what the operating system recorded, where Build was
-  // asked to leave that out.
+  // Finds what the operating system recorded and any_host(), this only within
+  // idle times of a device from kQuietNs on, where Build was asked to leave
+  // both out.
   void FindAnyHost();
   // Times in which anything of the host is recorded, on any thread. Only with
-  // Options::any_host or behind FindAnyHost().
+  // Options::any_host, or where FindAnyHost() looked.
   const Cover& any_host() const {
     LAMINA_CHECK(options_.any_host);
     return any_;

@@ -16,14 +16,6 @@ constexpr int64_t kHandoffNs = 100000;
 // Share from which one class is the verdict.
 constexpr double kVerdictPercent = 60;
 
-// `ns` of a segment.
-void Add(PathSums& sums, const Segment& s, int64_t ns) {
-  const auto kind = static_cast<size_t>(s.kind);
-  sums.kind[kind] += ns;
-  if (s.inferred) sums.inferred[kind] += ns;
-  ++sums.segments[kind];
-}
-
 }  // namespace
 
 bool IsWork(SegmentKind kind) {
@@ -227,6 +219,13 @@ int64_t PathSums::inferred_ns() const {
   int64_t sum = 0;
   for (const int64_t ns : inferred) sum += ns;
   return sum;
+}
+
+void Add(PathSums& sums, const Segment& s, int64_t ns) {
+  const auto kind = static_cast<size_t>(s.kind);
+  sums.kind[kind] += ns;
+  if (s.inferred) sums.inferred[kind] += ns;
+  ++sums.segments[kind];
 }
 
 PathSums Sum(const std::vector<Segment>& segments) {

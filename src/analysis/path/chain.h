@@ -102,6 +102,8 @@ struct PathSums {
   int64_t inferred_ns() const;
 };
 PathSums Sum(const std::vector<Segment>& segments);
+// Adds `ns` of a segment.
+void Add(PathSums& sums, const Segment& s, int64_t ns);
 // The sums of a chain, as ForSegments.
 template <class View>
 PathSums SumChain(const Graph& graph, const View& view, uint32_t sink,

@@ -189,20 +189,39 @@ Point PointOf(const Graph& graph, uint32_t v) {
 
 }  // namespace
 
-ChainOwners OwnersOfChain(const Graph& graph, const Window& window) {
+std::pair<ChainOwners, PathSums> OwnersOfChain(const Graph& graph,
+                                               const Window& window) {
   const Trace& trace = graph.model().trace();
-  ChainOwners rows;
-  ForSegments(graph, Recorded{graph}, window.sink, window.start_ns, kNoNode,
-              [&](const Segment& s) {
-                const StringId name = s.owner.valid()
-                                          ? trace.slices.name[s.owner.value]
-                                          : StringId();
-                ChainOwner& row = rows[{s.kind, name}];
-                row.time_ns += s.end_ns - s.start_ns;
-                ++row.count;
-                row.first = s.owner;  // segments come backwards
-              });
-  return rows;
+  std::pair<ChainOwners, PathSums> found;
+  auto& [rows, sums] = found;
+  // Few owners come again and again: rows that were found lately. They stay
+  // where they are while no other comes.
+  struct Known {
+    SegmentKind kind = SegmentKind::kHost;
+    StringId name;
+    ChainOwner* row = nullptr;
+  };
+  std::vector<Known> known(256);
+  ForSegments(
+      graph, Recorded{graph}, window.sink, window.start_ns, kNoNode,
+      [&](const Segment& s) {
+        Add(sums, s, s.end_ns - s.start_ns);
+        const StringId name =
+            s.owner.valid() ? trace.slices.name[s.owner.value] : StringId();
+        Known& lately =
+            known[(name.value * 16 + static_cast<uint32_t>(s.kind)) % 256];
+        if (lately.row == nullptr || lately.kind != s.kind ||
+            lately.name != name) {
+          const size_t before = rows.capacity();
+          ChainOwner* const row = &rows[{s.kind, name}];
+          if (rows.capacity() != before) known.assign(known.size(), {});
+          lately = {s.kind, name, row};
+        }
+        lately.row->time_ns += s.end_ns - s.start_ns;
+        ++lately.row->count;
+        lately.row->first = s.owner;  // segments come backwards
+      });
+  return found;
 }
 
 WorkTotals TotalsOfWork(const Graph& graph, const Window& window) {

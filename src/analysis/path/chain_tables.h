@@ -21,7 +21,8 @@ struct ChainOwner {
 };
 using ChainOwners =
     absl::flat_hash_map<std::pair<SegmentKind, StringId>, ChainOwner>;
-ChainOwners OwnersOfChain(const Graph& graph, const Window& window);
+std::pair<ChainOwners, PathSums> OwnersOfChain(const Graph& graph,
+                                               const Window& window);
 
 // Time of all device work by name, on the chain and off it, and the least
 // slack of any; kNoSlack where the sink does not depend on it.

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <list>
+#include <functional>
 #include <queue>
 
+#include "analysis/host/work_stretch.h"
 #include "base/parallel.h"
-#include "base/run_sort.h"
 #include "base/status.h"
 
 namespace lamina::analysis::path {
@@ -64,7 +64,10 @@ std::string_view EdgeKindName(EdgeKind kind) {
 class GraphBuilder {
  public:
   GraphBuilder(const HostModel& model, Graph& graph)
-      : m_(model), trace_(model.trace()), g_(graph) {}
+      : m_(model),
+        trace_(model.trace()),
+        g_(graph),
+        threads_(model.context().settings.threads) {}
 
   void Run() {
     size_t host = 0;
@@ -72,23 +75,26 @@ class GraphBuilder {
       host += thread.events.size();
     const size_t device = trace_.device_slices().size();
     LAMINA_CHECK(2 * (host + m_.calls().size() + device) < kChain);
-    const size_t nodes = 2 * (host + device) + Slow();
-    g_.times_.reserve(nodes);
-    g_.chain_.reserve(nodes);
-    g_.owner_.reserve(nodes);
-    // Of each device event that behind it on its stream, and its launch.
-    g_.edges_.reserve(2 * device + m_.waits().size());
     start_.assign(m_.calls().size(), kNoNode);
     end_.assign(m_.calls().size(), kNoNode);
     submit_.assign(m_.calls().size(), kNoNode);
     waits_.assign(m_.waits().size(), kNoNode);
-    for (uint32_t t = 0; t < m_.threads().size(); ++t) Thread(t);
-    g_.thread_begin_.push_back(Size());
+    CutThreads();
+    const uint32_t hosts = NumberNodes();
+    const size_t nodes = hosts + 2 * device;
+    g_.times_.AppendUninitialized(nodes);
+    g_.chain_.AppendUninitialized(nodes);
+    g_.owner_.AppendUninitialized(nodes);
+    Threads();
     Batons();
+    std::vector<Stretch>().swap(stretches_);
+    tops_.Reset();
+    g_.first_device_ = hosts;
     Device();
     Syncs();
     g_.parts_.push_back({&m_, 0, g_.first_device_, g_.first_device_,
-                         Size() - g_.first_device_, 0, 0});
+                         static_cast<uint32_t>(nodes) - g_.first_device_, 0,
+                         0});
     // Of no use any more while the graph reaches its size.
     for (auto* list : {&start_, &end_, &submit_, &waits_, &place_})
       std::vector<uint32_t>().swap(*list);
@@ -102,137 +108,297 @@ class GraphBuilder {
     int64_t end = 0;
     uint32_t node = 0;
     uint32_t end_node = 0;
+  };
+
+  // Events of a thread behind which all that were open have ended: they make
+  // nodes of their own, whatever was before.
+  struct Stretch {
     uint32_t thread = 0;
+    size_t begin = 0, end = 0;  // of the events of the thread
+    bool slow = false;          // has a slow call
+    uint32_t node = 0, nodes = 0;
+    PodVector<Top> tops;                               // stand in tops_
+    std::vector<std::pair<uint32_t, int64_t>> staged;  // work of chain edges
+    int64_t clamped = 0;
   };
-  struct Open {
-    SliceId slice;
-    int64_t end = 0;
-    uint32_t call = host::kNone;
-    uint32_t wait = host::kNone;
-    bool blocking = false;
-  };
-
-  uint32_t Size() const { return static_cast<uint32_t>(g_.times_.size()); }
-  size_t Slow() const {
-    return static_cast<size_t>(
-        std::count_if(m_.calls().begin(), m_.calls().end(),
-                      [](const Call& c) { return c.slow; }));
-  }
-
-  uint32_t Node(int64_t time, EdgeKind kind, SliceId owner) {
-    g_.times_.push_back(time);
-    g_.chain_.push_back(kind);
-    g_.owner_.push_back(owner);
-    return Size() - 1;
-  }
-
-  void AddEdge(uint32_t from, uint32_t to, int64_t work, EdgeKind kind,
-               SliceId owner, bool inferred = false) {
-    const int64_t dt = g_.times_[to] - g_.times_[from];
-    if (dt < 0) {
-      ++g_.counts_["edges_against_time"];
-      return;
-    }
-    Edge edge;
-    edge.from = from;
-    edge.to = to;
-    edge.work_ns = std::clamp(std::min(work, dt), -kMostWorkNs, kMostWorkNs);
-    edge.owner = owner;
-    edge.kind = kind;
-    edge.inferred = inferred;
-    g_.edges_.push_back(edge);
-  }
 
   // --- host ---
-  void Thread(uint32_t t) {
-    const host::Thread& thread = m_.threads()[t];
-    g_.thread_begin_.push_back(Size());
-    open_.clear();
-    blocking_ = 0;
-    first_of_thread_ = true;
-    size_t wait = 0;
-    Top top;
-    const auto close_one = [&] {
+  // Makes the nodes of a stretch, or counts them.
+  template <bool kWrite>
+  class Walk {
+   public:
+    Walk(GraphBuilder& builder, Stretch& stretch)
+        : b_(builder),
+          m_(builder.m_),
+          trace_(builder.trace_),
+          stretch_(stretch),
+          thread_(builder.m_.threads()[stretch.thread]),
+          node_(stretch.node),
+          first_of_thread_(stretch.begin == 0) {}
+
+    // How many nodes there are.
+    uint32_t Run() {
+      const auto& waits = thread_.waits;
+      // Starts of other stretches differ.
+      size_t wait = static_cast<size_t>(
+          std::partition_point(waits.begin(), waits.end(),
+                               [&](uint32_t w) {
+                                 return trace_.Start(m_.waits()[w].slice) <
+                                        trace_.Start(
+                                            thread_.events[stretch_.begin]);
+                               }) -
+          waits.begin());
+      for (size_t i = stretch_.begin; i < stretch_.end; ++i) {
+        const SliceId s = thread_.events[i];
+        const int64_t start = trace_.Start(s);
+        while (!open_.empty() && open_.back().end <= start) CloseOne();
+        Open o;
+        o.slice = s;
+        o.end = trace_.End(s);
+        if (!open_.empty() && open_.back().end < o.end) {
+          ++clamped_;
+          o.end = open_.back().end;
+        }
+        const uint32_t node = Point(start);
+        o.call = m_.CallOf(s);
+        if (kWrite && o.call != host::kNone) b_.start_[o.call] = node;
+        if (wait < waits.size() && m_.waits()[waits[wait]].slice == s) {
+          o.wait = waits[wait++];
+          o.blocking = m_.waits()[o.wait].target.valid();
+          if (o.blocking) ++blocking_;
+        }
+        if (open_.empty()) {
+          top_ = Top();
+          top_.start = start;
+          top_.node = node;
+        }
+        open_.push_back(o);
+      }
+      while (!open_.empty()) CloseOne();
+      if (kWrite) stretch_.clamped = clamped_;
+      return node_ - stretch_.node;
+    }
+
+   private:
+    struct Open {
+      SliceId slice;
+      int64_t end = 0;
+      uint32_t call = host::kNone;
+      uint32_t wait = host::kNone;
+      bool blocking = false;
+    };
+
+    void CloseOne() {
       const Open o = open_.back();
       const bool has_submit =
           o.call != host::kNone &&
           m_.calls()[o.call].submit_ns > trace_.Start(o.slice);
       if (has_submit) {
         const int64_t submit = m_.calls()[o.call].submit_ns;
-        if (g_.times_.back() <= submit && submit <= o.end)
-          submit_[o.call] = Point(submit);
+        if (last_ns_ <= submit && submit <= o.end) {
+          const uint32_t node = Point(submit);
+          if (kWrite) b_.submit_[o.call] = node;
+        }
       }
       const uint32_t node = Point(o.end);
-      if (o.call != host::kNone) end_[o.call] = node;
-      if (o.wait != host::kNone) waits_[o.wait] = node;
+      if (kWrite && o.call != host::kNone) b_.end_[o.call] = node;
+      if (kWrite && o.wait != host::kNone) b_.waits_[o.wait] = node;
       if (o.blocking) --blocking_;
       open_.pop_back();
-      if (open_.empty() && thread.takes_part) {
-        top.end = o.end;
-        top.end_node = node;
-        tops_.push_back(top);
+      if (kWrite && open_.empty() && thread_.takes_part) {
+        top_.end = o.end;
+        top_.end_node = node;
+        stretch_.tops.push_back(top_);
       }
-    };
-    for (const SliceId s : thread.events) {
-      const int64_t start = trace_.Start(s);
-      while (!open_.empty() && open_.back().end <= start) close_one();
-      Open o;
-      o.slice = s;
-      o.end = trace_.End(s);
-      if (!open_.empty() && open_.back().end < o.end) {
-        ++g_.counts_["host_bleed_clamped"];
-        o.end = open_.back().end;
-      }
-      const uint32_t node = Point(start);
-      o.call = m_.CallOf(s);
-      if (o.call != host::kNone) start_[o.call] = node;
-      if (wait < thread.waits.size() &&
-          m_.waits()[thread.waits[wait]].slice == s) {
-        o.wait = thread.waits[wait++];
-        o.blocking = m_.waits()[o.wait].target.valid();
-        if (o.blocking) ++blocking_;
-      }
-      if (open_.empty()) {
-        top = Top();
-        top.start = start;
-        top.node = node;
-        top.thread = t;
-      }
-      open_.push_back(o);
     }
-    while (!open_.empty()) close_one();
-  }
 
-  // A point of the thread behind the one before it.
-  uint32_t Point(int64_t time) {
-    if (first_of_thread_) {
+    // A point of the thread behind the one before it.
+    uint32_t Point(int64_t time) {
+      const uint32_t node = node_++;
+      if (kWrite) {
+        EdgeKind kind = EdgeKind::kHost;
+        SliceId owner;
+        if (first_of_thread_) {
+          kind = EdgeKind::kNone;
+        } else if (open_.empty()) {
+          kind = EdgeKind::kHostGap;
+        } else {
+          const Open& own = open_.back();
+          owner = own.slice;
+          if (own.call != host::kNone && m_.calls()[own.call].staged) {
+            const int64_t dt = time - last_ns_;
+            const SliceId copy = m_.Work(m_.calls()[own.call])[0];
+            const int64_t work = std::max<int64_t>(
+                0, std::min(dt, trace_.Start(copy) - last_ns_));
+            if (work != dt) stretch_.staged.emplace_back(node, work);
+          } else if (blocking_ > 0) {
+            kind = EdgeKind::kSyncWait;
+          }
+        }
+        b_.SetNode(node, time, kind, owner);
+      }
       first_of_thread_ = false;
-      return Node(time, EdgeKind::kNone, {});
-    }
-    const int64_t last = g_.times_.back();
-    const int64_t dt = time - last;
-    if (open_.empty()) return Node(time, EdgeKind::kHostGap, {});
-    const Open& own = open_.back();
-    if (own.call != host::kNone && m_.calls()[own.call].staged) {
-      const SliceId copy = m_.Work(m_.calls()[own.call])[0];
-      const int64_t work =
-          std::max<int64_t>(0, std::min(dt, trace_.Start(copy) - last));
-      const uint32_t node = Node(time, EdgeKind::kHost, own.slice);
-      if (work != dt) g_.staged_work_[node] = work;
+      last_ns_ = time;
       return node;
     }
-    if (blocking_ > 0) return Node(time, EdgeKind::kSyncWait, own.slice);
-    return Node(time, EdgeKind::kHost, own.slice);
+
+    GraphBuilder& b_;
+    const HostModel& m_;
+    const Trace& trace_;
+    Stretch& stretch_;
+    const host::Thread& thread_;
+    uint32_t node_;
+    int64_t last_ns_ = 0;  // time of the last node
+    bool first_of_thread_;
+    int blocking_ = 0;
+    int64_t clamped_ = 0;
+    std::vector<Open> open_;
+    Top top_;
+  };
+
+  void SetNode(uint32_t node, int64_t time, EdgeKind kind, SliceId owner) {
+    g_.times_[node] = time;
+    g_.chain_[node] = kind;
+    g_.owner_[node] = owner;
+  }
+
+  void CutThreads() {
+    constexpr size_t kGrain = size_t{1} << 14;
+    struct Range {
+      uint32_t thread;
+      size_t begin, end;
+      int64_t reached = trace::kNoInt;  // latest end in it
+      size_t cut = 0;  // first event behind all before; `end`: there is none
+    };
+    std::vector<Range> ranges;
+    for (uint32_t t = 0; t < m_.threads().size(); ++t) {
+      const size_t events = m_.threads()[t].events.size();
+      for (size_t begin = 0; begin < events; begin += kGrain)
+        ranges.push_back({t, begin, std::min(events, begin + kGrain)});
+    }
+    ParallelFor(threads_, ranges.size(), [&](size_t r) {
+      Range& range = ranges[r];
+      const auto& events = m_.threads()[range.thread].events;
+      for (size_t i = range.begin; i < range.end; ++i)
+        range.reached = std::max(range.reached, trace_.End(events[i]));
+    });
+    std::vector<int64_t> before(ranges.size(), trace::kNoInt);
+    for (size_t r = 1; r < ranges.size(); ++r) {
+      if (ranges[r].thread == ranges[r - 1].thread)
+        before[r] = std::max(before[r - 1], ranges[r - 1].reached);
+    }
+    ParallelFor(threads_, ranges.size(), [&](size_t r) {
+      Range& range = ranges[r];
+      const auto& events = m_.threads()[range.thread].events;
+      int64_t reached = before[r];
+      range.cut = range.begin;
+      while (range.cut < range.end && range.begin > 0 &&
+             trace_.Start(events[range.cut]) <= reached) {
+        reached = std::max(reached, trace_.End(events[range.cut]));
+        ++range.cut;
+      }
+    });
+    for (const Range& range : ranges) {
+      if (range.cut < range.end) {
+        if (range.begin > 0) stretches_.back().end = range.cut;
+        stretches_.push_back({});
+        stretches_.back().thread = range.thread;
+        stretches_.back().begin = range.cut;
+      }
+      stretches_.back().end = range.end;
+    }
+  }
+
+  // Gives stretches their numbers of nodes; returns how many there are. A node
+  // for each end of an event, and some of slow calls have one between.
+  uint32_t NumberNodes() {
+    for (const Call& call : m_.calls()) {
+      if (!call.slow) continue;
+      const int64_t start = trace_.Start(call.slice);
+      const auto behind = std::upper_bound(
+          stretches_.begin(), stretches_.end(), std::pair(call.thread, start),
+          [&](const auto& key, const Stretch& stretch) {
+            return key < std::pair(stretch.thread, StartOf(stretch));
+          });
+      std::prev(behind)->slow = true;
+    }
+    ParallelFor(threads_, stretches_.size(), [&](size_t i) {
+      Stretch& stretch = stretches_[i];
+      stretch.nodes =
+          stretch.slow ? Walk<false>(*this, stretch).Run()
+                       : 2 * static_cast<uint32_t>(stretch.end - stretch.begin);
+    });
+    uint32_t node = 0;
+    uint32_t thread = kNoNode;
+    for (Stretch& stretch : stretches_) {
+      if (stretch.thread != thread) g_.thread_begin_.push_back(node);
+      thread = stretch.thread;
+      stretch.node = node;
+      node += stretch.nodes;
+    }
+    g_.thread_begin_.push_back(node);
+    return node;
+  }
+  int64_t StartOf(const Stretch& stretch) const {
+    return trace_.Start(m_.threads()[stretch.thread].events[stretch.begin]);
+  }
+
+  void Threads() {
+    size_t events = 0;
+    for (const Stretch& stretch : stretches_)
+      events += stretch.end - stretch.begin;
+    Top* room = tops_.AppendUninitialized(events);
+    for (Stretch& stretch : stretches_) {
+      const size_t most = stretch.end - stretch.begin;
+      stretch.tops = PodVector<Top>::Borrow(room, most);
+      stretch.tops.clear();
+      room += most;
+    }
+    ParallelFor(threads_, stretches_.size(), [&](size_t i) {
+      Stretch& stretch = stretches_[i];
+      const uint32_t nodes = Walk<true>(*this, stretch).Run();
+      LAMINA_CHECK(nodes == stretch.nodes);
+    });
+    int64_t clamped = 0;
+    for (const Stretch& stretch : stretches_) {
+      clamped += stretch.clamped;
+      for (const auto& [node, work] : stretch.staged)
+        g_.staged_work_[node] = work;
+    }
+    if (clamped > 0) g_.counts_["host_bleed_clamped"] = clamped;
   }
 
   // A thread that resumes after others went idle was woken by the last of
   // them.
   void Batons() {
-    // Thread by thread, and by time in each.
-    RunSort(tops_, m_.context().settings.threads,
-            [](const Top& a, const Top& b) {
-              return a.start != b.start ? a.start < b.start : a.node < b.node;
-            });
+    // The next top of each thread, the earliest first.
+    struct Head {
+      int64_t start;
+      uint32_t node;
+      size_t stretch;
+      size_t top;
+      bool operator>(const Head& other) const {
+        return start != other.start ? start > other.start : node > other.node;
+      }
+    };
+    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
+    const auto push = [&](size_t stretch, size_t top) {
+      const uint32_t thread = stretches_[stretch].thread;
+      while (top == stretches_[stretch].tops.size()) {
+        top = 0;
+        if (++stretch == stretches_.size() ||
+            stretches_[stretch].thread != thread)
+          return;
+      }
+      const Top& next = stretches_[stretch].tops[top];
+      heads.push({next.start, next.node, stretch, top});
+    };
+    for (size_t i = 0; i < stretches_.size(); ++i) {
+      if (i == 0 || stretches_[i].thread != stretches_[i - 1].thread)
+        push(i, 0);
+    }
+    // Nobody is woken where one thread works alone.
+    if (heads.size() < 2) return;
     struct Stop {
       int64_t time;
       uint32_t node;
@@ -242,35 +408,51 @@ class GraphBuilder {
       return a.time != b.time ? a.time > b.time : a.node > b.node;
     };
     std::priority_queue<Stop, std::vector<Stop>, decltype(later)> ends(later);
-    std::list<Stop> idle;  // by the time they became idle
-    std::vector<std::list<Stop>::iterator> place(m_.threads().size(),
-                                                 idle.end());
-    const auto leave = [&](uint32_t thread) {
-      if (place[thread] == idle.end()) return;
-      idle.erase(place[thread]);
-      place[thread] = idle.end();
+    // A list of the idle threads, by the time they became idle; its head and
+    // end are at the place behind all threads.
+    struct Idle {
+      int64_t time = 0;
+      uint32_t node = 0;
+      uint32_t before = kNoNode, behind = kNoNode;  // kNoNode: not idle
     };
-    for (const Top& top : tops_) {
+    const auto ring = static_cast<uint32_t>(m_.threads().size());
+    std::vector<Idle> idle(ring + 1);
+    idle[ring].before = idle[ring].behind = ring;
+    const auto leave = [&](uint32_t thread) {
+      Idle& own = idle[thread];
+      if (own.before == kNoNode) return;
+      idle[own.before].behind = own.behind;
+      idle[own.behind].before = own.before;
+      own.before = own.behind = kNoNode;
+    };
+    while (!heads.empty()) {
+      const Head head = heads.top();
+      heads.pop();
+      const Top top = stretches_[head.stretch].tops[head.top];
+      const uint32_t thread = stretches_[head.stretch].thread;
+      push(head.stretch, head.top + 1);
       while (!ends.empty() && ends.top().time <= top.start) {
         const Stop stop = ends.top();
         ends.pop();
         leave(stop.thread);
-        place[stop.thread] = idle.insert(idle.end(), stop);
+        const uint32_t last = idle[ring].before;
+        idle[stop.thread] = {stop.time, stop.node, last, ring};
+        idle[last].behind = idle[ring].before = stop.thread;
       }
-      const bool was_idle = place[top.thread] != idle.end();
-      const int64_t mine = was_idle ? place[top.thread]->time : 0;
-      leave(top.thread);
-      if (!idle.empty() && (!was_idle || idle.back().time > mine)) {
+      const bool was_idle = idle[thread].before != kNoNode;
+      const int64_t mine = was_idle ? idle[thread].time : 0;
+      leave(thread);
+      const uint32_t last = idle[ring].before;
+      if (last != ring && (!was_idle || idle[last].time > mine)) {
         const bool gap = g_.chain_[top.node] == EdgeKind::kHostGap;
         if (!gap || g_.times_[top.node] - g_.times_[top.node - 1] > kAsleepNs) {
           if (gap) g_.chain_[top.node] = EdgeKind::kHostAsleep;
-          AddEdge(idle.back().node, top.node, 0, EdgeKind::kBaton, {});
+          edges_.Add(g_, idle[last].node, top.node, 0, EdgeKind::kBaton, {});
           ++g_.counts_["batons"];
         }
       }
-      ends.push({top.end, top.end_node, top.thread});
+      ends.push({top.end, top.end_node, thread});
     }
-    std::vector<Top>().swap(tops_);
   }
 
   // --- device ---
@@ -279,28 +461,123 @@ class GraphBuilder {
   }
   uint32_t EndNode(SliceId s) const { return StartNode(s) + 1; }
 
-  void Device() {
-    g_.first_device_ = Size();
-    place_.assign(trace_.device.size(), 0);
-    g_.work_.reserve(trace_.device_slices().size());
-    for (const trace::Stream& stream : trace_.streams) {
-      for (const SliceId s : stream.slices) {
-        place_[trace_.slices.detail[s.value]] =
-            static_cast<uint32_t>(g_.work_.size());
-        g_.work_.push_back(s);
-        Node(trace_.Start(s), EdgeKind::kNone, {});
-        Node(trace_.End(s), KindOf(m_.kind(s)), s);
+  // Edges in order, and what was counted while they were made.
+  struct Edges {
+    PodVector<Edge> edges;
+    int64_t against_time = 0;
+    int64_t inferred = 0;
+    std::vector<uint32_t> before_trace;
+
+    void Add(const Graph& graph, uint32_t from, uint32_t to, int64_t work,
+             EdgeKind kind, SliceId owner, bool is_inferred = false) {
+      const int64_t dt = graph.times_[to] - graph.times_[from];
+      if (dt < 0) {
+        ++against_time;
+        return;
       }
+      Edge edge;
+      edge.from = from;
+      edge.to = to;
+      edge.work_ns = std::clamp(std::min(work, dt), -kMostWorkNs, kMostWorkNs);
+      edge.owner = owner;
+      edge.kind = kind;
+      edge.inferred = is_inferred;
+      edges.push_back(edge);
     }
-    for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
+  };
+
+  void Device() {
+    place_.assign(trace_.device.size(), 0);
+    g_.work_.AppendUninitialized(trace_.device_slices().size());
+    struct Piece {
+      uint32_t stream;
+      size_t place;  // of the first work of the stream
+      host::WorkStretch work;
+      Edges edges;
+    };
+    std::vector<Piece> pieces;
+    size_t place = 0;
+    for (uint32_t i = 0; i < trace_.streams.size(); ++i) {
+      const auto& slices = trace_.streams[i].slices;
+      for (const host::WorkStretch& work :
+           host::CutWork(trace_, slices, threads_))
+        pieces.push_back({i, place, work, {}});
+      place += slices.size();
+    }
+    LAMINA_CHECK(place == g_.work_.size());
+    ParallelFor(threads_, pieces.size(), [&](size_t p) {
+      const Piece& piece = pieces[p];
+      const auto& slices = trace_.streams[piece.stream].slices;
+      for (size_t i = piece.work.begin; i < piece.work.end; ++i) {
+        const SliceId s = slices[i];
+        const auto at = static_cast<uint32_t>(piece.place + i);
+        place_[trace_.slices.detail[s.value]] = at;
+        g_.work_[at] = s;
+        const uint32_t node = g_.first_device_ + 2 * at;
+        SetNode(node, trace_.Start(s), EdgeKind::kNone, {});
+        SetNode(node + 1, trace_.End(s), KindOf(m_.kind(s)), s);
+      }
+    });
+    // Behind the edges of the threads each piece writes to a place of its own,
+    // which has room for nearly all cases; then they close up.
+    constexpr size_t kMostEach = 3;
+    const size_t threads = edges_.edges.size();
+    g_.edges_.append(edges_.edges.data(), threads);
+    Edge* const room =
+        g_.edges_.AppendUninitialized(kMostEach * g_.work_.size());
+    const auto room_of = [&](const Piece& piece) {
+      return kMostEach * (piece.work.end - piece.work.begin);
+    };
+    for (Piece& piece : pieces) {
+      piece.edges.edges = PodVector<Edge>::Borrow(
+          room + kMostEach * (piece.place + piece.work.begin), room_of(piece));
+      piece.edges.edges.clear();
+    }
+    ParallelFor(threads_, pieces.size(), [&](size_t p) {
+      Stream(pieces[p].stream, pieces[p].work, pieces[p].edges);
+    });
+    size_t count = threads;
+    bool fit = true;
+    for (const Piece& piece : pieces) {
+      fit = fit && piece.edges.edges.size() <= room_of(piece);
+      count += piece.edges.edges.size();
+    }
+    PodVector<Edge> apart;
+    if (!fit) {
+      apart.append(g_.edges_.data(), threads);
+      apart.AppendUninitialized(count - threads);
+    }
+    Edge* to = (fit ? g_.edges_ : apart).data() + threads;
+    for (const Piece& piece : pieces)
+      to = std::copy(piece.edges.edges.begin(), piece.edges.edges.end(), to);
+    if (fit) {
+      g_.edges_.resize(count);
+    } else {
+      g_.edges_ = std::move(apart);
+    }
+    g_.edges_.shrink_to_fit();
+    edges_.edges.Reset();
+    int64_t inferred = 0;
+    for (const Piece& piece : pieces) {
+      edges_.against_time += piece.edges.against_time;
+      inferred += piece.edges.inferred;
+      g_.before_trace_.insert(g_.before_trace_.end(),
+                              piece.edges.before_trace.begin(),
+                              piece.edges.before_trace.end());
+    }
+    if (inferred > 0) g_.counts_["dependencies_inferred"] = inferred;
     std::sort(g_.before_trace_.begin(), g_.before_trace_.end());
   }
 
-  void Stream(uint32_t i) {
+  void Stream(uint32_t i, const host::WorkStretch& stretch, Edges& edges) {
     const host::StreamFacts& facts = m_.facts(i);
-    size_t near = 0;         // of the last inferred wait
-    SliceId previous, last;  // last: of the running maximum of the ends
-    for (const SliceId s : trace_.streams[i].slices) {
+    const auto& slices = trace_.streams[i].slices;
+    size_t near = 0;  // of the last inferred wait
+    SliceId previous =
+        stretch.begin > 0 ? slices[stretch.begin - 1] : SliceId();
+    SliceId last = stretch.before;  // of the running maximum of the ends
+    for (size_t k = stretch.begin; k < stretch.end; ++k) {
+      const SliceId s = slices[k];
       const uint32_t node = StartNode(s);
       const int64_t start = trace_.Start(s);
       const uint32_t c = m_.call(s);
@@ -311,35 +588,37 @@ class GraphBuilder {
       if (last.valid() && trace_.End(last) <= start) {
         int64_t gap = same ? facts.graph_gap_ns : facts.gap_ns;
         if (!(same ? facts.graph_gap_known : facts.gap_known)) gap = 0;
-        AddEdge(EndNode(last), node, gap, EdgeKind::kStreamOrder, s);
+        edges.Add(g_, EndNode(last), node, gap, EdgeKind::kStreamOrder, s);
         explained = trace_.End(last) + std::min(gap, start - trace_.End(last));
       } else if (previous.valid()) {
-        AddEdge(StartNode(previous), node, 0, EdgeKind::kStreamOverlap, s);
+        edges.Add(g_, StartNode(previous), node, 0, EdgeKind::kStreamOverlap,
+                  s);
       }
       if (c != host::kNone && !same) {
         const Call& call = m_.calls()[c];
         const uint32_t from = submit_[c] == kNoNode ? start_[c] : submit_[c];
-        AddEdge(from, node, m_.Ready(s) - g_.times_[from], EdgeKind::kLaunch,
-                s);
+        const int64_t ready = m_.Ready(s);
+        edges.Add(g_, from, node, ready - g_.times_[from], EdgeKind::kLaunch,
+                  s);
         if (call.staged)
-          AddEdge(node, end_[c], trace_.End(call.slice) - start,
-                  EdgeKind::kCopy, s);
-        explained = std::max(explained, std::min(start, m_.Ready(s)));
+          edges.Add(g_, node, end_[c], trace_.End(call.slice) - start,
+                    EdgeKind::kCopy, s);
+        explained = std::max(explained, std::min(start, ready));
       }
       for (const auto& [waits, on] : m_.Dependencies(s)) {
-        AddEdge(EndNode(on), node, 0, EdgeKind::kDependency, s);
+        edges.Add(g_, EndNode(on), node, 0, EdgeKind::kDependency, s);
         explained = std::max(explained, trace_.End(on));
       }
       if (!previous.valid() && c != host::kNone &&
           start - explained > host::kMaxLatencyNs)
-        g_.before_trace_.push_back(node);
+        edges.before_trace.push_back(node);
       if (explained != trace::kNoInt && c != host::kNone &&
           start - explained > host::kDelayNs) {
         const SliceId source = m_.Infer(s, explained, &near);
         if (source.valid()) {
-          AddEdge(EndNode(source), node, 0, EdgeKind::kDependencyInferred, s,
-                  true);
-          ++g_.counts_["dependencies_inferred"];
+          edges.Add(g_, EndNode(source), node, 0, EdgeKind::kDependencyInferred,
+                    s, true);
+          ++edges.inferred;
         }
       }
       previous = s;
@@ -349,30 +628,36 @@ class GraphBuilder {
 
   void Syncs() {
     const auto& waits = m_.waits();
+    const auto add = [&](const Wait& wait, uint32_t node, SliceId work) {
+      edges_.Add(g_, EndNode(work), node, 0, EdgeKind::kSync, wait.slice,
+                 wait.inferred);
+    };
     for (size_t w = 0; w < waits.size(); ++w) {
       if (waits[w].target.valid() && waits_[w] != kNoNode)
-        AddEdge(EndNode(waits[w].target), waits_[w], 0, EdgeKind::kSync,
-                waits[w].slice, waits[w].inferred);
+        add(waits[w], waits_[w], waits[w].target);
     }
     for (size_t w = 0; w < waits.size(); ++w) {
       for (const SliceId k : m_.Sources(waits[w])) {
         if (k != waits[w].target && waits_[w] != kNoNode)
-          AddEdge(EndNode(k), waits_[w], 0, EdgeKind::kSync, waits[w].slice,
-                  waits[w].inferred);
+          add(waits[w], waits_[w], k);
       }
     }
+    g_.edges_.append(edges_.edges.data(), edges_.edges.size());
+    edges_.edges.Reset();
+    if (edges_.against_time > 0)
+      g_.counts_["edges_against_time"] = edges_.against_time;
   }
 
   const HostModel& m_;
   const Trace& trace_;
   Graph& g_;
+  const int threads_;
+  std::vector<Stretch> stretches_;  // by thread and time
+  PodVector<Top> tops_;
   std::vector<uint32_t> start_, end_, submit_;  // nodes of calls
   std::vector<uint32_t> waits_;                 // end nodes of waits
   std::vector<uint32_t> place_;  // by row of device arguments: of work_
-  std::vector<Top> tops_;
-  std::vector<Open> open_;
-  int blocking_ = 0;
-  bool first_of_thread_ = true;
+  Edges edges_;                  // of threads; behind Device(), of waits
 };
 
 bool Graph::TryJoin(const std::vector<JoinPart>& parts,
@@ -422,7 +707,7 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
     own.first_device = size();
     own.devices = static_cast<uint32_t>(from.nodes()) - own.hosts;
     take(parts[i], from.first_device_, static_cast<uint32_t>(from.nodes()));
-    work_.insert(work_.end(), from.work_.begin(), from.work_.end());
+    work_.append(from.work_.data(), from.work_.size());
     for (const uint32_t v : from.before_trace_)
       before_trace_.push_back(NodeOf(static_cast<uint32_t>(i), v));
     own.first_edge = static_cast<uint32_t>(edges_.size());
@@ -438,12 +723,13 @@ bool Graph::TryJoin(const std::vector<JoinPart>& parts,
 
   const auto add = [&](uint32_t from, uint32_t to, int64_t work,
                        SliceId owner) {
-    Edge& edge = edges_.emplace_back();
+    Edge edge;
     edge.from = from;
     edge.to = to;
     edge.work_ns = std::clamp(work, -kMostWorkNs, kMostWorkNs);
     edge.owner = owner;
     edge.kind = EdgeKind::kCollective;
+    edges_.push_back(edge);
   };
   for (size_t c = 0; c < collectives.size(); ++c) {
     const uint32_t node = first_collective + static_cast<uint32_t>(c);
@@ -511,7 +797,7 @@ Graph Graph::Build(const HostModel& model) {
   return graph;
 }
 
-EdgeLists::EdgeLists(size_t nodes, const std::vector<Edge>& edges,
+EdgeLists::EdgeLists(size_t nodes, std::span<const Edge> edges,
                      uint32_t Edge::*node)
     : words_(nodes / 64 + 1) {
   for (const Edge& edge : edges)
@@ -519,7 +805,7 @@ EdgeLists::EdgeLists(size_t nodes, const std::vector<Edge>& edges,
   uint32_t rows = 0;
   for (Word& word : words_) {
     word.before = rows;
-    rows += static_cast<uint32_t>(std::popcount(word.has));
+    rows += BitCount(word.has);
   }
   begin_.resize(rows + 1);
   for (const Edge& edge : edges) ++begin_[Row(edge.*node)];
@@ -533,22 +819,24 @@ EdgeLists::EdgeLists(size_t nodes, const std::vector<Edge>& edges,
 
 void Graph::MakeLists() {
   ParallelFor(Threads(), 2, [&](size_t i) {
-    if (i == 0) in_ = EdgeLists(nodes(), edges_, &Edge::to);
-    if (i == 1) out_ = EdgeLists(nodes(), edges_, &Edge::from);
+    if (i == 0) in_ = EdgeLists(nodes(), edges(), &Edge::to);
+    if (i == 1) out_ = EdgeLists(nodes(), edges(), &Edge::from);
   });
 }
 
 // Kahn's method, first come first served. False: there is a cycle.
 bool Graph::MakeOrder() {
   const auto n = static_cast<uint32_t>(nodes());
+  constexpr size_t kGrain = size_t{1} << 18;
   PodVector<uint32_t>& open = position_;  // predecessors that are not placed
   open.clear();
-  open.resize(n, 0);
+  open.AppendUninitialized(n);
   order_.clear();
   order_.reserve(n);
+  for (uint32_t v = 0; v < n; ++v)
+    open[v] = chain_[v] == EdgeKind::kNone ? 0 : 1;
+  for (const Edge& edge : edges_) ++open[edge.to];
   for (uint32_t v = 0; v < n; ++v) {
-    open[v] = static_cast<uint32_t>(In(v).size()) +
-              (chain_[v] == EdgeKind::kNone ? 0 : 1);
     if (open[v] == 0) order_.push_back(v);
   }
   for (size_t i = 0; i < order_.size(); ++i) {
@@ -560,7 +848,10 @@ bool Graph::MakeOrder() {
     }
   }
   if (order_.size() < n) return false;
-  for (uint32_t i = 0; i < n; ++i) position_[order_[i]] = i;
+  ParallelRanges(Threads(), n, kGrain, [&](size_t begin, size_t end, size_t) {
+    for (size_t i = begin; i < end; ++i)
+      position_[order_[i]] = static_cast<uint32_t>(i);
+  });
   return true;
 }
 
@@ -576,10 +867,13 @@ void Graph::Finish() {
     // placed go; chain edges alone have no circle.
     std::vector<bool> placed(nodes(), false);
     for (const uint32_t v : order_) placed[v] = true;
-    counts_["edges_in_circles"] +=
-        static_cast<int64_t>(std::erase_if(edges_, [&](const Edge& e) {
-          return !placed[e.from] && !placed[e.to];
-        }));
+    const size_t kept = static_cast<size_t>(
+        std::remove_if(
+            edges_.begin(), edges_.end(),
+            [&](const Edge& e) { return !placed[e.from] && !placed[e.to]; }) -
+        edges_.begin());
+    counts_["edges_in_circles"] += static_cast<int64_t>(edges_.size() - kept);
+    edges_.resize(kept);
     MakeLists();
     LAMINA_CHECK(MakeOrder());
     MakeCritical();
@@ -588,8 +882,14 @@ void Graph::Finish() {
 
 void Graph::MakeCritical() {
   const auto n = static_cast<uint32_t>(nodes());
-  critical_.resize(in_.rows());
-  for (uint32_t v = 0; v < n; ++v) {
+  critical_.clear();
+  critical_.AppendUninitialized(in_.rows());
+  for (uint32_t v = 0, row = 0; v < n; ++v) {
+    if (!in_.Has(v)) {
+      LAMINA_CHECK(chain_[v] == EdgeKind::kNone ||
+                   times_[v - 1] + chain_work(v) <= times_[v]);
+      continue;
+    }
     int64_t best = 0;
     EdgeKind kind = EdgeKind::kNone;
     uint32_t critical = kNoNode;
@@ -599,7 +899,7 @@ void Graph::MakeCritical() {
       critical = kChain;
     }
     // A chain edge is older than every other one of its kind.
-    for (const uint32_t e : In(v)) {
+    for (const uint32_t e : in_.OfRow(row)) {
       const Edge& edge = edges_[e];
       const int64_t arrival = times_[edge.from] + edge.work_ns;
       if (critical == kNoNode || arrival > best ||
@@ -609,8 +909,8 @@ void Graph::MakeCritical() {
         critical = e;
       }
     }
-    if (in_.Has(v)) critical_[in_.Row(v)] = critical;
-    LAMINA_CHECK(critical == kNoNode || best <= times_[v]);
+    critical_[row++] = critical;
+    LAMINA_CHECK(best <= times_[v]);
   }
 }
 
@@ -703,20 +1003,35 @@ bool Graph::BeforeTrace(uint32_t v) const {
 }
 
 std::vector<uint32_t> Graph::SinksAt(std::span<const int64_t> times) const {
-  std::vector<uint32_t> sinks(times.size(), kNoNode);
   const auto better = [&](uint32_t v, uint32_t than) {
     return than == kNoNode || std::pair(times_[v], position_[v]) >
                                   std::pair(times_[than], position_[than]);
   };
-  // Times of a thread or stream follow each other: so do the answers.
-  size_t at = 0;
-  for (uint32_t v = 0; v < nodes(); ++v) {
-    if ((at < times.size() && times[at] < times_[v]) ||
-        (at > 0 && times[at - 1] >= times_[v]))
-      at = static_cast<size_t>(
-          std::lower_bound(times.begin(), times.end(), times_[v]) -
-          times.begin());
-    if (at < times.size() && better(v, sinks[at])) sinks[at] = v;
+  // A few ranges of nodes: each has an answer for every time.
+  constexpr size_t kRanges = 16;
+  const size_t grain = nodes() / kRanges + 1;
+  std::vector<std::vector<uint32_t>> found(kRanges);
+  ParallelRanges(
+      Threads(), nodes(), grain, [&](size_t begin, size_t end, size_t range) {
+        std::vector<uint32_t>& sinks = found[range];
+        sinks.assign(times.size(), kNoNode);
+        // Times of a thread or stream follow each other: so do the answers.
+        size_t at = 0;
+        for (auto v = static_cast<uint32_t>(begin); v < end; ++v) {
+          if ((at < times.size() && times[at] < times_[v]) ||
+              (at > 0 && times[at - 1] >= times_[v]))
+            at = static_cast<size_t>(
+                std::lower_bound(times.begin(), times.end(), times_[v]) -
+                times.begin());
+          if (at < times.size() && better(v, sinks[at])) sinks[at] = v;
+        }
+      });
+  std::vector<uint32_t> sinks(times.size(), kNoNode);
+  for (const std::vector<uint32_t>& range : found) {
+    for (size_t i = 0; i < range.size(); ++i) {
+      if (range[i] != kNoNode && better(range[i], sinks[i]))
+        sinks[i] = range[i];
+    }
   }
   for (size_t i = 1; i < sinks.size(); ++i) {
     if (sinks[i] == kNoNode) sinks[i] = sinks[i - 1];

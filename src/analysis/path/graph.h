@@ -17,7 +17,6 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-#include <bit>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -79,12 +78,16 @@ static_assert(sizeof(Edge) == 20);
 class EdgeLists {
  public:
   EdgeLists() = default;
-  EdgeLists(size_t nodes, const std::vector<Edge>& edges, uint32_t Edge::*node);
+  EdgeLists(size_t nodes, std::span<const Edge> edges, uint32_t Edge::*node);
 
   std::span<const uint32_t> Of(uint32_t v) const {
     if (!Has(v)) return {};
     const uint32_t i = Row(v);
     return {edges_.data() + begin_[i], edges_.data() + begin_[i + 1]};
+  }
+  // By the number that Row() gives.
+  std::span<const uint32_t> OfRow(uint32_t row) const {
+    return {edges_.data() + begin_[row], edges_.data() + begin_[row + 1]};
   }
   bool Has(uint32_t v) const {
     return (words_[v / 64].has >> (v % 64) & 1) != 0;
@@ -92,8 +95,7 @@ class EdgeLists {
   // The number of a node that has edges among those that do.
   uint32_t Row(uint32_t v) const {
     const Word& word = words_[v / 64];
-    const uint64_t before = word.has & ((uint64_t{1} << (v % 64)) - 1);
-    return word.before + static_cast<uint32_t>(std::popcount(before));
+    return word.before + BitCount(word.has & ((uint64_t{1} << (v % 64)) - 1));
   }
   size_t rows() const { return begin_.size() - 1; }
 
@@ -102,6 +104,14 @@ class EdgeLists {
     uint64_t has = 0;  // a bit for each of 64 nodes
     uint32_t before = 0;
   };
+  // std::popcount is a call of the compiler's library where the instruction
+  // may be missing.
+  static uint32_t BitCount(uint64_t bits) {
+    bits -= (bits >> 1) & 0x5555555555555555;
+    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333);
+    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F;
+    return static_cast<uint32_t>((bits * 0x0101010101010101) >> 56);
+  }
   std::vector<Word> words_;
   PodVector<uint32_t> begin_;  // of edges_, by row; one more at the end
   PodVector<uint32_t> edges_;
@@ -181,7 +191,7 @@ class Graph {
   }
   SliceId owner(uint32_t v) const { return owner_[v]; }  // of the chain edge
 
-  const std::vector<Edge>& edges() const { return edges_; }
+  std::span<const Edge> edges() const { return edges_.span(); }
   std::span<const uint32_t> In(uint32_t v) const { return in_.Of(v); }
   std::span<const uint32_t> Out(uint32_t v) const { return out_.Of(v); }
   // kNoNode: no predecessor; kChain; else a position in edges().
@@ -202,7 +212,7 @@ class Graph {
   uint32_t NodeOfWork(uint32_t part, SliceId s) const;
   // Start and end node of device work; in the order of the streams.
   uint32_t first_device() const { return first_device_; }
-  std::span<const SliceId> work() const { return work_; }
+  std::span<const SliceId> work() const { return work_.span(); }
   // Whether a node's thread has ops or launches; true for device work.
   bool TakesPart(uint32_t v) const;
   // The first work of a stream when it waited long for something before the
@@ -264,11 +274,11 @@ class Graph {
   absl::flat_hash_map<uint32_t, int64_t> staged_work_;
   PodVector<EdgeKind> chain_;
   PodVector<SliceId> owner_;
-  std::vector<Edge> edges_;
+  PodVector<Edge> edges_;
   EdgeLists in_, out_;
   PodVector<uint32_t> critical_;  // by row of in_
   PodVector<uint32_t> order_, position_;
-  std::vector<SliceId> work_;
+  PodVector<SliceId> work_;
   std::vector<uint32_t> thread_begin_;  // first node of each thread
   std::vector<uint32_t> before_trace_;  // sorted
   uint32_t first_device_ = 0;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "analysis/common/stats.h"
 #include "analysis/host/tables.h"
@@ -127,7 +128,10 @@ class Tables {
         model_(graph.model()),
         trace_(model_.trace()),
         window_(window),
-        sums_(sums) {
+        sums_(sums) {}
+
+  // Whether most device time has a launch; before Verdicts.
+  void FindLinked() {
     int64_t linked = 0, all = 0;
     for (const SliceId s : trace_.device_slices()) {
       all += trace_.Duration(s);
@@ -136,22 +140,33 @@ class Tables {
     linked_ = 10 * linked >= 9 * all;
   }
 
-  // `saved`: with half the work of host, computation and communication.
-  Table Verdicts(ResultSet& result, const TableOptions& options,
-                 const std::array<int64_t, 3>& saved,
-                 const std::vector<StepPath>& steps,
-                 const std::vector<Segment>& segments) const {
-    std::vector<Scope> scopes = {{"window", window_.name, window_.start_ns,
-                                  graph_.time(window_.sink), sums_}};
+  // A row of verdicts.
+  struct Scope {
+    std::string_view scope, name;
+    int64_t start_ns, end_ns;
+    PathSums sums;
+    double busy_percent = 0;  // of the devices, the mean; 0: not known
+  };
+
+  // The window, whose sums Verdicts adds, its steps and layers.
+  std::vector<Scope> Scopes(const TableOptions& options,
+                            const std::vector<StepPath>& steps,
+                            const std::vector<Segment>& segments) const {
+    std::vector<Scope> scopes = {{"window",
+                                  window_.name,
+                                  window_.start_ns,
+                                  graph_.time(window_.sink),
+                                  {}}};
     AddSteps(scopes, steps);
     AddLayers(scopes, options, segments);
-    std::optional<host::IdleEvidence> evidence;
-    if (options.evidence) {
-      std::vector<Interval> windows;
-      windows.reserve(scopes.size());
-      for (const Scope& s : scopes) windows.push_back({s.start_ns, s.end_ns});
-      evidence = options.evidence(windows);
-    }
+    return scopes;
+  }
+
+  // `saved`: with half the work of host, computation and communication.
+  Table Verdicts(ResultSet& result, std::vector<Scope>& scopes,
+                 const std::optional<host::IdleEvidence>& evidence,
+                 const std::array<int64_t, 3>& saved) const {
+    scopes[0].sums = sums_;
     Table table(VerdictsSchema());
     for (size_t i = 0; i < scopes.size(); ++i) {
       const auto* const idle =
@@ -174,14 +189,6 @@ class Tables {
   }
 
  private:
-  // A row of verdicts.
-  struct Scope {
-    std::string_view scope, name;
-    int64_t start_ns, end_ns;
-    PathSums sums;
-    double busy_percent = 0;  // of the devices, the mean; 0: not known
-  };
-
   void AddSteps(std::vector<Scope>& scopes,
                 const std::vector<StepPath>& paths) const {
     const auto& steps = model_.context().steps.steps();
@@ -473,6 +480,7 @@ std::vector<StepPath> StepPaths(const Graph& graph) {
   const HostModel& model = graph.model();
   const Trace& trace = model.trace();
   const tree::Steps& steps = model.context().steps;
+  if (steps.steps().empty()) return {};
   std::vector<int64_t> ends;
   for (const tree::Step& step : steps.steps()) ends.push_back(step.host.end_ns);
   for (const SliceId s : trace.device_slices()) {
@@ -484,15 +492,19 @@ std::vector<StepPath> StepPaths(const Graph& graph) {
   std::sort(sorted.begin(), sorted.end());
   const std::vector<uint32_t> sinks = graph.SinksAt(sorted);
   std::vector<StepPath> out;
+  std::vector<uint32_t> sink_of;  // of each in `out`
   for (size_t i = 0; i < ends.size(); ++i) {
     const int64_t start = steps.steps()[i].host.start_ns;
     const uint32_t sink = sinks[static_cast<size_t>(
         std::lower_bound(sorted.begin(), sorted.end(), ends[i]) -
         sorted.begin())];
     if (sink == kNoNode || graph.time(sink) <= start) continue;
-    out.push_back({static_cast<uint32_t>(i), start, graph.time(sink),
-                   SumRecorded(graph, sink, start)});
+    out.push_back({static_cast<uint32_t>(i), start, graph.time(sink), {}});
+    sink_of.push_back(sink);
   }
+  ParallelFor(model.context().settings.threads, out.size(), [&](size_t i) {
+    out[i].sums = SumRecorded(graph, sink_of[i], out[i].start_ns);
+  });
   return out;
 }
 
@@ -503,9 +515,9 @@ std::vector<Schema> Schemas() {
   return schemas;
 }
 
-ResultSet PathTables(const Graph& graph, const Window& window,
-                     const PathSums& sums, const TableOptions& options) {
-  const Tables tables(graph, window, sums);
+ResultSet PathTables(const Graph& graph, const Window& window, PathSums& sums,
+                     const TableOptions& options) {
+  Tables tables(graph, window, sums);
   ResultSet result;
   std::vector<Segment> segments;
   if (options.segments || !options.cuts.empty())
@@ -514,7 +526,8 @@ ResultSet PathTables(const Graph& graph, const Window& window,
   std::array<int64_t, 3> saved{};
   WorkTotals totals;
   ChainOwners owners;
-  std::vector<StepPath> steps;
+  std::vector<Tables::Scope> scopes;
+  std::optional<host::IdleEvidence> evidence;
   std::optional<Table> all, edges;
   const std::function<void()> tasks[] = {
       [&] {
@@ -524,9 +537,21 @@ ResultSet PathTables(const Graph& graph, const Window& window,
         saved[2] = tables.Saved({EdgeKind::kComm});
         totals = TotalsOfWork(graph, window);
       },
-      [&] { owners = OwnersOfChain(graph, window); },
       [&] {
-        if (window.name.empty()) steps = StepPaths(graph);
+        std::tie(owners, sums) = OwnersOfChain(graph, window);
+        tables.FindLinked();
+      },
+      [&] {
+        scopes = tables.Scopes(
+            options,
+            window.name.empty() ? StepPaths(graph) : std::vector<StepPath>(),
+            segments);
+        if (!options.evidence) return;
+        std::vector<Interval> windows;
+        windows.reserve(scopes.size());
+        for (const Tables::Scope& s : scopes)
+          windows.push_back({s.start_ns, s.end_ns});
+        evidence = options.evidence(windows);
       },
       [&] {
         if (options.segments)
@@ -537,8 +562,7 @@ ResultSet PathTables(const Graph& graph, const Window& window,
       }};
   ParallelFor(graph.model().context().settings.threads, std::size(tasks),
               [&](size_t i) { tasks[i](); });
-  result.tables.push_back(
-      tables.Verdicts(result, options, saved, steps, segments));
+  result.tables.push_back(tables.Verdicts(result, scopes, evidence, saved));
   result.tables.push_back(SummaryTable(graph, window, sums));
   result.tables.push_back(OwnersTable(graph, window, owners, totals));
   if (options.segments) {

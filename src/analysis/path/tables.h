@@ -42,17 +42,16 @@ struct TableOptions {
   // With what lies before and behind them they add up to the window.
   std::vector<Cut> cuts;
   int64_t cut_end_ns = 0;
-  // For columns of verdicts; asked once, behind what takes most memory. Empty:
-  // they stay empty.
+  // For columns of verdicts; asked once, by any thread. Empty: they stay empty.
   std::function<host::IdleEvidence(std::span<const Interval> windows)> evidence;
 };
 
 std::vector<Schema> Schemas();
 
 // path_summary, path_owners, verdicts, path_segments, path_edges and what they
-// say. `sums` are those of the window's chain, here and below.
-ResultSet PathTables(const Graph& graph, const Window& window,
-                     const PathSums& sums, const TableOptions& options);
+// say. `sums` are those of the window's chain: found here, used below.
+ResultSet PathTables(const Graph& graph, const Window& window, PathSums& sums,
+                     const TableOptions& options);
 
 // what_if: one row per text. Errors: those of ParseScenario.
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,
