@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace lamina {
 
 int DefaultThreads() {
@@ -22,7 +24,10 @@ int DefaultThreads() {
 void RunWorkers(int threads, const std::function<void(int)>& work) {
   // Workers may wait for each other: one that fails must end the process, not
   // leave the others waiting while it unwinds.
-  const auto run = [&work](int worker) noexcept { work(worker); };
+  const auto run = [&work](int worker) noexcept {
+    const StopScope none(nullptr);
+    work(worker);
+  };
   std::vector<std::thread> others;
   try {
     for (int worker = 1; worker < threads; ++worker)
@@ -39,13 +44,27 @@ void ParallelFor(int threads, size_t count,
   threads = static_cast<int>(
       std::min<size_t>(static_cast<size_t>(std::max(threads, 1)), count));
   if (threads <= 1) {
-    for (size_t i = 0; i < count; ++i) work(i);
+    for (size_t i = 0; i < count; ++i) {
+      LookForStop();
+      work(i);
+    }
     return;
   }
   std::atomic<size_t> next{0};
+  const StopFlag* const flag = StopOfThread();
+  std::atomic<bool> stopped = false;
   RunWorkers(threads, [&](int) {
-    for (size_t i = next++; i < count; i = next++) work(i);
+    const StopScope scope(flag);
+    try {
+      for (size_t i = next++; i < count; i = next++) {
+        LookForStop();
+        work(i);
+      }
+    } catch (const Stopped&) {
+      stopped = true;
+    }
   });
+  if (stopped) throw Stopped();
 }
 
 void ParallelRanges(int threads, size_t count, size_t grain,

@@ -14,10 +14,12 @@ int DefaultThreads();
 
 // Runs `work(worker)`, which must not throw, on `threads` threads that share
 // what there is to do (the caller is worker 0); fewer where there is no room.
+// Workers may wait for each other, so a stop (base/stop.h) does not reach them.
 void RunWorkers(int threads, const std::function<void(int worker)>& work);
 
 // Calls `work(i)` for every i in [0, count), in any order, on `threads`
-// threads; items are handed out one by one, so uneven items balance.
+// threads; items are handed out one by one, so uneven items balance. A stop
+// (base/stop.h) is looked at before each item: items must not wait for others.
 void ParallelFor(int threads, size_t count,
                  const std::function<void(size_t i)>& work);
 

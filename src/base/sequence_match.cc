@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/status.h"
+#include "base/stop.h"
 
 namespace lamina {
 namespace {
@@ -36,6 +37,7 @@ class Divider {
   std::vector<SequencePair> Run() {
     std::vector<Box> boxes{{0, Size(a_), 0, Size(b_)}};
     while (!boxes.empty()) {
+      LookForStop();
       Box box = boxes.back();
       boxes.pop_back();
       while (box.a_begin < box.a_end && box.b_begin < box.b_end &&
@@ -87,6 +89,7 @@ class Divider {
     Forward(start) = box.a_begin;
     Backward(end) = box.a_end;
     for (int64_t edits = 1;; ++edits) {
+      LookForStop();
       if (forward_low > lowest) {
         Forward(--forward_low - 1) = -1;
       } else {

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <utility>
 
+#include "base/stop.h"
+
 namespace lamina {
 
 void StageTimes::Add(std::string name, double seconds) {
@@ -35,7 +37,9 @@ std::vector<std::pair<std::string, std::string>> StageTimes::notes() const {
 ScopedStage::ScopedStage(StageTimes* times, std::string name)
     : times_(times),
       name_(std::move(name)),
-      start_(std::chrono::steady_clock::now()) {}
+      start_(std::chrono::steady_clock::now()) {
+  LookForStop();
+}
 
 ScopedStage::~ScopedStage() {
   if (times_ == nullptr) return;

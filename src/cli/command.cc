@@ -205,7 +205,7 @@ Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
   }
   struct Held {
     std::shared_ptr<sql::Source> source;
-    std::unique_lock<std::recursive_mutex> lock;
+    std::unique_lock<StoppableMutex> lock;
   };
   LAMINA_ASSIGN(auto source, host->open(path));
   LAMINA_ASSIGN(engine::Session* const session, source->session());

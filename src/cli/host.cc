@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/stop.h"
 #include "cli/commands.h"
 
 namespace lamina::cli {
@@ -55,7 +56,8 @@ Result<Document> RunInHost(const std::vector<std::string>& words,
     LAMINA_TRY(KeepInputs("-o", common.output, common.given.inputs()));
     LAMINA_TRY(KeepInputs("-o", common.output, common.captures));
   }
-  const Status ran = run().map([](int) {});
+  const Status ran =
+      EndedByStop(host.stop, [&] { return run().map([](int) {}); });
   // What a file or a rank could not do when it was stopped is no answer.
   if (Stopped(host)) return Fail(CancelledError());
   LAMINA_TRY(ran);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "compare/cudagraph/attribution.h"
 #include "compare/cudagraph/merge.h"
 #include "engine/captures.h"
@@ -48,6 +49,7 @@ Result<trace::Trace> ReadOrMap(const std::string& path,
   if (!input) return ingest::ReadTrace(path, read);
   if (auto kept = cache.Find(*input, read.threads)) return *std::move(kept);
   LAMINA_ASSIGN(trace::Trace trace, ingest::ReadTrace(path, read));
+  const StopScope none(nullptr);  // a file is written whole
   cache.Keep(*input, trace, read.threads);
   return trace;
 }
@@ -84,6 +86,11 @@ Status Session::LoadData() {
 }
 
 Result<std::unique_ptr<Session>> Session::Open(const std::string& path,
+                                               const OpenOptions& options) {
+  return EndedByStop(options.stop, [&] { return Read(path, options); });
+}
+
+Result<std::unique_ptr<Session>> Session::Read(const std::string& path,
                                                const OpenOptions& options) {
   ingest::ReadOptions read;
   read.threads = options.threads;
@@ -226,15 +233,16 @@ Result<IdleView*> Session::MakeIdle(const analysis::Context& context) {
       derived_.begin(), derived_.end(),
       [&](const auto& derived) { return &derived->tree == &context.tree; });
   LAMINA_CHECK(of != derived_.end());
-  std::unique_ptr<IdleView>& view = (*of)->idle;
-  if (view == nullptr) {
+  std::unique_ptr<IdleView>& kept = (*of)->idle;
+  if (kept == nullptr) {
     namespace host = analysis::host;
     LAMINA_ASSIGN(const auto rules, host::LoadRules(data_));
-    view = std::make_unique<IdleView>(
+    auto view = std::make_unique<IdleView>(
         IdleView{host::HostModel::Build(context, {}), {}, {}});
     view->idle = host::FindIdle(view->model, *rules);
+    kept = std::move(view);  // whole: a stop leaves nothing
   }
-  return view.get();
+  return kept.get();
 }
 
 Result<const IdleView*> Session::IdleOf(const analysis::Context& context) {
@@ -286,16 +294,15 @@ Result<ResultSet> Session::RunAnalyses(std::span<const std::string_view> names,
   std::vector<std::optional<Result<ResultSet>>> results(names.size());
   std::mutex told;
   uint64_t done = 0;
-  ParallelFor(options_.threads, names.size(), [&](size_t i) {
-    if (watch.Stopped()) {
-      results[i] = Fail(CancelledError());
-      return;
-    }
-    results[i] = infos[i]->run(context);
-    if (watch.progress == nullptr) return;
-    const std::lock_guard lock(told);
-    watch.progress(++done, names.size());
-  });
+  LAMINA_TRY(EndedByStop(watch.stop, [&]() -> Status {
+    ParallelFor(options_.threads, names.size(), [&](size_t i) {
+      results[i] = infos[i]->run(context);
+      if (watch.progress == nullptr) return;
+      const std::lock_guard lock(told);
+      watch.progress(++done, names.size());
+    });
+    return {};
+  }));
   ResultSet all;
   for (auto& result : results) {
     if (!*result) return Fail(result->error());

@@ -85,6 +85,8 @@ class Session {
     return catalog_;
   }
   const rules::DataSet& data() const { return data_; }
+  // What it was opened with.
+  const std::vector<std::string>& captures() const { return options_.captures; }
 
   // Cost models and devices, read on first use.
   Result<std::shared_ptr<const cost::ModelSet>> CostModels();
@@ -109,7 +111,7 @@ class Session {
       const analysis::Context& context);
 
   // Runs analyses in parallel and joins their results in the order given.
-  // Errors: kUsage for a name that none has, kCancelled between two of them.
+  // Errors: kUsage for a name that none has, kCancelled (base/stop.h).
   Result<ResultSet> RunAnalyses(std::span<const std::string_view> names,
                                 const analysis::Context& context,
                                 const Watch& watch = {});
@@ -118,6 +120,8 @@ class Session {
   struct Derived;
 
   explicit Session(const OpenOptions& options);
+  static Result<std::unique_ptr<Session>> Read(const std::string& path,
+                                               const OpenOptions& options);
   Status LoadData();
   Status AddEfficiency(Derived& derived);
   Result<IdleView*> MakeIdle(const analysis::Context& context);

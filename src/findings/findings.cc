@@ -18,6 +18,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/parallel.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "findings/claims_ahead.h"
 #include "findings/text.h"
@@ -167,6 +168,7 @@ class Run {
       }
       ahead.End();
     });
+    LookForStop();  // what was stopped is no rule that failed
   }
 
   int Threads() const {
@@ -364,6 +366,7 @@ class Run {
   sql::QueryOptions QueryFor(const Rule& rule) const {
     sql::QueryOptions query;
     query.max_rows = kMostClaims;
+    query.stop = stop_;
     for (const auto& [name, value] : facts_)
       query.params[name] = sql::ParameterOf(value);
     for (const auto& [name, value] : rule.params)
@@ -937,6 +940,8 @@ class Run {
   const World* world_ = nullptr;  // in its place
   const Options& options_;
   const engine::IdleView* view_ = nullptr;
+  // That of the caller: rules are asked on other threads, too.
+  const StopFlag* const stop_ = StopOfThread();
   std::unique_ptr<sql::Database> database_;
   std::optional<Ledger> ledger_;
   std::vector<bool> used_;    // by device

@@ -7,6 +7,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/stop.h"
 #include "lamina/version.h"
 #include "rules/document.h"
 #include "sql/impl.h"
@@ -386,6 +387,7 @@ const std::vector<uint64_t>& Database::row_counts() const {
 
 Result<std::unique_ptr<Database>> Database::Open(
     std::vector<SchemaInput> schemas, const DatabaseOptions& options) {
+  const StopScope none(nullptr);  // nothing may throw through SQLite
   std::set<std::string> names;
   for (const SchemaInput& schema : schemas) {
     if (!IsSchemaName(schema.name) || !names.insert(schema.name).second) {
@@ -474,7 +476,9 @@ Result<std::vector<std::shared_ptr<const Collected>>> Database::Collect(
     std::string_view sql, const QueryOptions& options) {
   Impl& impl = *impl_;
   impl.failed.reset();
-  impl.stop = options.stop;
+  impl.stop = options.stop != nullptr ? options.stop : StopOfThread();
+  // Nothing may throw through SQLite: its callbacks look at `impl.stop`.
+  const StopScope none(nullptr);
   impl.time_limit = options.time_limit;
   impl.deadline = options.time_limit.count() > 0
                       ? std::chrono::steady_clock::now() + options.time_limit

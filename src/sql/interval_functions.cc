@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/interval_set.h"
+#include "base/stop.h"
 #include "sql/impl.h"
 
 namespace lamina::sql {
@@ -53,6 +54,7 @@ Result<Spans> Read(Database::Impl& impl, const Value& sql) {
   }
   if (impl.depth >= kMaxDepth)
     return Fail(UsageError("functions over spans stand 4 deep at most", ""));
+  const StopScope none(nullptr);  // nothing may throw through SQLite
   sqlite3_stmt* raw = nullptr;
   const std::string text(sql.text());
   const int code = sqlite3_prepare_v2(impl.db, text.c_str(), -1, &raw, nullptr);

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <re2/re2.h>
 
+#include "base/stop.h"
 #include "base/text.h"
 #include "sql/impl.h"
 
@@ -520,11 +521,15 @@ int Enter(Cursor& c) {
     c.opened.resize(sources.size());
     auto& kept = c.opened[c.source];
     if (kept == nullptr) {
-      auto rows =
-          sources[c.source]->Open(*vtab.table, {vtab.impl->stop, nullptr});
+      auto rows = EndedByStop(
+          vtab.impl->stop, [&]() -> Result<std::shared_ptr<const Rows>> {
+            LAMINA_ASSIGN(auto made,
+                          sources[c.source]->Open(*vtab.table,
+                                                  {vtab.impl->stop, nullptr}));
+            LAMINA_TRY(made->Prepare(c.used));
+            return made;
+          });
       if (!rows) return FailWith(vtab, rows.error());
-      if (Status ready = (*rows)->Prepare(c.used); !ready)
-        return FailWith(vtab, ready.error());
       kept = *std::move(rows);
     }
     c.rows = kept.get();
@@ -543,7 +548,8 @@ int FilterFunction(Cursor& c, Vtab& vtab, const char* plan, int argc,
   std::vector<Value> args(vtab.function->args.size());
   for (int i = 0; i < std::min<int>(argc, std::ssize(c.conditions)); ++i)
     args[static_cast<size_t>(c.conditions[i].column)] = ValueOf(argv[i]);
-  auto rows = vtab.function->call(*vtab.impl, args);
+  auto rows = EndedByStop(
+      vtab.impl->stop, [&] { return vtab.function->call(*vtab.impl, args); });
   if (!rows) return FailWith(vtab, rows.error());
   c.opened = {*std::move(rows)};
   c.rows = c.opened[0].get();

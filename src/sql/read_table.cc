@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/decimal.h"
+#include "base/stop.h"
 #include "rules/document.h"
 #include "sql/source.h"
 #include "sql/table_def.h"
@@ -80,7 +81,8 @@ void AddConverted(Table& table, std::vector<Value>& row) {
 Result<Table> ReadTable(Source& source, const TableDef& table,
                         const engine::Watch& watch) {
   LAMINA_ASSIGN(const auto rows, source.Open(table, watch));
-  LAMINA_TRY(rows->Prepare(~uint64_t{0}));
+  LAMINA_TRY(
+      EndedByStop(watch.stop, [&] { return rows->Prepare(~uint64_t{0}); }));
   std::vector<int> shown;
   for (size_t c = 0; c < table.columns.size(); ++c) {
     if (!table.columns[c].hidden) shown.push_back(static_cast<int>(c));

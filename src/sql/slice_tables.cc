@@ -34,7 +34,6 @@ struct SliceModel {
   std::vector<int64_t> before;       // launch: end of the work before it
   // Layers, when a column of them was read: by device row.
   mutable std::once_flag layers_once;
-  mutable Status layers_status;
   mutable const analysis::layers::LayerModel* layers = nullptr;
   mutable std::vector<uint32_t> layer_of;
   mutable std::vector<uint32_t> pass_of;
@@ -56,16 +55,13 @@ struct SliceModel {
     return trace().Device(at(row));
   }
 
-  void FindLayers() const {
-    std::call_once(layers_once, [this] {
-      const auto found = source->Layers();
-      if (!found) {
-        layers_status = Fail(found.error());
-        return;
-      }
+  Status FindLayers() const {
+    // Outside of what is called once: a stop may end it.
+    LAMINA_ASSIGN(const auto* const found, source->Layers());
+    std::call_once(layers_once, [this, found] {
       layer_of.assign(trace().device.size(), kNone);
       pass_of.assign(trace().device.size(), kNone);
-      layers = &(*found)->model;
+      layers = &found->model;
       const auto row = [&](SliceId s) {
         return trace().slices.detail[s.value];
       };
@@ -80,6 +76,7 @@ struct SliceModel {
           pass_of[row(s)] = static_cast<uint32_t>(p);
       }
     });
+    return {};
   }
   const analysis::layers::Layer* layer(size_t row) const {
     const uint32_t l = layer_of[trace().slices.detail[at(row).value]];
@@ -99,8 +96,7 @@ class SliceRows : public FunctionRows<SliceModel> {
   }
   Status Prepare(uint64_t columns) const override {
     if ((columns & layer_columns_) == 0) return {};
-    model_.FindLayers();
-    return model_.layers_status;
+    return model_.FindLayers();
   }
 
  private:

@@ -24,6 +24,7 @@ Source::Source(std::shared_ptr<engine::Session> session, int threads)
 }
 
 Result<engine::Session*> Source::session() {
+  if (opened()) return session_.get();
   const std::lock_guard lock(mutex_);
   if (failed_) return Fail(*failed_);
   if (session_ == nullptr) {
@@ -104,12 +105,14 @@ Result<std::shared_ptr<const ResultSet>> Source::Report() {
 
 Result<Document> Source::MakeReport(const ReportOptions& options,
                                     const engine::Watch& watch) {
-  const std::lock_guard lock(mutex_);
-  LAMINA_ASSIGN(engine::Session* const opened, session());
-  LAMINA_ASSIGN(Document document,
-                engine::MakeReport(*opened, options, nullptr, watch));
-  document.inputs = {path_};
-  return document;
+  return EndedByStop(watch.stop, [&]() -> Result<Document> {
+    const std::lock_guard lock(mutex_);
+    LAMINA_ASSIGN(engine::Session* const opened, session());
+    LAMINA_ASSIGN(Document document,
+                  engine::MakeReport(*opened, options, nullptr, watch));
+    document.inputs = {path_};
+    return document;
+  });
 }
 
 Result<const engine::FoundLayers*> Source::Layers() {
@@ -184,17 +187,19 @@ Result<std::optional<cost::Device>> Source::Device() {
 Result<std::shared_ptr<const Rows>> Source::Open(const TableDef& table,
                                                  const engine::Watch& watch) {
   if (auto made = MadeRows(table.name)) return made;
-  const std::lock_guard lock(mutex_);
-  if (auto made = MadeRows(table.name)) return made;
-  if (watch.Stopped()) return Fail(CancelledError());
-  // Making one table may ask for others: theirs is the watch of the first.
-  const engine::Watch* const outer = watch_;
-  if (outer == nullptr) watch_ = &watch;
-  const absl::Cleanup restore = [&] { watch_ = outer; };
-  LAMINA_ASSIGN(auto rows, table.open(*this));
-  const std::lock_guard shown(rows_mutex_);
-  rows_.emplace(table.name, rows);
-  return rows;
+  return EndedByStop(watch.stop, [&]() -> Result<std::shared_ptr<const Rows>> {
+    const std::lock_guard lock(mutex_);
+    if (auto made = MadeRows(table.name)) return made;
+    LookForStop();
+    // Making one table may ask for others: theirs is the watch of the first.
+    const engine::Watch* const outer = watch_;
+    if (outer == nullptr) watch_ = &watch;
+    const absl::Cleanup restore = [&] { watch_ = outer; };
+    LAMINA_ASSIGN(auto rows, table.open(*this));
+    const std::lock_guard shown(rows_mutex_);
+    rows_.emplace(table.name, rows);
+    return rows;
+  });
 }
 
 std::shared_ptr<const Rows> Source::MadeRows(std::string_view table) const {

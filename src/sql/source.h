@@ -2,7 +2,8 @@
 //
 // One trace that is queried: opened on first use, with all rows that queries
 // asked for. May be used from many threads; what is given out is immutable and
-// lives as long as the source.
+// lives as long as the source. Who waits for another thread that asks hears a
+// stop (base/stop.h), and what was stopped is made by whoever asks next.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "analysis/common/compiled_work.h"
+#include "base/stop.h"
 #include "engine/found_layers.h"
 #include "engine/host_tables.h"
 #include "engine/idle_report.h"
@@ -36,9 +38,7 @@ class Source {
   // For what is made of the trace; 0 or less: all cores.
   int threads() const { return options_.threads; }
   // While it is held only this thread asks the trace: for work on session().
-  std::unique_lock<std::recursive_mutex> Lock() {
-    return std::unique_lock(mutex_);
-  }
+  std::unique_lock<StoppableMutex> Lock() { return std::unique_lock(mutex_); }
   // Opens the trace on first use. Errors: of reading it, again each time.
   Result<engine::Session*> session();
   bool opened() const { return opened_.load(std::memory_order_acquire); }
@@ -80,7 +80,7 @@ class Source {
   std::shared_ptr<engine::Session> session_;
   std::atomic<bool> opened_ = false;
   // Held while something is made; making one thing asks for others.
-  std::recursive_mutex mutex_;
+  StoppableMutex mutex_;
   const engine::Watch* watch_ = nullptr;  // of whoever holds it
   std::optional<Error> failed_;
   std::map<std::string, std::shared_ptr<const ResultSet>, std::less<>>

@@ -15,6 +15,7 @@
 #include "analysis/layers/reading.h"
 #include "analysis/layers/runs.h"
 #include "analysis/layers/stages.h"
+#include "base/stop.h"
 #include "base/text.h"
 #include "trace/module_frames.h"
 
@@ -43,13 +44,18 @@ class Finder {
       for (const Lane& lane : lanes_) ByNames(lane);
     } else {
       if (options_.detector != Detector::kRepeat) ByModules();
-      for (const Lane* lane : ByMixers()) ByRepeats(*lane);
+      for (const Lane* lane : ByMixers()) {
+        LookForStop();
+        ByRepeats(*lane);
+      }
       if (model_.layers.empty() && options_.detector == Detector::kAuto) {
         for (const Lane& lane : lanes_) ByNames(lane);
       }
     }
+    LookForStop();
     SortLayers(trace_, layer_of_, model_);
     AttachOthers(trace_, lanes_, layer_of_, model_);
+    LookForStop();
     MakePasses(context_, layer_of_, model_);
     FindStages(context_, labels_, model_);
     return std::move(model_);

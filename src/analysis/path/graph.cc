@@ -12,6 +12,7 @@
 #include "analysis/host/work_stretch.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "base/stop.h"
 
 namespace lamina::analysis::path {
 
@@ -85,12 +86,15 @@ class GraphBuilder {
     g_.times_.AppendUninitialized(nodes);
     g_.chain_.AppendUninitialized(nodes);
     g_.owner_.AppendUninitialized(nodes);
+    LookForStop();
     Threads();
+    LookForStop();
     Batons();
     std::vector<Stretch>().swap(stretches_);
     tops_.Reset();
     g_.first_device_ = hosts;
     Device();
+    LookForStop();
     Syncs();
     g_.parts_.push_back({&m_, 0, g_.first_device_, g_.first_device_,
                          static_cast<uint32_t>(nodes) - g_.first_device_, 0,

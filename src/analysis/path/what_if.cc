@@ -6,6 +6,8 @@
 #include <bit>
 #include <limits>
 
+#include "base/stop.h"
+
 namespace lamina::analysis::path {
 namespace {
 
@@ -22,6 +24,7 @@ Outcome::Outcome(const Graph& graph, const Scenario& scenario, Pass pass)
       dropped_(graph.edges().size()),
       marked_(graph.nodes() / kBits + 1),
       first_change_(static_cast<uint32_t>(graph.nodes())) {
+  LookForStop();
   for (const auto& [v, work] : scenario.chains) {
     more_chain_[v] = work - graph.chain_work(v);
     Mark(v);

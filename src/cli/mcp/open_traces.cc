@@ -35,6 +35,11 @@ std::string RealName(const std::string& path) {
 
 Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
                                                       const Host& host) {
+  return EndedByStop(host.stop, [&] { return Find(path, host); });
+}
+
+Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
+                                                      const Host& host) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);

@@ -10,6 +10,7 @@
 #include <string>
 #include <sys/stat.h>
 
+#include "base/stop.h"
 #include "cli/host.h"
 
 namespace lamina::cli {
@@ -22,7 +23,7 @@ class OpenTraces {
       : threads_(threads), memory_limit_(memory_limit) {}
 
   // The trace, read now if it is not open or its file is another one by now.
-  // Two callers of one trace wait for one reading.
+  // Two callers of one trace wait for one reading, and hear a stop.
   Result<std::shared_ptr<sql::Source>> Open(const std::string& path,
                                             const Host& host);
 
@@ -31,8 +32,11 @@ class OpenTraces {
   bool IsOpen(const std::string& path) const;
 
  private:
+  Result<std::shared_ptr<sql::Source>> Find(const std::string& path,
+                                            const Host& host);
+
   struct Entry {
-    std::mutex opening;
+    StoppableMutex opening;
     std::shared_ptr<sql::Source> source;
     struct stat of {};
     uint64_t used = 0;

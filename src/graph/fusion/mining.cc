@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "base/stop.h"
 #include "base/text.h"
 #include "graph/fusion/canonical.h"
 #include "graph/fusion/cones.h"
@@ -78,6 +79,7 @@ class Miner {
             std::vector<uint32_t> next, size_t light) {
     if (members.size() >= options_.max_cones) return;
     while (!next.empty() && !bounded_) {
+      LookForStop();
       const uint32_t cone = next.back();
       next.pop_back();
       if (light + cones_.list[cone].light > options_.max_nodes) continue;

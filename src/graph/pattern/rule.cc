@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/escape.h"
+#include "base/stop.h"
 #include "graph/pattern/linear_form.h"
 
 namespace lamina::graph {
@@ -60,6 +61,7 @@ class RuleFinder {
   }
 
   void FindAt(NodeId anchor, bool near) {
+    LookForStop();
     const bool group = rule_.counting == Counting::kGroup;
     if (group) {
       const std::vector<NodeId> inputs = graph_.Inputs(anchor);
