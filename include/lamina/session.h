@@ -42,7 +42,9 @@
 namespace lamina {
 
 // Ends work from another thread, or from a signal handler. Copies are one
-// source; an operation that was told of it returns kCancelled soon.
+// source; an operation that was told of it returns kCancelled soon, whether it
+// reads, computes or waits for another thread that asks the same trace. What it
+// had not finished is not kept; whoever asks next has it made.
 class StopSource {
  public:
   StopSource() : flag_(std::make_shared<std::atomic<bool>>(false)) {}
@@ -141,9 +143,10 @@ class LAMINA_API Session {
 
   const TraceInfo& info() const;
 
-  // A table by name, made on first use. Tables of analyses are kept for the
-  // life of the session, rows of the trace as long as somebody holds them.
-  // Errors: kUsage for a name that there is not, with the nearest one.
+  // A table by name, made on first use: once, however many threads ask. Tables
+  // of analyses are kept for the life of the session, rows of the trace as long
+  // as somebody holds them. Errors: kUsage for a name that there is not, with
+  // the nearest one.
   Result<std::shared_ptr<const Table>> Get(std::string_view table,
                                            const RunOptions& options = {});
 
@@ -161,7 +164,8 @@ class LAMINA_API Session {
 
   // A question to one trace (ListQuestions, `of_trace`), answered as the
   // program does with --format json, by the trace that is open; "trace" is not
-  // given. The last few answers to what names no other file are kept. Errors:
+  // given. The last few answers to what names no other file are kept, and made
+  // once where several threads ask at a time. Errors:
   // kUsage for a question or parameter that there is not, with the nearest one,
   // for a value that cannot be, for what is decided when a trace is opened, and
   // for a question that makes files where that is not allowed; those of the
@@ -210,7 +214,6 @@ struct AskOptions {
 //   auto changes = lamina::Ask("diff", {{"a", "before.json"},
 //                                       {"b", "after.json"}});
 //
-// A stop ends reading; what is computed then ends by itself, without a result.
 // Errors: as of Session::Ask.
 LAMINA_API Result<std::shared_ptr<const Document>> Ask(
     std::string_view question, const Params& params = {},

@@ -283,7 +283,7 @@ Status NotNull(bool given) {
 
 Status ExportSchema(const Schema& schema, ArrowSchema* out) {
   LAMINA_TRY(NotNull(out != nullptr));
-  return api::Guarded([&]() -> Status {
+  return api::Guarded(std::nullopt, [&]() -> Status {
     *out = SchemaOf(schema);
     return {};
   });
@@ -291,7 +291,7 @@ Status ExportSchema(const Schema& schema, ArrowSchema* out) {
 
 Status ExportArray(std::shared_ptr<const Table> table, ArrowArray* out) {
   LAMINA_TRY(NotNull(out != nullptr && table != nullptr));
-  return api::Guarded([&]() -> Status {
+  return api::Guarded(std::nullopt, [&]() -> Status {
     *out = ArrayOf(table);
     return {};
   });
@@ -299,7 +299,7 @@ Status ExportArray(std::shared_ptr<const Table> table, ArrowArray* out) {
 
 Status ExportStream(std::shared_ptr<const Table> table, ArrowArrayStream* out) {
   LAMINA_TRY(NotNull(out != nullptr && table != nullptr));
-  return api::Guarded([&]() -> Status {
+  return api::Guarded(std::nullopt, [&]() -> Status {
     *out = ArrowArrayStream{&StreamSchema, &StreamNext, &StreamError,
                             &ReleaseStream,
                             new StreamOwner{std::move(table), false, {}}};

@@ -107,7 +107,7 @@ const std::vector<QuestionInfo>& ListQuestions() {
 
 Answer Session::Ask(std::string_view question, const Params& params,
                     const RunOptions& options) {
-  return api::Guarded([&]() -> Answer {
+  return api::Guarded(options.stop, [&]() -> Answer {
     LAMINA_ASSIGN(const cli::Question* const asked,
                   cli::FindQuestion(question));
     const QuestionInfo& info = asked->info;
@@ -155,29 +155,26 @@ Answer Session::Ask(std::string_view question, const Params& params,
                                      return param.role != ParamRole::kValue &&
                                             params.contains(param.name);
                                    });
-    if (kept) {
-      const std::lock_guard lock(impl_->mutex);
-      if (auto document = known()) return document;
-    }
     cli::Host host = HostOf(impl_->opened, options.progress, options.stop);
     host.open =
         [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
       if (path == impl_->info.path) return impl_->source;
       return Fail(InputError(path, "is not the trace that is open"));
     };
-    LAMINA_ASSIGN(auto document, Run(*asked, words, host));
-    if (!kept) return document;
-    const std::lock_guard lock(impl_->mutex);
-    if (auto first = known()) return first;
-    if (answers.size() == Impl::kAnswers) answers.erase(answers.begin());
-    answers.emplace_back(words, document);
-    return document;
+    if (!kept) return Run(*asked, words, host);
+    return impl_->answers_once.Get(impl_->mutex, words, known, [&]() -> Answer {
+      LAMINA_ASSIGN(auto document, Run(*asked, words, host));
+      const std::lock_guard lock(impl_->mutex);
+      if (answers.size() == Impl::kAnswers) answers.erase(answers.begin());
+      answers.emplace_back(words, document);
+      return document;
+    });
   });
 }
 
 Answer Ask(std::string_view question, const Params& params,
            const AskOptions& options) {
-  return api::Guarded([&]() -> Answer {
+  return api::Guarded(options.stop, [&]() -> Answer {
     LAMINA_ASSIGN(const cli::Question* const asked,
                   cli::FindQuestion(question));
     LAMINA_ASSIGN(const auto words,

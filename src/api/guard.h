@@ -3,19 +3,23 @@
 
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 
-#include "base/status.h"
+#include "base/stop.h"
+#include "lamina/session.h"
 
 namespace lamina::api {
 
-// What `work` returns. Our own code throws nothing, but memory can run out in
-// it: no exception leaves the library.
+// What `work` returns, or kCancelled where `stop` ended it (base/stop.h). Our
+// own code throws nothing else, but memory can run out in it: no exception
+// leaves the library.
 template <class Work>
-auto Guarded(const Work& work) -> decltype(work()) {
+auto Guarded(const std::optional<StopSource>& stop, const Work& work)
+    -> decltype(work()) {
   Error error;
   try {
-    return work();
+    return EndedByStop(stop ? stop->flag() : nullptr, work);
   } catch (const std::bad_alloc&) {
     error.kind = ErrorKind::kLimit;
     error.what = "out of memory";

@@ -104,7 +104,7 @@ Session::~Session() = default;
 
 Result<std::shared_ptr<Session>> Session::Open(const std::string& path,
                                                const OpenOptions& options) {
-  return api::Guarded([&]() -> Result<std::shared_ptr<Session>> {
+  return api::Guarded(options.stop, [&]() -> Result<std::shared_ptr<Session>> {
     engine::OpenOptions open;
     open.threads = options.threads > 0 ? options.threads : DefaultThreads();
     open.rules_dir = options.rules_dir;
@@ -150,28 +150,29 @@ const TraceInfo& Session::info() const { return impl_->info; }
 Result<std::shared_ptr<const Table>> Session::Get(std::string_view table,
                                                   const RunOptions& options) {
   using Found = Result<std::shared_ptr<const Table>>;
-  return api::Guarded([&]() -> Found {
+  return api::Guarded(options.stop, [&]() -> Found {
     const sql::TableDef* const def = sql::FindTable(table);
     if (def == nullptr) return Fail(sql::NoSuchTable(table));
-    if (auto known = impl_->Known(table)) return known;
-    if (def->kind == sql::TableKind::kView) {
-      LAMINA_ASSIGN(auto database, impl_->Connect(false));
-      sql::QueryOptions query;
-      query.stop = api::FlagOf(options.stop);
-      LAMINA_ASSIGN(Table made, database->ReadView(*def, query));
-      impl_->Return(std::move(database));
-      return impl_->Keep(*def, std::move(made));
-    }
-    LAMINA_ASSIGN(Table made,
-                  sql::ReadTable(*impl_->source, *def, WatchOf(options)));
-    return impl_->Keep(*def, std::move(made));
+    return impl_->tables_once.Get(
+        impl_->mutex, std::string(table), [&] { return impl_->Known(table); },
+        [&]() -> Found {
+          if (def->kind == sql::TableKind::kView) {
+            LAMINA_ASSIGN(auto database, impl_->Connect(false));
+            LAMINA_ASSIGN(Table made, database->ReadView(*def, {}));
+            impl_->Return(std::move(database));
+            return impl_->Keep(*def, std::move(made));
+          }
+          LAMINA_ASSIGN(Table made,
+                        sql::ReadTable(*impl_->source, *def, WatchOf(options)));
+          return impl_->Keep(*def, std::move(made));
+        });
   });
 }
 
 Result<std::shared_ptr<const Table>> Session::Query(
     std::string_view sql, const QueryOptions& options) {
   using Found = Result<std::shared_ptr<const Table>>;
-  return api::Guarded([&]() -> Found {
+  return api::Guarded(options.stop, [&]() -> Found {
     LAMINA_ASSIGN(auto database, impl_->Connect(options.allow_temp));
     Found result = RunIn(*database, sql, options);
     if (!options.allow_temp) impl_->Return(std::move(database));
@@ -182,7 +183,7 @@ Result<std::shared_ptr<const Table>> Session::Query(
 Result<std::shared_ptr<const Document>> Session::Report(
     const ReportOptions& report, const RunOptions& options) {
   using Found = Result<std::shared_ptr<const Document>>;
-  return api::Guarded([&]() -> Found {
+  return api::Guarded(options.stop, [&]() -> Found {
     LAMINA_TRY(CheckReport(report));
     ReportOptions asked = report;
     asked.threads = impl_->opened.threads;
@@ -193,20 +194,17 @@ Result<std::shared_ptr<const Document>> Session::Report(
       }
       return nullptr;
     };
-    {
+    return impl_->reports_once.Get(impl_->mutex, asked, known, [&]() -> Found {
+      LAMINA_ASSIGN(Document made,
+                    impl_->source->MakeReport(asked, WatchOf(options)));
+      made.inputs = {impl_->info.path};
+      auto document = std::make_shared<const Document>(std::move(made));
       const std::lock_guard lock(impl_->mutex);
-      if (auto document = known()) return document;
-    }
-    LAMINA_ASSIGN(Document document,
-                  impl_->source->MakeReport(asked, WatchOf(options)));
-    document.inputs = {impl_->info.path};
-    const std::lock_guard lock(impl_->mutex);
-    if (auto first = known()) return first;
-    if (impl_->reports.size() == Impl::kReports)
-      impl_->reports.erase(impl_->reports.begin());
-    impl_->reports.emplace_back(
-        asked, std::make_shared<const Document>(std::move(document)));
-    return impl_->reports.back().second;
+      if (impl_->reports.size() == Impl::kReports)
+        impl_->reports.erase(impl_->reports.begin());
+      impl_->reports.emplace_back(asked, document);
+      return document;
+    });
   });
 }
 
@@ -214,7 +212,7 @@ Result<std::shared_ptr<const Table>> Query(
     const std::vector<NamedSession>& sessions, std::string_view sql,
     const QueryOptions& options) {
   using Found = Result<std::shared_ptr<const Table>>;
-  return api::Guarded([&]() -> Found {
+  return api::Guarded(options.stop, [&]() -> Found {
     if (sessions.empty())
       return Fail(UsageError("a query needs a trace", "give one or more"));
     std::vector<sql::SchemaInput> schemas;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/made_once.h"
 #include "lamina/session.h"
 #include "sql/database.h"
 #include "sql/table_def.h"
@@ -37,6 +38,10 @@ struct Session::Impl {
   TraceInfo info;
 
   std::mutex mutex;
+  // What is made is made by one of those who ask for it at a time.
+  MadeOnce<std::string> tables_once;
+  MadeOnce<ReportOptions> reports_once;
+  MadeOnce<std::vector<std::string>> answers_once;  // by their words
   std::map<std::string, std::shared_ptr<const Table>, std::less<>> kept;
   std::map<std::string, std::weak_ptr<const Table>, std::less<>> held;
   std::vector<std::pair<ReportOptions, std::shared_ptr<const Document>>>
@@ -69,21 +74,17 @@ struct Session::Impl {
                            "open it again"));
   }
 
+  // Under the lock.
   std::shared_ptr<const Table> Known(std::string_view name) {
-    const std::lock_guard lock(mutex);
     if (const auto it = kept.find(name); it != kept.end()) return it->second;
     const auto it = held.find(name);
     return it == held.end() ? nullptr : it->second.lock();
   }
 
-  // The table that is given out: that of whoever was first.
   std::shared_ptr<const Table> Keep(const sql::TableDef& def, Table table) {
+    auto shared = std::make_shared<const Table>(std::move(table));
     const std::lock_guard lock(mutex);
-    auto& weak = held[def.name];
-    std::shared_ptr<const Table> shared = weak.lock();
-    if (shared == nullptr)
-      shared = std::make_shared<const Table>(std::move(table));
-    weak = shared;
+    held[def.name] = shared;
     if (def.kind == sql::TableKind::kResult) kept.emplace(def.name, shared);
     return shared;
   }

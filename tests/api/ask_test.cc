@@ -5,6 +5,7 @@
 //
 // Why it is longer than 250 lines: what a caller may do wrong, all of it.
 #include <algorithm>
+#include <atomic>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -199,6 +200,35 @@ TEST(Ask, KnowsHowATraceWasOpened) {
             Dump(Ask("report", {{"trace", kTrace},
                                 {"layout", "tracelens"},
                                 {"device", "b200"}})));
+}
+
+// Who asks first makes the answer, and the others wait for it.
+TEST(Ask, AnswersOnceForAllWhoAskAtATime) {
+  const auto session = Open(kTrace);
+  constexpr size_t kThreads = 8;
+  Answer answers[kThreads], reports[kThreads];
+  std::atomic<uint64_t> told = 0;
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      answers[t] = session->Ask("layers");
+      RunOptions options;
+      options.progress = [&](const Progress&) { ++told; };
+      reports[t] = session->Report({}, options);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t t = 0; t < kThreads; ++t) {
+    ASSERT_TRUE(answers[t] && reports[t]);
+    EXPECT_EQ(answers[t]->get(), answers[0]->get());
+    EXPECT_EQ(reports[t]->get(), reports[0]->get());
+  }
+  // One of them ran the analyses.
+  uint64_t once = 0;
+  RunOptions alone;
+  alone.progress = [&](const Progress&) { ++once; };
+  ASSERT_TRUE(Open(kTrace)->Report({}, alone));
+  EXPECT_EQ(told, once);
 }
 
 TEST(Ask, RefusesWhatCannotBe) {
