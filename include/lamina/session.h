@@ -202,7 +202,10 @@ struct AskOptions {
   bool cache = true;      // as in OpenOptions
   bool allow_write = false;  // questions that make files
   // Traces that are open: a parameter that has the path of one asks that one
-  // instead of reading it again. They were all opened with the same rules_dir.
+  // instead of reading it again, with the captures and the device that it was
+  // opened with. A question that names captures or a device itself is answered
+  // with those: it reads the file again. They were all opened with the same
+  // rules_dir.
   std::vector<std::shared_ptr<Session>> open;
   ProgressFunction progress;
   std::optional<StopSource> stop;

@@ -184,6 +184,10 @@ Answer Ask(std::string_view question, const Params& params,
     opened.rules_dir = options.rules_dir;
     opened.cache = options.cache && !snapshot::IsOff();
     std::map<std::string, std::shared_ptr<sql::Source>> open;
+    const auto trace = params.find("trace");
+    const std::string* const asked_trace =
+        trace == params.end() ? nullptr
+                              : std::get_if<std::string>(&trace->second);
     for (size_t i = 0; i < options.open.size(); ++i) {
       if (options.open[i] == nullptr)
         return Fail(UsageError("a trace of `open` is null", "open it first"));
@@ -196,6 +200,9 @@ Answer Ask(std::string_view question, const Params& params,
                              "or another trace has",
             "open all with one rules_dir"));
       }
+      // Where the question names no device, it is that of its open trace.
+      if (asked_trace != nullptr && *asked_trace == impl.info.path)
+        opened.device = impl.opened.device;
       const auto [place, is_new] =
           open.try_emplace(impl.info.path, impl.source);
       if (!is_new && place->second != impl.source) {

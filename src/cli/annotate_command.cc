@@ -201,7 +201,12 @@ Result<std::shared_ptr<engine::Session>> OpenReplay(const std::string& path,
                                                     Common& common) {
   engine::OpenOptions open = common.Open();
   open.captures.clear();
-  return common.OpenTrace(path, open);
+  LAMINA_ASSIGN(auto session, common.OpenTrace(path, open));
+  if (session->captures().empty()) return session;
+  // A host has it open with them.
+  session.reset();
+  LAMINA_ASSIGN(session, engine::Session::Open(path, open));
+  return session;
 }
 
 // What compiled kernels compute, in their arguments; the share of the device

@@ -202,6 +202,48 @@ TEST(Ask, KnowsHowATraceWasOpened) {
                                 {"device", "b200"}})));
 }
 
+// An open trace is asked as it was opened, but for what the question names.
+TEST(Ask, NamesOtherThanTheOpenTraceHas) {
+  const std::string replay = kSamples + "graphs/replay.json.gz";
+  const std::string capture = kSamples + "graphs/capture.json.gz";
+  OpenOptions with_captures;
+  with_captures.captures = {capture};
+  AskOptions open;
+  open.open = {Open(replay, with_captures)};
+  const Params bare = {{"trace", replay}};
+  const Params named = {{"trace", replay}, {"capture", capture}};
+  for (const char* question : {"report", "layers", "tree"}) {
+    EXPECT_EQ(Dump(Ask(question, bare, open)), Dump(Ask(question, named)))
+        << question;
+  }
+  // Annotating is about captures: the open one does not count.
+  const Params annotate = {{"trace", replay}, {"from", capture}};
+  EXPECT_EQ(Dump(Ask("annotate", annotate, open)),
+            Dump(Ask("annotate", annotate)));
+  AskOptions without;
+  without.open = {Open(replay)};
+  EXPECT_EQ(Dump(Ask("report", named, without)), Dump(Ask("report", named)));
+  EXPECT_NE(Dump(Ask("report", named, without)),
+            Dump(Ask("report", bare, without)));
+
+  OpenOptions with_device;
+  with_device.device = "b200";
+  AskOptions other;
+  other.open = {Open(kTrace, with_device)};
+  const auto on = [](const char* device) {
+    return Params{
+        {"trace", kTrace}, {"layout", "tracelens"}, {"device", device}};
+  };
+  for (const char* device : {"b200", "a100"}) {
+    EXPECT_EQ(Dump(Ask("report", on(device), other)),
+              Dump(Ask("report", on(device))))
+        << device;
+  }
+  EXPECT_EQ(
+      Dump(Ask("report", {{"trace", kTrace}, {"layout", "tracelens"}}, other)),
+      Dump(Ask("report", on("b200"))));
+}
+
 // Who asks first makes the answer, and the others wait for it.
 TEST(Ask, AnswersOnceForAllWhoAskAtATime) {
   const auto session = Open(kTrace);
