@@ -254,6 +254,14 @@ void Common::Warn(const char* id, const std::string& text) {
   }
 }
 
+void Common::Say(const char* id, const std::string& text) {
+  if (host != nullptr) {
+    told.push_back(MakeNote(Severity::kInfo, id, text));
+  } else {
+    std::fprintf(stderr, "lamina: %s\n", text.c_str());
+  }
+}
+
 std::function<void(uint64_t, uint64_t)> Common::Progress(
     const std::string& what) const {
   return host != nullptr ? host->progress : MakeProgress(what);

@@ -64,7 +64,9 @@ struct Common {
   Given given;                        // set before the command runs
   engine::Origins origins;            // of opened traces, to redact a page
   std::set<std::string> lost_inputs;  // inputs whose losses were said
-  std::vector<Note> told;             // to a host, instead of stderr
+  // To a host, instead of stderr, in the order in which it was said: Write()
+  // puts it between the verdicts and the other notes of the document.
+  std::vector<Note> told;
 
   // Adds the options to a command. `own_formats` are written by the command
   // itself, not by Write().
@@ -97,6 +99,8 @@ struct Common {
   void SayLosses(const std::string& path, const trace::Losses& losses);
   // The same for any warning: "lamina: warning: TEXT" on stderr, or a note.
   void Warn(const char* id, const std::string& text);
+  // What is no warning: "lamina: TEXT", or a note.
+  void Say(const char* id, const std::string& text);
   // What follows the reading of inputs: the host, or a line on a terminal.
   std::function<void(uint64_t done, uint64_t total)> Progress(
       const std::string& what) const;

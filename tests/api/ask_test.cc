@@ -511,9 +511,17 @@ TEST(Ask, PrintsNothing) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   ASSERT_TRUE(faults) << Dump(faults);
+  // It stands where that of traces does: behind the verdicts, before the rest.
   const auto& notes = (*faults)->result.notes;
-  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const Note& note) {
-    return note.id == "dump_faults";
+  const auto said =
+      std::find_if(notes.begin(), notes.end(),
+                   [](const Note& note) { return note.id == "dump_faults"; });
+  ASSERT_NE(said, notes.end());
+  EXPECT_TRUE(std::all_of(notes.begin(), said, [](const Note& note) {
+    return note.severity == Severity::kVerdict;
+  }));
+  EXPECT_TRUE(std::none_of(said, notes.end(), [](const Note& note) {
+    return note.severity == Severity::kVerdict;
   }));
 }
 

@@ -182,7 +182,6 @@ Result<int> RunCandidates(const Options& options, Common& common) {
       found, input.FileName(),
       common.format == "table" ? top : found.list.size());
   if (!options.trace.empty()) document.inputs.push_back(options.trace);
-  TellHost(common, input.told, document.result);
   for (Note& note : notes) {
     note.evidence.clear();  // tables of `graph kernels`
     document.result.notes.push_back(std::move(note));

@@ -143,11 +143,10 @@ Result<int> RunCensus(const Options& options, Common& common) {
   LAMINA_ASSIGN(const auto launches, graph::LaunchTable::Load(rules.data));
   graph::Atlas atlas(*rules.groups, *launches);
   std::vector<fusion::FileCensus> counted;
-  std::vector<Note> told;
   size_t without = 0;  // dumps without the section
   for (const graph::DumpFile& file : files) {
     LAMINA_ASSIGN(graph::Dump dump,
-                  ReadGraphDump(file.path, options.parse, common, &told));
+                  ReadGraphDump(file.path, options.parse, common));
     if (!options.section.empty()) {
       // Not every dump of a run has the section that was asked for.
       const auto chosen = graph::ChooseGraph(dump, options.section);
@@ -198,7 +197,6 @@ Result<int> RunCensus(const Options& options, Common& common) {
               options.rules.empty());
     });
   }
-  TellHost(common, told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

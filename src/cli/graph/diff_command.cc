@@ -27,8 +27,6 @@ Result<int> RunDiff(const Options& options, Common& common) {
   document.inputs = {a.path, b.path};
   document.result =
       graph::DiffTables(*a.graph, *b.graph, graph::Compare(*a.graph, *b.graph));
-  TellHost(common, a.told, document.result);
-  TellHost(common, b.told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

@@ -79,7 +79,6 @@ Result<int> RunKernels(const Options& options, Common& common) {
       one = std::move(kept);
     }
   }
-  TellHost(common, input.told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }

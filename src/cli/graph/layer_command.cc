@@ -313,7 +313,6 @@ Result<int> RunLayer(const Options& options, Common& common) {
     document.command = "graph layer";
     document.inputs = {input.path};
     document.result = graph::LayerGraphTables(cut);
-    TellHost(common, input.told, document.result);
     if (kernels) {
       document.result.notes.insert(document.result.notes.end(),
                                    kernels->notes.begin(),

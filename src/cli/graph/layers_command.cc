@@ -32,7 +32,6 @@ Result<int> RunLayers(const Options& options, Common& common) {
     document.result = graph::LayerTables(
         graph, layers, groups, graph::FindKinds(graph, layers, groups));
   }
-  TellHost(common, input.told, document.result);
   // On a terminal a row per layer and per op is too much unless asked for.
   if (common.format == "table" && !options.all) {
     std::erase_if(document.result.tables, [](const Table& table) {

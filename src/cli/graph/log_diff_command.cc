@@ -36,15 +36,13 @@ Table Changed(const Table& table) {
 // The census of every dump of a folder.
 Result<std::vector<fusion::FileCensus>> CountRun(const std::string& folder,
                                                  const RuleInput& rules,
-                                                 Common& common,
-                                                 std::vector<Note>& told) {
+                                                 Common& common) {
   LAMINA_ASSIGN(const auto files, graph::ListDumps(folder));
   fusion::CensusOptions census;
   census.groups = rules.groups;
   std::vector<fusion::FileCensus> out;
   for (const graph::DumpFile& file : files) {
-    LAMINA_ASSIGN(const graph::Dump dump,
-                  ReadGraphDump(file.path, {}, common, &told));
+    LAMINA_ASSIGN(const graph::Dump dump, ReadGraphDump(file.path, {}, common));
     out.push_back(fusion::TakeCensus(file, dump, rules.set, census,
                                      out.empty() ? nullptr : &out.back()));
   }
@@ -61,11 +59,10 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
   diff.layers = options.layers;
   RuleInput rules;
   std::vector<std::vector<fusion::FileCensus>> runs;
-  std::vector<Note> told;
   if (!options.dumps.empty()) {
     LAMINA_ASSIGN(rules, OpenRules(common));
     for (const std::string& folder : options.dumps) {
-      LAMINA_ASSIGN(auto run, CountRun(folder, rules, common, told));
+      LAMINA_ASSIGN(auto run, CountRun(folder, rules, common));
       runs.push_back(std::move(run));
     }
     diff.reason = [&](std::string_view transform) -> std::string {
@@ -91,7 +88,6 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
     document.result.notes.push_back(MakeNote(Severity::kInfo, "no_regression",
                                              "No transform lost matches."));
   }
-  TellHost(common, told, document.result);
   LAMINA_TRY(Write(document, common));
   return found.regressions > 0 ? kCheckFailed : kFine;
 }

@@ -174,7 +174,6 @@ Result<int> RunPass(const Options& options, Common& common) {
     LAMINA_TRY(WriteFile(path.string(), file.text));
   }
   document.result = generate::PassTables(pass);
-  if (input) TellHost(common, input->told, document.result);
   LAMINA_TRY(Write(document, common));
   return pass.failed > 0 ? kCheckFailed : kFine;
 }

@@ -90,10 +90,8 @@ Result<int> RunPrint(const Options& options, Common& common) {
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
   if (path != options.path && common.host == nullptr)
     std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
-  std::vector<Note> told;
   LAMINA_ASSIGN(const graph::Dump dump,
-                ReadGraphDump(path, options.parse, common,
-                              options.check ? nullptr : &told));
+                ReadGraphDump(path, options.parse, common, options.check));
   std::vector<const graph::Graph*> graphs;
   if (options.section.empty()) {
     for (const graph::Graph& one : dump.graphs) graphs.push_back(&one);
@@ -114,7 +112,6 @@ Result<int> RunPrint(const Options& options, Common& common) {
       document.result.tables.push_back(graph::WeightTable(graphs, bindings));
       document.result.tables.push_back(graph::EdgeTable(graphs));
     }
-    TellHost(common, told, document.result);
     LAMINA_TRY(Write(document, common));
     return kFine;
   }

@@ -60,8 +60,7 @@ Result<int> RunRewrite(const Options& options, Common& common) {
                 graph::ReadPipelineConfig(options.config, options.overlays,
                                           options.stages));
   LAMINA_ASSIGN(const std::string path, graph::PickDump(options.input));
-  std::vector<Note> told;
-  LAMINA_ASSIGN(graph::Dump dump, ReadGraphDump(path, {}, common, &told));
+  LAMINA_ASSIGN(graph::Dump dump, ReadGraphDump(path, {}, common));
   if (!dump.dialect.empty()) {
     return Fail(UsageError(EscapeTerminal(dump.name) +
                                ": only dumps of AutoDeploy are rewritten, "
@@ -130,7 +129,6 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   document.command = "graph rewrite";
   document.inputs = {path, options.config};
   document.result = report.Finish();
-  TellHost(common, told, document.result);
   LAMINA_TRY(Write(document, common));
   return kFine;
 }
