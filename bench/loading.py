@@ -16,6 +16,17 @@ cache:
   tenth       the same on a tenth of the trace
   python      json.load of the same file, once (with --python)
   huge        a trace above 4.3 GB (with --huge)
+
+The floor of reading, from profiles of `report --only trace_health` (perf, warm
+page cache): 22 % of its CPU time is simdjson's index (12) and the search for
+record ends (10), 35 % parsing of events, times and numbers, 11 % interning,
+5 % the copy from the page cache and 8 % page faults. None of the last two is to
+be had: huge pages, one heap, and fewer larger blocks of the allocator change CPU
+time by 3 % at most and cost up to a fifth more memory; eight digits at a time
+save a sixth of parsing times, which is below 1 %, and a carry-less multiplication
+in place of shifts nothing. Memory: of 86 bytes per event above what the program
+itself needs, 61 are the trace as a snapshot has it, 12 tree and views, 13 chunks
+that are under way.
 """
 import argparse
 import gzip
