@@ -25,7 +25,6 @@ namespace {
 constexpr const char* kSoft = "#3f4551";
 constexpr const char* kKernel = "#083a8c";
 constexpr const char* kWeight = "#5e3700";
-constexpr std::string_view kTimes = "\u00d7";
 constexpr size_t kMostInOneColumn = 80;
 constexpr size_t kMaxWeightLines = 4;
 // Above so many nodes no edge is looked at for what goes around what.

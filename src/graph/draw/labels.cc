@@ -19,8 +19,6 @@
 namespace lamina::graph {
 namespace {
 
-constexpr std::string_view kTimes = "\u00d7";
-
 // What ends of names hold: tile sizes, numbers, overloads.
 constexpr size_t kTail = 12;
 

@@ -12,6 +12,9 @@
 
 namespace lamina::graph {
 
+// Between the sizes of a shape, and before a number of alike ones.
+inline constexpr std::string_view kTimes = "\u00d7";
+
 // "s72×s70×4096"; unknown shapes are empty.
 std::string OneShape(std::string_view shape);
 
