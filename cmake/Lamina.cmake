@@ -79,7 +79,7 @@ string(JOIN "|" LAMINA_FILES_ALONE
   "analysis/path/tables" "base/json/document" "cli/.*" "compare/cudagraph/assign"
   "compat/tracelens/kernel_sheets" "dist/summarize" "graph/compiled/compiled_join"
   "graph/dialects/.*" "graph/fusion/cones" "graph/generate/.*" "graph/layers/.*"
-  "graph/passes/(pass|pattern_pass)" "ingest/xplane/hlo_cost" "memory/.*"
+  "graph/passes/(pass|pattern_pass)" "ingest/xplane/hlo_cost" "mcp/server" "memory/.*"
   "page/memory" "render/ranks/.*" "render/redact/paths" "report/table/summary"
   "rules/(markers|overlay)" "sql/.*")
 
