@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <tuple>
+#include <vector>
 
 #include "analysis/host/cover.h"
 #include "analysis/host/kernel_counters.h"
+#include "analysis/host/work_stretch.h"
+#include "trace/builder.h"
 
 namespace lamina::analysis::host {
 namespace {
@@ -46,6 +50,63 @@ TEST(BoundNear, IsTheSameFromEverywhere) {
         EXPECT_EQ(BoundNear(count, near, [&](size_t i) { return i < bound; }),
                   bound);
       }
+    }
+  }
+}
+
+// Work that overlaps, ends together and takes no time, sorted by start.
+trace::Trace MakeWork(std::mt19937_64& random, size_t count) {
+  trace::LocalNames names;
+  trace::Segment segment(&names);
+  int64_t start = 0;
+  for (size_t i = 0; i < count; ++i) {
+    start += static_cast<int64_t>(random() % 4);
+    trace::DeviceArgs args;
+    args.device = 0;
+    args.stream = 7;
+    segment.AddSlice(start, static_cast<int64_t>(random() % 6),
+                     names.Intern("k"), trace::Kind::kKernel,
+                     names.InternCategory("kernel"),
+                     names.InternTrack(names.Intern("0"), names.Intern("7")),
+                     segment.next_uid++, segment.AddDevice(args));
+  }
+  segment.Seal();
+  trace::TraceBuilder builder;
+  builder.Append(segment);
+  return builder.Finish(1);
+}
+
+// The gaps of stretches are those of one walk over all work.
+TEST(CutWork, LosesNothingBetweenStretches) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const trace::Trace trace = MakeWork(random, random() % 40);
+    std::vector<SliceId> work;
+    for (uint32_t i = 0; i < trace.slices.size(); ++i) work.emplace_back(i);
+    std::stable_sort(work.begin(), work.end(), [&](SliceId a, SliceId b) {
+      return trace.Start(a) < trace.Start(b);
+    });
+    using Found = std::tuple<int64_t, int64_t, uint32_t, uint32_t>;
+    const auto gaps = [&](size_t events, int threads) {
+      std::vector<Found> found;
+      size_t at = 0;
+      for (const WorkStretch& stretch : CutWork(trace, work, threads, events)) {
+        EXPECT_EQ(stretch.begin, at);
+        EXPECT_LT(stretch.begin, stretch.end);
+        at = stretch.end;
+        ForGaps(trace, work, stretch,
+                [&](Interval gap, SliceId next, SliceId before) {
+                  found.emplace_back(gap.start_ns, gap.end_ns, next.value,
+                                     before.value);
+                });
+      }
+      EXPECT_EQ(at, work.size());
+      return found;
+    };
+    const auto whole = gaps(1000, 1);
+    for (const size_t events : {1, 2, 3, 7}) {
+      EXPECT_EQ(gaps(events, 1), whole);
+      EXPECT_EQ(gaps(events, 3), whole);
     }
   }
 }

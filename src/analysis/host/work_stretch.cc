@@ -9,10 +9,9 @@ namespace lamina::analysis::host {
 
 std::vector<WorkStretch> CutWork(const trace::Trace& trace,
                                  std::span<const trace::SliceId> work,
-                                 int threads) {
-  constexpr size_t kGrain = size_t{1} << 14;
-  std::vector<WorkStretch> out((work.size() + kGrain - 1) / kGrain);
-  ParallelRanges(threads, work.size(), kGrain,
+                                 int threads, size_t events) {
+  std::vector<WorkStretch> out((work.size() + events - 1) / events);
+  ParallelRanges(threads, work.size(), events,
                  [&](size_t begin, size_t end, size_t part) {
                    trace::SliceId last = work[begin];
                    int64_t reached = trace.End(last);

@@ -20,11 +20,11 @@ struct WorkStretch {
   trace::SliceId before, behind;
 };
 
-// Stretches of some work, at least one event each, in order; the cut depends on
-// the work only.
+// Stretches of `events` of some work that is sorted by start (the last one: of
+// what is left), in order.
 std::vector<WorkStretch> CutWork(const trace::Trace& trace,
                                  std::span<const trace::SliceId> work,
-                                 int threads);
+                                 int threads, size_t events = size_t{1} << 14);
 
 // Calls f(gap, next, before) for the gaps that end in a stretch of work that is
 // sorted by start: from what holds the running maximum of the ends, `before`,

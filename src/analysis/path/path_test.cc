@@ -306,6 +306,40 @@ TEST(Path, WhatIfsAgreeWithASimulator) {
   EXPECT_LE(without.back(), 0.06);
 }
 
+// Threads and device work are cut into pieces of 2^14 events, which are walked
+// apart: nothing is lost where they meet.
+TEST(Path, WhatIfsAgreeWithASimulatorOfALongRun) {
+  for (const size_t streams : {1, 3}) {
+    std::mt19937_64 random(streams);
+    Program program;
+    program.streams = streams;
+    while (program.ops.size() < 60000) {
+      const Program part = MakeProgram(random);
+      if (part.streams != streams) continue;
+      program.ops.insert(program.ops.end(), part.ops.begin(), part.ops.end());
+    }
+    const Simulated base = Simulator().Simulate(program, 2, 2);
+    const Loaded loaded(base.trace, {});
+    const Graph& graph = loaded.graph();
+    ASSERT_EQ(graph.time(graph.sink()), base.end);
+    ExpectTiles(RecordedPath(graph, graph.sink(), graph.start_ns()),
+                graph.start_ns(), base.end);
+    for (const auto& [spec, kernels, host] :
+         {std::tuple("scale:class=compute:0.5", 1, 2),
+          std::tuple("scale:host~^op$:0.5", 2, 1)}) {
+      const auto scenario = ParseScenario(graph, spec);
+      ASSERT_TRUE(scenario.has_value());
+      ExpectEqualTimes(graph, *scenario);
+      const auto truth =
+          static_cast<double>(Simulator().Simulate(program, kernels, host).end);
+      EXPECT_NEAR(
+          static_cast<double>(EndOf(graph, Outcome(graph, *scenario))) / truth,
+          1, 5e-4)
+          << streams << " " << spec;
+    }
+  }
+}
+
 TEST(Path, WhatMustHoldOfEveryScenario) {
   for (uint64_t seed = 1000; seed < 1100; ++seed) {
     std::mt19937_64 random(seed);
