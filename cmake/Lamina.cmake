@@ -68,31 +68,8 @@ if(LAMINA_STATIC_LIBRARIES)
   target_precompile_headers(lamina_small_headers PRIVATE ${headers})
 endif()
 
-# Several files of a folder are compiled as one where everything is built at
-# once: what they include is read, and templates are made, once. With sanitizers,
-# and in `dev`, each is compiled by itself, so that an #include that is missing is
-# found. Files stay alone whose local names another of their folder has, too.
-set(LAMINA_FILES_PER_UNIT 1 CACHE STRING
-  "How many source files of a folder are compiled as one")
-string(JOIN "|" LAMINA_FILES_ALONE
-  "analysis/layers/(module_stacks|variants)" "analysis/memory/memory"
-  "analysis/path/tables" "base/json/document" "cli/.*" "compare/cudagraph/assign"
-  "compat/tracelens/kernel_sheets" "dist/summarize" "graph/compiled/compiled_join"
-  "graph/dialects/.*" "graph/fusion/cones" "graph/generate/.*" "graph/layers/.*"
-  "graph/passes/(pass|pattern_pass)" "ingest/xplane/hlo_cost" "mcp/server" "memory/.*"
-  "page/memory" "render/ranks/.*" "render/redact/paths" "report/table/summary"
-  "rules/(markers|overlay)" "sql/.*")
-
 # How the sources of a folder of src/ are compiled.
 function(lamina_compile target)
-  if(LAMINA_FILES_PER_UNIT GREATER 1)
-    set_target_properties(${target} PROPERTIES
-      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${LAMINA_FILES_PER_UNIT})
-    get_target_property(alone ${target} SOURCES)
-    list(FILTER alone INCLUDE REGEX "/src/(${LAMINA_FILES_ALONE})[.]cc$")
-    set_source_files_properties(${alone} PROPERTIES
-      SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR
     BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src OUTPUT_VARIABLE folder)
   list(JOIN LAMINA_FAST_FOLDERS "|" fast)
