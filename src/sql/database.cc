@@ -71,8 +71,9 @@ int Progress(void* pointer) {
   return static_cast<Database::Impl*>(pointer)->MustStop() ? 1 : 0;
 }
 
-// The nearest of what there is to a name that there is not.
-std::string DidYouMean(const std::string& message) {
+// The nearest of what there is to a name that there is not. Columns are those
+// of the tables that the query names; where none of them is near, all of one.
+std::string DidYouMean(const std::string& message, std::string_view sql) {
   const auto behind = [&](std::string_view prefix) -> std::string {
     const size_t at = message.find(prefix);
     if (at == std::string::npos) return "";
@@ -82,10 +83,12 @@ std::string DidYouMean(const std::string& message) {
     return name;
   };
   std::set<std::string> names;
+  std::vector<const TableDef*> named;
   std::string word = behind("no such column: ");
   if (!word.empty()) {
-    for (const TableDef& table : Tables()) {
-      for (const ColumnDef& column : table.columns) names.insert(column.name);
+    named = TablesIn(sql);
+    for (const TableDef* table : named) {
+      for (const ColumnDef& column : table->columns) names.insert(column.name);
     }
   } else if (word = behind("no such table: "); !word.empty()) {
     for (const TableDef& table : Tables()) names.insert(table.name);
@@ -102,7 +105,15 @@ std::string DidYouMean(const std::string& message) {
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
   const std::string_view near = rules::Nearest(word, views);
-  if (!near.empty()) return "did you mean " + std::string(near) + "?";
+  if (!near.empty() && near != word)
+    return "did you mean " + std::string(near) + "?";
+  if (constexpr size_t kMostListed = 20;
+      named.size() == 1 && names.size() <= kMostListed) {
+    std::string columns;
+    for (const ColumnDef& column : named[0]->columns)
+      columns += (columns.empty() ? "" : ", ") + column.name;
+    return std::string(named[0]->name) + " has " + columns;
+  }
   return "lamina list tables --columns shows what there is";
 }
 
@@ -137,7 +148,7 @@ Error SqlError(Database::Impl& impl, std::string_view sql, size_t base,
              code == SQLITE_FULL) {
     error.kind = ErrorKind::kLimit;
   } else {
-    error.hint = DidYouMean(error.what);
+    error.hint = DidYouMean(error.what, sql);
   }
   const int offset = sqlite3_error_offset(impl.db);
   SetPlace(error, sql, base + static_cast<size_t>(std::max(0, offset)));

@@ -57,6 +57,8 @@ struct TableDef {
 // plural. Nothing is read or run.
 std::span<const TableDef> Tables();
 const TableDef* FindTable(std::string_view name);
+// The tables that a query names, in its order, each once.
+std::vector<const TableDef*> TablesIn(std::string_view sql);
 // kUsage with the nearest name.
 Error NoSuchTable(std::string_view name);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/status.h"
+#include "base/text.h"
 #include "sql/table_def.h"
 #include "table/units.h"
 
@@ -64,6 +67,20 @@ const TableDef* FindTable(std::string_view name) {
     if (table.name == name) return &table;
   }
   return nullptr;
+}
+
+std::vector<const TableDef*> TablesIn(std::string_view sql) {
+  std::vector<const TableDef*> out;
+  for (size_t at = 0; at < sql.size();) {
+    size_t end = at;
+    while (end < sql.size() && IsWordCharacter(sql[end])) ++end;
+    const TableDef* const table = FindTable(sql.substr(at, end - at));
+    if (table != nullptr &&
+        std::find(out.begin(), out.end(), table) == out.end())
+      out.push_back(table);
+    at = end + 1;
+  }
+  return out;
 }
 
 }  // namespace lamina::sql

@@ -269,30 +269,6 @@ Outcome ListOfTables(const Call& call) {
 
 // ---- query ----
 
-// Words of a query, as names of tables and columns are written.
-std::vector<std::string> WordsOf(const std::string& sql) {
-  std::vector<std::string> out(1);
-  for (const char c : sql) {
-    if (IsWordCharacter(c)) {
-      out.back() += c;
-    } else if (!out.back().empty()) {
-      out.emplace_back();
-    }
-  }
-  return out;
-}
-
-std::vector<const sql::TableDef*> TablesOf(const std::string& sql) {
-  std::vector<const sql::TableDef*> out;
-  for (const std::string& word : WordsOf(sql)) {
-    const sql::TableDef* const table = sql::FindTable(word);
-    if (table != nullptr &&
-        std::find(out.begin(), out.end(), table) == out.end())
-      out.push_back(table);
-  }
-  return out;
-}
-
 // The word behind "no such column: " in a message of SQLite.
 std::string WordBehind(const std::string& message, std::string_view text) {
   const size_t at = message.find(text);
@@ -322,7 +298,7 @@ Problem Teach(Error error, const std::string& sql) {
     problem.did_you_mean = mcp::NearestOf(name, TableNames());
     return problem;
   }
-  const auto tables = TablesOf(sql);
+  const auto tables = sql::TablesIn(sql);
   std::vector<std::string_view> columns;
   std::string list;
   for (const sql::TableDef* table : tables) {
@@ -344,7 +320,7 @@ Problem Teach(Error error, const std::string& sql) {
 Result<Note> NoRows(sql::Database& database, const std::string& sql,
                     const sql::QueryOptions& options) {
   std::string empty;
-  for (const sql::TableDef* table : TablesOf(sql)) {
+  for (const sql::TableDef* table : sql::TablesIn(sql)) {
     LAMINA_ASSIGN(
         const auto rows,
         database.Run("SELECT 1 FROM " + table->name + " LIMIT 1", options));
