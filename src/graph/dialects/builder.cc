@@ -117,6 +117,21 @@ std::string DTypeOf(std::string_view name) {
   return "?";
 }
 
+std::string TupleResult(const std::vector<std::string>& results) {
+  std::string shapes = "(";
+  std::string dtypes = "(";
+  for (const std::string& one : results) {
+    const ResultText parts = SplitResult(one);
+    if (shapes.size() > 1) {
+      shapes += ", ";
+      dtypes += ", ";
+    }
+    shapes += parts.shape;
+    dtypes += parts.dtype;
+  }
+  return shapes + ") : " + dtypes + ")";
+}
+
 std::string ResultOfAnnotation(std::string_view text) {
   while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
   while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);

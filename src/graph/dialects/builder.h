@@ -155,6 +155,9 @@ size_t FindClose(std::string_view text, size_t open, size_t end);
 // "f32[8, 16][16, 1]cuda:0", "Sym(s77)" as "8x16 : torch.float32"; empty for
 // what is no value.
 std::string ResultOfAnnotation(std::string_view annotation);
+// Results "8x16 : torch.float32" and "4 : torch.int64" of one op as
+// "(8x16, 4) : (torch.float32, torch.int64)".
+std::string TupleResult(const std::vector<std::string>& results);
 // A shape of dimensions, "scalar" for none.
 std::string ShapeOf(const std::vector<std::string_view>& dims);
 // "torch.bfloat16" for bf16, f32, pred, ui8 ...; unknown names as they are,

@@ -125,23 +125,15 @@ class Reader {
     const std::string_view shape =
         text_.substr(span.begin, span.end - span.begin);
     if (!shape.starts_with('(')) return OneResult(shape);
-    std::string shapes = "(";
-    std::string dtypes = "(";
+    std::vector<std::string> results;
     for (Span piece : out_.SplitAt({span.begin + 1, span.end - 1}, ',')) {
       piece.begin = SkipSpace(piece.begin);
       piece = out_.Trim(piece);
       // Tuples in tuples have no form in the model.
       const bool inner = out_.Text(piece).starts_with('(');
-      const std::string one = inner ? "? : ?" : OneResult(out_.Text(piece));
-      const ResultText parts = SplitResult(one);
-      if (shapes.size() > 1) {
-        shapes += ", ";
-        dtypes += ", ";
-      }
-      shapes += parts.shape;
-      dtypes += parts.dtype;
+      results.push_back(inner ? "? : ?" : OneResult(out_.Text(piece)));
     }
-    return shapes + ") : " + dtypes + ")";
+    return TupleResult(results);
   }
 
   size_t ReadComputation(size_t begin, size_t brace) {
@@ -185,7 +177,7 @@ class Reader {
   // Where the next instruction or the closing brace begins.
   size_t InstructionEnd(size_t pos) const {
     // Its own name is none that follows.
-    pos = std::min(text_.find('=', pos), LineEnd(pos));
+    pos = std::min(text_.find_first_of("=\n", pos), text_.size());
     size_t depth = 0;
     while (pos < text_.size()) {
       const char c = text_[pos];

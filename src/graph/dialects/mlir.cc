@@ -210,6 +210,22 @@ class Reader {
   size_t LineEnd(size_t pos) const {
     return std::min(text_.find('\n', pos), text_.size());
   }
+  // The name of a value behind its %, which may be empty.
+  Span NameBehind(size_t percent, size_t limit) const {
+    size_t end = percent + 1;
+    while (end < limit &&
+           (IsNameByte(text_[end]) || text_[end] == '.' || text_[end] == '-'))
+      ++end;
+    return {percent + 1, end};
+  }
+  // Behind the "#1" that may follow a name: one of several results.
+  size_t NumberEnd(size_t pos, size_t limit) const {
+    if (pos < limit && text_[pos] == '#')
+      while (++pos < limit && IsDigit(text_[pos])) {
+      }
+    return pos;
+  }
+
   size_t Skip(size_t pos) const {
     while (pos < text_.size()) {
       if (IsSpace(text_[pos])) {
@@ -459,11 +475,10 @@ class Reader {
     std::vector<std::string_view> results;
     size_t values = 0;
     while (pos < text_.size() && text_[pos] == '%') {
-      const size_t start = ++pos;
-      while (pos < text_.size() &&
-             (IsNameByte(text_[pos]) || text_[pos] == '.' || text_[pos] == '-'))
-        ++pos;
-      results.push_back(text_.substr(start, pos - start));
+      const Span name = NameBehind(pos, text_.size());
+      pos = name.end;
+      // Not by the builder, which has no text before the first function.
+      results.push_back(text_.substr(name.begin, name.end - name.begin));
       size_t own = 1;
       if (pos < text_.size() && text_[pos] == ':') {
         const size_t digits = ++pos;
@@ -609,19 +624,10 @@ class Reader {
   }
 
   std::string Tuple(const std::vector<Span>& types) const {
-    std::string shapes = "(";
-    std::string dtypes = "(";
-    for (const Span type : types) {
-      const std::string one = TypeResult(out_.Text(out_.Trim(type)));
-      const ResultText parts = SplitResult(one);
-      if (shapes.size() > 1) {
-        shapes += ", ";
-        dtypes += ", ";
-      }
-      shapes += parts.shape;
-      dtypes += parts.dtype;
-    }
-    return shapes + ") : " + dtypes + ")";
+    std::vector<std::string> results;
+    for (const Span type : types)
+      results.push_back(TypeResult(out_.Text(out_.Trim(type))));
+    return TupleResult(results);
   }
 
   std::string ResultOf(Span type, size_t results) const {
@@ -726,13 +732,21 @@ class Reader {
     return out;
   }
 
-  // The name that ends at `end`, behind its %; empty: none.
-  Span NameFrom(size_t percent, size_t limit) const {
-    size_t end = percent + 1;
-    while (end < limit &&
-           (IsNameByte(text_[end]) || text_[end] == '.' || text_[end] == '-'))
-      ++end;
-    return {percent + 1, end};
+  // Calls f(name) for the names of values in a span, behind their %; what is
+  // quoted has none.
+  template <class F>
+  void ForNames(Span span, const F& f) const {
+    for (size_t pos = span.begin; pos < span.end;) {
+      if (text_[pos] == '"') {
+        pos = SkipQuoted(text_.substr(0, span.end), pos);
+      } else if (text_[pos] == '%') {
+        const Span name = NameBehind(pos, span.end);
+        f(name);
+        pos = name.end;
+      } else {
+        ++pos;
+      }
+    }
   }
 
   std::string ResultAt(std::string_view name) const {
@@ -754,14 +768,14 @@ class Reader {
     std::vector<std::pair<std::string_view, std::string>> around;
     for (size_t pos = span.begin; pos < regions[0].begin; ++pos) {
       if (text_[pos] != '%') continue;
-      const Span name = NameFrom(pos, span.end);
+      const Span name = NameBehind(pos, span.end);
       size_t at = Skip(name.end);
       pos = name.end - 1;
       if (at + 1 >= span.end || text_[at] != '=') continue;
       at = Skip(at + 1);
       if (at < span.end && text_[at] == '%')
         around.emplace_back(out_.Text(name),
-                            ResultAt(out_.Text(NameFrom(at, span.end))));
+                            ResultAt(out_.Text(NameBehind(at, span.end))));
     }
     for (size_t i = 0; i < regions.size(); ++i) {
       if (regions_.size() >= kMostBranches) return;
@@ -773,18 +787,11 @@ class Reader {
       branch.depth = branch_depth_ + 1;
       branch.around = around;
       absl::flat_hash_set<std::string_view> seen;
-      for (size_t pos = branch.body.begin; pos < branch.body.end; ++pos) {
-        if (text_[pos] == '"') {
-          pos = SkipQuoted(text_.substr(0, branch.body.end), pos) - 1;
-          continue;
-        }
-        if (text_[pos] != '%') continue;
-        const Span span_of = NameFrom(pos, branch.body.end);
-        const std::string_view name = out_.Text(span_of);
-        pos = std::max(pos, span_of.end - 1);
+      ForNames(branch.body, [&](Span of) {
+        const std::string_view name = out_.Text(of);
         if (!out_.Resolve(name).empty() && seen.insert(name).second)
           branch.around.emplace_back(name, ResultAt(name));
-      }
+      });
       regions_.push_back(std::move(branch));
     }
   }
@@ -814,27 +821,13 @@ class Reader {
   // What a region at `pos` uses of what is defined around it; returns its end.
   size_t ReadRegion(size_t pos, size_t limit) {
     const size_t close = std::min(FindClose(text_, pos, limit), limit);
-    for (; pos < close; ++pos) {
-      if (text_[pos] == '"') {
-        pos = std::min(SkipQuoted(text_.substr(0, close), pos), close) - 1;
-        continue;
-      }
-      if (text_[pos] != '%') continue;
-      const size_t start = pos;
-      while (pos + 1 < close &&
-             (IsNameByte(text_[pos + 1]) || text_[pos + 1] == '.' ||
-              text_[pos + 1] == '-'))
-        ++pos;
-      const std::string_view known =
-          out_.Resolve(text_.substr(start + 1, pos - start));
-      if (known.empty()) continue;
-      if (pos + 1 < close && text_[pos + 1] == '#') {
-        ++pos;
-        while (pos + 1 < close && IsDigit(text_[pos + 1])) ++pos;
-      }
-      const std::string_view text = text_.substr(start, pos + 1 - start);
+    ForNames({pos, close}, [&](Span name) {
+      const std::string_view known = out_.Resolve(out_.Text(name));
+      if (known.empty()) return;
+      const std::string_view text = text_.substr(
+          name.begin - 1, NumberEnd(name.end, close) - name.begin + 1);
       if (captured_.insert(text).second) out_.AddValue(known, text, true);
-    }
+    });
     return std::min(close + 1, limit);
   }
 
@@ -852,21 +845,13 @@ class Reader {
     for (size_t pos = span.begin; pos < span.end;) {
       const char c = text_[pos];
       if (c == '%') {
-        const size_t start = ++pos;
-        while (pos < span.end && (IsNameByte(text_[pos]) || text_[pos] == '.' ||
-                                  text_[pos] == '-'))
-          ++pos;
-        const std::string_view name = text_.substr(start, pos - start);
-        const size_t number = pos;
-        if (pos < span.end && text_[pos] == '#')
-          while (++pos < span.end && IsDigit(text_[pos])) {
-          }
-        (void)number;
-        const std::string_view known = out_.Resolve(name);
+        const size_t start = pos;
+        const Span name = NameBehind(start, span.end);
+        pos = NumberEnd(name.end, span.end);
+        const std::string_view known = out_.Resolve(out_.Text(name));
         if (known.empty()) continue;  // defined inside of a region
-        if (depth <= 1) flush(start - 1);
-        out_.AddValue(known, text_.substr(start - 1, pos - start + 1),
-                      depth > 1);
+        if (depth <= 1) flush(start);
+        out_.AddValue(known, text_.substr(start, pos - start), depth > 1);
         continue;
       }
       if (c == '"') {
