@@ -9,7 +9,7 @@
 
 #include "analysis/common/stats.h"
 #include "analysis/common/timeline.h"
-#include "trace/builder.h"
+#include "trace/trace_testing.h"
 
 namespace lamina::analysis {
 namespace {
@@ -21,22 +21,10 @@ struct Work {
 };
 
 trace::Trace MakeTrace(const std::vector<Work>& works) {
-  trace::LocalNames names;
-  trace::Segment segment(&names);
-  for (const Work& work : works) {
-    trace::DeviceArgs args;
-    args.stream = 7;
-    args.device = 0;
-    segment.AddSlice(work.start, work.dur, names.Intern("k"),
-                     trace::Kind::kKernel,
-                     names.InternCategory(names.Intern("kernel")),
-                     names.InternTrack(names.Intern("0"), names.Intern("7")),
-                     segment.next_uid++, segment.AddDevice(args));
-  }
-  segment.Seal();
-  trace::TraceBuilder builder;
-  builder.Append(segment);
-  return builder.Finish(1);
+  std::vector<Interval> kernels;
+  for (const Work& work : works)
+    kernels.push_back({work.start, work.start + work.dur});
+  return trace::KernelTrace(kernels);
 }
 
 TEST(Timeline, IsRightForEveryNanosecond) {

@@ -11,7 +11,7 @@
 #include "analysis/host/cover.h"
 #include "analysis/host/kernel_counters.h"
 #include "analysis/host/work_stretch.h"
-#include "trace/builder.h"
+#include "trace/trace_testing.h"
 
 namespace lamina::analysis::host {
 namespace {
@@ -56,24 +56,13 @@ TEST(BoundNear, IsTheSameFromEverywhere) {
 
 // Work that overlaps, ends together and takes no time, sorted by start.
 trace::Trace MakeWork(std::mt19937_64& random, size_t count) {
-  trace::LocalNames names;
-  trace::Segment segment(&names);
+  std::vector<Interval> kernels;
   int64_t start = 0;
   for (size_t i = 0; i < count; ++i) {
     start += static_cast<int64_t>(random() % 4);
-    trace::DeviceArgs args;
-    args.device = 0;
-    args.stream = 7;
-    segment.AddSlice(start, static_cast<int64_t>(random() % 6),
-                     names.Intern("k"), trace::Kind::kKernel,
-                     names.InternCategory("kernel"),
-                     names.InternTrack(names.Intern("0"), names.Intern("7")),
-                     segment.next_uid++, segment.AddDevice(args));
+    kernels.push_back({start, start + static_cast<int64_t>(random() % 6)});
   }
-  segment.Seal();
-  trace::TraceBuilder builder;
-  builder.Append(segment);
-  return builder.Finish(1);
+  return trace::KernelTrace(kernels);
 }
 
 // The gaps of stretches are those of one walk over all work.
