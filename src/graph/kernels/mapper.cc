@@ -45,8 +45,6 @@ void Mapper::TakeNodes(bool all) {
 // A kernel whose instruction is of another computation, as those of the body of
 // a loop are, has no node here; order would only give it a wrong one.
 bool Mapper::AlignInstructions(const GraphRuns& runs) {
-  if (ran_.empty()) return false;
-  TakeCalls();
   absl::flat_hash_map<std::string_view, uint32_t> by_name;
   for (size_t i = 0; i < nodes_.size(); ++i)
     by_name.try_emplace(dump_.graph[nodes_[i]].name, static_cast<uint32_t>(i));
@@ -89,8 +87,6 @@ void Mapper::TakeCalls() {
 }
 
 bool Mapper::AlignNames(const std::vector<std::string_view>& kernels) {
-  if (dump_.graph.dialect != "hlo") return false;
-  TakeCalls();
   std::vector<std::string_view> names;
   for (const NodeId id : nodes_) names.push_back(dump_.graph[id].name);
   assigned_ = AlignByName(names, calls_, kernels);
@@ -101,7 +97,11 @@ bool Mapper::AlignNames(const std::vector<std::string_view>& kernels) {
 Status Mapper::Align(const GraphRuns& runs) {
   std::vector<std::string_view> names;
   for (const Slot& slot : runs.slots) names.push_back(trace_.Text(slot.name));
-  named_ = AlignInstructions(runs) || AlignNames(names);
+  named_ = false;
+  if (dump_.graph.dialect == "hlo") {
+    TakeCalls();
+    named_ = (!ran_.empty() && AlignInstructions(runs)) || AlignNames(names);
+  }
   if (named_) return {};
   TakeNodes(false);
   LAMINA_ASSIGN(assigned_, AlignKernels(ops_, names, launches_));

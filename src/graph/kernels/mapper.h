@@ -29,7 +29,7 @@ class Mapper {
   void Judge(KernelMap& map) const;
   // Takes all ops, or those that may launch by the table.
   void TakeNodes(bool all);
-  // All of them, and which call a library.
+  // All of them, and which call a library: for what follows.
   void TakeCalls();
   // By the instructions that the trace names; false when no kernel ran one of
   // the dump.
