@@ -89,14 +89,15 @@ class KernelCounters {
       : model_(model), trace_(model.trace()), table_(Columns()) {}
 
   ResultSet Make() {
-    AddRecorded();
     // By the process of the ranges, which is that of the device.
     std::map<std::string_view, std::vector<Range>> devices;
-    const auto other = [](trace::Kind kind) {
-      return kind == trace::Kind::kOther;
-    };
-    for (const Range& range : FindRanges(other))
-      devices[trace_.Text(trace_.TrackOf(range.slice).pid)].push_back(range);
+    for (const Range& range : FindRanges()) {
+      if (trace::IsDevice(trace_.KindOf(range.slice))) {
+        AddRecorded(range);
+      } else {
+        devices[trace_.Text(trace_.TrackOf(range.slice).pid)].push_back(range);
+      }
+    }
     if (!devices.empty()) FindTargets(devices.size() == 1);
     for (auto& [pid, ranges] : devices) {
       const auto found = by_process_.find(pid);
@@ -113,17 +114,15 @@ class KernelCounters {
     return {trace_.Start(s), trace_.Uid(s)};
   }
 
-  // Kernels that have their counters themselves, by start.
-  void AddRecorded() {
-    for (const Range& kernel : FindRanges(&trace::IsDevice)) {
-      ++ranges_;
-      CounterCell row;
-      row.uid = trace_.Uid(kernel.slice);
-      row.name = trace_.Name(kernel.slice);
-      row.op = OpOf(kernel.slice);
-      row.evidence = "recorded";
-      AddCells(row, kernel);
-    }
+  // A kernel that has its counters itself.
+  void AddRecorded(const Range& kernel) {
+    ++ranges_;
+    CounterCell row;
+    row.uid = trace_.Uid(kernel.slice);
+    row.name = trace_.Name(kernel.slice);
+    row.op = OpOf(kernel.slice);
+    row.evidence = "recorded";
+    AddCells(row, kernel);
   }
 
   void AddCells(CounterCell& row, const Range& range) {
@@ -134,8 +133,8 @@ class KernelCounters {
     }
   }
 
-  // Slices of some kinds that have counters, by start.
-  std::vector<Range> FindRanges(bool (*wanted)(trace::Kind)) const {
+  // Kernels and ranges that have counters, by start.
+  std::vector<Range> FindRanges() const {
     const auto& rows = trace_.event_counters;
     absl::flat_hash_map<uint32_t, std::pair<size_t, size_t>> at;
     for (size_t i = 0; i < rows.size();) {
@@ -147,7 +146,10 @@ class KernelCounters {
     if (at.empty()) return ranges;
     for (uint32_t i = 0; i < trace_.slices.size(); ++i) {
       const SliceId s(i);
-      if (!wanted(trace_.KindOf(s)) || trace_.captured.Has(s)) continue;
+      const trace::Kind kind = trace_.KindOf(s);
+      if ((kind != trace::Kind::kOther && !trace::IsDevice(kind)) ||
+          trace_.captured.Has(s))
+        continue;
       const auto found = at.find(trace_.Uid(s));
       if (found != at.end())
         ranges.push_back({s, found->second.first, found->second.second});

@@ -194,8 +194,7 @@ std::pair<ChainOwners, PathSums> OwnersOfChain(const Graph& graph,
   const Trace& trace = graph.model().trace();
   std::pair<ChainOwners, PathSums> found;
   auto& [rows, sums] = found;
-  // Few owners come again and again: rows that were found lately. They stay
-  // where they are while no other comes.
+  // Few owners come again and again: rows that were found lately.
   struct Known {
     SegmentKind kind = SegmentKind::kHost;
     StringId name;
@@ -212,10 +211,7 @@ std::pair<ChainOwners, PathSums> OwnersOfChain(const Graph& graph,
             known[(name.value * 16 + static_cast<uint32_t>(s.kind)) % 256];
         if (lately.row == nullptr || lately.kind != s.kind ||
             lately.name != name) {
-          const size_t before = rows.capacity();
-          ChainOwner* const row = &rows[{s.kind, name}];
-          if (rows.capacity() != before) known.assign(known.size(), {});
-          lately = {s.kind, name, row};
+          lately = {s.kind, name, &rows[{s.kind, name}]};
         }
         lately.row->time_ns += s.end_ns - s.start_ns;
         ++lately.row->count;

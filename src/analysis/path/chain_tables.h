@@ -5,6 +5,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/node_hash_map.h>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct ChainOwner {
   SliceId first;
 };
 using ChainOwners =
-    absl::flat_hash_map<std::pair<SegmentKind, StringId>, ChainOwner>;
+    absl::node_hash_map<std::pair<SegmentKind, StringId>, ChainOwner>;
 std::pair<ChainOwners, PathSums> OwnersOfChain(const Graph& graph,
                                                const Window& window);
 

@@ -809,7 +809,7 @@ EdgeLists::EdgeLists(size_t nodes, std::span<const Edge> edges,
   uint32_t rows = 0;
   for (Word& word : words_) {
     word.before = rows;
-    rows += BitCount(word.has);
+    rows += static_cast<uint32_t>(std::popcount(word.has));
   }
   begin_.resize(rows + 1);
   for (const Edge& edge : edges) ++begin_[Row(edge.*node)];

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -95,7 +96,8 @@ class EdgeLists {
   // The number of a node that has edges among those that do.
   uint32_t Row(uint32_t v) const {
     const Word& word = words_[v / 64];
-    return word.before + BitCount(word.has & ((uint64_t{1} << (v % 64)) - 1));
+    const uint64_t before = word.has & ((uint64_t{1} << (v % 64)) - 1);
+    return word.before + static_cast<uint32_t>(std::popcount(before));
   }
   size_t rows() const { return begin_.size() - 1; }
 
@@ -104,14 +106,6 @@ class EdgeLists {
     uint64_t has = 0;  // a bit for each of 64 nodes
     uint32_t before = 0;
   };
-  // std::popcount is a call of the compiler's library where the instruction
-  // may be missing.
-  static uint32_t BitCount(uint64_t bits) {
-    bits -= (bits >> 1) & 0x5555555555555555;
-    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333);
-    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F;
-    return static_cast<uint32_t>((bits * 0x0101010101010101) >> 56);
-  }
   std::vector<Word> words_;
   PodVector<uint32_t> begin_;  // of edges_, by row; one more at the end
   PodVector<uint32_t> edges_;
