@@ -109,10 +109,7 @@ std::string DidYouMean(const std::string& message, std::string_view sql) {
     return "did you mean " + std::string(near) + "?";
   if (constexpr size_t kMostListed = 20;
       named.size() == 1 && names.size() <= kMostListed) {
-    std::string columns;
-    for (const ColumnDef& column : named[0]->columns)
-      columns += (columns.empty() ? "" : ", ") + column.name;
-    return std::string(named[0]->name) + " has " + columns;
+    return ColumnsText(*named[0]);
   }
   return "lamina list tables --columns shows what there is";
 }

@@ -59,6 +59,8 @@ std::span<const TableDef> Tables();
 const TableDef* FindTable(std::string_view name);
 // The tables that a query names, in its order, each once.
 std::vector<const TableDef*> TablesIn(std::string_view sql);
+// "ops has op, family, ...".
+std::string ColumnsText(const TableDef& table);
 // kUsage with the nearest name.
 Error NoSuchTable(std::string_view name);
 

@@ -83,4 +83,11 @@ std::vector<const TableDef*> TablesIn(std::string_view sql) {
   return out;
 }
 
+std::string ColumnsText(const TableDef& table) {
+  std::string out = table.name + " has ";
+  for (const ColumnDef& column : table.columns)
+    out += (&column == table.columns.data() ? "" : ", ") + column.name;
+  return out;
+}
+
 }  // namespace lamina::sql

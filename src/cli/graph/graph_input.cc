@@ -13,6 +13,13 @@ std::string GraphInput::FileName() const {
   return path.substr(path.rfind('/') + 1);
 }
 
+Result<std::string> PickDump(const std::string& path, const Common& common) {
+  LAMINA_ASSIGN(std::string file, graph::PickDump(path));
+  if (file != path && common.host == nullptr)
+    std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(file).c_str());
+  return file;
+}
+
 Result<graph::Dump> ReadGraphDump(const std::string& path,
                                   const graph::ParseOptions& options,
                                   Common& common, bool is_quiet) {
@@ -46,10 +53,7 @@ Result<GraphInput> OpenGraph(const std::string& path,
                              const std::string& section, Common& common,
                              const graph::ParseOptions& options) {
   GraphInput input;
-  LAMINA_ASSIGN(input.path, graph::PickDump(path));
-  if (input.path != path && common.host == nullptr)
-    std::fprintf(stderr, "lamina: reading %s\n",
-                 EscapeTerminal(input.path).c_str());
+  LAMINA_ASSIGN(input.path, PickDump(path, common));
   LAMINA_ASSIGN(input.dump, ReadGraphDump(input.path, options, common));
   LAMINA_ASSIGN(input.graph, graph::ChooseGraph(input.dump, section));
   if (section.empty() && input.dump.graphs.size() > 1) {

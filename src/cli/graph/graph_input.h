@@ -21,6 +21,9 @@ struct GraphInput {
   std::string FileName() const;
 };
 
+// The file to read, and says which where a folder was given.
+Result<std::string> PickDump(const std::string& path, const Common& common);
+
 // Reads a dump, and says (Common::Say) what is wrong with it and what file
 // beside it names its weights, unless it `is_quiet`.
 Result<graph::Dump> ReadGraphDump(const std::string& path,

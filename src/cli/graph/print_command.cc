@@ -87,9 +87,7 @@ Result<int> Check(const graph::Dump& dump, const Common& common) {
 
 Result<int> RunPrint(const Options& options, Common& common) {
   LAMINA_ASSIGN(const graph::Bindings bindings, ParseBindings(options.bind));
-  LAMINA_ASSIGN(const std::string path, graph::PickDump(options.path));
-  if (path != options.path && common.host == nullptr)
-    std::fprintf(stderr, "lamina: reading %s\n", EscapeTerminal(path).c_str());
+  LAMINA_ASSIGN(const std::string path, PickDump(options.path, common));
   LAMINA_ASSIGN(const graph::Dump dump,
                 ReadGraphDump(path, options.parse, common, options.check));
   std::vector<const graph::Graph*> graphs;

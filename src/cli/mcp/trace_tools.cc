@@ -302,11 +302,9 @@ Problem Teach(Error error, const std::string& sql) {
   std::vector<std::string_view> columns;
   std::string list;
   for (const sql::TableDef* table : tables) {
-    list += (list.empty() ? "" : "; ") + table->name + " has ";
-    for (size_t i = 0; i < table->columns.size(); ++i) {
-      columns.push_back(table->columns[i].name);
-      list += (i > 0 ? ", " : "") + table->columns[i].name;
-    }
+    list += (list.empty() ? "" : "; ") + sql::ColumnsText(*table);
+    for (const sql::ColumnDef& column : table->columns)
+      columns.push_back(column.name);
   }
   if (const std::string name = WordBehind(what, "no such column: ");
       !name.empty()) {
