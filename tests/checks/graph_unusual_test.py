@@ -204,6 +204,12 @@ graph():
     %slice_1 : [num_users=1] = call_function[target=operator.getitem](args = (%x, (slice(None, None, None), Ellipsis, None)), kwargs = {})
     return slice_1
 '''
+# No line is indented: those of values look like nodes of AutoDeploy.
+FILES["l_flat.mlir"] = r'''func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+%0 = stablehlo.add %arg0, %arg0 : tensor<4xf32>
+return %0 : tensor<4xf32>
+}
+'''
 FILES["k_generic.mlir"] = r'''"builtin.module"() <{sym_name = "m"}> ({
   "func.func"() <{function_type = (tensor<2x4xf32>) -> tensor<2x4xf32>, sym_name = "main"}> ({
   ^bb0(%arg0: tensor<2x4xf32> loc("x")):
@@ -346,6 +352,11 @@ def check_mlir(checks, work):
         "%1#0, <{channel_handle = #stablehlo.channel_handle<handle = 1, type = "
         "1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}>"))
     # One of them alone.
+    flat = tables(work / "l_flat.mlir")
+    checks.equal("values at the beginning of lines", sections(flat),
+                 {"main": (1, 1, 0)})
+    checks.equal("their ops", nodes(flat, "main"),
+                 nodes(tables(work / "l_flat.mlir", "--dialect", "mlir"), "main"))
     one = tables(work / "c_regions.mlir", "--section", "main.while_0.body")
     checks.equal("one region", list(sections(one)), ["main.while_0.body"])
 

@@ -44,6 +44,8 @@ bool Has(std::string_view text, std::string_view word) {
 // The dialect of text without prefixes.
 std::string_view RecognisePlain(std::string_view text) {
   if (HasLine(text, "opcode ") && Has(text, "\n----")) return "fx-table";
+  // Values of MLIR without indentation look like nodes of AutoDeploy.
+  if (HasLine(text, "func.func ")) return "mlir";
   if (LooksLikeDump(text)) return "autodeploy";
   if (HasLine(text, "HloModule ")) return "hlo";
   if (Has(text, "func.func") ||
