@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,20 @@ def skip(reason):
         sys.exit(1 if any(checks.failures for checks in Checks.all) else 0)
     print(f"skipped: {reason}")
     sys.exit(77)
+
+
+def without_browser():
+    """Why tests/web cannot run here; empty where it can."""
+    packages = pathlib.Path(LAMINA).parent / "web/node_modules"
+    if not shutil.which("node"):
+        return "node is not installed"
+    if "LAMINA_CHROMIUM" not in os.environ and not any(
+            os.path.exists(f"/usr/bin/{name}")
+            for name in ("chromium-headless-shell", "chromium")):
+        return "chromium is not installed"
+    if not (packages / "playwright-core").is_dir():
+        return "playwright-core is not installed"
+    return ""
 
 
 def shared():

@@ -20,7 +20,8 @@ import sys
 import threading
 import time
 
-from common import LAMINA, ROOT, SAMPLES, Checks, lamina, shared, skip, temporary
+from common import (LAMINA, ROOT, SAMPLES, Checks, lamina, shared, skip,
+                    temporary, without_browser)
 from profilers import Work, write_csv, write_nsys
 from serve_client import Serve
 
@@ -1486,11 +1487,8 @@ def hostile_texts():
 
 def in_browser():
     """Returns why it was left out."""
-    packages = pathlib.Path(LAMINA).parent / "web/node_modules"
-    if not shutil.which("node") or \
-            not pathlib.Path("/usr/bin/chromium").exists() or \
-            not (packages / "playwright-core").is_dir():
-        return "node, chromium or playwright-core is not installed"
+    if reason := without_browser():
+        return reason
     with temporary() as folder:
         # Real files: a link to another folder is listed by its own name.
         folder = os.path.realpath(folder) + "/samples"
