@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <map>
 #include <set>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "base/leftovers.h"
 #include "base/opened.h"
 #include "base/parallel.h"
+#include "base/process_memory.h"
 #include "cli/compiled_input.h"
 #include "cli/host.h"
 #include "cli/mcp/open_traces.h"
@@ -350,6 +352,26 @@ class Queries {
   Places sql_, page_;
 };
 
+// Who looks for findings beside an open trace takes as much again as this
+// share of what that holds: 0.6 of ten million events, and room for others.
+// Without room the process would end with what it could still answer.
+constexpr double kFindingsShare = 0.75;
+
+// Why there is no room for findings; empty where there is.
+std::string NoRoomForFindings() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return {};
+  const ProcessMemory now = MemoryOfThisProcess();
+  const auto wanted = static_cast<double>(now.data_bytes) +
+                      kFindingsShare * static_cast<double>(now.own_bytes);
+  if (wanted <= static_cast<double>(limit.rlim_cur)) return {};
+  return fmt::format(
+      "the process would need about {:.1f} GB to look for them, and "
+      "--memory-gb allows {:.1f}",
+      wanted / 1e9, static_cast<double>(limit.rlim_cur) / 1e9);
+}
+
 // Opens and writes the page, whose document it gives.
 Result<Document> OpenAll(const WorkerOptions& options, bool snapshots,
                          int threads, const Host& host) {
@@ -472,8 +494,12 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
           -> Result<std::shared_ptr<sql::Source>> { return opened.at(path); };
       // Answers are those of the first reading of the page.
       whole.live = [](page::LiveTrace&&) {};
-      const auto found = OpenAll(options, false, threads, whole);
-      facts["findings"] = found ? "here" : found.error().ToString();
+      std::string why = NoRoomForFindings();
+      if (why.empty()) {
+        const auto found = OpenAll(options, false, threads, whole);
+        why = found ? "here" : found.error().ToString();
+      }
+      facts["findings"] = why;
       out->Write({'o', 0, 200, mcp::DumpText(facts)});
       queries->LetSqlBegin();
     }).detach();

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process_memory.h"
+
 namespace lamina::serve {
 namespace {
 
@@ -139,18 +141,6 @@ void Child::Kill() {
   if (alive_) ::kill(-process_, SIGKILL);
 }
 
-uint64_t Child::OwnBytes() const {
-  const std::string name = "/proc/" + std::to_string(process_) + "/statm";
-  std::FILE* const file = std::fopen(name.c_str(), "re");
-  if (file == nullptr) return 0;
-  unsigned long long total = 0, resident = 0, shared = 0;
-  const int got =
-      std::fscanf(file, "%llu %llu %llu", &total, &resident, &shared);
-  std::fclose(file);
-  return got == 3 && resident > shared
-             ? (resident - shared) *
-                   static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))
-             : 0;
-}
+uint64_t Child::OwnBytes() const { return MemoryOf(process_).own_bytes; }
 
 }  // namespace lamina::serve

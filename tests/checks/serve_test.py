@@ -6,11 +6,13 @@
 Longer than most: most parts ask one server, so that they also show that what
 one of them does leaves the others alone."""
 import gzip
+import itertools
 import json
 import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -464,6 +466,47 @@ def waiting_queries():
             for kind, id, status, body in said],
             [("o", 0, 200, "coming"), ("r", 2, 499, None),
              ("o", 0, 200, "here"), ("r", 1, 200, [[60_000]])])
+
+
+def no_room_for_findings():
+    """Where findings would need more memory than there is, the trace stays open
+    without them: no limit opens a trace and ends its process then."""
+    with temporary() as folder:
+        trace = os.path.realpath(folder) + "/a.json"
+        many_kernels(trace, 300_000)
+        body = json.dumps({"sql": "SELECT count(*) FROM kernel"})
+        ends = []
+        limit = 100_000_000
+        while "here" not in ends and limit < 4e9:
+            with subprocess.Popen(
+                    [LAMINA, "serve", "--worker", f"{folder}/a.html",
+                     "--threads", "1", "--late-findings-mb", "0", trace],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL, text=True,
+                    preexec_fn=lambda: resource.setrlimit(
+                        resource.RLIMIT_DATA, (limit, limit))) as worker:
+                try:
+                    worker.stdin.write(f"q 1 0 {len(body)}\n{body}")
+                    worker.stdin.flush()
+                except BrokenPipeError:
+                    pass
+                end = "not opened"
+                while head := worker.stdout.readline():
+                    kind, _, _, size = head.split()
+                    said = worker.stdout.read(int(size))
+                    if kind == "o":
+                        end = json.loads(said)["findings"]
+                    if kind == "r":
+                        checks.equal("SQL is answered", json.loads(said)[
+                            "tables"][0]["rows"], [[300_000]])
+                        break
+                worker.stdin.close()
+            ends.append(end)
+            limit = int(limit * 1.2)
+        checks.equal("more memory, more answers", [
+            end for end, _ in itertools.groupby(
+                "no room" if "--memory-gb" in end else end for end in ends)],
+            ["not opened", "no room", "here"])
 
 
 def snapshots():
@@ -1614,6 +1657,7 @@ def main():
         checks.equal("said nothing else", s.errors, [])
     thinned()
     late_findings()
+    no_room_for_findings()
     waiting_queries()
     snapshots()
     cancelling()

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/mcp/open_traces.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <malloc.h>
-#include <unistd.h>
 
 #include "base/opened.h"
+#include "base/process_memory.h"
 
 namespace lamina::cli {
 namespace {
-
-// Memory of this process that lies in RAM; 0: unknown.
-uint64_t MemoryNow() {
-  std::FILE* const file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  unsigned long long total = 0, resident = 0;
-  const int got = std::fscanf(file, "%llu %llu", &total, &resident);
-  std::fclose(file);
-  return got == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE))
-                  : 0;
-}
 
 // One name for one file: as it was given where its open file is read, whatever
 // the name leads to by now.
@@ -77,7 +65,7 @@ Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
 
 bool OpenTraces::Trim() {
   bool any = false;
-  while (MemoryNow() > memory_limit_) {
+  while (MemoryOfThisProcess().resident_bytes > memory_limit_) {
     std::shared_ptr<sql::Source> oldest;
     {
       const std::lock_guard lock(mutex_);
