@@ -343,6 +343,26 @@ TEST(Steps, WorkBelongsToTheStepThatLaunchedIt) {
   EXPECT_EQ(steps.StepOf(nowhere), Steps::kOutside);
 }
 
+TEST(Steps, StepsThatRoundingLetsOverlapAreSteps) {
+  Maker maker;
+  maker.Add(Kind::kAnnotation, "ProfilerStep#1", 0, 50'001);
+  maker.Add(Kind::kAnnotation, "ProfilerStep#2", 50'000, 51'000);
+  maker.Add(Kind::kAnnotation, "ProfilerStep#3", 100'000, 50'000);
+  // Marks of a step that is there: of another thread, and nested.
+  maker.Add(Kind::kAnnotation, "ProfilerStep#3", 100'010, 50'000, "2");
+  maker.Add(Kind::kAnnotation, "ProfilerStep#3", 149'500, 400, "2");
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  const Steps steps = Steps::Build(tree);
+  ASSERT_EQ(steps.steps().size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(steps.steps()[i].number, static_cast<int64_t>(i + 1));
+  // They do not overlap, so no time is counted twice.
+  EXPECT_EQ(steps.steps()[0].host.end_ns, 50'000);
+  EXPECT_EQ(steps.steps()[1].host.end_ns, 100'000);
+  EXPECT_EQ(steps.steps()[2].host.end_ns, 150'000);
+}
+
 TEST(Steps, RequestsAreFoundBesideOtherMarks) {
   Maker maker;
   const SliceId early = maker.Op("early", 0, 5);
