@@ -22,10 +22,13 @@ class Maker {
  public:
   Maker() : segment_(&names_) {}
 
+  // Processes of what is added.
+  std::string process = "9", device = "0";
+
   SliceId Add(Kind kind, std::string_view name, int64_t start, int64_t dur,
               std::string_view tid = "1", uint32_t detail = trace::kNoRow) {
     const auto track = names_.InternTrack(
-        names_.Intern(IsDevice(kind) ? "0" : "9"), names_.Intern(tid));
+        names_.Intern(IsDevice(kind) ? device : process), names_.Intern(tid));
     segment_.AddSlice(start, dur, names_.Intern(name), kind,
                       names_.InternCategory(names_.Intern("c")), track,
                       segment_.next_uid, detail);
@@ -201,6 +204,56 @@ TEST(Tree, FallsBackToTheExternalId) {
   const Trace trace = maker.Finish();
   const Tree tree = Tree::Build(trace, {});
   EXPECT_EQ(tree.launch(kernel), tree.node(op));
+}
+
+TEST(Tree, FlowsLinkWorkWithoutAnyId) {
+  Maker maker;
+  const SliceId op =
+      maker.Op("aten::mm", 0, 30, "1", trace::kNoInt, trace::kNoInt, 42);
+  const SliceId first =
+      maker.Call("cudaLaunchKernel", 1, 5, trace::kNoInt, "1");
+  const SliceId second =
+      maker.Call("cudaLaunchKernel", 10, 5, trace::kNoInt, "1");
+  const SliceId a = maker.Kernel("a", 100, 5, trace::kNoInt, 7, 42);
+  const SliceId b = maker.Kernel("b", 110, 5, trace::kNoInt, 7);
+  const SliceId c = maker.Kernel("c", 120, 5, trace::kNoInt, 7, 42);
+  maker.Flow(trace::FlowPhase::kStart, 1, "9", "1", 1);
+  maker.Flow(trace::FlowPhase::kFinish, 1, "0", "7", 100);
+  maker.Flow(trace::FlowPhase::kFinish, 2, "0", "7", 110);
+  maker.Flow(trace::FlowPhase::kStart, 2, "9", "1", 10);
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  EXPECT_EQ(tree.launch(a), tree.node(first));
+  EXPECT_EQ(tree.launch(b), tree.node(second));
+  // Without a flow the op is known at least.
+  EXPECT_EQ(tree.launch(c), tree.node(op));
+}
+
+TEST(Tree, ProcessesThatShareKeysLaunchOnDevicesOfTheirOwn) {
+  for (const bool late : {false, true}) {
+    Maker maker;
+    SliceId calls[2][2], kernels[2][2];
+    for (const int rank : {0, 1}) {
+      maker.process = rank == 0 ? "900" : "1000";
+      maker.device = rank == 0 ? "0" : "1";
+      for (const int i : {0, 1}) {
+        const int64_t start = 1000 * rank + 100 * i;
+        calls[rank][i] = maker.Call("cudaLaunchKernel", start, 5, i + 1);
+        kernels[rank][i] =
+            maker.Kernel("k", (late ? 900 : start) + 10 + 20 * i, 5, i + 1);
+      }
+    }
+    const Trace trace = maker.Finish();
+    const Tree tree = Tree::Build(trace, {});
+    for (const int rank : {0, 1}) {
+      for (const int i : {0, 1}) {
+        // Work before its call shows that the processes are others: then the
+        // first call of a key has all of its work.
+        EXPECT_EQ(tree.launch(kernels[rank][i]),
+                  tree.node(calls[late ? 0 : rank][i]));
+      }
+    }
+  }
 }
 
 TEST(Tree, FlowModeNeedsBothEndsOfTheFlow) {
