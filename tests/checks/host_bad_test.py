@@ -96,6 +96,8 @@ def check_missing(checks, folder):
                  [(r["verdict"], r["confidence"] is not None,
                    r["device_busy_percent"]) for r in run.path["verdicts"]],
                  [(None, True, None)])
+    checks.equal("no device events: said by host, too",
+                 [n["id"] for n in run.host_notes], ["no_device_work"])
     checks.equal("no device events: said", [
         n["id"] for n in run.path_notes
         if n["id"] in ("path_verdict", "no_device_work")], ["no_device_work"])
@@ -298,6 +300,21 @@ def check_overlapped(checks, folder):
             [True] * (count > 5))
 
 
+def check_rounded(checks, folder):
+    """Ranges of one thread that rounding lets overlap follow each other."""
+    for overlap in (0, 1, 1000):
+        events = [event("user_annotation", "first", 0, 100_000 + overlap),
+                  event("user_annotation", "second", 100_000, 300_000),
+                  event("cpu_op", "aten::mm", 500, 20_000),
+                  call(1000, 1), kernel(9000, 20_000, 1),
+                  call(250_000, 2), kernel(258_000, 20_000, 2)]
+        run = Run(checks, folder, f"overlap of {overlap} ns", events)
+        checks.equal(f"overlap of {overlap} ns: what the host did", [
+            (p["detail"], round(p["dur_us"] * 1000))
+            for p in run.host["idle_parts"] if p["cause"] == "host_bound"],
+            [("first", 71_000), ("second", 150_000)])
+
+
 def check_only(checks, folder):
     """The notes do not depend on the tables that are asked for."""
     events = [event("cpu_op", "aten::mm", 0, 40 * 30_000 + 20_000)]
@@ -327,7 +344,7 @@ def main():
         folder = pathlib.Path(name)
         for check in (check_missing, check_times, check_ids, check_syncs,
                       check_many, check_memory, check_what_if,
-                      check_overlapped, check_only):
+                      check_overlapped, check_rounded, check_only):
             check(checks, folder)
     checks.finish()
 
