@@ -866,13 +866,8 @@ class Run {
     for (Finding& f : all) {
       f.small = f.share < options_.min_share && f.severity != "blocker" &&
                 f.severity != "medium" && f.rule->severity.empty();
-      for (const Suppression& s : options_.suppressions) {
-        const bool named = GlobMatches(s.rule, f.rule->id) || s.rule == f.id;
-        if (!named || (!s.anchor.empty() && !GlobMatches(s.anchor, f.anchor)))
-          continue;
-        s.used = true;
-        f.suppressed |= f.share <= s.max_share;
-      }
+      for (const Suppression& s : options_.suppressions)
+        f.suppressed |= s.Names(f) && f.share <= s.max_share;
       if (!options_.only.empty() && !options_.only.contains(f.rule->id))
         f.small = true;
       if (f.suppressed) {
