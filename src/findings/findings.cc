@@ -295,12 +295,11 @@ class Run {
     set_int("steady_steps", steady);
     set_int("step_ns", tables[1].At(0, 2).integer());
     set_int("steady_ns", tables[1].At(0, 3).integer());
-    const double linked =
-        recorded["kernel_time_ns"] == 0
-            ? 0
-            : static_cast<double>(recorded["linked_time_ns"]) /
-                  static_cast<double>(recorded["kernel_time_ns"]);
-    set("linked_share", linked);
+    const auto share_of_kernels = [&](const char* key) {
+      const auto all = static_cast<double>(recorded["kernel_time_ns"]);
+      return all == 0 ? 0 : static_cast<double>(recorded[key]) / all;
+    };
+    set("linked_share", share_of_kernels("linked_time_ns"));
     set_int("python_frames", recorded["python_frames"]);
     LAMINA_ASSIGN(const auto device, source_->Device());
     const double recorded_sms =
@@ -324,7 +323,9 @@ class Run {
     set("tf32_flops_per_ns", peak("matrix_tf32"));
     has_["device_events"] = recorded["device_events"] > 0;
     has_["host_events"] = recorded["host_events"] > 0;
-    has_["launches"] = recorded["host_events"] > 0 && linked >= kLinkedShare;
+    // What is linked to an op alone says nothing of when it was launched.
+    has_["launches"] = recorded["host_events"] > 0 &&
+                       share_of_kernels("called_time_ns") >= kLinkedShare;
     has_["steps"] = steps > 0;
     has_["three_steps"] = steady >= 3;
     has_["shapes"] = recorded["record_shapes"] > 0;

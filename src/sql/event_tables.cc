@@ -441,10 +441,15 @@ Status FillRecording(Source& source, Table& out) {
     overhead += kind == Kind::kOverhead;
   }
   for (const trace::OpArgs& op : trace.ops) shapes += op.dims.valid();
-  int64_t linked_ns = 0, kernel_ns = 0;
+  int64_t linked_ns = 0, called_ns = 0, kernel_ns = 0;
   for (const SliceId s : trace.device_slices()) {
     kernel_ns += trace.Duration(s);
-    if (context->tree.launch(s).valid()) linked_ns += trace.Duration(s);
+    const tree::NodeId launch = context->tree.launch(s);
+    if (!launch.valid()) continue;
+    linked_ns += trace.Duration(s);
+    SliceId call = context->tree.slice(launch);
+    while (trace.captured.Has(call)) call = trace.captured.Parent(call);
+    if (trace::IsApiCall(trace.KindOf(call))) called_ns += trace.Duration(s);
   }
   add("record_shapes", shapes > 0);
   add("with_stack", frames > 0);
@@ -456,6 +461,7 @@ Status FillRecording(Source& source, Table& out) {
   add("steps", static_cast<int64_t>(context->steps.steps().size()));
   add("kernel_time_ns", kernel_ns);
   add("linked_time_ns", linked_ns);
+  add("called_time_ns", called_ns);
   const trace::Losses losses = trace::FindLosses(trace.diagnostics);
   add("records", static_cast<int64_t>(trace.info.events));
   add("lost_records", static_cast<int64_t>(losses.records));
