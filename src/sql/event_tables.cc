@@ -366,7 +366,9 @@ TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
 }
 
 // What a waiting call is for, by the ops around it: a value for the host, a
-// copy, or the wait itself.
+// copy, or the wait itself. Where no op is recorded, by what it waits for: a
+// copy to the host is what a program waits for to read it, and a single number
+// is at most eight bytes.
 std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
   static const std::set<std::string_view> kScalars = {
       "aten::item",       "aten::_local_scalar_dense",
@@ -374,15 +376,25 @@ std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
       "aten::equal",      "aten::allclose",
       "aten::nonzero",    "aten::masked_select",
       "aten::unique_dim", "aten::_unique2",
-      "aten::bincount"};
+      "aten::bincount",   "aten::repeat_interleave",
+      "aten::_unique",    "aten::unique_consecutive"};
+  constexpr int64_t kNumberBytes = 8;
   const NodeId node = m.tree().node(wait.slice);
-  bool copies = wait.copy;
+  bool copies = wait.copy, in_op = false;
   for (NodeId n = node; n.valid(); n = m.tree().parent(n)) {
     if (!m.tree().IsOp(n)) continue;
+    in_op = true;
     const std::string_view name = m.tree().name(n);
     if (kScalars.contains(name)) return "scalar";
     copies |=
         name == "aten::copy_" || name == "aten::_to_copy" || name == "aten::to";
+  }
+  if (!in_op && wait.target.valid() &&
+      m.host->kind(wait.target) == host::WorkKind::kCopy &&
+      m.trace().Name(wait.target).find("DtoH") != std::string_view::npos &&
+      m.trace().Name(wait.slice).find("Device") == std::string_view::npos) {
+    const int64_t bytes = m.trace().Device(wait.target)->bytes;
+    return bytes >= 0 && bytes <= kNumberBytes ? "scalar" : "copy";
   }
   return copies ? "copy" : "explicit";
 }
