@@ -284,7 +284,9 @@ class Run {
         coalesce(cast(percentile(period_ns, 50) AS INTEGER), 0),
         coalesce(sum(CASE WHEN steady THEN period_ns END), 0)
         FROM step_flags;
-      SELECT coalesce(max(sm_count), 0) FROM device_info)"));
+      SELECT coalesce(max(sm_count), 0) FROM device_info;
+      SELECT coalesce(sum(dur_ns), 0) FROM idle_parts
+        WHERE cause = 'unlinked')"));
     std::map<std::string, int64_t> recorded;
     for (size_t i = 0; i < tables[0].rows(); ++i)
       recorded[std::string(tables[0].At(i, 0).text())] =
@@ -323,8 +325,14 @@ class Run {
     set("tf32_flops_per_ns", peak("matrix_tf32"));
     has_["device_events"] = recorded["device_events"] > 0;
     has_["host_events"] = recorded["host_events"] > 0;
-    // What is linked to an op alone says nothing of when it was launched.
-    has_["launches"] = recorded["host_events"] > 0 &&
+    // What is linked to an op alone says nothing of when it was launched. And
+    // a few copies without a call may end all of the idle time.
+    const int64_t unlinked_ns = tables[3].At(0, 0).integer();
+    const bool blind =
+        2 * unlinked_ns > out_.idle_ns &&
+        static_cast<double>(unlinked_ns) >=
+            options_.min_share * static_cast<double>(out_.window_ns) * devices;
+    has_["launches"] = recorded["host_events"] > 0 && !blind &&
                        share_of_kernels("called_time_ns") >= kLinkedShare;
     has_["steps"] = steps > 0;
     has_["three_steps"] = steady >= 3;

@@ -156,6 +156,15 @@ def check_options(checks, folder):
         r["rule"]: r["reason"] for r in diagnose(loose)["rules_run"]
         if r["rule"] in ("data.main_thread", "host.other")},
         {"data.main_thread": "weak_links", "host.other": "weak_links"})
+    run, _ = make("recompile", 3, 0.15, NOISE[0])
+    run.events = [e for e in run.events
+                  if not e.get("name", "").startswith("ProfilerStep#")]
+    again = folder / "again.json"
+    run.write(again)
+    checks.equal("without steps: what is compiled again is no start",
+                 [f["rule"] for f in diagnose(again)["findings"]
+                  if f["rule"] in ("trace.cold_start", "host.other")],
+                 ["host.other"])
     known = folder / ".lamina-findings.yaml"
     known.write_text("- {rule: host.other, reason: known}\n")
     checks.equal("suppressed", diagnose(trace)["findings"], [])

@@ -300,6 +300,31 @@ def check_overlapped(checks, folder):
             [True] * (count > 5))
 
 
+def check_reads(checks, folder):
+    """What a wait outside of any op is for, by what it waits for."""
+    def copy(start, size, number):
+        return [call(start, number, name="cudaMemcpyAsync"),
+                event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)",
+                      start + 5000, 2000, tid=7, pid=0, device=0, stream=7,
+                      correlation=number, bytes=size)]
+
+    events = [call(1000, 1), kernel(9000, 50_000, 1)]
+    for i, (size, name) in enumerate([
+            (4, "cudaStreamSynchronize"), (4096, "cudaStreamSynchronize"),
+            (4, "cudaDeviceSynchronize")]):
+        start = 100_000 * (i + 1)
+        events += copy(start, size, 10 + i)
+        events.append(call(start + 3500, 20 + i, dur=6000, name=name))
+    trace = folder / "reads.json"
+    trace.write_text(json.dumps({"traceEvents": events}))
+    done = subprocess.run(
+        [LAMINA, "query", str(trace), "SELECT reader, bytes FROM sync_calls "
+         "ORDER BY start_ns", "--format", "csv"], capture_output=True,
+        text=True)
+    checks.equal("reads outside of ops", done.stdout.split()[1:],
+                 ["scalar,4", "copy,4096", "explicit,4"])
+
+
 def check_rounded(checks, folder):
     """Ranges of one thread that rounding lets overlap follow each other."""
     for overlap in (0, 1, 1000):
@@ -344,7 +369,8 @@ def main():
         folder = pathlib.Path(name)
         for check in (check_missing, check_times, check_ids, check_syncs,
                       check_many, check_memory, check_what_if,
-                      check_overlapped, check_rounded, check_only):
+                      check_overlapped, check_reads, check_rounded,
+                      check_only):
             check(checks, folder)
     checks.finish()
 
