@@ -61,9 +61,9 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
 
 std::string_view FormatOfName(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
-      {".json", "json"},        {".csv", "csv"},   {".html", "html"},
-      {".htm", "html"},         {".xlsx", "xlsx"}, {".md", "markdown"},
-      {".markdown", "markdown"}};
+      {".sarif", "sarif"}, {".sarif.json", "sarif"}, {".json", "json"},
+      {".csv", "csv"},     {".html", "html"},        {".htm", "html"},
+      {".xlsx", "xlsx"},   {".md", "markdown"},      {".markdown", "markdown"}};
   std::string lower = LowerCase(name);
   if (lower.ends_with(".gz")) lower.resize(lower.size() - 3);
   for (const auto& [ending, format] : kEndings) {
@@ -104,7 +104,7 @@ void Common::AddTo(Arguments& args, Output names,
             "Parse the trace, and keep nothing in the cache (lamina cache)");
   args.Flag("--timing", timing,
             "Print the time of each stage and the peak memory to stderr");
-  args.Check([this, chosen, names] {
+  args.Check([this, chosen, names, formats] {
     std::string_view said = FormatOfName(output);
     if (names == Output::kOwn ||
         (names == Output::kDocumentOrOwn && said == "json"))
@@ -112,6 +112,11 @@ void Common::AddTo(Arguments& args, Output names,
     // A folder of tables may have any name.
     std::error_code error;
     if (std::filesystem::is_directory(output, error)) said = {};
+    if (!said.empty() &&
+        std::find(formats.begin(), formats.end(), said) == formats.end()) {
+      return "-o: the name " + output + " says " + std::string(said) +
+             ", which is not written here; see --format";
+    }
     if (!chosen.given() && !said.empty()) format = said;
     if (!said.empty() && format != said) {
       return "-o: the name " + output + " says " + std::string(said) +

@@ -3,8 +3,9 @@
 // lamina diagnose: what to change next, how sure that is, what it buys.
 #include <algorithm>
 #include <filesystem>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <mutex>
+#include <set>
 
 #include "base/byte_sink.h"
 #include "base/byte_source.h"
@@ -21,7 +22,7 @@ namespace lamina::cli {
 namespace {
 
 struct Options {
-  std::string trace;
+  std::vector<std::string> traces;
   std::vector<std::string> categories;
   std::vector<std::string> fail_on;
   std::vector<std::string> params;
@@ -124,10 +125,22 @@ Result<findings::Options> RunOptions(const Options& options,
                                      const findings::RuleSet& rules) {
   findings::Options out;
   out.min_share = options.min_share / 100;
-  out.all = options.all;
-  for (const std::string& category : options.categories)
-    globs.push_back(category + ".*");
+  // --fail-on and suppressions also ask for what is not shown.
+  out.all = true;
   LAMINA_ASSIGN(out.only, rules.Match(globs, "--only"));
+  std::set<std::string> known;
+  for (const findings::Rule& rule : rules.rules())
+    known.insert(rule.id.substr(0, rule.id.find('.')));
+  for (const std::string& category : options.categories) {
+    if (!known.contains(category)) {
+      return Fail(UsageError(
+          "--category: there is no category " + category,
+          fmt::format("the categories are {}", fmt::join(known, ", "))));
+    }
+    LAMINA_ASSIGN(std::set<std::string> ids,
+                  rules.Match({category + ".*"}, "--category"));
+    out.only.merge(ids);
+  }
   for (const std::string& text : options.params) {
     const size_t equals = text.find('=');
     const size_t dot = text.rfind('.', equals);
@@ -148,8 +161,8 @@ Result<findings::Options> RunOptions(const Options& options,
     }
     out.params[id][name] = *number;
   }
-  LAMINA_ASSIGN(out.suppressions,
-                findings::LoadSuppressions(options.suppress, options.trace));
+  LAMINA_ASSIGN(out.suppressions, findings::LoadSuppressions(
+                                      options.suppress, options.traces[0]));
   return out;
 }
 
@@ -157,24 +170,28 @@ Result<findings::Options> RunOptions(const Options& options,
 // each: as many as this many bytes of input fill.
 constexpr uint64_t kMostOpenBytes = uint64_t{1} << 30;
 
-// A trace, or a folder with those of many ranks.
+// The files of a trace, or of many ranks.
+Result<std::vector<std::string>> FilesOf(
+    const std::vector<std::string>& traces) {
+  if (traces.size() > 1) return engine::FindTraces(traces);
+  std::error_code none_there;
+  if (std::filesystem::is_directory(traces[0], none_there)) {
+    auto found = engine::FindTraces(traces);
+    // A folder may be one trace (rocprofv3 writes several files of CSV).
+    if (found && found->size() > 1) return *std::move(found);
+  }
+  return traces;
+}
+
+// A trace, or those of many ranks: all findings, the small ones, too.
 Result<findings::Diagnosis> DiagnoseAll(
-    const std::string& path, Common& common,
+    const std::vector<std::string>& files, Common& common,
     const std::shared_ptr<const findings::RuleSet>& rules,
     const findings::Options& run) {
-  std::vector<std::string> files = {path};
-  std::error_code none_there;
-  if (std::filesystem::is_directory(path, none_there)) {
-    auto found = engine::FindTraces({path});
-    // A folder may be one trace (rocprofv3 writes several files of CSV).
-    if (found && found->size() > 1) files = *std::move(found);
-  }
   if (files.size() == 1) {
     LAMINA_ASSIGN(auto source, common.OpenSource(files[0]));
     return findings::Diagnose(std::move(source), rules, run);
   }
-  findings::Options all = run;
-  all.all = true;
   dist::LoadOptions load;
   load.threads = common.ThreadCount();
   load.rules_dir = common.rules_dir;
@@ -203,10 +220,10 @@ Result<findings::Diagnosis> DiagnoseAll(
     if (bytes <= kMostOpenBytes) open[number] = source;
     return std::shared_ptr<engine::Session>(std::move(source), session);
   };
-  findings::JobDiagnosis job = findings::DiagnoseJob(files, load, rules, all);
+  findings::JobDiagnosis job = findings::DiagnoseJob(files, load, rules, run);
   std::vector<std::pair<int64_t, findings::Diagnosis>> ranks;
   // A rule that is not asked for may lower the trust in those that are.
-  findings::Options each = all;
+  findings::Options each = run;
   each.only.clear();
   for (size_t i = 0; i < files.size(); ++i) {
     auto source = std::move(open[i]);
@@ -224,14 +241,24 @@ Result<findings::Diagnosis> DiagnoseAll(
   std::stable_sort(
       ranks.begin(), ranks.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
-  findings::Diagnosis joined =
-      findings::JoinRanks(std::move(ranks), std::move(job.diagnosis), run);
-  if (!run.all) {
-    std::erase_if(joined.findings, [](const findings::Finding& f) {
-      return f.small || f.suppressed;
-    });
+  return findings::JoinRanks(std::move(ranks), std::move(job.diagnosis), run);
+}
+
+// Suppressions that nothing needs any more, or that name no rule.
+void WarnOfUnused(const std::vector<findings::Suppression>& suppressions,
+                  const findings::RuleSet& rules,
+                  const findings::Diagnosis& diagnosis, Common& common) {
+  for (const findings::Suppression& s : suppressions) {
+    if (std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(),
+                    [&](const findings::Finding& f) { return s.Names(f); }))
+      continue;
+    const std::string rule = s.rule.substr(0, s.rule.find('@'));
+    const bool known = rules.Match({rule}, "--suppress").has_value();
+    common.Warn("suppression",
+                "the suppression of " + s.rule +
+                    (known ? " matches no finding of this recording"
+                           : " names no rule; lamina diagnose --list-rules"));
   }
-  return joined;
 }
 
 // The trace of an example: fault:x is fault-x.json or .json.gz in the folder,
@@ -260,6 +287,11 @@ Result<int> Check(const std::shared_ptr<const findings::RuleSet>& rules,
                  "How the rule ended; missing: there is no such trace."},
                 {"reason", ColumnType::kText, "What it measured."},
                 {"holds", ColumnType::kBool, "Whether it is as expected."}}});
+  std::error_code none_there;
+  if (!std::filesystem::is_directory(folder, none_there)) {
+    return Fail(InputError(folder, "no such folder",
+                           "bench/diagnose --write DIR makes the traces"));
+  }
   std::map<std::string, findings::Diagnosis> known;
   size_t broken = 0, missing = 0;
   const auto one = [&](const findings::Rule& rule, const std::string& example,
@@ -272,7 +304,10 @@ Result<int> Check(const std::shared_ptr<const findings::RuleSet>& rules,
       return {};
     }
     if (!known.contains(file)) {
-      LAMINA_ASSIGN(known[file], DiagnoseAll(file, common, rules, {}));
+      LAMINA_ASSIGN(const auto files, FilesOf({file}));
+      findings::Options run;
+      run.all = true;
+      LAMINA_ASSIGN(known[file], DiagnoseAll(files, common, rules, run));
     }
     for (const findings::RuleRun& run : known[file].runs) {
       if (run.rule->id != rule.id) continue;
@@ -311,19 +346,28 @@ Result<int> RunDiagnose(const Options& options, Common& common) {
                 findings::RuleSet::Load(rules::DataSet(common.rules_dir)));
   if (options.rules || !options.explain.empty()) return Show(*rules, options);
   if (!options.check.empty()) return Check(rules, options.check, common);
-  if (options.trace.empty())
+  if (options.traces.empty())
     return Fail(UsageError("no trace is given", "lamina diagnose TRACE"));
   LAMINA_ASSIGN(const auto checks, ParseFailOn(options, *rules));
   LAMINA_ASSIGN(findings::Options run,
                 RunOptions(options, TakeRules(common.only), *rules));
-  LAMINA_TRY(KeepInputs("-o", common.output, {options.trace}));
+  LAMINA_ASSIGN(const auto files, FilesOf(options.traces));
+  LAMINA_TRY(KeepInputs("-o", common.output, files));
   findings::Diagnosis diagnosis;
   {
     const ScopedStage stage(&common.times, "diagnose");
     run.times = &common.times;
-    LAMINA_ASSIGN(diagnosis, DiagnoseAll(options.trace, common, rules, run));
+    LAMINA_ASSIGN(diagnosis, DiagnoseAll(files, common, rules, run));
   }
-  const std::vector<std::string> inputs = {options.trace};
+  if (run.only.empty())
+    WarnOfUnused(run.suppressions, *rules, diagnosis, common);
+  const auto hits = Hits(checks, diagnosis, options.abstain == "fail");
+  if (!options.all) {
+    std::erase_if(diagnosis.findings, [](const findings::Finding& f) {
+      return f.small || f.suppressed;
+    });
+  }
+  const std::vector<std::string>& inputs = options.traces;
   if (common.format == "sarif") {
     LAMINA_TRY(WriteText(findings::ToSarif(diagnosis, inputs), common.output));
   } else if (common.format == "json") {
@@ -344,7 +388,6 @@ Result<int> RunDiagnose(const Options& options, Common& common) {
     }
     LAMINA_TRY(Write(document, common));
   }
-  const auto hits = Hits(checks, diagnosis, options.abstain == "fail");
   for (const std::string& hit : hits)
     fmt::print(stderr, "lamina: --fail-on: {}\n", hit);
   return hits.empty() ? kFine : kCheckFailed;
@@ -352,7 +395,8 @@ Result<int> RunDiagnose(const Options& options, Common& common) {
 
 Run Add(Arguments& args, Common& common) {
   auto options = std::make_shared<Options>();
-  args.Add("trace", options->trace, "Trace file, or a folder of ranks");
+  args.Add("traces", options->traces,
+           "Trace file; or those of several ranks, or a folder of them");
   args.Add("--category", options->categories,
            "Only rules of these categories speak")
       .SplitAtCommas();

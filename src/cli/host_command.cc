@@ -227,6 +227,12 @@ Result<int> RunHost(const Options& options, Common& common) {
   LAMINA_ASSIGN(document.result, MakeTables(*session, model, idle, tables,
                                             beside, others, common.only));
   stage.reset();
+  if (context->trace.device_slices().empty()) {
+    document.result.notes.push_back(MakeNote(
+        Severity::kInfo, "no_device_work",
+        "No device work is recorded: nothing says when a device waited.",
+        {{"idle_causes", "time_us", {}, {}}}));
+  }
   if (common.format == "table" && common.only.empty()) {
     std::erase_if(document.result.tables,
                   [](const Table& table) { return table.rows() == 0; });

@@ -94,7 +94,7 @@ const std::vector<Row>& Rows() {
        "Ranked findings: what is wrong, what fixing it saves at least and at "
        "most, how sure that is, events that prove it, what could not be looked "
        "at and how to record it. A folder of ranks is one job.",
-       {Trace("trace"),
+       {{"traces", "trace", Role::kPath, "Path of a trace", true, true},
         {"--category"},
         {"--only", nullptr, Role::kValue, "Rules or tables"},
         {"--min-share"},

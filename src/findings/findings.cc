@@ -284,7 +284,9 @@ class Run {
         coalesce(cast(percentile(period_ns, 50) AS INTEGER), 0),
         coalesce(sum(CASE WHEN steady THEN period_ns END), 0)
         FROM step_flags;
-      SELECT coalesce(max(sm_count), 0) FROM device_info)"));
+      SELECT coalesce(max(sm_count), 0) FROM device_info;
+      SELECT coalesce(sum(dur_ns), 0) FROM idle_parts
+        WHERE cause = 'unlinked')"));
     std::map<std::string, int64_t> recorded;
     for (size_t i = 0; i < tables[0].rows(); ++i)
       recorded[std::string(tables[0].At(i, 0).text())] =
@@ -295,12 +297,11 @@ class Run {
     set_int("steady_steps", steady);
     set_int("step_ns", tables[1].At(0, 2).integer());
     set_int("steady_ns", tables[1].At(0, 3).integer());
-    const double linked =
-        recorded["kernel_time_ns"] == 0
-            ? 0
-            : static_cast<double>(recorded["linked_time_ns"]) /
-                  static_cast<double>(recorded["kernel_time_ns"]);
-    set("linked_share", linked);
+    const auto share_of_kernels = [&](const char* key) {
+      const auto all = static_cast<double>(recorded["kernel_time_ns"]);
+      return all == 0 ? 0 : static_cast<double>(recorded[key]) / all;
+    };
+    set("linked_share", share_of_kernels("linked_time_ns"));
     set_int("python_frames", recorded["python_frames"]);
     LAMINA_ASSIGN(const auto device, source_->Device());
     const double recorded_sms =
@@ -324,7 +325,15 @@ class Run {
     set("tf32_flops_per_ns", peak("matrix_tf32"));
     has_["device_events"] = recorded["device_events"] > 0;
     has_["host_events"] = recorded["host_events"] > 0;
-    has_["launches"] = recorded["host_events"] > 0 && linked >= kLinkedShare;
+    // What is linked to an op alone says nothing of when it was launched. And
+    // a few copies without a call may end all of the idle time.
+    const int64_t unlinked_ns = tables[3].At(0, 0).integer();
+    const bool blind =
+        2 * unlinked_ns > out_.idle_ns &&
+        static_cast<double>(unlinked_ns) >=
+            options_.min_share * static_cast<double>(out_.window_ns) * devices;
+    has_["launches"] = recorded["host_events"] > 0 && !blind &&
+                       share_of_kernels("called_time_ns") >= kLinkedShare;
     has_["steps"] = steps > 0;
     has_["three_steps"] = steady >= 3;
     has_["shapes"] = recorded["record_shapes"] > 0;
@@ -866,13 +875,8 @@ class Run {
     for (Finding& f : all) {
       f.small = f.share < options_.min_share && f.severity != "blocker" &&
                 f.severity != "medium" && f.rule->severity.empty();
-      for (const Suppression& s : options_.suppressions) {
-        const bool named = GlobMatches(s.rule, f.rule->id) || s.rule == f.id;
-        if (!named || (!s.anchor.empty() && !GlobMatches(s.anchor, f.anchor)))
-          continue;
-        s.used = true;
-        f.suppressed |= f.share <= s.max_share;
-      }
+      for (const Suppression& s : options_.suppressions)
+        f.suppressed |= s.Names(f) && f.share <= s.max_share;
       if (!options_.only.empty() && !options_.only.contains(f.rule->id))
         f.small = true;
       if (f.suppressed) {

@@ -19,12 +19,15 @@
 
 namespace lamina::findings {
 
+struct Finding;
+
 struct Suppression {
   std::string rule;    // glob of rules, or an id of a finding
   std::string anchor;  // glob; empty: any
   double max_share = 1;
   std::string reason;
-  mutable bool used = false;
+
+  bool Names(const Finding& finding) const;
 };
 
 struct Options {

@@ -17,7 +17,9 @@ constexpr size_t kMaxFile = size_t{1} << 20;
 // The file that stands nearest above a trace; empty: none.
 std::string Nearest(const std::string& trace) {
   std::error_code error;
-  fs::path folder = fs::absolute(trace, error).parent_path();
+  fs::path folder = fs::absolute(trace, error);
+  if (!fs::is_directory(folder, error)) folder = folder.parent_path();
+  error.clear();
   while (!error && !folder.empty()) {
     const std::string file = folder / ".lamina-findings.yaml";
     const NameToRead read(file);
@@ -32,6 +34,11 @@ std::string Nearest(const std::string& trace) {
 }
 
 }  // namespace
+
+bool Suppression::Names(const Finding& finding) const {
+  return (GlobMatches(rule, finding.rule->id) || rule == finding.id) &&
+         (anchor.empty() || GlobMatches(anchor, finding.anchor));
+}
 
 Result<std::vector<Suppression>> LoadSuppressions(const std::string& file,
                                                   const std::string& trace) {

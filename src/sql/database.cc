@@ -71,6 +71,25 @@ int Progress(void* pointer) {
   return static_cast<Database::Impl*>(pointer)->MustStop() ? 1 : 0;
 }
 
+// Of names that begin as a word does the one that does so longest, at least
+// with three letters and half of the word; the shortest of those. Empty: none.
+std::string_view BeginsAlike(std::string_view word,
+                             const std::vector<std::string_view>& names) {
+  std::string_view best;
+  size_t most = std::max<size_t>(3, (word.size() + 1) / 2) - 1;
+  for (const std::string_view name : names) {
+    const auto same = static_cast<size_t>(
+        std::mismatch(word.begin(), word.end(), name.begin(), name.end())
+            .first -
+        word.begin());
+    if (same < most || (same == most && name.size() >= best.size())) continue;
+    if (same == most && best.empty()) continue;
+    most = same;
+    best = name;
+  }
+  return best;
+}
+
 // The nearest of what there is to a name that there is not. Columns are those
 // of the tables that the query names; where none of them is near, all of one.
 std::string DidYouMean(const std::string& message, std::string_view sql) {
@@ -104,7 +123,8 @@ std::string DidYouMean(const std::string& message, std::string_view sql) {
     return "";
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string_view near = rules::Nearest(word, views);
+  std::string_view near = rules::Nearest(word, views);
+  if (near.empty()) near = BeginsAlike(word, views);
   if (!near.empty() && near != word)
     return "did you mean " + std::string(near) + "?";
   if (constexpr size_t kMostListed = 20;

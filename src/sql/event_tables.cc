@@ -366,7 +366,9 @@ TableDef Events(std::string name, std::string doc, std::vector<Spec> specs,
 }
 
 // What a waiting call is for, by the ops around it: a value for the host, a
-// copy, or the wait itself.
+// copy, or the wait itself. Where no op is recorded, by what it waits for: a
+// copy to the host is what a program waits for to read it, and a single number
+// is at most eight bytes.
 std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
   static const std::set<std::string_view> kScalars = {
       "aten::item",       "aten::_local_scalar_dense",
@@ -374,15 +376,25 @@ std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
       "aten::equal",      "aten::allclose",
       "aten::nonzero",    "aten::masked_select",
       "aten::unique_dim", "aten::_unique2",
-      "aten::bincount"};
+      "aten::bincount",   "aten::repeat_interleave",
+      "aten::_unique",    "aten::unique_consecutive"};
+  constexpr int64_t kNumberBytes = 8;
   const NodeId node = m.tree().node(wait.slice);
-  bool copies = wait.copy;
+  bool copies = wait.copy, in_op = false;
   for (NodeId n = node; n.valid(); n = m.tree().parent(n)) {
     if (!m.tree().IsOp(n)) continue;
+    in_op = true;
     const std::string_view name = m.tree().name(n);
     if (kScalars.contains(name)) return "scalar";
     copies |=
         name == "aten::copy_" || name == "aten::_to_copy" || name == "aten::to";
+  }
+  if (!in_op && wait.target.valid() &&
+      m.host->kind(wait.target) == host::WorkKind::kCopy &&
+      m.trace().Name(wait.target).find("DtoH") != std::string_view::npos &&
+      m.trace().Name(wait.slice).find("Device") == std::string_view::npos) {
+    const int64_t bytes = m.trace().Device(wait.target)->bytes;
+    return bytes >= 0 && bytes <= kNumberBytes ? "scalar" : "copy";
   }
   return copies ? "copy" : "explicit";
 }
@@ -441,10 +453,15 @@ Status FillRecording(Source& source, Table& out) {
     overhead += kind == Kind::kOverhead;
   }
   for (const trace::OpArgs& op : trace.ops) shapes += op.dims.valid();
-  int64_t linked_ns = 0, kernel_ns = 0;
+  int64_t linked_ns = 0, called_ns = 0, kernel_ns = 0;
   for (const SliceId s : trace.device_slices()) {
     kernel_ns += trace.Duration(s);
-    if (context->tree.launch(s).valid()) linked_ns += trace.Duration(s);
+    const tree::NodeId launch = context->tree.launch(s);
+    if (!launch.valid()) continue;
+    linked_ns += trace.Duration(s);
+    SliceId call = context->tree.slice(launch);
+    while (trace.captured.Has(call)) call = trace.captured.Parent(call);
+    if (trace::IsApiCall(trace.KindOf(call))) called_ns += trace.Duration(s);
   }
   add("record_shapes", shapes > 0);
   add("with_stack", frames > 0);
@@ -456,6 +473,7 @@ Status FillRecording(Source& source, Table& out) {
   add("steps", static_cast<int64_t>(context->steps.steps().size()));
   add("kernel_time_ns", kernel_ns);
   add("linked_time_ns", linked_ns);
+  add("called_time_ns", called_ns);
   const trace::Losses losses = trace::FindLosses(trace.diagnostics);
   add("records", static_cast<int64_t>(trace.info.events));
   add("lost_records", static_cast<int64_t>(losses.records));

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From device work to its launch. The key is the correlation id; files that
-// have none use the External id. One call may own many device slices: a graph
-// launch replays hundreds of kernels under its own correlation.
+// have none use the External id, those without either the flows from calls to
+// their work. One call may own many device slices: a graph launch replays
+// hundreds of kernels under its own correlation.
 #include "tree/linker.h"
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
+#include "base/decimal.h"
 #include "base/text.h"
 #include "trace/categories.h"
 
@@ -19,8 +23,6 @@ using trace::FlowKind;
 using trace::FlowPhase;
 using trace::kNoInt;
 using trace::kNoRow;
-
-namespace {}  // namespace
 
 void Linker::Run() {
   tree_.launch_of_.assign(trace_.device.size(), NodeId());
@@ -73,8 +75,10 @@ void Linker::LinkAuto() {
         std::pair(trace_.Start(known), trace_.Uid(known)))
       it->second = node;
   }
+  std::vector<NodeId> own;  // by device row, where processes share keys
   if (!shared.empty()) {
     std::sort(shared.begin(), shared.end());
+    own = CallsOfOwnProcess(shared);
     const trace::Flows& flows = trace_.flows;
     absl::flat_hash_map<int64_t, size_t> starts;
     for (size_t f = 0; f < flows.size(); ++f) {
@@ -117,6 +121,7 @@ void Linker::LinkAuto() {
     if (key != kNoInt && key != 0) {
       const auto it = calls.find(key);
       if (it != calls.end()) node = it->second;
+      if (!own.empty() && own[row].valid()) node = own[row];
       tree_.unlinked_[row] = Unlinked::kLaunchNotInFile;
     } else {
       if (device.external_id != kNoInt && device.external_id != 0)
@@ -127,6 +132,106 @@ void Linker::LinkAuto() {
       tree_.launch_of_[row] = node;
       tree_.unlinked_[row] = Unlinked::kLinked;
     }
+  }
+  if (calls.empty()) LinkByEndsOfFlows();
+}
+
+// Traces of several ranks in one file count their calls anew, and their devices
+// have processes of their own: the first process launched on the first device.
+// Empty where there are not as many devices as processes, or the work would
+// begin before its call.
+std::vector<NodeId> Linker::CallsOfOwnProcess(
+    const std::vector<int64_t>& shared) const {
+  const auto is_shared = [&](int64_t key) {
+    return std::binary_search(shared.begin(), shared.end(), key);
+  };
+  using Number = std::pair<int64_t, StringId>;
+  const auto process_of = [&](SliceId s) {
+    const StringId pid = trace_.TrackOf(s).pid;
+    return Number(ParseInt(trace_.Text(pid))
+                      .value_or(std::numeric_limits<int64_t>::max()),
+                  pid);
+  };
+  const auto less = [](const Number& a, const Number& b) {
+    return a.first != b.first ? a.first < b.first
+                              : a.second.value < b.second.value;
+  };
+  std::vector<Number> hosts, devices;
+  const auto add = [](std::vector<Number>& to, const Number& one) {
+    if (to.empty() || to.back() != one) to.push_back(one);
+  };
+  absl::flat_hash_map<std::pair<uint32_t, int64_t>, NodeId> calls;
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    const SliceId s = tree_.slice(NodeId(n));
+    const trace::ApiArgs* api = trace_.Api(s);
+    if (api == nullptr || !is_shared(KeyOf(*api))) continue;
+    add(hosts, process_of(s));
+    calls.try_emplace({trace_.TrackOf(s).pid.value, KeyOf(*api)}, NodeId(n));
+  }
+  std::vector<SliceId> work;
+  for (const SliceId s : trace_.device_slices()) {
+    if (!is_shared(KeyOf(*trace_.Device(s)))) continue;
+    add(devices, process_of(s));
+    work.push_back(s);
+  }
+  for (auto* numbers : {&hosts, &devices}) {
+    std::sort(numbers->begin(), numbers->end(), less);
+    numbers->erase(std::unique(numbers->begin(), numbers->end()),
+                   numbers->end());
+  }
+  if (hosts.size() < 2 || hosts.size() != devices.size()) return {};
+  std::vector<NodeId> own(trace_.device.size());
+  size_t early = 0;
+  for (const SliceId s : work) {
+    const auto device =
+        std::lower_bound(devices.begin(), devices.end(), process_of(s), less);
+    const auto call = calls.find({hosts[device - devices.begin()].second.value,
+                                  KeyOf(*trace_.Device(s))});
+    if (call == calls.end()) continue;
+    own[trace_.slices.detail[s.value]] = call->second;
+    early += trace_.Start(s) < trace_.Start(tree_.slice(call->second));
+  }
+  // Clocks of host and device may differ by a little.
+  if (20 * early > work.size()) return {};
+  return own;
+}
+
+// A flow starts with its call and ends with the start of its work.
+void Linker::LinkByEndsOfFlows() {
+  using Place = std::pair<uint32_t, int64_t>;  // track, time
+  const trace::Flows& flows = trace_.flows;
+  absl::flat_hash_map<int64_t, Place> starts;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    if (flows.kind[f] == FlowKind::kLaunch &&
+        flows.phase[f] == FlowPhase::kStart)
+      starts[flows.id[f]] = {flows.track[f].value, flows.time_ns[f]};
+  }
+  if (starts.empty()) return;
+  const auto place_of = [&](SliceId s) {
+    return Place(trace_.slices.track[s.value].value, trace_.Start(s));
+  };
+  absl::flat_hash_map<Place, NodeId> calls;
+  for (uint32_t n = 0; n < tree_.size(); ++n) {
+    if (trace::IsApiCall(tree_.kind(NodeId(n))))
+      calls[place_of(tree_.slice(NodeId(n)))] = NodeId(n);
+  }
+  absl::flat_hash_map<Place, NodeId> ends;
+  for (size_t f = 0; f < flows.size(); ++f) {
+    if (flows.kind[f] != FlowKind::kLaunch ||
+        flows.phase[f] != FlowPhase::kFinish)
+      continue;
+    const auto start = starts.find(flows.id[f]);
+    if (start == starts.end()) continue;
+    const auto call = calls.find(start->second);
+    if (call != calls.end())
+      ends[{flows.track[f].value, flows.time_ns[f]}] = call->second;
+  }
+  for (const SliceId s : trace_.device_slices()) {
+    const auto end = ends.find(place_of(s));
+    if (end == ends.end()) continue;
+    const uint32_t row = trace_.slices.detail[s.value];
+    tree_.launch_of_[row] = end->second;
+    tree_.unlinked_[row] = Unlinked::kLinked;
   }
 }
 

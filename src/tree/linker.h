@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "tree/tree.h"
 
 namespace lamina::tree {
@@ -20,6 +23,10 @@ class Linker {
   }
   void ChooseKey();
   void LinkAuto();
+  void LinkByEndsOfFlows();
+  // By device row, for work whose key is one of these, in order.
+  std::vector<NodeId> CallsOfOwnProcess(
+      const std::vector<int64_t>& shared) const;
   void LinkByFlow();
   void LinkCaptured();
   void Arrange();

@@ -15,6 +15,8 @@ namespace lamina::tree {
 namespace {
 
 constexpr std::string_view kProfilerStep = "ProfilerStep#";
+// Start and length are rounded apart, at worst to microseconds.
+constexpr int64_t kRoundingNs = 1000;
 
 // The order of processes that people expect: by number, then by text.
 std::pair<int64_t, std::string_view> PidOrder(const Trace& trace, SliceId s) {
@@ -118,10 +120,17 @@ Steps Steps::Build(const Tree& tree) {
     if (parts.empty() || (ranks && parts.back().first != pid_of(s)))
       parts.emplace_back(pid_of(s), steps.steps_.size());
     const size_t first = parts.back().second;
-    // The same step marked twice (both engine forms, several threads).
-    if (steps.steps_.size() > first &&
-        trace.Start(s) < steps.steps_.back().host.end_ns)
-      continue;
+    if (steps.steps_.size() > first) {
+      // The same step marked twice (both engine forms, several threads); a
+      // step whose start was rounded into the one before is no such mark.
+      Interval& before = steps.steps_.back().host;
+      if (trace.Start(s) < before.end_ns) {
+        if (before.end_ns - trace.Start(s) > kRoundingNs ||
+            trace.Start(s) == before.start_ns || trace.End(s) <= before.end_ns)
+          continue;
+        before.end_ns = trace.Start(s);
+      }
+    }
     Step step;
     step.slice = s;
     step.host = {trace.Start(s), trace.End(s)};

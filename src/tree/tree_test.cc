@@ -22,10 +22,13 @@ class Maker {
  public:
   Maker() : segment_(&names_) {}
 
+  // Processes of what is added.
+  std::string process = "9", device = "0";
+
   SliceId Add(Kind kind, std::string_view name, int64_t start, int64_t dur,
               std::string_view tid = "1", uint32_t detail = trace::kNoRow) {
     const auto track = names_.InternTrack(
-        names_.Intern(IsDevice(kind) ? "0" : "9"), names_.Intern(tid));
+        names_.Intern(IsDevice(kind) ? device : process), names_.Intern(tid));
     segment_.AddSlice(start, dur, names_.Intern(name), kind,
                       names_.InternCategory(names_.Intern("c")), track,
                       segment_.next_uid, detail);
@@ -203,6 +206,56 @@ TEST(Tree, FallsBackToTheExternalId) {
   EXPECT_EQ(tree.launch(kernel), tree.node(op));
 }
 
+TEST(Tree, FlowsLinkWorkWithoutAnyId) {
+  Maker maker;
+  const SliceId op =
+      maker.Op("aten::mm", 0, 30, "1", trace::kNoInt, trace::kNoInt, 42);
+  const SliceId first =
+      maker.Call("cudaLaunchKernel", 1, 5, trace::kNoInt, "1");
+  const SliceId second =
+      maker.Call("cudaLaunchKernel", 10, 5, trace::kNoInt, "1");
+  const SliceId a = maker.Kernel("a", 100, 5, trace::kNoInt, 7, 42);
+  const SliceId b = maker.Kernel("b", 110, 5, trace::kNoInt, 7);
+  const SliceId c = maker.Kernel("c", 120, 5, trace::kNoInt, 7, 42);
+  maker.Flow(trace::FlowPhase::kStart, 1, "9", "1", 1);
+  maker.Flow(trace::FlowPhase::kFinish, 1, "0", "7", 100);
+  maker.Flow(trace::FlowPhase::kFinish, 2, "0", "7", 110);
+  maker.Flow(trace::FlowPhase::kStart, 2, "9", "1", 10);
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  EXPECT_EQ(tree.launch(a), tree.node(first));
+  EXPECT_EQ(tree.launch(b), tree.node(second));
+  // Without a flow the op is known at least.
+  EXPECT_EQ(tree.launch(c), tree.node(op));
+}
+
+TEST(Tree, ProcessesThatShareKeysLaunchOnDevicesOfTheirOwn) {
+  for (const bool late : {false, true}) {
+    Maker maker;
+    SliceId calls[2][2], kernels[2][2];
+    for (const int rank : {0, 1}) {
+      maker.process = rank == 0 ? "900" : "1000";
+      maker.device = rank == 0 ? "0" : "1";
+      for (const int i : {0, 1}) {
+        const int64_t start = 1000 * rank + 100 * i;
+        calls[rank][i] = maker.Call("cudaLaunchKernel", start, 5, i + 1);
+        kernels[rank][i] =
+            maker.Kernel("k", (late ? 900 : start) + 10 + 20 * i, 5, i + 1);
+      }
+    }
+    const Trace trace = maker.Finish();
+    const Tree tree = Tree::Build(trace, {});
+    for (const int rank : {0, 1}) {
+      for (const int i : {0, 1}) {
+        // Work before its call shows that the processes are others: then the
+        // first call of a key has all of its work.
+        EXPECT_EQ(tree.launch(kernels[rank][i]),
+                  tree.node(calls[late ? 0 : rank][i]));
+      }
+    }
+  }
+}
+
 TEST(Tree, FlowModeNeedsBothEndsOfTheFlow) {
   Maker maker;
   maker.Call("cudaLaunchKernel", 0, 5, 1);
@@ -341,6 +394,26 @@ TEST(Steps, WorkBelongsToTheStepThatLaunchedIt) {
   EXPECT_EQ(steps.StepOf(late), 0u);
   EXPECT_EQ(steps.StepOf(unlinked), 1u);
   EXPECT_EQ(steps.StepOf(nowhere), Steps::kOutside);
+}
+
+TEST(Steps, StepsThatRoundingLetsOverlapAreSteps) {
+  Maker maker;
+  maker.Add(Kind::kAnnotation, "ProfilerStep#1", 0, 50'001);
+  maker.Add(Kind::kAnnotation, "ProfilerStep#2", 50'000, 51'000);
+  maker.Add(Kind::kAnnotation, "ProfilerStep#3", 100'000, 50'000);
+  // Marks of a step that is there: of another thread, and nested.
+  maker.Add(Kind::kAnnotation, "ProfilerStep#3", 100'010, 50'000, "2");
+  maker.Add(Kind::kAnnotation, "ProfilerStep#3", 149'500, 400, "2");
+  const Trace trace = maker.Finish();
+  const Tree tree = Tree::Build(trace, {});
+  const Steps steps = Steps::Build(tree);
+  ASSERT_EQ(steps.steps().size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(steps.steps()[i].number, static_cast<int64_t>(i + 1));
+  // They do not overlap, so no time is counted twice.
+  EXPECT_EQ(steps.steps()[0].host.end_ns, 50'000);
+  EXPECT_EQ(steps.steps()[1].host.end_ns, 100'000);
+  EXPECT_EQ(steps.steps()[2].host.end_ns, 150'000);
 }
 
 TEST(Steps, RequestsAreFoundBesideOtherMarks) {

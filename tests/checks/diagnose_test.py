@@ -6,6 +6,7 @@ known to show."""
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,11 @@ def check_options(checks, folder):
                                            "host.other:99")[0], 0)
     checks.equal("--fail-on any", status(trace, "--fail-on", "any:5")[0], 1)
     checks.equal("no such rule", status(trace, "--fail-on", "host.othr")[0], 2)
+    checks.equal("--fail-on also counts what is below --min-share", status(
+        trace, "--min-share", "50", "--fail-on", "host.other:5")[0], 1)
+    code, _, error = status(trace, "--category", "hots")
+    checks.true("no such category", code == 2 and
+                "--category: there is no category hots" in error)
     bare, _ = make_healthy("train", 3, NOISE[0])
     for event in bare.events:
         for key in ("Input Dims", "Input type"):
@@ -137,6 +143,28 @@ def check_options(checks, folder):
     checks.true("and says so", "could not look" in error)
     checks.equal("unless told otherwise", status(
         blind, "--fail-on", "kernel.attention_math", "--abstain", "ok")[0], 0)
+    run, _ = make("loader_in_thread", 5, 0.08, NOISE[0])
+    for event in run.events:
+        event.get("args", {}).pop("correlation", None)
+    loose = folder / "loose.json"
+    run.write(loose)
+    document = json.loads(loose.read_text())
+    document["traceEvents"] = [e for e in document["traceEvents"]
+                               if e.get("ph") not in ("s", "f")]
+    loose.write_text(json.dumps(document))
+    checks.equal("kernels that only name their op: launches are not known", {
+        r["rule"]: r["reason"] for r in diagnose(loose)["rules_run"]
+        if r["rule"] in ("data.main_thread", "host.other")},
+        {"data.main_thread": "weak_links", "host.other": "weak_links"})
+    run, _ = make("recompile", 3, 0.15, NOISE[0])
+    run.events = [e for e in run.events
+                  if not e.get("name", "").startswith("ProfilerStep#")]
+    again = folder / "again.json"
+    run.write(again)
+    checks.equal("without steps: what is compiled again is no start",
+                 [f["rule"] for f in diagnose(again)["findings"]
+                  if f["rule"] in ("trace.cold_start", "host.other")],
+                 ["host.other"])
     known = folder / ".lamina-findings.yaml"
     known.write_text("- {rule: host.other, reason: known}\n")
     checks.equal("suppressed", diagnose(trace)["findings"], [])
@@ -145,6 +173,12 @@ def check_options(checks, folder):
     checks.equal("back above its share",
                  [f["rule"] for f in diagnose(trace)["findings"]],
                  ["host.other"])
+    known.write_text("- {rule: host.gc_pause, reason: gone}\n"
+                     "- {rule: host.othr, reason: misspelt}\n")
+    code, _, error = status(trace)
+    checks.true("suppressions of nothing are told", code == 0 and
+                "host.gc_pause matches no finding" in error and
+                "host.othr names no rule" in error)
     known.write_text("- {rule: host.other}\n")
     code, _, error = status(trace)
     checks.equal("a suppression needs a reason", code, 3 if code == 3 else 2)
@@ -153,6 +187,13 @@ def check_options(checks, folder):
     results = sarif["runs"][0]["results"]
     checks.equal("SARIF results", [r["ruleId"] for r in results],
                  ["host.other"])
+    for name in ("review.sarif", "review.sarif.json"):
+        lamina("diagnose", trace, "-o", folder / name)
+        checks.equal(f"the ending of {name} says the format",
+                     json.loads((folder / name).read_text()), sarif)
+    checks.equal("which other commands do not write", subprocess.run(
+        [LAMINA, "report", trace, "-o", folder / "report.sarif"],
+        capture_output=True).returncode, 2)
     rules = {r["id"] for r in sarif["runs"][0]["tool"]["driver"]["rules"]}
     checks.true("SARIF names its rules", "host.other" in rules)
     text = status(trace, "--format", "markdown")[1]
@@ -226,6 +267,19 @@ def check_ranks_and_examples(checks, folder):
             if f["rule"] == "rank.straggler_compute"]
     checks.true("ranks: the slow one", len(late) == 1 and
                 late[0]["what"].startswith("Rank 2 "))
+    each = sorted((SAMPLES / "ranks").glob("rank?.json.gz"))
+    checks.equal("ranks that are named one by one are those of the folder",
+                 diagnose(each[0], *each[1:])["findings"][0]["what"],
+                 document["findings"][0]["what"])
+    copy = folder / "ranks"
+    shutil.copytree(SAMPLES / "ranks", copy)
+    (copy / ".lamina-findings.yaml").write_text(
+        "- {rule: rank.straggler_compute, reason: known}\n")
+    checks.equal("suppressions beside the traces of a folder",
+                 [f["rule"] for f in diagnose(copy)["findings"]
+                  if f["rule"] == "rank.straggler_compute"], [])
+    checks.equal("--check of a folder that is not there",
+                 status("--check", folder / "none")[0], 3)
     one = diagnose(SAMPLES / "ranks" / "rank0.json.gz")
     states = {r["rule"]: r for r in one["rules_run"]}
     checks.equal("one rank: rules over ranks could not look",

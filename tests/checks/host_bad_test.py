@@ -96,6 +96,8 @@ def check_missing(checks, folder):
                  [(r["verdict"], r["confidence"] is not None,
                    r["device_busy_percent"]) for r in run.path["verdicts"]],
                  [(None, True, None)])
+    checks.equal("no device events: said by host, too",
+                 [n["id"] for n in run.host_notes], ["no_device_work"])
     checks.equal("no device events: said", [
         n["id"] for n in run.path_notes
         if n["id"] in ("path_verdict", "no_device_work")], ["no_device_work"])
@@ -298,6 +300,46 @@ def check_overlapped(checks, folder):
             [True] * (count > 5))
 
 
+def check_reads(checks, folder):
+    """What a wait outside of any op is for, by what it waits for."""
+    def copy(start, size, number):
+        return [call(start, number, name="cudaMemcpyAsync"),
+                event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)",
+                      start + 5000, 2000, tid=7, pid=0, device=0, stream=7,
+                      correlation=number, bytes=size)]
+
+    events = [call(1000, 1), kernel(9000, 50_000, 1)]
+    for i, (size, name) in enumerate([
+            (4, "cudaStreamSynchronize"), (4096, "cudaStreamSynchronize"),
+            (4, "cudaDeviceSynchronize")]):
+        start = 100_000 * (i + 1)
+        events += copy(start, size, 10 + i)
+        events.append(call(start + 3500, 20 + i, dur=6000, name=name))
+    trace = folder / "reads.json"
+    trace.write_text(json.dumps({"traceEvents": events}))
+    done = subprocess.run(
+        [LAMINA, "query", str(trace), "SELECT reader, bytes FROM sync_calls "
+         "ORDER BY start_ns", "--format", "csv"], capture_output=True,
+        text=True)
+    checks.equal("reads outside of ops", done.stdout.split()[1:],
+                 ["scalar,4", "copy,4096", "explicit,4"])
+
+
+def check_rounded(checks, folder):
+    """Ranges of one thread that rounding lets overlap follow each other."""
+    for overlap in (0, 1, 1000):
+        events = [event("user_annotation", "first", 0, 100_000 + overlap),
+                  event("user_annotation", "second", 100_000, 300_000),
+                  event("cpu_op", "aten::mm", 500, 20_000),
+                  call(1000, 1), kernel(9000, 20_000, 1),
+                  call(250_000, 2), kernel(258_000, 20_000, 2)]
+        run = Run(checks, folder, f"overlap of {overlap} ns", events)
+        checks.equal(f"overlap of {overlap} ns: what the host did", [
+            (p["detail"], round(p["dur_us"] * 1000))
+            for p in run.host["idle_parts"] if p["cause"] == "host_bound"],
+            [("first", 71_000), ("second", 150_000)])
+
+
 def check_only(checks, folder):
     """The notes do not depend on the tables that are asked for."""
     events = [event("cpu_op", "aten::mm", 0, 40 * 30_000 + 20_000)]
@@ -327,7 +369,8 @@ def main():
         folder = pathlib.Path(name)
         for check in (check_missing, check_times, check_ids, check_syncs,
                       check_many, check_memory, check_what_if,
-                      check_overlapped, check_only):
+                      check_overlapped, check_reads, check_rounded,
+                      check_only):
             check(checks, folder)
     checks.finish()
 

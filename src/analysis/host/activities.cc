@@ -15,6 +15,9 @@ namespace {
 
 using trace::Kind;
 
+// Start and length are rounded apart, at worst to microseconds.
+constexpr int64_t kRoundingNs = 1000;
+
 // Labels are (class, name): the number of a rule, or one of these behind them.
 enum Plain : int {
   kNothing = -1,
@@ -294,10 +297,12 @@ class Labels {
     for (const SliceId s : events_[t]) {
       close(trace_.Start(s));
       // What goes on past a call of the operating system is not inside of it:
-      // two recorders do not agree to the nanosecond.
+      // two recorders do not agree to the nanosecond. Neither is what begins
+      // within the last microsecond: start and length are rounded apart.
       const bool os_call = os_calls_.Has(trace_, s.value);
-      while (!os_call && !open.empty() && open.back().os_call &&
-             open.back().end < trace_.End(s))
+      while (!open.empty() && open.back().end < trace_.End(s) &&
+             ((!os_call && open.back().os_call) ||
+              open.back().end - trace_.Start(s) <= kRoundingNs))
         open.pop_back();
       const Label label =
           LabelOf(s, open.empty() ? Label() : open.back().label);
@@ -403,7 +408,8 @@ class Labels {
       const uint32_t nothing = Number(label);
       // Of the whole: threads that hand over to each other leave short
       // stretches.
-      const uint32_t other = Number(of_.OtherThread(from, to));
+      const uint32_t other =
+          Number(of_.OtherThread(from, to, of_.TrackOf(of_.CallOf(part))));
       int64_t at = from;
       near_any_ = model_.any_host().FirstAfter(from, near_any_);
       for (size_t i = near_any_; i < all.size() && all[i].start_ns < to; ++i) {
@@ -442,7 +448,7 @@ class Labels {
   }
 
   // The thread that worked most in a stretch, by what it runs on the outside.
-  Label OtherThread(int64_t from, int64_t to) {
+  Label OtherThread(int64_t from, int64_t to, uint32_t own_track) {
     // Short stretches are hand-overs; naming each of millions says nothing.
     constexpr int64_t kLong = 100000;
     if (to - from < kLong) return {kOtherThread, {}};
@@ -451,12 +457,12 @@ class Labels {
     StringId name;
     for (size_t t = 0; t < roots_.size(); ++t) {
       const int64_t over = roots_[t].Over(from, to);
-      if (over <= most) continue;
+      if (over <= most || root_tracks_[t] == own_track) continue;
       most = over;
       const trace::Track& track = trace_.tracks[root_tracks_[t]];
       name = track.thread_name.valid() ? track.thread_name : track.tid;
     }
-    return {kOtherThread, name};
+    return most > 0 ? Label{kOtherThread, name} : Label();
   }
 
   // Of threads that recorded ops, calls, frames or annotations.
