@@ -26,7 +26,11 @@ time by 3 % at most and cost up to a fifth more memory; eight digits at a time
 save a sixth of parsing times, which is below 1 %, and a carry-less multiplication
 in place of shifts nothing. Memory: of 86 bytes per event above what the program
 itself needs, 61 are the trace as a snapshot has it, 12 tree and views, 13 chunks
-that are under way.
+that are under way. The peak of a full report is in its findings. Of 334 MB
+in use there (heaptrack, 1.86 million events) 124 are the trace, 14 the tree, 47
+tables that rules ask, 32 of them idle_parts from the first rule to the last, 48
+their lists of rows and indexes, 24 the graph of the path, 26 the times of a
+what-if, 9 causes of idle time.
 """
 import argparse
 import gzip

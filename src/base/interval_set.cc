@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/run_sort.h"
+
 namespace lamina {
 namespace {
 
@@ -13,8 +15,7 @@ bool StartsBefore(const Interval& a, const Interval& b) {
 }  // namespace
 
 IntervalSet IntervalSet::Of(std::vector<Interval> intervals) {
-  if (!std::is_sorted(intervals.begin(), intervals.end(), StartsBefore))
-    std::sort(intervals.begin(), intervals.end(), StartsBefore);
+  RunSort(intervals, 1, StartsBefore);
   // In place: there may be millions.
   size_t kept = 0;
   IntervalSet set;

@@ -4,6 +4,7 @@
 //
 // Longer than most: it has the options of every layout, and what they share.
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include "base/byte_sink.h"
 #include "base/escape.h"
@@ -184,6 +185,7 @@ Result<int> RunReport(const Options& options, Common& common) {
   }
   if (finds) {
     const ScopedStage stage(&common.times, "findings");
+    ::malloc_trim(0);  // what analyses freed, before the largest part
     LAMINA_TRY(AddFindings(session, report.threads, options.trace, document));
     LAMINA_TRY(engine::KeepOnly(document.result, common.only));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/session.h"
 
+#include <malloc.h>
 #include <mutex>
 #include <optional>
 #include <tuple>
@@ -115,6 +116,9 @@ Result<std::unique_ptr<Session>> Session::Read(const std::string& path,
   if (!markers) return Fail(std::move(markers).error());
   if (!*trace) return Fail(std::move(*trace).error());
   session->trace_ = *std::move(*trace);
+  // What readers had under way lies in the heaps of their threads, and would
+  // stay there while tables fill others.
+  ::malloc_trim(0);
   AddMarkedModules(session->trace_, **markers);
   if (options.origins != nullptr) options.origins->Add(path, session->trace_);
   if (options.read) options.read(path, session->trace_);

@@ -11,6 +11,7 @@
 #include <bit>
 #include <chrono>
 #include <fmt/core.h>
+#include <malloc.h>
 #include <numeric>
 #include <tuple>
 
@@ -108,6 +109,10 @@ class Run {
       LAMINA_TRY(world_ != nullptr ? OpenWorld() : Open());
     }
     RunRules();
+    // Nothing is asked any more; what-ifs need room for times of all nodes.
+    database_.reset();
+    gap_before_ = {};
+    ::malloc_trim(0);
     {
       const ScopedStage stage(options_.times, "  rank");
       LAMINA_TRY(Rank());

@@ -101,6 +101,17 @@ struct TrackEvents {
 
 constexpr std::string_view kBackward = "autograd::engine::evaluate_function";
 
+struct NameFacts {
+  bool collective = false, step = false, backward = false, loader = false;
+};
+
+NameFacts FactsOf(std::string_view name) {
+  return {.collective = NamesCollective(name),
+          .step = name.starts_with("ProfilerStep#"),
+          .backward = name.starts_with(kBackward),
+          .loader = name.starts_with("enumerate(DataLoader)")};
+}
+
 }  // namespace
 
 std::string_view ThreadRoleName(ThreadRole role) {
@@ -113,6 +124,10 @@ HostView HostView::Build(const Context& context) {
   const Trace& trace = context.trace;
   HostView view;
   std::vector<TrackEvents> tracks(trace.tracks.size());
+  OfNames facts_of(trace, &FactsOf);
+  const auto is_step = [&](SliceId s) {
+    return facts_of(s).step || trace.Category(s) == trace::kStepCategory;
+  };
   bool any = false;
   for (uint32_t i = 0; i < trace.slices.size(); ++i) {
     const SliceId s(i);
@@ -126,16 +141,12 @@ HostView HostView::Build(const Context& context) {
     view.window.end_ns = std::max(view.window.end_ns, trace.End(s));
     if (kind == trace::Kind::kOp) track.ops.push_back(s);
     if (trace::IsApiCall(kind)) track.calls.push_back(s);
-    const std::string_view name = trace.Name(s);
-    const bool collective = NamesCollective(name);
-    const bool step = name.starts_with("ProfilerStep#") ||
-                      trace.Category(s) == trace::kStepCategory;
-    if (kind == trace::Kind::kOp && name.starts_with(kBackward))
-      ++track.backward;
-    track.step = track.step || step;
-    track.loader = track.loader || name.starts_with("enumerate(DataLoader)");
-    track.collectives = track.collectives || collective;
-    track.others = track.others || !collective;
+    const NameFacts facts = facts_of(s);
+    if (kind == trace::Kind::kOp && facts.backward) ++track.backward;
+    track.step = track.step || is_step(s);
+    track.loader = track.loader || facts.loader;
+    track.collectives = track.collectives || facts.collective;
+    track.others = track.others || !facts.collective;
   }
   const auto by_start = [&](SliceId a, SliceId b) {
     if (trace.Start(a) != trace.Start(b))
@@ -166,9 +177,7 @@ HostView HostView::Build(const Context& context) {
       thread.last_ns = std::max(thread.last_ns, trace.End(s));
       if (trace.KindOf(s) == trace::Kind::kPython) continue;
       all_events.push_back({trace.Start(s), trace.End(s)});
-      const bool step = trace.Name(s).starts_with("ProfilerStep#") ||
-                        trace.Category(s) == trace::kStepCategory;
-      if (window > 0 && !step) {
+      if (window > 0 && !is_step(s)) {
         view.longest_share = std::max(view.longest_share,
                                       static_cast<double>(trace.Duration(s)) /
                                           static_cast<double>(window));

@@ -12,12 +12,36 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "analysis/common/context.h"
 #include "base/interval_set.h"
 
 namespace lamina::analysis {
+
+// What is asked of the names of slices: each name is looked at once.
+template <class Ask>
+class OfNames {
+ public:
+  OfNames(const Trace& trace, Ask ask)
+      : trace_(trace), ask_(std::move(ask)), known_(trace.strings.size()) {}
+  auto operator()(SliceId s) {
+    const StringId name = trace_.slices.name[s.value];
+    if (!name.valid()) return ask_({});
+    auto& known = known_[name.value];
+    if (!known) known = ask_(trace_.Text(name));
+    return *known;
+  }
+
+ private:
+  const Trace& trace_;
+  Ask ask_;
+  std::vector<std::optional<std::invoke_result_t<Ask, std::string_view>>>
+      known_;
+};
 
 struct HostOp {
   SliceId slice;

@@ -387,20 +387,29 @@ class Tables {
     };
     absl::flat_hash_set<uint32_t> is_step;
     for (const tree::Step& step : steps) is_step.insert(step.slice.value);
+    enum class Does : uint8_t {
+      kStep,
+      kLoader,
+      kOptimizer,
+      kCollective,
+      kElse
+    };
+    OfNames does(trace_, [](std::string_view name) {
+      if (name.starts_with("ProfilerStep#")) return Does::kStep;
+      if (name.starts_with("enumerate(DataLoader)")) return Does::kLoader;
+      if (name.starts_with("Optimizer.")) return Does::kOptimizer;
+      return NamesCollective(name) ? Does::kCollective : Does::kElse;
+    });
     const IntervalSet events = UnionOf([&](SliceId s) {
       return (is_host(s) || trace::IsApiCall(trace_.KindOf(s))) &&
-             !is_step.contains(s.value) &&
-             !trace_.Name(s).starts_with("ProfilerStep#");
+             !is_step.contains(s.value) && does(s) != Does::kStep;
     });
-    const IntervalSet loader = UnionOf([&](SliceId s) {
-      return is_host(s) && trace_.Name(s).starts_with("enumerate(DataLoader)");
-    });
-    const IntervalSet optimizer = UnionOf([&](SliceId s) {
-      return is_host(s) && trace_.Name(s).starts_with("Optimizer.");
-    });
-    const IntervalSet collective = UnionOf([&](SliceId s) {
-      return is_host(s) && NamesCollective(trace_.Name(s));
-    });
+    const auto ranges = [&](Does what) {
+      return UnionOf([&](SliceId s) { return is_host(s) && does(s) == what; });
+    };
+    const IntervalSet loader = ranges(Does::kLoader);
+    const IntervalSet optimizer = ranges(Does::kOptimizer);
+    const IntervalSet collective = ranges(Does::kCollective);
     absl::flat_hash_map<uint32_t, IntervalSet> by_track;
     for (const HostThread& thread : view_.threads) {
       std::vector<Interval> intervals;
