@@ -264,23 +264,29 @@ int Disconnect(sqlite3_vtab* vtab) {
   return SQLITE_OK;
 }
 
-// Rows of the first source, where that costs nothing to say.
+// Rows of the first source, where that costs nothing to say: by what the trace
+// holds, so that a plan does not depend on what was asked before.
 double Estimate(const Vtab& vtab) {
   if (vtab.table == nullptr) return 100;
+  const std::string_view name = vtab.table->name;
   double rows = vtab.table->kind == TableKind::kResult ? 200 : 20000;
   for (const auto& source : vtab.schema->sources) {
     if (!source->opened()) continue;
     const auto trace = source->trace();
     if (!trace) break;
-    if (vtab.table->name == "slice")
-      rows = static_cast<double>((*trace)->slices.size());
-    if (vtab.table->name == "kernel" || vtab.table->name == "launch")
-      rows = static_cast<double>((*trace)->device.size());
-    if (vtab.table->name == "op" || vtab.table->name == "op_arg")
-      rows = static_cast<double>((*trace)->ops.size());
-    if (vtab.table->name == "node" || vtab.table->name == "api_call")
-      rows = static_cast<double>((*trace)->ops.size() +
-                                 (*trace)->api_calls.size());
+    const auto slices = static_cast<double>((*trace)->slices.size());
+    const auto device = static_cast<double>((*trace)->device.size());
+    const auto ops = static_cast<double>((*trace)->ops.size());
+    const auto calls = static_cast<double>((*trace)->api_calls.size());
+    if (name == "slice") rows = slices;
+    if (name == "kernel" || name == "launch" || name == "device_events")
+      rows = device;
+    if (name == "host_events") rows = slices - device;
+    if (name == "op" || name == "op_arg") rows = ops;
+    if (name == "node" || name == "api_call") rows = ops + calls;
+    // Of a gap there are a few, and few calls wait.
+    if (name == "idle_parts") rows = 2 * device;
+    if (name == "sync_calls") rows = calls / 30;
     break;
   }
   return std::max(rows, 10.0) *
@@ -413,9 +419,13 @@ int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
       const bool literal = sqlite3_vtab_rhs_value(info, i, &known) == SQLITE_OK;
       const bool unique =
           def.name == "uid" || def.name == "id" || def.name == "node_id";
+      // Other events name an event a few times.
+      constexpr double kNaming = 10;
       if (key < 0 && (!literal || unique)) {
         key = count - 1;
-        left = unique ? 1 : std::max(1.0, left / 100);
+        left = unique                          ? 1
+               : def.name.ends_with("_uid") ? std::min(left, kNaming)
+                                               : std::max(1.0, left / 100);
         cost = 5 + left;
       } else {
         left = std::max(1.0, left / 10);
