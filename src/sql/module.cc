@@ -139,6 +139,28 @@ class Filter {
   mutable std::vector<Seen> seen_;
 };
 
+// A filter that is left to test, and how: on the cells of its column where they
+// lie, of texts each once.
+struct Test {
+  const Filter* filter = nullptr;
+  std::optional<Rows::Direct> direct;
+  enum Verdict : uint8_t { kUnknown, kHolds, kFails };
+  std::vector<Verdict> verdicts;  // by number of the text
+
+  bool Holds(const Rows& rows, size_t row) {
+    if (!direct) return filter->Holds(rows.Cell(row, filter->column()));
+    if (direct->cells.IsNull(row)) return filter->Holds(Value());
+    if (direct->texts == nullptr)
+      return filter->Holds(Value(direct->cells.ints[row]));
+    const uint32_t number = direct->cells.texts[row];
+    Verdict& verdict = verdicts[number];
+    if (verdict == kUnknown) {
+      verdict = filter->Holds(direct->texts->Text(number)) ? kHolds : kFails;
+    }
+    return verdict == kHolds;
+  }
+};
+
 struct Cursor : sqlite3_vtab_cursor {
   const Vtab& vtab() const { return *static_cast<const Vtab*>(pVtab); }
 
@@ -153,7 +175,8 @@ struct Cursor : sqlite3_vtab_cursor {
   std::vector<std::shared_ptr<const Rows>> opened;  // by source
 
   std::vector<Filter> filters;
-  int key = -1;  // filter that an index answers
+  int key = -1;             // filter that an index answers
+  std::vector<Test> tests;  // what the choice of rows does not answer
   // Where it stands: a source, and in it a row or a position in `chosen`.
   size_t source = 0;
   const Rows* rows = nullptr;
@@ -423,9 +446,9 @@ int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
       constexpr double kNaming = 10;
       if (key < 0 && (!literal || unique)) {
         key = count - 1;
-        left = unique                          ? 1
+        left = unique                       ? 1
                : def.name.ends_with("_uid") ? std::min(left, kNaming)
-                                               : std::max(1.0, left / 100);
+                                            : std::max(1.0, left / 100);
         cost = 5 + left;
       } else {
         left = std::max(1.0, left / 10);
@@ -458,15 +481,28 @@ int Close(sqlite3_vtab_cursor* cursor) {
 
 // Moves on to a row that meets all conditions.
 void Seek(Cursor& c) {
-  const size_t filters = c.filters.size();
   for (; c.at < c.end; ++c.at) {
     const size_t row = c.row();
     bool holds = true;
-    for (size_t f = 0; holds && f < filters; ++f) {
-      const Filter& filter = c.filters[f];
-      holds = filter.Holds(c.rows->Cell(row, filter.column()));
-    }
+    for (size_t t = 0; holds && t < c.tests.size(); ++t)
+      holds = c.tests[t].Holds(*c.rows, row);
     if (holds) return;
+  }
+}
+
+// All filters are tested but the one that an index has answered.
+void SetTests(Cursor& c, const Filter* answered) {
+  // What a look at cells where they lie needs pays for many rows.
+  constexpr size_t kMany = 1000;
+  c.tests.clear();
+  for (const Filter& filter : c.filters) {
+    if (&filter == answered) continue;
+    Test& test = c.tests.emplace_back();
+    test.filter = &filter;
+    if (c.end - c.at < kMany) continue;
+    test.direct = c.rows->DirectOf(filter.column());
+    if (test.direct && test.direct->texts != nullptr)
+      test.verdicts.assign(test.direct->texts->texts(), Test::kUnknown);
   }
 }
 
@@ -475,6 +511,7 @@ void Seek(Cursor& c) {
 bool Choose(Cursor& c, Database::Impl& impl) {
   bool stopped = false;
   const auto stop = [&] { return stopped = impl.MustStop(); };
+  const Filter* answered = nullptr;  // by an index
   c.by_choice = false;
   c.at = 0;
   c.end = c.rows->size();
@@ -483,6 +520,7 @@ bool Choose(Cursor& c, Database::Impl& impl) {
     c.chosen = c.rows->Equal(filter.column(), filter.value(), c.room, stop);
     c.by_choice = true;
     c.end = c.chosen.size();
+    answered = &filter;
   }
   // Texts of a column that many queries ask for: the rarest.
   for (const Filter& filter : c.filters) {
@@ -496,6 +534,7 @@ bool Choose(Cursor& c, Database::Impl& impl) {
     c.chosen = found;
     c.by_choice = true;
     c.end = found.size();
+    answered = &filter;
   }
   if (stopped) return false;
   // A few are read sooner than narrowed.
@@ -519,6 +558,7 @@ bool Choose(Cursor& c, Database::Impl& impl) {
     }
     (front ? c.end : c.at) = low;
   }
+  SetTests(c, answered);
   return true;
 }
 
@@ -614,6 +654,7 @@ int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
     } else {
       c.at = row;
       c.end = row + 1;
+      SetTests(c, nullptr);
       Seek(c);
       c.done = c.at >= c.end;
     }
@@ -624,7 +665,7 @@ int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
 int Next(sqlite3_vtab_cursor* base) {
   Cursor& c = *static_cast<Cursor*>(base);
   ++c.at;
-  if (c.vtab().function == nullptr && !c.filters.empty()) Seek(c);
+  if (c.vtab().function == nullptr && !c.tests.empty()) Seek(c);
   if (c.at < c.end) return SQLITE_OK;
   if (c.vtab().function != nullptr) {
     c.done = true;
