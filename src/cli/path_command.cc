@@ -321,7 +321,7 @@ Result<int> RunPath(const Options& options, Common& common) {
     LAMINA_ASSIGN(files, engine::FindTraces(files));
   }
   LAMINA_TRY(KeepInputs("--overlay", options.overlay, files));
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"path_graph"};
   for (const Schema& schema : path::Schemas()) names.push_back(schema.name);
   if (files.size() > 1) {
     names.insert(names.end(), {"path_ranks", "path_collectives"});
