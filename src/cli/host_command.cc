@@ -19,6 +19,7 @@
 #include "engine/found_layers.h"
 #include "engine/host_tables.h"
 #include "engine/link_peaks.h"
+#include "engine/report.h"
 
 namespace lamina::cli {
 namespace {
@@ -148,18 +149,11 @@ Result<ResultSet> MakeTables(const engine::Session& session,
   };
   constexpr size_t kGroups = std::size(groups);
   std::array<bool, kGroups> wanted{};
-  size_t known = 0;
   for (size_t g = 0; g < kGroups; ++g) {
     std::vector<std::string_view> names;
     for (const Schema& schema : groups[g].schemas) names.push_back(schema.name);
     wanted[g] = only.empty() || Names(only, names);
-    known += static_cast<size_t>(
-        std::count_if(only.begin(), only.end(), [&](const std::string& name) {
-          return std::find(names.begin(), names.end(), name) != names.end();
-        }));
   }
-  // A name that is no table: the error lists all of them.
-  if (known < only.size()) wanted.fill(true);
   std::array<Result<ResultSet>, kGroups> made;
   ParallelFor(model.context().settings.threads, kGroups, [&](size_t g) {
     if (wanted[g]) made[g] = groups[g].make();
@@ -172,7 +166,18 @@ Result<ResultSet> MakeTables(const engine::Session& session,
   return result;
 }
 
+std::vector<std::string> TableNames() {
+  std::vector<std::string> names;
+  for (const auto& schemas : {host::IdleSchemas(), host::LaunchSchemas(),
+                              host::SequenceSchemas(), host::TransferSchemas(),
+                              host::CounterSchemas(), host::RangeSchemas()}) {
+    for (const Schema& schema : schemas) names.push_back(schema.name);
+  }
+  return names;
+}
+
 Result<int> RunHost(const Options& options, Common& common) {
+  LAMINA_TRY(engine::CheckOnly(common.only, TableNames()));
   LAMINA_ASSIGN(auto session, common.OpenTrace(options.trace));
   LAMINA_ASSIGN(const auto rules, host::LoadRules(session->data()));
   analysis::Settings settings;

@@ -15,6 +15,7 @@
 #include "engine/find_traces.h"
 #include "engine/found_layers.h"
 #include "engine/host_tables.h"
+#include "engine/report.h"
 
 namespace lamina::cli {
 namespace {
@@ -320,6 +321,12 @@ Result<int> RunPath(const Options& options, Common& common) {
     LAMINA_ASSIGN(files, engine::FindTraces(files));
   }
   LAMINA_TRY(KeepInputs("--overlay", options.overlay, files));
+  std::vector<std::string> names = {"path_graph"};
+  for (const Schema& schema : path::Schemas()) names.push_back(schema.name);
+  if (files.size() > 1) {
+    names.insert(names.end(), {"path_ranks", "path_collectives"});
+  }
+  LAMINA_TRY(engine::CheckOnly(common.only, names));
   Document document;
   document.command = "path";
   document.inputs = files;

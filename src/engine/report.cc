@@ -85,11 +85,9 @@ Result<std::vector<std::string_view>> AnalysesFor(
     if (asked) needed.push_back(name);
   }
   tables.emplace_back(kIdleCauses);
-  for (const std::string& wanted : only) {
-    if (std::find(tables.begin(), tables.end(), wanted) == tables.end() &&
-        !IsFamilyTable(wanted))
-      return Fail(NoSuchTable(wanted, tables));
-  }
+  std::vector<std::string> named = only;
+  std::erase_if(named, IsFamilyTable);
+  LAMINA_TRY(CheckOnly(named, tables));
   return needed;
 }
 
@@ -165,23 +163,27 @@ Status AddToUtilisation(const analysis::Context& context,
   return {};
 }
 
+Status CheckOnly(const std::vector<std::string>& only,
+                 const std::vector<std::string>& tables) {
+  for (const std::string& wanted : only) {
+    if (std::find(tables.begin(), tables.end(), wanted) == tables.end())
+      return Fail(NoSuchTable(wanted, tables));
+  }
+  return {};
+}
+
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only) {
   if (only.empty()) return {};
+  std::vector<std::string> names;
+  for (const Table& table : result.tables) names.push_back(table.name());
+  LAMINA_TRY(CheckOnly(only, names));
   std::vector<size_t> kept;  // in the order asked for, each once
   for (const std::string& wanted : only) {
-    const auto it = std::find_if(
-        result.tables.begin(), result.tables.end(),
-        [&](const Table& table) { return table.name() == wanted; });
-    if (it == result.tables.end()) {
-      std::vector<std::string> names;
-      for (const Table& table : result.tables) names.push_back(table.name());
-      return Fail(NoSuchTable(wanted, names));
-    }
-    const auto index = static_cast<size_t>(it - result.tables.begin());
+    const auto index = static_cast<size_t>(
+        std::find(names.begin(), names.end(), wanted) - names.begin());
     if (std::find(kept.begin(), kept.end(), index) == kept.end())
       kept.push_back(index);
   }
-  // Nothing moves before all names are found: the error lists the tables.
   std::vector<Table> tables;
   for (const size_t index : kept)
     tables.push_back(std::move(result.tables[index]));

@@ -21,6 +21,11 @@ tree::LinkMode LayoutLink(const std::string& link, const trace::Trace& trace);
 // What a report asks of the session that it is made from.
 void SetUp(OpenOptions& open, const ReportOptions& options);
 
+// kUsage for a name that is none of these tables: before the work of a command
+// whose tables are known.
+Status CheckOnly(const std::vector<std::string>& only,
+                 const std::vector<std::string>& tables);
+
 // Keeps the tables of these names, and the notes that they prove; all without
 // names. Errors: kUsage for a name that no table has.
 Status KeepOnly(ResultSet& result, const std::vector<std::string>& only);

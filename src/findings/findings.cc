@@ -866,8 +866,10 @@ class Run {
     std::vector<Finding>& all = out_.findings;
     MergeAnchors(all);
     CapConfidence(out_.runs, all);
-    if (world_ == nullptr)
-      LAMINA_TRY(AskPath(*source_, options_.min_share, out_));
+    std::map<std::string, int64_t> alone;
+    if (world_ == nullptr) {
+      LAMINA_ASSIGN(alone, AskPath(*source_, options_.min_share, out_));
+    }
     for (Finding& f : all) SetShare(f);
     const auto order = [](const Finding& a, const Finding& b) {
       const bool first = a.severity == "blocker";
@@ -893,7 +895,7 @@ class Run {
       }
     }
     if (world_ == nullptr) {
-      LAMINA_TRY(AskPathInOrder(*source_, out_));
+      LAMINA_TRY(AskPathInOrder(*source_, alone, out_));
     } else {
       for (Finding& f : all) f.gain_after_ns = f.gain_ns;
     }

@@ -73,16 +73,20 @@ Result<const path::Graph*> GraphFor(sql::Source& source,
 
 }  // namespace
 
-Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis) {
+Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
+                                               double min_share,
+                                               Diagnosis& diagnosis) {
+  std::map<std::string, int64_t> alone;
   LAMINA_ASSIGN(const path::Graph* const graph,
                 GraphFor(source, diagnosis, min_share));
-  if (graph == nullptr) return {};
+  if (graph == nullptr) return alone;
   const DeviceNodes nodes(*graph);
   const auto least = static_cast<int64_t>(
       min_share * static_cast<double>(diagnosis.window_ns));
   for (Finding& f : diagnosis.findings) {
     if (!OwnsBusy(f) || f.gain_ns < least) continue;
     const int64_t saved = nodes.Saved({&f});
+    alone[f.id] = saved;
     // Idle time is saved as it is; of the busy time what the path says. The
     // formula may say that less than the owned time can be saved.
     int64_t busy = 0;
@@ -100,10 +104,12 @@ Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis) {
     f.gain_ns = part;
     f.gain_low_ns = std::min(f.gain_low_ns, part);
   }
-  return {};
+  return alone;
 }
 
-Status AskPathInOrder(sql::Source& source, Diagnosis& diagnosis) {
+Status AskPathInOrder(sql::Source& source,
+                      const std::map<std::string, int64_t>& alone,
+                      Diagnosis& diagnosis) {
   for (Finding& f : diagnosis.findings) f.gain_after_ns = f.gain_ns;
   LAMINA_ASSIGN(const path::Graph* const graph,
                 GraphFor(source, diagnosis, 0.01));
@@ -114,7 +120,10 @@ Status AskPathInOrder(sql::Source& source, Diagnosis& diagnosis) {
   for (Finding& f : diagnosis.findings) {
     if (!OwnsBusy(f) || f.small || f.suppressed) continue;
     fixed.push_back(&f);
-    const int64_t saved = nodes.Saved(fixed);
+    // Of the first it is known.
+    const auto known = fixed.size() == 1 ? alone.find(f.id) : alone.end();
+    const int64_t saved =
+        known != alone.end() ? known->second : nodes.Saved(fixed);
     f.gain_after_ns = std::min(f.gain_high_ns, saved - before);
     before = saved;
   }

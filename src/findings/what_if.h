@@ -4,6 +4,9 @@
 // and collectives are asked of the critical path.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "findings/findings.h"
 
 namespace lamina::findings {
@@ -12,11 +15,16 @@ namespace lamina::findings {
 // that time is gone; what the formula said stays in gain_high_ns. A kernel
 // twice too slow saves nothing while the host holds all up. Leaves gains as
 // they are where no finding owns busy time of at least `min_share`, or the
-// path has no end. O(nodes of the path) per finding.
-Status AskPath(sql::Source& source, double min_share, Diagnosis& diagnosis);
+// path has no end. Gives what the path saves of those that it was asked for, by
+// the id of the finding. O(nodes of the path) per finding.
+Result<std::map<std::string, int64_t>> AskPath(sql::Source& source,
+                                               double min_share,
+                                               Diagnosis& diagnosis);
 
 // Fills gain_after_ns: what a finding saves when those before it in the list
-// are fixed. The list is in its final order.
-Status AskPathInOrder(sql::Source& source, Diagnosis& diagnosis);
+// are fixed. The list is in its final order. `alone`: what AskPath() gave.
+Status AskPathInOrder(sql::Source& source,
+                      const std::map<std::string, int64_t>& alone,
+                      Diagnosis& diagnosis);
 
 }  // namespace lamina::findings

@@ -139,6 +139,28 @@ class Filter {
   mutable std::vector<Seen> seen_;
 };
 
+// A filter that is left to test, and how: on the cells of its column where they
+// lie, of texts each once.
+struct Test {
+  const Filter* filter = nullptr;
+  std::optional<Rows::Direct> direct;
+  enum Verdict : uint8_t { kUnknown, kHolds, kFails };
+  std::vector<Verdict> verdicts;  // by number of the text
+
+  bool Holds(const Rows& rows, size_t row) {
+    if (!direct) return filter->Holds(rows.Cell(row, filter->column()));
+    if (direct->cells.IsNull(row)) return filter->Holds(Value());
+    if (direct->texts == nullptr)
+      return filter->Holds(Value(direct->cells.ints[row]));
+    const uint32_t number = direct->cells.texts[row];
+    Verdict& verdict = verdicts[number];
+    if (verdict == kUnknown) {
+      verdict = filter->Holds(direct->texts->Text(number)) ? kHolds : kFails;
+    }
+    return verdict == kHolds;
+  }
+};
+
 struct Cursor : sqlite3_vtab_cursor {
   const Vtab& vtab() const { return *static_cast<const Vtab*>(pVtab); }
 
@@ -153,7 +175,8 @@ struct Cursor : sqlite3_vtab_cursor {
   std::vector<std::shared_ptr<const Rows>> opened;  // by source
 
   std::vector<Filter> filters;
-  int key = -1;  // filter that an index answers
+  int key = -1;             // filter that an index answers
+  std::vector<Test> tests;  // what the choice of rows does not answer
   // Where it stands: a source, and in it a row or a position in `chosen`.
   size_t source = 0;
   const Rows* rows = nullptr;
@@ -264,23 +287,29 @@ int Disconnect(sqlite3_vtab* vtab) {
   return SQLITE_OK;
 }
 
-// Rows of the first source, where that costs nothing to say.
+// Rows of the first source, where that costs nothing to say: by what the trace
+// holds, so that a plan does not depend on what was asked before.
 double Estimate(const Vtab& vtab) {
   if (vtab.table == nullptr) return 100;
+  const std::string_view name = vtab.table->name;
   double rows = vtab.table->kind == TableKind::kResult ? 200 : 20000;
   for (const auto& source : vtab.schema->sources) {
     if (!source->opened()) continue;
     const auto trace = source->trace();
     if (!trace) break;
-    if (vtab.table->name == "slice")
-      rows = static_cast<double>((*trace)->slices.size());
-    if (vtab.table->name == "kernel" || vtab.table->name == "launch")
-      rows = static_cast<double>((*trace)->device.size());
-    if (vtab.table->name == "op" || vtab.table->name == "op_arg")
-      rows = static_cast<double>((*trace)->ops.size());
-    if (vtab.table->name == "node" || vtab.table->name == "api_call")
-      rows = static_cast<double>((*trace)->ops.size() +
-                                 (*trace)->api_calls.size());
+    const auto slices = static_cast<double>((*trace)->slices.size());
+    const auto device = static_cast<double>((*trace)->device.size());
+    const auto ops = static_cast<double>((*trace)->ops.size());
+    const auto calls = static_cast<double>((*trace)->api_calls.size());
+    if (name == "slice") rows = slices;
+    if (name == "kernel" || name == "launch" || name == "device_events")
+      rows = device;
+    if (name == "host_events") rows = slices - device;
+    if (name == "op" || name == "op_arg") rows = ops;
+    if (name == "node" || name == "api_call") rows = ops + calls;
+    // Of a gap there are a few, and few calls wait.
+    if (name == "idle_parts") rows = 2 * device;
+    if (name == "sync_calls") rows = calls / 30;
     break;
   }
   return std::max(rows, 10.0) *
@@ -413,9 +442,13 @@ int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
       const bool literal = sqlite3_vtab_rhs_value(info, i, &known) == SQLITE_OK;
       const bool unique =
           def.name == "uid" || def.name == "id" || def.name == "node_id";
+      // Other events name an event a few times.
+      constexpr double kNaming = 10;
       if (key < 0 && (!literal || unique)) {
         key = count - 1;
-        left = unique ? 1 : std::max(1.0, left / 100);
+        left = unique                       ? 1
+               : def.name.ends_with("_uid") ? std::min(left, kNaming)
+                                            : std::max(1.0, left / 100);
         cost = 5 + left;
       } else {
         left = std::max(1.0, left / 10);
@@ -448,15 +481,28 @@ int Close(sqlite3_vtab_cursor* cursor) {
 
 // Moves on to a row that meets all conditions.
 void Seek(Cursor& c) {
-  const size_t filters = c.filters.size();
   for (; c.at < c.end; ++c.at) {
     const size_t row = c.row();
     bool holds = true;
-    for (size_t f = 0; holds && f < filters; ++f) {
-      const Filter& filter = c.filters[f];
-      holds = filter.Holds(c.rows->Cell(row, filter.column()));
-    }
+    for (size_t t = 0; holds && t < c.tests.size(); ++t)
+      holds = c.tests[t].Holds(*c.rows, row);
     if (holds) return;
+  }
+}
+
+// All filters are tested but the one that an index has answered.
+void SetTests(Cursor& c, const Filter* answered) {
+  // What a look at cells where they lie needs pays for many rows.
+  constexpr size_t kMany = 1000;
+  c.tests.clear();
+  for (const Filter& filter : c.filters) {
+    if (&filter == answered) continue;
+    Test& test = c.tests.emplace_back();
+    test.filter = &filter;
+    if (c.end - c.at < kMany) continue;
+    test.direct = c.rows->DirectOf(filter.column());
+    if (test.direct && test.direct->texts != nullptr)
+      test.verdicts.assign(test.direct->texts->texts(), Test::kUnknown);
   }
 }
 
@@ -465,6 +511,7 @@ void Seek(Cursor& c) {
 bool Choose(Cursor& c, Database::Impl& impl) {
   bool stopped = false;
   const auto stop = [&] { return stopped = impl.MustStop(); };
+  const Filter* answered = nullptr;  // by an index
   c.by_choice = false;
   c.at = 0;
   c.end = c.rows->size();
@@ -473,6 +520,7 @@ bool Choose(Cursor& c, Database::Impl& impl) {
     c.chosen = c.rows->Equal(filter.column(), filter.value(), c.room, stop);
     c.by_choice = true;
     c.end = c.chosen.size();
+    answered = &filter;
   }
   // Texts of a column that many queries ask for: the rarest.
   for (const Filter& filter : c.filters) {
@@ -486,6 +534,7 @@ bool Choose(Cursor& c, Database::Impl& impl) {
     c.chosen = found;
     c.by_choice = true;
     c.end = found.size();
+    answered = &filter;
   }
   if (stopped) return false;
   // A few are read sooner than narrowed.
@@ -509,6 +558,7 @@ bool Choose(Cursor& c, Database::Impl& impl) {
     }
     (front ? c.end : c.at) = low;
   }
+  SetTests(c, answered);
   return true;
 }
 
@@ -604,6 +654,7 @@ int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
     } else {
       c.at = row;
       c.end = row + 1;
+      SetTests(c, nullptr);
       Seek(c);
       c.done = c.at >= c.end;
     }
@@ -614,7 +665,7 @@ int FilterRows(sqlite3_vtab_cursor* base, int key, const char* plan, int argc,
 int Next(sqlite3_vtab_cursor* base) {
   Cursor& c = *static_cast<Cursor*>(base);
   ++c.at;
-  if (c.vtab().function == nullptr && !c.filters.empty()) Seek(c);
+  if (c.vtab().function == nullptr && !c.tests.empty()) Seek(c);
   if (c.at < c.end) return SQLITE_OK;
   if (c.vtab().function != nullptr) {
     c.done = true;

@@ -241,12 +241,52 @@ std::span<const uint32_t> Rows::Equal(int column, const Value& value,
   return {low, high};
 }
 
+TableRows::TableRows(std::shared_ptr<const Table> table,
+                     const std::vector<From>& columns)
+    : table_(std::move(table)) {
+  for (const From from : columns) Add(from);
+}
+
+TableRows::TableRows(std::shared_ptr<const Table> table)
+    : table_(std::move(table)) {
+  for (size_t c = 0; c < table_->columns(); ++c)
+    Add({static_cast<int>(c), false});
+}
+
+void TableRows::Add(From from) {
+  Place& place = places_.emplace_back();
+  if (from.column < 0) return;
+  const auto column = static_cast<size_t>(from.column);
+  place.cells = table_->View(column);
+  place.type = table_->schema().columns[column].type;
+  place.known = true;
+  place.as_us = from.as_us;
+}
+
 Value TableRows::Cell(size_t row, int column) const {
-  const From from = columns_[static_cast<size_t>(column)];
-  if (from.column < 0) return {};
-  const Value value = table_->At(row, static_cast<size_t>(from.column));
-  if (!from.as_us || value.null()) return value;
-  return static_cast<double>(value.integer()) / 1000.0;
+  const Place& place = places_[static_cast<size_t>(column)];
+  if (!place.known || place.cells.IsNull(row)) return {};
+  switch (place.type) {
+    case ColumnType::kText:
+      return table_->Text(place.cells.texts[row]);
+    case ColumnType::kReal:
+      return place.cells.reals[row];
+    case ColumnType::kBool:
+      return place.cells.ints[row] != 0;
+    case ColumnType::kInt:
+    case ColumnType::kTime:
+      break;
+  }
+  const int64_t cell = place.cells.ints[row];
+  return place.as_us ? Value(static_cast<double>(cell) / 1000.0) : Value(cell);
+}
+
+std::optional<Rows::Direct> TableRows::DirectOf(int column) const {
+  const Place& place = places_[static_cast<size_t>(column)];
+  if (!place.known || place.as_us || place.type == ColumnType::kReal)
+    return std::nullopt;
+  return Direct{place.cells,
+                place.type == ColumnType::kText ? table_.get() : nullptr};
 }
 
 }  // namespace lamina::sql

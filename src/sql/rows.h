@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,16 @@ class Rows {
 
   virtual size_t size() const = 0;
   virtual Value Cell(size_t row, int column) const = 0;
+  // The cells of a column where they lie, its texts as numbers of `texts`; none
+  // where they are made when they are asked for.
+  struct Direct {
+    ColumnView cells;
+    const Table* texts = nullptr;  // of a column of texts, else null
+  };
+  virtual std::optional<Direct> DirectOf(int column) const {
+    (void)column;
+    return std::nullopt;
+  }
   // Called before cells of these columns (a bit each; 63: all others) are read.
   virtual Status Prepare(uint64_t columns) const {
     (void)columns;
@@ -106,20 +117,25 @@ class TableRows : public Rows {
     int column = -1;
     bool as_us = false;
   };
-  TableRows(std::shared_ptr<const Table> table, std::vector<From> columns)
-      : table_(std::move(table)), columns_(std::move(columns)) {}
+  TableRows(std::shared_ptr<const Table> table,
+            const std::vector<From>& columns);
   // All columns as they are.
-  explicit TableRows(std::shared_ptr<const Table> table)
-      : table_(std::move(table)), columns_(table_->schema().columns.size()) {
-    for (size_t c = 0; c < columns_.size(); ++c)
-      columns_[c].column = static_cast<int>(c);
-  }
+  explicit TableRows(std::shared_ptr<const Table> table);
   size_t size() const override { return table_ ? table_->rows() : 0; }
   Value Cell(size_t row, int column) const override;
+  std::optional<Direct> DirectOf(int column) const override;
 
  private:
+  struct Place {
+    ColumnView cells;
+    ColumnType type = ColumnType::kInt;
+    bool known = false;
+    bool as_us = false;
+  };
+  void Add(From from);
+
   std::shared_ptr<const Table> table_;
-  std::vector<From> columns_;
+  std::vector<Place> places_;  // by column
 };
 
 // Whether SQL sees null: of reals those that are not finite as well.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr uint32_t kShortest = 2, kLongest = 8;
 constexpr size_t kLeastCount = 3;
+constexpr size_t kMostShown = 200;  // rows of the table
 // Of a replay, from which on spacing is worth removing.
 constexpr int64_t kGapShare = 10;
 
@@ -96,9 +98,19 @@ const RowColumns<SequenceRow>& SequenceColumns() {
 class Finder {
  public:
   Finder(const HostModel& model, const Idle& idle)
-      : model_(model), trace_(model.trace()), idle_(idle) {}
+      : model_(model),
+        trace_(model.trace()),
+        idle_(idle),
+        gap_after_(trace_.streams.size()) {}
 
   std::vector<KernelSequence> Run() {
+    int64_t sum = 0;
+    before_gap_.reserve(idle_.gaps.size() + 1);
+    before_gap_.push_back(0);
+    for (uint32_t g = 0; g < idle_.gaps.size(); ++g) {
+      ForPartsOf(g, [&](const Part& part) { sum += part.length_ns; });
+      before_gap_.push_back(sum);
+    }
     for (uint32_t i = 0; i < trace_.streams.size(); ++i) Stream(i);
     std::stable_sort(found_.begin(), found_.end(),
                      [](const KernelSequence& a, const KernelSequence& b) {
@@ -188,6 +200,9 @@ class Finder {
     const auto& slices = trace_.streams[i].slices;
     if (slices.size() < kShortest) return;
     const std::vector<uint32_t> segments = SegmentsOf(i);
+    if (std::ranges::all_of(segments, [](uint32_t s) { return s == kNone; }))
+      return;
+    MeasureTimes(i);
     // A gram of q is one of q - 1 and its last kernel, so equal numbers are
     // equal kernels.
     std::array<Grams, kLongest + 2> grams;
@@ -254,36 +269,77 @@ class Finder {
     }
   }
 
+  // Calls f(part) for those of a gap that one kernel in the place of a sequence
+  // would not have.
+  template <class F>
+  void ForPartsOf(uint32_t gap, const F& f) const {
+    for (uint32_t p = idle_.first_part[gap]; p < idle_.first_part[gap + 1];
+         ++p) {
+      const Part& part = idle_.parts[p];
+      if (part.cause == Cause::kHostBound ||
+          part.cause == Cause::kLaunchOverhead ||
+          part.cause == Cause::kKernelWait || part.cause == Cause::kGraph)
+        f(part);
+    }
+  }
+
+  // Gaps of the device of a stream, as positions in Idle::gaps.
+  std::pair<uint32_t, uint32_t> GapsOf(uint32_t stream) const {
+    const uint32_t device = model_.facts(stream).device;
+    const auto [first, last] =
+        std::ranges::equal_range(idle_.gaps, device, {}, &Gap::device);
+    return {static_cast<uint32_t>(first - idle_.gaps.begin()),
+            static_cast<uint32_t>(last - idle_.gaps.begin())};
+  }
+
+  // For each position of a stream the time of such parts of the device before
+  // its start and its end, and the first gap that ends behind its end. Times
+  // hardly fall from one to the next, so a walk finds them, not a search.
+  void MeasureTimes(uint32_t i) {
+    const auto& slices = trace_.streams[i].slices;
+    const auto [first, last] = GapsOf(i);
+    const auto walk = [&](uint32_t& gap, int64_t time) {
+      while (gap < last && idle_.gaps[gap].interval.end_ns <= time) ++gap;
+      while (gap > first && idle_.gaps[gap - 1].interval.end_ns > time) --gap;
+    };
+    const auto before = [&](uint32_t gap, int64_t time) {
+      int64_t ns = before_gap_[gap];
+      if (gap == last || idle_.gaps[gap].interval.start_ns >= time) return ns;
+      ForPartsOf(gap, [&](const Part& part) {
+        ns += std::clamp<int64_t>(time - part.start_ns, 0, part.length_ns);
+      });
+      return ns;
+    };
+    before_start_.resize(slices.size());
+    before_end_.resize(slices.size());
+    gap_after_[i].resize(slices.size());
+    uint32_t at_start = first, at_end = first;
+    for (size_t k = 0; k < slices.size(); ++k) {
+      walk(at_start, trace_.Start(slices[k]));
+      before_start_[k] = before(at_start, trace_.Start(slices[k]));
+      walk(at_end, trace_.End(slices[k]));
+      before_end_[k] = before(at_end, trace_.End(slices[k]));
+      gap_after_[i][k] = at_end;
+    }
+  }
+
   // Calls f(part, length within the occurrence) for idle time of the device
   // that one kernel in its place would not have.
   template <class F>
   void ForParts(const KernelSequence& sequence, const F& f) const {
     const auto& slices = trace_.streams[sequence.stream].slices;
-    const uint32_t device = model_.facts(sequence.stream).device;
-    const auto first = std::partition_point(
-        idle_.gaps.begin(), idle_.gaps.end(),
-        [&](const Gap& gap) { return gap.device < device; });
-    const auto last = std::partition_point(
-        first, idle_.gaps.end(),
-        [&](const Gap& gap) { return gap.device == device; });
+    const uint32_t last = GapsOf(sequence.stream).second;
     for (const uint32_t start : sequence.starts) {
       const int64_t from = trace_.End(slices[start]);
       const int64_t to = trace_.Start(slices[start + sequence.length - 1]);
-      auto gap = std::partition_point(
-          first, last, [&](const Gap& g) { return g.interval.end_ns <= from; });
-      for (; gap != last && gap->interval.start_ns < to; ++gap) {
-        const auto g = static_cast<size_t>(gap - idle_.gaps.begin());
-        for (uint32_t p = idle_.first_part[g]; p < idle_.first_part[g + 1];
-             ++p) {
-          const Part& part = idle_.parts[p];
-          if (part.cause != Cause::kHostBound &&
-              part.cause != Cause::kLaunchOverhead &&
-              part.cause != Cause::kKernelWait && part.cause != Cause::kGraph)
-            continue;
+      for (uint32_t gap = gap_after_[sequence.stream][start];
+           gap < last && idle_.gaps[gap].interval.start_ns < to; ++gap) {
+        ForPartsOf(gap, [&](const Part& part) {
           const int64_t length = std::min(to, part.start_ns + part.length_ns) -
                                  std::max(from, part.start_ns);
-          if (length > 0) f(p, length);
-        }
+          if (length > 0)
+            f(static_cast<size_t>(&part - idle_.parts.data()), length);
+        });
       }
     }
   }
@@ -301,17 +357,20 @@ class Finder {
         sequence.kernel_ns += ns;
         sequence.shortest_ns = std::min(sequence.shortest_ns, ns);
       }
+      // None where they run beside each other.
+      const uint32_t last = start + sequence.length - 1;
+      sequence.recoverable_ns +=
+          std::max<int64_t>(0, before_start_[last] - before_end_[start]);
     }
-    ForParts(sequence, [&](uint32_t, int64_t length) {
-      sequence.recoverable_ns += length;
-    });
   }
 
   void ShareOut() {
     std::vector<int64_t> left;
+    left.reserve(idle_.parts.size());
     for (const Part& part : idle_.parts) left.push_back(part.length_ns);
-    for (KernelSequence& sequence : found_) {
-      ForParts(sequence, [&](uint32_t part, int64_t length) {
+    for (KernelSequence& sequence :
+         std::span(found_).first(std::min(kMostShown, found_.size()))) {
+      ForParts(sequence, [&](size_t part, int64_t length) {
         const int64_t taken = std::min(length, left[part]);
         left[part] -= taken;
         sequence.exclusive_ns += taken;
@@ -322,6 +381,10 @@ class Finder {
   const HostModel& model_;
   const Trace& trace_;
   const Idle& idle_;
+  std::vector<int64_t> before_gap_;  // such time of all gaps before one
+  // Of the stream that is looked at, by position.
+  std::vector<int64_t> before_start_, before_end_;
+  std::vector<std::vector<uint32_t>> gap_after_;  // by stream and position
   std::vector<KernelSequence> found_;
 };
 
@@ -418,7 +481,6 @@ std::vector<Schema> SequenceSchemas() { return {SequenceColumns().schema()}; }
 Table SequenceTable(const HostModel& model,
                     const std::vector<KernelSequence>& sequences,
                     const SequenceFacts& facts) {
-  constexpr size_t kMost = 200;
   const Trace& trace = model.trace();
   const auto& modules = model.context().modules;
   const tree::Tree& tree = model.context().tree;
@@ -452,7 +514,7 @@ Table SequenceTable(const HostModel& model,
     return sum;
   };
   Table table(SequenceColumns().schema());
-  for (size_t n = 0; n < std::min(kMost, sequences.size()); ++n) {
+  for (size_t n = 0; n < std::min(kMostShown, sequences.size()); ++n) {
     const KernelSequence& sequence = sequences[n];
     const auto& slices = trace.streams[sequence.stream].slices;
     std::string names, ops;

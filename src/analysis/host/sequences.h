@@ -62,7 +62,8 @@ struct KernelSequence {
   // Idle time of the device within occurrences that one kernel would not have:
   // host_bound, launch_overhead, kernel_wait and graph.
   int64_t recoverable_ns = 0;
-  // Of it, what no sequence before this one in the list has.
+  // Of it, what no sequence before this one in the list has; of the first 200
+  // alone, which are shown.
   int64_t exclusive_ns = 0;
   int64_t shortest_ns = 0;
 };
