@@ -219,7 +219,7 @@ TableDef ResultTable(const Schema& schema, ResultOf result_of) {
       from.push_back(place);
     }
     return std::make_shared<TableRows>(
-        std::shared_ptr<const Table>(result, found), std::move(from));
+        std::shared_ptr<const Table>(result, found), from);
   };
   return table;
 }
