@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <map>
 #include <set>
 #include <sys/resource.h>
