@@ -338,11 +338,15 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
   const uint64_t promised = page * Big(head, 28, 4);
   if (promised > file_bytes) missing_bytes_ = promised - file_bytes;
 
+  // What is neither of the kinds of entries that there are is damaged, and so
+  // is an entry without a name, a kind or (where tables have one) a text.
   sqlite3_stmt* list = nullptr;
   int code = sqlite3_prepare_v2(
       connection_,
-      "SELECT name, type = 'table' AND sql LIKE 'CREATE TABLE%' "
-      "FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND "
+      "WITH entry AS (SELECT IFNULL(name, '') AS name, IFNULL(type, '') AS "
+      "type, IFNULL(sql, '') AS sql FROM sqlite_master) "
+      "SELECT name, type = 'table' AND sql LIKE 'CREATE TABLE%' AND name <> '' "
+      "FROM entry WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND "
       "NOT (sql LIKE 'CREATE VIRTUAL TABLE%' AND type = 'table') AND "
       "type NOT IN ('index', 'view', 'trigger') ORDER BY name",
       -1, &list, nullptr);
@@ -354,11 +358,12 @@ Status Database::Begin(std::string_view head, uint64_t file_bytes) {
       break;
     }
     const unsigned char* text = sqlite3_column_text(list, 0);
-    if (text != nullptr) {
-      const std::string name(reinterpret_cast<const char*>(text));
-      // What is neither of the kinds of entries that there are is damaged.
-      (sqlite3_column_int(list, 1) != 0 ? names : unreadable_tables_)
-          .push_back(name);
+    const std::string name(
+        text == nullptr ? "" : reinterpret_cast<const char*>(text));
+    if (sqlite3_column_int(list, 1) != 0) {
+      names.push_back(name);
+    } else {
+      unreadable_tables_.push_back(name.empty() ? "(without a name)" : name);
     }
     if (names.size() + unreadable_tables_.size() > file_bytes_ / kMinRowBytes)
       code = SQLITE_CORRUPT;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/common/database.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include "ingest/common/make_database.h"
@@ -206,6 +207,47 @@ TEST(Database, TablesWithADamagedDefinitionAreNamed) {
         << damage;
     EXPECT_FALSE((*database)->Has("u")) << damage;
   }
+}
+
+TEST(Database, EntriesThatLostTheirNameOrKindAreNotForgotten) {
+  for (const char* damage :
+       {"name = NULL", "name = ''", "type = NULL", "sql = NULL",
+        "type = NULL, name = NULL, tbl_name = NULL, rootpage = NULL, "
+        "sql = NULL"}) {
+    const std::string bytes =
+        MakeDatabase(std::string("CREATE TABLE t(a); CREATE TABLE u(a UNIQUE);"
+                                 "PRAGMA writable_schema = ON;"
+                                 "UPDATE sqlite_master SET ") +
+                     damage + " WHERE name = 'u';");
+    const auto database = Open(bytes);
+    EXPECT_TRUE(database->Has("t")) << damage;
+    EXPECT_FALSE(database->Has("u")) << damage;
+    EXPECT_EQ(database->unreadable_tables().size(), 1u) << damage;
+  }
+}
+
+// The list of tables takes several pages, one of which is lost.
+TEST(Database, RefusesAListOfTablesThatBreaksOff) {
+  std::string statements;
+  for (int i = 0; i < 60; ++i) {
+    statements += "CREATE TABLE t" + std::to_string(i) + "(a" +
+                  std::string(200, 'a') + ");";
+  }
+  const std::string whole = MakeDatabase(statements);
+  constexpr size_t kPage = 4096;
+  int refused = 0;
+  for (size_t page = 1; page * kPage < whole.size(); ++page) {
+    std::string bytes = whole;
+    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(page * kPage), kPage,
+                '\0');
+    const auto database = Database::OpenBytes("test.db", bytes);
+    if (database) {
+      EXPECT_EQ((*database)->tables().size(), 60u) << page;
+    } else {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0);
 }
 
 // Tables that share their pages would be read as often as there are names.
