@@ -8,13 +8,12 @@
 
 #include <absl/container/flat_hash_map.h>
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
-#include "base/decimal.h"
 #include "base/text.h"
 #include "trace/categories.h"
+#include "trace/order.h"
 
 namespace lamina::tree {
 
@@ -145,48 +144,38 @@ std::vector<NodeId> Linker::CallsOfOwnProcess(
   const auto is_shared = [&](int64_t key) {
     return std::binary_search(shared.begin(), shared.end(), key);
   };
-  using Number = std::pair<int64_t, StringId>;
-  const auto process_of = [&](SliceId s) {
-    const StringId pid = trace_.TrackOf(s).pid;
-    return Number(ParseInt(trace_.Text(pid))
-                      .value_or(std::numeric_limits<int64_t>::max()),
-                  pid);
-  };
-  const auto less = [](const Number& a, const Number& b) {
-    return a.first != b.first ? a.first < b.first
-                              : a.second.value < b.second.value;
-  };
-  std::vector<Number> hosts, devices;
-  const auto add = [](std::vector<Number>& to, const Number& one) {
+  std::vector<trace::Process> hosts, devices;
+  const auto add = [](std::vector<trace::Process>& to,
+                      const trace::Process& one) {
     if (to.empty() || to.back() != one) to.push_back(one);
   };
-  absl::flat_hash_map<std::pair<uint32_t, int64_t>, NodeId> calls;
+  absl::flat_hash_map<std::pair<StringId, int64_t>, NodeId> calls;
   for (uint32_t n = 0; n < tree_.size(); ++n) {
     const SliceId s = tree_.slice(NodeId(n));
     const trace::ApiArgs* api = trace_.Api(s);
     if (api == nullptr || !is_shared(KeyOf(*api))) continue;
-    add(hosts, process_of(s));
-    calls.try_emplace({trace_.TrackOf(s).pid.value, KeyOf(*api)}, NodeId(n));
+    add(hosts, ProcessOf(trace_, s));
+    calls.try_emplace({trace_.TrackOf(s).pid, KeyOf(*api)}, NodeId(n));
   }
   std::vector<SliceId> work;
   for (const SliceId s : trace_.device_slices()) {
     if (!is_shared(KeyOf(*trace_.Device(s)))) continue;
-    add(devices, process_of(s));
+    add(devices, ProcessOf(trace_, s));
     work.push_back(s);
   }
-  for (auto* numbers : {&hosts, &devices}) {
-    std::sort(numbers->begin(), numbers->end(), less);
-    numbers->erase(std::unique(numbers->begin(), numbers->end()),
-                   numbers->end());
+  for (auto* processes : {&hosts, &devices}) {
+    std::sort(processes->begin(), processes->end());
+    processes->erase(std::unique(processes->begin(), processes->end()),
+                     processes->end());
   }
   if (hosts.size() < 2 || hosts.size() != devices.size()) return {};
   std::vector<NodeId> own(trace_.device.size());
   size_t early = 0;
   for (const SliceId s : work) {
     const auto device =
-        std::lower_bound(devices.begin(), devices.end(), process_of(s), less);
-    const auto call = calls.find({hosts[device - devices.begin()].second.value,
-                                  KeyOf(*trace_.Device(s))});
+        std::lower_bound(devices.begin(), devices.end(), ProcessOf(trace_, s));
+    const auto call = calls.find(
+        {hosts[device - devices.begin()].pid, KeyOf(*trace_.Device(s))});
     if (call == calls.end()) continue;
     own[trace_.slices.detail[s.value]] = call->second;
     early += trace_.Start(s) < trace_.Start(tree_.slice(call->second));

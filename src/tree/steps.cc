@@ -4,25 +4,17 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/decimal.h"
+#include "trace/order.h"
 
 namespace lamina::tree {
 namespace {
 
 constexpr std::string_view kProfilerStep = "ProfilerStep#";
-// Start and length are rounded apart, at worst to microseconds.
-constexpr int64_t kRoundingNs = 1000;
-
-// The order of processes that people expect: by number, then by text.
-std::pair<int64_t, std::string_view> PidOrder(const Trace& trace, SliceId s) {
-  const std::string_view pid = trace.Text(trace.TrackOf(s).pid);
-  return {ParseInt(pid).value_or(std::numeric_limits<int64_t>::max()), pid};
-}
 
 // Whether the ranges are of several ranks in one file: processes that count the
 // same steps, most names in several of them.
@@ -111,7 +103,7 @@ Steps Steps::Build(const Tree& tree) {
   const bool ranks = AreRanks(trace, found);
   if (ranks) {
     std::stable_sort(found.begin(), found.end(), [&](SliceId a, SliceId b) {
-      return PidOrder(trace, a) < PidOrder(trace, b);
+      return ProcessOf(trace, a) < ProcessOf(trace, b);
     });
   }
   const auto pid_of = [&](SliceId s) { return trace.TrackOf(s).pid; };
@@ -125,7 +117,7 @@ Steps Steps::Build(const Tree& tree) {
       // step whose start was rounded into the one before is no such mark.
       Interval& before = steps.steps_.back().host;
       if (trace.Start(s) < before.end_ns) {
-        if (before.end_ns - trace.Start(s) > kRoundingNs ||
+        if (before.end_ns - trace.Start(s) > trace::kRoundingNs ||
             trace.Start(s) == before.start_ns || trace.End(s) <= before.end_ns)
           continue;
         before.end_ns = trace.Start(s);

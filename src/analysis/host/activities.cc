@@ -9,14 +9,12 @@
 
 #include "base/parallel.h"
 #include "base/run_sort.h"
+#include "trace/order.h"
 
 namespace lamina::analysis::host {
 namespace {
 
 using trace::Kind;
-
-// Start and length are rounded apart, at worst to microseconds.
-constexpr int64_t kRoundingNs = 1000;
 
 // Labels are (class, name): the number of a rule, or one of these behind them.
 enum Plain : int {
@@ -302,7 +300,7 @@ class Labels {
       const bool os_call = os_calls_.Has(trace_, s.value);
       while (!open.empty() && open.back().end < trace_.End(s) &&
              ((!os_call && open.back().os_call) ||
-              open.back().end - trace_.Start(s) <= kRoundingNs))
+              open.back().end - trace_.Start(s) <= trace::kRoundingNs))
         open.pop_back();
       const Label label =
           LabelOf(s, open.empty() ? Label() : open.back().label);
