@@ -61,7 +61,15 @@ def check_any(checks, trace):
                  diagnose(trace, "--all", "--threads", "1"), document)
 
 
-def check_faults(checks, folder):
+def write_examples(folder):
+    subprocess.run([sys.executable, ROOT / "bench/diagnose", "--write",
+                    folder], check=True)
+    # Bytes behind the end are none of a packed file.
+    run, _ = make("stray_bytes", 1, 0.08, NOISE[0])
+    run.write(folder / "fault-stray_bytes.json")
+
+
+def check_faults(checks, folder, examples):
     """Of each kind one run with the fault: its rule speaks, and nothing that
     the truth does not allow; its gain is near the truth where it is
     measured."""
@@ -79,10 +87,10 @@ def check_faults(checks, folder):
                  "dense_table_grad", "small_table_grad", "graph_padding",
                  "sampler_sync", "d2h_metrics", "pcie_path", "cut_file",
                  "stray_bytes", "bad_record"):
-        run, truth = make(name, 11, 0.08, NOISE[0])
-        path = folder / (name if hasattr(run, "ranks") else f"{name}.json")
-        run.write(path)
-        document = diagnose(path)
+        truth = json.loads((examples / f"fault-{name}.truth").read_text())
+        document = diagnose(next(
+            path for ending in (".json", "", ".json.gz")
+            if (path := examples / f"fault-{name}{ending}").exists()))
         spoken = {f["rule"] for f in document["findings"]
                   if f["gain_kind"] != "none" or FAULTS[name].no_gain}
         for fault in truth["faults"]:
@@ -257,7 +265,7 @@ def check_diff(checks, folder):
     checks.equal("diff: same", [r["change"] for r in same], ["same"])
 
 
-def check_ranks_and_examples(checks, folder):
+def check_ranks_and_examples(checks, folder, examples):
     document = diagnose(SAMPLES / "ranks")
     checks.equal("ranks: devices", len(document["window"]["devices"]), 4)
     checks.true("ranks: who shows it", all(
@@ -284,9 +292,6 @@ def check_ranks_and_examples(checks, folder):
     states = {r["rule"]: r for r in one["rules_run"]}
     checks.equal("one rank: rules over ranks could not look",
                  states["rank.straggler_compute"]["state"], "abstained")
-    examples = folder / "examples"
-    subprocess.run([sys.executable, ROOT / "bench/diagnose", "--write",
-                    examples], check=True)
     done = subprocess.run([LAMINA, "diagnose", "--check", str(examples),
                            "--format", "json"], capture_output=True, text=True)
     rows = json.loads(done.stdout)["tables"]["rule_examples"]
@@ -469,12 +474,14 @@ def main():
         check_any(checks, SAMPLES / sample)
     with tempfile.TemporaryDirectory() as temp:
         folder = pathlib.Path(temp)
-        check_faults(checks, folder)
+        examples = folder / "examples"
+        write_examples(examples)
+        check_faults(checks, folder, examples)
         check_options(checks, folder)
         check_rules(checks, folder)
         check_report(checks, folder)
         check_diff(checks, folder)
-        check_ranks_and_examples(checks, folder)
+        check_ranks_and_examples(checks, folder, examples)
     check_shared(checks, shared())
     checks.finish()
 

@@ -356,22 +356,21 @@ const tests = {
         `#v=${view}&z=120000000..150000000&theme=dark`,
         `#v=${view}&o.ops.sort=calls%2B&o.kernels.sort=count-&not.fam=gemm`);
     }
-    const picture = () => page.evaluate(() => {
+    // Reached by a link within the page, and opened by the address that it has
+    // there.
+    const fresh = await open(pageOf(trace));
+    const picture = (where) => where.evaluate(() => {
       const canvas = document.querySelector("[data-k='timeline.canvas']");
-      return [document.querySelector("main").innerText,
-              canvas ? canvas.toDataURL() : ""];
+      return JSON.stringify([document.querySelector("main").innerText,
+                             canvas ? canvas.toDataURL() : ""]);
     });
     for (const hash of states) {
-      await page.goto("about:blank");
-      await page.goto("file://" + pageOf(trace) + hash);
-      await ready(page);
+      await go(page, hash);
       const address = await page.evaluate(() => __lamina.href());
-      const before = await picture();
-      await page.goto("about:blank");
-      await page.goto("file://" + pageOf(trace) + address);
-      await ready(page);
-      check.true(hash, JSON.stringify(await picture()) ===
-                 JSON.stringify(before));
+      await fresh.goto("about:blank");
+      await fresh.goto("file://" + pageOf(trace) + address);
+      await ready(fresh);
+      check.true(hash, await picture(fresh) === await picture(page));
     }
     await page.goto("file://" + pageOf(trace));
     await ready(page);
