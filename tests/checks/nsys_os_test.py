@@ -246,21 +246,24 @@ class Twin:
                 states.append((start, end, what))
         return states
 
-    def label(self, time):
-        """(activity, name, whether anything of the thread covers it)."""
+    def near(self):
+        """Events of the thread that reach into the time in question, with what
+        they are. One that outlasts what is around it ends with that, if that
+        does."""
         events = [(s, e, "op" if "::" in n else "annotation", n)
                   for s, e, t, n in self.export.ranges if t == MAIN]
         events += [(s, e, "call", n) for s, e, t, _, n in self.export.calls]
         events += [(s, e, "os", n) for s, e, t, n in self.os if t == MAIN]
-        # One that outlasts what is around it ends with that, if that reaches
-        # into the time in question.
         events = [x for x in events if x[1] > x[0] and
                   any(x[0] < e and b < x[1] for b, e in self.wanted)]
-        events.sort(key=lambda x: (x[0], -x[1]))
+        return sorted(events, key=lambda x: (x[0], -x[1]))
+
+    def label(self, time):
+        """(activity, name, whether anything of the thread covers it)."""
         rank = ["nothing", "os_call", "annotation", "python", "call", "op"]
         label, ends = ("nothing", ""), []
         open_labels, kinds = [], []
-        for start, end, kind, name in events:
+        for start, end, kind, name in self.events:
             if start > time:
                 break
             # What goes on past a call of the system is not inside of it: two
@@ -404,6 +407,7 @@ class Twin:
                     gaps.append(self.gap(reached, stop))
             reached = end if reached is None else max(reached, end)
         self.wanted = [p[:2] for gap in gaps for p in gap if not p[5]]
+        self.events = self.near()
         out = [part for gap in gaps for part in self.labelled(gap)]
         return [(b - self.first, e - b, *rest) for b, e, *rest in out]
 
@@ -525,7 +529,6 @@ def main():
     seen = set()
     with temporary() as out:
         folder = pathlib.Path(out)
-        # The twin takes two seconds for one.
         first, count = [*map(int, sys.argv[2:]), *(0, 12)[len(sys.argv) - 2:]]
         for seed in range(first, first + count):
             seen |= check_random(checks, folder, seed)
