@@ -73,11 +73,15 @@ target_precompile_headers(lamina_test_headers PRIVATE
 # and costs). So are some files of those folders.
 set(LAMINA_FAST_FOLDERS base table result trace ingest snapshot tree sql memory
   emit analysis/common analysis/host analysis/kernels analysis/path)
-string(JOIN "|" LAMINA_SMALL_FILES
-  "base/(document|files_below|zip)" "ingest/ingest" "ingest/xplane/(hlo|programs)"
-  "snapshot/cache" "sql/export" "memory/(diff|schemas|.*tables)"
-  "emit/chrome/(filter|merge)" "emit/perfetto/(lanes|packets)"
-  "analysis/host/(sequences|.*tables|ranges)" "analysis/path/(joined|spec|tables)")
+set(LAMINA_SMALL_FILES
+  "base/(document|files_below|zip)" "ingest/ingest" "ingest/common/database"
+  "ingest/xplane/(hlo|programs|xplane)" "ingest/nsys/(nsys|export_facts)"
+  "ingest/(kineto/kineto|rpd/rpd|rocprof_csv/rocprof_csv|rocpd/run_tables)"
+  "snapshot/cache" "sql/(database|export|result_tables|source)"
+  "memory/(diff|questions|schemas|.*tables)" "emit/chrome/(filter|merge)"
+  "emit/perfetto/(lanes|packets)"
+  "analysis/host/(.*counters|sequences|.*tables|ranges|transfers)"
+  "analysis/path/(joined|spec|.*tables)")
 if(LAMINA_STATIC_LIBRARIES)
   add_library(lamina_small_headers OBJECT ${LAMINA_GENERATED}/common_headers.cc)
   target_compile_options(lamina_small_headers PRIVATE -Os)
@@ -98,9 +102,13 @@ function(lamina_compile target)
   elseif(folder MATCHES "^(${fast})(/|$)" OR NOT TARGET lamina_small_headers)
     target_precompile_headers(${target} REUSE_FROM lamina_common_headers)
     if(TARGET lamina_small_headers)
-      get_target_property(small ${target} SOURCES)
-      list(FILTER small INCLUDE REGEX
-        "/(${LAMINA_SMALL_FILES})[.]cc$")
+      set(small "")
+      get_target_property(sources ${target} SOURCES)
+      foreach(pattern ${LAMINA_SMALL_FILES})
+        set(some ${sources})
+        list(FILTER some INCLUDE REGEX "/${pattern}[.]cc$")
+        list(APPEND small ${some})
+      endforeach()
       # A precompiled header is of one level of optimization.
       set_source_files_properties(${small} PROPERTIES COMPILE_OPTIONS -Os
         SKIP_PRECOMPILE_HEADERS ON)
