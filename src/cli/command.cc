@@ -109,6 +109,16 @@ void Common::AddTo(Arguments& args, Output names,
     if (names == Output::kOwn ||
         (names == Output::kDocumentOrOwn && said == "json"))
       said = {};
+    // Endings of what other programs write: text in such a name would be
+    // noticed by whoever reads it.
+    if (names == Output::kDocument && said.empty()) {
+      static constexpr std::string_view kForeign[] = {
+          ".arrow", ".feather", ".ods", ".parquet", ".pdf",
+          ".png",   ".svg",     ".xls", ".xml",     ".yaml"};
+      for (const std::string_view ending : kForeign) {
+        if (LowerCase(output).ends_with(ending)) said = ending.substr(1);
+      }
+    }
     // A folder of tables may have any name.
     std::error_code error;
     if (std::filesystem::is_directory(output, error)) said = {};

@@ -64,6 +64,9 @@ Result<int> RunQuery(const Options& options, Common& common) {
     } else if (schemas.empty()) {
       LAMINA_ASSIGN(auto schema, OpenSchema("main", word, common, inputs));
       schemas.push_back(std::move(schema));
+    } else if (word.empty()) {
+      return Fail(UsageError("the query is empty",
+                             "give SQL in quotes, or - for standard input"));
     } else if (text.empty() && i + 1 == options.words.size()) {
       text = word;
     } else {
