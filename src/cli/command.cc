@@ -114,7 +114,7 @@ void Common::AddTo(Arguments& args, Output names,
     if (names == Output::kDocument && said.empty()) {
       static constexpr std::string_view kForeign[] = {
           ".arrow", ".feather", ".ods", ".parquet", ".pdf",
-          ".png",   ".svg",     ".xls", ".xml",     ".yaml"};
+          ".png",   ".svg",     ".xls", ".xml"};
       for (const std::string_view ending : kForeign) {
         if (LowerCase(output).ends_with(ending)) said = ending.substr(1);
       }
