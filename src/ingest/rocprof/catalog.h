@@ -43,6 +43,7 @@ enum class Domain : uint8_t {
   kCalls,
   kMarkers,
   kCounted,  // records that are not used
+  kUnknown,  // records of a list that no version known here writes
   // Definitions, no events:
   kSymbols,
   kMessages,

@@ -26,6 +26,9 @@ namespace {
 using json::Tokens;
 using trace::kNoInt;
 
+// Of the name of a list in what is said of it.
+constexpr size_t kShownName = 64;
+
 class Parser final : public JsonRecordParser {
  public:
   explicit Parser(Catalog* catalog) : catalog_(*catalog), writer_(names()) {}
@@ -306,6 +309,13 @@ void Parser::EmitRecord(const Tokens& tokens, uint64_t offset) {
                                 "Records of kinds that lamina does not use: "
                                 "samples, scratch memory.",
                                 offset);
+      break;
+    case Domain::kUnknown:
+      segment().diagnostics.Add(
+          trace::Effect::kLost, "unknown_records",
+          "Records of a list that lamina does not know: " +
+              info_.name.substr(0, kShownName) + ".",
+          offset);
       break;
     case Domain::kSymbols:
     case Domain::kMessages:

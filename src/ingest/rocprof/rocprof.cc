@@ -31,7 +31,9 @@ Domain DomainOf(std::string_view list) {
   if (list == "memory_allocation") return Domain::kAllocations;
   if (list == "marker_api") return Domain::kMarkers;
   if (list.ends_with("_api")) return Domain::kCalls;
-  return Domain::kCounted;
+  if (list == "scratch_memory" || list.starts_with("pc_sample"))
+    return Domain::kCounted;
+  return Domain::kUnknown;
 }
 
 // The parts of the file around the records, by their path:
