@@ -356,8 +356,8 @@ const tests = {
         `#v=${view}&z=120000000..150000000&theme=dark`,
         `#v=${view}&o.ops.sort=calls%2B&o.kernels.sort=count-&not.fam=gemm`);
     }
-    // Reached by a link within the page, and opened by the address that it has
-    // there.
+    // Opened by an address, and reached within a page by the one that it then
+    // has.
     const fresh = await open(pageOf(trace));
     const picture = (where) => where.evaluate(() => {
       const canvas = document.querySelector("[data-k='timeline.canvas']");
@@ -365,11 +365,10 @@ const tests = {
                              canvas ? canvas.toDataURL() : ""]);
     });
     for (const hash of states) {
-      await go(page, hash);
-      const address = await page.evaluate(() => __lamina.href());
       await fresh.goto("about:blank");
-      await fresh.goto("file://" + pageOf(trace) + address);
+      await fresh.goto("file://" + pageOf(trace) + hash);
       await ready(fresh);
+      await go(page, await fresh.evaluate(() => __lamina.href()));
       check.true(hash, await picture(fresh) === await picture(page));
     }
     await page.goto("file://" + pageOf(trace));
