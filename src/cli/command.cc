@@ -115,8 +115,9 @@ void Common::AddTo(Arguments& args, Output names,
       static constexpr std::string_view kForeign[] = {
           ".arrow", ".feather", ".ods", ".parquet", ".pdf",
           ".png",   ".svg",     ".xls", ".xml"};
+      const std::string lower = LowerCase(output);
       for (const std::string_view ending : kForeign) {
-        if (LowerCase(output).ends_with(ending)) said = ending.substr(1);
+        if (lower.ends_with(ending)) said = ending.substr(1);
       }
     }
     // A folder of tables may have any name.

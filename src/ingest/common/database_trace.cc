@@ -31,6 +31,26 @@ void NoteDatabase(const Database& database, std::string_view format,
   }
 }
 
+void NoteTablesNotRead(const Database& database,
+                       absl::FunctionRef<bool(std::string_view)> is_known,
+                       trace::Diagnostics& diagnostics) {
+  constexpr size_t kShownTables = 12;
+  std::string names;
+  size_t count = 0;
+  for (const DatabaseTable& table : database.tables()) {
+    if (is_known(table.name)) continue;
+    Rows rows = database.Scan(&table, {table.columns[0]});
+    if (!rows.Next()) continue;
+    if (++count <= kShownTables && table.name.size() < kShownName)
+      names += (names.empty() ? "" : ", ") + table.name;
+  }
+  if (count == 0) return;
+  diagnostics.Add(
+      trace::Effect::kInfo, "tables_not_read",
+      "Tables with records that lamina does not use: " + names + ".",
+      trace::Diagnostics::kNoOffset, count);
+}
+
 void NoteBreak(const DatabaseTable& table, const PassEnd& end,
                trace::Diagnostics& diagnostics) {
   if (end.damage.empty()) return;

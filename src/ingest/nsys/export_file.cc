@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/escape.h"
+#include "ingest/common/database_trace.h"
 
 namespace lamina::ingest::nsys {
 
@@ -205,27 +206,16 @@ void ExportFile::NoteUnread() {
       "CUDA_GRAPH_NODE_EVENTS",
       "OSRT_API",
       "SCHED_EVENTS"};
-  std::string unread;
-  size_t count = 0;
-  for (const DatabaseTable& table : database_.tables()) {
-    if (std::find(kRead.begin(), kRead.end(), table.name) != kRead.end() ||
-        std::any_of(kQuiet.begin(), kQuiet.end(), [&](std::string_view start) {
-          return table.name.starts_with(start);
-        }))
-      continue;
-    Rows rows = database_.Scan(&table, {table.columns[0]});
-    if (!rows.Next()) continue;
-    ++count;
-    constexpr size_t kShownTables = 12;
-    if (count <= kShownTables && table.name.size() < 64)
-      unread += (unread.empty() ? "" : ", ") + table.name;
-  }
-  if (count > 0) {
-    diagnostics().Add(
-        Effect::kInfo, "tables_not_read",
-        "Tables with records that lamina does not use: " + unread + ".",
-        trace::Diagnostics::kNoOffset, count);
-  }
+  NoteTablesNotRead(
+      database_,
+      [&](std::string_view name) {
+        return std::find(kRead.begin(), kRead.end(), name) != kRead.end() ||
+               std::any_of(kQuiet.begin(), kQuiet.end(),
+                           [&](std::string_view start) {
+                             return name.starts_with(start);
+                           });
+      },
+      diagnostics());
 }
 
 }  // namespace lamina::ingest::nsys

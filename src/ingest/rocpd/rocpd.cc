@@ -3,6 +3,8 @@
 // Reader of rocpd, the database of rocprofv3 and rocprof-sys. See README.md in
 // this folder for the format.
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "ingest/common/database_trace.h"
 #include "ingest/common/nothing_read.h"
@@ -43,6 +45,7 @@ Result<trace::Trace> ReadRocpd(const Database& database,
     const ScopedStage stage(options.times, "read");
     TableReader reader(database, options, &builder);
     uint32_t processes = 0;
+    std::set<std::string> known;
     for (const std::string& suffix : FindRuns(database)) {
       RunTables run(&reader, suffix, &processes);
       run.ReadRegions();
@@ -50,8 +53,14 @@ Result<trace::Trace> ReadRocpd(const Database& database,
       run.ReadCopies();
       run.ReadAllocations();
       run.ReadNames();
-      run.NoteUnread();
+      run.AddKnown(known);
     }
+    NoteTablesNotRead(
+        database,
+        [&](std::string_view name) {
+          return known.contains(std::string(name));
+        },
+        builder.diagnostics());
   }
   const ScopedStage stage(options.times, "index");
   trace::Trace trace = builder.Finish(options.threads);

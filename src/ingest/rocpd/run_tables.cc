@@ -254,19 +254,16 @@ void RunTables::ReadNames() {
   ForRows("info_thread", {"pid", "tid", "name"}, &RunThread::ThreadName);
 }
 
-void RunTables::NoteUnread() {
-  for (const std::string_view name : {"pmc_event", "sample"}) {
-    // Of counters those of kernels are read.
-    if (name == "pmc_event" && counter_values_.size() > 0 &&
-        counters_taken_ >= counter_values_.size())
-      continue;
-    Rows rows = database_.Scan(Table(name), {"id"});
-    if (!rows.Next()) continue;
-    reader_.builder().diagnostics().Add(
-        trace::Effect::kInfo, "tables_not_read",
-        "Tables with records that lamina does not use: counters of no kernel, "
-        "samples.");
-  }
+void RunTables::AddKnown(std::set<std::string>& names) const {
+  for (const std::string_view name :
+       {"arg", "event", "info_agent", "info_code_object", "info_kernel_symbol",
+        "info_node", "info_pmc", "info_process", "info_queue", "info_stream",
+        "info_thread", "kernel_dispatch", "memory_allocate", "memory_copy",
+        "metadata", "region", "string", "timestamp", "track"})
+    names.insert(Name(name));
+  // Of counters those of kernels are read.
+  if (counter_values_.size() > 0 && counters_taken_ >= counter_values_.size())
+    names.insert(Name("pmc_event"));
 }
 
 }  // namespace lamina::ingest::rocpd

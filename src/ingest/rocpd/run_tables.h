@@ -9,6 +9,7 @@
 #include <atomic>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ingest/common/database.h"
@@ -74,7 +75,9 @@ class RunTables {
   void ReadCopies();
   void ReadAllocations();
   void ReadNames();  // of threads
-  void NoteUnread();
+  // Names of the tables of the run that are read, or of which nothing is
+  // missed. Call behind the passes.
+  void AddKnown(std::set<std::string>& names) const;
 
   // A process that the run does not describe gets the next number. Nothing
   // when what the thread reads will be dropped.
@@ -108,7 +111,10 @@ class RunTables {
 
  private:
   const DatabaseTable* Table(std::string_view name) const {
-    return database_.Find("rocpd_" + std::string(name) + suffix_);
+    return database_.Find(Name(name));
+  }
+  std::string Name(std::string_view table) const {
+    return "rocpd_" + std::string(table) + suffix_;
   }
   // Calls a function of the thread for every row.
   void ForRows(std::string_view table, Columns columns,

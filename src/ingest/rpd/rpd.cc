@@ -2,7 +2,9 @@
 //
 // Reader of rpd, the database of the rocmProfileData tracer. See README.md in
 // this folder for the format.
+#include <algorithm>
 #include <deque>
+#include <iterator>
 
 #include "ingest/common/database_trace.h"
 #include "ingest/common/nothing_read.h"
@@ -36,6 +38,27 @@ class File {
     ForRows("rocpd_monitor",
             {"deviceType", "deviceId", "monitorType", "start", "value"},
             &FileThread::Sample);
+    // Of the last five nothing is missed.
+    static constexpr std::string_view kKnown[] = {"rocpd_api",
+                                                  "rocpd_op",
+                                                  "rocpd_api_ops",
+                                                  "rocpd_kernelapi",
+                                                  "rocpd_copyapi",
+                                                  "rocpd_string",
+                                                  "rocpd_ustring",
+                                                  "rocpd_monitor",
+                                                  "rocpd_metadata",
+                                                  "rocpd_barrierop",
+                                                  "rocpd_op_inputSignals",
+                                                  "rocpd_kernelcodeobject",
+                                                  "rocpd_stackframe"};
+    NoteTablesNotRead(
+        reader_.database(0),
+        [](std::string_view name) {
+          return std::find(std::begin(kKnown), std::end(kKnown), name) !=
+                 std::end(kKnown);
+        },
+        reader_.builder().diagnostics());
   }
 
  private:
