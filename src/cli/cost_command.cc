@@ -23,7 +23,7 @@ Schema CostSchema() {
   return {"cost",
           "What one call needs at least.",
           {{"quantity", ColumnType::kText, "Name."},
-           {"value", ColumnType::kReal, "In full."},
+           {"number", ColumnType::kReal, "In full."},
            {"unit", ColumnType::kText, "Unit, or what the value means."}}};
 }
 

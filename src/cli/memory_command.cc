@@ -160,10 +160,10 @@ ResultSet JoinFiles(const std::vector<std::string>& files,
       Schema schema = table.schema();
       schema.columns.insert(schema.columns.begin(),
                             {"file", ColumnType::kText, "File."});
-      if (schema.columns[1].name != "device") {
+      if (schema.columns[1].name != "device_index") {
         schema.columns.insert(
             schema.columns.begin() + 1,
-            {"device", ColumnType::kInt, "Number of the device."});
+            {"device_index", ColumnType::kInt, "Number of the device."});
       }
       auto joined = std::find_if(
           out.tables.begin(), out.tables.end(),
@@ -172,7 +172,7 @@ ResultSet JoinFiles(const std::vector<std::string>& files,
         out.tables.emplace_back(schema);
         joined = std::prev(out.tables.end());
       }
-      const bool has_device = table.schema().columns[0].name == "device";
+      const bool has_device = table.schema().columns[0].name == "device_index";
       for (size_t row = 0; row < table.rows(); ++row) {
         std::vector<Value> values = {files[i]};
         if (!has_device) values.emplace_back();

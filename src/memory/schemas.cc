@@ -364,7 +364,7 @@ const RowColumns<HealthRow>& HealthColumns() {
       "memory_health",
       "What the recording holds, lacks and contradicts.",
       {{"check", kText, "What was looked at.", &HealthRow::check},
-       {"value", kInt, "How much of it.", &HealthRow::value},
+       {"amount", kInt, "How much of it.", &HealthRow::value},
        {"first_event", kInt, "Where first.", &HealthRow::first_event},
        {"level", kText, "info or warning.", &HealthRow::level},
        {"text", kText, "What it means.", &HealthRow::text}}};
@@ -422,7 +422,7 @@ const RowColumns<TimelineRow>& TimelineColumns() {
           kBytes}}};
     for (size_t k = 0; k < kCategories; ++k) {
       out.columns.emplace_back(
-          std::string(CategoryName(static_cast<Category>(k))), kInt,
+          CategoryName(static_cast<Category>(k)).data(), kInt,
           "Active bytes of this category.",
           [k](const TimelineRow& row) { return row.categories[k]; }, kHidden);
     }

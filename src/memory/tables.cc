@@ -35,7 +35,7 @@ class Sheet {
     std::vector<Value> cells;
     if (devices_) cells.emplace_back(view.device->ordinal());
     for (const RowColumn<Row>& c : columns_.columns)
-      cells.push_back(c.cell(row));
+      cells.push_back(c.Cell(row));
     table_.AddRow(cells);
   }
   size_t rows() const { return table_.rows(); }
@@ -47,7 +47,7 @@ class Sheet {
   Schema WithDevice() const {
     Schema schema = columns_.schema();
     if (devices_) {
-      schema.columns.insert(schema.columns.begin(), {"device", ColumnType::kInt,
+      schema.columns.insert(schema.columns.begin(), {"device_index", ColumnType::kInt,
                                                      "Number of the device."});
     }
     return schema;

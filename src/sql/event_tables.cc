@@ -276,7 +276,7 @@ std::vector<Spec> HostColumns() {
       [](const M& m, size_t r) -> Value {
         return m.trace().Category(m.at(r));
       });
-  add("thread", Type::kInt, "Process and thread, a row of track.",
+  add("track_id", Type::kInt, "Process and thread, a row of track.",
       [](const M& m, size_t r) -> Value {
         return m.trace().slices.track[m.at(r).value].value;
       });
@@ -530,7 +530,7 @@ void AddEventTables(std::vector<TableDef>& tables) {
        {"name", Type::kText, "Name as recorded."},
        {"start_ns", Type::kInt, "Start, from the first event."},
        {"dur_ns", Type::kInt, "Duration."},
-       {"thread", Type::kInt, "Process and thread, a row of track."},
+       {"track_id", Type::kInt, "Process and thread, a row of track."},
        {"target_uid", Type::kInt,
         "The work whose end it waited for; null: it did not have to wait."},
        {"target", Type::kText, "Name of that work, if it is a copy."},
@@ -547,7 +547,7 @@ void AddEventTables(std::vector<TableDef>& tables) {
   tables.push_back(
       FilledTable("recording", "What the recording holds.",
                   {{"key", Type::kText, "What is told."},
-                   {"value", Type::kInt, "A number, or 1 for yes."},
+                   {"number", Type::kInt, "A number, or 1 for yes."},
                    {"text", Type::kText, "Where it is no number."}},
                   &FillRecording));
   tables.push_back(FilledTable(

@@ -217,7 +217,7 @@ void AddModelTables(std::vector<TableDef>& tables) {
                          }));
   tables.push_back(Facts(
       "device_info", "Devices that the recording describes.",
-      {{"device", Type::kInt, "Device number."},
+      {{"device_index", Type::kInt, "Device number."},
        {"name", Type::kText, "Name."},
        {"memory_bytes", Type::kInt, "Memory."},
        {"compute_major", Type::kInt, "Compute capability, first number."},

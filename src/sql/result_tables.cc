@@ -155,7 +155,7 @@ TableDef EfficiencyParameters() {
                    {"op", Type::kText, "Op."},
                    {"types", Type::kText, "Element types. JSON."},
                    {"parameter", Type::kText, "Name of the parameter."},
-                   {"value", Type::kReal, "Its value."},
+                   {"parameter_value", Type::kReal, "Its value."},
                    {"count", Type::kInt, "Calls."},
                    {"kernel_time_ns", Type::kInt, "Sum of durations."}};
   table.open = [](Source& source) -> Result<std::shared_ptr<const Rows>> {
@@ -167,7 +167,7 @@ TableDef EfficiencyParameters() {
                    {"op", ColumnType::kText, ""},
                    {"types", ColumnType::kText, ""},
                    {"parameter", ColumnType::kText, ""},
-                   {"value", ColumnType::kReal, ""},
+                   {"parameter_value", ColumnType::kReal, ""},
                    {"count", ColumnType::kInt, ""},
                    {"kernel_time_ns", ColumnType::kInt, ""}}};
     auto out = std::make_shared<Table>(schema);

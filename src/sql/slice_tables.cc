@@ -31,6 +31,7 @@ struct SliceModel {
   std::vector<SliceId> slices;       // by row
   std::vector<std::string> modules;  // by path
   std::vector<uint32_t> depths;      // by node, for ops
+  std::vector<std::string> devices;  // their names, by lane
   std::vector<int64_t> before;       // launch: end of the work before it
   // Layers, when a column of them was read: by device row.
   mutable std::once_flag layers_once;
@@ -45,6 +46,7 @@ struct SliceModel {
         slices(std::move(other.slices)),
         modules(std::move(other.modules)),
         depths(std::move(other.depths)),
+        devices(std::move(other.devices)),
         before(std::move(other.before)) {}
 
   const Trace& trace() const { return context->trace; }
@@ -210,7 +212,12 @@ std::vector<Spec> KernelColumns() {
   const auto text = [&](std::string name, std::string doc, auto cell) {
     out.push_back({{std::move(name), Type::kText, std::move(doc)}, cell});
   };
-  arg("device", "Device number.", [](const M& m, size_t r) -> Value {
+  text("device", "process:device.", [](const M& m, size_t r) -> Value {
+    const auto* d = m.device(r);
+    return d == nullptr || !d->lane.valid() ? Value()
+                                            : Value(m.devices[d->lane.value]);
+  });
+  arg("device_index", "Device number.", [](const M& m, size_t r) -> Value {
     return m.device(r) == nullptr ? Value() : Known(m.device(r)->device);
   });
   arg("stream", "Stream as recorded.", [](const M& m, size_t r) -> Value {
@@ -256,7 +263,7 @@ std::vector<Spec> KernelColumns() {
                                       m.trace().Start(m.tree().slice(launch)))
                               : Value();
       });
-  text("unlinked", "Why it has no launch; null when it has one.",
+  text("unlinked_reason", "Why it has no launch; null when it has one.",
        [](const M& m, size_t r) -> Value {
          const auto reason = m.tree().unlinked(m.at(r));
          return reason == tree::Unlinked::kLinked
@@ -587,6 +594,8 @@ TableDef Define(std::string name, std::string doc, std::vector<Spec> specs,
     LAMINA_ASSIGN(model.context, source.Context());
     model.source = &source;
     model.modules = model.context->modules.PathTexts();
+    for (const trace::Stream& stream : model.trace().streams)
+      model.devices.push_back(model.trace().DeviceName(stream));
     choose(model);
     return std::make_shared<SliceRows>(std::move(model), cells, layers);
   };
@@ -733,13 +742,13 @@ void AddSliceTables(std::vector<TableDef>& tables) {
              }));
   tables.push_back(
       Finished("busy", "Spans of time in which a device worked, merged.",
-               {{"device", Type::kText, "Process and device."},
+               {{"device", Type::kText, "process:device."},
                 {"start_ns", Type::kInt, "Start, from the first event."},
                 {"dur_ns", Type::kInt, "Length."}},
                &FillBusy));
   tables.push_back(Finished(
       "gap", "Spans of time in which a device had nothing to do, and why.",
-      {{"device", Type::kText, "Process and device."},
+      {{"device", Type::kText, "process:device."},
        {"start_ns", Type::kInt, "Start, from the first event."},
        {"dur_ns", Type::kInt, "Length."},
        {"cause", Type::kText,

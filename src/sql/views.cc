@@ -35,7 +35,7 @@ void AddViews(std::vector<TableDef>& tables) {
        {"out_elements", Type::kInt, "Elements of the output."},
        {"start_ns", Type::kInt, "Start, from the first event."},
        {"dur_ns", Type::kInt, "Duration."},
-       {"device", Type::kInt, "Device number."},
+       {"device", Type::kText, "process:device."},
        {"stream", Type::kInt, "Stream as recorded."},
        {"step", Type::kInt, "Number of the step that launched it."}},
       "SELECT uid, name, collective, process_group, process_group_ranks, "
@@ -46,25 +46,26 @@ void AddViews(std::vector<TableDef>& tables) {
       View("forward_backward",
            "Ops of the forward pass with their backward ops.", Cost::kTree,
            {{"forward_uid", Type::kInt, "Event number of the forward op."},
-            {"forward", Type::kText, "Its name."},
+            {"forward_op", Type::kText, "Its name."},
             {"forward_device_ns", Type::kInt, "Its device time."},
             {"backward_uid", Type::kInt, "Event number of the backward op."},
-            {"backward", Type::kText, "Its name."},
+            {"backward_op", Type::kText, "Its name."},
             {"backward_device_ns", Type::kInt, "Its device time."}},
-           "SELECT f.uid AS forward_uid, f.name AS forward, "
+           "SELECT f.uid AS forward_uid, f.name AS forward_op, "
            "f.device_time_ns AS forward_device_ns, b.uid AS backward_uid, "
-           "b.name AS backward, b.device_time_ns AS backward_device_ns "
+           "b.name AS backward_op, b.device_time_ns AS backward_device_ns "
            "FROM op AS f JOIN op AS b ON b.uid = f.backward_uid"));
   tables.push_back(View(
       "allocation", "Allocations and frees over time.", Cost::kFree,
       {{"uid", Type::kInt, "Event number."},
        {"time_ns", Type::kInt, "When, from the first event."},
-       {"device", Type::kInt, "Device number; -1 stands for the host."},
+       {"device_index", Type::kInt, "Device number; -1 stands for the host."},
        {"bytes", Type::kInt, "Size; negative: freed."},
        {"total_allocated_bytes", Type::kInt, "Allocated after it."},
        {"total_reserved_bytes", Type::kInt, "Reserved after it."},
        {"address", Type::kInt, "Address."}},
-      "SELECT i.uid AS uid, i.time_ns AS time_ns, m.device AS device, "
+      "SELECT i.uid AS uid, i.time_ns AS time_ns, m.device_index AS "
+      "device_index, "
       "m.bytes AS bytes, m.total_allocated_bytes AS total_allocated_bytes, "
       "m.total_reserved_bytes AS total_reserved_bytes, m.address AS address "
       "FROM instant AS i JOIN memory_event AS m ON m.id = i.memory_event_id"));

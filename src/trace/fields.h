@@ -156,7 +156,8 @@ struct Described<DeviceArgs> {
                                        Role::kForeign}},
       Field<&DeviceArgs::external_id>{
           {"external_id", "External id.", Role::kForeign}},
-      Field<&DeviceArgs::device>{{"device", "Device number.", Role::kForeign}},
+      Field<&DeviceArgs::device>{
+          {"device_index", "Device number.", Role::kForeign}},
       Field<&DeviceArgs::context>{
           {"context", "Context of the driver.", Role::kForeign}},
       Field<&DeviceArgs::stream>{
@@ -270,14 +271,14 @@ struct Described<Instruction> {
       Field<&Instruction::source_line>{
           {"source_line", "Line in the source file.", Role::kInt}},
       Field<&Instruction::program>{
-          {"program", "Id of the program in the recording.", Role::kForeign}},
+          {"program_id", "Id of the program in the recording.", Role::kForeign}},
       Field<&Instruction::flops>{
           {"flops", "FLOPs of one run.", Role::kRealPos}},
       Field<&Instruction::unpadded_flops>{{"unpadded_flops",
                                            "The same without taps on padding.",
                                            Role::kRealPos}},
       Field<&Instruction::bytes>{
-          {"bytes", "Operands and result of one run.", Role::kRealPos}},
+          {"traffic_bytes", "Operands and result of one run.", Role::kRealPos}},
       Field<&Instruction::exact>{
           {"exact", "Whether the costs are exact.", Role::kBool}},
       Field<&Instruction::matrix>{
@@ -338,7 +339,7 @@ struct Described<Counters> {
           {"series", "Series of the counter.", Role::kText}},
       Field<&Counters::track>{
           {"track_id", "Process and thread, a row of track.", Role::kTrack}},
-      Field<&Counters::value>{{"value", "Value.", Role::kReal}},
+      Field<&Counters::value>{{"reading", "Value.", Role::kReal}},
       Field<&Counters::uid>{{"uid", "Event number.", Role::kUid}}};
 };
 
@@ -350,7 +351,7 @@ struct Described<EventCounter> {
       "kernel.";
   static constexpr auto kRows = &Trace::event_counters;
   static constexpr std::tuple kFields{
-      Field<&EventCounter::value>{{"value", "Value.", Role::kReal}},
+      Field<&EventCounter::value>{{"reading", "Value.", Role::kReal}},
       Field<&EventCounter::name>{{"name", "Counter.", Role::kText}},
       Field<&EventCounter::uid>{{"uid", "Number of the event.", Role::kUid}}};
 };
@@ -372,7 +373,7 @@ struct Described<MemoryArgs> {
       Field<&MemoryArgs::device_type>{
           {"device_type", "0 host, 1 CUDA or HIP.", Role::kInt}},
       Field<&MemoryArgs::device_id>{
-          {"device", "Device number.", Role::kForeign}}};
+          {"device_index", "Device number.", Role::kForeign}}};
 };
 
 template <>
@@ -423,7 +424,8 @@ struct Described<Stream> {
   static constexpr auto kRows = &Trace::streams;
   static constexpr std::tuple kFields{
       Field<&Stream::pid>{{"pid", "Device process in the input.", Role::kText}},
-      Field<&Stream::device>{{"device", "Device number.", Role::kForeign}},
+      Field<&Stream::device>{
+          {"device_index", "Device number.", Role::kForeign}},
       Field<&Stream::stream>{{"stream", "Stream as recorded.", Role::kForeign}},
       Field<&Stream::slices>{
           {"kernels", "Its device work; see kernel.", Role::kList}}};

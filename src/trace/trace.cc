@@ -3,6 +3,14 @@
 
 namespace lamina::trace {
 
+std::string Trace::DeviceName(const Stream& stream) const {
+  std::string name =
+      stream.device == kNoInt ? "?" : std::to_string(stream.device);
+  const std::string_view pid = Text(stream.pid);
+  if (pid != name) name.insert(0, std::string(pid) + ":");
+  return name;
+}
+
 std::string_view KindName(Kind kind) {
   switch (kind) {
     case Kind::kOp:

@@ -373,6 +373,9 @@ struct Trace {
   std::string_view Name(SliceId s) const {
     return strings[slices.name[s.value]];
   }
+  // A device as all tables name it: its number, behind the process where that
+  // has another name ("0", "4711:0").
+  std::string DeviceName(const Stream& stream) const;
   Kind KindOf(SliceId s) const { return slices.kind[s.value]; }
   int64_t Start(SliceId s) const { return slices.start_ns[s.value]; }
   int64_t Duration(SliceId s) const { return slices.dur_ns[s.value]; }

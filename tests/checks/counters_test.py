@@ -222,7 +222,7 @@ def check_drops(checks, made, rows, zero, label):
             if worked:
                 expected.append((device, begin - zero, end - begin, worked,
                                  least, why))
-    found = [(r["device"], r["start_us"].ns, r["dur_us"].ns, r["busy_us"].ns,
+    found = [(r["device_index"], r["start_us"].ns, r["dur_us"].ns, r["busy_us"].ns,
               float(str(r["lowest"])), r["reason"] is not None) for r in rows]
     checks.equal(f"{label}: fallen clocks", sorted(found), sorted(expected))
 
@@ -266,7 +266,7 @@ def check_made(checks, seed, folder):
                         (row["mean_busy"] is None) == (time == 0) and
                         (time == 0 or close(row["mean_busy"],
                                             sum(p[0] for p in parts) / time)))
-            checks.equal(f"{label}: device of {name}", row["device"],
+            checks.equal(f"{label}: device of {name}", row["device_index"],
                          made.device(name))
     for name in NAMES:
         SHOWN[name] = SHOWN.get(name, 0) + len(found[name])
@@ -355,7 +355,7 @@ def check_devices(checks, folder):
             events += kernels(["op"], 1)
         for name in names:
             events += counter(name, [(0, 1), (5, 1)])
-        found = {r["series"]: r["device"]
+        found = {r["series"]: r["device_index"]
                  for r in tables(written(folder, events))["counters"]}
         if devices == 2:
             checks.equal("devices of names", found, names)
@@ -473,7 +473,7 @@ def check_kernels(checks, folder):
         label = f"kernel counters {case}"
         checks.equal(f"{label}: rows", len(rows), len(own) * len(METRICS))
         checks.equal(f"{label}: values",
-                     [(r["counter"], float(str(r["value"]))) for r in rows],
+                     [(r["counter"], float(str(r["reading"]))) for r in rows],
                      [(m, 1000 * i + k + 0.5) for i in range(len(own))
                       for k, m in enumerate(METRICS)])
         by_range = rows[::len(METRICS)]
@@ -534,10 +534,10 @@ def check_kernels(checks, folder):
     again = pathlib.Path(folder) / "again.json"
     lamina("convert", folder / "case.json", "-o", again)
     checks.equal("kernel counters of a converted trace",
-                 sorted((r["name"], r["counter"], str(r["value"]), r["op"])
+                 sorted((r["name"], r["counter"], str(r["reading"]), r["op"])
                         for r in found(json.loads(again.read_text())
                                        ["traceEvents"])[0]),
-                 sorted((r["name"], r["counter"], str(r["value"]), r["op"])
+                 sorted((r["name"], r["counter"], str(r["reading"]), r["op"])
                         for r in rows))
 
 
@@ -555,7 +555,7 @@ def check_recorded_kernels(checks):
                       parse_float=Exact)["tables"]["counter_kernels"]
     measured = [e for e in events if e.get("cat") == "cuda_profiler_range"]
     checks.equal("recorded kernel counters: all values",
-                 [(r["name"], r["counter"], float(str(r["value"])))
+                 [(r["name"], r["counter"], float(str(r["reading"])))
                   for r in rows],
                  [(e["name"], k, float(v)) for e in measured
                   for k, v in e["args"].items()])
@@ -617,11 +617,11 @@ def main():
             for at in (0, 10)]}))
         found = tables(path)
         checks.equal("devices of ids",
-                     [(r["series"], r["device"]) for r in found["counters"]],
+                     [(r["series"], r["device_index"]) for r in found["counters"]],
                      [("power_usage_mW[0]", 0), ("power_usage_mW[1]", None),
                       ("power_usage_mW[x]", None)])
         checks.equal("energy of the device alone",
-                     [r["device"] for r in found["energy"]
+                     [r["device_index"] for r in found["energy"]
                       if r["scope"] == "busy"], [0])
         # A unit is no id, one id on two threads is one, and rules know names
         # without ids.
@@ -636,7 +636,7 @@ def main():
                 ("power_on_seconds", 1, 0)) for at in (0, 10)]}))
         found = tables(path)
         checks.equal("what is no id", sorted(
-            (r["series"], r["device"], r["unit"]) for r in found["counters"]),
+            (r["series"], r["device_index"], r["unit"]) for r in found["counters"]),
             [("Warps [Avg]", 0, None), ("Warps [Throughput %]", 0, "%"),
              ("load[x]", 0, None), ("load[x]", 0, None),
              ("power_on_seconds[0]", 0, None)])

@@ -314,13 +314,13 @@ def check_layers(checks, name, host, trace):
         trace, "SELECT uid, layer, layer_stack FROM kernel "
         "WHERE layer IS NOT NULL")}
     for row in host["launch_events"]:
-        checks.equal(f"{name}: layer of a launch", row["layer"],
+        checks.equal(f"{name}: layer of a launch", row["layer_name"],
                      layer.get(row["device_uid"]))
     for row in host["comm_events"]:
-        checks.equal(f"{name}: layer of a collective", row["layer"],
+        checks.equal(f"{name}: layer of a collective", row["layer_name"],
                      layer.get(row["uid"]))
     for row in host["launch_runs"]:
-        checks.equal(f"{name}: layer of a run", row["layer"],
+        checks.equal(f"{name}: layer of a run", row["layer_name"],
                      layer.get(row["first_uid"]))
     return layer
 
@@ -334,11 +334,11 @@ def check_path(checks, name, host, path, layer):
         if row["kind"] in WORK:
             checks.true(f"{what}: work has a stream",
                         row["stream"] is not None)
-            checks.equal(f"{what}: layer", row["layer"],
+            checks.equal(f"{what}: layer", row["layer_name"],
                          layer.get(row["uid"]))
         if row["kind"] in ("host", "host_gap", "sync"):
             checks.true(f"{what}: the host has a thread",
-                        row["thread"] is not None and row["layer"] is None)
+                        row["thread"] is not None and row["layer_name"] is None)
             checks.equal(f"{what}: track", row["track"], row["thread"])
         elif row["step"] is not None:
             checks.true(f"{what}: step", row["step"] in steps)

@@ -85,7 +85,7 @@ def check_host(checks, name, tables, host):
 
 
 def check_named(checks, name, tables, notes, truth):
-    rows = [r for r in tables["unread_events"] if r["device"] == "yes"]
+    rows = [r for r in tables["unread_events"] if r["of_device"] == "yes"]
     checks.equal(f"{name}: unread device events",
                  sum(r["events"] for r in rows), truth["device_events"])
     checks.equal(f"{name}: their time", sum(r["time_us"].ns for r in rows),

@@ -375,10 +375,10 @@ def check_damage(checks, folder):
                  ("trace.damaged", "blocker"))
     checks.equal("diagnose: all else is a hint",
                  {f["confidence"] for f in found[1:]}, {"hint"})
-    sql = json.loads(run("query", folder / "cut.json", "SELECT value FROM "
+    sql = json.loads(run("query", folder / "cut.json", "SELECT number FROM "
                          "recording WHERE key IN ('damaged', 'lost_records')",
                          "--format", "json").stdout)["tables"]["result"]
-    checks.equal("recording", [r["value"] for r in sql], [1, 1])
+    checks.equal("recording", [r["number"] for r in sql], [1, 1])
     # Of what happened on the host alone as well.
     host = folder / "host.json"
     host.write_text(json.dumps({"traceEvents": [

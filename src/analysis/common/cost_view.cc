@@ -286,4 +286,9 @@ std::unique_ptr<CostView> CostView::Build(
   return view;
 }
 
+int64_t WholeBytes(double bytes) {
+  constexpr double kLargest = 9.2e18;  // what int64 holds
+  return std::llround(std::clamp(bytes, 0.0, kLargest));
+}
+
 }  // namespace lamina::analysis

@@ -51,12 +51,9 @@ Timeline MakeTimeline(const Trace& trace, std::span<const SliceId> slices,
 std::vector<DeviceWork> WorkByDevice(const Trace& trace) {
   std::vector<DeviceWork> devices;
   for (const trace::Stream& stream : trace.streams) {
-    std::string name =
-        stream.device == trace::kNoInt ? "?" : std::to_string(stream.device);
-    const std::string_view pid = trace.Text(stream.pid);
-    if (pid != name) name.insert(0, std::string(pid) + ":");
+    std::string name = trace.DeviceName(stream);
     if (devices.empty() || devices.back().name != name)
-      devices.push_back({name, {}});
+      devices.push_back({std::move(name), {}});
     auto& slices = devices.back().slices;
     slices.insert(slices.end(), stream.slices.begin(), stream.slices.end());
   }

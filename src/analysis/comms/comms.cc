@@ -53,7 +53,7 @@ const RowColumns<CollectiveRow>& CollectiveColumns() {
         &CollectiveRow::in_bytes, Shown::kBytes},
        {"out_bytes", ColumnType::kInt, "Bytes that come out per call.",
         &CollectiveRow::out_bytes, Shown::kBytes},
-       {"device", ColumnType::kInt, "Device.", &CollectiveRow::device,
+       {"device_index", ColumnType::kInt, "Device.", &CollectiveRow::device,
         Shown::kHidden},
        {"stream", ColumnType::kInt, "Stream.", &CollectiveRow::stream,
         Shown::kHidden},

@@ -81,9 +81,13 @@ const RowColumns<OpRow>& OpColumns() {
        {"max_us", ColumnType::kTime, "Longest.", &OpRow::max, Shown::kHidden},
        {"flops", ColumnType::kReal, "FLOPs of one call.", &OpRow::flops,
         Shown::kCount},
-       {"bytes", ColumnType::kReal,
+       {"bytes", ColumnType::kInt,
         "Bytes of one call: operands read once, results written once.",
-        &OpRow::bytes, Shown::kHidden},
+        [](const OpRow& row) -> std::optional<int64_t> {
+          if (!row.bytes) return std::nullopt;
+          return WholeBytes(*row.bytes);
+        },
+        Shown::kHidden},
        {"flops_per_byte", ColumnType::kReal, "Arithmetic intensity.",
         &OpRow::flops_per_byte, Shown::kHidden},
        {"compute_spec", ColumnType::kText,

@@ -57,7 +57,7 @@ std::vector<Table> FamilyTables(const Context& context,
           [&](const Row& row) { return strings[row.group->name]; }}}};
     for (const std::string& name : names) {
       columns.columns.push_back(
-          {name, ColumnType::kReal, "Parameter of the cost model.",
+          {name.c_str(), ColumnType::kReal, "Parameter of the cost model.",
            [&name](const Row& row) { return ParameterOf(*row.group, name); }});
     }
     for (const RowColumn<Row>& column : std::initializer_list<RowColumn<Row>>{
@@ -71,8 +71,8 @@ std::vector<Table> FamilyTables(const Context& context,
              {"flops", ColumnType::kReal, "FLOPs of one call.",
               [](const Row& row) { return row.group->cost->flops; },
               Shown::kCount},
-             {"bytes", ColumnType::kReal, "Bytes of one call.",
-              [](const Row& row) { return row.group->cost->bytes; },
+             {"bytes", ColumnType::kInt, "Bytes of one call.",
+              [](const Row& row) { return WholeBytes(row.group->cost->bytes); },
               Shown::kBytes},
              {"percent_of_roofline", ColumnType::kReal,
               "Least time by busy time.", &PercentOfRoofline, Shown::kPercent}})

@@ -59,7 +59,7 @@ const RowColumns<CounterRow>& CounterColumns() {
         "Counter and, where it has several, series.", &R::series},
        {"unit", ColumnType::kText,
         "By the name (data/counters); empty: no rule knows it.", &R::unit},
-       {"device", ColumnType::kInt, "Device, as far as names say it.",
+       {"device_index", ColumnType::kInt, "Device, as far as names say it.",
         &R::device},
        {"samples", ColumnType::kInt, "Samples.", &R::samples},
        {"min", ColumnType::kReal, "Lowest value.", &R::min},
@@ -97,7 +97,7 @@ const RowColumns<EnergyRow>& EnergyColumns() {
       "device, of steps and of ops. Each moment of the busy time belongs to "
       "the op whose work began first, so that times of ops add up to it.",
       {{"series", ColumnType::kText, "Counter of the power.", &R::series},
-       {"device", ColumnType::kInt, "Device, as far as names say it.",
+       {"device_index", ColumnType::kInt, "Device, as far as names say it.",
         &R::device},
        {"scope", ColumnType::kText, "samples, busy, step or op.", &R::scope},
        {"name", ColumnType::kText,
@@ -132,7 +132,7 @@ const RowColumns<DropRow>& DropColumns() {
       "Times in which the clock was below 90 % of the highest of the recording "
       "while the device worked.",
       {{"series", ColumnType::kText, "Counter of the clock.", &R::series},
-       {"device", ColumnType::kInt, "Device, as far as names say it.",
+       {"device_index", ColumnType::kInt, "Device, as far as names say it.",
         &R::device},
        {"start_us", ColumnType::kTime, "From the first event of the trace.",
         &R::start},

@@ -104,7 +104,7 @@ Schema PartsSchema() {
            {"launch_uid", ColumnType::kInt,
             "Event number of the call that launched the next work.",
             Shown::kHidden},
-           {"thread", ColumnType::kInt, "Thread of that call, a row of track.",
+           {"track_id", ColumnType::kInt, "Thread of that call, a row of track.",
             Shown::kHidden},
            {"sync_uid", ColumnType::kInt,
             "The blocking call that it waits for or follows; also of gaps in "

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "table/row_writer.h"
+#include "table/row_columns.h"
 #include "trace/categories.h"
 
 namespace lamina::analysis::host {
@@ -49,7 +49,7 @@ const RowColumns<CounterCell>& Columns() {
         "Kernel, as the range has it where there is one.", &R::name},
        {"op", ColumnType::kText, "Op that launched it.", &R::op},
        {"counter", ColumnType::kText, "Name of the counter.", &R::counter},
-       {"value", ColumnType::kReal, "As recorded.", &R::value},
+       {"reading", ColumnType::kReal, "As recorded.", &R::value},
        {"evidence", ColumnType::kText,
         "recorded: with the kernel itself; "
         "order: as many ranges as launches, and names do not say otherwise; "

@@ -14,7 +14,7 @@
 #include "analysis/host/tables.h"
 #include "base/parallel.h"
 #include "base/run_sort.h"
-#include "table/row_writer.h"
+#include "table/row_columns.h"
 #include "trace/categories.h"
 
 namespace lamina::analysis::host {
@@ -117,7 +117,7 @@ const RowColumns<EventRow>& EventColumns() {
        {"step", ColumnType::kInt, "Step of the launch.", &R::step},
        {"graph", ColumnType::kBool, "Launched with others by one call.",
         &R::graph},
-       {"layer", ColumnType::kText, "Stack and number of the work's layer.",
+       {"layer_name", ColumnType::kText, "Stack and number of the work's layer.",
         &R::layer},
        {"graph_id", ColumnType::kInt,
         "Device graph that the work is of, as recorded; empty: none.",
@@ -149,7 +149,7 @@ const RowColumns<DepthRow>& DepthColumns() {
        {"stream", ColumnType::kInt, "Stream.", &R::stream},
        {"span_us", ColumnType::kTime, "First launch to last start.",
         &R::span_ns},
-       {"max", ColumnType::kInt, "Deepest.", &R::max},
+       {"max_depth", ColumnType::kInt, "Deepest.", &R::max},
        {"mean", ColumnType::kReal, "Mean over time.", &R::mean},
        {"p50", ColumnType::kInt, "Median over time.", &R::p50},
        {"p95", ColumnType::kInt, "95th percentile over time.", &R::p95},
@@ -239,7 +239,7 @@ const RowColumns<RunRow>& RunsColumns() {
         &R::graph_span_ns},
        {"first_uid", ColumnType::kInt, "Event number of its first work.",
         &R::first_uid, Shown::kHidden},
-       {"layer", ColumnType::kText,
+       {"layer_name", ColumnType::kText,
         "Stack and number of the layer of its first work; with --by layer, "
         "beside launch_events, and in SQL, else empty.",
         &R::layer}}};

@@ -173,9 +173,7 @@ class Builder {
         DeviceFacts facts;
         facts.pid = stream.pid;
         facts.id = stream.device;
-        facts.name = std::string(trace_.Text(stream.pid)) + ":" +
-                     (stream.device == kNoInt ? std::string()
-                                              : std::to_string(stream.device));
+        facts.name = trace_.DeviceName(stream);
         m_.devices_.push_back(std::move(facts));
       }
       m_.devices_[it->second].streams.push_back(i);

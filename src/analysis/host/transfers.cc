@@ -107,7 +107,7 @@ const RowColumns<CommEvent>& CommEventColumns() {
        {"launched_early_us", ColumnType::kTime,
         "From submitting to starting; empty: no call is known.", &R::early_ns},
        {"step", ColumnType::kInt, "Step of its launch.", &R::step},
-       {"layer", ColumnType::kText, "Stack and number of its layer.",
+       {"layer_name", ColumnType::kText, "Stack and number of its layer.",
         &R::layer},
        {"overlapped_by", ColumnType::kText, kOverlappedDoc,
         &R::overlapped_by}}};
@@ -209,7 +209,7 @@ const RowColumns<CommRow>& CommColumns() {
         [](const R& r) { return r.first.out_bytes; }, Shown::kBytes},
        {"step", ColumnType::kInt, "Step, where all are of one.",
         [](const R& r) { return r.first.step; }},
-       {"layer", ColumnType::kText, "Layer, where all are of one.",
+       {"layer_name", ColumnType::kText, "Layer, where all are of one.",
         [](const R& r) { return r.first.layer; }},
        {"overlapped_by", ColumnType::kText, kOverlappedDoc,
         [](const R& r) { return CommEvent::TextOf(r.overlapped); }}}};

@@ -117,7 +117,7 @@ const RowColumns<ThreadRow>& ThreadColumns() {
         "autograd engine; loader: it waits for data; comm: it runs "
         "collectives only; other.",
         &ThreadRow::role},
-       {"ops", ColumnType::kInt, "Names of ops.", &ThreadRow::ops},
+       {"op_names", ColumnType::kInt, "Names of ops.", &ThreadRow::ops},
        {"calls", ColumnType::kInt, "Calls of ops.", &ThreadRow::calls},
        {"self_us", ColumnType::kTime, "Union of its ops.", &ThreadRow::self},
        {"busy_us", ColumnType::kTime, "Union of all its events.",
@@ -180,7 +180,7 @@ const RowColumns<UnreadRow>& UnreadColumns() {
        {"category", ColumnType::kText, "As recorded.", &UnreadRow::category,
         Shown::kHidden},
        {"process", ColumnType::kText, "Its name.", &UnreadRow::process},
-       {"device", ColumnType::kText,
+       {"of_device", ColumnType::kText,
         "yes: work or counters of a device; no: of the host, or not "
         "known.",
         &UnreadRow::device},

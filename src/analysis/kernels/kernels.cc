@@ -43,7 +43,7 @@ const RowColumns<KernelRow>& KernelColumns() {
        {"family", ColumnType::kText, "Family.", &KernelRow::family},
        {"kind", ColumnType::kText, "kernel, memcpy, memset or graph.",
         &KernelRow::kind, Shown::kHidden},
-       {"device", ColumnType::kInt, "Device.", &KernelRow::device,
+       {"device_index", ColumnType::kInt, "Device.", &KernelRow::device,
         Shown::kHidden},
        {"stream", ColumnType::kInt, "Stream.", &KernelRow::stream},
        {"count", ColumnType::kInt, "Times it ran.", &KernelRow::count},

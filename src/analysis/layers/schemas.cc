@@ -41,7 +41,7 @@ const RowColumns<PassRow>& PassColumns() {
       "passes",
       "One row per forward pass or iteration.",
       {{"pass", ColumnType::kInt, "From 0, by start.", &PassRow::pass},
-       {"device", ColumnType::kInt, "Device.", &PassRow::device,
+       {"device_index", ColumnType::kInt, "Device.", &PassRow::device,
         Shown::kHidden},
        {"stream", ColumnType::kInt, "Stream of its first layer.",
         &PassRow::stream, Shown::kHidden},
@@ -243,7 +243,7 @@ const RowColumns<OrphanRow>& OrphanColumns() {
   static const RowColumns<OrphanRow> columns{
       "orphans",
       "Device events in no layer.",
-      {{"device", ColumnType::kInt, "Device.", &OrphanRow::device,
+      {{"device_index", ColumnType::kInt, "Device.", &OrphanRow::device,
         Shown::kHidden},
        {"stream", ColumnType::kInt, "Stream.", &OrphanRow::stream,
         Shown::kHidden},

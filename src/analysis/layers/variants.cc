@@ -156,7 +156,7 @@ const RowColumns<VariantRow>& VariantColumns() {
        {"variant", ColumnType::kText, "Letter.", &VariantRow::variant},
        {"type", ColumnType::kText, "Type.", &VariantRow::type, Shown::kHidden},
        {"stage", ColumnType::kText, "Stage.", &VariantRow::stage},
-       {"place", ColumnType::kInt, "From 0, over all kinds of the stack.",
+       {"position", ColumnType::kInt, "From 0, over all kinds of the stack.",
         &VariantRow::place},
        {"kernel", ColumnType::kText, "Name.", &VariantRow::kernel},
        {"family", ColumnType::kText, "Family of the kernel.",

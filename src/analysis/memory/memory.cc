@@ -395,7 +395,7 @@ const RowColumns<HealthRow>& HealthColumns() {
       "What the events hold, lack and contradict.",
       {{"device", ColumnType::kText, "Device.", &HealthRow::device},
        {"check", ColumnType::kText, "What.", &HealthRow::check},
-       {"value", ColumnType::kInt, "How much of it.", &HealthRow::value},
+       {"amount", ColumnType::kInt, "How much of it.", &HealthRow::value},
        {"level", ColumnType::kText, "info or warning.", &HealthRow::level},
        {"text", ColumnType::kText, "What it means.", &HealthRow::text}}};
   return columns;
@@ -407,6 +407,7 @@ struct OnDevice {
   std::string_view device;
   Row row;
 };
+// `columns` outlive the result.
 template <class Row>
 RowColumns<OnDevice<Row>> WithDevice(const RowColumns<Row>& columns) {
   RowColumns<OnDevice<Row>> out{
@@ -415,9 +416,9 @@ RowColumns<OnDevice<Row>> WithDevice(const RowColumns<Row>& columns) {
       {{"device", ColumnType::kText, "Device.", &OnDevice<Row>::device}}};
   for (const RowColumn<Row>& c : columns.columns) {
     out.columns.push_back(
-        {c.column.name, c.column.type, c.column.doc,
-         [cell = c.cell](const OnDevice<Row>& row) { return cell(row.row); },
-         c.column.shown});
+        {c.name(), c.type(), c.doc(),
+         [&c](const OnDevice<Row>& row) { return c.Cell(row.row); },
+         c.shown()});
   }
   return out;
 }

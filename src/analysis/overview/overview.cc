@@ -140,7 +140,7 @@ class Overview {
         {"trace_health", "check", "device_work", {}},
         {"gpu_timeline", "type", "busy_time", {}}};
     if (!unread.empty())
-      evidence.insert(evidence.begin(), {"unread_events", "device", "yes", {}});
+      evidence.insert(evidence.begin(), {"unread_events", "of_device", "yes", {}});
     if (host.top.valid()) {
       evidence.insert(
           evidence.begin(),
@@ -484,7 +484,7 @@ class Overview {
     if (Ratio(unread_ns, timeline_.busy_ns) > 0.01) {
       notes_.push_back(MakeNote(Severity::kWarning, "unread_device_events",
                                 UnreadDevice() + ".",
-                                {{"unread_events", "device", "yes", {}}}));
+                                {{"unread_events", "of_device", "yes", {}}}));
     }
     LostRecords();
   }

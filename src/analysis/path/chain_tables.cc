@@ -7,7 +7,7 @@
 
 #include "analysis/common/stats.h"
 #include "analysis/path/segment_owner.h"
-#include "table/row_writer.h"
+#include "table/row_columns.h"
 
 namespace lamina::analysis::path {
 namespace {
@@ -97,11 +97,11 @@ RowColumns<SegmentRow> MakeSegmentColumns(bool ranks) {
        Of(&OwnerFacts::track)},
       {"module", ColumnType::kText, "nn.Module of the op.",
        Of(&OwnerFacts::module)},
-      {"layer", ColumnType::kText,
+      {"layer_name", ColumnType::kText,
        "Stack and number of the layer of device work.", Of(&OwnerFacts::layer)},
       {"thread", ColumnType::kText, "Of time on the host.",
        Of(&OwnerFacts::thread)},
-      {"device", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::device)},
+      {"device_index", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::device)},
       {"stream", ColumnType::kInt, "Of device work.", Of(&OwnerFacts::stream)}};
   all.insert(all.end(), rest.begin(), rest.end());
   return columns;

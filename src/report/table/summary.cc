@@ -207,7 +207,7 @@ std::string FormatSummary(const ResultSet& result, int width, bool color,
   const lamina::Table* families = result.Find("op_categories");
   if (families != nullptr && families->rows() == 0) {
     AddGrid(out, result.Find("unread_events"),
-            {"source", "process", "device", "events", "time_us", "busy_us"},
+            {"source", "process", "of_device", "events", "time_us", "busy_us"},
             width, color, rows);
     AddGrid(out, result.Find("host_ops"),
             {"op", "calls", "total_us", "self_us", "percent_self"}, width,
@@ -218,7 +218,7 @@ std::string FormatSummary(const ResultSet& result, int width, bool color,
   }
   const lamina::Table* collectives = result.Find("collectives");
   AddGrid(out, collectives,
-          {"collective", Varies(collectives, "device"),
+          {"collective", Varies(collectives, "device_index"),
            Varies(collectives, "stream"), "group", "group_size", "dtype",
            "in_bytes", "count", "kernel_time_us", "exposed_us"},
           width, color, rows);
