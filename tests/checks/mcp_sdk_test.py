@@ -21,25 +21,40 @@ PACKAGES = pathlib.Path(LAMINA).parent / "mcp_clients"
 FILES = ("package.json", "package-lock.json")
 
 
-def install():
-    """The packages as the lock has them; None: they cannot be had."""
-    same = all((PACKAGES / name).exists() and
-               (PACKAGES / name).read_bytes() ==
-               (ROOT / "tests/mcp" / name).read_bytes() for name in FILES)
-    done = PACKAGES / "node_modules/.package-lock.json"
-    if not (same and done.exists()):
-        PACKAGES.mkdir(exist_ok=True)
+def install(source, target):
+    """The packages of tests/mcp/`source` as its lock has them, in `target`;
+    false when they cannot be had."""
+    same = all((target / name).exists() and
+               (target / name).read_bytes() == (source / name).read_bytes()
+               for name in FILES)
+    if not (same and (target / "node_modules/.package-lock.json").exists()):
+        target.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            shutil.copy(ROOT / "tests/mcp" / name, PACKAGES)
+            shutil.copy(source / name, target)
         try:
             subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit",
-                            "--no-fund"], cwd=PACKAGES, check=True,
+                            "--no-fund"], cwd=target, check=True,
                            timeout=240, capture_output=True)
         except (subprocess.SubprocessError, OSError):
-            return None
-    # Modules are looked for beside the script.
-    shutil.copy(ROOT / "tests/mcp/clients.mjs", PACKAGES)
-    return PACKAGES / "clients.mjs"
+            return False
+    return True
+
+
+def find_node():
+    """A node that the clients run on: the machine's, or where that is older
+    than they need (Debian's is) one that npm brings."""
+    node = shutil.which("node")
+    if not node:
+        skip("node is not installed")
+    version = subprocess.run([node, "--version"], capture_output=True,
+                             text=True, check=True).stdout.strip()
+    if int(version[1:].split(".")[0]) >= 20:
+        return node
+    folder = PACKAGES / "node"
+    found = install(ROOT / "tests/mcp/node", folder) and next(
+        folder.glob("node_modules/node-*/bin/node"), None)
+    return found or skip(f"the clients need node 20, this is {version}, and "
+                         "npm cannot bring one")
 
 
 def inspect(node, folder):
@@ -84,16 +99,12 @@ def inspect(node, folder):
 
 
 def main():
-    node = shutil.which("node")
-    if not node:
-        skip("node is not installed")
-    version = subprocess.run([node, "--version"], capture_output=True,
-                             text=True, check=True).stdout.strip()
-    if int(version[1:].split(".")[0]) < 20:
-        skip(f"the clients need node 20, this is {version}")
-    script = install()
-    if script is None:
+    node = find_node()
+    if not install(ROOT / "tests/mcp", PACKAGES):
         skip("npm cannot bring the official clients")
+    # Modules are looked for beside the script.
+    script = PACKAGES / "clients.mjs"
+    shutil.copy(ROOT / "tests/mcp/clients.mjs", script)
     lines, status = [], 0
     with temporary() as folder:
         inputs.make(LAMINA, folder)
