@@ -403,7 +403,7 @@ Result<int> RunAnnotate(Options options, Common& common) {
                                                                : kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("replay", options->replay,
            "Trace with replayed graphs, or a folder with one per rank")

@@ -15,6 +15,8 @@
 namespace lamina::cli {
 namespace {
 
+using questions::Group;
+
 std::string Range(int64_t low, int64_t high) {
   return fmt::format("[{} - {}]", low, high);
 }
@@ -269,21 +271,9 @@ void JoinTableNames(const CLI::App& command, size_t first,
   }
 }
 
-}  // namespace
-
-Argument& Argument::Required() {
-  option_->required();
-  return *this;
-}
-
-Argument& Argument::OneOf(const std::vector<std::string>& values) {
-  option_->check(CLI::IsMember(values));
-  return *this;
-}
-
 // CLI11's own range lets "nan" through, and "-1" as a very large number.
-Argument& Argument::Whole(int64_t low, int64_t high) {
-  option_->check(
+void CheckWhole(CLI::Option& option, int64_t low, int64_t high) {
+  option.check(
       [low, high](const std::string& text) {
         const auto number = ParseInt(text);
         if (number && *number >= low && *number <= high) return std::string();
@@ -291,11 +281,10 @@ Argument& Argument::Whole(int64_t low, int64_t high) {
                            high, text);
       },
       Range(low, high));
-  return *this;
 }
 
-Argument& Argument::Within(double low, double high) {
-  option_->check(
+void CheckNumber(CLI::Option& option, double low, double high) {
+  option.check(
       [low, high](const std::string& text) {
         const auto number = ParseDouble(text);
         if (number && *number >= low && *number <= high) return std::string();
@@ -303,89 +292,58 @@ Argument& Argument::Within(double low, double high) {
                            text);
       },
       Range(low, high));
-  return *this;
 }
 
-Argument& Argument::ShowDefault() {
-  option_->capture_default_str();
-  return *this;
+const CLI::Option* AddOption(CLI::App& app, const questions::Param& param) {
+  CLI::Option* const option = std::visit(
+      [&](auto* field) {
+        if constexpr (std::is_same_v<decltype(field), bool*>)
+          return app.add_flag(param.option, *field, param.doc);
+        else
+          return app.add_option(param.option, *field, param.doc);
+      },
+      param.field);
+  const Group group = param.group.value_or(GroupOf(param.option));
+  option->group(kGroups[static_cast<size_t>(group)]);
+  option->required(param.required);
+  if (!param.choices.empty()) option->check(CLI::IsMember(param.choices));
+  if (param.low_whole) {
+    CheckWhole(*option, *param.low_whole, *param.high_whole);
+  } else if (param.low) {
+    CheckNumber(*option, *param.low, *param.high);
+  }
+  if (param.shows_default) option->capture_default_str();
+  if (param.split_at_commas) option->delimiter(',');
+  if (param.one_word) option->allow_extra_args(false);
+  if (param.count) option->expected(param.count->first, param.count->second);
+  if (!param.value_name.empty()) option->type_name(param.value_name);
+  return option;
 }
 
-Argument& Argument::SplitAtCommas() {
-  option_->delimiter(',');
-  return *this;
-}
+}  // namespace
 
-Argument& Argument::OneWord() {
-  option_->allow_extra_args(false);
-  return *this;
-}
-
-Argument& Argument::Count(int min, int max) {
-  option_->expected(min, max);
-  return *this;
-}
-
-Argument& Argument::ValueName(const std::string& name) {
-  option_->type_name(name);
-  return *this;
-}
-
-Argument& Argument::In(Group group) {
-  option_->group(kGroups[static_cast<size_t>(group)]);
-  return *this;
-}
-
-bool Argument::given() const { return option_->count() > 0; }
-
-template <class T>
-Argument Arguments::Add(const std::string& names, T& value,
-                        const std::string& doc) {
-  return Argument(app_->add_option(names, value, doc)).In(GroupOf(names));
-}
-
-template Argument Arguments::Add(const std::string&, std::string&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, std::vector<std::string>&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, int&, const std::string&);
-template Argument Arguments::Add(const std::string&, int64_t&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, uint32_t&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, uint64_t&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, double&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, std::optional<int64_t>&,
-                                 const std::string&);
-template Argument Arguments::Add(const std::string&, std::optional<uint32_t>&,
-                                 const std::string&);
-
-Argument Arguments::Flag(const std::string& names, bool& value,
-                         const std::string& doc) {
-  return Argument(app_->add_flag(names, value, doc)).In(GroupOf(names));
-}
-
-void Arguments::Check(const std::function<std::string()>& check) {
-  app_->parse_complete_callback([check] {
-    const std::string wrong = check();
-    if (!wrong.empty()) throw Wrong{wrong};
-  });
-}
-
-Arguments Arguments::Command(const std::string& name,
-                             const std::string& summary,
-                             const std::string& example,
-                             const std::function<void()>& chosen) {
+Place Place::Command(const std::string& name, const std::string& summary,
+                     const std::string& example, questions::Description& takes,
+                     const std::function<void()>& chosen) {
   CLI::App* command = app_->add_subcommand(name, summary);
   command->footer("Example:\n  " + example);
   command->callback(chosen);
   command->get_help_ptr()->group("General");
-  return Arguments(*command);
+  std::vector<std::pair<questions::Param*, const CLI::Option*>> added;
+  for (questions::Param& param : takes.params())
+    added.emplace_back(&param, AddOption(*command, param));
+  if (takes.has_checks()) {
+    command->parse_complete_callback([&takes, added] {
+      for (const auto& [param, option] : added)
+        param->given = option->count() > 0;
+      const std::string wrong = takes.FailedCheck();
+      if (!wrong.empty()) throw Wrong{wrong};
+    });
+  }
+  return Place(*command);
 }
 
-void Arguments::RequireCommand() { app_->require_subcommand(1); }
+void Place::RequireCommand() { app_->require_subcommand(1); }
 
 CommandLine::CommandLine(const std::string& description,
                          const std::string& version)
@@ -399,7 +357,7 @@ CommandLine::CommandLine(const std::string& description,
 
 CommandLine::~CommandLine() = default;
 
-Arguments CommandLine::root() { return Arguments(*app_); }
+Place CommandLine::root() { return Place(*app_); }
 
 std::string CommandLine::Help() const { return app_->help(); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line, as commands describe it. CLI11 reads it; only
-// arguments.cc includes CLI11, whose header alone costs seconds to compile.
+// Descriptions of what commands take (questions/description.h) as a command
+// line. CLI11 reads it; only arguments.cc includes CLI11, whose header alone
+// costs seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -13,66 +14,27 @@
 #include <vector>
 
 #include "base/status.h"
+#include "questions/description.h"
 
 namespace CLI {
 class App;
-class Option;
 }  // namespace CLI
 
 namespace lamina::cli {
 
-// Under which heading --help lists an option.
-enum class Group { kInput, kAnalysis, kOutput, kPage, kGeneral, kHidden };
-
-// What an option or input may be, to be said right where it is added.
-class Argument {
+// The program on a command line, or a command of it.
+class Place {
  public:
-  explicit Argument(CLI::Option* option) : option_(option) {}
+  explicit Place(CLI::App& app) : app_(&app) {}
 
-  Argument& Required();
-  Argument& OneOf(const std::vector<std::string>& values);
-  // Whole numbers, or numbers, from `low` to `high`; no "nan", and "-1" is
-  // no very large number.
-  Argument& Whole(int64_t low, int64_t high);
-  Argument& Within(double low, double high);
-  // --help says the value that the variable has now.
-  Argument& ShowDefault();
-  // "a,b" is two values.
-  Argument& SplitAtCommas();
-  // Takes one word each time it is given, so that an input may follow.
-  Argument& OneWord();
-  // Takes so many words.
-  Argument& Count(int min, int max);
-  // What --help calls the value.
-  Argument& ValueName(const std::string& name);
-  // Another group than the one that the option's name stands for.
-  Argument& In(Group group);
-  // Once the line is parsed: whether it has this option.
-  bool given() const;
-
- private:
-  CLI::Option* option_;
-};
-
-// The arguments of one command, and its sub-commands.
-class Arguments {
- public:
-  explicit Arguments(CLI::App& app) : app_(&app) {}
-
-  // `names` is "--long", "-s,--long" or, of an input, its name. `value` is
-  // written when the line is parsed and holds the default before; it is text,
-  // a number, or an optional or a vector of those. A vector takes all words
-  // that follow, unless OneWord() or Count() say otherwise.
-  template <class T>
-  Argument Add(const std::string& names, T& value, const std::string& doc);
-  Argument Flag(const std::string& names, bool& value, const std::string& doc);
-  // Called when the line has been parsed; returns what is wrong with the
-  // options together, or nothing.
-  void Check(const std::function<std::string()>& check);
-  // `chosen` is called when the line names this sub-command.
-  Arguments Command(const std::string& name, const std::string& summary,
-                    const std::string& example,
-                    const std::function<void()>& chosen);
+  // A command with what it takes as its inputs and options. `chosen` is called
+  // when the line names it, and the fields of the description are set then; the
+  // caller keeps it. A vector takes all words that follow, unless OneWord() or
+  // Count() say otherwise.
+  Place Command(const std::string& name, const std::string& summary,
+                const std::string& example, questions::Description& takes,
+                const std::function<void()>& chosen);
+  // A command of this one must be named.
   void RequireCommand();
 
  private:
@@ -115,7 +77,7 @@ class CommandLine {
  public:
   CommandLine(const std::string& description, const std::string& version);
   ~CommandLine();
-  Arguments root();
+  Place root();
   // `words` are those behind the name of the program. The exit status where the
   // program ends here: --help, or a line that is wrong, of which stderr says
   // what.

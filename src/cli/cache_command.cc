@@ -66,7 +66,7 @@ Result<int> RunCache(const std::string& what, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto what = std::make_shared<std::string>();
   args.Add("what", *what,
            "path: prints the folder; list: what is in it; prune: removes what "

@@ -72,14 +72,14 @@ std::string_view FormatOfName(std::string_view name) {
   return {};
 }
 
-void Common::AddTo(Arguments& args, Output names,
+void Common::AddTo(questions::Description& args, Output names,
                    std::initializer_list<const char*> own_formats) {
   std::vector<std::string> formats;
   for (const report::WriterInfo& writer : report::Writers())
     formats.emplace_back(writer.name);
   formats.insert(formats.end(), own_formats.begin(), own_formats.end());
   const bool own = names == Output::kOwn;
-  const Argument chosen =
+  const questions::Param& chosen =
       args.Add("--format", format,
                own ? "Format of what is printed"
                    : "Output format (default: what the ending of -o says)")
@@ -104,7 +104,7 @@ void Common::AddTo(Arguments& args, Output names,
             "Parse the trace, and keep nothing in the cache (lamina cache)");
   args.Flag("--timing", timing,
             "Print the time of each stage and the peak memory to stderr");
-  args.Check([this, chosen, names, formats] {
+  args.Check([this, &chosen, names, formats] {
     std::string_view said = FormatOfName(output);
     if (names == Output::kOwn ||
         (names == Output::kDocumentOrOwn && said == "json"))
@@ -128,7 +128,7 @@ void Common::AddTo(Arguments& args, Output names,
       return "-o: the name " + output + " says " + std::string(said) +
              ", which is not written here; see --format";
     }
-    if (!chosen.given() && !said.empty()) format = said;
+    if (!chosen.given && !said.empty()) format = said;
     if (!said.empty() && format != said) {
       return "-o: the name " + output + " says " + std::string(said) +
              ", and --format says " + format + "; leave out --format";
@@ -140,13 +140,13 @@ void Common::AddTo(Arguments& args, Output names,
   });
 }
 
-void Common::AddRedactTo(Arguments& args) {
+void Common::AddRedactTo(questions::Description& args) {
   args.Flag("--redact", redact,
             "Replace paths and names of hosts, users and input files "
             "in a page by tokens");
 }
 
-void Common::AddCapturesTo(Arguments& args) {
+void Common::AddCapturesTo(questions::Description& args) {
   args.Add("--capture", captures,
            "Traces in which the replayed graphs were captured, or a "
            "folder of them: their ops join the tree below the launches");
@@ -308,13 +308,19 @@ bool OutputColor() {
          term != nullptr && std::string_view(term) != "dumb";
 }
 
-void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
+void AddCommand(Place place, const CommandInfo& command, Common& common,
                 Run& run) {
-  const auto body = std::make_shared<Run>();
-  Arguments args =
-      line.root().Command(command.name, command.summary, command.example,
-                          [&run, body] { run = *body; });
-  *body = command.add(args, common);
+  // What is described lives as long as the line.
+  const auto takes = std::make_shared<questions::Description>();
+  Run body;
+  if (command.add != nullptr) body = command.add(*takes, common);
+  Place own = place.Command(command.name, command.summary, command.example,
+                            *takes, [&run, takes, body] {
+                              if (body) run = body;
+                            });
+  for (const CommandInfo& sub : command.commands)
+    AddCommand(own, sub, common, run);
+  if (!command.commands.empty()) own.RequireCommand();
 }
 
 Status Write(Document& document, const Common& common) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,12 +71,12 @@ struct Common {
 
   // Adds the options to a command. `own_formats` are written by the command
   // itself, not by Write().
-  void AddTo(Arguments& args, Output names = Output::kDocument,
+  void AddTo(questions::Description& args, Output names = Output::kDocument,
              std::initializer_list<const char*> own_formats = {});
   // --capture, of commands that read replayed graphs.
-  void AddCapturesTo(Arguments& args);
+  void AddCapturesTo(questions::Description& args);
   // --redact; AddTo() adds it, too, and refuses it without --format html.
-  void AddRedactTo(Arguments& args);
+  void AddRedactTo(questions::Description& args);
   int ThreadCount() const;
   // Whether the document is written with all its tables and rows.
   bool Complete() const { return top == 0 && only.empty(); }
@@ -113,7 +114,7 @@ struct Common {
       const std::vector<std::string>& inputs) const;
 };
 
-// A command registers its options on `args` and returns what runs it.
+// A command describes what it takes in `args` and returns what runs it.
 using Run = std::function<Result<int>()>;
 
 struct CommandInfo {
@@ -121,16 +122,17 @@ struct CommandInfo {
   const char* summary;
   // Shown at the end of --help.
   const char* example;
-  Run (*add)(Arguments& args, Common& common);
+  Run (*add)(questions::Description& args, Common& common);
+  std::span<const CommandInfo> commands = {};  // below this one
 };
 
 // The format that the ending of a name stands for, as --format has it; empty:
 // none.
 std::string_view FormatOfName(std::string_view name);
 
-// Adds a command to a line; what runs it is in `run` once the line was parsed
-// and names it.
-void AddCommand(CommandLine& line, const CommandInfo& command, Common& common,
+// Adds a command, with those below it; what runs it is in `run` once the line
+// was parsed and names it.
+void AddCommand(Place place, const CommandInfo& command, Common& common,
                 Run& run);
 
 // Writes a document, or what --only leaves of it, as --format and -o say.

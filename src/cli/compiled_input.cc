@@ -9,7 +9,7 @@
 
 namespace lamina::cli {
 
-void AddCompiledTo(Arguments& args, std::vector<std::string>& files) {
+void AddCompiledTo(questions::Description& args, std::vector<std::string>& files) {
   args.Add("--compiled", files,
            "Output code of Inductor (output_code.py), a log or TORCH_TRACE "
            "file that holds it, or a folder of tlparse or "

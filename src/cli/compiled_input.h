@@ -16,7 +16,7 @@
 
 namespace lamina::cli {
 
-void AddCompiledTo(Arguments& args, std::vector<std::string>& files);
+void AddCompiledTo(questions::Description& args, std::vector<std::string>& files);
 
 // The programs of these files and folders; null: there are none.
 Result<std::shared_ptr<const std::vector<graph::CompiledProgram>>> ReadCompiled(

@@ -125,7 +125,7 @@ Result<int> RunCost(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("op", options->op, "Name of the op, as in a trace").Required();
   args.Add("--shapes", options->shapes,

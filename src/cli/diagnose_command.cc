@@ -393,7 +393,7 @@ Result<int> RunDiagnose(const Options& options, Common& common) {
   return hits.empty() ? kFine : kCheckFailed;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("traces", options->traces,
            "Trace file; or those of several ranks, or a folder of them");

@@ -267,7 +267,7 @@ Result<int> RunDiff(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("traces", options->traces,
            "The trace before and after, and others to compare with the "

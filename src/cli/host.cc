@@ -47,7 +47,7 @@ Result<Document> RunInHost(const std::vector<std::string>& words,
   common.captures = host.captures;
   common.no_cache = !host.cache;
   Run run;
-  AddCommand(line, FindCommand(words.front()), common, run);
+  AddCommand(line.root(), FindCommand(words.front()), common, run);
   LAMINA_TRY(line.Read(words));
   LAMINA_CHECK(run != nullptr);
   common.given = Given(line.Given());
@@ -68,7 +68,7 @@ DescribedCommand DescribeCommand(const std::vector<std::string>& words) {
   CommandLine line("", "");
   Common common;
   Run run;
-  AddCommand(line, FindCommand(words.front()), common, run);
+  AddCommand(line.root(), FindCommand(words.front()), common, run);
   DescribedCommand found = line.Describe();
   std::string name;
   for (const std::string& word : words) {

@@ -360,7 +360,7 @@ Result<int> RunLayers(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->trace, "Trace file");
   args.Add("--detector", options->detector,

@@ -188,7 +188,7 @@ Result<int> RunList(const Options& options, Common& common) {
   return status;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("what", options->what,
            "formats, analyses, tables, functions, rules, costs or devices")

@@ -65,7 +65,7 @@ int Main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   for (const CommandInfo& command : Commands()) {
     if (!IsCommand(first) || first == command.name)
-      AddCommand(line, command, common, run);
+      AddCommand(line.root(), command, common, run);
   }
   // For those who install: `lamina --manual FOLDER` writes what man and the
   // completion of shells read.

@@ -264,7 +264,7 @@ Result<int> RunMemory(Options& options, Common& common) {
   return status;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   memory::TableOptions& tables = options->memory.tables;
   args.Add("files", options->files,

@@ -50,7 +50,7 @@ Result<int> RunMerge(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("traces", options->traces,
            "One trace per rank: files, folders or patterns in quotes")

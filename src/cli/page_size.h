@@ -11,7 +11,7 @@ namespace lamina::cli {
 struct PageSize {
   double max_mb = 25;
 
-  void AddTo(Arguments& args) {
+  void AddTo(questions::Description& args) {
     args.Add("--html-max-mb", max_mb,
              "Size above which a page leaves out detail, in MB")
         .Within(0.001, 2000.0)

@@ -340,7 +340,7 @@ Result<int> RunPath(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("traces", options->traces,
            "Trace file; or those of several ranks, or a folder or pattern of "

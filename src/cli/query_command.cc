@@ -127,7 +127,7 @@ Result<int> RunQuery(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->words,
            "Trace file, folder of ranks, or NAME=TRACE for several; then the "

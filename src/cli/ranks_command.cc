@@ -214,7 +214,7 @@ Result<int> RunRanks(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("traces", options->traces,
            "One trace per rank: files, folders or patterns in quotes")

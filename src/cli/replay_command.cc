@@ -164,7 +164,7 @@ Result<int> RunReplay(Options options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--op", options->replay.op, "Ops of this name: aten::mm or mm");

@@ -222,7 +222,7 @@ Result<int> RunReport(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->trace,
            "Trace file (.json, .json.gz ...; - reads standard input)")

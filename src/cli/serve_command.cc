@@ -304,7 +304,7 @@ Result<int> RunServe(const Options& options, Common& common) {
   _exit(kFine);
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->traces,
            "Traces, folders of traces and patterns (default: the current "
@@ -313,70 +313,70 @@ Run Add(Arguments& args, Common& common) {
   args.Add("--port", options->port, "Port on 127.0.0.1; 0: a free one")
       .Whole(0, 65535)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--unix", options->unix_socket,
            "Listens on a Unix socket of this name instead")
       .ValueName("FILE")
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--host", options->hosts,
            "Another name that a browser may use for this server, behind a "
            "tunnel; may be repeated")
       .OneWord()
       .ValueName("NAME")
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--token-file", options->token_file,
            "Keeps the token of the address in this file, made if it is not "
            "there (default: a new token each time)")
       .ValueName("FILE")
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--sessions", options->sessions,
            "Traces that are open at a time; above, those that were not asked "
            "for longest are closed")
       .Whole(1, 1000)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--memory-gb", options->memory_gb,
            "Memory of all open traces together; above, traces are closed")
       .Within(0.01, 1e6)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--time-limit", options->time_limit_s,
            "Seconds after which a query ends")
       .Within(0.001, 1e6)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--page-mb", options->page_mb,
            "Size above which the page of a trace leaves out detail, in MB")
       .Within(0.001, 2000)
       .ShowDefault()
-      .In(Group::kPage);
+      .In(questions::Group::kPage);
   args.Add("--page-events", options->page_events,
            "Device events above which the page of a trace holds only some; "
            "its timeline and filters ask for the others")
       .Whole(1, 100'000'000)
       .ShowDefault()
-      .In(Group::kPage);
+      .In(questions::Group::kPage);
   AddCompiledTo(args, options->compiled);
   args.Flag("--no-mcp", options->no_mcp,
             "Without the Model Context Protocol under /mcp")
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--threads", common.threads,
            "Threads that read a trace (default: all cores)")
       .Whole(1, 256);
   args.Flag("--follow-symlinks", options->follow_links,
             "Also traces outside of the folders, to which links in them lead")
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--late-findings-mb", options->late_findings_mb,
            "Size of a trace above which its page is there before its findings")
       .Within(0, 1e9)
-      .In(Group::kHidden);
+      .In(questions::Group::kHidden);
   args.Add("--worker", options->worker_page,
            "The process that has a trace open, and the page that it writes")
-      .In(Group::kHidden);
+      .In(questions::Group::kHidden);
   args.Add("--worker-files", options->worker_files,
            "The open files that such a process reads")
       .OneWord()
-      .In(Group::kHidden);
+      .In(questions::Group::kHidden);
   return [options, &common] { return RunServe(*options, common); };
 }
 

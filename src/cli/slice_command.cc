@@ -203,7 +203,7 @@ std::string WhereHelp() {
   return text;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--time", options->time,

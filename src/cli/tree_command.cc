@@ -106,7 +106,7 @@ Result<int> RunTree(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->trace, "Trace file").Required();
   args.Add("--by", options->by,

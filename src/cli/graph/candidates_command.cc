@@ -208,7 +208,7 @@ Result<int> RunCandidates(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("dump", options->input, "Dump file, or a folder (its last dump)")
       .Required();

@@ -201,7 +201,7 @@ Result<int> RunCensus(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("dump", options->input, "Dump file or folder of dumps").Required();
   args.Add("--rule", options->rules, "Only these rules");

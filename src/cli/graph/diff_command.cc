@@ -31,7 +31,7 @@ Result<int> RunDiff(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("a", options->a, "Dump file, or a folder: its last dump").Required();
   args.Add("b", options->b, "The other one").Required();

@@ -15,23 +15,11 @@ const CommandInfo kCommands[] = {
     GraphPassCommand(),   GraphLogDiffCommand(),    GraphReviewCommand(),
 };
 
-Run Add(Arguments& args, Common& common) {
-  auto chosen = std::make_shared<Run>();
-  args.RequireCommand();
-  for (const CommandInfo& command : kCommands) {
-    const auto body = std::make_shared<Run>();
-    Arguments sub = args.Command(command.name, command.summary, command.example,
-                                 [chosen, body] { *chosen = *body; });
-    *body = command.add(sub, common);
-  }
-  return [chosen] { return (*chosen)(); };
-}
-
 }  // namespace
 
 CommandInfo GraphCommand() {
   return {"graph", "Graph dumps of a compiler: print, compare, cut out layers",
-          "lamina graph print dumps/ --stats", &Add};
+          "lamina graph print dumps/ --stats", nullptr, kCommands};
 }
 
 }  // namespace lamina::cli

@@ -65,7 +65,7 @@ Result<GraphInput> OpenGraph(const std::string& path,
   return input;
 }
 
-void AddDialectOption(Arguments& args, std::string& dialect) {
+void AddDialectOption(questions::Description& args, std::string& dialect) {
   std::string names;
   for (const std::string_view one : graph::Dialects())
     names += (names.empty() ? "" : ", ") + std::string(one);

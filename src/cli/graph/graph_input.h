@@ -37,6 +37,6 @@ Result<GraphInput> OpenGraph(const std::string& path,
                              const graph::ParseOptions& options);
 
 // Adds --dialect, which a check holds against the names that there are.
-void AddDialectOption(Arguments& args, std::string& dialect);
+void AddDialectOption(questions::Description& args, std::string& dialect);
 
 }  // namespace lamina::cli

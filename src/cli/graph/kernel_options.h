@@ -8,7 +8,7 @@
 
 namespace lamina::cli {
 
-inline void AddKernelOptions(Arguments& args, graph_kernels::Options& options) {
+inline void AddKernelOptions(questions::Description& args, graph_kernels::Options& options) {
   args.Add("--graph", options.graph_id,
            "Id of the device graph (default: the one that fits)");
   args.Add("--phase", options.phase, "Only graphs of this phase")

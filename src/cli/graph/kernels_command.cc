@@ -83,7 +83,7 @@ Result<int> RunKernels(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("trace", options->trace, "Trace with replays of a device graph")
       .Required();

@@ -367,7 +367,7 @@ Result<int> RunLayer(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("dump", options->path,
            "Dump file, or a folder of dumps: the last one")

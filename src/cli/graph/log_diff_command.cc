@@ -92,7 +92,7 @@ Result<int> RunLogDiff(const Options& options, Common& common) {
   return found.regressions > 0 ? kCheckFailed : kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("log_a", options->a, "Log of the run to compare with").Required();
   args.Add("log_b", options->b, "Log of the new run").Required();

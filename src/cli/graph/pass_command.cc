@@ -178,7 +178,7 @@ Result<int> RunPass(const Options& options, Common& common) {
   return pass.failed > 0 ? kCheckFailed : kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("name", options->name,
            "Rule, or a candidate as lamina graph candidates names it")

@@ -33,7 +33,7 @@ Result<int> RunPipeline(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("folder", options->folder, "Folder of dumps").Required();
   args.Add("--section", options->section,

@@ -74,7 +74,7 @@ Result<int> RunReview(const Options& options, Common& common) {
   return review.failed > 0 ? kCheckFailed : kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("before", options->before, "Dumps of the run before").Required();
   args.Add("after", options->after, "Dumps of the run after").Required();

@@ -133,7 +133,7 @@ Result<int> RunRewrite(const Options& options, Common& common) {
   return kFine;
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("dump", options->input,
            "Dump to begin with, or a folder (its last dump)")

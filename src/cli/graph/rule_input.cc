@@ -57,7 +57,7 @@ Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
   return memory;
 }
 
-void AddDeviceOption(Arguments& args, std::string& device) {
+void AddDeviceOption(questions::Description& args, std::string& device) {
   args.Add("--device", device,
            "Device that savings are for: a name (lamina list devices) or "
            "a file (default: what the trace says, else an H100 SXM)");

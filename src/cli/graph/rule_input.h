@@ -28,7 +28,7 @@ Result<RuleInput> OpenRules(Common& common);
 Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
                                     const std::string& device,
                                     engine::Session* session);
-void AddDeviceOption(Arguments& args, std::string& device);
+void AddDeviceOption(questions::Description& args, std::string& device);
 
 // The error for --rule NAME; names the nearest one.
 Error UnknownRule(const RuleInput& rules, const std::string& name);

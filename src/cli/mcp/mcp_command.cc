@@ -159,58 +159,58 @@ Result<int> RunMcp(const Options& options, Common& common) {
   _exit(kFine);
 }
 
-Run Add(Arguments& args, Common& common) {
+Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("--allow", options->allow,
            "Folder whose files may be read; may be repeated (default: the "
            "current folder)")
       .OneWord()
       .ValueName("FOLDER")
-      .In(Group::kInput);
+      .In(questions::Group::kInput);
   args.Add("--allow-write", options->allow_write,
            "Folder in which tools may write new files (default: none, and no "
            "such tools)")
       .ValueName("FOLDER")
-      .In(Group::kOutput);
+      .In(questions::Group::kOutput);
   args.Add("--tools", options->tools, "Only these tools: a,b")
       .SplitAtCommas()
       .OneWord()
       .ValueName("TOOL")
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--call", options->calls,
            "Prints what an agent is told for this call, TOOL {ARGUMENTS}, and "
            "ends; may be repeated")
       .OneWord()
       .ValueName("CALL")
-      .In(Group::kOutput);
+      .In(questions::Group::kOutput);
   args.Add("--max-tokens", options->max_tokens,
            "Size of an answer where a call does not say it, at 3.5 bytes a "
            "token")
       .Whole(mcp::kLeastTokens, mcp::kMostTokens)
       .ShowDefault()
-      .In(Group::kOutput);
+      .In(questions::Group::kOutput);
   args.Add("--text", options->text,
            "Text of an answer: short lines, or its values as JSON once more")
       .OneOf({"plain", "json"})
       .ShowDefault()
-      .In(Group::kOutput);
+      .In(questions::Group::kOutput);
   args.Add("--memory-gb", options->memory_gb,
            "Above this memory of the program traces that were not asked for "
            "longest are closed")
       .Within(0.01, 1e6)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--time-limit", options->time_limit_s,
            "Seconds after which a query ends")
       .Within(0.001, 1e6)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--patience", options->patience_s,
            "Seconds after which a call is answered with \"working\" and goes "
            "on; the same call joins it")
       .Within(0.001, 1e6)
       .ShowDefault()
-      .In(Group::kGeneral);
+      .In(questions::Group::kGeneral);
   args.Add("--threads", common.threads, "Threads (default: all cores)")
       .Whole(1, 256);
   return [options, &common] { return RunMcp(*options, common); };
