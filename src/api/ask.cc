@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions of the one list (cli/questions.h), asked by other programs.
+// Questions of the one list (questions/questions.h), asked by other programs.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -8,8 +8,7 @@
 #include "api/guard.h"
 #include "api/session_impl.h"
 #include "base/parallel.h"
-#include "cli/host.h"
-#include "cli/questions.h"
+#include "questions/questions.h"
 #include "snapshot/cache.h"
 
 namespace lamina {
@@ -62,35 +61,42 @@ std::function<void(uint64_t, uint64_t)> Telling(
   };
 }
 
-cli::Host HostOf(const OpenOptions& opened, const ProgressFunction& progress,
-                 const std::optional<StopSource>& stop) {
-  cli::Host host;
-  host.threads = opened.threads;
-  host.rules_dir = opened.rules_dir;
-  host.device = opened.device;
-  host.captures = opened.captures;
-  host.captured_frames = opened.captured_frames;
-  host.cache = opened.cache;
-  host.progress = Telling(progress);
-  host.stop = api::FlagOf(stop);
-  return host;
-}
-
-Result<std::vector<std::string>> Prepare(const cli::Question& question,
-                                         const Params& params,
-                                         bool allow_write) {
-  if (question.info.writes && !allow_write) {
-    return Fail(UsageError(question.info.name + " makes files",
-                           "set allow_write where that is wanted"));
+// Who asks, of traces that were opened so.
+struct Caller {
+  Caller(const OpenOptions& opened, const ProgressFunction& progress,
+         const std::optional<StopSource>& stop) {
+    traces.rules_dir = opened.rules_dir;
+    traces.device = opened.device;
+    traces.captures = opened.captures;
+    traces.captured_frames = opened.captured_frames;
+    asker.threads = opened.threads;
+    asker.rules_dir = opened.rules_dir;
+    asker.captures = opened.captures;
+    asker.cache = opened.cache;
+    asker.traces = &traces;
+    asker.stop = api::FlagOf(stop);
+    asker.progress = [told = Telling(progress)](const std::string&) {
+      return told;
+    };
   }
-  return cli::WordsOf(question, params);
+  Caller(const Caller&) = delete;
+
+  questions::OpenedTraces traces;
+  questions::Asker asker;
+};
+
+Status MayWrite(const questions::Question& question, bool allow_write) {
+  if (!question.info.writes || allow_write) return {};
+  return Fail(UsageError(question.info.name + " makes files",
+                         "set allow_write where that is wanted"));
 }
 
-Answer Run(const cli::Question& question, const std::vector<std::string>& words,
-           const cli::Host& host) {
-  auto made = cli::RunInHost(words, host);
-  if (!made) return Fail(cli::InWordsOf(question, std::move(made).error()));
-  return std::make_shared<const Document>(*std::move(made));
+Answer Run(const questions::Question& question, const Params& params,
+           Caller& caller) {
+  auto made = questions::Ask(question, params, caller.asker);
+  if (!made)
+    return Fail(questions::InWordsOf(question, std::move(made).error()));
+  return std::make_shared<const Document>(std::move(made->document));
 }
 
 }  // namespace
@@ -98,7 +104,7 @@ Answer Run(const cli::Question& question, const std::vector<std::string>& words,
 const std::vector<QuestionInfo>& ListQuestions() {
   static const std::vector<QuestionInfo> questions = [] {
     std::vector<QuestionInfo> out;
-    for (const cli::Question& question : cli::Questions())
+    for (const questions::Question& question : questions::Questions())
       out.push_back(question.info);
     return out;
   }();
@@ -108,8 +114,8 @@ const std::vector<QuestionInfo>& ListQuestions() {
 Answer Session::Ask(std::string_view question, const Params& params,
                     const RunOptions& options) {
   return api::Guarded(options.stop, [&]() -> Answer {
-    LAMINA_ASSIGN(const cli::Question* const asked,
-                  cli::FindQuestion(question));
+    LAMINA_ASSIGN(const questions::Question* const asked,
+                  questions::FindQuestion(question));
     const QuestionInfo& info = asked->info;
     if (!info.of_trace) {
       return Fail(UsageError(info.name + " is no question to one trace",
@@ -137,12 +143,13 @@ Answer Session::Ask(std::string_view question, const Params& params,
     if (!impl_->opened.compiled.empty() && takes("compiled"))
       all.try_emplace("compiled", impl_->opened.compiled);
     if (info.writes) LAMINA_TRY(impl_->Unchanged());
-    LAMINA_ASSIGN(const auto words, Prepare(*asked, all, options.allow_write));
+    LAMINA_TRY(MayWrite(*asked, options.allow_write));
+    const Impl::Asked key(info.name, all);
     auto& answers = impl_->answers;
     const auto known = [&]() -> std::shared_ptr<const Document> {
       const auto found =
           std::find_if(answers.begin(), answers.end(),
-                       [&](const auto& one) { return one.first == words; });
+                       [&](const auto& one) { return one.first == key; });
       if (found == answers.end()) return nullptr;
       std::rotate(found, found + 1, answers.end());
       return answers.back().second;
@@ -155,18 +162,18 @@ Answer Session::Ask(std::string_view question, const Params& params,
                                      return param.role != ParamRole::kValue &&
                                             params.contains(param.name);
                                    });
-    cli::Host host = HostOf(impl_->opened, options.progress, options.stop);
-    host.open =
+    Caller caller(impl_->opened, options.progress, options.stop);
+    caller.traces.open =
         [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
       if (path == impl_->info.path) return impl_->source;
       return Fail(InputError(path, "is not the trace that is open"));
     };
-    if (!kept) return Run(*asked, words, host);
-    return impl_->answers_once.Get(impl_->mutex, words, known, [&]() -> Answer {
-      LAMINA_ASSIGN(auto document, Run(*asked, words, host));
+    if (!kept) return Run(*asked, all, caller);
+    return impl_->answers_once.Get(impl_->mutex, key, known, [&]() -> Answer {
+      LAMINA_ASSIGN(auto document, Run(*asked, all, caller));
       const std::lock_guard lock(impl_->mutex);
       if (answers.size() == Impl::kAnswers) answers.erase(answers.begin());
-      answers.emplace_back(words, document);
+      answers.emplace_back(key, document);
       return document;
     });
   });
@@ -175,10 +182,9 @@ Answer Session::Ask(std::string_view question, const Params& params,
 Answer Ask(std::string_view question, const Params& params,
            const AskOptions& options) {
   return api::Guarded(options.stop, [&]() -> Answer {
-    LAMINA_ASSIGN(const cli::Question* const asked,
-                  cli::FindQuestion(question));
-    LAMINA_ASSIGN(const auto words,
-                  Prepare(*asked, params, options.allow_write));
+    LAMINA_ASSIGN(const questions::Question* const asked,
+                  questions::FindQuestion(question));
+    LAMINA_TRY(MayWrite(*asked, options.allow_write));
     OpenOptions opened;
     opened.threads = options.threads > 0 ? options.threads : DefaultThreads();
     opened.rules_dir = options.rules_dir;
@@ -210,21 +216,21 @@ Answer Ask(std::string_view question, const Params& params,
                                "which of them is meant cannot be said"));
       }
     }
-    cli::Host host = HostOf(opened, options.progress, options.stop);
+    Caller caller(opened, options.progress, options.stop);
     engine::OpenOptions how;
     how.threads = opened.threads;
     how.rules_dir = opened.rules_dir;
     how.cache = opened.cache;
-    how.stop = host.stop;
-    how.progress = host.progress;
+    how.stop = caller.asker.stop;
+    how.progress = caller.asker.Progress("reading");
     Traces others(std::move(how));
-    host.open =
+    caller.traces.open =
         [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
       const auto found = open.find(path);
       if (found != open.end()) return found->second;
       return others.Open(path);
     };
-    return Run(*asked, words, host);
+    return Run(*asked, params, caller);
   });
 }
 

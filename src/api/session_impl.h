@@ -41,14 +41,14 @@ struct Session::Impl {
   // What is made is made by one of those who ask for it at a time.
   MadeOnce<std::string> tables_once;
   MadeOnce<ReportOptions> reports_once;
-  MadeOnce<std::vector<std::string>> answers_once;  // by their words
+  // A question and what it is given.
+  using Asked = std::pair<std::string, Params>;
+  MadeOnce<Asked> answers_once;
   std::map<std::string, std::shared_ptr<const Table>, std::less<>> kept;
   std::map<std::string, std::weak_ptr<const Table>, std::less<>> held;
   std::vector<std::pair<ReportOptions, std::shared_ptr<const Document>>>
       reports;  // the latest at the end
-  // Answers, by the words of a command line.
-  std::vector<std::pair<std::vector<std::string>,
-                        std::shared_ptr<const Document>>>
+  std::vector<std::pair<Asked, std::shared_ptr<const Document>>>
       answers;  // the latest at the end
   // Connections that no query uses now.
   std::vector<std::unique_ptr<sql::Database>> idle;

@@ -423,8 +423,8 @@ DescribedCommand CommandLine::Describe() const {
   return DescriptionOf(*app_, "");
 }
 
-GivenWords CommandLine::Given() const {
-  GivenWords given;
+questions::GivenWords CommandLine::Given() const {
+  questions::GivenWords given;
   const CLI::App* command = app_.get();
   while (!command->get_subcommands().empty()) {
     command = command->get_subcommands().front();
@@ -437,10 +437,10 @@ GivenWords CommandLine::Given() const {
         given.inputs.push_back(value);
       continue;
     }
-    GivenOption words{option->get_lnames().empty()
-                          ? "-" + option->get_snames().front()
-                          : "--" + option->get_lnames().front(),
-                      {}};
+    questions::GivenOption words{option->get_lnames().empty()
+                                     ? "-" + option->get_snames().front()
+                                     : "--" + option->get_lnames().front(),
+                                 {}};
     if (option->get_items_expected_max() > 0) words.values = option->results();
     given.options.push_back(std::move(words));
   }

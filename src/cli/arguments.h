@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "questions/command_words.h"
 #include "questions/description.h"
 
 namespace CLI {
@@ -39,17 +40,6 @@ class Place {
 
  private:
   CLI::App* app_;
-};
-
-// What was given on the command line, in words.
-struct GivenOption {
-  std::string name;                 // "--device"
-  std::vector<std::string> values;  // none: a flag
-};
-struct GivenWords {
-  std::vector<std::string> command;  // "graph", "census"
-  std::vector<std::string> inputs;
-  std::vector<GivenOption> options;
 };
 
 // What --help says, for manual pages and completions.
@@ -85,7 +75,7 @@ class CommandLine {
   // The same without a word on stderr. Errors: kUsage, also for --help.
   Status Read(std::vector<std::string> words);
   std::string Help() const;
-  GivenWords Given() const;
+  questions::GivenWords Given() const;
   DescribedCommand Describe() const;
 
  private:

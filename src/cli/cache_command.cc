@@ -39,7 +39,7 @@ Table ListOf(const snapshot::Cache& cache) {
 }
 
 Result<int> RunCache(const std::string& what, Common& common) {
-  const snapshot::Cache cache(&common.times);
+  const snapshot::Cache cache(&common.asker.times);
   if (cache.folder().empty()) {
     return Fail(UsageError("there is no folder for a cache",
                            "set XDG_CACHE_HOME or LAMINA_CACHE_DIR to a path "
@@ -81,8 +81,8 @@ Run Add(questions::Description& args, Common& common) {
 }  // namespace
 
 CommandInfo CacheCommand() {
-  return {"cache", "Traces that are kept so that they open fast",
-          "lamina cache list", &Add};
+  return OwnCommand("cache", "Traces that are kept so that they open fast",
+                    "lamina cache list", &Add);
 }
 
 }  // namespace lamina::cli

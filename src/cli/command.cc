@@ -11,11 +11,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/byte_sink.h"
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "cli/host.h"
 #include "engine/report.h"
 #include "report/writers.h"
 #include "snapshot/cache.h"
@@ -57,6 +57,20 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
   };
 }
 
+// What there is to say besides the answer.
+void Tell(const Note& note) {
+  if (note.text.ends_with('\n')) {
+    std::fputs(note.text.c_str(), stderr);
+    return;
+  }
+  // A line that follows the reading is in the way.
+  if (note.id == "lost_records" && isatty(STDERR_FILENO))
+    std::fputs("\r\x1b[K", stderr);
+  std::fprintf(stderr, "lamina: %s%s\n",
+               note.severity == Severity::kWarning ? "warning: " : "",
+               note.text.c_str());
+}
+
 }  // namespace
 
 std::string_view FormatOfName(std::string_view name) {
@@ -73,11 +87,25 @@ std::string_view FormatOfName(std::string_view name) {
 }
 
 void Common::AddTo(questions::Description& args, Output names,
-                   std::initializer_list<const char*> own_formats) {
+                   const char* own_format) {
+  if (names == Output::kFiles) {
+    AddRulesTo(args);
+    AddRedactTo(args);
+    args.Check([this, &args] {
+      const auto* const drawn =
+          std::get<std::vector<std::string>*>(args.Find("--render")->field);
+      return !redact || std::find(drawn->begin(), drawn->end(), "html") !=
+                            drawn->end()
+                 ? std::string()
+                 : "--redact: only pages are redacted; add --render html";
+    });
+    AddTimingTo(args);
+    return;
+  }
   std::vector<std::string> formats;
   for (const report::WriterInfo& writer : report::Writers())
     formats.emplace_back(writer.name);
-  formats.insert(formats.end(), own_formats.begin(), own_formats.end());
+  if (own_format != nullptr) formats.emplace_back(own_format);
   const bool own = names == Output::kOwn;
   const questions::Param& chosen =
       args.Add("--format", format,
@@ -89,21 +117,16 @@ void Common::AddTo(questions::Description& args, Output names,
            own ? "File or folder to write"
                : "File, or folder for csv (default: standard output)");
   if (!own) {
-    args.Add("--only", only, "Only these tables: a,b")
-        .SplitAtCommas()
-        .OneWord()
-        .ValueName("TABLE");
+    asker.AddOnlyTo(args);
     AddRedactTo(args);
   }
-  args.Add("--top", top, "Rows per table").Whole(0, int64_t{1} << 32);
-  args.Add("--threads", threads, "Threads (default: all cores)").Whole(1, 256);
-  args.Add("--rules", rules_dir,
-           "Folder with data files that extend or replace the built-in "
-           "ones");
+  asker.AddTopTo(args);
+  args.Add("--threads", asker.threads, "Threads (default: all cores)")
+      .Whole(1, 256);
+  AddRulesTo(args);
   args.Flag("--no-cache", no_cache,
             "Parse the trace, and keep nothing in the cache (lamina cache)");
-  args.Flag("--timing", timing,
-            "Print the time of each stage and the peak memory to stderr");
+  AddTimingTo(args);
   args.Check([this, &chosen, names, formats] {
     std::string_view said = FormatOfName(output);
     if (names == Output::kOwn ||
@@ -140,154 +163,45 @@ void Common::AddTo(questions::Description& args, Output names,
   });
 }
 
+void Common::AddRulesTo(questions::Description& args) {
+  args.Add("--rules", asker.rules_dir,
+           "Folder with data files that extend or replace the built-in "
+           "ones");
+}
+
 void Common::AddRedactTo(questions::Description& args) {
   args.Flag("--redact", redact,
             "Replace paths and names of hosts, users and input files "
             "in a page by tokens");
 }
 
-void Common::AddCapturesTo(questions::Description& args) {
-  args.Add("--capture", captures,
-           "Traces in which the replayed graphs were captured, or a "
-           "folder of them: their ops join the tree below the launches");
+void Common::AddTimingTo(questions::Description& args) {
+  args.Flag("--timing", timing,
+            "Print the time of each stage and the peak memory to stderr");
 }
 
-int Common::ThreadCount() const {
-  return threads > 0 ? threads : DefaultThreads();
+Common::Common() {
+  asker.tell = Tell;
+  asker.progress = MakeProgress;
 }
 
-engine::OpenOptions Common::Open() {
-  engine::OpenOptions options;
-  options.threads = ThreadCount();
-  options.rules_dir = rules_dir;
-  options.times = &times;
-  options.progress = Progress("reading");
-  if (host != nullptr) options.stop = host->stop;
-  options.captures = captures;
-  options.origins = OriginsToLearn();
-  options.cache = !no_cache && !snapshot::IsOff();
-  options.read = [this](const std::string& path, const trace::Trace& trace) {
-    SayLosses(path, trace::FindLosses(trace.diagnostics));
-  };
-  return options;
-}
-
-std::function<Result<std::shared_ptr<engine::Session>>(
-    const std::string& path, uint64_t file_number,
-    const engine::OpenOptions& open)>
-Common::OpenRank() const {
-  if (host == nullptr) return {};
-  return [stop = host->stop](const std::string& path, uint64_t,
-                             const engine::OpenOptions& how)
-             -> Result<std::shared_ptr<engine::Session>> {
-    engine::OpenOptions open = how;
-    open.stop = stop;
-    LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
-                  engine::Session::Open(path, open));
-    return session;
-  };
-}
-
-Result<std::shared_ptr<sql::Source>> Common::OpenSource(
-    const std::string& path) {
-  const bool plain = host != nullptr && captures == host->captures &&
-                     rules_dir == host->rules_dir && !redact;
-  if (plain) {
-    LAMINA_ASSIGN(auto source, host->open(path));
-    LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
-    SayLosses(path, trace::FindLosses(trace->diagnostics));
-    return source;
-  }
-  return std::make_shared<sql::Source>(path, Open());
-}
-
-Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
-    const std::string& path) {
-  return OpenTrace(path, Open());
-}
-
-Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
-    const std::string& path, const engine::OpenOptions& open) {
-  const bool plain = host != nullptr && open.captures == host->captures &&
-                     (open.captures.empty() ||
-                      open.captured_frames == host->captured_frames) &&
-                     open.rules_dir == host->rules_dir &&
-                     (open.device.empty() || open.device == host->device) &&
-                     open.origins == nullptr;
-  if (!plain) {
-    LAMINA_ASSIGN(std::shared_ptr<engine::Session> own,
-                  engine::Session::Open(path, open));
-    return own;
-  }
-  struct Held {
-    std::shared_ptr<sql::Source> source;
-    std::unique_lock<StoppableMutex> lock;
-  };
-  LAMINA_ASSIGN(auto source, host->open(path));
-  LAMINA_ASSIGN(engine::Session* const session, source->session());
-  auto held = std::make_shared<Held>();
-  SayLosses(path, trace::FindLosses(session->trace().diagnostics));
-  held->lock = source->Lock();
-  held->source = std::move(source);
-  return std::shared_ptr<engine::Session>(std::move(held), session);
+Status Common::Prepare() {
+  asker.cache = !no_cache;
+  asker.detail = format == "table"  ? questions::Detail::kScreen
+                 : format == "html" ? questions::Detail::kPage
+                                    : questions::Detail::kTables;
+  if (!redact) return {};
+  LAMINA_ASSIGN(auto patterns,
+                rules::SecretTable::Load(rules::DataSet(asker.rules_dir)));
+  origins.Use(std::move(patterns));
+  asker.origins = &origins;
+  return {};
 }
 
 std::unique_ptr<render::Secrets> Common::SecretsOf(
     const std::vector<std::string>& inputs) const {
   return redact ? std::make_unique<render::Secrets>(origins.SecretsOf(inputs))
                 : nullptr;
-}
-
-void Common::SayLosses(const std::string& path, const trace::Losses& losses) {
-  constexpr size_t kMost = 20;
-  // Ranks are read side by side.
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  if (!losses.any() || lost_inputs.size() > kMost ||
-      !lost_inputs.insert(path).second)
-    return;
-  const std::string text =
-      lost_inputs.size() > kMost
-          ? "more inputs lost records"
-          : EscapeTerminal(fmt::format(
-                "{}: {}: {}", path, trace::LossText(losses), losses.reasons));
-  if (host != nullptr) {
-    told.push_back(MakeNote(Severity::kWarning, "lost_records",
-                            text + "; see trace_health of report."));
-    return;
-  }
-  // A line that follows the reading is in the way.
-  fmt::print(stderr,
-             "{}lamina: warning: {}; see trace_health of lamina report\n",
-             isatty(STDERR_FILENO) ? "\r\x1b[K" : "", text);
-}
-
-void Common::Warn(const char* id, const std::string& text) {
-  if (host != nullptr) {
-    told.push_back(MakeNote(Severity::kWarning, id, text));
-  } else {
-    std::fprintf(stderr, "lamina: warning: %s\n", text.c_str());
-  }
-}
-
-void Common::Say(const char* id, const std::string& text) {
-  if (host != nullptr) {
-    told.push_back(MakeNote(Severity::kInfo, id, text));
-  } else {
-    std::fprintf(stderr, "lamina: %s\n", text.c_str());
-  }
-}
-
-std::function<void(uint64_t, uint64_t)> Common::Progress(
-    const std::string& what) const {
-  return host != nullptr ? host->progress : MakeProgress(what);
-}
-
-Status Common::LoadSecrets() {
-  LAMINA_ASSIGN(auto patterns,
-                rules::SecretTable::Load(rules::DataSet(rules_dir)));
-  origins.Use(std::move(patterns));
-  return {};
 }
 
 int OutputWidth() {
@@ -308,12 +222,86 @@ bool OutputColor() {
          term != nullptr && std::string_view(term) != "dumb";
 }
 
+namespace {
+
+Status WriteTables(const Document& document, const Common& common) {
+  const report::WriterInfo* writer = report::FindWriter(common.format);
+  LAMINA_CHECK(writer != nullptr);
+  report::WriteOptions options;
+  options.output = common.output;
+  options.width = OutputWidth();
+  options.color = common.output == "-" && OutputColor();
+  options.top = common.asker.top;
+  options.threads = common.asker.ThreadCount();
+  if (!common.words.ReadsStdin()) options.words = common.words.Words();
+  const auto secrets = common.SecretsOf(document.inputs);
+  options.redact = secrets.get();
+  return writer->write(document, options);
+}
+
+Status WriteAnswer(questions::Answer& answer, const Common& common) {
+  questions::PageRequest page;
+  page.output = common.output;
+  page.words = common.words;
+  if (answer.files) return answer.files(page);
+  if (answer.text) return WriteFile(common.output, *answer.text);
+  Document& document = answer.document;
+  LAMINA_TRY(questions::KeepInputs("-o", common.output, document.inputs));
+  for (const auto& [format, make] : answer.forms) {
+    if (format == common.format) return WriteFile(common.output, make());
+  }
+  if (answer.sheets && common.format != "table") {
+    for (const Note& note : document.result.notes)
+      std::fprintf(stderr, "%s\n", EscapeTerminal(note.text).c_str());
+  }
+  LAMINA_TRY(engine::KeepOnly(document.result, common.asker.only));
+  if (common.format != "html" || !answer.page)
+    return WriteTables(document, common);
+  const auto secrets = common.SecretsOf(document.inputs);
+  page.redact = secrets.get();
+  return answer.page(document, page);
+}
+
+Result<int> Print(questions::Answer& answer, Common& common) {
+  if (!answer.nothing) {
+    const ScopedStage stage(&common.asker.times, "write");
+    LAMINA_TRY(WriteAnswer(answer, common));
+  }
+  if (!answer.below.empty()) {
+    std::fputs(answer.below.c_str(), common.output == "-" ? stdout : stderr);
+  }
+  for (const std::string& miss : answer.misses)
+    std::fprintf(stderr, "lamina: %s\n", miss.c_str());
+  if (answer.fault) return Fail(*answer.fault);
+  return answer.failed ? kCheckFailed : kFine;
+}
+
+Run RunOf(const CommandInfo& command, questions::Description& takes,
+          Common& common) {
+  const questions::Body body = command.describe(takes, common.asker);
+  common.AddTo(takes, command.output, command.own_format);
+  return [body, &command, &takes, &common]() -> Result<int> {
+    const bool owns = command.owns_output != nullptr
+                          ? command.owns_output(takes, common)
+                          : command.output == Output::kOwn;
+    if (owns) std::swap(common.asker.output, common.output);
+    LAMINA_ASSIGN(questions::Answer answer, body());
+    return Print(answer, common);
+  };
+}
+
+}  // namespace
+
 void AddCommand(Place place, const CommandInfo& command, Common& common,
                 Run& run) {
   // What is described lives as long as the line.
   const auto takes = std::make_shared<questions::Description>();
   Run body;
-  if (command.add != nullptr) body = command.add(*takes, common);
+  if (command.describe != nullptr) {
+    body = RunOf(command, *takes, common);
+  } else if (command.add != nullptr) {
+    body = command.add(*takes, common);
+  }
   Place own = place.Command(command.name, command.summary, command.example,
                             *takes, [&run, takes, body] {
                               if (body) run = body;
@@ -324,85 +312,8 @@ void AddCommand(Place place, const CommandInfo& command, Common& common,
 }
 
 Status Write(Document& document, const Common& common) {
-  LAMINA_TRY(engine::KeepOnly(document.result, common.only));
-  if (common.host != nullptr) {
-    for (Table& table : document.result.tables) {
-      if (common.top > 0) table.Truncate(common.top);
-    }
-    auto& notes = document.result.notes;
-    std::vector<Note> told = common.told;
-    // A report says itself what was lost.
-    if (std::any_of(notes.begin(), notes.end(), [](const Note& note) {
-          return note.id == "lost_records" || note.id == "trace.damaged";
-        })) {
-      std::erase_if(told,
-                    [](const Note& note) { return note.id == "lost_records"; });
-    }
-    const auto behind = std::find_if(
-        notes.begin(), notes.end(),
-        [](const Note& note) { return note.severity != Severity::kVerdict; });
-    notes.insert(behind, told.begin(), told.end());
-    common.host->take(std::move(document));
-    return {};
-  }
-  const report::WriterInfo* writer = report::FindWriter(common.format);
-  LAMINA_CHECK(writer != nullptr);
-  report::WriteOptions options;
-  options.output = common.output;
-  options.width = OutputWidth();
-  options.color = common.output == "-" && OutputColor();
-  options.top = common.top;
-  options.threads = common.ThreadCount();
-  if (!common.given.ReadsStdin()) options.words = common.given.Words();
-  const auto secrets = common.SecretsOf(document.inputs);
-  options.redact = secrets.get();
-  return writer->write(document, options);
-}
-
-Status KeepInputs(std::string_view option, const std::string& output,
-                  const std::vector<std::string>& inputs) {
-  std::error_code none_there;
-  // Devices and pipes are written in place, and folders only added to.
-  if (!std::filesystem::is_regular_file(output, none_there)) return {};
-  for (const std::string& input : inputs) {
-    if (std::filesystem::equivalent(input, output, none_there)) {
-      return Fail(UsageError(
-          std::string(option) + ": " + output + " is an input of this command",
-          "it would be replaced; give another name"));
-    }
-  }
-  return {};
-}
-
-Status CheckCopyable(const trace::Trace& trace, std::string_view option) {
-  if (trace.info.format == "kineto") return {};
-  return Fail(UsageError(std::string(option) + " copies the input, and " +
-                             trace.info.file + " is no JSON trace",
-                         "leave it out, or give a trace of torch.profiler"));
-}
-
-Result<std::vector<uint32_t>> ParseNumbers(const std::string& option,
-                                           const std::string& text) {
-  std::vector<uint32_t> out;
-  const auto wrong = [&] {
-    return Fail(UsageError(option + ": expected numbers like 3, 0-2 or 1,5-7",
-                           "they are counted from 0"));
-  };
-  for (size_t pos = 0; pos < text.size();) {
-    const size_t end = std::min(text.find(',', pos), text.size());
-    const std::string part = text.substr(pos, end - pos);
-    const size_t dash = part.find('-');
-    const auto first = ParseInt(part.substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : ParseInt(part.substr(dash + 1));
-    if (!first || !last || *first < 0 || *last < *first || *last > 100000)
-      return wrong();
-    for (int64_t i = *first; i <= *last; ++i)
-      out.push_back(static_cast<uint32_t>(i));
-    pos = end + 1;
-  }
-  if (!text.empty() && out.empty()) return wrong();
-  return out;
+  LAMINA_TRY(engine::KeepOnly(document.result, common.asker.only));
+  return WriteTables(document, common);
 }
 
 int ExitStatusOf(const Error& error) {

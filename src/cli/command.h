@@ -1,32 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every command has: the common options, a way to say errors and to
-// write results, and its place in the list.
+// What every command has: the options that say how its answer is printed, a way
+// to say errors and to print answers, and its place in the list.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "base/timer.h"
 #include "cli/arguments.h"
-#include "cli/given.h"
-#include "engine/origins.h"
-#include "engine/session.h"
 #include "lamina/result.h"
-#include "trace/losses.h"
-
-namespace lamina::sql {
-class Source;
-}
+#include "questions/asker.h"
+#include "questions/bodies.h"
 
 namespace lamina::cli {
-
-struct Host;
 
 // Exit status; no command has another one.
 enum ExitStatus : int {
@@ -36,82 +27,42 @@ enum ExitStatus : int {
   kBadInput = 3,
 };
 
-// Numbers of events are 32 bits wide.
-constexpr int64_t kMaxUid = 0xFFFFFFFF;
-
-// What -o names, and with it what applies to a command.
+// What -o names, and with it which options a command has besides its own.
 enum class Output {
   kDocument,       // the document; its name's ending says the format
   kDocumentOrOwn,  // as kDocument, but .json (.gz) is a file of the command
   kOwn,            // a trace or a folder; the document goes to stdout
+  kFiles,          // files that the command names itself; it has no document
 };
 
 // Options of every command.
 struct Common {
+  Common();
+
   std::string format = "table";
   std::string output = "-";
-  int threads = 0;  // 0: all cores
-  std::string rules_dir;
   bool timing = false;
-  size_t top = 0;
-  std::vector<std::string> only;
-  std::vector<std::string> captures;
   bool redact = false;
   bool no_cache = false;
-  // Who runs the command in its own process; null: the command line does.
-  const Host* host = nullptr;
 
-  StageTimes times;
-  Given given;                        // set before the command runs
-  engine::Origins origins;            // of opened traces, to redact a page
-  std::set<std::string> lost_inputs;  // inputs whose losses were said
-  // To a host, instead of stderr, in the order in which it was said: Write()
-  // puts it between the verdicts and the other notes of the document.
-  std::vector<Note> told;
+  questions::Asker asker;
+  questions::CommandWords words;  // set before the command runs
+  engine::Origins origins;        // of opened traces, to redact a page
 
-  // Adds the options to a command. `own_formats` are written by the command
-  // itself, not by Write().
+  // Adds the options to a command. `own_format`, where there is one, is written
+  // by the command itself besides those that write documents.
   void AddTo(questions::Description& args, Output names = Output::kDocument,
-             std::initializer_list<const char*> own_formats = {});
-  // --capture, of commands that read replayed graphs.
-  void AddCapturesTo(questions::Description& args);
-  // --redact; AddTo() adds it, too, and refuses it without --format html.
-  void AddRedactTo(questions::Description& args);
-  int ThreadCount() const;
-  // Whether the document is written with all its tables and rows.
-  bool Complete() const { return top == 0 && only.empty(); }
-  engine::OpenOptions Open();
-  // A trace to ask: that which the host has open, where nothing but the trace
-  // itself is asked for, else opened now. Nobody else asks it while it is held,
-  // on one thread.
-  Result<std::shared_ptr<engine::Session>> OpenTrace(const std::string& path);
-  Result<std::shared_ptr<engine::Session>> OpenTrace(
-      const std::string& path, const engine::OpenOptions& open);
-  // For ranks that are read side by side (dist::LoadOptions::open): a host may
-  // stop them; null where nobody can.
-  std::function<Result<std::shared_ptr<engine::Session>>(
-      const std::string& path, uint64_t file_number,
-      const engine::OpenOptions& open)>
-  OpenRank() const;
-  // The same for SQL, which is opened when it is first asked.
-  Result<std::shared_ptr<sql::Source>> OpenSource(const std::string& path);
-  // Says once of each input what of it could not be used: on stderr, or in the
-  // document that a host takes.
-  void SayLosses(const std::string& path, const trace::Losses& losses);
-  // The same for any warning: "lamina: warning: TEXT" on stderr, or a note.
-  void Warn(const char* id, const std::string& text);
-  // What is no warning: "lamina: TEXT", or a note.
-  void Say(const char* id, const std::string& text);
-  // What follows the reading of inputs: the host, or a line on a terminal.
-  std::function<void(uint64_t done, uint64_t total)> Progress(
-      const std::string& what) const;
-  // Patterns of what a page must not show, with those of --rules.
-  Status LoadSecrets();
-  // Where traces that are opened say what a redacted page must not show.
-  engine::Origins* OriginsToLearn() { return redact ? &origins : nullptr; }
+             const char* own_format = nullptr);
+  // Once the line was parsed: what it says of who asks.
+  Status Prepare();
   // What a page of these inputs must not show; null: it may show all.
   std::unique_ptr<render::Secrets> SecretsOf(
       const std::vector<std::string>& inputs) const;
+
+ private:
+  void AddRulesTo(questions::Description& args);
+  void AddRedactTo(questions::Description& args);
+  void AddTimingTo(questions::Description& args);
 };
 
 // A command describes what it takes in `args` and returns what runs it.
@@ -122,9 +73,28 @@ struct CommandInfo {
   const char* summary;
   // Shown at the end of --help.
   const char* example;
-  Run (*add)(questions::Description& args, Common& common);
+  // Of a question: what it takes, and what answers it.
+  questions::Body (*describe)(questions::Description& args,
+                              questions::Asker& asker) = nullptr;
+  Output output = Output::kDocument;
+  const char* own_format = nullptr;
+  // Whether -o names a file of the question instead of the document; null:
+  // where `output` is kOwn.
+  bool (*owns_output)(questions::Description& args,
+                      const Common& common) = nullptr;
+  // Of a command that is no question.
+  Run (*add)(questions::Description& args, Common& common) = nullptr;
   std::span<const CommandInfo> commands = {};  // below this one
 };
+
+inline CommandInfo OwnCommand(const char* name, const char* summary,
+                              const char* example,
+                              Run (*add)(questions::Description& args,
+                                         Common& common)) {
+  CommandInfo out{name, summary, example};
+  out.add = add;
+  return out;
+}
 
 // The format that the ending of a name stands for, as --format has it; empty:
 // none.
@@ -142,17 +112,6 @@ Status Write(Document& document, const Common& common);
 // used there.
 int OutputWidth();
 bool OutputColor();
-
-// An output must not replace what is read: a trace cannot be recorded again.
-// `option` is the one that names the output; an empty output is none.
-Status KeepInputs(std::string_view option, const std::string& output,
-                  const std::vector<std::string>& inputs);
-
-// Whether a copy of the input with additions can be written: of JSON only.
-Status CheckCopyable(const trace::Trace& trace, std::string_view option);
-// Values of an option like "3", "0-2" or "1,5-7"; at most 100000.
-Result<std::vector<uint32_t>> ParseNumbers(const std::string& option,
-                                           const std::string& text);
 
 int ExitStatusOf(const Error& error);
 void PrintError(const Error& error);

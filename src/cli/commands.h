@@ -7,24 +7,8 @@
 
 namespace lamina::cli {
 
-CommandInfo ReportCommand();
-CommandInfo TreeCommand();
-CommandInfo EventCommand();
+// Those that are no question.
 CommandInfo QueryCommand();
-CommandInfo LayersCommand();
-CommandInfo HostCommand();
-CommandInfo PathCommand();
-CommandInfo DiagnoseCommand();
-CommandInfo AnnotateCommand();
-CommandInfo GraphCommand();
-CommandInfo DiffCommand();
-CommandInfo RanksCommand();
-CommandInfo MergeCommand();
-CommandInfo SliceCommand();
-CommandInfo ReplayCommand();
-CommandInfo ConvertCommand();
-CommandInfo CostCommand();
-CommandInfo MemoryCommand();
 CommandInfo McpCommand();
 CommandInfo ServeCommand();
 CommandInfo ListCommand();

@@ -77,7 +77,7 @@ struct CostRow {
 
 Result<Table> Costs(const Common& common) {
   LAMINA_ASSIGN(const auto models,
-                cost::ModelSet::Load(rules::DataSet(common.rules_dir)));
+                cost::ModelSet::Load(rules::DataSet(common.asker.rules_dir)));
   const RowColumns<CostRow> columns{
       "costs",
       "Ops with a cost model.",
@@ -115,7 +115,7 @@ struct DeviceRow {
 
 Result<Table> Devices(const Common& common) {
   LAMINA_ASSIGN(const auto devices,
-                cost::DeviceSet::Load(rules::DataSet(common.rules_dir)));
+                cost::DeviceSet::Load(rules::DataSet(common.asker.rules_dir)));
   const RowColumns<DeviceRow> columns{
       "devices",
       "Devices with their peaks.",
@@ -183,7 +183,7 @@ Result<int> RunList(const Options& options, Common& common) {
                                    : UnusedRules(common, options.unused));
     document.result.tables.push_back(std::move(table));
   }
-  if (common.top == 0) common.top = 100000;
+  if (common.asker.top == 0) common.asker.top = 100000;
   LAMINA_TRY(Write(document, common));
   return status;
 }
@@ -211,10 +211,10 @@ Run Add(questions::Description& args, Common& common) {
 }  // namespace
 
 CommandInfo ListCommand() {
-  return {
+  return OwnCommand(
       "list",
       "Formats, analyses, tables, rules, costs and devices that lamina knows",
-      "lamina list formats", &Add};
+      "lamina list formats", &Add);
 }
 
 }  // namespace lamina::cli

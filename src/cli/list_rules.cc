@@ -36,7 +36,7 @@ struct AllTables {
 };
 
 Result<AllTables> LoadTables(const Common& common) {
-  const rules::DataSet data(common.rules_dir);
+  const rules::DataSet data(common.asker.rules_dir);
   AllTables all;
   LAMINA_ASSIGN(all.catalog, rules::Catalog::Load(data));
   LAMINA_ASSIGN(all.layers, analysis::layers::LoadRules(data));
@@ -114,7 +114,7 @@ Result<Table> AllRules(const Common& common) {
   for (const rules::MarkerRule& rule : all.markers->rules())
     rows.push_back(RowOf(rule));
   LAMINA_ASSIGN(const auto memory,
-                memory::Rules::Load(rules::DataSet(common.rules_dir)));
+                memory::Rules::Load(rules::DataSet(common.asker.rules_dir)));
   for (const memory::CategoryRule& rule : memory->rules()) {
     rows.push_back({.table = kMemory,
                     .rule = rule.id,
@@ -128,7 +128,7 @@ Result<Table> AllRules(const Common& common) {
 
 Result<Table> UnusedRules(Common& common, const std::string& path) {
   LAMINA_ASSIGN(const AllTables all, LoadTables(common));
-  LAMINA_ASSIGN(auto session, engine::Session::Open(path, common.Open()));
+  LAMINA_ASSIGN(auto session, engine::Session::Open(path, common.asker.Open()));
   const trace::Trace& trace = session->trace();
   std::set<StringId> kernels;
   std::set<StringId> ops;
@@ -149,7 +149,8 @@ Result<Table> UnusedRules(Common& common, const std::string& path) {
   for (const auto& [name, patterns] : all.tables) {
     std::vector<bool> used(patterns->rules().size(), false);
     const auto& names = name == "op_family" ? op_names : kernel_names;
-    for (const int rule : patterns->FindAll(names, common.ThreadCount())) {
+    for (const int rule :
+         patterns->FindAll(names, common.asker.ThreadCount())) {
       if (rule != rules::PatternTable::kNone)
         used[static_cast<size_t>(rule)] = true;
     }
@@ -175,7 +176,7 @@ Result<Table> RuleProblems(const Common& common) {
   for (const auto& [name, patterns] : all.tables)
     add(name, rules::CheckExamples(*patterns));
   add(kMarkers, all.markers->CheckExamples());
-  const rules::DataSet data(common.rules_dir);
+  const rules::DataSet data(common.asker.rules_dir);
   LAMINA_ASSIGN(const auto memory, memory::Rules::Load(data));
   add(kMemory, memory->CheckExamples());
   LAMINA_ASSIGN(const auto costs, cost::ModelSet::Load(data));

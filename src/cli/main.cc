@@ -21,10 +21,10 @@ namespace lamina::cli {
 namespace {
 
 void PrintTiming(const Common& common) {
-  for (const StageTimes::Stage& stage : common.times.stages()) {
+  for (const StageTimes::Stage& stage : common.asker.times.stages()) {
     std::fprintf(stderr, "%-12s %8.3f s\n", stage.name.c_str(), stage.seconds);
   }
-  for (const auto& [name, text] : common.times.notes()) {
+  for (const auto& [name, text] : common.asker.times.notes()) {
     std::fprintf(stderr, "%-12s %s\n", name.c_str(),
                  EscapeTerminal(text).c_str());
   }
@@ -94,14 +94,16 @@ int Main(int argc, char** argv) {
     std::fputs(line.Help().c_str(), stdout);
     return kFine;
   }
-  common.given = Given(line.Given());
-  Status kept = KeepInputs("-o", common.output, common.given.inputs());
-  if (kept) kept = KeepInputs("-o", common.output, common.captures);
-  if (kept && common.redact) kept = common.LoadSecrets();
+  common.words = questions::CommandWords(line.Given());
+  using questions::KeepInputs;
+  Status kept = KeepInputs("-o", common.output, common.words.inputs());
+  if (kept) kept = KeepInputs("-o", common.output, common.asker.captures);
+  if (kept) kept = common.Prepare();
   const Result<int> status = kept ? run() : Fail(kept.error());
-  if (common.timing) PrintTiming(common);
+  if (common.timing && !common.asker.quiet) PrintTiming(common);
   if (status) return *status;
-  PrintError(status.error());
+  // Where it says nothing another process does.
+  if (!status.error().what.empty()) PrintError(status.error());
   return ExitStatusOf(status.error());
 }
 

@@ -8,9 +8,9 @@
 #include "base/byte_source.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/compiled_input.h"
-#include "cli/query_input.h"
 #include "cli/query_shell.h"
+#include "questions/compiled_input.h"
+#include "questions/query_input.h"
 #include "sql/database.h"
 
 namespace lamina::cli {
@@ -59,10 +59,12 @@ Result<int> RunQuery(const Options& options, Common& common) {
     const std::string& word = options.words[i];
     if (const auto named = Named(word)) {
       LAMINA_ASSIGN(auto schema,
-                    OpenSchema(named->first, named->second, common, inputs));
+                    questions::OpenSchema(named->first, named->second,
+                                          common.asker, inputs));
       schemas.push_back(std::move(schema));
     } else if (schemas.empty()) {
-      LAMINA_ASSIGN(auto schema, OpenSchema("main", word, common, inputs));
+      LAMINA_ASSIGN(auto schema,
+                    questions::OpenSchema("main", word, common.asker, inputs));
       schemas.push_back(std::move(schema));
     } else if (word.empty()) {
       return Fail(UsageError("the query is empty",
@@ -75,9 +77,9 @@ Result<int> RunQuery(const Options& options, Common& common) {
                              "give the query last, in quotes"));
     }
   }
-  LAMINA_TRY(KeepInputs("-o", common.output, inputs));
-  LAMINA_TRY(KeepInputs("-o", common.output, options.compiled));
-  LAMINA_ASSIGN(const auto programs, ReadCompiled(options.compiled));
+  LAMINA_TRY(questions::KeepInputs("-o", common.output, inputs));
+  LAMINA_TRY(questions::KeepInputs("-o", common.output, options.compiled));
+  LAMINA_ASSIGN(const auto programs, questions::ReadCompiled(options.compiled));
   for (const sql::SchemaInput& schema : schemas) {
     for (const auto& source : schema.sources) source->UseCompiled(programs);
   }
@@ -119,10 +121,10 @@ Result<int> RunQuery(const Options& options, Common& common) {
   document.inputs = inputs;
   LAMINA_ASSIGN(document.result.tables, database->Run(text, query));
   // All rows in a file or a pipe; what fits a person on a terminal.
-  if (common.top == 0)
-    common.top = isatty(STDOUT_FILENO) != 0 && common.output == "-"
-                     ? 1000
-                     : size_t{1} << 32;
+  if (common.asker.top == 0)
+    common.asker.top = isatty(STDOUT_FILENO) != 0 && common.output == "-"
+                           ? 1000
+                           : size_t{1} << 32;
   LAMINA_TRY(Write(document, common));
   return kFine;
 }
@@ -147,8 +149,8 @@ Run Add(questions::Description& args, Common& common) {
             "Temporary tables and views may be made");
   args.Flag("--model", options->model,
             "With -o FILE.sqlite and no query: rows of the trace too");
-  common.AddCapturesTo(args);
-  AddCompiledTo(args, options->compiled);
+  common.asker.AddCapturesTo(args);
+  questions::AddCompiledTo(args, options->compiled);
   common.AddTo(args);
   return [options, &common] { return RunQuery(*options, common); };
 }
@@ -156,10 +158,11 @@ Run Add(questions::Description& args, Common& common) {
 }  // namespace
 
 CommandInfo QueryCommand() {
-  return {"query", "SQL over the trace and all result tables",
-          "lamina query trace.json.gz \"SELECT name, sum(dur_ns) AS ns FROM "
-          "kernel GROUP BY name ORDER BY ns DESC LIMIT 10\"",
-          &Add};
+  return OwnCommand(
+      "query", "SQL over the trace and all result tables",
+      "lamina query trace.json.gz \"SELECT name, sum(dur_ns) AS ns FROM "
+      "kernel GROUP BY name ORDER BY ns DESC LIMIT 10\"",
+      &Add);
 }
 
 }  // namespace lamina::cli

@@ -119,7 +119,7 @@ class Shell {
         common_(common),
         inputs_(inputs) {
     options_.stop = &interrupted;
-    if (common_.top == 0) common_.top = 1000;
+    if (common_.asker.top == 0) common_.asker.top = 1000;
   }
 
   int Run() {
@@ -211,7 +211,7 @@ class Shell {
     document.command = "query";
     document.result.tables.push_back(std::move(table));
     Common plain;
-    plain.top = 100000;
+    plain.asker.top = 100000;
     LAMINA_TRY(Write(document, plain));
     std::fflush(stdout);
     return {};
@@ -316,7 +316,7 @@ class Shell {
     }
     if (word == ".output") {
       common_.output = arg.empty() ? "-" : arg;
-      return KeepInputs(".output", common_.output, inputs_);
+      return questions::KeepInputs(".output", common_.output, inputs_);
     }
     if (word == ".read") {
       LAMINA_TRY(needs(!arg.empty()));
@@ -326,7 +326,7 @@ class Shell {
     if (word == ".limit") {
       const auto rows = ParseInt(arg);
       LAMINA_TRY(needs(rows && *rows > 0));
-      common_.top = static_cast<size_t>(*rows);
+      common_.asker.top = static_cast<size_t>(*rows);
       return {};
     }
     if (word == ".timer") {

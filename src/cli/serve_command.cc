@@ -23,9 +23,9 @@
 #include "base/leftovers.h"
 #include "base/plugin.h"
 #include "cli/commands.h"
-#include "cli/compiled_input.h"
 #include "cli/serve_worker.h"
 #include "lamina/version.h"
+#include "questions/compiled_input.h"
 #include "render/html/page.h"
 #include "serve/api.h"
 #include "serve/mcp_relay.h"
@@ -206,16 +206,22 @@ Result<int> RunServe(const Options& options, Common& common) {
       files.push_back(static_cast<int>(ParseInt(number).value_or(-1)));
     if (!files.empty() && files.size() != options.traces.size())
       return Fail(UsageError("--worker-files: one for each trace"));
-    return RunServeWorker(
-        {options.worker_page, options.traces, std::move(files),
-         std::chrono::milliseconds(
-             static_cast<int64_t>(options.time_limit_s * 1000)),
-         options.page_mb, options.page_events, options.compiled,
-         static_cast<uint64_t>(options.late_findings_mb * 1e6)},
-        common);
+    WorkerOptions worker;
+    worker.page = options.worker_page;
+    worker.traces = options.traces;
+    worker.files = std::move(files);
+    worker.time_limit = std::chrono::milliseconds(
+        static_cast<int64_t>(options.time_limit_s * 1000));
+    worker.page_mb = options.page_mb;
+    worker.page_events = options.page_events;
+    worker.compiled = options.compiled;
+    worker.threads = common.asker.ThreadCount();
+    worker.late_findings_bytes =
+        static_cast<uint64_t>(options.late_findings_mb * 1e6);
+    return RunServeWorker(worker);
   }
   // What cannot be read is told now, not when a trace is opened.
-  LAMINA_TRY(ReadCompiled(options.compiled).map([](const auto&) {}));
+  LAMINA_TRY(questions::ReadCompiled(options.compiled).map([](const auto&) {}));
   if (sodium_init() < 0)
     return Fail(InputError("libsodium", "cannot be initialised"));
   LAMINA_ASSIGN(const serve::HttpPluginEntry plugin, LoadHttp());
@@ -235,20 +241,21 @@ Result<int> RunServe(const Options& options, Common& common) {
   store_options.worker_words = [&](const std::string& page,
                                    const std::vector<std::string>& traces,
                                    const std::vector<int>& files) {
-    std::vector<std::string> words = {program,
-                                      "serve",
-                                      "--worker",
-                                      page,
-                                      "--threads",
-                                      std::to_string(common.ThreadCount()),
-                                      "--time-limit",
-                                      std::to_string(options.time_limit_s),
-                                      "--page-mb",
-                                      std::to_string(options.page_mb),
-                                      "--page-events",
-                                      std::to_string(options.page_events),
-                                      "--late-findings-mb",
-                                      std::to_string(options.late_findings_mb)};
+    std::vector<std::string> words = {
+        program,
+        "serve",
+        "--worker",
+        page,
+        "--threads",
+        std::to_string(common.asker.ThreadCount()),
+        "--time-limit",
+        std::to_string(options.time_limit_s),
+        "--page-mb",
+        std::to_string(options.page_mb),
+        "--page-events",
+        std::to_string(options.page_events),
+        "--late-findings-mb",
+        std::to_string(options.late_findings_mb)};
     for (const int file : files)
       words.insert(words.end(), {"--worker-files", std::to_string(file)});
     for (const std::string& code : options.compiled)
@@ -276,7 +283,7 @@ Result<int> RunServe(const Options& options, Common& common) {
     return render::LivePage(render::LiveProgram::kMemory, data);
   };
   const auto relay = std::make_shared<serve::McpRelay>(
-      McpWords(program, store.Folders(), options, common.ThreadCount()),
+      McpWords(program, store.Folders(), options, common.asker.ThreadCount()),
       static_cast<uint64_t>(options.memory_gb * kGigabyte));
   if (!options.no_mcp && !store.Folders().empty()) {
     api.mcp = [relay](const serve::HttpRequest& request) {
@@ -356,11 +363,11 @@ Run Add(questions::Description& args, Common& common) {
       .Whole(1, 100'000'000)
       .ShowDefault()
       .In(questions::Group::kPage);
-  AddCompiledTo(args, options->compiled);
+  questions::AddCompiledTo(args, options->compiled);
   args.Flag("--no-mcp", options->no_mcp,
             "Without the Model Context Protocol under /mcp")
       .In(questions::Group::kGeneral);
-  args.Add("--threads", common.threads,
+  args.Add("--threads", common.asker.threads,
            "Threads that read a trace (default: all cores)")
       .Whole(1, 256);
   args.Flag("--follow-symlinks", options->follow_links,
@@ -383,8 +390,9 @@ Run Add(questions::Description& args, Common& common) {
 }  // namespace
 
 CommandInfo ServeCommand() {
-  return {"serve", "A folder of traces in the browser of this machine",
-          "lamina serve runs/ --port 8250", &Add};
+  return OwnCommand("serve",
+                    "A folder of traces in the browser of this machine",
+                    "lamina serve runs/ --port 8250", &Add);
 }
 
 }  // namespace lamina::cli

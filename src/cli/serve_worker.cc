@@ -22,12 +22,15 @@
 #include "base/opened.h"
 #include "base/parallel.h"
 #include "base/process_memory.h"
-#include "cli/compiled_input.h"
-#include "cli/host.h"
 #include "cli/mcp/open_traces.h"
 #include "cli/serve_live.h"
 #include "engine/memory.h"
 #include "mcp/message.h"
+#include "questions/compiled_input.h"
+#include "questions/diff.h"
+#include "questions/questions.h"
+#include "questions/report.h"
+#include "report/writers.h"
 #include "serve/frames.h"
 #include "sql/database.h"
 
@@ -37,6 +40,9 @@ namespace {
 using mcp::Json;
 using serve::Frame;
 
+// Exit status, as of the program.
+constexpr int kFine = 0;
+constexpr int kBadInput = 3;
 constexpr uint64_t kMostRows = 10'000;
 constexpr uint64_t kMostBytes = uint64_t{24} << 20;
 // At a time, of SQL and of what the page asks; of both so many run.
@@ -373,32 +379,69 @@ std::string NoRoomForFindings() {
       wanted / 1e9, static_cast<double>(limit.rlim_cur) / 1e9);
 }
 
-// Opens and writes the page, whose document it gives.
-Result<Document> OpenAll(const WorkerOptions& options, bool snapshots,
-                         int threads, const Host& host) {
-  const bool compares = options.traces.size() == 2;
-  std::vector<std::string> words = {compares ? "diff" : "report",
-                                    "--format",
-                                    "html",
-                                    "-o",
-                                    options.page,
-                                    "--html-max-mb",
-                                    std::to_string(options.page_mb),
-                                    "--threads",
-                                    std::to_string(threads)};
-  if (!compares && !snapshots) {
-    words.insert(words.end(),
-                 {"--html-max-events", std::to_string(options.page_events)});
-    for (const std::string& code : options.compiled)
-      words.insert(words.end(), {"--compiled", code});
+// The command line that gives the tables of the page.
+questions::CommandWords WordsOf(const WorkerOptions& options, bool compares) {
+  questions::GivenWords words;
+  words.command = {compares ? "diff" : "report"};
+  words.inputs = options.traces;
+  for (const std::string& code : options.compiled)
+    words.options.push_back({"--compiled", {code}});
+  return questions::CommandWords(words);
+}
+
+Result<questions::Answer> AskForPage(const WorkerOptions& options,
+                                     bool findings_later,
+                                     questions::Asker& asker) {
+  if (options.traces.size() == 2) {
+    questions::DiffParams params;
+    params.traces = options.traces;
+    return questions::AskDiff(params, asker);
   }
-  words.insert(words.end(), options.traces.begin(), options.traces.end());
-  return RunInHost(words, host);
+  questions::ReportParams params;
+  params.trace = options.traces[0];
+  params.findings_later = findings_later;
+  params.html_max_events = static_cast<size_t>(options.page_events);
+  params.compiled = options.compiled;
+  return questions::AskReport(params, asker);
+}
+
+// Opens and writes the page, whose document it gives.
+Result<Document> OpenAll(
+    const WorkerOptions& options, bool findings_later,
+    const questions::OpenedTraces& traces,
+    const std::function<void(uint64_t, uint64_t)>& progress,
+    const std::function<void(page::LiveTrace&& live)>& live) {
+  questions::Asker asker;
+  asker.traces = &traces;
+  asker.progress = [&](const std::string&) { return progress; };
+  asker.detail = questions::Detail::kPage;
+  asker.page_mb = options.page_mb;
+  asker.threads = options.threads;
+  questions::PageRequest page;
+  page.output = options.page;
+  page.words = WordsOf(options, options.traces.size() == 2);
+  page.live = live;
+  const questions::Body body = [&]() -> Result<questions::Answer> {
+    LAMINA_ASSIGN(questions::Answer answer,
+                  AskForPage(options, findings_later, asker));
+    if (answer.page) {
+      LAMINA_TRY(answer.page(answer.document, page));
+      return answer;
+    }
+    report::WriteOptions write;
+    write.output = page.output;
+    write.threads = options.threads;
+    write.words = page.words.Words();
+    LAMINA_TRY(report::FindWriter("html")->write(answer.document, write));
+    return answer;
+  };
+  LAMINA_ASSIGN(questions::Answer answer, questions::Complete(body, asker));
+  return std::move(answer.document);
 }
 
 }  // namespace
 
-Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
+Result<int> RunServeWorker(const WorkerOptions& options) {
   // Frames and nothing else: whatever prints, prints to stderr.
   const int file = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (file < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
@@ -407,29 +450,29 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   for (size_t i = 0; i < options.files.size(); ++i)
     ReadInstead(options.traces.at(i), options.files[i]);
   const auto out = std::make_shared<Out>(file);
-  const int threads = common.ThreadCount();
-  const auto traces = std::make_shared<OpenTraces>(threads, UINT64_MAX);
-  Host host;
+  const auto traces = std::make_shared<OpenTraces>(options.threads, UINT64_MAX);
+  OpenTraces::Opening how;
+  questions::OpenedTraces known;
   // The page, its live questions and SQL are of one reading of each file.
   std::mutex opening;
   std::map<std::string, std::shared_ptr<sql::Source>> opened;
-  host.open =
+  known.open =
       [&](const std::string& path) -> Result<std::shared_ptr<sql::Source>> {
-    LAMINA_ASSIGN(auto source, traces->Open(path, host));
+    LAMINA_ASSIGN(auto source, traces->Open(path, how));
     const std::lock_guard lock(opening);
-    auto& known = opened[path];
-    if (known == nullptr) known = source;
-    if (known == source) return source;
+    auto& first_one = opened[path];
+    if (first_one == nullptr) first_one = source;
+    if (first_one == source) return source;
     return Fail(InputError(path, "changed while it was opened",
                            "open it again when it is written"));
   };
   std::shared_ptr<page::LiveTrace> live;
-  host.live = [&](page::LiveTrace&& of) {
+  const auto keep = [&](page::LiveTrace&& of) {
     live = std::make_shared<page::LiveTrace>(std::move(of));
     live->owner = opened.at(options.traces[0]);
   };
   auto next = std::chrono::steady_clock::now();
-  host.progress = [&](uint64_t done, uint64_t total) {
+  how.progress = [&](uint64_t done, uint64_t total) {
     const auto now = std::chrono::steady_clock::now();
     if (now < next) return;
     next = now + std::chrono::milliseconds(100);
@@ -438,11 +481,11 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
   const bool snapshots = std::all_of(
       options.traces.begin(), options.traces.end(), engine::IsMemorySnapshot);
   struct stat size {};
-  host.without_findings =
+  const bool later_findings =
       !snapshots && options.traces.size() == 1 &&
       ::stat(NameToRead(options.traces[0]).text().c_str(), &size) == 0 &&
       static_cast<uint64_t>(size.st_size) > options.late_findings_bytes;
-  auto document = OpenAll(options, snapshots, threads, host);
+  auto document = OpenAll(options, later_findings, known, how.progress, keep);
   const auto refuse = [&](const Error& error) {
     Json body;
     body["error"] = error.ToString();
@@ -451,16 +494,15 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
     _exit(kBadInput);
   };
   if (!document) refuse(document.error());
-  host.progress = nullptr;
-  host.live = nullptr;
+  how.progress = nullptr;
   std::vector<sql::SchemaInput> schemas;
-  const auto programs = ReadCompiled(options.compiled);
+  const auto programs = questions::ReadCompiled(options.compiled);
   if (!programs) refuse(programs.error());
   const std::array<const char*, 2> names = {"a", "b"};
   const size_t asked = snapshots ? 0 : options.traces.size();
   const trace::Trace* first = nullptr;
   for (size_t i = 0; i < asked; ++i) {
-    const auto source = host.open(options.traces[i]);
+    const auto source = known.open(options.traces[i]);
     if (!source) refuse(source.error());
     if (i == 0) {
       const auto trace = (*source)->trace();
@@ -486,18 +528,16 @@ Result<int> RunServeWorker(const WorkerOptions& options, Common& common) {
       new Queries(out, std::move(schemas), live, options.time_limit, later);
   out->Write({'o', 0, 200, mcp::DumpText(facts)});
   if (later) {
-    std::thread([&options, &host, &opened, out, queries, threads,
-                 facts]() mutable {
-      Host whole = host;
-      whole.without_findings = false;
+    std::thread([&options, &opened, out, queries, facts]() mutable {
       // What was read is asked, whatever the file is by now.
-      whole.open = [&opened](const std::string& path)
+      questions::OpenedTraces read;
+      read.open = [&opened](const std::string& path)
           -> Result<std::shared_ptr<sql::Source>> { return opened.at(path); };
-      // Answers are those of the first reading of the page.
-      whole.live = [](page::LiveTrace&&) {};
       std::string why = NoRoomForFindings();
       if (why.empty()) {
-        const auto found = OpenAll(options, false, threads, whole);
+        // Answers are those of the first reading of the page.
+        const auto found =
+            OpenAll(options, false, read, {}, [](page::LiveTrace&&) {});
         why = found ? "here" : found.error().ToString();
       }
       facts["findings"] = why;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "base/status.h"
 
 namespace lamina::cli {
 
@@ -19,6 +19,7 @@ struct WorkerOptions {
   double page_mb = 100;                          // at most, of the page
   int64_t page_events = 2'000'000;    // above, it holds some events alone
   std::vector<std::string> compiled;  // code of a compiler
+  int threads = 1;
   // Of files above this the page is there before its findings.
   uint64_t late_findings_bytes = UINT64_MAX;
 };
@@ -26,6 +27,6 @@ struct WorkerOptions {
 // The process that has a trace open for `lamina serve`: opens it, writes its
 // page, says what it is, and answers queries until its input ends; see
 // serve/frames.h. Does not return.
-Result<int> RunServeWorker(const WorkerOptions& options, Common& common);
+Result<int> RunServeWorker(const WorkerOptions& options);
 
 }  // namespace lamina::cli

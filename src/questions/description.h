@@ -31,10 +31,9 @@ enum class Group : uint8_t {
 };
 
 // The field that a parameter sets; it holds the default before.
-using Field =
-    std::variant<bool*, std::string*, int*, int64_t*, uint32_t*, uint64_t*,
-                 double*, std::optional<int64_t>*, std::optional<uint32_t>*,
-                 std::vector<std::string>*>;
+using Field = std::variant<bool*, std::string*, int*, int64_t*, uint32_t*,
+                           uint64_t*, double*, std::optional<int64_t>*,
+                           std::optional<uint32_t>*, std::vector<std::string>*>;
 
 // One parameter. What it may be is said right where it is added.
 class Param {

@@ -121,7 +121,7 @@ Result<int> RunMcp(const Options& options, Common& common) {
   LAMINA_TRY(ReadBelow(inputs->folders()));
   constexpr double kGigabyte = 1024.0 * 1024 * 1024;
   Workshop workshop;
-  workshop.threads = common.ThreadCount();
+  workshop.threads = common.asker.ThreadCount();
   workshop.traces = std::make_shared<OpenTraces>(
       workshop.threads, static_cast<uint64_t>(options.memory_gb * kGigabyte));
   workshop.inputs = inputs.get();
@@ -136,7 +136,8 @@ Result<int> RunMcp(const Options& options, Common& common) {
       static_cast<int64_t>(options.patience_s * 1000));
   server_options.library = MakeLibrary();
   AddTraceTools(workshop, server_options.tools);
-  AddCommandTools(workshop, !options.allow_write.empty(), server_options.tools);
+  AddQuestionTools(workshop, !options.allow_write.empty(),
+                   server_options.tools);
   LAMINA_TRY(Choose(options.tools, server_options.tools));
   // Commands are given names as short as Inputs::NameOf makes them.
   if (::chdir(inputs->folders().front().c_str()) != 0) {
@@ -211,7 +212,7 @@ Run Add(questions::Description& args, Common& common) {
       .Within(0.001, 1e6)
       .ShowDefault()
       .In(questions::Group::kGeneral);
-  args.Add("--threads", common.threads, "Threads (default: all cores)")
+  args.Add("--threads", common.asker.threads, "Threads (default: all cores)")
       .Whole(1, 256);
   return [options, &common] { return RunMcp(*options, common); };
 }
@@ -219,8 +220,9 @@ Run Add(questions::Description& args, Common& common) {
 }  // namespace
 
 CommandInfo McpCommand() {
-  return {"mcp", "Answer an agent's questions: Model Context Protocol on stdio",
-          "lamina mcp --allow traces/ --allow dumps/", &Add};
+  return OwnCommand(
+      "mcp", "Answer an agent's questions: Model Context Protocol on stdio",
+      "lamina mcp --allow traces/ --allow dumps/", &Add);
 }
 
 }  // namespace lamina::cli

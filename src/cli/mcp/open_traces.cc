@@ -22,12 +22,12 @@ std::string RealName(const std::string& path) {
 }  // namespace
 
 Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
-                                                      const Host& host) {
-  return EndedByStop(host.stop, [&] { return Find(path, host); });
+                                                      const Opening& how) {
+  return EndedByStop(how.stop, [&] { return Find(path, how); });
 }
 
 Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
-                                                      const Host& host) {
+                                                      const Opening& how) {
   std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
@@ -52,8 +52,8 @@ Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
   Trim();
   engine::OpenOptions open;
   open.threads = threads_;
-  open.progress = host.progress;
-  open.stop = host.stop;
+  open.progress = how.progress;
+  open.stop = how.stop;
   LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
                 engine::Session::Open(path, open));
   source = std::make_shared<sql::Source>(std::move(session), threads_);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Traces that stay open between the calls of a host, while the program's memory
+// Traces that stay open between calls, while the program's memory
 // is below a limit.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,12 +13,17 @@
 #include <sys/stat.h>
 
 #include "base/stop.h"
-#include "cli/host.h"
+#include "sql/source.h"
 
 namespace lamina::cli {
 
 class OpenTraces {
  public:
+  // Who waits for a trace.
+  struct Opening {
+    std::function<void(uint64_t done, uint64_t total)> progress;
+    const std::atomic<bool>* stop = nullptr;
+  };
   // `threads` read one trace; above `memory_limit` bytes of the whole process
   // those that were not asked for longest are closed.
   OpenTraces(int threads, uint64_t memory_limit)
@@ -25,7 +32,7 @@ class OpenTraces {
   // The trace, read now if it is not open or its file is another one by now.
   // Two callers of one trace wait for one reading, and hear a stop.
   Result<std::shared_ptr<sql::Source>> Open(const std::string& path,
-                                            const Host& host);
+                                            const Opening& how);
 
   // Closes traces that nobody uses until the limit is kept; true: some were.
   bool Trim();
@@ -33,7 +40,7 @@ class OpenTraces {
 
  private:
   Result<std::shared_ptr<sql::Source>> Find(const std::string& path,
-                                            const Host& host);
+                                            const Opening& how);
 
   struct Entry {
     StoppableMutex opening;

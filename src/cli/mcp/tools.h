@@ -10,6 +10,7 @@
 #include "mcp/inputs.h"
 #include "mcp/library.h"
 #include "mcp/tool.h"
+#include "questions/asker.h"
 
 namespace lamina::cli {
 
@@ -20,13 +21,21 @@ struct Workshop {
   int threads = 1;
   std::chrono::milliseconds time_limit{60'000};  // of a query
 
-  // What a command may ask for while a call runs.
-  Host HostFor(const mcp::Call& call) const;
+  OpenTraces::Opening OpeningFor(const mcp::Call& call) const;
 };
 
-// Commands as tools; `writing`: also those that write files.
-void AddCommandTools(const Workshop& workshop, bool writing,
-                     std::vector<mcp::Tool>& tools);
+// Who asks a question, while a call runs.
+struct Caller {
+  Caller(const Workshop& workshop, const mcp::Call& call);
+  Caller(const Caller&) = delete;
+
+  questions::OpenedTraces traces;
+  questions::Asker asker;
+};
+
+// Questions as tools; `writing`: also those that write files.
+void AddQuestionTools(const Workshop& workshop, bool writing,
+                      std::vector<mcp::Tool>& tools);
 // open_trace, list_traces, tables, query.
 void AddTraceTools(const Workshop& workshop, std::vector<mcp::Tool>& tools);
 

@@ -9,11 +9,11 @@
 #include "base/counted.h"
 #include "base/text.h"
 #include "cli/mcp/tools.h"
-#include "cli/query_input.h"
 #include "engine/captures.h"
 #include "engine/find_traces.h"
 #include "engine/memory.h"
 #include "graph/folder.h"
+#include "questions/query_input.h"
 #include "sql/database.h"
 #include "sql/table_def.h"
 #include "table/row_columns.h"
@@ -112,8 +112,8 @@ Outcome OpenTrace(const Workshop& workshop, const Call& call) {
                              "call report with it: its tables are those of "
                              "memory"));
   }
-  const Host host = workshop.HostFor(call);
-  LAMINA_ASSIGN(const auto source, workshop.traces->Open(shown, host));
+  LAMINA_ASSIGN(const auto source,
+                workshop.traces->Open(shown, workshop.OpeningFor(call)));
   const std::string handle = workshop.inputs->HandleOf(path);
   LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
   engine::Watch watch;
@@ -334,18 +334,16 @@ Result<Note> NoRows(sql::Database& database, const std::string& sql,
 
 Outcome Query(const Workshop& workshop, const Call& call) {
   const std::string text = call.Text("sql");
-  Common common;
-  const Host host = workshop.HostFor(call);
-  common.host = &host;
-  common.threads = workshop.threads;
+  Caller caller(workshop, call);
   std::vector<std::string> inputs;
   std::vector<sql::SchemaInput> schemas;
   for (const auto& [name, argument] :
        {std::pair("main", "trace"), std::pair("b", "b")}) {
     if (!call.Has(argument)) continue;
     LAMINA_ASSIGN(auto schema,
-                  OpenSchema(name, workshop.inputs->NameOf(call.Text(argument)),
-                             common, inputs));
+                  questions::OpenSchema(
+                      name, workshop.inputs->NameOf(call.Text(argument)),
+                      caller.asker, inputs));
     schemas.push_back(std::move(schema));
   }
   LAMINA_ASSIGN(auto database, sql::Database::Open(std::move(schemas)));

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// lamina diff: what changed between two traces.
+#include "questions/diff.h"
+
+#include <algorithm>
+#include <fmt/core.h>
+
+#include "base/decimal.h"
+#include "compat/tracediff/tracediff.h"
+#include "engine/memory.h"
+#include "engine/report.h"
+#include "engine/report_file.h"
+#include "findings/compare.h"
+#include "page/diff.h"
+#include "questions/bodies.h"
+#include "questions/memory_page.h"
+
+namespace lamina::questions {
+namespace {
+
+constexpr size_t kTerminalRows = 10;
+
+using analysis::diff::Comparison;
+
+int64_t Measured(const analysis::diff::Totals& totals,
+                 const std::string& measure) {
+  if (measure == "busy") return totals.busy_ns;
+  if (measure == "total") return totals.total_ns;
+  return totals.kernel_time_ns;
+}
+
+// Of the report of each input, made here where it is a trace.
+Result<std::vector<Comparison>> CompareReports(
+    const std::vector<std::string>& paths,
+    std::vector<std::optional<ResultSet>> reports, Asker& asker) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (reports[i]) continue;
+    LAMINA_ASSIGN(const auto session, asker.OpenTrace(paths[i]));
+    ReportOptions options;
+    options.threads = asker.ThreadCount();
+    LAMINA_ASSIGN(Document document,
+                  engine::MakeReport(*session, options, &asker.times));
+    reports[i] = std::move(document.result);
+  }
+  std::vector<Comparison> out;
+  for (size_t i = 1; i < paths.size(); ++i) {
+    analysis::diff::Options options;
+    options.letter = static_cast<char>('A' + i);
+    LAMINA_ASSIGN(
+        Comparison comparison,
+        analysis::diff::CompareReports({paths[0], &*reports[0]},
+                                       {paths[i], &*reports[i]}, options));
+    out.push_back(std::move(comparison));
+  }
+  return out;
+}
+
+// Two traces that are open, for a page with their events. Of more traces only
+// the tables are kept.
+struct OpenPair {
+  std::shared_ptr<sql::Source> first, second;
+  const analysis::Context* a = nullptr;
+  const analysis::Context* b = nullptr;
+  std::shared_ptr<const analysis::layers::Rules> rules;
+};
+
+Result<std::vector<Comparison>> CompareTraces(
+    const std::vector<std::string>& paths, analysis::diff::Options options,
+    Asker& asker, OpenPair& pair) {
+  LAMINA_ASSIGN(pair.rules,
+                analysis::layers::LoadRules(rules::DataSet(asker.rules_dir)));
+  LAMINA_ASSIGN(pair.first, asker.OpenSource(paths[0]));
+  LAMINA_ASSIGN(const trace::Trace* const first, pair.first->trace());
+  std::vector<Comparison> out;
+  for (size_t i = 1; i < paths.size(); ++i) {
+    LAMINA_ASSIGN(auto other, asker.OpenSource(paths[i]));
+    LAMINA_ASSIGN(const trace::Trace* const second, other->trace());
+    const bool python = analysis::diff::NeedsPythonStacks(*first, options) &&
+                        analysis::diff::NeedsPythonStacks(*second, options);
+    // Neither is held while the other is asked: somebody else may compare them
+    // the other way round.
+    LAMINA_ASSIGN(pair.a, pair.first->Context(python));
+    LAMINA_ASSIGN(pair.b, other->Context(python));
+    options.letter = static_cast<char>('A' + i);
+    const ScopedStage stage(&asker.times, "compare");
+    out.push_back(
+        analysis::diff::Compare(*pair.a, *pair.b, *pair.rules, options));
+    pair.second = std::move(other);
+  }
+  return out;
+}
+
+// What the rules of findings say of two traces.
+Result<Answer> RunFindings(const DiffParams& options, Asker& asker) {
+  if (options.traces.size() != 2) {
+    return Fail(UsageError("--findings compares two traces",
+                           "lamina diff A B --findings"));
+  }
+  LAMINA_ASSIGN(const auto rules,
+                findings::RuleSet::Load(rules::DataSet(asker.rules_dir)));
+  findings::Options run;
+  run.all = true;
+  findings::Diagnosis diagnoses[2];
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    LAMINA_ASSIGN(auto source, asker.OpenSource(options.traces[i]));
+    LAMINA_ASSIGN(diagnoses[i],
+                  findings::Diagnose(std::move(source), rules, run));
+  }
+  Document document;
+  document.command = "diff";
+  document.inputs = options.traces;
+  document.result = findings::Compare(diagnoses[0], diagnoses[1]);
+  return Answer(std::move(document));
+}
+
+// The tables of TraceLens' TraceDiff, in a tree joined as that tool does.
+Result<Answer> RunTraceDiff(const DiffParams& options, Asker& asker) {
+  if (options.traces.size() != 2 || !options.fail_above.empty()) {
+    return Fail(UsageError("--layout tracelens compares two traces",
+                           "leave out --fail-above and further traces"));
+  }
+  analysis::Settings settings;
+  settings.threads = asker.ThreadCount();
+  std::unique_ptr<engine::Session> sessions[2];
+  const analysis::Context* contexts[2] = {};
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    LAMINA_ASSIGN(sessions[i],
+                  engine::Session::Open(options.traces[i], asker.Open()));
+    LAMINA_ASSIGN(contexts[i], sessions[i]->ContextFor(
+                                   engine::LayoutLink("", sessions[i]->trace()),
+                                   options.diff.python, settings));
+  }
+  Document document;
+  document.command = "diff";
+  document.inputs = options.traces;
+  {
+    const ScopedStage stage(&asker.times, "compare");
+    document.result = compat::tracediff::MakeSheets(*contexts[0], *contexts[1]);
+  }
+  LAMINA_TRY(engine::KeepOnly(document.result, asker.only));
+  asker.only.clear();  // done
+  return Answer(std::move(document));
+}
+
+void SayNoEvents(Document& document, std::string_view why) {
+  document.result.notes.push_back(
+      MakeNote(Severity::kInfo, "page_no_events",
+               fmt::format("This page holds no events: {}.", why)));
+}
+
+// A page holds the events of two traces; of reports or of more traces it has
+// the tables.
+void AddPage(std::shared_ptr<const analysis::diff::Members> members,
+             const OpenPair& pair, size_t traces, const Asker& asker,
+             Answer& answer) {
+  if (!asker.for_page() || !asker.Complete()) return;
+  if (pair.a == nullptr || traces != 2) {
+    SayNoEvents(answer.document,
+                pair.a == nullptr ? "what is compared are reports"
+                                  : "only two traces can lie over each other");
+    return;
+  }
+  answer.page = [members = std::move(members), pair, &asker](
+                    Document& shown, const PageRequest& request) {
+    page::DiffPageOptions page;
+    page.output = request.output;
+    page.threads = asker.ThreadCount();
+    page.words = request.words.Words();
+    page.max_bytes = asker.page_bytes();
+    page.redact = request.redact;
+    return page::WriteDiffPage(*pair.a, *pair.b, *pair.rules, *members, shown,
+                               page);
+  };
+}
+
+}  // namespace
+
+Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
+  std::optional<double> limit;
+  if (!options.fail_above.empty()) {
+    std::string text = options.fail_above;
+    if (text.ends_with('%')) text.pop_back();
+    limit = ParseDouble(text);
+    if (!limit || !(*limit >= 0)) {
+      return Fail(
+          UsageError("--fail-above: expected a percentage", "for example 3%"));
+    }
+  }
+  if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
+    return Fail(UsageError("standard input (-) can be read only once",
+                           "give at most one trace as -, the others by name"));
+  }
+  if (options.findings) return RunFindings(options, asker);
+  if (options.layout == "tracelens") return RunTraceDiff(options, asker);
+  if (options.traces.size() == 2 &&
+      engine::IsMemorySnapshot(options.traces[0]) &&
+      engine::IsMemorySnapshot(options.traces[1])) {
+    engine::MemoryOptions memory;
+    memory.rules_dir = asker.rules_dir;
+    Document document;
+    document.command = "diff";
+    document.inputs = options.traces;
+    engine::Recordings recordings;
+    LAMINA_ASSIGN(document.result,
+                  engine::DiffMemory(options.traces[0], options.traces[1],
+                                     memory, &recordings));
+    return MemoryAnswer(std::move(document), std::move(recordings), asker);
+  }
+  std::vector<std::optional<ResultSet>> reports;
+  bool any_report = false;
+  for (const std::string& path : options.traces) {
+    LAMINA_ASSIGN(auto report, engine::ReadReportFile(path));
+    any_report |= report.has_value();
+    reports.push_back(std::move(report));
+  }
+  std::vector<Comparison> comparisons;
+  OpenPair pair;
+  if (any_report) {
+    LAMINA_ASSIGN(comparisons,
+                  CompareReports(options.traces, std::move(reports), asker));
+  } else {
+    LAMINA_ASSIGN(comparisons,
+                  CompareTraces(options.traces, options.diff, asker, pair));
+  }
+  bool failed = false;
+  for (const Comparison& comparison : comparisons) {
+    const auto a =
+        static_cast<double>(Measured(comparison.totals[0], options.measure));
+    const auto b =
+        static_cast<double>(Measured(comparison.totals[1], options.measure));
+    failed |= limit && b - a > a * *limit / 100;
+  }
+  Document document;
+  document.command = "diff";
+  document.inputs = options.traces;
+  auto members = std::make_shared<const analysis::diff::Members>(
+      std::move(comparisons.front().members));
+  document.result =
+      comparisons.size() == 1
+          ? std::move(comparisons[0].result)
+          : analysis::diff::JoinComparisons(std::move(comparisons));
+  // On a terminal a table without rows says nothing, and the first rows of
+  // each say most.
+  if (asker.for_screen()) {
+    if (asker.top == 0) asker.top = kTerminalRows;
+    if (asker.only.empty())
+      std::erase_if(document.result.tables,
+                    [](const Table& table) { return table.rows() == 0; });
+  }
+  Answer answer(std::move(document));
+  answer.failed = failed;
+  AddPage(std::move(members), pair, options.traces.size(), asker, answer);
+  return answer;
+}
+
+Body DescribeDiff(Description& args, Asker& asker) {
+  auto options = std::make_shared<DiffParams>();
+  args.Add("traces", options->traces,
+           "The trace before and after, and others to compare with the "
+           "first; or what lamina report --format json wrote")
+      .Required()
+      .Count(2, 26);
+  args.Flag("--findings", options->findings,
+            "What the rules of lamina diagnose say of both: fixed, new, "
+            "better, worse, or not to be seen any more");
+  args.Add("--fail-above", options->fail_above,
+           "Exit with 1 when B (or another) takes more than this share "
+           "longer than A: 3%");
+  args.Add("--measure", options->measure,
+           "What --fail-above looks at: the sum of device work, the "
+           "time in which the device was busy, or its whole window")
+      .OneOf({"kernel_time", "busy", "total"})
+      .ShowDefault();
+  args.Add("--layout", options->layout,
+           "Tables of another tool: diff_stats of TraceLens' TraceDiff")
+      .OneOf({"native", "tracelens"})
+      .ShowDefault();
+  asker.AddPageSizeTo(args);
+  args.Flag("--python-stacks", options->diff.python,
+            "Match all Python frames, not only modules");
+  return [options, &asker] { return AskDiff(*options, asker); };
+}
+
+}  // namespace lamina::questions

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one list of what can be asked, and the way to ask: what a question takes
+// is described where it is answered (bodies.h); a row of the list says which of
+// that others than the command line are told, and how it is named to them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "lamina/ask.h"
+#include "questions/bodies.h"
+
+namespace lamina::questions {
+
+// What makes sense behind a question, with the same trace.
+struct NextQuestion {
+  const char* question;
+  const char* why;
+};
+
+struct Question {
+  QuestionInfo info;
+  Body (*describe)(Description& args, Asker& asker);
+  std::vector<NextQuestion> next;
+  // Also reads files that no parameter names: findings that are known.
+  bool reads_beside = false;
+  // An agent pays for every tool and parameter that it is shown: it gets these
+  // (positions in info.params), and only some questions.
+  bool for_agents = false;
+  std::vector<size_t> agent_params;
+};
+
+const std::vector<Question>& Questions();
+// Errors: kUsage, with the nearest name.
+Result<const Question*> FindQuestion(std::string_view name);
+
+// Answers with all tables, without a terminal: what there is to say joins the
+// notes of the document. Its checks that fail are no error. Errors: kUsage for
+// a parameter that there is not, with the nearest name, a wrong type, a value
+// or number that cannot be, and a required one that is missing; those of the
+// question; kCancelled when it was stopped.
+Result<Answer> Ask(const Question& question, const Params& params,
+                   Asker& asker);
+// The same for a question whose parameters are a struct that is filled already.
+Result<Answer> Complete(const Body& body, Asker& asker);
+
+// Who asks knows parameters, no options of a command line; an agent those that
+// it is shown.
+Error InWordsOf(const Question& question, Error error, bool for_agent = false);
+
+}  // namespace lamina::questions
