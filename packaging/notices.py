@@ -27,7 +27,8 @@ COMPILER = {"lamina_static": {"libstdc++-12-dev", "libgcc-12-dev",
 # Objects of plug-ins and of other targets.
 ELSEWHERE = {"lamina_static": r"_test\.|src/dist/mpi/|src/serve/http/|^python/|"
                               r"^tests/|^bench/",
-             "lamina_python": r"_test\.|src/dist/mpi/|src/serve/http/|src/cli/|"
+             "lamina_python": r"_test\.|src/dist/mpi/|"
+                              r"src/(cli|mcp|program|serve)/|"
                               r"^tests/|^bench/"}
 # Packages of headers whose archive static_libraries.sh built.
 BUILT = {"libfmt.a": "libfmt-dev", "libsimdjson.a": "libsimdjson-dev",

@@ -14,7 +14,7 @@
 #include <pybind11/stl.h>
 #include <unistd.h>
 
-#include "api/text_codes.h"
+#include "table/text_codes.h"
 
 namespace py = pybind11;
 
@@ -170,8 +170,8 @@ py::tuple Codes(PyTable& self, size_t column) {
     throw py::type_error("a column of numbers has numbers()");
   if (const auto it = self.codes.find(column); it != self.codes.end())
     return it->second;
-  auto found = std::make_unique<lamina::api::TextCodes>(
-      lamina::api::CodesOf(*self.table, column));
+  auto found = std::make_unique<lamina::TextCodes>(
+      lamina::CodesOf(*self.table, column));
   py::list texts;
   for (const uint32_t text : found->texts)
     texts.append(Text(self.table->Text(text)));
@@ -179,7 +179,7 @@ py::tuple Codes(PyTable& self, size_t column) {
   const int32_t* const data = found->codes.data();
   static constexpr int32_t kNothing = 0;
   const py::capsule base(found.release(), [](void* pointer) {
-    delete static_cast<lamina::api::TextCodes*>(pointer);
+    delete static_cast<lamina::TextCodes*>(pointer);
   });
   py::array_t<int32_t> codes(size, size == 0 ? &kNothing : data, base);
   codes.attr("flags").attr("writeable") = false;

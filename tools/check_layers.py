@@ -7,9 +7,12 @@ usage: check_layers.py [--root DIR] [--print]
 Every folder with a CMakeLists.txt declares `lamina_library(NAME DEPS ...)`. A
 file may include headers of its own folder and of folders named in DEPS, and of
 nothing else in src/; a public header of include/ belongs to the library that
-names it after API, and includes only public headers. The declarations themselves must not form a cycle. With
---print the layers are printed, lowest first. Exit status 1 when a rule is
-broken, with one line per offence.
+names it after API, and includes only public headers. The declarations
+themselves must not form a cycle. Fronts (cli, api, mcp, serve, and python/)
+stand beside each other over the questions: none knows another, and nothing
+else knows questions. The program (src/program) puts them together. With --print
+the layers are printed, lowest first. Exit status 1 when a rule is broken, with
+one line per offence.
 """
 import argparse
 import pathlib
@@ -18,6 +21,7 @@ import sys
 
 DECLARATION = re.compile(r"lamina_library\(\s*(\w+)(.*?)\)", re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+FRONTS = {"api", "cli", "mcp", "serve"}
 KEYWORDS = {"DEPS", "LIBS", "EXCLUDE", "TEST_LIBS", "API"}
 
 
@@ -79,6 +83,14 @@ def main():
             if dep not in names and not dep.startswith("$"):
                 problems.append(f"src/{folder}/CMakeLists.txt: "
                                 f"unknown dependency '{dep}'")
+    for folder, (name, deps) in libraries.items():
+        for dep in deps:
+            if dep in FRONTS:
+                problems.append(f"src/{folder}/CMakeLists.txt: '{name}' knows "
+                                f"the front '{dep}'")
+        if "questions" in deps and name not in FRONTS:
+            problems.append(f"src/{folder}/CMakeLists.txt: '{name}' is no "
+                            "front and knows 'questions'")
     order, cycle = layers(libraries)
     if cycle:
         problems.append("dependency cycle among: " + ", ".join(cycle))
@@ -89,7 +101,7 @@ def main():
         files += 1
         folder = owner(path.relative_to(src), libraries)
         if folder is None:
-            continue  # programs (cli) may see everything
+            continue  # the program may see everything
         name, deps = libraries[folder]
         for include in INCLUDE.findall(path.read_text(errors="replace")):
             target = src / include
@@ -116,6 +128,13 @@ def main():
             if include not in api:
                 problems.append(f"include/{name}: includes {include}, which "
                                 "is not public")
+    for path in sorted((args.root / "python").rglob("*.cc")):
+        files += 1
+        for include in INCLUDE.findall(path.read_text(errors="replace")):
+            front = include.split("/")[0]
+            if front in FRONTS or front == "questions":
+                problems.append(f"python/{path.name}: includes {include} of "
+                                f"'{front}'")
     if args.print:
         for name in order:
             print(name)

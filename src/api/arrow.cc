@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "api/guard.h"
-#include "api/text_codes.h"
 #include "base/escape.h"
 #include "base/status.h"
+#include "table/text_codes.h"
 
 namespace lamina {
 namespace {
@@ -214,7 +214,7 @@ ArrowArray ArrayOf(const std::shared_ptr<const Table>& table, size_t column) {
       owner->buffers[1] = owner->bits.data();
       break;
     case ColumnType::kText: {
-      api::TextCodes found = api::CodesOf(*table, column);
+      TextCodes found = CodesOf(*table, column);
       // A null is said by its bit; its code must still be one.
       for (int32_t& code : found.codes) code = code < 0 ? 0 : code;
       owner->dictionary =

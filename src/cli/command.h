@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exit_status.h"
 #include "base/status.h"
 #include "cli/arguments.h"
 #include "lamina/result.h"
@@ -18,14 +19,6 @@
 #include "questions/bodies.h"
 
 namespace lamina::cli {
-
-// Exit status; no command has another one.
-enum ExitStatus : int {
-  kFine = 0,
-  kCheckFailed = 1,
-  kUsage = 2,
-  kBadInput = 3,
-};
 
 // What -o names, and with it which options a command has besides its own.
 enum class Output {

@@ -9,12 +9,11 @@ namespace lamina::cli {
 
 // Those that are no question.
 CommandInfo QueryCommand();
-CommandInfo McpCommand();
-CommandInfo ServeCommand();
 CommandInfo ListCommand();
 CommandInfo CacheCommand();
 
-// Every command, in the order of --help.
-std::span<const CommandInfo> Commands();
+// Every command, in the order of --help; those of other fronts of the program
+// stand among them.
+std::span<const CommandInfo> Commands(std::span<const CommandInfo> fronts);
 
 }  // namespace lamina::cli

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "mcp/message.h"
+#include "mcp/protocol/message.h"
 
 namespace lamina::serve {
 namespace {

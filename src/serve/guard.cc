@@ -9,7 +9,7 @@
 
 #include "base/escape.h"
 #include "base/text.h"
-#include "mcp/message.h"
+#include "mcp/protocol/message.h"
 
 namespace lamina::serve {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "mcp/message.h"
+#include "mcp/protocol/message.h"
 #include "serve/child.h"
 #include "serve/http.h"
 

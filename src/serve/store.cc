@@ -13,7 +13,7 @@
 #include "base/beneath.h"
 #include "base/opened.h"
 #include "engine/find_traces.h"
-#include "mcp/message.h"
+#include "mcp/protocol/message.h"
 #include "serve/guard.h"
 
 namespace lamina::serve {

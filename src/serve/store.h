@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "mcp/tool.h"
+#include "mcp/protocol/tool.h"
 #include "serve/http.h"
 #include "serve/worker.h"
 

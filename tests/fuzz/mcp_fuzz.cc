@@ -4,7 +4,7 @@
 // next good message is answered.
 #include <cstdlib>
 
-#include "mcp/server.h"
+#include "mcp/protocol/server.h"
 
 namespace lamina::mcp {
 namespace {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/command.h"
+
+namespace lamina::cli {
+
+// What main() does: reads the line, runs the command that it names, says what
+// went wrong. `version` is what --version prints. `fronts` are commands that
+// begin another front of the program.
+int RunProgram(int argc, char** argv, const std::string& version,
+               std::span<const CommandInfo> fronts);
+
+}  // namespace lamina::cli

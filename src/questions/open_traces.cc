@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "questions/open_traces.h"
+
+#include <filesystem>
+#include <malloc.h>
+
+#include "base/opened.h"
+#include "base/process_memory.h"
+
+namespace lamina::questions {
+namespace {
+
+// One name for one file: as it was given where its open file is read, whatever
+// the name leads to by now.
+std::string RealName(const std::string& path) {
+  if (IsReadInstead(path)) return path;
+  std::error_code error;
+  const auto real = std::filesystem::canonical(path, error);
+  return error ? path : real.string();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<sql::Source>> OpenTraces::Open(const std::string& path,
+                                                      const Opening& how) {
+  return EndedByStop(how.stop, [&] { return Find(path, how); });
+}
+
+Result<std::shared_ptr<sql::Source>> OpenTraces::Find(const std::string& path,
+                                                      const Opening& how) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& place = entries_[RealName(path)];
+    if (place == nullptr) place = std::make_shared<Entry>();
+    entry = place;
+    entry->used = ++clock_;
+  }
+  const std::lock_guard opening(entry->opening);
+  struct stat now {};
+  if (::stat(NameToRead(path).text().c_str(), &now) != 0)
+    return Fail(InputError(path, "is not there any more"));
+  std::shared_ptr<sql::Source> source;
+  {
+    const std::lock_guard lock(mutex_);
+    if (entry->source != nullptr && IsSame(entry->of, now))
+      source = entry->source;
+    else
+      entry->source = nullptr;
+  }
+  if (source != nullptr) return source;
+  Trim();
+  engine::OpenOptions open;
+  open.threads = threads_;
+  open.progress = how.progress;
+  open.stop = how.stop;
+  LAMINA_ASSIGN(std::shared_ptr<engine::Session> session,
+                engine::Session::Open(path, open));
+  source = std::make_shared<sql::Source>(std::move(session), threads_);
+  const std::lock_guard lock(mutex_);
+  entry->source = source;
+  entry->of = now;
+  return source;
+}
+
+bool OpenTraces::Trim() {
+  bool any = false;
+  while (MemoryOfThisProcess().resident_bytes > memory_limit_) {
+    std::shared_ptr<sql::Source> oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      auto found = entries_.end();
+      for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+        const auto& source = it->second->source;
+        if (source == nullptr || source.use_count() > 1) continue;
+        if (found == entries_.end() || it->second->used < found->second->used)
+          found = it;
+      }
+      if (found == entries_.end()) return any;
+      oldest = std::move(found->second->source);
+      found->second->source = nullptr;
+    }
+    oldest.reset();
+    ::malloc_trim(0);
+    any = true;
+  }
+  return any;
+}
+
+bool OpenTraces::IsOpen(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(RealName(path));
+  return found != entries_.end() && found->second->source != nullptr;
+}
+
+}  // namespace lamina::questions

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Traces that stay open between calls, while the program's memory
+// is below a limit.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/stat.h>
+
+#include "base/stop.h"
+#include "sql/source.h"
+
+namespace lamina::questions {
+
+class OpenTraces {
+ public:
+  // Who waits for a trace.
+  struct Opening {
+    std::function<void(uint64_t done, uint64_t total)> progress;
+    const std::atomic<bool>* stop = nullptr;
+  };
+  // `threads` read one trace; above `memory_limit` bytes of the whole process
+  // those that were not asked for longest are closed.
+  OpenTraces(int threads, uint64_t memory_limit)
+      : threads_(threads), memory_limit_(memory_limit) {}
+
+  // The trace, read now if it is not open or its file is another one by now.
+  // Two callers of one trace wait for one reading, and hear a stop.
+  Result<std::shared_ptr<sql::Source>> Open(const std::string& path,
+                                            const Opening& how);
+
+  // Closes traces that nobody uses until the limit is kept; true: some were.
+  bool Trim();
+  bool IsOpen(const std::string& path) const;
+
+ private:
+  Result<std::shared_ptr<sql::Source>> Find(const std::string& path,
+                                            const Opening& how);
+
+  struct Entry {
+    StoppableMutex opening;
+    std::shared_ptr<sql::Source> source;
+    struct stat of {};
+    uint64_t used = 0;
+  };
+
+  const int threads_;
+  const uint64_t memory_limit_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace lamina::questions
