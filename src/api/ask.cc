@@ -93,10 +93,8 @@ Status MayWrite(const questions::Question& question, bool allow_write) {
 
 Answer Run(const questions::Question& question, const Params& params,
            Caller& caller) {
-  auto made = questions::Ask(question, params, caller.asker);
-  if (!made)
-    return Fail(questions::InWordsOf(question, std::move(made).error()));
-  return std::make_shared<const Document>(std::move(made->document));
+  LAMINA_ASSIGN(auto made, questions::Ask(question, params, caller.asker));
+  return std::make_shared<const Document>(std::move(made.document));
 }
 
 }  // namespace

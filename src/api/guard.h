@@ -8,6 +8,7 @@
 
 #include "base/stop.h"
 #include "lamina/session.h"
+#include "questions/questions.h"
 
 namespace lamina::api {
 
@@ -19,11 +20,15 @@ auto Guarded(const std::optional<StopSource>& stop, const Work& work)
     -> decltype(work()) {
   Error error;
   try {
-    return EndedByStop(stop ? stop->flag() : nullptr, work);
+    auto made = EndedByStop(stop ? stop->flag() : nullptr, work);
+    if (!made)
+      return Fail(
+          WithNames(std::move(made).error(), questions::LibraryNames()));
+    return made;
   } catch (const std::bad_alloc&) {
     error.kind = ErrorKind::kLimit;
     error.what = "out of memory";
-    error.hint = "ask for less, or for a part of the trace (lamina slice)";
+    error.hint = "ask for less, or for a part of the trace (slice)";
   } catch (const std::exception& thrown) {
     error.kind = ErrorKind::kInternal;
     error.what = std::string("a fault of lamina: ") + thrown.what();

@@ -198,6 +198,7 @@ Result<std::shared_ptr<const Document>> Session::Report(
       LAMINA_ASSIGN(Document made,
                     impl_->source->MakeReport(asked, WatchOf(options)));
       made.inputs = {impl_->info.path};
+      questions::PutNames(made, questions::LibraryNames());
       auto document = std::make_shared<const Document>(std::move(made));
       const std::lock_guard lock(impl_->mutex);
       if (impl_->reports.size() == Impl::kReports)

@@ -294,13 +294,15 @@ void CheckNumber(CLI::Option& option, double low, double high) {
       Range(low, high));
 }
 
-const CLI::Option* AddOption(CLI::App& app, const questions::Param& param) {
+const CLI::Option* AddOption(CLI::App& app, const questions::Param& param,
+                             const NamesOf& names) {
+  const std::string doc = WithNames(param.doc, names);
   CLI::Option* const option = std::visit(
       [&](auto* field) {
         if constexpr (std::is_same_v<decltype(field), bool*>)
-          return app.add_flag(param.option, *field, param.doc);
+          return app.add_flag(param.option, *field, doc);
         else
-          return app.add_option(param.option, *field, param.doc);
+          return app.add_option(param.option, *field, doc);
       },
       param.field);
   const Group group = param.group.value_or(GroupOf(param.option));
@@ -331,13 +333,13 @@ Place Place::Command(const std::string& name, const std::string& summary,
   command->get_help_ptr()->group("General");
   std::vector<std::pair<questions::Param*, const CLI::Option*>> added;
   for (questions::Param& param : takes.params())
-    added.emplace_back(&param, AddOption(*command, param));
+    added.emplace_back(&param, AddOption(*command, param, takes.Options()));
   if (takes.has_checks()) {
     command->parse_complete_callback([&takes, added] {
       for (const auto& [param, option] : added)
         param->given = option->count() > 0;
       const std::string wrong = takes.FailedCheck();
-      if (!wrong.empty()) throw Wrong{wrong};
+      if (!wrong.empty()) throw Wrong{WithNames(wrong, takes.Options())};
     });
   }
   return Place(*command);

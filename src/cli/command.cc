@@ -17,6 +17,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "engine/report.h"
+#include "questions/questions.h"
 #include "report/writers.h"
 #include "snapshot/cache.h"
 
@@ -59,8 +60,9 @@ std::function<void(uint64_t, uint64_t)> MakeProgress(const std::string& what) {
 
 // What there is to say besides the answer.
 void Tell(const Note& note) {
+  const std::string text = WithNames(note.text, OptionNames);
   if (note.text.ends_with('\n')) {
-    std::fputs(note.text.c_str(), stderr);
+    std::fputs(text.c_str(), stderr);
     return;
   }
   // A line that follows the reading is in the way.
@@ -68,7 +70,7 @@ void Tell(const Note& note) {
     std::fputs("\r\x1b[K", stderr);
   std::fprintf(stderr, "lamina: %s%s\n",
                note.severity == Severity::kWarning ? "warning: " : "",
-               note.text.c_str());
+               text.c_str());
 }
 
 }  // namespace
@@ -285,8 +287,11 @@ Run RunOf(const CommandInfo& command, questions::Description& takes,
                           ? command.owns_output(takes, common)
                           : command.output == Output::kOwn;
     if (owns) std::swap(common.asker.output, common.output);
-    LAMINA_ASSIGN(questions::Answer answer, body());
-    return Print(answer, common);
+    auto answer = body();
+    const NamesOf names = takes.Options();
+    if (!answer) return Fail(WithNames(std::move(answer).error(), names));
+    questions::PutNames(*answer, names);
+    return Print(*answer, common);
   };
 }
 
@@ -312,6 +317,7 @@ void AddCommand(Place place, const CommandInfo& command, Common& common,
 }
 
 Status Write(Document& document, const Common& common) {
+  questions::PutNames(document, OptionNames);
   LAMINA_TRY(engine::KeepOnly(document.result, common.asker.only));
   return WriteTables(document, common);
 }

@@ -98,7 +98,8 @@ int RunProgram(int argc, char** argv, const std::string& version,
   if (common.timing && !common.asker.quiet) PrintTiming(common);
   if (status) return *status;
   // Where it says nothing another process does.
-  if (!status.error().what.empty()) PrintError(status.error());
+  if (!status.error().what.empty())
+    PrintError(WithNames(status.error(), OptionNames));
   return ExitStatusOf(status.error());
 }
 

@@ -268,7 +268,7 @@ Result<ResultSet> MergeTraces(const std::vector<std::string>& files,
     const std::string file(table.At(row, "file").text());
     result.notes.push_back(MakeNote(
         Severity::kWarning, "broken_records",
-        fmt::format("{}: {} could not be read and left out (lamina report says "
+        fmt::format("{}: {} could not be read and left out (⟨report()⟩ says "
                     "why: trace_health).",
                     file,
                     Counted(static_cast<uint64_t>(broken.integer()), "record")),

@@ -12,15 +12,15 @@ Result<std::unique_ptr<Channel>> OpenMpiChannel() {
   const auto entry =
       LoadPlugin(kMpiPluginFile, kMpiPluginEntry, "lamina-mpi", true);
   if (!entry) {
-    return Fail(UsageError("--engine mpi: " + entry.error(),
+    return Fail(UsageError("⟨engine⟩ mpi: " + entry.error(),
                            "build lamina where MPI is installed "
-                           "(libopenmpi-dev), or use --engine files"));
+                           "(libopenmpi-dev), or use ⟨engine⟩ files"));
   }
   using Entry = Channel* (*)(int);
   std::unique_ptr<Channel> channel(
       reinterpret_cast<Entry>(*entry)(kMpiPluginInterface));
   if (channel == nullptr) {
-    return Fail(UsageError(std::string("--engine mpi: ") + kMpiPluginFile +
+    return Fail(UsageError(std::string("⟨engine⟩ mpi: ") + kMpiPluginFile +
                                " is of another version",
                            "build the program and the plug-in together"));
   }

@@ -35,7 +35,7 @@ Result<PathRanks> PathRanks::Open(const std::vector<std::string>& files,
           EscapeTerminal(file) + " holds " + std::to_string(lanes.size()) +
               " ranks",
           "several traces are joined rank by rank: give a file of each; of "
-          "this one alone, lamina path FILE shows the path"));
+          "this one alone, ⟨lamina⟩ path FILE shows the path"));
     }
     const auto named = session->trace().info.rank;
     const int64_t rank = named ? *named
@@ -98,7 +98,7 @@ Result<PathRanks> PathRanks::Open(const std::vector<std::string>& files,
             " cannot be joined to the others by a collective that all leave "
             "together: nothing tells how their clocks differ, and no path "
             "joins them",
-        "give ranks of one job that communicate; `lamina ranks` shows which "
+        "give ranks of one job that communicate; `⟨ranks()⟩` shows which "
         "do"));
   }
 

@@ -32,7 +32,7 @@ Result<analysis::host::RankTimesOf> TimesAmongRanks(
   }
   if (job->ranks.size() < 2) {
     return Fail(UsageError(
-        "--ranks: there is no rank beside that of " + EscapeTerminal(file),
+        "⟨ranks⟩: there is no rank beside that of " + EscapeTerminal(file),
         "give traces of other ranks of its job, or their folder"));
   }
   analysis::host::RankTimesOf out;

@@ -78,7 +78,7 @@ Result<memory::TableOptions> WithDevice(const MemoryOptions& options) {
   const auto device = ParseInt(options.device);
   if (!device || *device < 0) {
     return Fail(UsageError(
-        "--device: '" + options.device + "' is no number of a device",
+        "⟨device⟩: '" + options.device + "' is no number of a device",
         "a snapshot counts devices from 0"));
   }
   out.device = *device;

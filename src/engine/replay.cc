@@ -100,7 +100,7 @@ class Planner {
         return Fail(UsageError(
             known ? "no call of the op launched device work with these shapes"
                   : "the trace has no op " + options_.op,
-            "lamina report TRACE --only ops lists the ops that did"));
+            "⟨lamina⟩ report TRACE ⟨only⟩ ops lists the ops that did"));
       }
       return {};
     }

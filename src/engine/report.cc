@@ -36,7 +36,7 @@ Error NoSuchTable(const std::string& wanted,
   std::string list;
   for (const std::string_view name : names)
     list += (list.empty() ? "" : ", ") + std::string(name);
-  return UsageError("--only: there is no table '" + wanted + "'",
+  return UsageError("⟨only⟩: there is no table '" + wanted + "'",
                     near.empty() ? "tables: " + list
                                  : "did you mean '" + std::string(near) + "'?");
 }
@@ -112,7 +112,7 @@ void AddLayoutNotes(const tree::Tree& tree, tree::LinkMode link,
         Severity::kWarning, "no_launches",
         link == tree::LinkMode::kFlow && HasLaunchFlows(trace)
             ? "No flow of the trace joins a launch to device work: "
-              "gpu_timeline counts all device events. --link auto joins them "
+              "gpu_timeline counts all device events. ⟨link⟩ auto joins them "
               "by correlation."
             : "The trace records no launch of its device work: gpu_timeline "
               "counts all device events.",
@@ -229,8 +229,8 @@ Result<Document> MakeReport(Session& session, const ReportOptions& options,
   document.command = "report";
   if (options.layout == "native") {
     if (options.overlaps) {
-      return Fail(UsageError("--overlaps needs a layout that has the sheets",
-                             "--layout tracelens or tracelens-inference"));
+      return Fail(UsageError("⟨overlaps⟩ needs a layout that has the sheets",
+                             "⟨layout⟩ tracelens or tracelens-inference"));
     }
     std::vector<std::string_view> names(std::begin(kReportAnalyses),
                                         std::end(kReportAnalyses));

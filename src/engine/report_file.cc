@@ -67,8 +67,8 @@ Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
   std::error_code error;
   const auto other_form = [&](const std::string& what) {
     return Fail(InputError(path, what + " of a report is not read again",
-                           "give the traces, or their reports in JSON: lamina "
-                           "report TRACE --format json -o FILE"));
+                           "give the traces, or their reports in JSON: "
+                           "⟨lamina⟩ report TRACE --format json -o FILE"));
   };
   if (std::filesystem::is_regular_file(
           std::filesystem::path(NameToRead(path).text()) / "gpu_timeline.csv",
@@ -87,7 +87,7 @@ Result<std::optional<ResultSet>> ReadReportFile(const std::string& path) {
   const auto tables = json.is_object() ? json.find("tables") : json.end();
   if (!json.is_object() || tables == json.end() || !tables->is_object()) {
     return Fail(InputError(path, "the report is not complete",
-                           "write it again: lamina report TRACE --format "
+                           "write it again: ⟨lamina⟩ report TRACE --format "
                            "json -o FILE"));
   }
   std::vector<Schema> schemas;

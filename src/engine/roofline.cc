@@ -15,7 +15,7 @@ Result<std::string> DrawRoofline(Session& session, const Table& ops) {
     return Fail(
         UsageError("the trace does not say on which device it was "
                    "recorded, or lamina does not know it",
-                   "give it with --device (lamina list devices)"));
+                   "give it with ⟨device⟩ (⟨lamina⟩ list devices)"));
   }
   render::RooflinePlot plot;
   plot.title = device->title;

@@ -37,7 +37,7 @@ Error NoSuchAnalysis(std::string_view name) {
     known.push_back(info.name);
   const std::string_view near = rules::Nearest(name, known);
   return UsageError("there is no analysis '" + std::string(name) + "'",
-                    near.empty() ? "lamina list analyses names them"
+                    near.empty() ? "⟨lamina⟩ list analyses names them"
                                  : "did you mean '" + std::string(near) + "'?");
 }
 

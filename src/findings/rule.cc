@@ -26,7 +26,7 @@ constexpr std::array<Need, 11> kNeeds = {{
     {"three_steps", "too_few steps", "record at least 3 steps after warm-up"},
     {"shapes", "no_column device_events.dims", "record_shapes=True"},
     {"stacks", "empty python_frame", "with_stack=True"},
-    {"device_spec", "no_device_spec", "--device NAME"},
+    {"device_spec", "no_device_spec", "a device that is known, or its name"},
     {"grid", "no_column device_events.grid_blocks",
      "a profiler that records launch configurations"},
     {"ranks", "one_rank", "the folder with the traces of all ranks"},
@@ -404,7 +404,7 @@ Result<std::set<std::string>> RuleSet::Match(
     const std::string_view near = rules::Nearest(glob, names);
     return Fail(UsageError(fmt::format("{}: there is no rule {}", option, glob),
                            near.empty()
-                               ? "lamina diagnose --explain all lists them"
+                               ? "⟨lamina⟩ diagnose ⟨explain⟩ all lists them"
                                : fmt::format("did you mean {}?", near)));
   }
   return out;

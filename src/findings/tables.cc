@@ -230,7 +230,7 @@ ResultSet Tables(const Diagnosis& d) {
               " suppressed";
     }
     out.notes.push_back(MakeNote(Severity::kInfo, "not_shown",
-                                 text + ": --all lists them.",
+                                 text + ": ⟨all⟩ lists them.",
                                  {{"findings", "", "", {}}}));
   }
   out.tables.push_back(std::move(findings));
@@ -301,10 +301,10 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
       d.runs.begin(), d.runs.end(),
       [](const RuleRun& run) { return run.state == State::kAbstained; }));
   std::string text = Headline(d);
-  if (left > 0) text += fmt::format(" {} more by lamina diagnose.", left);
+  if (left > 0) text += fmt::format(" {} more by ⟨diagnose()⟩.", left);
   if (blind > 0)
     text += " " + Counted(blind, "rule") +
-            " could not look; lamina diagnose says why.";
+            " could not look; ⟨diagnose()⟩ says why.";
   notes.push_back(MakeNote(Severity::kInfo, "findings", std::move(text),
                            {{"rules_run", "", "", {}}}));
   for (Table& table : found.tables) {

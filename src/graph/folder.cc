@@ -177,10 +177,9 @@ Result<std::vector<DumpFile>> ListDumps(const std::string& folder) {
     std::error_code ignored;
     return Fail(
         fs::is_regular_file(folder, ignored)
-            ? InputError(
-                  folder, "is one file, a run is a folder of dumps",
-                  "give the folder; one dump is for lamina graph layers, "
-                  "layer, print and others")
+            ? InputError(folder, "is one file, a run is a folder of dumps",
+                         "give the folder; one dump is for ⟨graph_layers()⟩, "
+                         "layer, print and others")
             : InputError(folder, error.message()));
   }
   if (out.empty()) {

@@ -85,14 +85,15 @@ Result<trace::Trace> ReadTrace(const std::string& path,
     }
     Error error =
         InputErrorAt(path, 0, "is no trace that lamina knows",
-                     "give the file that the profiler wrote (lamina list "
+                     "give the file that the profiler wrote (⟨lamina⟩ list "
                      "formats)");
     const size_t first = input.head().find_first_not_of(" \t\r\n");
     const std::string_view head = input.head();
     if (head.find("openxmlformats") != std::string_view::npos) {
       error.what = "is a workbook, not a trace";
       error.hint =
-          "give the trace itself, or a report of it in JSON (report TRACE -o "
+          "give the trace itself, or a report of it in JSON (report TRACE "
+          "⟨output⟩ "
           "x.json)";
     } else if (first != std::string::npos && head[first] == '<')
       error.hint = "this looks like HTML: download the trace file itself";

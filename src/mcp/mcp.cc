@@ -16,6 +16,7 @@
 #include "mcp/protocol/schema.h"
 #include "mcp/protocol/stdio.h"
 #include "mcp/tools.h"
+#include "questions/questions.h"
 
 namespace lamina::mcp {
 namespace {
@@ -58,6 +59,32 @@ Status Choose(const std::vector<std::string>& names, std::vector<Tool>& tools) {
     return std::find(names.begin(), names.end(), tool.name) == names.end();
   });
   return {};
+}
+
+// Their errors and notes name what an agent knows.
+void SpeakToAgents(std::vector<Tool>& tools) {
+  for (Tool& tool : tools) {
+    tool.run = [run = std::move(tool.run),
+                params = tool.params](const Call& call) -> Outcome {
+      Outcome made = run(call);
+      const NamesOf names =
+          [&](std::string_view name) -> std::optional<std::string> {
+        // Names that SQL has for them.
+        if (name == "param") name = "params";
+        if (name == "time_limit") name = "time_limit_ms";
+        for (const Param& param : params) {
+          if (param.name == name) return param.name;
+        }
+        return questions::AgentNames()(name);
+      };
+      if (made) {
+        questions::PutNames(made->document, names);
+      } else {
+        made.error().error = WithNames(std::move(made.error().error), names);
+      }
+      return made;
+    };
+  }
 }
 
 // One call without a client: "TOOL {ARGUMENTS}". Prints the text that an agent
@@ -126,6 +153,7 @@ Result<int> Front::Run() const {
       std::chrono::milliseconds(static_cast<int64_t>(patience_s * 1000));
   server_options.library = MakeLibrary();
   AddTraceTools(workshop, server_options.tools);
+  SpeakToAgents(server_options.tools);
   AddQuestionTools(workshop, !allow_write.empty(), server_options.tools);
   LAMINA_TRY(Choose(tools, server_options.tools));
   // Commands are given names as short as Inputs::NameOf makes them.

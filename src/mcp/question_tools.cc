@@ -113,6 +113,7 @@ Caller::Caller(const Workshop& workshop, const Call& call) {
     return open->Open(path, how);
   };
   asker.threads = workshop.threads;
+  asker.is_agent = true;
   asker.traces = &traces;
   asker.stop = how.stop;
   asker.progress = [progress = how.progress](const std::string&) {
@@ -136,10 +137,7 @@ void AddQuestionTools(const Workshop& workshop, bool writing,
       const Params asked = ParamsOf(call, params, *workshop.inputs);
       Caller caller(workshop, call);
       auto answer = questions::Ask(question, asked, caller.asker);
-      if (!answer) {
-        return Fail(
-            questions::InWordsOf(question, std::move(answer).error(), true));
-      }
+      if (!answer) return Fail(std::move(answer).error());
       Document document = std::move(answer->document);
       SayWhatWasRead(asked, document);
       document.command = question.info.name;

@@ -89,7 +89,7 @@ Result<Condition> ParseCondition(const std::string& text) {
   if (equals == std::string::npos || condition.field.empty()) {
     const std::string_view near = rules::Nearest(name, names);
     return Fail(UsageError(
-        "--where: expected FIELD=VALUE or FIELD!=VALUE, found '" + text + "'",
+        "⟨where⟩: expected FIELD=VALUE or FIELD!=VALUE, found '" + text + "'",
         near.empty() || near == name
             ? "fields: " + list
             : "did you mean '" + std::string(near) + "'?"));
@@ -100,7 +100,7 @@ Result<Condition> ParseCondition(const std::string& text) {
 tl::unexpected<Error> WrongValue(const Condition& condition,
                                  std::string_view expected) {
   return Fail(UsageError(
-      fmt::format("--where {}: '{}' is no {}", condition.field, condition.value,
+      fmt::format("⟨where⟩ {}: '{}' is no {}", condition.field, condition.value,
                   expected),
       "the first event of the trace is at 0; units are ns, us, ms and s"));
 }
@@ -160,7 +160,7 @@ class Tests {
     if (field == "text") {
       const WordTest test(value);
       if (test.words() > kMostWords) {
-        return Fail(UsageError("--where text: more than " +
+        return Fail(UsageError("⟨where⟩ text: more than " +
                                std::to_string(kMostWords) + " words"));
       }
       return Text(test);

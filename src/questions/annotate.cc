@@ -57,7 +57,7 @@ Result<Request> Parse(const Options& options) {
     for (const std::string& name : options.levels) {
       const auto kind = cudagraph::FindTagKind(name);
       if (!kind) {
-        return Fail(UsageError("--levels: there is no level '" + name + "'",
+        return Fail(UsageError("⟨levels⟩: there is no level '" + name + "'",
                                "op, instance, module, line or range"));
       }
       request.levels.op |= *kind == TagKind::kOp || *kind == TagKind::kInstance;
@@ -66,8 +66,8 @@ Result<Request> Parse(const Options& options) {
       request.levels.range |= *kind == TagKind::kRange;
     }
     if (request.by_name && options.levels.size() > 1) {
-      return Fail(UsageError("--method name has one kind of tag",
-                             "give one level, for example --levels line"));
+      return Fail(UsageError("⟨method⟩ name has one kind of tag",
+                             "give one level, for example ⟨levels⟩ line"));
     }
     request.kind = *cudagraph::FindTagKind(options.levels[0]);
   }
@@ -75,14 +75,14 @@ Result<Request> Parse(const Options& options) {
     request.align.batch = ParseInt(options.batch);
     if (!request.align.batch || *request.align.batch < 0) {
       return Fail(
-          UsageError("--batch: expected a number or auto", "for example 32"));
+          UsageError("⟨batch⟩: expected a number or auto", "for example 32"));
     }
   }
   if (!options.min_evidence.empty()) {
     const auto level = cudagraph::FindLevel(options.min_evidence);
     if (!level) {
       return Fail(UsageError(
-          "--min-evidence: there is no level '" + options.min_evidence + "'",
+          "⟨min_evidence⟩: there is no level '" + options.min_evidence + "'",
           "exact-id, exact, fifo, sure, gap-fifo, family, lcs, scope or "
           "ambiguous"));
     }
@@ -94,7 +94,7 @@ Result<Request> Parse(const Options& options) {
     request.required = ParseDouble(text);
     if (!request.required || *request.required < 0 || *request.required > 100) {
       return Fail(
-          UsageError("--require: expected a percentage", "for example 90%"));
+          UsageError("⟨require⟩: expected a percentage", "for example 90%"));
     }
   }
   return request;
@@ -223,10 +223,10 @@ Result<double> AnnotateCompiled(const Job& job,
                 JoinCompiledFiles(code, *context));
   if (!job.output.empty()) {
     if (emit::perfetto::IsPerfettoName(job.output)) {
-      return Fail(UsageError("--compiled writes Chrome JSON only",
+      return Fail(UsageError("⟨compiled⟩ writes Chrome JSON only",
                              "give a name that ends in .json or .json.gz"));
     }
-    LAMINA_TRY(CheckCopyable(trace, "--trace"));
+    LAMINA_TRY(CheckCopyable(trace, "⟨trace⟩"));
     const ScopedStage stage(&asker.times, "copy");
     LAMINA_ASSIGN(const emit::CopyLoss loss,
                   engine::WriteCompiled(job.input, job.output, trace, work));
@@ -260,13 +260,13 @@ Result<double> AnnotateOne(const Job& job, const engine::Captures& captures,
   if (captures.files.empty() && trace.graph_nodes.empty() &&
       request.align.node_tags == nullptr) {
     return Fail(UsageError(
-        "--from: the trace does not hold how its graphs were recorded",
+        "⟨from⟩: the trace does not hold how its graphs were recorded",
         "give the trace of the capture or of an eager run"));
   }
   const bool anew = emit::perfetto::IsPerfettoName(job.output);
-  if (!job.output.empty() && !anew) LAMINA_TRY(CheckCopyable(trace, "--trace"));
+  if (!job.output.empty() && !anew) LAMINA_TRY(CheckCopyable(trace, "⟨trace⟩"));
   if (request.by_name && anew) {
-    return Fail(UsageError("--method name writes Chrome JSON only",
+    return Fail(UsageError("⟨method⟩ name writes Chrome JSON only",
                            "give a name that ends in .json or .json.gz"));
   }
   cudagraph::Annotation annotation;
@@ -345,7 +345,7 @@ Result<Answer> RunAnnotate(Options options, Asker& asker) {
     options.trace_out = asker.output;
   LAMINA_ASSIGN(Request request, Parse(options));
   if (!options.compiled.empty() && !options.from.empty()) {
-    return Fail(UsageError("--compiled and --from are two annotations",
+    return Fail(UsageError("⟨compiled⟩ and ⟨from⟩ are two annotations",
                            "make one of them from the output of the other"));
   }
   std::optional<cudagraph::NodeTags> node_tags;
@@ -355,7 +355,7 @@ Result<Answer> RunAnnotate(Options options, Asker& asker) {
     request.align.node_tags = &*node_tags;
   }
   if (options.replay == "-" && !options.trace_out.empty()) {
-    return Fail(UsageError("--trace needs a file to copy",
+    return Fail(UsageError("⟨trace⟩ needs a file to copy",
                            "give the trace by its name, not as -"));
   }
   const std::string tags = options.tags.empty() ? "^line_" : options.tags;
@@ -363,8 +363,8 @@ Result<Answer> RunAnnotate(Options options, Asker& asker) {
   LAMINA_ASSIGN(const auto captures,
                 engine::OpenCaptures(options.from, tags, asker.Open()));
   for (const Job& job : jobs) {
-    LAMINA_TRY(KeepInputs("--trace", job.output, {job.input}));
-    LAMINA_TRY(KeepInputs("--trace", job.output, captures.files));
+    LAMINA_TRY(KeepInputs("⟨trace⟩", job.output, {job.input}));
+    LAMINA_TRY(KeepInputs("⟨trace⟩", job.output, captures.files));
   }
   Document document;
   document.command = "annotate";
@@ -416,7 +416,7 @@ Body DescribeAnnotate(Description& args, Asker& asker) {
   args.Add("--trace", options->trace_out,
            "Write the replay with the tags in the arguments of its "
            "kernels to this file (for a folder: to this folder); "
-           "-o FILE.json.gz does the same");
+           "⟨output⟩ FILE.json.gz does the same");
   args.Add("--method", options->method,
            "align: every kernel by its place; name: all tags of its "
            "name, as the simple method does it, for comparison")
@@ -426,7 +426,7 @@ Body DescribeAnnotate(Description& args, Asker& asker) {
            "Ranges that count as tags (RE2; default: ^line_)");
   args.Add("--levels", options->levels,
            "Tags to write: op, instance, module, line, range (default: "
-           "all); with --method name the one to collect")
+           "all); with ⟨method⟩ name the one to collect")
       .SplitAtCommas();
   args.Add("--batch", options->batch,
            "Batch of the replays: its capture is the smallest that "

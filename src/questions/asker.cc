@@ -136,7 +136,7 @@ void Asker::SayLosses(const std::string& path, const trace::Losses& losses) {
           : EscapeTerminal(fmt::format(
                 "{}: {}: {}", path, trace::LossText(losses), losses.reasons));
   Warn("lost_records",
-       text + "; see trace_health of " + (tell ? "lamina report" : "report."));
+       text + "; see trace_health of ⟨report()⟩" + (tell ? "" : "."));
 }
 
 void Asker::Warn(const char* id, const std::string& text) {

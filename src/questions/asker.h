@@ -56,6 +56,7 @@ struct Asker {
   std::string rules_dir;
   bool cache = true;
   Detail detail = Detail::kTables;
+  bool is_agent = false;                 // which knows only what it is shown
   const OpenedTraces* traces = nullptr;  // null: none are open
   const std::atomic<bool>* stop = nullptr;
   // Makes what is told of the reading of inputs; may be null.

@@ -92,15 +92,17 @@ Result<Answer> RunConvert(const Options& options, Asker& asker) {
   const bool perfetto = emit::perfetto::IsPerfettoName(output);
   const bool json = output.ends_with(".json") || output.ends_with(".json.gz");
   if (!perfetto && !json) {
-    return Fail(UsageError(
-        "-o: expected a name that ends in .pftrace, .pftrace.gz, .json or "
-        ".json.gz",
-        "the ending says what is written"));
+    return Fail(
+        UsageError("⟨output⟩: expected a name that ends in .pftrace, "
+                   ".pftrace.gz, .json or "
+                   ".json.gz",
+                   "the ending says what is written"));
   }
   if (engine::IsMemorySnapshot(options.trace)) {
     if (!perfetto) {
-      return Fail(UsageError("-o: a memory snapshot becomes a Perfetto trace",
-                             "give a name that ends in .pftrace"));
+      return Fail(
+          UsageError("⟨output⟩: a memory snapshot becomes a Perfetto trace",
+                     "give a name that ends in .pftrace"));
     }
     return ConvertSnapshot(options, asker);
   }

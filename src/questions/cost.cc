@@ -34,7 +34,7 @@ Result<const cost::OpModel*> FindOp(const cost::ModelSet& models,
   const std::string_view near = rules::Nearest(name, known);
   return Fail(UsageError("'" + name + "' has no cost model",
                          near.empty()
-                             ? "lamina list costs shows the ops that have one"
+                             ? "⟨lamina⟩ list costs shows the ops that have one"
                              : "did you mean '" + std::string(near) + "'?"));
 }
 
@@ -64,7 +64,7 @@ Result<Answer> RunCost(const Options& options, Asker& asker) {
       cost::ParseCall(options.op, options.shapes, "", options.concrete);
   if (!shapes) {
     return Fail(
-        UsageError("--shapes: expected a JSON list with one shape per "
+        UsageError("⟨shapes⟩: expected a JSON list with one shape per "
                    "argument",
                    "for example '[[128, 64], [64, 256]]'"));
   }
@@ -75,13 +75,13 @@ Result<Answer> RunCost(const Options& options, Asker& asker) {
   call->step = cost::ParseStep(options.step);
   if (options.backward && !models->HasBackward(*op)) {
     return Fail(UsageError("'" + options.op + "' has no backward model",
-                           "leave out --backward"));
+                           "leave out ⟨backward⟩"));
   }
   const auto cost = models->Evaluate(*op, *call, options.backward);
   if (!cost) {
     return Fail(UsageError(
         "model '" + op->model->name + "' gives no cost for these arguments",
-        "check the number and the order of the shapes, and --concrete for "
+        "check the number and the order of the shapes, and ⟨concrete⟩ for "
         "scalar arguments"));
   }
   Table table(CostSchema());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "questions/description.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lamina::questions {
@@ -67,6 +68,13 @@ std::string Param::LongOption() const {
              : option.substr(comma + 1);
 }
 
+std::string Param::Name() const {
+  std::string name = LongOption();
+  name.erase(0, is_input() ? 0 : 2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 ParamType Param::type() const {
   if (std::holds_alternative<bool*>(field)) return ParamType::kFlag;
   if (std::holds_alternative<double*>(field)) return ParamType::kReal;
@@ -81,6 +89,16 @@ Param& Description::Add(std::string spelled, Field field, std::string doc) {
 
 void Description::Check(std::function<std::string()> check) {
   checks_.push_back(std::move(check));
+}
+
+NamesOf Description::Options() const {
+  return [this](std::string_view name) -> std::optional<std::string> {
+    for (const Param& param : params_) {
+      if (param.Name() == name)
+        return param.option.substr(0, param.option.find(','));
+    }
+    return OptionNames(name);
+  };
 }
 
 Param* Description::Find(std::string_view option) {

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/names_in_text.h"
 #include "base/status.h"
 #include "lamina/ask.h"
 
@@ -60,6 +61,8 @@ class Param {
 
   // "--layer" of "-n,--layer"; of an input its name.
   std::string LongOption() const;
+  // Its name in messages (base/names_in_text.h): "min_share" of "--min-share".
+  std::string Name() const;
   bool is_input() const { return !option.starts_with('-'); }
   ParamType type() const;
   bool many() const {
@@ -99,6 +102,8 @@ class Description {
   // nothing.
   void Check(std::function<std::string()> check);
 
+  // In messages on a command line: the option itself, short where it can be.
+  NamesOf Options() const;
   // Null: there is none. `option` is a long option or the name of an input.
   Param* Find(std::string_view option);
   bool has_checks() const { return !checks_.empty(); }

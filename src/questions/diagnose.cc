@@ -49,13 +49,13 @@ Result<std::vector<FailOn>> ParseFailOn(const Options& options,
     if (const size_t colon = text.find(':'); colon != std::string::npos) {
       const auto percent = ParseDouble(text.substr(colon + 1));
       if (!percent || *percent < 0) {
-        return Fail(UsageError("--fail-on: '" + text + "' has no percentage",
+        return Fail(UsageError("⟨fail_on⟩: '" + text + "' has no percentage",
                                "RULE:PCT, as in host.*:5"));
       }
       one = {text.substr(0, colon), *percent / 100};
     }
     if (one.glob == "any") one.glob = "*";
-    LAMINA_TRY(rules.Match({one.glob}, "--fail-on").map([](auto) {}));
+    LAMINA_TRY(rules.Match({one.glob}, "⟨fail_on⟩").map([](auto) {}));
     out.push_back(std::move(one));
   }
   return out;
@@ -71,7 +71,7 @@ std::vector<std::string> Hits(const std::vector<FailOn>& checks,
       if (f.suppressed || !findings::GlobMatches(check.glob, f.rule->id) ||
           f.share < check.share)
         continue;
-      hits.push_back(fmt::format("--fail-on: {}: {:.1f} % of the window", f.id,
+      hits.push_back(fmt::format("⟨fail_on⟩: {}: {:.1f} % of the window", f.id,
                                  100 * f.share));
     }
     for (const findings::RuleRun& run : diagnosis.runs) {
@@ -79,10 +79,10 @@ std::vector<std::string> Hits(const std::vector<FailOn>& checks,
       // A glob of many rules asks for what can be looked at.
       const bool named = check.glob == run.rule->id;
       if (run.state == findings::State::kAbstained && abstaining_fails && named)
-        hits.push_back("--fail-on: " + run.rule->id +
+        hits.push_back("⟨fail_on⟩: " + run.rule->id +
                        ": could not look: " + run.reason);
       if (run.state == findings::State::kFailed)
-        hits.push_back("--fail-on: " + run.rule->id +
+        hits.push_back("⟨fail_on⟩: " + run.rule->id +
                        ": failed: " + run.reason);
     }
   }
@@ -98,7 +98,7 @@ Result<Answer> Show(const findings::RuleSet& rules, const Options& options) {
       text += fmt::format("{:30} {}\n", rule.id, rule.title);
     return answer;
   }
-  LAMINA_ASSIGN(const auto ids, rules.Match({options.explain}, "--explain"));
+  LAMINA_ASSIGN(const auto ids, rules.Match({options.explain}, "⟨explain⟩"));
   for (const std::string& id : ids) text += findings::Explain(*rules.Find(id));
   return answer;
 }
@@ -121,18 +121,18 @@ Result<findings::Options> RunOptions(const Options& options,
   out.min_share = options.min_share / 100;
   // --fail-on and suppressions also ask for what is not shown.
   out.all = true;
-  LAMINA_ASSIGN(out.only, rules.Match(globs, "--only"));
+  LAMINA_ASSIGN(out.only, rules.Match(globs, "⟨only⟩"));
   std::set<std::string> known;
   for (const findings::Rule& rule : rules.rules())
     known.insert(rule.id.substr(0, rule.id.find('.')));
   for (const std::string& category : options.categories) {
     if (!known.contains(category)) {
       return Fail(UsageError(
-          "--category: there is no category " + category,
+          "⟨category⟩: there is no category " + category,
           fmt::format("the categories are {}", fmt::join(known, ", "))));
     }
     LAMINA_ASSIGN(std::set<std::string> ids,
-                  rules.Match({category + ".*"}, "--category"));
+                  rules.Match({category + ".*"}, "⟨category⟩"));
     out.only.merge(ids);
   }
   for (const std::string& text : options.params) {
@@ -143,15 +143,15 @@ Result<findings::Options> RunOptions(const Options& options,
                             : ParseDouble(text.substr(equals + 1));
     if (!number || dot == std::string::npos || dot > equals) {
       return Fail(
-          UsageError("--param: expected RULE.NAME=NUMBER, got '" + text + "'",
-                     "--param host.other.min_share=0.02"));
+          UsageError("⟨param⟩: expected RULE.NAME=NUMBER, got '" + text + "'",
+                     "⟨param⟩ host.other.min_share=0.02"));
     }
     const std::string id = text.substr(0, dot);
     const std::string name = text.substr(dot + 1, equals - dot - 1);
     const findings::Rule* rule = rules.Find(id);
     if (rule == nullptr || !rule->params.contains(name)) {
-      return Fail(UsageError("--param: " + id + " has no parameter " + name,
-                             "lamina diagnose --explain " + id));
+      return Fail(UsageError("⟨param⟩: " + id + " has no parameter " + name,
+                             "⟨lamina⟩ diagnose ⟨explain⟩ " + id));
     }
     out.params[id][name] = *number;
   }
@@ -247,11 +247,11 @@ void WarnOfUnused(const std::vector<findings::Suppression>& suppressions,
                     [&](const findings::Finding& f) { return s.Names(f); }))
       continue;
     const std::string rule = s.rule.substr(0, s.rule.find('@'));
-    const bool known = rules.Match({rule}, "--suppress").has_value();
+    const bool known = rules.Match({rule}, "⟨suppress⟩").has_value();
     asker.Warn("suppression",
                "the suppression of " + s.rule +
                    (known ? " matches no finding of this recording"
-                          : " names no rule; lamina diagnose --list-rules"));
+                          : " names no rule; ⟨lamina⟩ diagnose ⟨list_rules⟩"));
   }
 }
 
@@ -342,7 +342,7 @@ Result<Answer> RunDiagnose(const Options& options, Asker& asker) {
   if (options.rules || !options.explain.empty()) return Show(*rules, options);
   if (!options.check.empty()) return Check(rules, options.check, asker);
   if (options.traces.empty())
-    return Fail(UsageError("no trace is given", "lamina diagnose TRACE"));
+    return Fail(UsageError("no trace is given", "⟨lamina⟩ diagnose TRACE"));
   LAMINA_ASSIGN(const auto checks, ParseFailOn(options, *rules));
   LAMINA_ASSIGN(findings::Options run,
                 RunOptions(options, TakeRules(asker.only), *rules));
@@ -411,7 +411,7 @@ Body DescribeDiagnose(Description& args, Asker& asker) {
            "(any:5 for all)")
       .SplitAtCommas();
   args.Add("--abstain", options->abstain,
-           "Whether --fail-on fails when its rule could not look")
+           "Whether ⟨fail_on⟩ fails when its rule could not look")
       .OneOf({"fail", "ok"})
       .ShowDefault();
   args.Add("--explain", options->explain,

@@ -94,8 +94,8 @@ Result<std::vector<Comparison>> CompareTraces(
 // What the rules of findings say of two traces.
 Result<Answer> RunFindings(const DiffParams& options, Asker& asker) {
   if (options.traces.size() != 2) {
-    return Fail(UsageError("--findings compares two traces",
-                           "lamina diff A B --findings"));
+    return Fail(UsageError("⟨findings⟩ compares two traces",
+                           "⟨lamina⟩ diff A B ⟨findings⟩"));
   }
   LAMINA_ASSIGN(const auto rules,
                 findings::RuleSet::Load(rules::DataSet(asker.rules_dir)));
@@ -117,8 +117,8 @@ Result<Answer> RunFindings(const DiffParams& options, Asker& asker) {
 // The tables of TraceLens' TraceDiff, in a tree joined as that tool does.
 Result<Answer> RunTraceDiff(const DiffParams& options, Asker& asker) {
   if (options.traces.size() != 2 || !options.fail_above.empty()) {
-    return Fail(UsageError("--layout tracelens compares two traces",
-                           "leave out --fail-above and further traces"));
+    return Fail(UsageError("⟨layout⟩ tracelens compares two traces",
+                           "leave out ⟨fail_above⟩ and further traces"));
   }
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
@@ -184,7 +184,7 @@ Result<Answer> AskDiff(const DiffParams& options, Asker& asker) {
     limit = ParseDouble(text);
     if (!limit || !(*limit >= 0)) {
       return Fail(
-          UsageError("--fail-above: expected a percentage", "for example 3%"));
+          UsageError("⟨fail_above⟩: expected a percentage", "for example 3%"));
     }
   }
   if (std::count(options.traces.begin(), options.traces.end(), "-") > 1) {
@@ -258,17 +258,17 @@ Body DescribeDiff(Description& args, Asker& asker) {
   auto options = std::make_shared<DiffParams>();
   args.Add("traces", options->traces,
            "The trace before and after, and others to compare with the "
-           "first; or what lamina report --format json wrote")
+           "first; or what ⟨lamina⟩ report --format json wrote")
       .Required()
       .Count(2, 26);
   args.Flag("--findings", options->findings,
-            "What the rules of lamina diagnose say of both: fixed, new, "
+            "What the rules of ⟨diagnose()⟩ say of both: fixed, new, "
             "better, worse, or not to be seen any more");
   args.Add("--fail-above", options->fail_above,
            "Exit with 1 when B (or another) takes more than this share "
            "longer than A: 3%");
   args.Add("--measure", options->measure,
-           "What --fail-above looks at: the sum of device work, the "
+           "What ⟨fail_above⟩ looks at: the sum of device work, the "
            "time in which the device was busy, or its whole window")
       .OneOf({"kernel_time", "busy", "total"})
       .ShowDefault();

@@ -93,7 +93,7 @@ Result<Answer> RunEvent(const Options& options, Asker& asker) {
   const auto* found = std::find(uids.begin(), uids.end(), options.uid);
   if (found == uids.end()) {
     return Fail(
-        UsageError("--uid: event " + std::to_string(options.uid) +
+        UsageError("⟨uid⟩: event " + std::to_string(options.uid) +
                        " is no span of time of this trace",
                    "take a number from a column first_uid or uid of a report"));
   }

@@ -43,7 +43,7 @@ Result<std::optional<uint32_t>> FindStep(const tree::Steps& steps,
   for (uint32_t i = 0; i < all.size(); ++i) {
     if (std::to_string(all[i].number) == text) return std::optional(i);
   }
-  return Fail(UsageError("--step: the trace has no step " + text,
+  return Fail(UsageError("⟨step⟩: the trace has no step " + text,
                          all.empty()
                              ? "it has no steps"
                              : "steps: " + std::to_string(all.front().number) +
@@ -200,7 +200,7 @@ Result<Answer> RunHost(const Options& options, Asker& asker) {
   LAMINA_ASSIGN(beside.peaks, engine::FindLinkPeaks(*session));
   if (!options.ranks.empty()) {
     if (options.trace == "-") {
-      return Fail(UsageError("--ranks reads the trace together with the others",
+      return Fail(UsageError("⟨ranks⟩ reads the trace together with the others",
                              "give a file instead of standard input"));
     }
     LAMINA_ASSIGN(const auto files, engine::FindTraces(options.ranks));

@@ -135,14 +135,14 @@ Status WritePerfetto(const std::string& input, const std::string& output,
     emit::perfetto::WriteTrace(context.trace, extras, *sink);
     return sink->Close();
   }
-  LAMINA_TRY(CheckCopyable(context.trace, "--perfetto"));
+  LAMINA_TRY(CheckCopyable(context.trace, "⟨perfetto⟩"));
   const auto& offsets = context.trace.slices.offset;
   if (offsets.empty()) return {};
   emit::Addition addition;
   addition.offset = *std::min_element(offsets.begin(), offsets.end());
   addition.before = Records(spans);
   if (input == "-") {
-    return Fail(UsageError("--perfetto needs a file to copy",
+    return Fail(UsageError("⟨perfetto⟩ needs a file to copy",
                            "give the trace by its name, not as -"));
   }
   LAMINA_ASSIGN(
@@ -184,9 +184,9 @@ Result<analysis::layers::Options> Settings(const Options& options,
   // Blocks in x above which the classic analyzer says decode.
   constexpr int64_t kClassicGrid = 10000;
   analysis::layers::Options layers;
-  LAMINA_ASSIGN(layers.list, ParseNumbers("--layer", options.layer));
+  LAMINA_ASSIGN(layers.list, ParseNumbers("⟨layer⟩", options.layer));
   LAMINA_ASSIGN(layers.debug,
-                ParseNumbers("--debug-layers", options.debug_layers));
+                ParseNumbers("⟨debug_layers⟩", options.debug_layers));
   layers.min_layers = options.min_layers;
   layers.detector = options.detector == "repeat"    ? Detector::kRepeat
                     : options.detector == "module"  ? Detector::kModule
@@ -203,8 +203,8 @@ Result<analysis::layers::Options> Settings(const Options& options,
     layers.grid_threshold = options.grid_threshold;
   if (options.split_half_layers && layers.detector != Detector::kClassic) {
     return Fail(
-        UsageError("--split-half-layers needs --detector classic",
-                   "other detectors make no halves; add --detector classic"));
+        UsageError("⟨split_half_layers⟩ needs ⟨detector⟩ classic",
+                   "other detectors make no halves; add ⟨detector⟩ classic"));
   }
   layers.split_half_layers = options.split_half_layers;
   if (options.stage != "all")
@@ -292,8 +292,8 @@ Result<Answer> RunLayers(const Options& options, Asker& asker) {
   LAMINA_ASSIGN(const auto layers, Settings(options, asker));
   if (!options.explain.empty()) return RunExplain(options, asker);
   if (options.trace.empty())
-    return Fail(UsageError("trace is required", "only --explain needs none"));
-  LAMINA_TRY(KeepInputs("--perfetto", options.perfetto, {options.trace}));
+    return Fail(UsageError("trace is required", "only ⟨explain⟩ needs none"));
+  LAMINA_TRY(KeepInputs("⟨perfetto⟩", options.perfetto, {options.trace}));
   LAMINA_ASSIGN(auto session, asker.OpenTrace(options.trace));
   LAMINA_ASSIGN(const auto rules, analysis::layers::LoadRules(session->data()));
   analysis::Settings settings;
@@ -366,7 +366,7 @@ Body DescribeLayers(Description& args, Asker& asker) {
       .ShowDefault();
   args.Add("--profile", options->profile,
            "Name tables: default, or classic as the known analyzer has "
-           "them (the default of --detector classic)")
+           "them (the default of ⟨detector⟩ classic)")
       .OneOf({"default", "classic"});
   args.Add("--stage", options->stage, "Rows of this stage only")
       .OneOf({"all", "prefill", "decode", "mixed", "none", "unknown"})
@@ -384,10 +384,10 @@ Body DescribeLayers(Description& args, Asker& asker) {
             "Show every layer on the terminal");
   args.Flag("--split-half-layers", options->split_half_layers,
             "Leave attention halves and feed-forward halves apart "
-            "(--detector classic)");
+            "(⟨detector⟩ classic)");
   args.Add("--grid-threshold", options->grid_threshold,
            "Attention kernels with more blocks in x are decode "
-           "(--detector classic)")
+           "(⟨detector⟩ classic)")
       .Whole(1, int64_t{1} << 40);
   args.Add("--layers-per-pass", options->layers_per_pass,
            "Check the number of layers; exit status 1 when it differs")

@@ -66,7 +66,7 @@ Status Prepare(Options& options, Asker& asker) {
   tables.peak = MeasureOf(options.peak);
   options.memory.device = options.device;
   if (!options.capacity.empty()) {
-    LAMINA_ASSIGN(tables.capacity, ParseBytes("--capacity", options.capacity));
+    LAMINA_ASSIGN(tables.capacity, ParseBytes("⟨capacity⟩", options.capacity));
   }
   const auto asked = [&](std::string_view name) {
     return std::find(asker.only.begin(), asker.only.end(), name) !=
@@ -194,7 +194,7 @@ Status FindTrace(Options& options) {
   if (!options.memory.trace.empty()) {
     if (!traces.empty())
       return Fail(
-          UsageError("--trace joins a trace to snapshots",
+          UsageError("⟨trace⟩ joins a trace to snapshots",
                      "give snapshots as files: " + traces[0] + " is none"));
     return {};
   }
@@ -209,11 +209,11 @@ Result<Answer> RunMemory(Options& options, Asker& asker) {
   options.memory.times = &asker.times;
   std::optional<int64_t> limit;
   if (!options.fail_above.empty()) {
-    LAMINA_ASSIGN(limit, ParseBytes("--fail-above", options.fail_above));
+    LAMINA_ASSIGN(limit, ParseBytes("⟨fail_above⟩", options.fail_above));
   }
   if (options.diff) {
     if (options.files.size() != 2) {
-      return Fail(UsageError("--diff compares two snapshots",
+      return Fail(UsageError("⟨diff⟩ compares two snapshots",
                              "name the one before and the one after"));
     }
     Document document;

@@ -19,11 +19,11 @@ struct Options {
 Result<Answer> RunMerge(const Options& options, Asker& asker) {
   const std::string& output = asker.output;
   if (output == "-") {
-    return Fail(UsageError("lamina merge needs -o OUT.json.gz",
+    return Fail(UsageError("⟨merge()⟩ needs ⟨output⟩ OUT.json.gz",
                            "that is where the merged trace goes"));
   }
   LAMINA_ASSIGN(const auto files, engine::FindTraces(options.traces));
-  LAMINA_TRY(KeepInputs("-o", output, files));
+  LAMINA_TRY(KeepInputs("⟨output⟩", output, files));
   dist::MergeOptions merge;
   merge.align_clocks = options.align_clocks;
   merge.python = options.python;
@@ -57,7 +57,7 @@ Body DescribeMerge(Description& args, Asker& asker) {
       .Required();
   args.Flag("--align-clocks", options->align_clocks,
             "Take the offset and drift of each rank's clock off its times, "
-            "as lamina ranks finds them");
+            "as ⟨ranks()⟩ finds them");
   args.Flag("--python", options->python, "Keep Python frames");
   return [options, &asker] { return RunMerge(*options, asker); };
 }

@@ -145,11 +145,11 @@ Status WriteOverlay(const Options& options, const std::string& file,
     return sink->Close();
   }
   if (options.critical_only) return WriteOnly(trace, options.overlay, segments);
-  LAMINA_TRY(CheckCopyable(trace, "--overlay"));
+  LAMINA_TRY(CheckCopyable(trace, "⟨overlay⟩"));
   const auto& offsets = trace.slices.offset;
   if (offsets.empty()) return {};
   if (file == "-") {
-    return Fail(UsageError("--overlay needs a file to copy",
+    return Fail(UsageError("⟨overlay⟩ needs a file to copy",
                            "give the trace by its name, not as -"));
   }
   // In front of the last event: the others keep their numbers.
@@ -253,10 +253,10 @@ Status ExplainTrace(const Options& options, const std::string& file,
   };
   result = path::PathTables(graph, window, sums, tables);
   if (by_layer && tables.cuts.empty()) {
-    result.notes.push_back(MakeNote(
-        Severity::kWarning, "no_layers",
-        "No layers were found: --by layer has nothing to cut at. lamina "
-        "layers says what was looked for."));
+    result.notes.push_back(
+        MakeNote(Severity::kWarning, "no_layers",
+                 "No layers were found: ⟨by⟩ layer has nothing to cut at. "
+                 "⟨layers()⟩ says what was looked for."));
   }
   if (!options.what_if.empty()) {
     const ScopedStage what_if(&asker.times, "what-if");
@@ -276,12 +276,12 @@ Status ExplainRanks(const Options& options,
                     const std::vector<std::string>& files, Asker& asker,
                     ResultSet& result) {
   if (options.by == "layer") {
-    return Fail(UsageError("--by layer cuts the path of one trace",
-                           "give one trace, or leave --by out"));
+    return Fail(UsageError("⟨by⟩ layer cuts the path of one trace",
+                           "give one trace, or leave ⟨by⟩ out"));
   }
   if (!options.overlay.empty()) {
-    return Fail(UsageError("--overlay draws the path into one trace",
-                           "give one trace, or leave --overlay out"));
+    return Fail(UsageError("⟨overlay⟩ draws the path into one trace",
+                           "give one trace, or leave ⟨overlay⟩ out"));
   }
   LAMINA_ASSIGN(
       const dist::PathRanks ranks,
@@ -320,7 +320,7 @@ Result<Answer> RunPath(const Options& options, Asker& asker) {
   if (files != std::vector<std::string>{"-"}) {
     LAMINA_ASSIGN(files, engine::FindTraces(files));
   }
-  LAMINA_TRY(KeepInputs("--overlay", options.overlay, files));
+  LAMINA_TRY(KeepInputs("⟨overlay⟩", options.overlay, files));
   std::vector<std::string> names = {"path_graph"};
   for (const Schema& schema : path::Schemas()) names.push_back(schema.name);
   if (files.size() > 1) {
@@ -365,7 +365,7 @@ Body DescribePath(Description& args, Asker& asker) {
            "Write the trace with the path as a track to this file "
            "(.json, .pftrace, each also with .gz)");
   args.Flag("--critical-only", options->critical_only,
-            "--overlay writes the path alone, without the trace");
+            "⟨overlay⟩ writes the path alone, without the trace");
   args.Flag("--no-sync-records", options->no_sync_records,
             "Take no notice of what the profiler recorded of waits");
   args.Add("--infer", options->infer,

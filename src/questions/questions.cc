@@ -602,7 +602,7 @@ ParamInfo ParamOf(const ParamRow& row, Description& takes) {
   ParamInfo param;
   param.name = row.name != nullptr ? row.name : NameOfOption(row.option);
   param.option = row.option;
-  param.doc = row.doc != nullptr ? row.doc : found->doc;
+  param.doc = row.doc != nullptr ? row.doc : found->doc;  // names follow
   param.type = found->type();
   param.role = row.role;
   param.required = row.required;
@@ -636,7 +636,9 @@ Question QuestionOf(const Row& row) {
     const ParamInfo& info = out.info.params.back();
     out.info.of_trace |= info.name == "trace" && info.required;
   }
+  const NamesOf names = ParamsOf(out, false);
   for (ParamInfo& info : out.info.params) {
+    info.doc = WithNames(info.doc, names);
     out.reads_beside |= info.option == "--suppress";
     info.at_opening =
         out.info.of_trace && (info.name == "capture" || info.name == "device");
@@ -855,9 +857,9 @@ Status KeepFiles(const Question& question, const std::string& output,
     if (info.role != ParamRole::kPath) continue;
     const Field& field = takes.Find(info.option)->field;
     if (const auto* const* one = std::get_if<std::string*>(&field)) {
-      LAMINA_TRY(KeepInputs("-o", output, {**one}));
+      LAMINA_TRY(KeepInputs("⟨output⟩", output, {**one}));
     } else {
-      LAMINA_TRY(KeepInputs("-o", output,
+      LAMINA_TRY(KeepInputs("⟨output⟩", output,
                             *std::get<std::vector<std::string>*>(field)));
     }
   }
@@ -882,25 +884,6 @@ void AddTold(const Asker& asker, std::vector<Note>& notes) {
       notes.begin(), notes.end(),
       [](const Note& note) { return note.severity != Severity::kVerdict; });
   notes.insert(behind, told.begin(), told.end());
-}
-
-// Where it stands as a word, not as a part of a name.
-void ReplaceOption(std::string& text, std::string_view option,
-                   const std::string& name) {
-  for (size_t at = 0; (at = text.find(option, at)) != std::string::npos;) {
-    const size_t end = at + option.size();
-    const char next = end < text.size() ? text[end] : ' ';
-    const char before = at > 0 ? text[at - 1] : ' ';
-    const bool whole = next != '-' && (next < 'a' || next > 'z') &&
-                       next != '/' && next != '.' && next != '_';
-    if (!whole ||
-        (before != ' ' && before != '\'' && before != '"' && before != '(')) {
-      at = end;
-      continue;
-    }
-    text.replace(at, option.size(), name);
-    at += name.size();
-  }
 }
 
 Error UnknownParam(const Question& question, std::string_view name) {
@@ -961,27 +944,66 @@ Result<Answer> Complete(const Body& body, Asker& asker) {
 
 Result<Answer> Ask(const Question& question, const Params& params,
                    Asker& asker) {
-  Description takes;
-  const Body body = Describe(question.describe, takes, asker);
-  LAMINA_TRY(Fill(question, params, takes));
-  LAMINA_TRY(KeepFiles(question, asker.output, takes));
-  return Complete(body, asker);
+  const NamesOf names = ParamsOf(question, asker.is_agent);
+  const auto answered = [&]() -> Result<Answer> {
+    Description takes;
+    const Body body = Describe(question.describe, takes, asker);
+    LAMINA_TRY(Fill(question, params, takes));
+    LAMINA_TRY(KeepFiles(question, asker.output, takes));
+    return Complete(body, asker);
+  };
+  auto answer = answered();
+  if (!answer) return Fail(WithNames(std::move(answer).error(), names));
+  PutNames(*answer, names);
+  return answer;
 }
 
-Error InWordsOf(const Question& question, Error error, bool for_agent) {
-  const std::vector<size_t>& shown = question.agent_params;
-  for (size_t i = 0; i < question.info.params.size(); ++i) {
-    const ParamInfo& param = question.info.params[i];
-    const std::string_view option = param.option;
-    if (!IsOption(param) ||
-        (for_agent && std::find(shown.begin(), shown.end(), i) == shown.end()))
-      continue;
-    for (std::string* const text : {&error.what, &error.hint}) {
-      ReplaceOption(*text, option, param.name);
-      if (option == "--output") ReplaceOption(*text, "-o", param.name);
+NamesOf ParamsOf(const Question& question, bool for_agent) {
+  return [&question,
+          for_agent](std::string_view name) -> std::optional<std::string> {
+    if (name == "lamina" || name.ends_with("()"))
+      return for_agent ? AgentNames()(name) : LibraryNames()(name);
+    const std::vector<size_t>& shown = question.agent_params;
+    for (size_t i = 0; i < question.info.params.size(); ++i) {
+      const ParamInfo& info = question.info.params[i];
+      if (NameOfOption(info.option) != name) continue;
+      if (for_agent && std::find(shown.begin(), shown.end(), i) == shown.end())
+        return std::nullopt;
+      return info.name;
     }
-  }
-  return error;
+    return std::nullopt;
+  };
+}
+
+NamesOf LibraryNames() {
+  return [](std::string_view name) -> std::optional<std::string> {
+    if (!name.ends_with("()")) {
+      return name == "lamina" ? std::nullopt : std::optional(std::string(name));
+    }
+    name.remove_suffix(2);
+    return FindQuestion(name) ? std::optional(std::string(name)) : std::nullopt;
+  };
+}
+
+NamesOf AgentNames() {
+  return [](std::string_view name) -> std::optional<std::string> {
+    if (!name.ends_with("()")) return std::nullopt;
+    name.remove_suffix(2);
+    const auto found = FindQuestion(name);
+    if (!found || !(*found)->for_agents) return std::nullopt;
+    return std::string(name);
+  };
+}
+
+void PutNames(Document& document, const NamesOf& names) {
+  for (Note& note : document.result.notes)
+    note.text = WithNames(note.text, names);
+}
+
+void PutNames(Answer& answer, const NamesOf& names) {
+  PutNames(answer.document, names);
+  for (std::string& miss : answer.misses) miss = WithNames(miss, names);
+  if (answer.fault) answer.fault = WithNames(*std::move(answer.fault), names);
 }
 
 }  // namespace lamina::questions

@@ -47,8 +47,15 @@ Result<Answer> Ask(const Question& question, const Params& params,
 // The same for a question whose parameters are a struct that is filled already.
 Result<Answer> Complete(const Body& body, Asker& asker);
 
-// Who asks knows parameters, no options of a command line; an agent those that
-// it is shown.
-Error InWordsOf(const Question& question, Error error, bool for_agent = false);
+// Names in messages for who asks by values: parameters and questions; an agent
+// knows those that it is shown.
+NamesOf ParamsOf(const Question& question, bool for_agent);
+// The same where no question is asked: of questions only, and all parameters
+// that a program has.
+NamesOf LibraryNames();
+NamesOf AgentNames();
+// In all that the answer says.
+void PutNames(Answer& answer, const NamesOf& names);
+void PutNames(Document& document, const NamesOf& names);
 
 }  // namespace lamina::questions

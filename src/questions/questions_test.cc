@@ -230,15 +230,36 @@ TEST(Questions, RefuseWhatCannotBe) {
               HasSubstr("fxx"));
 }
 
-TEST(Questions, SpeakOfParametersNotOfOptions) {
+TEST(Questions, SpeakOfWhatWhoAsksKnows) {
   const Question& layers = **FindQuestion("layers");
-  Error error = UsageError("--layer: expected numbers; --layers-per-pass",
-                           "--detector classic");
-  EXPECT_EQ(InWordsOf(layers, error).ToString(),
-            "layer: expected numbers; layers_per_pass; detector classic");
+  const Error error = UsageError(
+      "⟨layer⟩: expected numbers",
+      "⟨detector⟩ classic; see ⟨report()⟩ or ⟨layer⟩; ⟨path()⟩ says more");
+  EXPECT_EQ(WithNames(error, ParamsOf(layers, false)).ToString(),
+            "layer: expected numbers; detector classic; see report or layer; "
+            "path says more");
   // An agent is not shown all of them.
-  EXPECT_EQ(InWordsOf(layers, error, true).ToString(),
-            "layer: expected numbers; --layers-per-pass; --detector classic");
+  EXPECT_EQ(WithNames(error, ParamsOf(layers, true)).ToString(),
+            "layer: expected numbers; see report or layer");
+  Description takes;
+  Asker asker;
+  layers.describe(takes, asker);
+  EXPECT_EQ(WithNames(error, takes.Options()).ToString(),
+            "--layer: expected numbers; --detector classic; see lamina report "
+            "or --layer; lamina path says more");
+}
+
+// No message names an option of the command line.
+TEST(Questions, DescribeNoOptions) {
+  for (const Question& question : Questions()) {
+    for (const ParamInfo& info : question.info.params) {
+      EXPECT_THAT(info.doc, testing::Not(HasSubstr("--")))
+          << question.info.name;
+      EXPECT_THAT(info.doc, testing::Not(HasSubstr("lamina ")))
+          << question.info.name << " " << info.name;
+      EXPECT_THAT(info.doc, testing::Not(HasSubstr("⟨"))) << info.name;
+    }
+  }
 }
 
 // A document that says itself what was lost still brings the other warnings.

@@ -40,8 +40,8 @@ Result<Share> ParseShare(const std::string& text) {
   const auto count =
       ParseInt(slash == std::string::npos ? "" : text.substr(slash + 1));
   if (!number || !count || *number < 1 || *number > *count) {
-    return Fail(UsageError("--shard: expected K/N with 1 <= K <= N",
-                           "for example --shard 2/8"));
+    return Fail(UsageError("⟨shard⟩: expected K/N with 1 <= K <= N",
+                           "for example ⟨shard⟩ 2/8"));
   }
   return Share{static_cast<size_t>(*number - 1), static_cast<size_t>(*count)};
 }
@@ -49,17 +49,17 @@ Result<Share> ParseShare(const std::string& text) {
 Status CheckOptions(const Options& options, Asker& asker) {
   if (asker.origins != nullptr && options.engine != "local") {
     return Fail(UsageError(
-        "--redact must read all traces in the process that writes the page",
-        "use --engine local"));
+        "⟨redact⟩ must read all traces in the process that writes the page",
+        "use ⟨engine⟩ local"));
   }
   const bool files = options.engine == "files";
   if (files && options.partials.empty()) {
-    return Fail(UsageError("--engine files needs --partials DIR",
+    return Fail(UsageError("⟨engine⟩ files needs ⟨partials⟩ DIR",
                            "partial results are kept there"));
   }
   if (!files && (!options.partials.empty() || !options.shard.empty())) {
-    return Fail(UsageError("--partials and --shard belong to --engine files",
-                           "add --engine files"));
+    return Fail(UsageError("⟨partials⟩ and ⟨shard⟩ belong to ⟨engine⟩ files",
+                           "add ⟨engine⟩ files"));
   }
   return {};
 }

@@ -128,7 +128,7 @@ class Folder {
 Result<Answer> RunReplay(Options options, Asker& asker) {
   if (asker.output == "-") {
     return Fail(UsageError("the scripts need a folder",
-                           "lamina replay TRACE --top 10 -o replay"));
+                           "⟨lamina⟩ replay TRACE ⟨top⟩ 10 ⟨output⟩ replay"));
   }
   engine::ReplayOptions& replay = options.replay;
   replay.top = options.all || replay.id ? 0
@@ -175,11 +175,11 @@ Body DescribeReplay(Description& args, Asker& asker) {
            "The op with this event number, or that launched it")
       .Whole(0, kMaxUid);
   args.Flag("--all", options->all,
-            "All ops, not only the ten (--top N) with most device time");
+            "All ops, not only the ten (⟨top⟩ N) with most device time");
   args.Flag("--outer", options->replay.outer,
             "Also ops that launch their work through ops inside them");
   args.Add("--device", options->device,
-           "Device for rooflines: a name (lamina list devices) or a "
+           "Device for rooflines: a name (⟨lamina⟩ list devices) or a "
            "file (default: what the trace says)");
   return [options, &asker] { return RunReplay(*options, asker); };
 }

@@ -115,7 +115,7 @@ Result<Answer> ReportSnapshot(const std::string& path, Asker& asker) {
 Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
   if (compat::hta::IsLayout(options.report.layout))
     return RunFrames(options, asker);
-  LAMINA_TRY(KeepInputs("--roofline", options.roofline, {options.trace}));
+  LAMINA_TRY(KeepInputs("⟨roofline⟩", options.roofline, {options.trace}));
   if (engine::IsMemorySnapshot(options.trace))
     return ReportSnapshot(options.trace, asker);
   ReportOptions report = options.report;
@@ -181,8 +181,8 @@ Result<Answer> AskReport(const ReportParams& options, Asker& asker) {
   if (!options.roofline.empty()) {
     const Table* ops = document.result.Find("op_efficiency");
     if (ops == nullptr) {
-      return Fail(UsageError("--roofline needs the table op_efficiency",
-                             "leave out --layout, or name it in --only"));
+      return Fail(UsageError("⟨roofline⟩ needs the table op_efficiency",
+                             "leave out ⟨layout⟩, or name it in ⟨only⟩"));
     }
     LAMINA_ASSIGN(const std::string svg, engine::DrawRoofline(*session, *ops));
     LAMINA_TRY(WriteFile(options.roofline, svg));
@@ -213,7 +213,7 @@ Body DescribeReport(Description& args, Asker& asker) {
       .ShowDefault();
   args.Add("--rank", options->rank,
            "Rank of the frames of one rank, for a folder of traces "
-           "(--layout hta)")
+           "(⟨layout⟩ hta)")
       .Whole(0, 1000000000);
   asker.AddCapturesTo(args);
   AddCompiledTo(args, options->compiled);
@@ -230,7 +230,7 @@ Body DescribeReport(Description& args, Asker& asker) {
            "auto; in its layouts flow, where the trace has flows)")
       .OneOf({"auto", "flow"});
   args.Add("--device", options->report.device,
-           "Device for rooflines: a name (lamina list devices) or a "
+           "Device for rooflines: a name (⟨lamina⟩ list devices) or a "
            "file (default: what the trace says)");
   args.Add("--roofline", options->roofline,
            "Writes the roofline plot to this SVG file");

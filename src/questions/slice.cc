@@ -131,25 +131,25 @@ Result<Answer> RunSlice(Options options, Asker& asker) {
   if (asker.output == "-" || options.trace == "-") {
     return Fail(UsageError(
         "the smaller trace needs a file to be read from and one to be written",
-        "lamina slice TRACE --step 1 -o OUT.json.gz"));
+        "⟨lamina⟩ slice TRACE ⟨step⟩ 1 ⟨output⟩ OUT.json.gz"));
   }
   if (!options.time.empty()) {
     options.slice.time_ns = page::ParseSpan(options.time);
     if (!options.slice.time_ns) {
-      return Fail(UsageError("--time: expected a span like 10ms..20ms",
+      return Fail(UsageError("⟨time⟩: expected a span like 10ms..20ms",
                              "times count from the first event; units are ns, "
                              "us, ms and s"));
     }
   }
   if (!options.layer.empty()) {
-    LAMINA_ASSIGN(options.slice.layers, ParseNumbers("--layer", options.layer));
+    LAMINA_ASSIGN(options.slice.layers, ParseNumbers("⟨layer⟩", options.layer));
   }
   const auto& o = options.slice;
   if (!o.time_ns && !o.step && !o.layers && !o.stream && o.name.empty() &&
       options.where.empty()) {
     return Fail(UsageError("nothing says what to keep",
-                           "give --step, --time, --layer, --name, --stream or "
-                           "--where"));
+                           "give ⟨step⟩ or ⟨where⟩; or ⟨time⟩, ⟨layer⟩, ⟨name⟩ "
+                           "or ⟨stream⟩"));
   }
   analysis::Settings settings;
   settings.threads = asker.ThreadCount();
@@ -157,7 +157,7 @@ Result<Answer> RunSlice(Options options, Asker& asker) {
   const trace::Trace& trace = session->trace();
   if (trace.info.format != "kineto") {
     return Fail(UsageError(
-        "lamina slice copies Chrome JSON; this trace is of the format " +
+        "⟨slice()⟩ copies Chrome JSON; this trace is of the format " +
             trace.info.format,
         "give the JSON that torch.profiler wrote"));
   }

@@ -87,7 +87,7 @@ Result<Answer> RunTree(const Options& options, Asker& asker) {
     document.result.notes.push_back(MakeNote(
         Severity::kWarning, "no_modules",
         "The trace has no calls of modules; record it with with_stack=True and "
-        "with_modules=True or with ranges that name modules, or use --by op."));
+        "with_modules=True or with ranges that name modules, or use ⟨by⟩ op."));
   }
   Table table = by_module
                     ? analysis::calltree::MakeModuleTree(context, tree_options)
@@ -121,7 +121,7 @@ Body DescribeTree(Description& args, Asker& asker) {
   args.Flag("--expand", options->expand,
             "One line per module instead of \"24 x DecoderLayer\"");
   args.Flag("--python-stacks", options->python_stacks,
-            "Python frames too (with --by op)");
+            "Python frames too (with ⟨by⟩ op)");
   asker.AddCapturesTo(args);
   AddCompiledTo(args, options->compiled);
   return [options, &asker] { return RunTree(*options, asker); };

@@ -264,7 +264,7 @@ Result<std::vector<std::shared_ptr<const DataFile>>> DataSet::Load(
   if (!overlay_.empty()) {
     std::error_code error;
     if (!fs::is_directory(overlay_, error)) {
-      return Fail(UsageError("--rules: '" + overlay_ + "' is no directory",
+      return Fail(UsageError("⟨rules⟩: '" + overlay_ + "' is no directory",
                              "give a folder laid out like data/"));
     }
     LAMINA_TRY(CheckOverlay(overlay_));

@@ -177,7 +177,7 @@ Status CheckOverlay(const std::string& folder) {
     LAMINA_TRY(CheckContent(file, parent));
   }
   if (!any) {
-    return Fail(UsageError("--rules: '" + folder + "' holds no data file",
+    return Fail(UsageError("⟨rules⟩: '" + folder + "' holds no data file",
                            "give a folder laid out like data/: " +
                                ListOf(Folders()) + ", with files in .yaml"));
   }

@@ -83,7 +83,8 @@ class Out {
   std::mutex mutex_;
 };
 
-std::string ErrorBody(const Error& error) {
+std::string ErrorBody(const Error& given) {
+  const Error error = WithNames(given, OptionNames);
   static constexpr const char* kCodes[] = {"usage",     "input", "check",
                                            "cancelled", "limit", "internal"};
   Json out;
@@ -420,6 +421,7 @@ Result<Document> OpenAll(
   const questions::Body body = [&]() -> Result<questions::Answer> {
     LAMINA_ASSIGN(questions::Answer answer,
                   AskForPage(options, findings_later, asker));
+    questions::PutNames(answer, OptionNames);
     if (answer.page) {
       LAMINA_TRY(answer.page(answer.document, page));
       return answer;
@@ -485,7 +487,7 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
   auto document = OpenAll(options, later_findings, known, how.progress, keep);
   const auto refuse = [&](const Error& error) {
     Json body;
-    body["error"] = error.ToString();
+    body["error"] = WithNames(error, OptionNames).ToString();
     out->Write({'o', 0, 422, mcp::DumpText(body)});
     RemoveLeftovers();
     _exit(kBadInput);
@@ -535,7 +537,7 @@ Result<int> RunServeWorker(const WorkerOptions& options) {
         // Answers are those of the first reading of the page.
         const auto found =
             OpenAll(options, false, read, {}, [](page::LiveTrace&&) {});
-        why = found ? "here" : found.error().ToString();
+        why = found ? "here" : WithNames(found.error(), OptionNames).ToString();
       }
       facts["findings"] = why;
       out->Write({'o', 0, 200, mcp::DumpText(facts)});

@@ -131,7 +131,7 @@ std::string DidYouMean(const std::string& message, std::string_view sql) {
       named.size() == 1 && names.size() <= kMostListed) {
     return ColumnsText(*named[0]);
   }
-  return "lamina list tables --columns shows what there is";
+  return "⟨lamina⟩ list tables ⟨columns⟩ shows what there is";
 }
 
 // The place of an error in the text: line, column and the line with a caret.
@@ -159,7 +159,7 @@ Error SqlError(Database::Impl& impl, std::string_view sql, size_t base,
   if (code == SQLITE_AUTH) {
     error.what = "not allowed: " + error.what;
     error.hint =
-        "queries only read: SELECT, WITH, VALUES and EXPLAIN; --allow-temp "
+        "queries only read: SELECT, WITH, VALUES and EXPLAIN; ⟨allow_temp⟩ "
         "adds TEMP tables and views";
   } else if (code == SQLITE_TOOBIG || code == SQLITE_NOMEM ||
              code == SQLITE_FULL) {
@@ -256,8 +256,8 @@ Status Bind(sqlite3_stmt* statement,
       return Fail(
           UsageError("the query has a parameter " +
                          std::string(name ? name : "?") + " without a value",
-                     name ? "give --param " + std::string(name + 1) + "=VALUE"
-                          : "name it (:x) and give --param x=VALUE"));
+                     name ? "give ⟨param⟩ " + std::string(name + 1) + "=VALUE"
+                          : "name it (:x) and give ⟨param⟩ x=VALUE"));
     }
     if (const auto* whole = std::get_if<int64_t>(&it->second)) {
       sqlite3_bind_int64(statement, i, *whole);
@@ -377,7 +377,7 @@ bool Database::Impl::MustStop() {
     if (!failed) {
       failed = LimitError("the query ran longer than its limit of " +
                               std::to_string(time_limit.count()) + " ms",
-                          "raise --time-limit, or ask for less");
+                          "raise ⟨time_limit⟩, or ask for less");
     }
     return true;
   }
@@ -543,7 +543,7 @@ Result<std::vector<std::shared_ptr<const Collected>>> Database::Collect(
       if (options.max_rows > 0 && rows > options.max_rows) {
         return Fail(LimitError("the result has more than " +
                                    std::to_string(options.max_rows) + " rows",
-                               "add LIMIT, or raise --max-rows"));
+                               "add LIMIT, or raise ⟨max_rows⟩"));
       }
       if (options.keep_rows > 0 && rows > options.keep_rows) continue;
       collector.Add();

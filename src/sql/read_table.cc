@@ -31,7 +31,7 @@ Error NoSuchTable(std::string_view name) {
   for (const TableDef& table : Tables()) known.push_back(table.name);
   const std::string_view near = rules::Nearest(name, known);
   return UsageError("there is no table '" + std::string(name) + "'",
-                    near.empty() ? "lamina list tables names them"
+                    near.empty() ? "⟨lamina⟩ list tables names them"
                                  : "did you mean '" + std::string(near) + "'?");
 }
 

@@ -502,7 +502,7 @@ class Overview {
     notes_.push_back(MakeNote(
         Severity::kInfo, "replayed_graphs",
         fmt::format("{} of the kernel time ({}) is replayed by graph launches "
-                    "and has no op of its own: --capture with a trace of the "
+                    "and has no op of its own: ⟨capture⟩ with a trace of the "
                     "capture shows ops, shapes and modules.",
                     Percent(replayed_ns, all_families_ns_),
                     HumanTime(replayed_ns)),

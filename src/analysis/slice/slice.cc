@@ -38,7 +38,7 @@ class Selector {
     SelectDevice();
     if (core_.empty()) {
       return Fail(UsageError("nothing in the trace meets these conditions",
-                             "lamina report TRACE lists steps, kernels and "
+                             "⟨lamina⟩ report TRACE lists steps, kernels and "
                              "streams"));
     }
     FindSpans();
@@ -75,7 +75,7 @@ class Selector {
     re2.set_log_errors(false);
     const RE2 pattern(options_.name, re2);
     if (!pattern.ok())
-      return Fail(UsageError("--name: " + pattern.error(), "see RE2's syntax"));
+      return Fail(UsageError("⟨name⟩: " + pattern.error(), "see RE2's syntax"));
     named_.assign(trace_.strings.size(), false);
     for (uint32_t i = 0; i < trace_.strings.size(); ++i) {
       const std::string_view text = trace_.strings[StringId(i)];

@@ -190,7 +190,7 @@ Result<std::vector<Segment>> CollectSegments(const Context& context,
                                              const std::string& tags) {
   const RE2 pattern(tags, RE2::Quiet);
   if (!pattern.ok()) {
-    return Fail(UsageError("--tags: " + pattern.error(),
+    return Fail(UsageError("⟨tags⟩: " + pattern.error(),
                            "expected a regular expression (RE2)"));
   }
   return Collector(context, file, pattern).Run();

@@ -104,7 +104,7 @@ Status AddClassicTags(const analysis::Context& context, const std::string& tags,
                       NameTags& names) {
   const RE2 pattern(tags, RE2::Quiet);
   if (!pattern.ok()) {
-    return Fail(UsageError("--tags: " + pattern.error(),
+    return Fail(UsageError("⟨tags⟩: " + pattern.error(),
                            "expected a regular expression (RE2)"));
   }
   const trace::Trace& trace = context.trace;

@@ -50,7 +50,7 @@ class ReportComparer {
           return Fail(UsageError(
               inputs_[s]->name + ": the report has no table " +
                   std::string(name),
-              "write it without --only: lamina report TRACE --format json"));
+              "write it without ⟨only⟩: ⟨lamina⟩ report TRACE --format json"));
         }
       }
     }
@@ -75,7 +75,7 @@ class ReportComparer {
       if (ops + facts.unlinked_ns != facts.totals.kernel_time_ns) {
         return Fail(UsageError(
             inputs_[s]->name + ": the tables of the report are not complete",
-            "write it without --top: lamina report TRACE --format json"));
+            "write it without ⟨top⟩: ⟨lamina⟩ report TRACE --format json"));
       }
       facts.input = inputs_[s]->name;
       if (const Table* steps = TableOf(s, "steps")) {

@@ -434,7 +434,7 @@ Result<ResultSet> MakeFrames(const Loaded& loaded, int64_t rank) {
     if (frames.rank() == rank) one = &frames;
   }
   if (one == nullptr) {
-    return Fail(UsageError("--rank: there is no rank " + std::to_string(rank),
+    return Fail(UsageError("⟨rank⟩: there is no rank " + std::to_string(rank),
                            "ranks: " + std::to_string(all.front().rank()) +
                                " to " + std::to_string(all.back().rank())));
   }

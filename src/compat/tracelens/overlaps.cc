@@ -54,8 +54,8 @@ Result<Overlaps> Overlaps::Find(const Model& model) {
       partners(a.slice).push_back(s);
       if (++pairs > kMostPairs) {
         return Fail(UsageError(
-            "--overlaps: more than 50,000,000 pairs of device events overlap",
-            "leave out --overlaps, or cut the trace with lamina slice"));
+            "⟨overlaps⟩: more than 50,000,000 pairs of device events overlap",
+            "leave out ⟨overlaps⟩, or cut the trace with ⟨slice()⟩"));
       }
     }
     active.push_back(now);

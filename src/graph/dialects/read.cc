@@ -152,7 +152,7 @@ Error NotOfDialect(const std::string& name, std::string_view text,
   std::string hint;
   if (!is.empty() && is != dialect) {
     hint = "the content looks like '" + std::string(is) +
-           "'; without --dialect the content decides";
+           "'; without ⟨dialect⟩ the content decides";
   }
   return InputErrorAt(name, 0,
                       "no graph of the dialect '" + std::string(dialect) +

@@ -69,7 +69,7 @@ std::optional<Note> MoreThanMeasured(const Candidates& found) {
       Severity::kWarning, "more_than_measured",
       fmt::format(
           "At {} the bytes of {} ({}) need longer than the trace measured "
-          "for {} nodes: the sizes (--bind) or the device (--device) are not "
+          "for {} nodes: the sizes (⟨bind⟩) or the device (⟨device⟩) are not "
           "those of the trace.",
           found.memory.Text(), Counted(names.size(), "candidate"),
           Joined(names, ", ", 4), names.size() == 1 ? "its" : "their"));
@@ -332,7 +332,7 @@ ResultSet CandidateTables(const Candidates& found, const std::string& file,
   if (found.list.size() > top) {
     out.notes.push_back(
         MakeNote(Severity::kInfo, "more_candidates",
-                 fmt::format("{} more candidates; --top N lists them.",
+                 fmt::format("{} more candidates; ⟨top⟩ N lists them.",
                              found.list.size() - top)));
   }
   if (found.bounded) {

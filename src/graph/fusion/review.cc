@@ -81,7 +81,7 @@ class Reviewer {
   void Listed() {
     const std::string question = "Registered, and listed like its peers";
     if (input_.config == nullptr) {
-      Add("listed", question, Answer::kUnknown, "no --config");
+      Add("listed", question, Answer::kUnknown, "no configuration is given");
       return;
     }
     const graph::TransformConfig* const own = input_.config->Find(rule_.name);
@@ -132,7 +132,8 @@ class Reviewer {
     const std::string question =
         "Off by default while experimental, model toggles intended";
     if (input_.config == nullptr) {
-      Add("off_by_default", question, Answer::kUnknown, "no --config");
+      Add("off_by_default", question, Answer::kUnknown,
+          "no configuration is given");
       return;
     }
     const graph::TransformConfig* const own = input_.config->Find(rule_.name);
@@ -202,7 +203,7 @@ class Reviewer {
   void Tested() {
     const std::string question = "A match and an intended non-match are tested";
     if (input_.tree == nullptr) {
-      Add("tested", question, Answer::kUnknown, "no --tree");
+      Add("tested", question, Answer::kUnknown, "no tree is given");
       return;
     }
     const TestJudgement tests = JudgeTests(*input_.tree, rule_);

@@ -216,7 +216,7 @@ Result<SourceIndex> ScanTree(const std::string& tree) {
   out.tree = tree;
   std::error_code error;
   if (!fs::is_directory(tree, error)) {
-    return Fail(UsageError("--tree: '" + tree + "' is no folder",
+    return Fail(UsageError("⟨tree⟩: '" + tree + "' is no folder",
                            "give a source checkout of TensorRT-LLM"));
   }
   std::vector<fs::path> roots;

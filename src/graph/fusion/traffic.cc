@@ -233,7 +233,7 @@ Saving SavingOf(const Graph& graph, const OpTable& ops,
 std::string Memory::Text() const {
   return fmt::format("{:.4g} TB/s ({})", bytes_per_s / 1e12,
                      device.empty()
-                         ? "an H100 SXM is assumed, --device names another"
+                         ? "an H100 SXM is assumed: no device is named"
                          : EscapeTerminal(device));
 }
 

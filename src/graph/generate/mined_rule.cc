@@ -27,7 +27,7 @@ using graph::Term;
 Error Unwritable(const std::string& name, const graph::SyntaxError& error) {
   return UsageError(
       fmt::format("{}: its form is no pattern: {}", name, error.what),
-      "write a rule for it (--rules FILE)");
+      "write a rule for it (⟨rules⟩ FILE)");
 }
 
 Term Named(Term::Kind kind, std::string text) {

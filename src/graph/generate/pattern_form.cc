@@ -39,7 +39,7 @@ constexpr size_t kMostOrders = 8;
 
 Error Cannot(const Rule& rule, std::string_view what) {
   return UsageError(fmt::format("{}: a pattern cannot say {}", rule.name, what),
-                    "without --match pattern the pass walks over the graph");
+                    "without ⟨match⟩ pattern the pass walks over the graph");
 }
 
 void ForEachTerm(const std::vector<PatternTerm>& terms,

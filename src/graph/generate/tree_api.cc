@@ -141,7 +141,7 @@ class ApiReader {
   }
   static Error Missing(std::string_view what) {
     return UsageError(
-        "--tree: no transform API in this tree: " + std::string(kAutoDeploy) +
+        "⟨tree⟩: no transform API in this tree: " + std::string(kAutoDeploy) +
             "/" + std::string(what) + " is missing",
         "give a source checkout of TensorRT-LLM");
   }

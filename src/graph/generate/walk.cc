@@ -36,7 +36,7 @@ constexpr size_t kMostLoops = 12;
 Error Cannot(const Rule& rule, std::string_view what) {
   return UsageError(
       fmt::format("{}: {}", rule.name, what),
-      "write the pass by hand, or a rule without it (--rules FILE)");
+      "write the pass by hand, or a rule without it (⟨rules⟩ FILE)");
 }
 
 // Splits "a.{name:value}.b" at its option; false when there is none.

@@ -112,20 +112,20 @@ class PassWriter {
         });
     if (!fine) {
       return Fail(UsageError("'" + EscapeTerminal(key) + "' is no key",
-                             "--as takes small letters, digits and _"));
+                             "⟨as⟩ takes small letters, digits and _"));
     }
     if (const Mention* taken =
             request_.index->Find(key, Mention::Kind::kTransform)) {
       return Fail(
           UsageError(fmt::format("the tree registers {} already, at {}:{}", key,
                                  taken->file, taken->line),
-                     "--as KEY gives it another key"));
+                     "⟨as⟩ KEY gives it another key"));
     }
     if (Contains("\n" + api_.default_yaml, "\n  " + key + ":")) {
       return Fail(
           UsageError(fmt::format("{}/config/default.yaml lists {} already",
                                  kAutoDeploy, key),
-                     "--as KEY gives it another key"));
+                     "⟨as⟩ KEY gives it another key"));
     }
     if (std::find(api_.stages.begin(), api_.stages.end(), rule_.stage) ==
         api_.stages.end()) {
@@ -147,7 +147,7 @@ class PassWriter {
     });
     if (rule_.alternatives.empty()) {
       return Fail(Usage("the rule does not say what stands in place of a match",
-                        "--kernel OP names an op that takes its values, "
+                        "⟨kernel⟩ OP names an op that takes its values, "
                         "weights and literals in order"));
     }
     if (rule_.alternatives.size() < before) {
@@ -218,7 +218,7 @@ class PassWriter {
     if (!any) {
       return Fail(
           Usage("nothing matches it, so nothing is known of its shapes",
-                "give a dump with a match (--dump), or examples in the rule"));
+                "give a dump with a match (⟨dump⟩), or examples in the rule"));
     }
     return {};
   }
@@ -317,7 +317,7 @@ class PassWriter {
 
   Error NoFunction(const std::string& op) const {
     return Usage("the tree defines no function " + op.substr(3),
-                 "--kernel OP names an op to put in place instead");
+                 "⟨kernel⟩ OP names an op to put in place instead");
   }
 
   // "a.{option:value}" with the value.
@@ -802,7 +802,7 @@ class PassWriter {
     if (!whole) {
       return Fail(Usage("the tree does not define " + op +
                             ", and the rule does not say what it computes",
-                        "--kernel OP names another op"));
+                        "⟨kernel⟩ OP names another op"));
     }
     std::string body;
     std::string operators;

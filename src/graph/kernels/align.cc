@@ -377,7 +377,7 @@ Result<std::vector<Assignment>> AlignKernels(
     return Fail(InputError("",
                            "the graph has too many ops and kernels to "
                            "align them",
-                           "choose a smaller --graph or --section"));
+                           "choose a smaller ⟨graph⟩ or ⟨section⟩"));
   }
   return Aligner(ops, kernels, launches).Run();
 }

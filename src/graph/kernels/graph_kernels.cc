@@ -187,7 +187,7 @@ Result<KernelMap> MapKernels(const trace::Trace& trace, const DumpView& dump,
           fmt::format("graph {} ({}) and graph {} ({}) both fit the dump",
                       graphs[best].graph_id, PhaseName(graphs[best]),
                       graphs[i].graph_id, PhaseName(graphs[i])),
-          "choose with --phase or --graph"));
+          "choose with ⟨phase⟩ or ⟨graph⟩"));
     }
   }
   LAMINA_TRY(mapper.Align(graphs[best]));

@@ -226,7 +226,7 @@ ResultSet PipelineTables(const Pipeline& pipeline, bool all, bool all_ops) {
     out.notes.push_back(MakeNote(
         Severity::kWarning, "incomplete",
         EscapeTerminal(step.file.name) +
-            ": lines could not be read, counts may be low (lamina graph "
+            ": lines could not be read, counts may be low (⟨lamina⟩ graph "
             "print --check shows them)."));
   }
   if (unchanged > 0 && !all) {
@@ -234,7 +234,7 @@ ResultSet PipelineTables(const Pipeline& pipeline, bool all, bool all_ops) {
         Severity::kInfo, "unchanged",
         std::to_string(unchanged) + " of " +
             std::to_string(pipeline.steps.size()) +
-            " files hold the graph of the file before; --all shows them."));
+            " files hold the graph of the file before; ⟨all⟩ shows them."));
   }
   return out;
 }

@@ -44,9 +44,9 @@ Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
     const auto value = at == std::string::npos ? std::optional<int64_t>()
                                                : ParseInt(text.substr(at + 1));
     if (!value || *value <= 0 || at == 0) {
-      return Fail(UsageError("--bind: expected SYMBOL=NUMBER, found '" +
+      return Fail(UsageError("⟨bind⟩: expected SYMBOL=NUMBER, found '" +
                                  EscapeTerminal(text) + "'",
-                             "for example --bind s72=1,s70=128"));
+                             "for example ⟨bind⟩ s72=1,s70=128"));
     }
     out[text.substr(0, at)] = *value;
   }
@@ -146,7 +146,7 @@ Result<Answer> RunCandidates(const Options& options, Asker& asker) {
         return Fail(UsageError(
             what,
             "another model, phase or parallelism, a dump of another stage, or "
-            "a part of the kernels? --force goes on, with claims that are "
+            "a part of the kernels? ⟨force⟩ goes on, with claims that are "
             "unsure"));
       }
       notes.push_back(MakeNote(Severity::kWarning, "trace_fits_badly",

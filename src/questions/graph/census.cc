@@ -182,7 +182,7 @@ Result<Answer> RunCensus(const Options& options, Asker& asker) {
     document.result.notes.push_back(
         MakeNote(Severity::kInfo, "no_rule_matches",
                  "No known fusion matches, nearly matches or is done already "
-                 "(--explain lists the rules)."));
+                 "(⟨explain⟩ lists the rules)."));
   }
   if (asker.for_screen()) {
     for (Table& table : document.result.tables) {

@@ -53,7 +53,7 @@ Result<GraphInput> OpenGraph(const std::string& path,
     asker.Say("graph_choice", "graph '" + EscapeTerminal(input.graph->name()) +
                                   "' of " +
                                   std::to_string(input.dump.graphs.size()) +
-                                  " (--section NAME takes another)");
+                                  " (⟨section⟩ NAME takes another)");
   }
   return input;
 }
@@ -68,7 +68,7 @@ void AddDialectOption(Description& args, std::string& dialect) {
   args.Check([&dialect] {
     const std::string wrong =
         dialect.empty() ? std::string() : graph::WrongDialect(dialect);
-    return wrong.empty() ? wrong : "--dialect: " + wrong;
+    return wrong.empty() ? wrong : "⟨dialect⟩: " + wrong;
   });
 }
 

@@ -66,16 +66,17 @@ Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
     if (text != layers.NameOf(part)) continue;
     if ((part == graph::kShared ? layers.shared : layers.epilogue).empty()) {
       return Fail(UsageError(
-          "-n " + layers.NameOf(part) + ": the graph has no op there",
-          "lamina graph layers shows its parts"));
+          "⟨layer⟩ " + layers.NameOf(part) + ": the graph has no op there",
+          "⟨graph_layers()⟩ shows its parts"));
     }
     return std::vector<graph::Place>{part};
   }
   if (layers.layers.empty()) {
-    return Fail(InputError("", "the graph has no layers",
-                           "-n shared takes all of it; for layers names of "
-                           "weights must hold layers_N_, blocks_N_ or h_N_, or "
-                           "ops must repeat"));
+    return Fail(
+        InputError("", "the graph has no layers",
+                   "⟨layer⟩ shared takes all of it; for layers names of "
+                   "weights must hold layers_N_, blocks_N_ or h_N_, or "
+                   "ops must repeat"));
   }
   if (text == "all") {
     for (size_t i = 0; i < layers.layers.size(); ++i)
@@ -96,7 +97,7 @@ Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
         if (one.count > 0)
           names += (names.empty() ? "" : ", ") + EscapeTerminal(one.name);
       }
-      return Fail(UsageError("-n " + shown + ": no such stack of layers",
+      return Fail(UsageError("⟨layer⟩ " + shown + ": no such stack of layers",
                              "the graph has " + names));
     }
     stack = static_cast<uint32_t>(found - layers.stacks.begin());
@@ -108,7 +109,7 @@ Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
       dash == std::string_view::npos ? first : ParseInt(text.substr(dash + 1));
   if (!first || !last || *first < 0 || *last < *first || *last > 100000) {
     return Fail(
-        UsageError("-n: expected a layer like 5, 2-4, STACK:5, all, "
+        UsageError("⟨layer⟩: expected a layer like 5, 2-4, STACK:5, all, "
                    "shared or epilogue, found '" +
                    shown + "'"));
   }
@@ -122,7 +123,7 @@ Result<std::vector<graph::Place>> ChooseLayers(const graph::Layers& layers,
       return std::to_string(layers.layers[static_cast<size_t>(place)].index);
     };
     return Fail(UsageError(
-        "-n " + shown + ": no such layer",
+        "⟨layer⟩ " + shown + ": no such layer",
         "the graph has layers " + index(one.first) + " to " +
             index(one.first + static_cast<graph::Place>(one.count) - 1)));
   }
@@ -286,7 +287,7 @@ Status FindKernels(const Options& options, Asker& asker, Cut& cut) {
         Severity::kWarning, "trace_fits_badly",
         cut.misfit + (options.force ? "."
                                     : "; no kernel is said to be of a node "
-                                      "(--force says them all the same).")));
+                                      "(⟨force⟩ says them all the same).")));
   }
   return {};
 }
@@ -350,8 +351,8 @@ Status WriteLayers(const Cut& cut, const Options& options,
 }
 
 Result<Answer> RunLayer(const Options& options, Asker& asker) {
-  LAMINA_TRY(
-      KeepInputs("-o", NamedFile(options), {options.path, options.trace}));
+  LAMINA_TRY(KeepInputs("⟨output⟩", NamedFile(options),
+                        {options.path, options.trace}));
   const auto cut = std::make_shared<Cut>();
   const rules::DataSet data(asker.rules_dir);
   LAMINA_ASSIGN(cut->rules, graph::GroupRules::Load(data));
@@ -363,8 +364,8 @@ Result<Answer> RunLayer(const Options& options, Asker& asker) {
   cut->groups = graph::GroupNodes(graph, cut->layers, *cut->rules);
   LAMINA_ASSIGN(cut->places, ChooseLayers(cut->layers, options.layer));
   if (cut->places.size() > 1 && !options.output.empty()) {
-    return Fail(UsageError("-o names one file and -n several layers",
-                           "leave out -o: each layer gets a name"));
+    return Fail(UsageError("⟨output⟩ names one file and ⟨layer⟩ several layers",
+                           "leave out ⟨output⟩: each layer gets a name"));
   }
   cut->kinds = graph::FindKinds(graph, cut->layers, cut->groups);
   if (!options.trace.empty()) LAMINA_TRY(FindKernels(options, asker, *cut));
@@ -417,8 +418,8 @@ Body DescribeGraphLayer(Description& args, Asker& asker) {
       .OneOf({"html", "dot", "svg", "png"});
   args.Flag("--hide-views", options->hide_views,
             "Draw without ops that launch nothing (views, getitem); with "
-            "--trace this is so unless --show-views is given");
-  args.Flag("--show-views", options->show_views, "Draw them with --trace, too");
+            "⟨trace⟩ this is so unless ⟨show_views⟩ is given");
+  args.Flag("--show-views", options->show_views, "Draw them with ⟨trace⟩, too");
   args.Flag("--ids", options->ids,
             "Draw the name of every node; else only where two boxes have the "
             "same label and weights");

@@ -78,14 +78,14 @@ Result<graph::Rule> RuleOfCandidate(const Options& options,
   const std::string_view near = rules::Nearest(options.name, names);
   return Fail(UsageError(
       "no rule and no candidate '" + EscapeTerminal(options.name) + "'",
-      near.empty() ? "lamina graph candidates DUMP lists what was found"
+      near.empty() ? "⟨lamina⟩ graph candidates DUMP lists what was found"
                    : "did you mean '" + std::string(near) + "'?"));
 }
 
 Result<Answer> RunPass(const Options& options, Asker& asker) {
   const std::string& folder = asker.output;
   if (folder == "-" || folder.empty())
-    return Fail(UsageError("no folder to write to", "-o OUT names one"));
+    return Fail(UsageError("no folder to write to", "⟨output⟩ OUT names one"));
   LAMINA_ASSIGN(const RuleInput rules, OpenRules(asker));
   generate::PassRequest request;
   LAMINA_ASSIGN(const auto api, generate::ReadTreeApi(options.tree));
@@ -142,7 +142,7 @@ Result<Answer> RunPass(const Options& options, Asker& asker) {
   } else {
     if (!input) {
       Error none = UnknownRule(rules, options.name);
-      none.hint += "; a candidate needs the dump it was found in (--dump)";
+      none.hint += "; a candidate needs the dump it was found in (⟨dump⟩)";
       return Fail(std::move(none));
     }
     LAMINA_ASSIGN(request.rule, RuleOfCandidate(options, rules, *input));
@@ -164,7 +164,7 @@ Result<Answer> RunPass(const Options& options, Asker& asker) {
     const fs::path path = fs::path(folder) / file.path;
     if (!options.force && fs::exists(path, error)) {
       return Fail(UsageError(path.string() + " is there already",
-                             "--force replaces the files of a pass"));
+                             "⟨force⟩ replaces the files of a pass"));
     }
   }
   for (const generate::PassFile& file : pass.files) {
@@ -183,7 +183,7 @@ Result<Answer> RunPass(const Options& options, Asker& asker) {
 Body DescribeGraphPass(Description& args, Asker& asker) {
   auto options = std::make_shared<Options>();
   args.Add("name", options->name,
-           "Rule, or a candidate as lamina graph candidates names it")
+           "Rule, or a candidate as ⟨graph_candidates()⟩ names it")
       .Required();
   args.Add("--tree", options->tree,
            "Source checkout of TensorRT-LLM that the pass is for; nothing in "
@@ -208,7 +208,7 @@ Body DescribeGraphPass(Description& args, Asker& asker) {
       .SplitAtCommas();
   args.Flag("--force", options->force, "Replace files of an earlier run");
   args.Flag("--check-only", options->check_only,
-            "Check the files in the folder of -o as they are now");
+            "Check the files in the folder of ⟨output⟩ as they are now");
   return [options, &asker] { return RunPass(*options, asker); };
 }
 

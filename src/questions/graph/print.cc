@@ -35,9 +35,9 @@ Result<graph::Bindings> ParseBindings(const std::vector<std::string>& texts) {
             ? std::nullopt
             : ParseInt(std::string_view(text).substr(equals + 1));
     if (!value || *value < 0 || equals == 0) {
-      return Fail(UsageError("--bind: expected SYMBOL=NUMBER, found '" +
+      return Fail(UsageError("⟨bind⟩: expected SYMBOL=NUMBER, found '" +
                                  EscapeTerminal(text) + "'",
-                             "for example --bind s72=1,s70=128"));
+                             "for example ⟨bind⟩ s72=1,s70=128"));
     }
     out[text.substr(0, equals)] = *value;
   }

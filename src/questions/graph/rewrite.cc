@@ -66,7 +66,7 @@ Result<Answer> RunRewrite(const Options& options, Asker& asker) {
                                ": only dumps of AutoDeploy are rewritten, "
                                "this one is '" +
                                std::string(dump.dialect) + "'",
-                           "lamina graph print --as autodeploy makes one of "
+                           "⟨lamina⟩ graph print --as autodeploy makes one of "
                            "it, without keywords"));
   }
   graph::DumpFile file;

@@ -59,7 +59,7 @@ Result<fusion::Memory> ChooseMemory(const RuleInput& rules,
 
 void AddDeviceOption(Description& args, std::string& device) {
   args.Add("--device", device,
-           "Device that savings are for: a name (lamina list devices) or "
+           "Device that savings are for: a name (⟨lamina⟩ list devices) or "
            "a file (default: what the trace says, else an H100 SXM)");
 }
 
@@ -69,7 +69,7 @@ Error UnknownRule(const RuleInput& rules, const std::string& name) {
   const std::string_view near = rules::Nearest(name, names);
   return UsageError("no rule '" + EscapeTerminal(name) + "'",
                     near.empty()
-                        ? "lamina graph census DUMP --explain lists the rules"
+                        ? "⟨lamina⟩ graph census DUMP ⟨explain⟩ lists the rules"
                         : "did you mean '" + std::string(near) + "'?");
 }
 
