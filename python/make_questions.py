@@ -12,7 +12,6 @@ import collections
 import importlib.util
 import keyword
 import pathlib
-import re
 import sys
 import textwrap
 
@@ -112,13 +111,6 @@ def packed(start, items, end):
     return "\n".join([*lines, line])
 
 
-def doc_of(question, param):
-    """Its sentence, with parameters instead of options."""
-    names = {p.option: python_name(p.name) for p in question.params}
-    return re.sub(r"--[a-z][a-z-]*[a-z]",
-                  lambda m: names.get(m[0], m[0]), param.doc)
-
-
 def doc_lines(question, params):
     end = "" if question.title.endswith("?") else "."
     yield from textwrap.wrap('"""' + question.title + end, 71)
@@ -126,7 +118,7 @@ def doc_lines(question, params):
     yield from textwrap.wrap(question.doc, 71)
     yield ""
     for param in params:
-        text = f"{python_name(param.name)}: {doc_of(question, param)}"
+        text = f"{python_name(param.name)}: {param.doc}"
         if param.low is not None and param.high < 1e9:
             text += f" (from {param.low:g} to {param.high:g})"
         yield from wrapped(text, 8)
