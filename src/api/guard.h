@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "base/names_in_text.h"
 #include "base/stop.h"
 #include "lamina/session.h"
-#include "questions/questions.h"
 
 namespace lamina::api {
 
@@ -21,9 +21,7 @@ auto Guarded(const std::optional<StopSource>& stop, const Work& work)
   Error error;
   try {
     auto made = EndedByStop(stop ? stop->flag() : nullptr, work);
-    if (!made)
-      return Fail(
-          WithNames(std::move(made).error(), questions::LibraryNames()));
+    if (!made) return Fail(WithNames(std::move(made).error(), PlainNames));
     return made;
   } catch (const std::bad_alloc&) {
     error.kind = ErrorKind::kLimit;

@@ -11,6 +11,7 @@
 #include "engine/captures.h"
 #include "engine/report.h"
 #include "graph/compiled/compiled_join.h"
+#include "questions/questions.h"
 #include "rules/document.h"
 #include "snapshot/cache.h"
 #include "sql/database.h"
@@ -198,7 +199,7 @@ Result<std::shared_ptr<const Document>> Session::Report(
       LAMINA_ASSIGN(Document made,
                     impl_->source->MakeReport(asked, WatchOf(options)));
       made.inputs = {impl_->info.path};
-      questions::PutNames(made, questions::LibraryNames());
+      questions::PutNames(made, PlainNames);
       auto document = std::make_shared<const Document>(std::move(made));
       const std::lock_guard lock(impl_->mutex);
       if (impl_->reports.size() == Impl::kReports)

@@ -122,4 +122,10 @@ std::optional<std::string> OptionNames(std::string_view name) {
   return "--" + out;
 }
 
+std::optional<std::string> PlainNames(std::string_view name) {
+  if (name == "lamina") return std::nullopt;
+  if (name.ends_with("()")) name.remove_suffix(2);
+  return std::string(name);
+}
+
 }  // namespace lamina

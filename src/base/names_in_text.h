@@ -29,5 +29,7 @@ Error WithNames(Error error, const NamesOf& names);
 
 // As on a command line: "--layer", "lamina report", "lamina".
 std::optional<std::string> OptionNames(std::string_view name);
+// As in a program: "layer", "report", and no command lines.
+std::optional<std::string> PlainNames(std::string_view name);
 
 }  // namespace lamina

@@ -18,6 +18,8 @@ TEST(NamesInText, AreThoseOfWhoAsks) {
   EXPECT_EQ(WithNames(text, OptionNames),
             "--layer: expected numbers; see lamina report");
   EXPECT_EQ(WithNames(text, Few), "layer: expected numbers; see report");
+  EXPECT_EQ(WithNames("⟨min_share⟩ of ⟨tree()⟩; ⟨lamina⟩ tree T", PlainNames),
+            "min_share of tree");
   EXPECT_EQ(WithNames("⟨min_share⟩ of ⟨graph_log_diff()⟩", OptionNames),
             "--min-share of lamina graph log-diff");
   EXPECT_EQ(WithNames("a <b> \"c\" (d); e", Few), "a <b> \"c\" (d); e");

@@ -6,6 +6,7 @@
 
 #include "analysis/analyses.h"
 #include "analysis/mfu/mfu.h"
+#include "base/names_in_text.h"
 #include "base/parallel.h"
 #include "engine/idle_report.h"
 #include "report/writers.h"
@@ -293,10 +294,15 @@ Result<Document> MakeReport(const std::string& trace,
   open.threads = report.threads;
   open.rules_dir = report.rules_dir;
   engine::SetUp(open, report);
-  LAMINA_ASSIGN(auto session, engine::Session::Open(trace, open));
-  LAMINA_ASSIGN(Document document,
-                engine::MakeReport(*session, report, nullptr));
-  document.inputs = {trace};
+  const auto made = [&]() -> Result<Document> {
+    LAMINA_ASSIGN(auto session, engine::Session::Open(trace, open));
+    return engine::MakeReport(*session, report, nullptr);
+  };
+  auto document = made();
+  if (!document) return Fail(WithNames(document.error(), PlainNames));
+  document->inputs = {trace};
+  for (Note& note : document->result.notes)
+    note.text = WithNames(note.text, PlainNames);
   return document;
 }
 

@@ -962,7 +962,7 @@ NamesOf ParamsOf(const Question& question, bool for_agent) {
   return [&question,
           for_agent](std::string_view name) -> std::optional<std::string> {
     if (name == "lamina" || name.ends_with("()"))
-      return for_agent ? AgentNames()(name) : LibraryNames()(name);
+      return for_agent ? AgentNames()(name) : PlainNames(name);
     const std::vector<size_t>& shown = question.agent_params;
     for (size_t i = 0; i < question.info.params.size(); ++i) {
       const ParamInfo& info = question.info.params[i];
@@ -972,16 +972,6 @@ NamesOf ParamsOf(const Question& question, bool for_agent) {
       return info.name;
     }
     return std::nullopt;
-  };
-}
-
-NamesOf LibraryNames() {
-  return [](std::string_view name) -> std::optional<std::string> {
-    if (!name.ends_with("()")) {
-      return name == "lamina" ? std::nullopt : std::optional(std::string(name));
-    }
-    name.remove_suffix(2);
-    return FindQuestion(name) ? std::optional(std::string(name)) : std::nullopt;
   };
 }
 

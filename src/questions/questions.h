@@ -50,9 +50,7 @@ Result<Answer> Complete(const Body& body, Asker& asker);
 // Names in messages for who asks by values: parameters and questions; an agent
 // knows those that it is shown.
 NamesOf ParamsOf(const Question& question, bool for_agent);
-// The same where no question is asked: of questions only, and all parameters
-// that a program has.
-NamesOf LibraryNames();
+// Of an agent where no question is asked: the questions that it is shown.
 NamesOf AgentNames();
 // In all that the answer says.
 void PutNames(Answer& answer, const NamesOf& names);
