@@ -66,16 +66,19 @@ std::string_view WhyUnused(std::string_view category) {
            "tables of calls.";
   }
   if (category == kCounterRangeCategory) {
-    return "Ranges of counters of the device: lamina host has their values by "
-           "kernel (counter_kernels).";
+    return "Ranges of counters of the device: counter_kernels has their values "
+           "by "
+           "kernel.";
   }
   if (category == kOsCallCategory) {
-    return "Calls of the operating system: lamina host says in which of them "
-           "the launching thread was while the device was idle.";
+    return "Calls of the operating system: the causes of idle time (host) say "
+           "in "
+           "which of them the launching thread was.";
   }
   if (category == kThreadStateCategory) {
-    return "Whether threads were on a processor: lamina host says what the "
-           "launching thread did while the device was idle.";
+    return "Whether threads were on a processor: the causes of idle time "
+           "(host) "
+           "say what the launching thread did.";
   }
   return {};
 }

@@ -121,7 +121,7 @@ void CheckCoverage(const Context& context, CheckTable& out) {
        .meaning = known >= 95
                       ? "Device time in a known category."
                       : "The rest is in the category \"other\": add its ops or "
-                        "kernels to a file in --rules.",
+                        "kernels to a file of rules.",
        .percent = known});
 }
 
@@ -160,8 +160,8 @@ void CheckCosts(const Context& context, CheckTable& out) {
     out.Add({.check = "roofline_device",
              .status = "info",
              .value = name.empty() ? "not recorded" : name,
-             .meaning = "No rooflines: give the device with --device (lamina "
-                        "list devices)."});
+             .meaning = "No rooflines: give the device by its name or as a "
+                        "file (device)."});
     return;
   }
   std::string meaning = "Peaks: " + device->source + ".";

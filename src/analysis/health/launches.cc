@@ -75,8 +75,8 @@ void CheckLaunches(const Context& context, CheckTable& out) {
                .status = "info",
                .value = value,
                .meaning = "Replayed work has no op of its own: give the "
-                          "capture trace with "
-                          "--capture to see ops, shapes and modules.",
+                          "trace of the capture (capture) to see ops, shapes "
+                          "and modules.",
                .count = static_cast<int64_t>(graph_launches)});
     } else {
       Replayed(trace.captured, value, graph_kernels, out);

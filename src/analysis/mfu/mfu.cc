@@ -490,7 +490,7 @@ class Analysis {
           context_.efficiency->device->title,
           looked_ ? found_again_ ? "recomputation is taken off"
                                  : "no recomputation found"
-                  : "recomputation not looked for (--recompute)");
+                  : "recomputation not looked for (recompute)");
     } else {
       text = "No MFU: " + shares.why + ".";
     }
