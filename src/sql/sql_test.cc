@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "engine/report.h"
 #include "source_dir.h"
 #include "sql/database.h"
 #include "sql/table_def.h"
+#include "table/columns.h"
 #include "trace/fields.h"
 
 namespace lamina::sql {
@@ -85,6 +87,37 @@ TEST(Tables, HaveNamesTypesAndDocs) {
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
 }
 
+// What the dictionary calls the column: of a time in microseconds the one in
+// nanoseconds, unless no table has that.
+const ColumnWord* WordOf(const std::string& column) {
+  const ColumnWord* const word = FindColumnWord(column);
+  if (word != nullptr || !column.ends_with("_us")) return word;
+  return FindColumnWord(column.substr(0, column.size() - 2) + "ns");
+}
+
+TEST(Tables, ColumnsHaveTheTypeOfTheirNameAndNoNameIsLeftOver) {
+  std::set<std::string_view> used;
+  for (const TableDef& table : Tables()) {
+    for (const ColumnDef& column : table.columns) {
+      const ColumnWord* const word = WordOf(column.name);
+      ASSERT_NE(word, nullptr)
+          << table.name << "." << column.name
+          << " is not in src/table/columns.cc: add it, or use a name that is";
+      used.insert(word->name);
+      const Type type = word->type == ColumnType::kText   ? Type::kText
+                        : word->type == ColumnType::kReal ? Type::kReal
+                                                          : Type::kInt;
+      // Microseconds are decimal.
+      if (word->name != column.name) continue;
+      EXPECT_EQ(column.type, type) << table.name << "." << column.name;
+    }
+  }
+  for (const ColumnWord& word : ColumnWords()) {
+    EXPECT_TRUE(used.contains(word.name)) << word.name << " is of no table";
+    EXPECT_TRUE(word.meaning.ends_with('.')) << word.name;
+  }
+}
+
 TEST(Tables, EachCanBeRead) {
   const auto database = OpenSample();
   for (const TableDef& table : Tables()) {
@@ -98,6 +131,28 @@ TEST(Tables, EachCanBeRead) {
 }
 
 // Sums of what SQL shows are those of the model and of the report.
+// A device has one name in all tables, so that they join.
+TEST(Tables, JoinByDevice) {
+  const auto database = OpenSample();
+  const auto count = [&](const std::string& sql) {
+    const auto rows = database->Run(sql);
+    EXPECT_TRUE(rows.has_value()) << sql;
+    return rows ? rows->front().Int(0, 0) : -1;
+  };
+  const int64_t kernels = count("SELECT count(*) FROM kernel");
+  EXPECT_GT(kernels, 0);
+  EXPECT_EQ(kernels, count("SELECT count(*) FROM kernel AS k JOIN "
+                           "device_events AS d ON d.uid = k.uid AND "
+                           "d.device = k.device"));
+  EXPECT_EQ(kernels,
+            count("SELECT count(*) FROM kernel AS k WHERE EXISTS (SELECT 1 "
+                  "FROM busy AS b WHERE b.device = k.device AND "
+                  "k.start_ns BETWEEN b.start_ns AND b.start_ns + b.dur_ns)"));
+  EXPECT_EQ(0, count("SELECT count(*) FROM (SELECT device FROM busy UNION "
+                     "SELECT device FROM idle_parts UNION SELECT device FROM "
+                     "steps) WHERE device NOT IN (SELECT device FROM kernel)"));
+}
+
 TEST(Tables, SliceIsTheModel) {
   const auto database = OpenSample();
   const trace::Trace& trace = **Sample()->trace();
