@@ -278,6 +278,22 @@ Result<int> Print(questions::Answer& answer, Common& common) {
   return answer.failed ? kCheckFailed : kFine;
 }
 
+// What any option names must not be replaced.
+Status KeepNamed(const questions::Description& takes,
+                 const std::string& output) {
+  for (const questions::Param& param : takes.params()) {
+    if (param.LongOption() == "--output") continue;
+    std::vector<std::string> values;
+    if (const auto* const* one = std::get_if<std::string*>(&param.field)) {
+      values = {**one};
+    } else if (param.many()) {
+      values = *std::get<std::vector<std::string>*>(param.field);
+    }
+    LAMINA_TRY(questions::KeepInputs("-o", output, values));
+  }
+  return {};
+}
+
 Run RunOf(const CommandInfo& command, questions::Description& takes,
           Common& common) {
   const questions::Body body = command.describe(takes, common.asker);
@@ -286,6 +302,7 @@ Run RunOf(const CommandInfo& command, questions::Description& takes,
     const bool owns = command.owns_output != nullptr
                           ? command.owns_output(takes, common)
                           : command.output == Output::kOwn;
+    LAMINA_TRY(KeepNamed(takes, common.output));
     if (owns) std::swap(common.asker.output, common.output);
     auto answer = body();
     const NamesOf names = takes.Options();

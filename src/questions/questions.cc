@@ -646,8 +646,6 @@ Question QuestionOf(const Row& row) {
   return out;
 }
 
-bool IsOption(const ParamInfo& param) { return param.option.starts_with("--"); }
-
 Error Wrong(const Question& question, const ParamInfo& param,
             const std::string& what) {
   return UsageError(question.info.name + ": " + param.name + ": " + what,
