@@ -473,8 +473,8 @@ class DumpQuestions:
         without_rule: Leave out these rules: what they match is searched for
         graph: Id of the device graph (default: the one that fits)
         phase: Only graphs of this phase
-        device: Device that savings are for: a name (lamina list devices) or a
-            file (default: what the trace says, else an H100 SXM)
+        device: Device that savings are for: a name or a file (default: what
+            the trace says, else an H100 SXM)
         force: Go on with a trace of which less than 80 % of the time is surely
             on nodes of the dump
         only: Only these tables: a,b
@@ -527,8 +527,8 @@ class DumpQuestions:
         overlay: Files to lay over it, such as those of a model registry
         assume: Ids of guards to take as given that a dump cannot show
         stage_order: Another order of stages
-        device: Device that savings are for: a name (lamina list devices) or a
-            file (default: what the trace says, else an H100 SXM)
+        device: Device that savings are for: a name or a file (default: what
+            the trace says, else an H100 SXM)
         only: Only these tables: a,b
         top: Rows per table
         """
@@ -647,8 +647,8 @@ def diff(a: Input, b: Input, *, findings: bool = False, only: Texts = (),
 
     a: The trace before
     b: The trace after
-    findings: What the rules of lamina diagnose say of both: fixed, new,
-        better, worse, or not to be seen any more
+    findings: What the rules of diagnose say of both: fixed, new, better,
+        worse, or not to be seen any more
     only: Only these tables: a,b
     top: Rows per table
     layout: Tables of another tool: diff_stats of TraceLens' TraceDiff
@@ -795,7 +795,7 @@ def merge(paths: Inputs, output: Path, *, align_clocks: bool = False,
     paths: A folder of traces, or one trace per rank
     output: File to write: .json or .pftrace, each also with .gz
     align_clocks: Take the offset and drift of each rank's clock off its
-        times, as lamina ranks finds them
+        times, as ranks finds them
     python: Keep Python frames
     top: Rows per table
     """

@@ -6,8 +6,9 @@ session of it, the module for Python, lamina mcp.
 usage: questions_test.py LAMINA
 
 The library writes, byte for byte, what the program writes with --format json
-(of diagnose, which has a JSON of its own, the tables as CSV); Python and agents
-get the same tables, rows and notes. A question without a case here fails.
+(of diagnose, which has a JSON of its own, the tables as CSV), but for the names
+of options and commands in notes; Python and agents get the same tables, rows and
+notes. A question without a case here fails.
 
 Longer than most: a case for each question, and a way to ask for each of those
 who ask.
@@ -17,6 +18,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -166,6 +168,20 @@ def questions_of_library():
     return out
 
 
+def plain(text):
+    """Without what notes of a command line have: --layer, lamina report."""
+    text = re.sub(rb"(?<![\w-])--([a-z-]+)",
+                  lambda m: m[1].replace(b"-", b"_"), text)
+    return re.sub(rb"\blamina (?=[a-z])", b"", text)
+
+
+def said_of(document):
+    """A document, or a folder of them."""
+    if isinstance(document, dict):
+        return {name: plain(text) for name, text in document.items()}
+    return plain(document)
+
+
 def arguments_of(params):
     """NAME=VALUE for ask_any."""
     out = []
@@ -283,7 +299,8 @@ def main():
                     said = run([LAMINA, *words, "--format", "json", *inputs],
                                folder).encode()
                 checks.equal(f"{name} {number}: the library writes what the "
-                             "program writes", document[0], said)
+                             "program writes", said_of(document[0]),
+                             said_of(said))
                 checks.equal(f"{name} {number}: the library makes the files "
                              "that the program makes", document[1], made())
             if question.of_trace and "capture" not in params and \
