@@ -2,6 +2,7 @@
 //
 // The tables of `lamina graph census`, of one file and of a folder.
 #include <algorithm>
+#include <deque>
 #include <fmt/format.h>
 
 #include "base/counted.h"
@@ -253,7 +254,7 @@ class StageTable {
   }
 
  private:
-  RowColumns<StageRow> StageColumns() const {
+  RowColumns<StageRow> StageColumns() {
     RowColumns<StageRow> out{
         "census_stages",
         "Matches of every rule after each transform.",
@@ -269,9 +270,12 @@ class StageTable {
           &StageRow::agrees}}};
     for (size_t i = 0; i < files_.size(); ++i) {
       const graph::DumpFile& file = files_[i].file;
+      const char* const name =
+          texts_.emplace_back(fmt::format("{:03}", file.number)).c_str();
+      const char* const doc =
+          texts_.emplace_back("Matches in " + file.name + ".").c_str();
       out.columns.emplace_back(
-          fmt::format("{:03}", file.number), ColumnType::kInt,
-          "Matches in " + file.name + ".", [i](const StageRow& row) {
+          name, ColumnType::kInt, doc, [i](const StageRow& row) {
             return row.counts[i] > 0 ? std::optional(row.counts[i])
                                      : std::nullopt;
           });
@@ -357,6 +361,7 @@ class StageTable {
   const graph::RuleSet& rules_;
   const graph::TransformLog* log_;
   std::vector<Note> notes_;
+  std::deque<std::string> texts_;  // of columns
 };
 
 // What the rules cannot say of graphs that are not of AutoDeploy.
