@@ -38,11 +38,18 @@ RowColumns<ReplayRow> ReplayColumns() {
         &ReplayRow::segment},
        {"batch", ColumnType::kInt, "Batch that the graph was captured for.",
         &ReplayRow::batch}}};
+  static const std::array<std::string, kLevels> names = [] {
+    std::array<std::string, kLevels> made;
+    for (size_t level = 0; level < kLevels; ++level) {
+      made[level] = LevelName(static_cast<Level>(level));
+      std::replace(made[level].begin(), made[level].end(), '-', '_');
+    }
+    return made;
+  }();
   for (size_t level = 0; level < kLevels; ++level) {
-    std::string name(LevelName(static_cast<Level>(level)));
-    std::replace(name.begin(), name.end(), '-', '_');
     out.columns.emplace_back(
-        name, ColumnType::kInt, "Kernels at this level of evidence.",
+        names[level].c_str(), ColumnType::kInt,
+        "Kernels at this level of evidence.",
         [level](const ReplayRow& row) { return row.levels[level]; });
   }
   out.columns.emplace_back("unmatched_capture", ColumnType::kInt,
