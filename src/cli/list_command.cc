@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lamina list: what the program knows.
+#include <map>
+
 #include "analysis/analyses.h"
 #include "cli/commands.h"
 #include "cli/list_rules.h"
 #include "cost/device.h"
 #include "ingest/ingest.h"
 #include "sql/database.h"
+#include "sql/table_def.h"
+#include "table/columns.h"
 #include "table/row_columns.h"
+#include "table/units.h"
 
 namespace lamina::cli {
 namespace {
@@ -67,6 +72,40 @@ Table Analyses() {
                             .column = column.name,
                             .meaning = column.doc});
     }
+  }
+  return table;
+}
+
+struct ColumnRow {
+  std::string_view column, type, meaning;
+  std::string unit;
+  int64_t tables;
+};
+
+// The dictionary of columns.
+Table ColumnNames() {
+  const RowColumns<ColumnRow> columns{
+      "columns",
+      "Names of columns: each means the same and has one type in all tables.",
+      {{"column", ColumnType::kText, "Name.", &ColumnRow::column},
+       {"type", ColumnType::kText, "INTEGER, REAL or TEXT.", &ColumnRow::type},
+       {"unit", ColumnType::kText, "Unit, where the name has one.",
+        &ColumnRow::unit},
+       {"tables", ColumnType::kInt, "Tables that have it.", &ColumnRow::tables},
+       {"meaning", ColumnType::kText, "One sentence.", &ColumnRow::meaning}}};
+  std::map<std::string_view, int64_t> tables;
+  for (const sql::TableDef& table : sql::Tables()) {
+    for (const sql::ColumnDef& column : table.columns) ++tables[column.name];
+  }
+  Table table(columns.schema());
+  for (const ColumnWord& word : ColumnWords()) {
+    columns.Add(table, {.column = word.name,
+                        .type = word.type == ColumnType::kText   ? "TEXT"
+                                : word.type == ColumnType::kReal ? "REAL"
+                                                                 : "INTEGER",
+                        .meaning = word.meaning,
+                        .unit = UnitOfName(word.name),
+                        .tables = tables[word.name]});
   }
   return table;
 }
@@ -169,6 +208,8 @@ Result<int> RunList(const Options& options, Common& common) {
   } else if (options.what == "tables") {
     document.result.tables.push_back(options.columns ? sql::ListColumns()
                                                      : sql::ListTables());
+  } else if (options.what == "columns") {
+    document.result.tables.push_back(ColumnNames());
   } else if (options.what == "functions") {
     document.result.tables.push_back(sql::ListFunctions());
   } else if (options.check) {
@@ -191,10 +232,11 @@ Result<int> RunList(const Options& options, Common& common) {
 Run Add(questions::Description& args, Common& common) {
   auto options = std::make_shared<Options>();
   args.Add("what", options->what,
-           "formats, analyses, tables, functions, rules, costs or devices")
+           "formats, analyses, tables, columns, functions, rules, costs or "
+           "devices")
       .Required()
-      .OneOf({"formats", "analyses", "tables", "functions", "rules", "costs",
-              "devices"});
+      .OneOf({"formats", "analyses", "tables", "columns", "functions", "rules",
+              "costs", "devices"});
   args.Flag("--columns", options->columns,
             "With tables: their columns, with types and meaning");
   args.Add("--unused", options->unused,
