@@ -286,17 +286,39 @@ void AddToReport(const Diagnosis& d, size_t most, Document& report) {
   // Findings that are shown and say the same of what is missing, and more.
   static constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
       {"trace.damaged", "lost_records"},
+      {"trace.impossible_durations", "impossible_duration"},
+      {"trace.time_outliers", "time_outlier"},
+      {"trace.clocks", "clocks_disagree"},
+      {"trace.clocks", "clocks_drift"},
+      {"trace.lost_device_records", "lost_device_records"},
       {"trace.missing_device_records", "device_records_missing"}};
   for (const auto& [finding, sentence] : kMissing) {
     if (std::ranges::find(shown, finding, &Note::id) != shown.end())
       std::erase_if(notes,
                     [&](const Note& note) { return note.id == sentence; });
   }
+  // What voids the rest stands before it, what only has no gain behind it.
+  const auto behind =
+      std::stable_partition(shown.begin(), shown.end(), [&](const Note& note) {
+        return note.severity == Severity::kOpportunity ||
+               std::any_of(
+                   d.findings.begin(), d.findings.end(), [&](const Finding& f) {
+                     return f.rule->id == note.id && f.severity == "blocker";
+                   });
+      });
+  const std::vector<Note> rest(std::make_move_iterator(behind),
+                               std::make_move_iterator(shown.end()));
+  shown.erase(behind, shown.end());
   auto at = std::find_if(notes.begin(), notes.end(), [](const Note& note) {
     return note.severity != Severity::kVerdict;
   });
   notes.insert(at, std::make_move_iterator(shown.begin()),
                std::make_move_iterator(shown.end()));
+  const auto last = std::find_if(
+      notes.rbegin(), notes.rend(),
+      [](const Note& n) { return n.severity == Severity::kOpportunity; });
+  notes.insert(last == notes.rend() ? notes.end() : last.base(), rest.begin(),
+               rest.end());
   const auto blind = static_cast<uint64_t>(std::count_if(
       d.runs.begin(), d.runs.end(),
       [](const RuleRun& run) { return run.state == State::kAbstained; }));
