@@ -13,6 +13,7 @@
 
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/opened.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/host.h"
@@ -152,6 +153,17 @@ void Common::AddCapturesTo(Arguments& args) {
            "folder of them: their ops join the tree below the launches");
 }
 
+void Common::AddRegionTo(Arguments& args, bool with_step) {
+  if (with_step) {
+    args.Add("--step", step,
+             "Ranges of the host whose names match are the steps (RE2), as "
+             "in '^iteration'");
+  }
+  args.Add("--range", range,
+           "Only what happened in, or was launched from, ranges of this name "
+           "('*' stands for any text)");
+}
+
 int Common::ThreadCount() const {
   return threads > 0 ? threads : DefaultThreads();
 }
@@ -162,8 +174,14 @@ engine::OpenOptions Common::Open() {
   options.rules_dir = rules_dir;
   options.times = &times;
   options.progress = Progress("reading");
-  if (host != nullptr) options.stop = host->stop;
+  if (host != nullptr) {
+    options.stop = host->stop;
+  } else {
+    WatchInputs();
+  }
   options.captures = captures;
+  options.step = step;
+  options.range = range;
   options.origins = OriginsToLearn();
   options.cache = !no_cache && !snapshot::IsOff();
   options.read = [this](const std::string& path, const trace::Trace& trace) {
@@ -191,7 +209,8 @@ Common::OpenRank() const {
 Result<std::shared_ptr<sql::Source>> Common::OpenSource(
     const std::string& path) {
   const bool plain = host != nullptr && captures == host->captures &&
-                     rules_dir == host->rules_dir && !redact;
+                     rules_dir == host->rules_dir && !redact && step.empty() &&
+                     range.empty();
   if (plain) {
     LAMINA_ASSIGN(auto source, host->open(path));
     LAMINA_ASSIGN(const trace::Trace* const trace, source->trace());
@@ -213,7 +232,8 @@ Result<std::shared_ptr<engine::Session>> Common::OpenTrace(
                       open.captured_frames == host->captured_frames) &&
                      open.rules_dir == host->rules_dir &&
                      (open.device.empty() || open.device == host->device) &&
-                     open.origins == nullptr;
+                     open.origins == nullptr && open.step.empty() &&
+                     open.range.empty();
   if (!plain) {
     LAMINA_ASSIGN(std::shared_ptr<engine::Session> own,
                   engine::Session::Open(path, open));
@@ -243,14 +263,18 @@ void Common::SayLosses(const std::string& path, const trace::Losses& losses) {
   // Ranks are read side by side.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (!losses.any() || lost_inputs.size() > kMost ||
+  if ((!losses.any() && losses.doubts.empty()) || lost_inputs.size() > kMost ||
       !lost_inputs.insert(path).second)
     return;
+  std::string what;
+  if (losses.any()) what = trace::LossText(losses) + ": " + losses.reasons;
+  if (!losses.doubts.empty())
+    what += (what.empty() ? "" : "; ") + losses.doubts;
+  if (what.ends_with('.')) what.pop_back();
   const std::string text =
       lost_inputs.size() > kMost
           ? "more inputs lost records"
-          : EscapeTerminal(fmt::format(
-                "{}: {}: {}", path, trace::LossText(losses), losses.reasons));
+          : EscapeTerminal(fmt::format("{}: {}", path, what));
   if (host != nullptr) {
     told.push_back(MakeNote(Severity::kWarning, "lost_records",
                             text + "; see trace_health of report."));

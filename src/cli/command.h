@@ -55,6 +55,7 @@ struct Common {
   size_t top = 0;
   std::vector<std::string> only;
   std::vector<std::string> captures;
+  std::string step, range;
   bool redact = false;
   bool no_cache = false;
   // Who runs the command in its own process; null: the command line does.
@@ -74,6 +75,8 @@ struct Common {
              std::initializer_list<const char*> own_formats = {});
   // --capture, of commands that read replayed graphs.
   void AddCapturesTo(Arguments& args);
+  // --range and, of commands that have none of their own, --step.
+  void AddRegionTo(Arguments& args, bool step = true);
   // --redact; AddTo() adds it, too, and refuses it without --format html.
   void AddRedactTo(Arguments& args);
   int ThreadCount() const;

@@ -179,6 +179,8 @@ Result<std::vector<std::string>> FilesOf(
     auto found = engine::FindTraces(traces);
     // A folder may be one trace (rocprofv3 writes several files of CSV).
     if (found && found->size() > 1) return *std::move(found);
+    // What lies in the folder and cannot be read, not the folder itself.
+    if (!found && found.error().file != traces[0]) return found;
   }
   return traces;
 }
@@ -425,6 +427,7 @@ Run Add(Arguments& args, Common& common) {
            "Holds the rules against their examples, traces of this folder "
            "(bench/diagnose --write DIR makes those of the built-in rules)");
   args.Flag("--list-rules", options->rules, "Lists all rules");
+  common.AddRegionTo(args);
   common.AddTo(args, Output::kDocument, {"sarif"});
   return [options, &common] { return RunDiagnose(*options, common); };
 }

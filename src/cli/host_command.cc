@@ -264,6 +264,7 @@ Run Add(Arguments& args, Common& common) {
            "Traces of the other ranks, a folder or a pattern: comm_exposure "
            "then says how long collectives waited for them");
   common.AddCapturesTo(args);
+  common.AddRegionTo(args, false);
   common.AddTo(args);
   return [options, &common] { return RunHost(*options, common); };
 }

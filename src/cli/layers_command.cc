@@ -413,6 +413,7 @@ Run Add(Arguments& args, Common& common) {
            "to this file (.pftrace, .json, each also with .gz)");
   options->page_size.AddTo(args);
   common.AddCapturesTo(args);
+  common.AddRegionTo(args);
   common.AddTo(args);
   return [options, &common] { return RunLayers(*options, common); };
 }

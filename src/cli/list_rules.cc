@@ -45,6 +45,7 @@ Result<AllTables> LoadTables(const Common& common) {
   LAMINA_ASSIGN(all.metrics, analysis::host::LoadMetrics(data));
   all.tables.emplace_back("kernel_family", &all.catalog->kernel_table());
   all.tables.emplace_back("op_family", &all.catalog->op_table());
+  all.tables.emplace_back("step_range", &all.catalog->step_table());
   for (const auto& [name, table] : all.layers->all())
     all.tables.emplace_back(name, table);
   all.tables.emplace_back("host_activity", all.activities.get());

@@ -371,6 +371,7 @@ Run Add(Arguments& args, Common& common) {
            "Whether waits that are not recorded are inferred from times")
       .OneOf({"on", "off"})
       .ShowDefault();
+  common.AddRegionTo(args);
   common.AddTo(args);
   return [options, &common] { return RunPath(*options, common); };
 }

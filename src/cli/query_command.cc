@@ -148,6 +148,7 @@ Run Add(Arguments& args, Common& common) {
   args.Flag("--model", options->model,
             "With -o FILE.sqlite and no query: rows of the trace too");
   common.AddCapturesTo(args);
+  common.AddRegionTo(args);
   AddCompiledTo(args, options->compiled);
   common.AddTo(args);
   return [options, &common] { return RunQuery(*options, common); };

@@ -46,9 +46,10 @@ TEST(Questions, AreDescribed) {
 // An option that is added to a command is asked, or is named here.
 TEST(Questions, HaveEveryOptionOfTheirCommands) {
   const std::set<std::string> common = {
-      "--help",    "--format",          "--redact", "--rules",
-      "--threads", "--no-cache",        "--timing", "--html-max-mb",
-      "--top",     "--html-max-events", "--output"};
+      "--help", "--format", "--redact", "--rules", "--threads", "--no-cache",
+      "--timing", "--html-max-mb", "--top", "--html-max-events", "--output",
+      // Of the whole session.
+      "--step", "--range"};
   const std::map<std::string, std::set<std::string>> not_asked = {
       {"report", {"--roofline"}},
       {"diagnose",

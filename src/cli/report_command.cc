@@ -235,6 +235,7 @@ Run Add(Arguments& args, Common& common) {
            "(--layout hta)")
       .Whole(0, 1000000000);
   common.AddCapturesTo(args);
+  common.AddRegionTo(args);
   AddCompiledTo(args, options->compiled);
   args.Flag("--overlaps", options->report.overlaps,
             "Layouts of TraceLens: also the sheets by what ran beside an op");

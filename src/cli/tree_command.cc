@@ -122,6 +122,7 @@ Run Add(Arguments& args, Common& common) {
   args.Flag("--python-stacks", options->python_stacks,
             "Python frames too (with --by op)");
   common.AddCapturesTo(args);
+  common.AddRegionTo(args);
   AddCompiledTo(args, options->compiled);
   common.AddTo(args);
   return [options, &common] { return RunTree(*options, common); };

@@ -4,11 +4,11 @@
 // is below a limit.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <sys/stat.h>
 
 #include "base/stop.h"
 #include "cli/host.h"
@@ -38,7 +38,7 @@ class OpenTraces {
   struct Entry {
     StoppableMutex opening;
     std::shared_ptr<sql::Source> source;
-    struct stat of {};
+    uint64_t of = 0;  // StateOfInput() when it was read
     uint64_t used = 0;
   };
 
