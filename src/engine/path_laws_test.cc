@@ -134,7 +134,7 @@ void ExpectLaws(const Graph& graph, const std::string& name) {
        e += static_cast<uint32_t>(stride)) {
     const EdgeKind kind = graph.edges()[e].kind;
     if (kind != EdgeKind::kSync && kind != EdgeKind::kDependency &&
-        kind != EdgeKind::kDependencyInferred && kind != EdgeKind::kBaton)
+        kind != EdgeKind::kDependencyInferred && kind != EdgeKind::kHandoff)
       continue;
     ++dropped;
     Scenario scenario;
@@ -156,7 +156,7 @@ void ExpectLaws(const Graph& graph, const std::string& name) {
     };
     append(free.chains, part->chains);
     append(free.edges, part->edges);
-    append(free.residuals, part->residuals);
+    append(free.unexplained, part->unexplained);
   }
   const int64_t then = EndOf(graph, Outcome(graph, free));
   const trace::Trace& trace = graph.model().trace();

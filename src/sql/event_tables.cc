@@ -380,7 +380,7 @@ std::string_view ReaderOf(const Model& m, const host::Wait& wait) {
       "aten::_unique",    "aten::unique_consecutive"};
   constexpr int64_t kNumberBytes = 8;
   const NodeId node = m.tree().node(wait.slice);
-  bool copies = wait.copy, in_op = false;
+  bool copies = wait.copies(), in_op = false;
   for (NodeId n = node; n.valid(); n = m.tree().parent(n)) {
     if (!m.tree().IsOp(n)) continue;
     in_op = true;
@@ -411,6 +411,8 @@ Status FillSyncs(Source& source, Table& out) {
     busy.emplace_back(std::move(spans));
   }
   for (const host::Wait& wait : m.host->waits()) {
+    // A call that feeds a copy is no wait, one that had nothing to wait for is.
+    if (wait.how == host::WaitHow::kStaged) continue;
     const SliceId s = wait.slice;
     const NodeId node = m.tree().node(s);
     const NodeId op = node.valid() ? m.tree().EnclosingOp(node) : NodeId();
