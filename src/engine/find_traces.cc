@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 bool IsTraceName(const std::string& name) {
-  static constexpr std::array<std::string_view, 9> kEnds = {
-      ".json",     ".json.gz", ".json.zst", ".sqlite", ".db",
-      ".nsys-rep", ".pb",      ".pftrace",  ".pb.gz"};
+  static constexpr std::array<std::string_view, 10> kEnds = {
+      ".json", ".json.gz",  ".json.zst", ".trace.gz", ".sqlite",
+      ".db",   ".nsys-rep", ".pb",       ".pftrace",  ".pb.gz"};
   // What stands beside traces: the truth of a sample, the facts of a capture.
   if (name.starts_with('.') || Contains(name, ".truth.") ||
       name == "execution_details.json")

@@ -77,6 +77,17 @@ std::string KeyText(const Value& value) {
   }
 }
 
+}  // namespace
+
+std::string_view Finding::gain_kind() const {
+  const bool wide = 10 * (gain_high_ns - gain_low_ns) >= gain_ns;
+  return rule->gain_kind == "measured" && gain_ns > 0 && wide
+             ? std::string_view("estimate")
+             : std::string_view(rule->gain_kind);
+}
+
+namespace {
+
 double ExpectedNs(const Finding& f) {
   if (f.rule->gain_kind == "estimate") {
     return 0.5 * static_cast<double>(f.gain_low_ns + f.gain_high_ns);

@@ -99,7 +99,7 @@ std::string KindSums(const Diagnosis& d) {
   std::map<std::string, int64_t> sums;
   for (const Finding& f : d.findings) {
     if (!f.small && !f.suppressed && f.gain_ns > 0)
-      sums[f.rule->gain_kind] += f.gain_ns;
+      sums[std::string(f.gain_kind())] += f.gain_ns;
   }
   std::string text;
   for (const char* kind : {"measured", "bound", "estimate"}) {
@@ -183,7 +183,7 @@ ResultSet Tables(const Diagnosis& d) {
   };
   for (const Finding& f : d.findings) {
     findings.Add(++rank, f.rule->title, f.gain_ns, 100 * f.share,
-                 f.rule->gain_kind, ConfidenceName(f.confidence), f.id,
+                 f.gain_kind(), ConfidenceName(f.confidence), f.id,
                  f.rule->id, f.rule->category, f.severity, f.gain_low_ns,
                  f.gain_high_ns, f.gain_after_ns, f.owned_ns, f.claims, f.what,
                  f.reason, f.fixes[0]->layer + ": " + f.fixes[0]->text,
@@ -208,14 +208,14 @@ ResultSet Tables(const Diagnosis& d) {
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
     Note note = MakeNote(
-        f.rule->gain_kind == "none" ? Severity::kWarning
+        f.gain_kind() == "none" ? Severity::kWarning
                                     : Severity::kOpportunity,
         f.rule->id,
         f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
         {{"findings", "id", f.id, f.events}});
-    if (f.rule->gain_kind != "none") {
+    if (f.gain_kind() != "none") {
       note.worth_ns = f.gain_ns;
-      note.claim = f.rule->gain_kind;
+      note.claim = std::string(f.gain_kind());
     }
     out.notes.push_back(std::move(note));
   }

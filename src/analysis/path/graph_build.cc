@@ -152,7 +152,7 @@ class GraphBuilder {
       std::vector<uint32_t>().swap(*list);
     best_.Reset();
     follows_ = {};
-    special_ = {};
+    special_.clear();
     LookForStop();
     g_.edges_.shrink_to_fit();
     g_.MakeLists();
@@ -864,7 +864,6 @@ class GraphBuilder {
     }
     if (calls.empty()) return;
     const auto beside = [&](std::span<const SliceId> work) {
-      std::vector<SliceId> sorted;
       for (size_t i = 1; i < work.size(); ++i) {
         if (m_.stream(work[i]) != m_.stream(work[i - 1]) ||
             !Sequence(work[i - 1], work[i]))

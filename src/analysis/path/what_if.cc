@@ -312,9 +312,9 @@ ByReading SavedIn(const Graph& graph, const HalfWork& half, uint32_t node) {
     if (in.empty() && pinned == 0) {
       // Of most nodes: nothing but the chain leads to them.
       for (size_t lane = 0; lane < kLanes; ++lane) {
-        own[lane] = chain == EdgeKind::kNone
-                        ? 0
-                        : own[lane - kLanes] + less[lane];
+        own[lane] = 0;
+        if (chain != EdgeKind::kNone)
+          own[lane] = earlier[(size_t{v} - 1) * kLanes + lane] + less[lane];
       }
     } else {
       std::array<int64_t, kLanes> was, now;
