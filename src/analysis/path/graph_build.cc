@@ -112,7 +112,7 @@ class GraphBuilder {
     for (const host::Thread& thread : m_.threads())
       host += thread.events.size();
     const size_t device = trace_.device_slices().size();
-    LAMINA_CHECK(2 * (2 * host + m_.calls().size() + device) < kChain);
+    LAMINA_CHECK(2 * (trace_.slices.size() + host + device) < kChain);
     start_.assign(m_.calls().size(), kNoNode);
     end_.assign(m_.calls().size(), kNoNode);
     waits_.assign(m_.waits().size(), kNoNode);
@@ -270,7 +270,15 @@ class GraphBuilder {
     }
     std::vector<std::vector<OutsideFrame>> frames = OutsideFrames(m_);
     for (uint32_t t = 0; t < frames.size(); ++t) {
-      if (!frames[t].empty()) AddFrames(special(t), frames[t]);
+      if (frames[t].empty()) continue;
+      Special& own = special(t);
+      std::vector<SliceId> ops;
+      for (const OutsideFrame& frame : frames[t]) {
+        if (frame.op) ops.push_back(frame.slice);
+      }
+      std::erase_if(frames[t], [](const OutsideFrame& f) { return f.op; });
+      AddFrames(own, frames[t]);
+      own.events.insert(own.events.end(), ops.begin(), ops.end());
     }
     for (uint32_t t = 0; t < m_.threads().size(); ++t) {
       if (!special_[t]) continue;

@@ -38,10 +38,15 @@ std::vector<std::vector<OutsideFrame>> OutsideFrames(
               : rules->rule(rule).value == "perhaps"   ? kPerhaps
                                                        : kNothing;
     }
-    if (known == kNothing) continue;
+    const std::string_view category =
+        kind == trace::Kind::kAnnotation && known == kNothing
+            ? trace.Category(SliceId(i))
+            : std::string_view();
+    const bool op = category == "cpu_op" || category == "operator";
+    if (known == kNothing && !op) continue;
     const uint32_t thread = thread_of[trace.slices.track[i].value];
     if (thread != host::kNone)
-      out[thread].push_back({SliceId(i), known == kWaits});
+      out[thread].push_back({SliceId(i), known == kWaits, op});
   }
   for (std::vector<OutsideFrame>& frames : out) {
     std::stable_sort(frames.begin(), frames.end(),

@@ -16,6 +16,8 @@ namespace lamina::analysis::path {
 struct OutsideFrame {
   SliceId slice;
   bool waits = false;  // it does nothing else; false: perhaps
+  // A range that was recorded as an op ("Optimizer.step#..."): work.
+  bool op = false;
 };
 
 // By thread of the model, each by start.
