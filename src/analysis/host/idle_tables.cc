@@ -630,12 +630,12 @@ bool InMicroseconds(const HostModel& model) {
 }  // namespace
 
 std::optional<Note> ClockNote(const HostModel& model) {
-  constexpr int64_t kRoundedNs = 1000;  // of recordings in whole microseconds
+  constexpr int64_t kShownNs = 1000;  // of recordings in whole microseconds
   const HostModel::Returns& returns = model.returns();
   const auto early = static_cast<int64_t>(returns.early_ns.size());
   if (20 * early <= returns.calls) return std::nullopt;
   const int64_t median = Pick(returns.early_ns, 0.5);
-  if (median <= kRoundedNs) return std::nullopt;
+  if (median <= kShownNs) return std::nullopt;
   return MakeNote(
       Severity::kWarning, "clocks_differ",
       "Host and device clocks differ: of " +

@@ -243,7 +243,7 @@ ByReading EndsOf(const Graph& graph, uint32_t sink, size_t lanes,
     while (v > threads[t] && graph.OfFrame(v - 1)) --v;
     if (v > threads[t]) see(v - 1);
   }
-  for (auto v = graph.first_device() + 1; v < graph.nodes(); v += 2) see(v);
+  for (auto v = graph.first_device(); v < graph.nodes(); ++v) see(v);
   for (size_t lane = lanes; lane < kReadings; ++lane) ends[lane] = ends[0];
   return ends;
 }
