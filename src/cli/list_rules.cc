@@ -9,8 +9,8 @@
 
 #include "analysis/host/counters.h"
 #include "analysis/host/idle.h"
-#include "analysis/path/outside.h"
 #include "analysis/layers/layers.h"
+#include "analysis/path/outside.h"
 #include "cost/models.h"
 #include "graph/layers/rules.h"
 #include "graph/passes/rule_file.h"

@@ -192,8 +192,8 @@ Clocks::Clocks(const std::vector<RankOrigin>& ranks, std::vector<ClockFit> fits,
   // least error. A tree of the surest fits joins all ranks that can be joined.
   std::sort(fits.begin(), fits.end(), [](const ClockFit& a, const ClockFit& b) {
     const auto key = [](const ClockFit& f) {
-      return std::make_tuple(f.pairs, f.calls < kCallsForDrift, f.error_ns(), f.rank,
-                             f.reference, f.offset_ns, f.drift);
+      return std::make_tuple(f.pairs, f.calls < kCallsForDrift, f.error_ns(),
+                             f.rank, f.reference, f.offset_ns, f.drift);
     };
     return key(a) < key(b);
   });

@@ -154,8 +154,8 @@ std::string ToSarif(const Diagnosis& d,
     result["level"] = level;
     std::string text = f.what;
     if (f.gain_kind() != "none") {
-      text += fmt::format(" Gain: {} ({}).", HumanTime(f.gain_ns),
-                          f.gain_kind());
+      text +=
+          fmt::format(" Gain: {} ({}).", HumanTime(f.gain_ns), f.gain_kind());
     }
     result["message"] = {{"text", text}};
     result["partialFingerprints"] = {{"lamina", f.id}};

@@ -182,12 +182,12 @@ ResultSet Tables(const Diagnosis& d) {
                : Value();
   };
   for (const Finding& f : d.findings) {
-    findings.Add(++rank, f.rule->title, f.gain_ns, 100 * f.share,
-                 f.gain_kind(), ConfidenceName(f.confidence), f.id,
-                 f.rule->id, f.rule->category, f.severity, f.gain_low_ns,
-                 f.gain_high_ns, f.gain_after_ns, f.owned_ns, f.claims, f.what,
-                 f.reason, f.fixes[0]->layer + ": " + f.fixes[0]->text,
-                 f.rule->verify, f.cannot_tell, f.suppressed);
+    findings.Add(++rank, f.rule->title, f.gain_ns, 100 * f.share, f.gain_kind(),
+                 ConfidenceName(f.confidence), f.id, f.rule->id,
+                 f.rule->category, f.severity, f.gain_low_ns, f.gain_high_ns,
+                 f.gain_after_ns, f.owned_ns, f.claims, f.what, f.reason,
+                 f.fixes[0]->layer + ": " + f.fixes[0]->text, f.rule->verify,
+                 f.cannot_tell, f.suppressed);
     const auto uid = [](const Claim& claim) {
       return claim.uid >= 0 ? Value(claim.uid) : Value();
     };
@@ -208,8 +208,7 @@ ResultSet Tables(const Diagnosis& d) {
   for (const Finding& f : d.findings) {
     if (f.small || f.suppressed) continue;
     Note note = MakeNote(
-        f.gain_kind() == "none" ? Severity::kWarning
-                                    : Severity::kOpportunity,
+        f.gain_kind() == "none" ? Severity::kWarning : Severity::kOpportunity,
         f.rule->id,
         f.what + " Fix (" + f.fixes[0]->layer + "): " + f.fixes[0]->text,
         {{"findings", "id", f.id, f.events}});

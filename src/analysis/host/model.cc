@@ -112,9 +112,8 @@ CallKind CallKindOf(std::string_view name) {
   if (rest.starts_with("Memcpy")) {
     rest.remove_prefix(6);
     static constexpr std::string_view kBlocking[] = {
-        "",         "2D",         "3D",         "FromSymbol",
-        "ToSymbol", "WithStream", "DtoH",       "HtoD",
-        "DtoD",     "DtoH_v2",    "HtoD_v2",    "DtoD_v2"};
+        "",     "2D",   "3D",   "FromSymbol", "ToSymbol", "WithStream",
+        "DtoH", "HtoD", "DtoD", "DtoH_v2",    "HtoD_v2",  "DtoD_v2"};
     return std::find(std::begin(kBlocking), std::end(kBlocking), rest) !=
                    std::end(kBlocking)
                ? CallKind::kBlockingCopy
@@ -477,8 +476,8 @@ class Builder {
     size_t near = 0, near_end = 0;
     const auto started = [&](int64_t time, size_t* from) {
       return *from = BoundNear(count, *from, [&](size_t n) {
-               return Start(queue.first[n]) <= time;
-             });
+        return Start(queue.first[n]) <= time;
+      });
     };
     std::vector<int64_t> free;
     for (size_t k = 0; k < count; ++k) {
@@ -535,8 +534,8 @@ class Builder {
         copies = kind == CallKind::kCopy || kind == CallKind::kBlockingCopy;
       }
       last = name;
-      call.slow = trace_.Duration(call.slice) > kSlow * usual && !copies &&
-                  !call.full;
+      call.slow =
+          trace_.Duration(call.slice) > kSlow * usual && !copies && !call.full;
     }
     std::vector<std::vector<int64_t>> idle(m_.apis_.size());
     for (const trace::Stream& stream : trace_.streams) {
@@ -779,9 +778,8 @@ class Builder {
       flush();
       waiting_streams_.resize(pending);
     }
-    std::stable_sort(records_.begin(), records_.end(), [&](auto a, auto b) {
-      return Start(a) < Start(b);
-    });
+    std::stable_sort(records_.begin(), records_.end(),
+                     [&](auto a, auto b) { return Start(a) < Start(b); });
   }
 
   void Waits() {
@@ -962,9 +960,9 @@ class Builder {
     });
     if (!latest.valid()) {
       for (const HostModel::Ends& ends : m_.ends_) {
-        const auto at = std::partition_point(
-            ends.work.begin(), ends.work.end(),
-            [&](SliceId k) { return End(k) <= limit; });
+        const auto at =
+            std::partition_point(ends.work.begin(), ends.work.end(),
+                                 [&](SliceId k) { return End(k) <= limit; });
         if (at != ends.work.begin() && End(*std::prev(at)) > begin)
           better(*std::prev(at));
       }
@@ -1254,9 +1252,9 @@ int64_t HostModel::Usual(StringId name) const { return TimeOf(usual_, name); }
 
 SliceId HostModel::LatestBefore(uint32_t stream, int64_t time) const {
   const Order& order = orders_[stream];
-  const auto at = std::lower_bound(order.launched.begin(),
-                                   order.launched.end(), time) -
-                  order.launched.begin();
+  const auto at =
+      std::lower_bound(order.launched.begin(), order.launched.end(), time) -
+      order.launched.begin();
   return at == 0 ? SliceId() : order.last[static_cast<size_t>(at) - 1];
 }
 

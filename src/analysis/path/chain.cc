@@ -65,10 +65,10 @@ SegmentKind WorkSegment(EdgeKind kind) {
 
 std::string_view SegmentKindName(SegmentKind kind) {
   static constexpr std::array<std::string_view, kSegmentKinds> kNames = {
-      "host",       "host_gap",  "launch",         "handoff",
-      "sync",       "queue",     "compute",        "fill",
-      "comm",       "copy",      "device_gap",     "busy_wait",
-      "submitted_wait", "outside", "lead_in",      "before_trace"};
+      "host",           "host_gap", "launch",     "handoff",
+      "sync",           "queue",    "compute",    "fill",
+      "comm",           "copy",     "device_gap", "busy_wait",
+      "submitted_wait", "outside",  "lead_in",    "before_trace"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -175,7 +175,8 @@ void ForSegments(const Graph& graph, const View& view, uint32_t sink,
     const int64_t work = chain ? view.chain_work(v) : view.work(critical);
     inferred = !chain && edge->inferred;
     const int64_t before = view.time(u), middle = before + work;
-    const bool starts = graph.OfDevice(v) && (v - graph.first_device()) % 2 == 0;
+    const bool starts =
+        graph.OfDevice(v) && (v - graph.first_device()) % 2 == 0;
     if (starts && kind != EdgeKind::kCollective) {
       // What the edge leaves unexplained, and then the edge.
       wait(middle, t,

@@ -50,7 +50,7 @@ enum class EdgeKind : uint8_t {
   kComm,
   kCopy,
   kFill,
-  kCollective,   // between ranks, see Graph::Join
+  kCollective,  // between ranks, see Graph::Join
   kHost,
   kHostGap,      // between two events of a thread
   kCall,         // the own work of a call that waits

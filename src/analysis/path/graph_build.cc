@@ -245,7 +245,8 @@ class GraphBuilder {
       std::vector<std::pair<SliceId, SliceId>> polls;
       for (const uint32_t w : m_.threads()[t].waits) {
         const Wait& wait = m_.waits()[w];
-        if (wait.how == WaitHow::kPoll) polls.emplace_back(wait.slice, wait.last);
+        if (wait.how == WaitHow::kPoll)
+          polls.emplace_back(wait.slice, wait.last);
       }
       if (polls.empty()) continue;
       Special& own = special(t);
@@ -481,8 +482,7 @@ class GraphBuilder {
             b_.start_[o.call] = node;
             const Call& call = m_.calls()[o.call];
             if (call.full) {
-              o.own_ns =
-                  m_.Usual(trace_.slices.name[call.slice.value]);
+              o.own_ns = m_.Usual(trace_.slices.name[call.slice.value]);
             }
           }
           while (wait < waits.size() &&
@@ -568,7 +568,8 @@ class GraphBuilder {
           kind = EdgeKind::kOutside;
         } else if (own.own_ns >= 0) {
           kind = EdgeKind::kCall;
-          if (dt > own.own_ns) stretch_.call_work.emplace_back(node, own.own_ns);
+          if (dt > own.own_ns)
+            stretch_.call_work.emplace_back(node, own.own_ns);
         }
       }
       b_.SetNode(node, time, kind, owner);
@@ -614,8 +615,7 @@ class GraphBuilder {
       Range& range = ranges[r];
       const auto events = EventsOf(range.thread);
       for (size_t i = range.begin; i < range.end; ++i)
-        range.reached =
-            std::max(range.reached, EndOf(range.thread, events[i]));
+        range.reached = std::max(range.reached, EndOf(range.thread, events[i]));
     });
     std::vector<int64_t> before(ranges.size(), kNoInt);
     for (size_t r = 1; r < ranges.size(); ++r) {
@@ -866,8 +866,7 @@ class GraphBuilder {
     std::vector<uint32_t> calls;
     for (uint32_t c = 0; c < m_.calls().size(); ++c) {
       const Call& call = m_.calls()[c];
-      if (call.end - call.begin > 1 &&
-          call.end - call.begin <= kMostGraphNodes)
+      if (call.end - call.begin > 1 && call.end - call.begin <= kMostGraphNodes)
         calls.push_back(c);
     }
     if (calls.empty()) return;
@@ -995,8 +994,8 @@ class GraphBuilder {
           any = proven[latest] = true;
       }
       if (!any) {
-        proven[static_cast<size_t>(
-            std::max_element(last.begin(), last.end()) - last.begin())] = true;
+        proven[static_cast<size_t>(std::max_element(last.begin(), last.end()) -
+                                   last.begin())] = true;
       }
       for (const auto& work : replays) {
         auto& list = before_[work[i]];
@@ -1078,8 +1077,7 @@ class GraphBuilder {
           room + kMostEach * (piece.place + piece.work.begin), room_of(piece));
       piece.edges.clear();
     }
-    ParallelFor(threads_, pieces.size(),
-                [&](size_t p) { Stream(pieces[p]); });
+    ParallelFor(threads_, pieces.size(), [&](size_t p) { Stream(pieces[p]); });
     size_t count = threads;
     bool fit = true;
     for (const Piece& piece : pieces) {
@@ -1120,8 +1118,8 @@ class GraphBuilder {
         if (!AddTo(piece.edges, from, node, work, kind, s, readings)) {
           ++piece.against_time;
         } else if ((readings & host::kBest) != 0) {
-          best = std::max(best,
-                          g_.times_[from] + int64_t{piece.edges.back().work_ns});
+          best = std::max(
+              best, g_.times_[from] + int64_t{piece.edges.back().work_ns});
         }
       };
       // It follows work of its stream or graph. A gap that is the usual spacing
@@ -1135,8 +1133,7 @@ class GraphBuilder {
         add(EndNode(p), gap <= 2 * usual ? gap : usual, EdgeKind::kOrder,
             readings);
       };
-      const auto before =
-          before_.empty() ? before_.end() : before_.find(s);
+      const auto before = before_.empty() ? before_.end() : before_.find(s);
       if (before != before_.end()) {
         for (const Before& b : before->second) follow(b.work, b.readings);
       } else if (run.valid()) {
@@ -1170,8 +1167,7 @@ class GraphBuilder {
           const auto it = latency_.find(LatencyKey(call));
           const int64_t latency =
               it == latency_.end() ? kLatencyNs : it->second;
-          if (call.full || latency < 0 ||
-              g_.times_[node] < g_.times_[end_[c]])
+          if (call.full || latency < 0 || g_.times_[node] < g_.times_[end_[c]])
             add(start_[c], 0, EdgeKind::kLaunch);
           add(end_[c], latency, EdgeKind::kSubmit);
         }
@@ -1217,10 +1213,10 @@ class GraphBuilder {
     for (size_t i = 0; i < found.size(); ++i) {
       const int64_t least = shortest.at(found[i].second);
       g_.stretch_[found[i].first] = {
-          least, std::min(least, kCollectiveNs + static_cast<int64_t>(
-                                                     static_cast<double>(
-                                                         bytes[i]) /
-                                                     kLinkBytesPerNs))};
+          least,
+          std::min(least, kCollectiveNs + static_cast<int64_t>(
+                                              static_cast<double>(bytes[i]) /
+                                              kLinkBytesPerNs))};
     }
   }
 
@@ -1292,9 +1288,8 @@ class GraphBuilder {
     for (size_t i = 0; i < calls.size(); ++i) {
       const host::WaitCall& call = calls[i];
       const SliceId s = call.work;
-      const bool single =
-          (i == 0 || calls[i - 1].work != s) &&
-          (i + 1 == calls.size() || calls[i + 1].work != s);
+      const bool single = (i == 0 || calls[i - 1].work != s) &&
+                          (i + 1 == calls.size() || calls[i + 1].work != s);
       const int64_t until =
           single && call.record_ns != kNoInt ? call.record_ns : call.call_ns;
       std::vector<SliceId> on;
@@ -1350,8 +1345,7 @@ class GraphBuilder {
         if (m_.call(s) == host::kNone || Residual(s) <= host::kDelayNs)
           continue;
         ++late[i];
-        const SliceId on =
-            m_.Infer(s, trace_.Start(s) - Residual(s), &near);
+        const SliceId on = m_.Infer(s, trace_.Start(s) - Residual(s), &near);
         if (on.valid()) hits[i].push_back({on, s});
       }
     });
@@ -1377,17 +1371,16 @@ class GraphBuilder {
       const bool trusted =
           Tail(late[pair.second], static_cast<int64_t>(found.size()),
                by_chance) < 1e-3;
-      g_.counts_["dependencies_inferred"] +=
-          static_cast<int64_t>(found.size());
+      g_.counts_["dependencies_inferred"] += static_cast<int64_t>(found.size());
       if (!trusted) {
         g_.counts_["dependencies_doubtful"] +=
             static_cast<int64_t>(found.size());
       }
       for (const Hit& hit : found) {
-        Depend(hit.on, hit.work, trace_.Start(hit.work) - trace_.End(hit.on),
-               EdgeKind::kDependencyInferred,
-               trusted ? host::kAllReadings
-                       : uint8_t{host::kBest | host::kHigh});
+        Depend(
+            hit.on, hit.work, trace_.Start(hit.work) - trace_.End(hit.on),
+            EdgeKind::kDependencyInferred,
+            trusted ? host::kAllReadings : uint8_t{host::kBest | host::kHigh});
         if (trusted) {
           bound[pair].insert({trace_.slices.name[hit.on.value],
                               trace_.slices.name[hit.work.value]});
@@ -1402,7 +1395,8 @@ class GraphBuilder {
       for (uint32_t from = 0; from < streams; ++from) {
         if (from == to || m_.facts(from).device != m_.facts(to).device)
           continue;
-        if (possible || bound.contains({from, to})) pairs.emplace_back(from, to);
+        if (possible || bound.contains({from, to}))
+          pairs.emplace_back(from, to);
       }
     }
     std::vector<PodVector<Edge>> found(pairs.size());
@@ -1451,10 +1445,10 @@ class GraphBuilder {
       last_on = on;
       last_work = s;
       if (!seen && follows) return;
-      AddTo(edges, EndNode(on), StartNode(s), 0,
-            seen ? EdgeKind::kDependencyInferred
-                 : EdgeKind::kDependencyPossible,
-            s, seen ? kBestLow : uint8_t{host::kLow}, true);
+      AddTo(
+          edges, EndNode(on), StartNode(s), 0,
+          seen ? EdgeKind::kDependencyInferred : EdgeKind::kDependencyPossible,
+          s, seen ? kBestLow : uint8_t{host::kLow}, true);
     });
   }
 
@@ -1573,13 +1567,14 @@ class GraphBuilder {
   std::vector<std::unique_ptr<Special>> special_;  // by thread
   absl::flat_hash_map<StringId, int64_t> own_;     // of calls that wait
   absl::flat_hash_map<uint64_t, int64_t> latency_;
-  std::vector<std::array<int64_t, 2>> spacing_;  // by stream: other, same launch
-  std::vector<bool> fed_;                        // calls that feed a copy
-  std::vector<Stretch> stretches_;               // by thread and time
+  std::vector<std::array<int64_t, 2>>
+      spacing_;                     // by stream: other, same launch
+  std::vector<bool> fed_;           // calls that feed a copy
+  std::vector<Stretch> stretches_;  // by thread and time
   PodVector<Top> tops_;
   std::vector<uint32_t> start_, end_;  // nodes of calls
   std::vector<uint32_t> waits_;        // end nodes of waits
-  std::vector<uint32_t> place_;  // by row of device arguments: of work_
+  std::vector<uint32_t> place_;        // by row of device arguments: of work_
   absl::flat_hash_map<SliceId, std::vector<Before>> before_;
   std::vector<Graph::Pin> pins_;
   // Of starts of device work, by row: the latest arrival, and whether it

@@ -8,8 +8,7 @@ namespace lamina::analysis::path {
 Result<std::shared_ptr<const rules::PatternTable>> LoadOutsideRules(
     const rules::DataSet& data) {
   LAMINA_ASSIGN(const auto files, data.Load("host"));
-  LAMINA_ASSIGN(auto table,
-                rules::ReadPatternTable(files, "outside", "waits"));
+  LAMINA_ASSIGN(auto table, rules::ReadPatternTable(files, "outside", "waits"));
   return std::make_shared<const rules::PatternTable>(std::move(table));
 }
 
@@ -33,10 +32,10 @@ std::vector<std::vector<OutsideFrame>> OutsideFrames(
     int8_t& known = names[trace.slices.name[i].value];
     if (known == kUnknown) {
       const int rule = rules->Find(trace.Text(trace.slices.name[i]));
-      known = rule == rules::PatternTable::kNone       ? kNothing
-              : rules->rule(rule).value == "outside"   ? kWaits
-              : rules->rule(rule).value == "perhaps"   ? kPerhaps
-                                                       : kNothing;
+      known = rule == rules::PatternTable::kNone     ? kNothing
+              : rules->rule(rule).value == "outside" ? kWaits
+              : rules->rule(rule).value == "perhaps" ? kPerhaps
+                                                     : kNothing;
     }
     const std::string_view category =
         kind == trace::Kind::kAnnotation && known == kNothing

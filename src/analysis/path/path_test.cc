@@ -251,8 +251,8 @@ void ExpectTiles(const std::vector<Segment>& segments, int64_t from,
 
 // 200 programs, three changes each, with and without records of waits. The
 // bounds are those of the design: with records 2 %, half of them exact (streams
-// with few kernels have no samples of their spacing); without, the median exact,
-// 95 % of the cases within 1 %, all within 6 %.
+// with few kernels have no samples of their spacing); without, the median
+// exact, 95 % of the cases within 1 %, all within 6 %.
 TEST(Path, WhatIfsAgreeWithASimulator) {
   constexpr int kPrograms = 200;
   int exact = 0;

@@ -121,8 +121,7 @@ class Parser {
           out_.dropped.push_back(e);
         } else {
           const uint32_t c = graph_.model().call(graph_.Work(v));
-          const int64_t took =
-              trace_.Duration(graph_.model().calls()[c].slice);
+          const int64_t took = trace_.Duration(graph_.model().calls()[c].slice);
           out_.edges.emplace_back(e, std::min<int64_t>(edge.work_ns, -took));
         }
       }
@@ -229,9 +228,8 @@ class Parser {
                    const std::array<double, 4>& peers) {
     size_t count = 0;
     for (uint32_t v = graph_.first_device() + 1; v < graph_.nodes(); v += 2) {
-      const Stretch* const stretch = graph_.chain(v) == EdgeKind::kComm
-                                         ? graph_.stretch(v)
-                                         : nullptr;
+      const Stretch* const stretch =
+          graph_.chain(v) == EdgeKind::kComm ? graph_.stretch(v) : nullptr;
       const int64_t work = graph_.chain_work(v);
       if (!wanted(graph_.owner(v))) {
         if (stretch != nullptr && peers[2] != 1)

@@ -694,13 +694,13 @@ void AddWhatIf(Table& table, const Graph& graph, const Window& window,
   const int64_t saved = range.best_ns;
   const PathSums then = SumOf(graph, outcome, window, sums);
   const int64_t whole = then.total() - then.of(PathClass::kBeforeTrace);
-  table.Add(spec, length, length - saved, saved, range.low_ns, range.high_ns,
-            PercentOf(saved, length),
-            range.low_ns < range.high_ns ? Value(DoubtOf(graph, scenario))
-                                         : Value(),
-            outcome.touched(), VerdictOf(then).text,
-            PercentOf(then.of(PathClass::kHost), whole),
-            PercentOf(then.of(PathClass::kDevice), whole));
+  table.Add(
+      spec, length, length - saved, saved, range.low_ns, range.high_ns,
+      PercentOf(saved, length),
+      range.low_ns < range.high_ns ? Value(DoubtOf(graph, scenario)) : Value(),
+      outcome.touched(), VerdictOf(then).text,
+      PercentOf(then.of(PathClass::kHost), whole),
+      PercentOf(then.of(PathClass::kDevice), whole));
 }
 
 Result<Table> WhatIfTable(const Graph& graph, const Window& window,

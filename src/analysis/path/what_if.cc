@@ -48,13 +48,11 @@ ByReading StretchedWork(const Stretch& stretch, int64_t work, int64_t over,
   };
   ByReading out{};
   for (size_t lane = 0; lane < kReadings; ++lane) {
-    const int64_t base =
-        lane == 0          ? stretch.shortest_ns
-        : lane == kLowLane ? stretch.bound_ns
-                           : work;
-    out[lane] = base >= work
-                    ? scaled(work)
-                    : scaled(base) + Part(work - base, peers[lane]);
+    const int64_t base = lane == 0          ? stretch.shortest_ns
+                         : lane == kLowLane ? stretch.bound_ns
+                                            : work;
+    out[lane] = base >= work ? scaled(work)
+                             : scaled(base) + Part(work - base, peers[lane]);
   }
   return out;
 }
@@ -135,8 +133,8 @@ bool Outcome::MoveIn(uint32_t v) {
     const int64_t before = graph_.time(v - 1);
     for (size_t lane = 0; lane < kLanes; ++lane) {
       was[lane] = before + work;
-      now[lane] = before + later_[(v - 1) * kLanes + lane] +
-                  chain_work(v, lane);
+      now[lane] =
+          before + later_[(v - 1) * kLanes + lane] + chain_work(v, lane);
     }
   } else {
     was.fill(kNone);
@@ -151,9 +149,9 @@ bool Outcome::MoveIn(uint32_t v) {
       if (kLanes > 1 && !edge.In(ReadingBit(lane))) continue;
       was[lane] = std::max(was[lane], recorded);
       if (!gone) {
-        now[lane] = std::max(
-            now[lane], recorded + more_edge_[e] +
-                           later_[size_t{edge.from} * kLanes + lane]);
+        now[lane] =
+            std::max(now[lane], recorded + more_edge_[e] +
+                                    later_[size_t{edge.from} * kLanes + lane]);
       }
     }
   }
@@ -335,8 +333,7 @@ ByReading SavedIn(const Graph& graph, const HalfWork& half, uint32_t node) {
           if (kLanes > 1 && !edge.In(ReadingBit(lane))) continue;
           was[lane] = std::max(was[lane], arrival);
           now[lane] = std::max(
-              now[lane],
-              arrival - earlier[size_t{edge.from} * kLanes + lane]);
+              now[lane], arrival - earlier[size_t{edge.from} * kLanes + lane]);
         }
       }
       for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -347,10 +344,9 @@ ByReading SavedIn(const Graph& graph, const HalfWork& half, uint32_t node) {
       }
     }
   }
-  ByReading saved =
-      EndsOf(graph, node, kLanes, [&](uint32_t v, size_t lane) {
-        return graph.time(v) - earlier[size_t{v} * kLanes + lane];
-      });
+  ByReading saved = EndsOf(graph, node, kLanes, [&](uint32_t v, size_t lane) {
+    return graph.time(v) - earlier[size_t{v} * kLanes + lane];
+  });
   for (int64_t& ns : saved) ns = graph.time(node) - ns;
   return saved;
 }
