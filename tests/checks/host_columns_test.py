@@ -239,7 +239,7 @@ def check_doubtful(checks):
 def check_slow_steps(checks):
     """One step of many takes longer, by what is planted in it: the cause, the
     class and the name are those, and the step is flagged in the report."""
-    cases = {"data loader": ("host_bound/data_loader", "host",
+    cases = {"data loader": ("host_bound/data_loader", "wait",
                              "enumerate(DataLoader)#_MultiProcessingDataLoader"
                              "Iter.__next__"),
              "kernel": ("busy", "device", "gemm_1"),

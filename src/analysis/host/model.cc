@@ -805,10 +805,8 @@ class Builder {
     bool recorded = true;
     const auto add = [&](SliceId k, uint8_t readings = kAllReadings) {
       if (!k.valid()) return;
-      if (End(k) - end > kClockNs) {
-        Count("sync_target_after_return");
-        return;
-      }
+      if (End(k) > end) Count("sync_target_after_return");
+      if (End(k) - end > kClockNs) return;  // more than clocks differ
       m_.sources_.push_back({k, readings});
       if ((readings & kBest) == 0 || End(k) <= begin) return;
       if (!wait.target.valid() ||

@@ -95,8 +95,9 @@ Schema VerdictsSchema() {
         "If all communication took half the time."},
        {"confidence", ColumnType::kText,
         "recorded; inferred: above 5 % of the chain hangs on inferred waits; "
-        "weak: much is unlinked or unexplained, or what half of a class saves "
-        "is not known to a fifth of the window."}}};
+        "weak: much is unlinked or unexplained, what half of a class saves is "
+        "not known to a fifth of the window, or the chain runs along the host "
+        "while the device worked for four fifths of the time."}}};
 }
 
 Schema WhatIfSchema() {
@@ -185,7 +186,7 @@ class Tables {
       }
       AddVerdict(table, scopes[i], idle, i == 0 ? &saved : nullptr);
     }
-    Say(result, saved);
+    Say(result, saved, scopes[0].busy_percent);
     return table;
   }
 
@@ -254,23 +255,33 @@ class Tables {
         linked_ ? fact(PercentOf(length - sums.waiting_ns, length)) : Value(),
         fact(sums.host_bound_ns), fact(sums.launch_overhead_ns),
         fact(sums.submitted_wait_ns), half(0), half(1), half(2),
-        Confidence(row.sums, saved));
+        Confidence(row.sums, verdict, row.busy_percent, saved));
+  }
+
+  // Whether the chain runs along the host while the device had little to wait
+  // for: the host may have waited where no record says so, as JAX records none.
+  static bool Doubtful(const Verdict& verdict, double busy_percent) {
+    return verdict.text == "host_bound" && busy_percent >= 80;
   }
 
   // `saved` may be null: what halves save is not known.
-  const char* Confidence(const PathSums& sums,
+  const char* Confidence(const PathSums& sums, const Verdict& verdict,
+                         double busy_percent,
                          const std::array<Saved, 3>* saved) const {
     const bool wide =
         saved != nullptr &&
         std::any_of(saved->begin(), saved->end(), [&](const Saved& half) {
           return 5 * (half.high_ns - half.low_ns) > sums.total();
         });
-    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total() || wide)
+    if (!linked_ || 5 * sums.of(PathClass::kWait) > sums.total() || wide ||
+        Doubtful(verdict, busy_percent))
       return "weak";
     return 20 * sums.inferred_ns() > sums.total() ? "inferred" : "recorded";
   }
 
-  void Say(ResultSet& result, const std::array<Saved, 3>& saved) const {
+  // `busy_percent` of the window.
+  void Say(ResultSet& result, const std::array<Saved, 3>& saved,
+           double busy_percent) const {
     if (auto clocks = host::ClockNote(model_))
       result.notes.push_back(std::move(*clocks));
     if (trace_.device_slices().empty()) {
@@ -304,6 +315,12 @@ class Tables {
         "the communication {}.",
         SaidOf(saved[0], whole), SaidOf(saved[1], whole),
         SaidOf(saved[2], whole));
+    if (Doubtful(verdict, busy_percent)) {
+      text += fmt::format(
+          " But the device worked for {:.0f} % of the time: the host may have "
+          "waited for it where no record says so.",
+          busy_percent);
+    }
     text[0] = static_cast<char>(std::toupper(text[0]));
     std::replace(text.begin(),
                  text.begin() + static_cast<ptrdiff_t>(verdict.text.size()),
